@@ -1,0 +1,46 @@
+# Thin on purpose: every target is one script or one CMake preset.
+#
+#   make demo            set up this machine and show what zc does
+#   make test            set up this machine and run every test
+#   make bench           libzc against memcpy
+#   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages
+#   make check-fast      unit tests only, nothing installed
+#
+# MPICH is built once and kept in ~/.cache/zc (or ZC_CACHE_DIR).
+
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+
+.PHONY: all demo test check-fast bench install packages build sanitizers mpich clean
+
+all: build
+
+packages:
+	.ci/install-packages
+
+build: packages
+	cmake --preset release > build.log 2>&1 || { cat build.log; exit 1; }
+	cmake --build --preset release -j $(JOBS)
+	@rm -f build.log
+
+mpich: build
+	mpi-ch4-netmod/build
+
+demo: mpich
+	bench/mpi/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+
+check-fast: build
+	ctest --preset release -j $(JOBS)
+
+test: mpich
+	tests/run-all
+
+bench: build
+	build/release/bin/bench_deliver --out out/libzc.jsonl
+
+install: packages
+	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
+	mpi-ch4-netmod/build --full --prefix "$(PREFIX)"
+
+clean:
+	rm -rf build out

@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real MPI programs between two hosts: stock ch4:ucx and ch4:zc side by side.
+
+Cases: late (the receiver posts late), preposted (bandwidth), latency, halo
+(examples/halo.c), netpipe (Debian's NetPIPE, unmodified). The configurations
+take turns, round after round, so that a busy moment of the machine meets them
+all. Every program but NetPIPE verifies every byte it receives.
+
+  ucx      stock ch4:ucx
+  zc       ch4:zc
+  zc-copy  ch4:zc that lands early but copies instead of rebinding
+"""
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+HERE = TOP / "bench/mpi"
+sys.path.insert(0, str(TOP / "tests/hosts"))
+import launch  # noqa: E402
+
+IMPLEMENTATIONS = {
+    "ucx": ("ucx", {}),
+    "zc": ("zc", {}),
+    "zc-copy": ("zc", {"MPIR_CVAR_CH4_ZC_BACKEND": "copy"}),
+}
+CASES = ["late", "preposted", "latency", "halo", "netpipe"]
+STATISTICS = ["messages_direct", "messages_rebound", "messages_copied", "bytes_direct",
+              "bytes_rebound", "bytes_copied", "prediction_hits", "prediction_misses",
+              "prediction_unknown"]
+REPORTED = ["bytes_direct", "bytes_rebound", "bytes_copied", "prediction_hits",
+            "prediction_misses"]
+# (case, metric): unit, title, whether more is better
+METRICS = {
+    ("late", "post_to_data"): ("us", "late receiver: from posting to data in hand, µs", False),
+    ("late", "total"): ("us", "late receiver: work + receive + reading every byte, µs", False),
+    ("late", "sender_held"): ("us", "late receiver: the sender is held in MPI_Send, µs", False),
+    ("preposted", "bandwidth"): ("MB/s", "receives posted first: bandwidth, MB/s", True),
+    ("latency", "latency"): ("us", "ping-pong latency, µs", False),
+    ("halo", "time_to_solution"): ("ms", "imbalanced halo exchange: time to solution, ms", False),
+    ("netpipe", "latency"): ("us", "NetPIPE latency, µs", False),
+    ("netpipe", "bandwidth"): ("MB/s", "NetPIPE bandwidth, MB/s", True),
+}
+FULL = {
+    "late": ["-r", "5", "-w", "5", "64k", "256k", "1m", "4m", "16m", "64m"],
+    "preposted": ["-r", "8", "-w", "3", "64k", "256k", "1m", "4m", "16m", "64m"],
+    "latency": ["-r", "20", "8"],
+    "halo": ["-i", "60"],
+    "netpipe": 16 << 20,
+    "rounds": 3,
+}
+QUICK = {
+    "late": ["-r", "4", "-w", "4", "256k", "1m", "4m"],
+    "preposted": ["-r", "5", "-w", "2", "256k", "1m", "4m"],
+    "latency": ["-r", "10", "8"],
+    "halo": ["-i", "30"],
+    "netpipe": 1 << 20,
+    "rounds": 2,
+}
+# Stock ch4:ucx over TCP now and then never comes back from MPI_Finalize; its
+# results are out by then.
+FINALIZE_GRACE_S = 5
+
+
+def percentile(values, fraction):
+    values = sorted(values)
+    place = fraction * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
+
+
+def median(values):
+    return percentile(values, 0.5)
+
+
+def show_bytes(count):
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} B"
+
+
+def show_number(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def print_table(title, header, rows):
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    print(f"\n{title}")
+    for row in [header, *rows]:
+        print("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
+
+
+class Programs:
+    """The programs of the cases, built once per MPICH."""
+
+    def __init__(self, prefix, directory, limits):
+        self.prefix = prefix
+        self.limits = limits
+        pattern = TOP / "tests/mpi/pattern.h"
+        self.built = launch.build(
+            prefix, [HERE / "late.c", HERE / "preposted.c", HERE / "latency.c",
+                     TOP / "examples/halo.c"],
+            directory, flags=[f"-I{pattern.parent}"], headers=[HERE / "bench.h", pattern])
+        self.netpipe = shutil.which("NPmpich2")
+
+    def command(self, case):
+        if case == "netpipe":
+            return [self.netpipe, "-p", "0", "-u", str(self.limits["netpipe"])]
+        if case == "halo":
+            return [self.built["halo"], "--json", *self.limits["halo"]]
+        return [self.built[case], *self.limits[case]]
+
+    def library_path(self, directory):
+        """For a program that wants Debian's libmpich.so.12: the library by that name."""
+        for libraries in sorted(pathlib.Path(self.prefix).glob("lib*")):
+            if (libraries / "libmpich.so.12").exists():
+                return str(libraries)
+            if (libraries / "libmpi.so.12").exists():
+                link = pathlib.Path(directory) / "libmpich.so.12"
+                if not link.exists():
+                    link.symlink_to(libraries / "libmpi.so.12")
+                return f"{directory}:{libraries}"
+        return None
+
+
+class Demo:
+    def __init__(self, options, network):
+        self.options = options
+        self.network = network
+        self.limits = QUICK if options.quick else FULL
+        self.rounds = options.rounds or self.limits["rounds"]
+        self.samples = {}      # (case, impl, bytes, metric): [values]
+        self.statistics = {}   # (case, impl): [sums over the ranks of one run]
+        self.reasons = {}      # (case, impl): {reason: messages}
+        self.failures = []
+        self.hung = {}         # impl: runs that hung in MPI_Finalize
+        self.programs = {}
+        self.build()
+
+    def prefix_of(self, impl):
+        return self.options.stock if impl == "ucx" and self.options.stock else self.options.mpich
+
+    def build(self):
+        for impl in self.options.impls:
+            prefix = self.prefix_of(impl)
+            if prefix not in self.programs:
+                place = f"{self.options.build_dir}{len(self.programs) or ''}"
+                self.programs[prefix] = Programs(prefix, place, self.limits)
+        if "netpipe" in self.options.cases and \
+                not next(iter(self.programs.values())).netpipe:
+            print("netpipe left out: NPmpich2 is not installed (package netpipe-mpich2)")
+            self.options.cases.remove("netpipe")
+
+    def run(self):
+        plan = [(number, case, impl) for number in range(self.rounds)
+                for case in self.options.cases for impl in self.options.impls]
+        with tempfile.TemporaryDirectory(prefix="zc-demo-") as scratch:
+            for index, (number, case, impl) in enumerate(plan, 1):
+                head = f"[{index:3}/{len(plan)}] round {number + 1} {case:<9} {impl:<7}"
+                print(head, end=" ", flush=True)
+                result, outcome = self.run_once(case, impl, scratch, index)
+                print(f"{result.seconds:6.1f} s  {outcome}", flush=True)
+
+    def run_once(self, case, impl, scratch, index):
+        netmod, environment = IMPLEMENTATIONS[impl]
+        environment = dict(environment)
+        programs = self.programs[self.prefix_of(impl)]
+        stats = f"{scratch}/stats-{index}"
+        if netmod == "zc":
+            environment["MPIR_CVAR_CH4_ZC_STATS_FILE"] = stats
+        settled = {}
+        if case == "netpipe":
+            path = programs.library_path(scratch)
+            if path:
+                environment["LD_LIBRARY_PATH"] = path
+            last = re.compile(rf"\b{self.limits['netpipe']} bytes .* usec")
+            settled = {"settled": lambda line: bool(last.search(line))}
+        mpi = launch.Mpi(programs.prefix, self.network, netmod=netmod, environment=environment)
+        result = mpi.run(programs.command(case), timeout=self.options.timeout, directory=scratch,
+                         finalize_grace=FINALIZE_GRACE_S, **settled)
+        found = self.read_netpipe(impl, result) if case == "netpipe" else \
+            self.read_lines(case, impl, result)
+        self.read_statistics(case, impl, stats)
+        return result, self.judge(case, impl, result, found)
+
+    def judge(self, case, impl, result, found):
+        if result.hung_in_finalize and found:
+            self.hung[impl] = self.hung.get(impl, 0) + 1
+            if impl == "ucx":
+                return "ok (hung in MPI_Finalize, ended)"
+        if result.ok and found:
+            return "ok"
+        why = result.reason() or "no result printed"
+        lines = result.err.strip().splitlines()
+        self.failures.append(f"{case} {impl}: {why}" + (f"\n    {lines[-1]}" if lines else ""))
+        return f"FAILED: {why}"
+
+    def add(self, case, impl, size, metric, value):
+        self.samples.setdefault((case, impl, size, metric), []).append(value)
+
+    def read_lines(self, case, impl, result):
+        found = 0
+        for line in result.out.splitlines():
+            if not line.startswith("{"):
+                continue
+            record = json.loads(line)
+            for (of_case, metric) in METRICS:
+                if of_case == case:
+                    self.add(case, impl, record["bytes"], metric, record[metric])
+                    found += 1
+        return found
+
+    def read_netpipe(self, impl, result):
+        small, found = [], 0
+        for match in re.finditer(r"(\d+) bytes +\d+ times --> +([\d.]+) Mbps in +([\d.]+) usec",
+                                 result.err + result.out):
+            size, time_us = int(match[1]), float(match[3])
+            found += 1
+            if size <= 8:
+                small.append(time_us)
+            if size >= 65536 and size & (size - 1) == 0:
+                self.add("netpipe", impl, size, "bandwidth", size / time_us)
+        if small:
+            self.add("netpipe", impl, 8, "latency", median(small))
+        return found
+
+    def read_statistics(self, case, impl, stats):
+        files = sorted(pathlib.Path(stats).parent.glob(f"{pathlib.Path(stats).name}.*.json"))
+        if not files:
+            return
+        sums = dict.fromkeys(STATISTICS, 0)
+        reasons = self.reasons.setdefault((case, impl), {})
+        for file in files:
+            record = json.loads(file.read_text())
+            for name in STATISTICS:
+                sums[name] += record.get(name, 0)
+            for reason, count in record.get("copied_by_reason", {}).items():
+                reasons[reason] = reasons.get(reason, 0) + count
+        self.statistics.setdefault((case, impl), []).append(sums)
+
+    # -- results ------------------------------------------------------------
+
+    def records(self):
+        def record(case, impl, size, metric, unit, values):
+            return {"bench": "demo", "case": case, "impl": impl, "bytes": size, "metric": metric,
+                    "unit": unit, "median": round(median(values), 3),
+                    "p10": round(percentile(values, 0.1), 3),
+                    "p90": round(percentile(values, 0.9), 3), "n": len(values)}
+        for (case, impl, size, metric), values in self.samples.items():
+            yield record(case, impl, size, metric, METRICS[case, metric][0], values)
+        for (case, impl), runs in self.statistics.items():
+            for name in REPORTED:
+                unit = "bytes" if name.startswith("bytes") else "messages"
+                yield record(case, impl, 0, name, unit, [run[name] for run in runs])
+
+    def print_results(self):
+        for (case, metric), (_, title, more_is_better) in METRICS.items():
+            sizes = sorted({key[2] for key in self.samples if (key[0], key[3]) == (case, metric)})
+            if sizes:
+                self.print_metric(case, metric, title, more_is_better, sizes)
+        self.print_statistics()
+        for impl, runs in self.hung.items():
+            print(f"\n{impl}: {runs} run{'s' * (runs > 1)} hung in MPI_Finalize after the results"
+                  " were out and had to be ended")
+
+    def print_metric(self, case, metric, title, more_is_better, sizes):
+        impls = [impl for impl in self.options.impls
+                 if any((case, impl, size, metric) in self.samples for size in sizes)]
+        compared = [impl for impl in impls if impl != "ucx"] if "ucx" in impls else []
+        header = ["bytes"]
+        for impl in impls:
+            header += [impl, "p10..p90"]
+        header += [f"{impl} gain" for impl in compared]
+        rows = []
+        for size in sizes:
+            values = {impl: self.samples.get((case, impl, size, metric)) for impl in impls}
+            row = [show_bytes(size)]
+            for impl in impls:
+                if values[impl]:
+                    row += [show_number(median(values[impl])),
+                            f"{show_number(percentile(values[impl], 0.1))}.."
+                            f"{show_number(percentile(values[impl], 0.9))}"]
+                else:
+                    row += ["-", "-"]
+            for impl in compared:
+                if values["ucx"] and values[impl]:
+                    ratio = median(values["ucx"]) / max(median(values[impl]), 1e-9)
+                    row.append(f"{1 / ratio if more_is_better else ratio:.2f}x")
+                else:
+                    row.append("-")
+            rows.append(row)
+        print_table(title + (" (gain: above 1 is better than ucx)" if compared else ""),
+                    header, rows)
+
+    def print_statistics(self):
+        if not self.statistics:
+            if any(impl != "ucx" for impl in self.options.impls):
+                print("\nno statistics: the netmod wrote no files (is it ch4:zc?)")
+            return
+        header = ["case", "impl", "direct", "rebound", "copied", "predicted", "copied because"]
+        rows = []
+        for (case, impl), runs in self.statistics.items():
+            sums = {name: sum(run[name] for run in runs) for name in STATISTICS}
+            asked = sum(sums[f"prediction_{name}"] for name in ("hits", "misses", "unknown"))
+            reasons = sorted(self.reasons[case, impl].items(), key=lambda item: -item[1])
+            rows.append([case, impl]
+                        + [f"{show_bytes(sums[f'bytes_{way}'])} ({sums[f'messages_{way}']:,})"
+                           for way in ("direct", "rebound", "copied")]
+                        + [f"{100 * sums['prediction_hits'] / asked:.0f} %" if asked else "-",
+                           ", ".join(f"{name} {count:,}" for name, count in reasons if count)])
+        print_table("what became of the messages, all ranks and rounds: bytes (messages);"
+                    " predicted: landing addresses that came true", header, rows)
+
+
+def cpu_name():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def mpich_version(prefix):
+    for name in ("mpichversion", "mpichversion.mpich"):
+        path = pathlib.Path(prefix) / "bin" / name
+        if path.exists():
+            done = subprocess.run([path], capture_output=True, text=True, check=False)
+            match = re.search(r"MPICH Version:\s*(\S+)", done.stdout)
+            device = re.search(r"MPICH Device:\s*(\S+)", done.stdout)
+            if match:
+                return f"{match[1]} {device[1]}" if device else match[1]
+    return "unknown"
+
+
+def ucx_version():
+    try:
+        ask = ctypes.CDLL("libucp.so.0").ucp_get_version_string
+    except (OSError, AttributeError):
+        return "unknown"
+    ask.restype = ctypes.c_char_p
+    return ask().decode().split()[0]
+
+
+def context(options, network):
+    thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    chosen = re.search(r"\[(\w+)\]", thp.read_text()) if thp.exists() else None
+    versions = {"mpich": mpich_version(options.mpich), "ucx": ucx_version()}
+    if options.stock:
+        versions["stock"] = mpich_version(options.stock)
+    return {"kernel": platform.release(), "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
+            "thp": chosen[1] if chosen else "unknown",
+            "load": [round(value, 2) for value in os.getloadavg()], "versions": versions,
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "hosts": network.hosts}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="exit status: 0 all ran; 1 a run failed; 2 usage")
+
+    def names(known):
+        def convert(text):
+            chosen = text.split(",")
+            unknown = [name for name in chosen if name not in known]
+            if unknown:
+                raise argparse.ArgumentTypeError(
+                    f"unknown: {', '.join(unknown)} (there are {', '.join(known)})")
+            return chosen
+        return convert
+
+    parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
+    parser.add_argument("--stock", metavar="PREFIX",
+                        help="another MPICH for the column ucx (default: the same library)")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
+    parser.add_argument("--rounds", type=int, help="default 3, with --quick 2")
+    parser.add_argument("--cases", type=names(CASES), default=list(CASES), metavar="CASE,...",
+                        help=f"default {','.join(CASES)}")
+    parser.add_argument("--impls", type=names(list(IMPLEMENTATIONS)),
+                        default=list(IMPLEMENTATIONS), metavar="IMPL,...",
+                        help=f"default {','.join(IMPLEMENTATIONS)}")
+    parser.add_argument("--hosts", choices=["2", "1", "loopback"], default="2",
+                        help="2: namespaces, TCP (default); 1: as MPICH likes; loopback: TCP")
+    parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/demo.jsonl"),
+                        help="default out/demo.jsonl")
+    parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/bench"),
+                        help="where programs are built (default build/mpi/bench)")
+    parser.add_argument("--timeout", type=float, default=180, metavar="SECONDS",
+                        help="limit of one run (default 180)")
+    options = parser.parse_args()
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds wants a positive number")
+    return options
+
+
+def main():
+    options = parse()
+    launch.exit_on_sigterm()
+    try:
+        options.mpich = launch.prefix_or_die(options.mpich)
+        if options.hosts == "2":
+            launch.enter_private_namespace()
+        with launch.Network(options.hosts) as network:
+            about = context(options, network)
+            print(f"{network.describe()}; MPICH {about['versions']['mpich']}, "
+                  f"UCX {about['versions']['ucx']}, Linux {about['kernel']}, {about['cpu']}")
+            demo = Demo(options, network)
+            demo.run()
+    except launch.Error as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return launch.EXIT_USAGE
+    except KeyboardInterrupt:
+        return 130
+    demo.print_results()
+    out = pathlib.Path(options.json_out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open(out, "w", encoding="utf-8") as file:
+        for record in [{"context": about}, *demo.records()]:
+            file.write(json.dumps(record) + "\n")
+    shown = out.resolve()
+    print(f"\nresults: {shown.relative_to(TOP) if shown.is_relative_to(TOP) else shown}")
+    if demo.failures:
+        print("\nfailed runs:\n  " + "\n  ".join(demo.failures), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The late receiver. Rank 1 sends at once; rank 0 first does a fixed amount of
+ * work without entering MPI, then posts the receive and reads every byte.
+ *
+ *   rank 1   |-- MPI_Send ------ sender_held -------|
+ *   rank 0   |-- work ------------|-- MPI_Recv --|-- read --|
+ *            |                    |-post_to_data-|          |
+ *            |---------------------- total ----------------|
+ *
+ * One JSON line per repetition on rank 0.
+ */
+#include "bench.h"
+
+enum { GO = 1, DATA = 2, HELD = 3 };
+
+static volatile double sink;
+
+/* The unit of work: arithmetic only, so that memory traffic does not blur it. */
+static void work(uint64_t rounds)
+{
+    double x = 1.0;
+    for (uint64_t i = 0; i < rounds; i++)
+        x = x * 1.0000001 + 1e-9;
+    sink = x;
+}
+
+/* Rounds that take @ms when nothing disturbs: the shortest of several tries. */
+static uint64_t calibrate(double ms)
+{
+    const uint64_t probe = 2000000;
+    double best_us = 1e30;
+    for (int i = 0; i < 10; i++) {
+        double begin = bench_now_us();
+        work(probe);
+        double took = bench_now_us() - begin;
+        best_us = took < best_us ? took : best_us;
+    }
+    return (uint64_t)(ms * 1000.0 / best_us * (double)probe);
+}
+
+static uint64_t seed_of(size_t bytes, int rep)
+{
+    return bytes * 1000003u + (uint64_t)rep;
+}
+
+static void send_all(const struct bench_options *o, size_t bytes, char *buf, double *held_us)
+{
+    for (int rep = 0; rep < o->warmup + o->repetitions; rep++) {
+        pattern_fill(buf, bytes, seed_of(bytes, rep));
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        double begin = bench_now_us();
+        MPI_Send(buf, (int)bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD);
+        held_us[rep] = bench_now_us() - begin;
+    }
+    MPI_Send(held_us, o->warmup + o->repetitions, MPI_DOUBLE, 0, HELD, MPI_COMM_WORLD);
+}
+
+static void receive_all(const struct bench_options *o, size_t bytes, char *buf, double *held_us,
+                        uint64_t rounds)
+{
+    const int all = o->warmup + o->repetitions;
+    double *post_us = bench_malloc((size_t)all * sizeof *post_us);
+    double *total_us = bench_malloc((size_t)all * sizeof *total_us);
+    for (int rep = 0; rep < all; rep++) {
+        MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
+        double begin = bench_now_us();
+        work(rounds);
+        double posted = bench_now_us();
+        MPI_Recv(buf, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        post_us[rep] = bench_now_us() - posted;
+        bench_verify(buf, bytes, seed_of(bytes, rep));
+        total_us[rep] = bench_now_us() - begin;
+    }
+    MPI_Recv(held_us, all, MPI_DOUBLE, 1, HELD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int rep = o->warmup; rep < all; rep++)
+        printf("{\"bench\":\"late\",\"bytes\":%zu,\"rep\":%d,\"post_to_data\":%.2f,"
+               "\"total\":%.2f,\"sender_held\":%.2f}\n",
+               bytes, rep - o->warmup, post_us[rep], total_us[rep], held_us[rep]);
+    fflush(stdout);
+    free(total_us);
+    free(post_us);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options o = {.repetitions = 15,
+                              .warmup = 5,
+                              .compute_ms = 50,
+                              .sizes = {65536, 262144, 1048576, 4194304, 16777216, 67108864},
+                              .nr_sizes = 6};
+    bench_parse(argc, argv, "a large message to a receiver that posts late", &o);
+    MPI_Init(&argc, &argv);
+    int rank = bench_ranks();
+
+    uint64_t rounds = rank == 0 ? calibrate(o.compute_ms) : 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    double *held_us = bench_malloc((size_t)(o.warmup + o.repetitions) * sizeof *held_us);
+    for (int i = 0; i < o.nr_sizes; i++) {
+        char *buf = bench_malloc(o.sizes[i]);
+        if (rank == 0)
+            receive_all(&o, o.sizes[i], buf, held_us, rounds);
+        else
+            send_all(&o, o.sizes[i], buf, held_us);
+        free(buf);
+    }
+    free(held_us);
+    return bench_finish(rank);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "arena.h"
+
+#include <iterator>
+#include <sys/mman.h>
+
+namespace zc {
+
+namespace {
+
+constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+bool map_over(range r, int protection)
+{
+    return mmap(as_pointer(r.begin), r.size(), protection, kAnonymous | MAP_FIXED, -1, 0) !=
+           MAP_FAILED;
+}
+
+} // namespace
+
+arena::arena(std::size_t bytes)
+{
+    /* RLIMIT_AS counts reservations too: take less rather than nothing. */
+    for (bytes = round_up(bytes, kHuge); bytes >= kHuge; bytes = round_up(bytes / 2, kHuge)) {
+        void *p = mmap(nullptr, bytes, PROT_NONE, kAnonymous, -1, 0);
+        if (p != MAP_FAILED) {
+            whole_ = range_at(as_address(p), bytes);
+            free_.emplace(whole_.begin, whole_.end);
+            return;
+        }
+        if (bytes == kHuge)
+            return;
+    }
+}
+
+arena::~arena()
+{
+    if (!whole_.empty())
+        munmap(as_pointer(whole_.begin), whole_.size());
+}
+
+range arena::open(std::size_t bytes, std::size_t alignment)
+{
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+        range hole{it->first, it->second};
+        range r = range_at(round_up(hole.begin, alignment), bytes);
+        if (!hole.contains(r))
+            continue;
+        if (mprotect(as_pointer(r.begin), bytes, PROT_READ | PROT_WRITE) == -1)
+            return {};
+        free_.erase(it);
+        if (hole.begin < r.begin)
+            free_.emplace(hole.begin, r.begin);
+        if (r.end < hole.end)
+            free_.emplace(r.end, hole.end);
+        return r;
+    }
+    return {};
+}
+
+void arena::close(range r)
+{
+    /* Without mappings to spare the range is lost to us, but never reused in
+     * an unknown state. Its pages at least go. */
+    if (map_over(r, PROT_NONE))
+        give_back(r);
+    else
+        (void)madvise(as_pointer(r.begin), r.size(), MADV_DONTNEED);
+}
+
+bool arena::renew(range r)
+{
+    return map_over(r, PROT_READ | PROT_WRITE);
+}
+
+void arena::give_back(range r)
+{
+    auto next = free_.lower_bound(r.begin);
+    if (next != free_.end() && next->first == r.end) {
+        r.end = next->second;
+        next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+        auto previous = std::prev(next);
+        if (previous->second == r.begin) {
+            previous->second = r.end;
+            return;
+        }
+    }
+    free_.emplace_hint(next, r.begin, r.end);
+}
+
+} // namespace zc

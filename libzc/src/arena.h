@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_ARENA_H_INCLUDED
+#define ZC_ARENA_H_INCLUDED
+
+#include "page.h"
+
+#include <map>
+
+namespace zc {
+
+/**
+ * arena - address space for landing slots, reserved once
+ *
+ * Inaccessible until a slot opens its part. One reservation keeps the slots
+ * together, so that they share mappings and page tables, and away from the
+ * addresses that the application's mmap() would pick.
+ *
+ * Not thread-safe: the pool locks.
+ */
+class arena {
+  public:
+    /** Reserves @bytes, or less if the process may not; see size(). */
+    explicit arena(std::size_t bytes);
+    ~arena();
+    arena(const arena &) = delete;
+    arena &operator=(const arena &) = delete;
+
+    std::size_t size() const { return whole_.size(); }
+    range whole() const { return whole_; }
+
+    /** A readable and writable, empty range; {} if there is none left. */
+    range open(std::size_t bytes, std::size_t alignment);
+    /** Takes a range back, with whatever is mapped in it. */
+    void close(range r);
+    /** Makes an open range like new: empty and with default properties. */
+    bool renew(range r);
+
+  private:
+    void give_back(range r);
+
+    range whole_;
+    std::map<addr_t, addr_t> free_; /* begin -> end, never adjacent */
+};
+
+} // namespace zc
+
+#endif /* ZC_ARENA_H_INCLUDED */

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cost.h"
+#include "kernel.h"
+#include "pool.h"
+#include "rebind.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace zc {
+
+namespace {
+
+/* Small enough to be populated within a millisecond, large enough to tell
+ * the cost per page from the fixed cost. */
+constexpr std::size_t kShort = std::size_t{64} << 10;
+constexpr std::size_t kMedium = std::size_t{512} << 10;
+/* Only one page per table of these is populated. */
+constexpr std::size_t kOneTable = kHuge;
+constexpr std::size_t kTables = 8 * kHuge;
+/* Even, so that landing and spare end in the roles they began with. */
+constexpr int kRepeats = 6;
+
+/** Scratch memory, 2 MiB-aligned, gone at the end of the measurement. */
+class scratch {
+  public:
+    explicit scratch(std::size_t bytes) : whole_bytes_(bytes + kHuge)
+    {
+        void *p = mmap(nullptr, whole_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+        whole_ = p == MAP_FAILED ? 0 : as_address(p);
+        /* Neighbouring scratch may merge with this; huge pages would falsify. */
+        advise(range_at(whole_, whole_ ? whole_bytes_ : 0), MADV_NOHUGEPAGE);
+    }
+    ~scratch()
+    {
+        if (whole_)
+            munmap(as_pointer(whole_), whole_bytes_);
+    }
+    scratch(const scratch &) = delete;
+    scratch &operator=(const scratch &) = delete;
+    explicit operator bool() const { return whole_ != 0; }
+    addr_t begin() const { return round_up(whole_, kHuge); }
+
+  private:
+    std::size_t whole_bytes_;
+    addr_t whole_;
+};
+
+double median(std::array<double, kRepeats> v)
+{
+    std::nth_element(v.begin(), v.begin() + kRepeats / 2, v.end());
+    return v[kRepeats / 2];
+}
+
+/* Landed data and user buffers are seldom in cache when a late receive is
+ * posted. Elsewhere than on x86 the copy is measured warm, i.e. too cheap,
+ * and rebinding is chosen later than it could be. */
+void evict([[maybe_unused]] addr_t at, [[maybe_unused]] std::size_t len)
+{
+#if defined(__x86_64__)
+    constexpr std::size_t kLine = 64;
+    for (addr_t line = at; line < at + len; line += kLine)
+        _mm_clflush(as_pointer(line));
+    _mm_mfence();
+#endif
+}
+
+double measure_copy(addr_t from, addr_t to, std::size_t len)
+{
+    std::array<double, kRepeats> ns;
+    for (double &sample : ns) {
+        evict(from, len);
+        evict(to, len);
+        std::uint64_t start = now_ns();
+        std::memcpy(as_pointer(to), as_pointer(from), len);
+        sample = static_cast<double>(now_ns() - start);
+    }
+    return median(ns);
+}
+
+/** One whole decision and exchange, as zc_deliver() makes them; the three
+ *  ranges swap roles from one to the next. Negative if it failed. */
+double measure_exchange(address_space &space, bool allow_pinned, addr_t user, addr_t landing,
+                        addr_t spare, std::size_t len)
+{
+    std::array<double, kRepeats> ns;
+    for (double &sample : ns) {
+        vma_pieces pieces;
+        std::uint64_t start = now_ns();
+        range body = range_at(user, len);
+        (void)space.examine(body, allow_pinned, pieces);
+        (void)space.without_straddling(body, pieces);
+        (void)space.huge_inside(body, kFewUnits);
+        pieces.clear();
+        pieces.add(body);
+        if (exchange_pages({body, landing, spare, pieces, {}}).error)
+            return -1;
+        sample = static_cast<double>(now_ns() - start);
+        std::swap(landing, spare);
+    }
+    return median(ns);
+}
+
+double slope(double few, double many, double units)
+{
+    return std::max(0.0, (many - few) / units);
+}
+
+} // namespace
+
+int calibrate(address_space &space, bool allow_pinned, zc_costs_t &out)
+{
+    scratch user(kTables), landing(kTables), spare(kTables);
+    if (!user || !landing || !spare)
+        return -ENOMEM;
+    addr_t u = user.begin(), l = landing.begin(), s = spare.begin();
+    if (kernel.populate(range_at(u, kMedium)) || kernel.populate(range_at(l, kMedium)))
+        return -ENOMEM;
+
+    zc_costs_t costs = kCostsUnmeasured;
+    double few = measure_copy(l, u, kShort);
+    double many = measure_copy(l, u, kMedium);
+    costs.copy_ns_per_byte = slope(few, many, kMedium - kShort);
+    costs.copy_ns_fixed = std::max(0.0, few - costs.copy_ns_per_byte * kShort);
+    /* Cold is cold: past the caches the slope stays. */
+    costs.copy_ns_per_byte_long = costs.copy_ns_per_byte;
+
+    few = measure_exchange(space, allow_pinned, u, l, s, kShort);
+    many = measure_exchange(space, allow_pinned, u, l, s, kMedium);
+    if (few < 0 || many < 0) {
+        /* The kernel does not do it at all: leave it out. */
+        costs.mremap_ns_fixed = 0;
+        out = costs;
+        return 0;
+    }
+    costs.mremap_ns_per_page = slope(few, many, (kMedium - kShort) / kPage);
+    costs.mremap_ns_fixed = std::max(1.0, few - costs.mremap_ns_per_page * (kShort / kPage));
+
+    for (std::size_t at = 0; at < kTables; at += kHuge)
+        if (kernel.populate(range_at(u + at, kPage)) || kernel.populate(range_at(l + at, kPage)))
+            return -ENOMEM;
+    few = measure_exchange(space, allow_pinned, u, l, s, kOneTable);
+    many = measure_exchange(space, allow_pinned, u, l, s, kTables);
+    if (few >= 0 && many >= 0)
+        costs.mremap_ns_per_2m = slope(few, many, (kTables - kOneTable) / kHuge);
+    out = costs;
+    return 0;
+}
+
+} // namespace zc

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "context.h"
+
+#include "kernel.h"
+
+#include <array>
+#include <cerrno>
+#include <unistd.h>
+
+using namespace zc;
+
+namespace {
+
+/* From here on whole page tables are worth moving. */
+constexpr std::size_t kTableBytes = std::size_t{4} << 20;
+
+/* The guess for a message nobody expected: malloc() returns large blocks 16
+ * bytes into a page, so this is right more often than any other. */
+constexpr addr_t kUsualOffset = 16;
+
+/* The page-table geometry the library is written for; else it copies. */
+bool geometry_fits()
+{
+    return sysconf(_SC_PAGESIZE) == static_cast<long>(kPage);
+}
+
+} // namespace
+
+zc_context::zc_context(const zc_params_t &params)
+    : params_(params), max_map_count_(kernel_max_map_count()),
+      means_(geometry_fits() ? params.means : means_bit(ZC_MEANS_COPY)),
+      splits_(params.max_splits ? params.max_splits : max_map_count_ / 4, max_map_count_),
+      pool_(params.budget_bytes, splits_)
+{
+}
+
+void zc_context::set_costs(const zc_costs_t &costs)
+{
+    std::lock_guard lock(costs_mutex_);
+    costs_ = costs;
+    measured_ = true;
+}
+
+zc_costs_t zc_context::costs() const
+{
+    std::lock_guard lock(costs_mutex_);
+    return costs_;
+}
+
+int zc_context::calibrate(zc_costs_t *out)
+{
+    zc_costs_t costs;
+    if (int err = zc::calibrate(space_, params_.flags & ZC_FLAG_ALLOW_PINNED, costs))
+        return err;
+    set_costs(costs);
+    if (out)
+        *out = costs;
+    return 0;
+}
+
+int zc_context::acquire(std::size_t len, const void *expected, slot **out)
+{
+    addr_t at = expected ? as_address(expected) : kUsualOffset;
+    placement place = placement::page;
+    if (expected && (means_ & means_bit(ZC_MEANS_MREMAP))) {
+        if (space_.huge_inside(range_at(at, len), kFewUnits) == address_space::huge::yes)
+            place = placement::huge;
+        else if (len >= kTableBytes)
+            place = placement::table;
+    }
+    if (int err = pool_.acquire(len, at, place, out))
+        return err;
+    (*out)->predicted = expected != nullptr;
+    return 0;
+}
+
+int zc_context::eligible(range pages)
+{
+    vma_pieces pieces;
+    if (pages.empty())
+        return ZC_REASON_SMALL;
+    return space_.examine(pages, params_.flags & ZC_FLAG_ALLOW_PINNED, pieces);
+}
+
+std::size_t zc_context::trim(bool all)
+{
+    std::uint64_t now = now_ns();
+    return pool_.trim(all ? now : now - std::min(now, params_.idle_ns));
+}
+
+void zc_context::report(zc_stats_t &out) const
+{
+    counters_.report(out);
+    pool::usage use = pool_.report();
+    out.acquired = use.acquired;
+    out.refused_budget = use.refused_budget;
+    out.populated_now = use.populated_now;
+    out.populated_max = use.populated_max;
+    out.in_use_now = use.in_use_now;
+    out.in_use_max = use.in_use_max;
+    out.pages_populated = use.pages_populated;
+    out.forced_trims = use.forced_trims;
+    out.splits_now = splits_.count();
+}

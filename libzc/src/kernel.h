@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_KERNEL_H_INCLUDED
+#define ZC_KERNEL_H_INCLUDED
+
+#include "page.h"
+
+namespace zc {
+
+/**
+ * The system calls that change mappings. Each returns 0 or -errno. They go
+ * through pointers so that tests can make the n-th one fail; nothing else
+ * replaces them.
+ */
+struct kernel_calls {
+    /** Moves the pages of [from, from + len) to @to, replacing what was
+     *  mapped there in one step; the old range stays mapped and empty. */
+    int (*move)(addr_t from, addr_t to, std::size_t len);
+    /** Backs every page of the range with writable memory. */
+    int (*populate)(range r);
+    /** Returns the range's pages to the system; it stays mapped. */
+    int (*discard)(range r);
+};
+
+extern kernel_calls kernel;
+
+/** The real calls, for tests to put back. */
+extern const kernel_calls kernel_calls_real;
+
+/** Setting of transparent huge pages, re-read at each call. */
+enum class thp_mode { never, madvise, always };
+thp_mode kernel_thp_mode();
+
+/** May anonymous memory come in folios between a page and a huge page? */
+bool kernel_has_middle_folios();
+
+/** vm.max_map_count; its default where it cannot be read. */
+std::size_t kernel_max_map_count();
+
+/** madvise() whose failure only costs time, e.g. on kernels built without THP. */
+void advise(range r, int advice);
+
+/** Is every address of the range mapped? */
+bool is_mapped(range r);
+
+} // namespace zc
+
+#endif /* ZC_KERNEL_H_INCLUDED */

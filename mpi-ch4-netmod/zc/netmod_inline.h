@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NETMOD_INLINE_H_INCLUDED
+#define NETMOD_INLINE_H_INCLUDED
+
+/* What zc does itself: point-to-point enters through zc_pt2pt.h, everything
+ * travels as active messages (zc_am.h). The rest is CH4's own fallback. */
+#include "zc_pt2pt.h"
+#include "zc_am.h"
+#include "zc_progress.h"
+#include "zc_request.h"
+#include "zc_proc.h"
+
+#include "netmod_am_fallback_rma.h"
+#include "netmod_am_fallback_coll.h"
+#include "netmod_am_fallback_part.h"
+
+#include "zc_noinline.h"
+
+#endif /* NETMOD_INLINE_H_INCLUDED */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_impl.h"
+#include "zc_arrival.h"
+
+/* The receiving side of CH4's active messages: puts them back into order and
+ * hands them to CH4's handlers. */
+
+/* A message that overtook an earlier one of the same sender. */
+typedef struct MPIDI_ZC_early {
+    struct MPIDI_ZC_early *next;
+    uint32_t sequence;
+    void *descriptor;           /* UCP's, of a rendezvous; else NULL */
+    size_t length;
+    size_t header_length;
+    char bytes[];               /* header, and the data of an eager message */
+} MPIDI_ZC_early_t;
+
+void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPIR_Request *sreq = user_data;
+    const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
+
+    if (unlikely(status != UCS_OK)) {
+        sreq->status.MPI_ERROR =
+            MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+                                 MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "send",
+                                 ucs_status_string(status));
+    }
+    MPIDI_ZC_am_release(&MPIDI_ZC_AM_REQUEST(sreq));
+    MPIDIG_global.origin_cbs[handler_id] (sreq);
+    ucp_request_free(request);
+}
+
+void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPL_free(user_data);
+    ucp_request_free(request);
+}
+
+/* Runs CH4's handler for one message that is in order. @descriptor: UCP's if the
+ * data is still at the sender, else NULL and @data holds it.
+ *
+ * CH4's send handler is always called in its "transport rendezvous" mode: it
+ * then leaves unexpected data to us, eager data too, which CH4 itself would
+ * keep in cells of 68 KiB however short it is. */
+static int dispatch(const char *header, void *data, size_t length, void *descriptor)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_am_header_t h;
+    memcpy(&h, header, sizeof(h));
+    void *am_hdr = (void *) (header + sizeof(h));
+    const bool is_send = h.handler_id == MPIDIG_SEND;
+    MPIR_Request *rreq = NULL;
+
+    uint32_t attr = 0;
+    MPIDIG_AM_ATTR_SET_VCIS(attr, h.src_vci, h.dst_vci);
+    if (is_send || descriptor) {
+        attr |= MPIDIG_AM_ATTR__IS_ASYNC | MPIDIG_AM_ATTR__IS_RNDV;
+    }
+    mpi_errno = MPIDIG_global.target_msg_cbs[h.handler_id] (am_hdr, data, h.data_size, attr,
+                                                            attr & MPIDIG_AM_ATTR__IS_ASYNC ?
+                                                            &rreq : NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    if (descriptor && rreq) {
+        mpi_errno = MPIDI_ZC_arrival_rndv(rreq, descriptor, h.data_size, is_send);
+    } else if (descriptor) {
+        ucp_am_data_release(MPIDI_ZC_global.worker, descriptor);
+    } else if (rreq) {
+        mpi_errno = MPIDI_ZC_arrival_eager(rreq, data, length);
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int keep_early(MPIDI_ZC_addr_t * peer, uint32_t sequence, const void *header,
+                      size_t header_length, const void *data, size_t length, void *descriptor)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const size_t data_kept = descriptor ? 0 : length;
+    /* CH4 reads its header in place, and it begins after ours. */
+    const size_t data_at = (header_length + 15) & ~(size_t) 15;
+
+    MPIDI_ZC_early_t *early = MPL_malloc(sizeof(*early) + data_at + data_kept, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!early, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    early->sequence = sequence;
+    early->descriptor = descriptor;
+    early->length = length;
+    early->header_length = header_length;
+    memcpy(early->bytes, header, header_length);
+    if (data_kept) {
+        memcpy(early->bytes + data_at, data, data_kept);
+    }
+
+    MPIDI_ZC_early_t **at = &peer->early;
+    while (*at && (int32_t) ((*at)->sequence - sequence) < 0) {
+        at = &(*at)->next;
+    }
+    early->next = *at;
+    *at = early;
+    MPIDI_ZC_global.stats.reordered++;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int dispatch_early(MPIDI_ZC_addr_t * peer)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    while (peer->early && peer->early->sequence == peer->next_receive) {
+        MPIDI_ZC_early_t *early = peer->early;
+        const size_t data_at = (early->header_length + 15) & ~(size_t) 15;
+        peer->early = early->next;
+        peer->next_receive++;
+        mpi_errno = dispatch(early->bytes, early->bytes + data_at, early->length,
+                             early->descriptor);
+        MPL_free(early);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* There is nobody to return an error to inside a UCX callback. */
+static void check_fatal(int mpi_errno)
+{
+    if (unlikely(mpi_errno != MPI_SUCCESS)) {
+        char text[MPI_MAX_ERROR_STRING];
+        MPIR_Err_get_string(mpi_errno, text, sizeof(text), NULL);
+        MPID_Abort(NULL, mpi_errno, 1, text);
+    }
+}
+
+ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t * param)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+    void *const descriptor = rndv ? data : NULL;
+    MPIDI_ZC_am_header_t h;
+    memcpy(&h, header, sizeof(h));
+
+    if (!rndv && length == 0 && h.data_size > 0) {
+        /* zc_short.h: the data is the end of the header */
+        length = h.data_size;
+        header_length -= length;
+        data = (char *) header + header_length;
+    }
+
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, h.source));
+    if (likely(h.sequence == peer->next_receive)) {
+        peer->next_receive++;
+        /* CH4's header holds 8-byte words; UCP promises no alignment. */
+        if (likely(((uintptr_t) header & 7) == 0)) {
+            mpi_errno = dispatch(header, data, length, descriptor);
+        } else {
+            uint64_t aligned[64];
+            void *copy = aligned;
+            if (unlikely(header_length > sizeof(aligned))) {
+                copy = MPL_malloc(header_length, MPL_MEM_BUFFER);
+                MPIR_Assert(copy);
+            }
+            memcpy(copy, header, header_length);
+            mpi_errno = dispatch(copy, data, length, descriptor);
+            if (unlikely(copy != aligned)) {
+                MPL_free(copy);
+            }
+        }
+        check_fatal(mpi_errno);
+        if (unlikely(peer->early)) {
+            mpi_errno = dispatch_early(peer);
+        }
+    } else {
+        mpi_errno = keep_early(peer, h.sequence, header, header_length, data, length, descriptor);
+    }
+    check_fatal(mpi_errno);
+
+    /* A rendezvous descriptor is ours until it is received or released. */
+    return rndv ? UCS_INPROGRESS : UCS_OK;
+}

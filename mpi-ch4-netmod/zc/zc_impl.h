@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_IMPL_H_INCLUDED
+#define ZC_IMPL_H_INCLUDED
+
+#include <mpidimpl.h>
+#include "mpidch4r.h"
+#include "ch4_impl.h"
+#include "zc_types.h"
+
+/* Jumps to fn_fail if a UCX call failed; @what names the call. */
+#define MPIDI_ZC_CHECK_STATUS(status, what)                                    \
+    MPIR_ERR_CHKANDJUMP2((status) != UCS_OK && (status) != UCS_INPROGRESS,     \
+                         mpi_errno, MPI_ERR_OTHER, "**zc_ucx",                 \
+                         "**zc_ucx %s %s", what, ucs_status_string(status))
+
+#define MPIDI_ZC_CHECK_POINTER(ptr, what)                                      \
+    MPIR_ERR_CHKANDJUMP2(UCS_PTR_IS_ERR(ptr), mpi_errno, MPI_ERR_OTHER,        \
+                         "**zc_ucx", "**zc_ucx %s %s", what,                   \
+                         ucs_status_string(UCS_PTR_STATUS(ptr)))
+
+/* The application is about to do something here. One relaxed store: it must
+ * cost nothing, and the landing thread only compares. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_note_app_activity(void)
+{
+    unsigned long n = atomic_load_explicit(&MPIDI_ZC_global.app_activity, memory_order_relaxed);
+    atomic_store_explicit(&MPIDI_ZC_global.app_activity, n + 1, memory_order_relaxed);
+}
+
+/* ---- UCP callbacks, zc_am.c ---- */
+
+void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);
+void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data);
+ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t * param);
+
+/* Frees what a send request holds for UCP. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_release(MPIDI_ZC_am_request_t * am)
+{
+    if (unlikely(am->pack_buffer)) {
+        MPL_free(am->pack_buffer);
+        am->pack_buffer = NULL;
+    }
+    if (unlikely(am->header && am->header != am->header_inline)) {
+        MPL_free(am->header);
+    }
+    am->header = NULL;
+}
+
+#endif /* ZC_IMPL_H_INCLUDED */

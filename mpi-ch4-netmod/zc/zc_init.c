@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include <sched.h>
+#include "mpidu_bc.h"
+#include "zc_impl.h"
+#include "zc_landing_thread.h"
+#include "zc_stats.h"
+#include "zc_noinline.h"
+
+/*
+=== BEGIN_MPI_T_CVAR_INFO_BLOCK ===
+
+categories :
+    - name : CH4_ZC
+      description : A category for CH4 zc netmod variables
+
+cvars:
+    - name        : MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD
+      category    : CH4_ZC
+      type        : string
+      default     : "64k"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_ALL
+      description : >-
+        Messages of at least this many bytes are announced first and fetched
+        by the receiver. Sizes here and below accept k, m, g, inf and auto.
+
+    - name        : MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD
+      category    : CH4_ZC
+      type        : string
+      default     : "64k"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Announced messages of at least this many bytes that arrive before their
+        receive is posted are fetched at once, into landing memory. inf: never.
+
+    - name        : MPIR_CVAR_CH4_ZC_LANDING_BUDGET
+      category    : CH4_ZC
+      type        : string
+      default     : "256m"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Landing memory of this process in bytes, never exceeded. When it is
+        spent, further messages stay with their senders.
+
+    - name        : MPIR_CVAR_CH4_ZC_LANDING_THREAD
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Whether a thread lands messages while the application is outside MPI.
+        1, 0, or auto - yes if this process may run on more processors than
+        there are processes of the job on this host.
+
+    - name        : MPIR_CVAR_CH4_ZC_BACKEND
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        How landed messages reach the user buffer. auto - the cheapest means;
+        mremap - page tables or a copy; copy - always a copy.
+
+    - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
+      category    : CH4_ZC
+      type        : string
+      default     : "default"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Which predictor names the buffer of an unexpected message. default,
+        graph, dpd, last, last-size or offset.
+
+    - name        : MPIR_CVAR_CH4_ZC_HORIZON
+      category    : CH4_ZC
+      type        : int
+      default     : 16
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        How many of the next predicted receives are searched for an unexpected
+        message, at least 1.
+
+    - name        : MPIR_CVAR_CH4_ZC_STATS
+      category    : CH4_ZC
+      type        : boolean
+      default     : false
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_ALL_EQ
+      description : >-
+        Prints a table of messages and bytes direct, rebound and copied at
+        finalize, on the standard error of rank 0.
+
+    - name        : MPIR_CVAR_CH4_ZC_STATS_FILE
+      category    : CH4_ZC
+      type        : string
+      default     : ""
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        If set, every rank writes its statistics at finalize as one JSON object
+        to this name followed by .RANK.json.
+
+=== END_MPI_T_CVAR_INFO_BLOCK ===
+*/
+
+ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t header_length,
+                                       void *data, size_t length,
+                                       const ucp_am_recv_param_t * param);
+void MPIDI_ZC_free_all(void);
+
+/* ---- parameters ---- */
+
+static int parse_size(const char *name, const char *text, size_t automatic, size_t * out)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_ERR_CHKANDJUMP2(zc_parse_size(text, out) != 0, mpi_errno, MPI_ERR_OTHER, "**zc_param",
+                         "**zc_param %s %s", name, text);
+    if (*out == 0) {
+        *out = automatic;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int parse_means(uint32_t * means)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const char *text = MPIR_CVAR_CH4_ZC_BACKEND;
+    const uint32_t copy = 1u << ZC_MEANS_COPY;
+
+    if (!strcmp(text, "auto")) {
+        *means = 0;
+    } else if (!strcmp(text, "mremap")) {
+        *means = copy | 1u << ZC_MEANS_MREMAP;
+    } else if (!strcmp(text, "copy")) {
+        *means = copy;
+    } else {
+        MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
+                             "MPIR_CVAR_CH4_ZC_BACKEND", text);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* A processor to spare: one that no process of the job on this host needs. */
+static bool processor_to_spare(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+        return false;
+    }
+    return CPU_COUNT(&set) > MPIR_Process.local_size;
+}
+
+static int parse_landing_thread(bool * on)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const char *text = MPIR_CVAR_CH4_ZC_LANDING_THREAD;
+
+    if (!strcmp(text, "auto")) {
+        *on = processor_to_spare();
+    } else if (!strcmp(text, "1") || !strcmp(text, "0")) {
+        *on = text[0] == '1';
+    } else {
+        MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
+                             "MPIR_CVAR_CH4_ZC_LANDING_THREAD", text);
+    }
+#ifndef MPICH_IS_THREADED
+    *on = false;
+#endif
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int parse_params(MPIDI_ZC_params_t * params)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD", MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD,
+                           65536, &params->rndv_threshold);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD",
+                           MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD, 65536, &params->landing_threshold);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_BUDGET", MPIR_CVAR_CH4_ZC_LANDING_BUDGET,
+                           256u << 20, &params->landing_budget);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_means(&params->means);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_landing_thread(&params->landing_thread);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
+    MPIR_ERR_CHKANDJUMP2(kind < 0, mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
+                         "MPIR_CVAR_CH4_ZC_PREDICTOR", MPIR_CVAR_CH4_ZC_PREDICTOR);
+    params->predictor = kind;
+    MPIR_ERR_CHKANDJUMP2(MPIR_CVAR_CH4_ZC_HORIZON < 1, mpi_errno, MPI_ERR_OTHER, "**zc_param",
+                         "**zc_param %s %s", "MPIR_CVAR_CH4_ZC_HORIZON", "less than 1");
+    params->horizon = MPIR_CVAR_CH4_ZC_HORIZON;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- landing memory and prediction ---- */
+
+static void log_line(void *arg, const char *line)
+{
+    fprintf(stderr, "zc: rank %d: %s\n", MPIR_Process.rank, line);
+}
+
+static int init_landing(const MPIDI_ZC_params_t * params)
+{
+    int mpi_errno = MPI_SUCCESS;
+    zc_params_t landing = {
+        .size = sizeof(landing),
+        .budget_bytes = params->landing_budget,
+        .means = params->means,
+        .log = MPIR_CVAR_CH4_ZC_STATS ? log_line : NULL,
+    };
+    zcp_params_t prediction = {
+        .size = sizeof(prediction),
+        .kind = params->predictor,
+        .horizon = params->horizon,
+    };
+
+    int err = zc_create(&landing, &MPIDI_ZC_global.landing);
+    MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
+                         strerror(-err));
+    err = zcp_create(&prediction, &MPIDI_ZC_global.predictor);
+    MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
+                         strerror(-err));
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- UCX ---- */
+
+static int set_handler(unsigned id, ucp_am_recv_callback_t callback)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_am_handler_param_t param = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+            UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id = id,
+        .flags = UCP_AM_FLAG_WHOLE_MSG,
+        .cb = callback,
+    };
+    ucs_status_t status = ucp_worker_set_am_recv_handler(MPIDI_ZC_global.worker, &param);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_set_am_recv_handler");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int init_context(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_config_t *config;
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_AM,
+        .estimated_num_eps = MPIR_Process.size,
+    };
+
+    /* Only then: it makes shared-memory senders signal their receivers. */
+    if (MPIDI_ZC_global.params.landing_thread) {
+        params.features |= UCP_FEATURE_WAKEUP;
+    }
+    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_config_read");
+    status = ucp_init(&params, config, &MPIDI_ZC_global.context);
+    ucp_config_release(config);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int init_worker(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_worker_params_t params = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SERIALIZED,      /* by the lock of VCI 0 */
+    };
+    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER };
+
+    ucs_status_t status = ucp_worker_create(MPIDI_ZC_global.context, &params,
+                                            &MPIDI_ZC_global.worker);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_create");
+    status = ucp_worker_query(MPIDI_ZC_global.worker, &attr);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
+    MPIDI_ZC_global.max_am_header = attr.max_am_header - sizeof(MPIDI_ZC_am_header_t);
+    status = ucp_worker_get_address(MPIDI_ZC_global.worker, &MPIDI_ZC_global.address,
+                                    &MPIDI_ZC_global.address_length);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_address");
+
+    mpi_errno = set_handler(MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = set_handler(MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = set_handler(MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int connect_world(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    void *table = NULL;
+    int stride;
+
+    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
+                                      MPIDI_ZC_global.address,
+                                      (int) MPIDI_ZC_global.address_length, FALSE, FALSE, &table,
+                                      &stride);
+    MPIR_ERR_CHECK(mpi_errno);
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+        ucp_ep_params_t params = {
+            .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+            .address = (const ucp_address_t *) ((char *) table + (size_t) rank * stride),
+        };
+        memset(peer, 0, sizeof(*peer));
+        ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
+        MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+    }
+
+  fn_exit:
+    if (table) {
+        MPIDU_bc_table_destroy();
+    }
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- hooks ---- */
+
+int MPIDI_ZC_init_local(int *tag_bits)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
+    mpi_errno = parse_params(&MPIDI_ZC_global.params);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    if (MPIDI_global.n_vcis > 1) {
+        if (MPIR_Process.rank == 0) {
+            fprintf(stderr, "zc: MPIR_CVAR_CH4_NUM_VCIS is %d; this netmod uses 1\n",
+                    MPIDI_global.n_vcis);
+        }
+        MPIDI_global.n_vcis = 1;
+    }
+    mpi_errno = init_landing(&MPIDI_ZC_global.params);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = init_context();
+    MPIR_ERR_CHECK(mpi_errno);
+
+    *tag_bits = MPIR_TAG_BITS_DEFAULT;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    MPIDI_ZC_free_all();
+    goto fn_exit;
+}
+
+int MPIDI_ZC_init_world(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = init_worker();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = connect_world();
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_post_init(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIDI_ZC_global.params.landing_thread) {
+#ifdef MPICH_IS_THREADED
+        /* Locks are taken from the end of MPI_Init on; the thread waits for it. */
+        MPIR_ThreadInfo.device_threads = 1;
+#endif
+        mpi_errno = MPIDI_ZC_landing_thread_start();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_PRE_H_INCLUDED
+#define ZC_PRE_H_INCLUDED
+
+/* Types that CH4 embeds in its own objects; included before those exist. */
+
+#include <stdint.h>
+#include <ucp/api/ucp.h>
+
+/* Our part of every active message, followed by CH4's header:
+ *
+ *   UCP user header:  | am_header (24 bytes) | CH4 header |      payload: UCP data
+ *
+ * `sequence` numbers the messages from one process to another. UCP keeps the
+ * order of single-fragment messages only: one that it splits is delivered when
+ * its last fragment is there. */
+typedef struct {
+    uint32_t sequence;
+    uint32_t source;            /* rank of the sender in its MPI_COMM_WORLD */
+    uint16_t handler_id;
+    uint8_t src_vci;
+    uint8_t dst_vci;
+    uint32_t reserved;
+    uint64_t data_size;
+} MPIDI_ZC_am_header_t;
+
+/* CH4's headers are at most this long, but for a few of RMA. */
+#define MPIDI_ZC_INLINE_AM_HEADER 80
+
+struct MPIDI_ZC_arrival;
+
+/* State of a request that CH4's active-message layer owns. A request is either
+ * a send, whose header UCP may read until the send completes, or a receive. */
+typedef struct {
+    struct MPIDI_ZC_arrival *arrival;   /* unexpected message, until delivered */
+    void *pack_buffer;          /* send: packed non-contiguous data, owned */
+    char *header;               /* send: points to header_inline or is owned */
+    char header_inline[sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER];
+    uint16_t handler_id;
+} MPIDI_ZC_am_request_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_request_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_comm_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_dt_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_op_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_win_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_part_t;
+
+typedef struct {
+    int dummy;
+} MPIDI_ZC_Global_t;
+
+struct MPIDI_ZC_early;
+
+/* One peer, in CH4's address vector. */
+typedef struct {
+    ucp_ep_h ep;
+    uint32_t next_send;         /* sequence of the next message to this peer */
+    uint32_t next_receive;      /* sequence expected next from this peer */
+    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence */
+} MPIDI_ZC_addr_t;
+
+#endif /* ZC_PRE_H_INCLUDED */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_SHORT_H_INCLUDED
+#define ZC_SHORT_H_INCLUDED
+
+/* The fast path of short messages: one packet on the stack, no request.
+ *
+ *   UCP user header:  | am_header | MPIDIG_hdr_t | data |      payload: none
+ *
+ * UCP sends a user header alone without allocating anything; header and payload
+ * together always cost it a request. The receiver sees data_size > 0 without
+ * payload and takes the data from the end of the header. */
+
+#include "zc_impl.h"
+
+/* A packet must fit the transports' short messages to gain anything. */
+#define MPIDI_ZC_SHORT_MAX 1024
+
+/* Sends at once or not at all: false if the ordinary path has to. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint count,
+                                                  MPI_Datatype datatype, int tag,
+                                                  MPIR_Comm * comm, int context_offset,
+                                                  MPIDI_av_entry_t * addr, int error_bits,
+                                                  MPIR_Request ** req_p)
+{
+    bool sent = false;
+    int dt_contig;
+    MPI_Aint data_sz, dt_true_lb;
+    MPIR_Datatype *dt_ptr;
+
+    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
+    if (!dt_contig || data_sz > MPIDI_ZC_SHORT_MAX || *req_p != NULL) {
+        return false;
+    }
+
+    struct {
+        MPIDI_ZC_am_header_t am;
+        MPIDIG_hdr_t match;
+        char data[MPIDI_ZC_SHORT_MAX];
+    } packet;
+    const size_t length = offsetof(__typeof__(packet), data) + data_sz;
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+    };
+    packet.match = (MPIDIG_hdr_t) {
+        .src_rank = comm->rank,
+        .tag = tag,
+        .context_id = comm->context_id + context_offset,
+        .error_bits = error_bits,
+        .data_sz = data_sz,
+    };
+    if (data_sz > 0) {
+        memcpy(packet.data, MPIR_get_contig_ptr(buf, dt_true_lb), data_sz);
+    }
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    packet.am = (MPIDI_ZC_am_header_t) {
+        .sequence = peer->next_send,
+        .source = MPIR_Process.rank,
+        .handler_id = MPIDIG_SEND,
+        .data_size = data_sz,
+    };
+    if (ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_MESSAGE, &packet, length, NULL, 0, &param) == NULL) {
+        peer->next_send++;
+        *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
+        sent = true;
+    }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return sent;
+}
+
+#endif /* ZC_SHORT_H_INCLUDED */

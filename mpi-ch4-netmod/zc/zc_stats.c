@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_impl.h"
+#include "zc_stats.h"
+
+/* How long rank 0 waits for the last report. */
+#define GATHER_SECONDS 2.0
+
+static MPIDI_ZC_report_t *reports;      /* rank 0: one per rank */
+static int nr_reports;
+
+void MPIDI_ZC_report_fill(MPIDI_ZC_report_t * report)
+{
+    memset(report, 0, sizeof(*report));
+    report->rank = MPIR_Process.rank;
+    report->netmod = MPIDI_ZC_global.stats;
+    report->landing.size = sizeof(report->landing);
+    zc_stats(MPIDI_ZC_global.landing, &report->landing);
+    report->prediction.size = sizeof(report->prediction);
+    zcp_stats(MPIDI_ZC_global.predictor, &report->prediction);
+}
+
+static void write_json(FILE * file, const MPIDI_ZC_report_t * r)
+{
+    const MPIDI_ZC_stats_t *n = &r->netmod;
+    const char *separator = "";
+
+#define FIELD(name, value) fprintf(file, ",\n \"%s\": %llu", name, (unsigned long long) (value))
+    fprintf(file, "{\"rank\": %d", r->rank);
+    FIELD("messages_direct", n->messages_direct);
+    FIELD("messages_rebound", n->messages_rebound);
+    FIELD("messages_copied", n->messages_copied);
+    FIELD("bytes_direct", n->bytes_direct);
+    FIELD("bytes_rebound", n->bytes_rebound);
+    FIELD("bytes_copied", n->bytes_copied);
+    FIELD("prediction_hits", r->prediction.hits);
+    FIELD("prediction_misses", r->prediction.misses);
+    FIELD("prediction_misses_congruent", r->prediction.congruent);
+    FIELD("prediction_unknown", r->prediction.unknown);
+    FIELD("landed", n->landed);
+    FIELD("landed_by_thread", n->landed_by_thread);
+    FIELD("landing_high_water", r->landing.populated_max);
+    FIELD("landing_pages_populated", r->landing.pages_populated);
+    FIELD("budget_refusals", n->budget_refusals);
+    FIELD("bounced", n->bounced);
+    FIELD("reordered", n->reordered);
+    FIELD("thread_wakeups", n->thread_wakeups);
+    FIELD("landing_thread", MPIDI_ZC_global.params.landing_thread);
+#undef FIELD
+    fprintf(file, ",\n \"copied_by_reason\": {");
+    for (int i = ZC_REASON_NONE + 1; i < ZC_REASON_COUNT; i++) {
+        if (r->landing.copied_by_reason[i] > 0) {
+            fprintf(file, "%s\"%s\": %llu", separator, zc_reason_name(i),
+                    (unsigned long long) r->landing.copied_by_reason[i]);
+            separator = ", ";
+        }
+    }
+    fprintf(file, "}}\n");
+}
+
+void MPIDI_ZC_report_write_file(const MPIDI_ZC_report_t * report)
+{
+    const char *prefix = MPIR_CVAR_CH4_ZC_STATS_FILE;
+    char path[4096];
+
+    if (!prefix || !*prefix) {
+        return;
+    }
+    if (snprintf(path, sizeof(path), "%s.%d.json", prefix, report->rank) >= (int) sizeof(path)) {
+        fprintf(stderr, "zc: MPIR_CVAR_CH4_ZC_STATS_FILE is too long\n");
+        return;
+    }
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        fprintf(stderr, "zc: cannot write %s: %s\n", path, strerror(errno));
+        return;
+    }
+    write_json(file, report);
+    if (fclose(file) != 0) {
+        fprintf(stderr, "zc: cannot write %s: %s\n", path, strerror(errno));
+    }
+}
+
+ucs_status_t MPIDI_ZC_report_handler(void *arg, const void *header, size_t header_length,
+                                     void *data, size_t length,
+                                     const ucp_am_recv_param_t * param)
+{
+    if (reports == NULL) {
+        reports = MPL_calloc(MPIR_Process.size, sizeof(*reports), MPL_MEM_OTHER);
+    }
+    if (reports != NULL && nr_reports < MPIR_Process.size && length == sizeof(*reports)) {
+        memcpy(&reports[nr_reports++], data, length);
+    }
+    return UCS_OK;
+}
+
+int MPIDI_ZC_report_send(const MPIDI_ZC_report_t * report)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIR_CVAR_CH4_ZC_STATS) {
+        ucp_request_param_t param = {
+            .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+            .flags = UCP_AM_SEND_FLAG_EAGER,
+        };
+        ucs_status_ptr_t request =
+            ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, 0)).ep, MPIDI_ZC_AM_REPORT, NULL, 0,
+                            report, sizeof(*report), &param);
+        MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+        while (request && ucp_request_check_status(request) == UCS_INPROGRESS) {
+            ucp_worker_progress(MPIDI_ZC_global.worker);
+        }
+        if (request) {
+            ucp_request_free(request);
+        }
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + 1e-9 * now.tv_nsec;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    return ((const MPIDI_ZC_report_t *) a)->rank - ((const MPIDI_ZC_report_t *) b)->rank;
+}
+
+static void print_row(const char *name, const MPIDI_ZC_report_t * r)
+{
+    const MPIDI_ZC_stats_t *n = &r->netmod;
+    const zcp_stats_t *p = &r->prediction;
+    const double mib = 1024.0 * 1024.0;
+    char rate[16] = "-";
+
+    if (p->settled > 0) {
+        snprintf(rate, sizeof(rate), "%.0f %%", 100.0 * p->hits / p->settled);
+    }
+    fprintf(stderr, "zc: %5s %9llu %8llu %8llu %11.1f %11.1f %10.1f %9s %7llu %11.1f\n", name,
+            (unsigned long long) n->messages_direct, (unsigned long long) n->messages_rebound,
+            (unsigned long long) n->messages_copied, n->bytes_direct / mib,
+            n->bytes_rebound / mib, n->bytes_copied / mib, rate,
+            (unsigned long long) n->budget_refusals, r->landing.populated_max / mib);
+}
+
+static void add_report(MPIDI_ZC_report_t * sum, const MPIDI_ZC_report_t * r)
+{
+    sum->netmod.messages_direct += r->netmod.messages_direct;
+    sum->netmod.messages_rebound += r->netmod.messages_rebound;
+    sum->netmod.messages_copied += r->netmod.messages_copied;
+    sum->netmod.bytes_direct += r->netmod.bytes_direct;
+    sum->netmod.bytes_rebound += r->netmod.bytes_rebound;
+    sum->netmod.bytes_copied += r->netmod.bytes_copied;
+    sum->netmod.budget_refusals += r->netmod.budget_refusals;
+    sum->prediction.hits += r->prediction.hits;
+    sum->prediction.settled += r->prediction.settled;
+    sum->landing.populated_max += r->landing.populated_max;
+    for (int i = 0; i < ZC_REASON_COUNT; i++) {
+        sum->landing.copied_by_reason[i] += r->landing.copied_by_reason[i];
+    }
+}
+
+void MPIDI_ZC_report_print_all(void)
+{
+    MPIDI_ZC_report_t sum = { 0 };
+
+    if (MPIR_Process.rank != 0 || !MPIR_CVAR_CH4_ZC_STATS) {
+        return;
+    }
+    const double deadline = seconds() + GATHER_SECONDS;
+    while (nr_reports < MPIR_Process.size && seconds() < deadline) {
+        ucp_worker_progress(MPIDI_ZC_global.worker);
+    }
+    if (nr_reports > 0) {
+        qsort(reports, nr_reports, sizeof(*reports), by_rank);
+    }
+    fprintf(stderr, "zc: %5s %9s %8s %8s %11s %11s %10s %9s %7s %11s\n", "rank", "direct",
+            "rebound", "copied", "direct MiB", "rebound MiB", "copied MiB", "predicted",
+            "refused", "landing MiB");
+    for (int i = 0; i < nr_reports; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d", reports[i].rank);
+        print_row(name, &reports[i]);
+        add_report(&sum, &reports[i]);
+    }
+    print_row("all", &sum);
+    for (int i = ZC_REASON_NONE + 1; i < ZC_REASON_COUNT; i++) {
+        if (sum.landing.copied_by_reason[i] > 0) {
+            fprintf(stderr, "zc: copied because %s: %llu\n", zc_reason_name(i),
+                    (unsigned long long) sum.landing.copied_by_reason[i]);
+        }
+    }
+    if (nr_reports < MPIR_Process.size) {
+        fprintf(stderr, "zc: %d ranks did not report\n", MPIR_Process.size - nr_reports);
+    }
+    MPL_free(reports);
+    reports = NULL;
+}

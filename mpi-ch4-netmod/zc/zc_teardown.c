@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_impl.h"
+#include "zc_arrival.h"
+#include "zc_landing_thread.h"
+#include "zc_stats.h"
+#include "zc_noinline.h"
+
+/* End of the netmod, without a hang and without an error from a peer that is
+ * faster. The rule: nobody blocks outside UCX while another still needs its
+ * progress, and nobody closes while another still progresses.
+ *
+ *   1. flush       our messages have left (needs the peers' progress)
+ *   2. barrier     over active messages, with progress: all have done 1
+ *   3. flush       the barrier's own messages have left (local: nothing else is
+ *                  on its way)
+ *   4. barrier     over PMI, without progress: all have done 3, none progresses
+ *   5. destroy     connections drop, and nobody is looking
+ *
+ * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 4 cannot
+ * answer. */
+
+static int flush(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_request_param_t param = { 0 };
+    ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_global.worker, &param);
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
+    while (request && ucp_request_check_status(request) == UCS_INPROGRESS) {
+        ucp_worker_progress(MPIDI_ZC_global.worker);
+    }
+    if (request) {
+        ucp_request_free(request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t header_length,
+                                       void *data, size_t length,
+                                       const ucp_am_recv_param_t * param)
+{
+    uint32_t round;
+    memcpy(&round, header, sizeof(round));
+    MPIDI_ZC_global.teardown_heard[round]++;
+    return UCS_OK;
+}
+
+/* Dissemination barrier (Hensgen, Finkel, Manber 1988): in round k every rank
+ * tells the one 2^k further on; communicators are already gone by now. */
+static int barrier(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int size = MPIR_Process.size;
+
+    for (uint32_t round = 0; (1L << round) < size; round++) {
+        const int to = (int) ((MPIR_Process.rank + (1L << round)) % size);
+        ucp_request_param_t param = {
+            .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+            .flags = UCP_AM_SEND_FLAG_EAGER,
+        };
+        ucs_status_ptr_t request =
+            ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, to)).ep, MPIDI_ZC_AM_TEARDOWN, &round,
+                            sizeof(round), NULL, 0, &param);
+        MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+        while (MPIDI_ZC_global.teardown_heard[round] == 0 ||
+               (request && ucp_request_check_status(request) == UCS_INPROGRESS)) {
+            ucp_worker_progress(MPIDI_ZC_global.worker);
+        }
+        if (request) {
+            ucp_request_free(request);
+        }
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+void MPIDI_ZC_free_all(void)
+{
+    if (MPIDI_ZC_global.address) {
+        ucp_worker_release_address(MPIDI_ZC_global.worker, MPIDI_ZC_global.address);
+    }
+    if (MPIDI_ZC_global.worker) {
+        MPIDI_ZC_arrivals_drop();
+        ucp_worker_destroy(MPIDI_ZC_global.worker);
+    }
+    if (MPIDI_ZC_global.context) {
+        ucp_cleanup(MPIDI_ZC_global.context);
+    }
+    zcp_destroy(MPIDI_ZC_global.predictor);
+    zc_destroy(MPIDI_ZC_global.landing);
+    memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
+}
+
+int MPIDI_ZC_mpi_finalize_hook(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_report_t report;
+
+    MPIDI_ZC_landing_thread_stop();
+#ifdef MPICH_IS_THREADED
+    MPIR_ThreadInfo.device_threads = 0;
+    MPIR_ThreadInfo.isThreaded = 0;
+#endif
+    if (!MPIDI_global.is_initialized) {
+        goto fn_exit;
+    }
+
+    MPIDI_ZC_report_fill(&report);
+    MPIDI_ZC_report_write_file(&report);
+    mpi_errno = MPIDI_ZC_report_send(&report);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    mpi_errno = flush();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_ZC_report_print_all();
+    mpi_errno = flush();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIR_pmi_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+
+    MPIDI_ZC_free_all();
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_TYPES_H_INCLUDED
+#define ZC_TYPES_H_INCLUDED
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <ucp/api/ucp.h>
+#include <zc/zc.h>
+#include <zcp/predictor.h>
+#include "zc_pre.h"
+
+/* UCP active-message identifiers. */
+enum {
+    MPIDI_ZC_AM_MESSAGE = 0,    /* everything of CH4 */
+    MPIDI_ZC_AM_TEARDOWN = 1,   /* the barrier of finalize */
+    MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
+};
+
+/* Counters of this rank. Written under the VCI lock. Messages below the
+ * rendezvous threshold are not counted: they are not what zc is about. */
+typedef struct {
+    uint64_t messages_direct, bytes_direct;     /* matched: written to the user buffer */
+    uint64_t messages_rebound;  /* landed, and the bulk exchanged */
+    uint64_t messages_copied;   /* landed, and all copied */
+    uint64_t bytes_rebound, bytes_copied;
+    uint64_t landed;            /* messages taken off the wire before their match */
+    uint64_t landed_by_thread;  /* of those, taken by the landing thread */
+    uint64_t bounced;           /* matched, but not contiguous or truncated: via a buffer */
+    uint64_t budget_refusals;   /* left at the sender for lack of landing memory */
+    uint64_t reordered;         /* messages that overtook another */
+    uint64_t thread_wakeups;
+} MPIDI_ZC_stats_t;
+
+typedef struct {
+    size_t rndv_threshold;      /* bytes from which a message is announced first */
+    size_t landing_threshold;   /* bytes from which an unexpected message lands */
+    size_t landing_budget;
+    uint32_t means;             /* of libzc, bits */
+    zcp_kind_t predictor;
+    int horizon;
+    bool landing_thread;
+} MPIDI_ZC_params_t;
+
+/* Lists of arrivals; see zc_arrival.h. */
+typedef struct {
+    struct MPIDI_ZC_arrival *first;
+    struct MPIDI_ZC_arrival *last;
+} MPIDI_ZC_arrivals_t;
+
+typedef struct {
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_length;
+    size_t max_am_header;       /* CH4's share of UCP's longest user header */
+
+    zc_t *landing;
+    zcp_t *predictor;
+    MPIDI_ZC_params_t params;
+    MPIDI_ZC_stats_t stats;
+
+    MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
+    MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
+    bool retry_queued;          /* landing memory came free */
+    struct MPIDI_ZC_arrival *free_arrivals;
+
+    /* Rounds of the teardown barrier that each distance has been heard from. */
+    int teardown_heard[32];
+
+    /* Bumped by the application whenever it enters the netmod; the landing
+     * thread keeps out of the way while it moves. */
+    _Atomic unsigned long app_activity;
+    bool in_landing_thread;     /* under the VCI lock: who is progressing */
+    bool landing_thread_running;
+    pthread_t landing_thread;
+    int wakeup_fd;              /* of the UCP worker */
+    int stop_fd;                /* eventfd that ends the landing thread */
+} MPIDI_ZC_global_t;
+
+extern MPIDI_ZC_global_t MPIDI_ZC_global;
+
+#define MPIDI_ZC_AV(av) ((av)->netmod.zc)
+#define MPIDI_ZC_AM_REQUEST(req) ((req)->dev.ch4.am.netmod_am.zc)
+
+#endif /* ZC_TYPES_H_INCLUDED */

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCP_CACHE_H_INCLUDED
+#define ZCP_CACHE_H_INCLUDED
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "zeroed.h"
+
+namespace zc::predict {
+
+/**
+ * Map of fixed memory: set-associative like a CPU's cache. A new key that finds
+ * its set full replaces the least recently used entry of that set, so dead keys
+ * age out and every operation looks at kWays entries at most.
+ *
+ *   hash ──▶ set │ tag tag … tag │   one cache line tells whether a key is there
+ *                │ use use … use │   time of last use
+ *                │ K,V K,V … K,V │
+ */
+template <typename Key, typename Value>
+class cache {
+  public:
+    static constexpr uint32_t kWays = 8;
+    static constexpr size_t kEntryBytes = sizeof(Key) + sizeof(Value) + 2 * sizeof(uint32_t);
+
+    /** As many entries as fit into @max_bytes, one set at least. */
+    explicit cache(size_t max_bytes)
+        : nr_sets_(static_cast<uint32_t>(
+              std::clamp<size_t>(max_bytes / (kWays * kEntryBytes), 1, UINT32_MAX / kWays))),
+          tags_(size_t{nr_sets_} * kWays), uses_(size_t{nr_sets_} * kWays),
+          entries_(size_t{nr_sets_} * kWays)
+    {
+    }
+
+    /** The value of @key, or nullptr. */
+    const Value *find(const Key &key, uint64_t hash) const
+    {
+        const uint32_t i = index_of(key, hash);
+        return i == kNone ? nullptr : &entries_[i].value;
+    }
+
+    /** As find(), and counts as a use. */
+    Value *touch(const Key &key, uint64_t hash)
+    {
+        const uint32_t i = index_of(key, hash);
+        if (i == kNone)
+            return nullptr;
+        uses_[i] = ++now_;
+        return &entries_[i].value;
+    }
+
+    /**
+     * The value of @key, zero bytes if it is new; counts as a use. nullptr if
+     * every entry it could replace is @pinned.
+     */
+    template <typename Pinned>
+    Value *insert(const Key &key, uint64_t hash, Pinned pinned)
+    {
+        if (Value *value = touch(key, hash))
+            return value;
+        const uint32_t i = victim(hash, pinned);
+        if (i == kNone)
+            return nullptr;
+        tags_[i] = tag(hash);
+        uses_[i] = ++now_;
+        entries_[i] = {key, Value{}};
+        return &entries_[i].value;
+    }
+
+    Value *insert(const Key &key, uint64_t hash)
+    {
+        return insert(key, hash, [](const Value &) { return false; });
+    }
+
+    void erase(const Key &key, uint64_t hash)
+    {
+        const uint32_t i = index_of(key, hash);
+        if (i != kNone)
+            tags_[i] = 0;
+    }
+
+    /** Entries do not move: an index stays good while its entry is not replaced. */
+    uint32_t index(const Value *value) const
+    {
+        const auto offset = reinterpret_cast<const char *>(value) -
+                            reinterpret_cast<const char *>(&entries_[0].value);
+        return static_cast<uint32_t>(static_cast<size_t>(offset) / sizeof(entry));
+    }
+    const Key &key_at(uint32_t i) const { return entries_[i].key; }
+    Value &value_at(uint32_t i) { return entries_[i].value; }
+
+    size_t bytes() const { return tags_.bytes() + uses_.bytes() + entries_.bytes(); }
+
+  private:
+    struct entry {
+        Key key;
+        Value value;
+    };
+    static_assert(sizeof(entry) == sizeof(Key) + sizeof(Value), "padding would break the budget");
+    static constexpr uint32_t kNone = UINT32_MAX;
+
+    static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; /* 0: free */ }
+
+    uint32_t first_of_set(uint64_t hash) const
+    {
+        return static_cast<uint32_t>(((hash >> 32) * nr_sets_) >> 32) * kWays;
+    }
+
+    uint32_t index_of(const Key &key, uint64_t hash) const
+    {
+        const uint32_t first = first_of_set(hash);
+        for (uint32_t i = first; i < first + kWays; i++) {
+            if (tags_[i] == tag(hash) && entries_[i].key == key)
+                return i;
+        }
+        return kNone;
+    }
+
+    template <typename Pinned>
+    uint32_t victim(uint64_t hash, Pinned pinned) const
+    {
+        const uint32_t first = first_of_set(hash);
+        uint32_t oldest = kNone;
+        for (uint32_t i = first; i < first + kWays; i++) {
+            if (tags_[i] == 0)
+                return i;
+            if (pinned(entries_[i].value))
+                continue;
+            /* Ages, not times, are compared: the clock may wrap. */
+            if (oldest == kNone || now_ - uses_[i] > now_ - uses_[oldest])
+                oldest = i;
+        }
+        return oldest;
+    }
+
+    uint32_t nr_sets_;
+    uint32_t now_ = 0;
+    zeroed<uint32_t> tags_;
+    zeroed<uint32_t> uses_;
+    zeroed<entry> entries_;
+};
+
+} // namespace zc::predict
+
+#endif

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Start MPI programs across the two hosts of `hosts`, always time-limited.
+
+    with launch.Network("2") as network:
+        mpi = launch.Mpi("/opt/zc", network, netmod="zc")
+        result = mpi.run(["./order"], ranks=2, timeout=60)
+
+Every process started carries a mark in its environment, so that after a hang
+the ranks that did not finish can be named, and nothing outlives its run.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTS = HERE / "hosts"
+ADDRESSES = ["10.111.0.1", "10.111.0.2"]
+INTERFACE = "zc0"
+MARK = "ZC_LAUNCH"
+# Programs print this line when only MPI_Finalize is left to do.
+FINALIZING = "# finalizing"
+
+# MPI_STATUSES_IGNORE is (void *)1 in MPICH, which gcc takes for an overflow.
+WARNINGS = ["-Wall", "-Wextra", "-Wno-stringop-overflow"]
+
+EXIT_USAGE = 2
+EXIT_NOT_PERMITTED = 4
+EXIT_HUNG_IN_FINALIZE = 123
+EXIT_TIMEOUT = 124
+
+
+class Error(Exception):
+    """Something about the set-up, in words for the user."""
+
+
+class Network:
+    """Where ranks run: "2" hosts, "1" host (as MPICH likes), or "loopback" (one host, TCP only).
+
+    Two hosts that cannot be made become loopback, and `why` says so.
+    """
+
+    def __init__(self, hosts="2", name=None):
+        if hosts not in ("1", "2", "loopback"):
+            raise Error(f"no such set of hosts: {hosts} (1, 2 or loopback)")
+        self.wanted = hosts
+        self.hosts = hosts
+        self.why = ""
+        self.name = name or os.environ.get("ZC_HOSTS") or f"zc-{os.getuid()}-{os.getpid()}"
+        self._ours = False
+
+    def __enter__(self):
+        if self.wanted != "2":
+            return self
+        if self._call("status").returncode == 0:
+            return self
+        made = self._call("up")
+        if made.returncode == 0:
+            self._ours = True
+        elif made.returncode == EXIT_NOT_PERMITTED:
+            self.hosts = "loopback"
+            self.why = made.stderr.strip().removeprefix("hosts: ")
+        else:
+            raise Error(made.stderr.strip() or "cannot make the hosts")
+        return self
+
+    def __exit__(self, *_):
+        if self._ours:
+            self._call("down")
+            self._ours = False
+
+    def describe(self):
+        if self.hosts == "2":
+            return "two hosts (network namespaces, TCP over a veth pair)"
+        if self.hosts == "1":
+            return "one host"
+        return "one host, TCP over loopback" + (f" ({self.why})" if self.why else "")
+
+    def command(self, mpiexec, ranks):
+        """The words before the program's own."""
+        if self.hosts != "2":
+            return [mpiexec, "-launcher", "fork", "-n", str(ranks)]
+        return [str(HOSTS), "--name", self.name, "exec", "h1", mpiexec,
+                "-launcher", "ssh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
+                "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
+
+    def environment(self):
+        if self.hosts == "2":
+            return {"ZC_HOSTS": self.name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
+        if self.hosts == "loopback":
+            return {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
+        return {}
+
+    def _call(self, verb):
+        return subprocess.run([str(HOSTS), "--name", self.name, verb], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+
+
+def enter_private_namespace():
+    """Start this program again where an ordinary user may make hosts, if that is possible."""
+    if os.getuid() == 0 or os.environ.get("ZC_HOSTS_PRIVATE"):
+        return
+    probe = subprocess.run([str(HOSTS), "private", "true"], stdin=subprocess.DEVNULL,
+                           capture_output=True, check=False)
+    if probe.returncode == 0:
+        os.environ["ZC_HOSTS_PRIVATE"] = "1"
+        sys.stdout.flush()
+        os.execv(str(HOSTS), [str(HOSTS), "private", sys.executable, *sys.argv])
+
+
+def find_tool(prefix, tool):
+    """PREFIX/bin/TOOL; where several MPIs share a prefix, Debian calls MPICH's TOOL.mpich."""
+    for name in (f"{tool}.mpich", tool):
+        path = pathlib.Path(prefix) / "bin" / name
+        if os.access(path, os.X_OK):
+            return str(path)
+    raise Error(f"no {tool} in {prefix}/bin")
+
+
+def prefix_or_die(prefix):
+    prefix = prefix or os.environ.get("ZC_MPICH")
+    if not prefix:
+        raise Error("no MPICH given: use --mpich PREFIX or set ZC_MPICH")
+    if not pathlib.Path(prefix).is_dir():
+        raise Error(f"no such directory: {prefix}")
+    return os.path.abspath(prefix)
+
+
+class Result:
+    """What became of one run."""
+
+    def __init__(self):
+        self.status = None       # exit status, or EXIT_*
+        self.timed_out = False
+        self.hung_in_finalize = False
+        self.unfinished = []     # one line per rank still there when time was up
+        self.stacks = ""
+        self.seconds = 0.0
+        self.out = ""
+        self.err = ""
+
+    @property
+    def ok(self):
+        return self.status == 0
+
+    def reason(self):
+        """Why it is not ok, in one line."""
+        if self.timed_out:
+            ranks = ", ".join(self.unfinished) or "no rank left, mpiexec itself hangs"
+            return f"no end after {self.seconds:.0f} s; not finished: {ranks}"
+        if self.hung_in_finalize:
+            return f"hung in MPI_Finalize; not finished: {', '.join(self.unfinished)}"
+        return "" if self.ok else f"exit status {self.status}"
+
+
+class Mpi:
+    """One MPICH on one network."""
+
+    def __init__(self, prefix, network, netmod=None, environment=None):
+        self.prefix = prefix
+        self.mpiexec = find_tool(prefix, "mpiexec")
+        self.network = network
+        self.netmod = netmod
+        self.environment = dict(environment or {})
+
+    def run(self, program, ranks=2, timeout=60, environment=None, finalize_grace=None, echo=None,
+            directory=None, stacks=False, interrupt=None,
+            settled=lambda line: line.strip() == FINALIZING):
+        """Run PROGRAM (a list of words) and wait for its end, at most TIMEOUT seconds.
+
+        finalize_grace: seconds allowed after a line for which SETTLED is true; None is no limit
+        echo:           called with (stream, line) as output comes; stream is "out" or "err"
+        stacks:         on a hang, collect the stacks of the ranks (gdb)
+        interrupt:      called with the run's mark 10 times a second; for tests that kill a rank
+        """
+        mark = uuid.uuid4().hex
+        env = dict(os.environ)
+        env.update(self.network.environment())
+        if self.netmod:
+            env["MPIR_CVAR_CH4_NETMOD"] = self.netmod
+        env.update(self.environment)
+        env.update(environment or {})
+        env[MARK] = mark
+
+        result = Result()
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            self.network.command(self.mpiexec, ranks) + [str(word) for word in program],
+            env=env, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True)
+        finalizing = threading.Event()
+        lines = {"out": [], "err": []}
+
+        def read(stream, pipe):
+            for raw in pipe:
+                line = raw.decode(errors="replace")
+                if settled(line):
+                    finalizing.set()
+                if line.strip() == FINALIZING:
+                    continue
+                lines[stream].append(line)
+                if echo:
+                    echo(stream, line)
+
+        readers = [threading.Thread(target=read, args=pair, daemon=True)
+                   for pair in (("out", process.stdout), ("err", process.stderr))]
+        for reader in readers:
+            reader.start()
+        try:
+            result.status = _wait(process, begin + timeout, finalizing, finalize_grace, result,
+                                  (lambda: interrupt(mark)) if interrupt else None)
+            if result.status is None:
+                ranks_left = _ranks(mark)
+                result.unfinished = [_describe(pid, rank) for pid, rank in ranks_left]
+                if stacks:
+                    result.stacks = _stacks(ranks_left)
+                result.status = (EXIT_HUNG_IN_FINALIZE if result.hung_in_finalize
+                                 else EXIT_TIMEOUT)
+        finally:
+            _end(process, mark)
+        for reader in readers:
+            reader.join(timeout=5)
+        result.seconds = time.monotonic() - begin
+        result.out, result.err = "".join(lines["out"]), "".join(lines["err"])
+        return result
+
+
+def _wait(process, deadline, finalizing, grace, result, tick):
+    """Exit status of PROCESS; None, and why in RESULT, when it does not end in time."""
+    grace_end = None
+    while True:
+        try:
+            status = process.wait(timeout=0.1 if tick or grace is not None else
+                                  max(0.0, min(1.0, deadline - time.monotonic())))
+            return status if status >= 0 else 128 - status
+        except subprocess.TimeoutExpired:
+            pass
+        now = time.monotonic()
+        if tick:
+            tick()
+        if grace is not None and grace_end is None and finalizing.is_set():
+            grace_end = now + grace
+        if grace_end is not None and now > grace_end:
+            result.hung_in_finalize = True
+            return None
+        if now > deadline:
+            result.timed_out = True
+            return None
+
+
+def processes(mark):
+    """Yield (pid, environment) of every process that carries MARK."""
+    wanted = f"{MARK}={mark}".encode()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry.name}/environ", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if wanted in words:
+            yield int(entry.name), dict(word.split(b"=", 1) for word in words if b"=" in word)
+
+
+def _ranks(mark):
+    """[(pid, rank)] of the ranks of MARK; a rank's own children are left out."""
+    found = {}
+    for pid, environment in processes(mark):
+        rank = environment.get(b"PMI_RANK")
+        if rank is not None:
+            found.setdefault(int(rank), []).append(pid)
+    return [(min(pids), rank) for rank, pids in sorted(found.items())]
+
+
+rank_processes = _ranks
+
+
+def _describe(pid, rank):
+    def read(name):
+        try:
+            return pathlib.Path(f"/proc/{pid}/{name}").read_text().strip()
+        except OSError:
+            return ""
+    state = read("stat").rpartition(")")[2].split()[:1]
+    cpu = "running" if state == ["R"] else "asleep" if state == ["S"] else "".join(state)
+    return f"rank {rank} ({read('comm')}, pid {pid}, {cpu or 'gone'})"
+
+
+def _stacks(ranks):
+    gdb = shutil.which("gdb")
+    if not gdb:
+        return "(no stacks: gdb is not installed)\n"
+    text = ""
+    for pid, rank in ranks:
+        try:
+            done = subprocess.run([gdb, "-p", str(pid), "-batch", "-ex", "thread apply all bt 25"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            continue
+        kept = [line for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
+        text += f"rank {rank}:\n  " + "\n  ".join(kept) + "\n"
+    return text
+
+
+def _end(process, mark):
+    """End what is left of a run: mpiexec politely, then every process that carries the mark."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass
+    # Proxies need a moment to go by themselves after a normal end.
+    give_up = time.monotonic() + (0.5 if process.poll() is not None else 0.0)
+    while any(True for _ in processes(mark)) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    for pid, _ in list(processes(mark)):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+
+
+def build(prefix, sources, directory, flags=(), headers=()):
+    """Compile SOURCES with PREFIX's mpicc, one program each; those up to date are kept."""
+    mpicc = find_tool(prefix, "mpicc")
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    stamp = directory / ".mpicc"
+    if not stamp.exists() or stamp.read_text() != mpicc:
+        for old in directory.iterdir():
+            if old.is_file():
+                old.unlink()
+        stamp.write_text(mpicc)
+    programs = {}
+    for source in map(pathlib.Path, sources):
+        program = directory / source.stem
+        inputs = [source, *map(pathlib.Path, headers)]
+        if not program.exists() or \
+                program.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
+            command = [mpicc, "-std=gnu11", "-O2", "-g", *WARNINGS, *flags,
+                       str(source), "-o", str(program), "-lpthread", "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Error(f"cannot build {source.name}:\n{done.stdout}{done.stderr}")
+            if done.stderr:
+                sys.stderr.write(done.stderr)
+        programs[source.stem] = str(program)
+    return programs
+
+
+def exit_on_sigterm():
+    """Let clean-up run when we are told to go."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -1,0 +1,24 @@
+#!/bin/sh
+# usage: check_zc_info.sh ZC_INFO DIRECTORY
+# Every option works, and every failure has its own exit code.
+set -u
+info=$1
+costs=$2/zc_info_costs.json
+fail() { echo "$*" >&2; exit 1; }
+
+"$info" --version | grep -q '^zc-info [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
+"$info" --help | grep -q -- --calibrate-to || fail "--help"
+"$info" | grep -q 'PROCMAP_QUERY' || fail "plain output"
+"$info" --json | grep -q '"max_map_count"' || fail "--json"
+rm -f "$costs"
+"$info" --calibrate-to "$costs" >/dev/null || fail "--calibrate-to"
+grep -q mremap_ns_fixed "$costs" || fail "cost file is empty"
+"$info" --costs "$costs" >/dev/null || fail "--costs"
+echo '{' >"$costs"
+"$info" --costs "$costs" >/dev/null 2>&1
+[ $? -eq 3 ] || fail "a malformed cost file must exit with 3"
+"$info" --calibrate-to /nonexistent/dir/costs >/dev/null 2>&1
+[ $? -eq 4 ] || fail "an unwritable cost file must exit with 4"
+"$info" --no-such-option >/dev/null 2>&1
+[ $? -eq 2 ] || fail "a wrong option must exit with 2"
+rm -f "$costs"

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One-sided communication, small and large, under fence, lock and
+ * post-start-complete-wait, beside large late messages.
+ */
+#include "check.h"
+
+static const size_t window_bytes = 4 << 20;
+static MPI_Win window;
+static char *memory;
+
+static uint64_t seed_of(int round, int rank)
+{
+    return check_seed + (uint64_t)(round * 16 + rank);
+}
+
+static void put_under_fence(int round, size_t bytes, int peer)
+{
+    char *out = check_malloc(bytes);
+    pattern_fill(out, bytes, seed_of(round, check_rank));
+    memset(memory, 0x5a, window_bytes);
+    MPI_Win_fence(0, window);
+    MPI_Put(out, (int)bytes, MPI_BYTE, peer, 64, (int)bytes, MPI_BYTE, window);
+    MPI_Win_fence(0, window);
+    check_content(memory + 64, bytes, seed_of(round, peer), "put");
+    for (size_t i = 0; i < 64; i++)
+        CHECK(memory[i] == 0x5a && memory[64 + bytes + i] == 0x5a, "put wrote outside");
+    free(out);
+}
+
+static void get_under_lock(int round, size_t bytes, int peer)
+{
+    char *in = check_malloc(bytes);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, check_rank, 0, window);
+    pattern_fill(memory, bytes, seed_of(round, check_rank));
+    MPI_Win_unlock(check_rank, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, peer, 0, window);
+    MPI_Get(in, (int)bytes, MPI_BYTE, peer, 0, (int)bytes, MPI_BYTE, window);
+    MPI_Win_unlock(peer, window);
+    check_content(in, bytes, seed_of(round, peer), "get");
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(in);
+}
+
+static void accumulate(size_t bytes, int peer)
+{
+    const int count = (int)(bytes / sizeof(int64_t));
+    int64_t *out = check_malloc((size_t)count * sizeof *out);
+    int64_t *in = (int64_t *)memory;
+    for (int i = 0; i < count; i++) {
+        out[i] = i;
+        in[i] = 1000;
+    }
+    MPI_Win_fence(0, window);
+    for (int twice = 0; twice < 2; twice++)
+        MPI_Accumulate(out, count, MPI_INT64_T, peer, 0, count, MPI_INT64_T, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    for (int i = 0; i < count; i++)
+        CHECK(in[i] == 1000 + 2 * i, "accumulate: element %d is %lld", i, (long long)in[i]);
+    free(out);
+}
+
+static void put_beside_messages(int round, size_t bytes, int peer)
+{
+    char *out = check_malloc(bytes), *in = check_malloc(bytes);
+    MPI_Group world, other;
+    MPI_Request request;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 1, &peer, &other);
+    pattern_fill(out, bytes, seed_of(round, check_rank));
+    MPI_Isend(out, (int)bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &request);
+    MPI_Win_post(other, 0, window);
+    MPI_Win_start(other, 0, window);
+    MPI_Put(out, (int)bytes, MPI_BYTE, peer, 0, (int)bytes, MPI_BYTE, window);
+    MPI_Win_complete(window);
+    MPI_Win_wait(window);
+    MPI_Recv(in, (int)bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_content(memory, bytes, seed_of(round, peer), "put beside a message");
+    check_content(in, bytes, seed_of(round, peer), "message beside a put");
+    MPI_Group_free(&other);
+    MPI_Group_free(&world);
+    free(out);
+    free(in);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t sizes[] = {8, 5000, 65536, 1 << 20, 3 << 20};
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    CHECK(check_ranks == 2, "2 ranks, not %d", check_ranks);
+    const int peer = 1 - check_rank;
+    MPI_Win_allocate((MPI_Aint)window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int s = 0; s < 5; s++) {
+        put_under_fence(s * 4, sizes[s], peer);
+        get_under_lock(s * 4 + 1, sizes[s], peer);
+        MPI_Barrier(MPI_COMM_WORLD);
+        accumulate(sizes[s], peer);
+        put_beside_messages(s * 4 + 3, sizes[s], peer);
+    }
+    MPI_Win_free(&window);
+    return check_finish();
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cache.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using zc::predict::cache;
+using small_cache = cache<uint64_t, uint64_t>;
+
+constexpr uint64_t kSpread = UINT64_MAX / 41; /* 40 keys over all sets */
+constexpr size_t kOneSet = small_cache::kWays * small_cache::kEntryBytes;
+
+TEST(CacheTest, NewEntriesAreZero)
+{
+    small_cache cache(kOneSet);
+    EXPECT_EQ(nullptr, cache.find(1, 1));
+    ASSERT_NE(nullptr, cache.insert(1, 1));
+    EXPECT_EQ(0u, *cache.find(1, 1));
+}
+
+TEST(CacheTest, ReplacesTheLeastRecentlyUsed)
+{
+    small_cache cache(kOneSet);
+    for (uint64_t key = 0; key < small_cache::kWays; key++)
+        cache.insert(key, key);
+    cache.touch(0, 0);
+    cache.insert(100, 100);
+    EXPECT_NE(nullptr, cache.find(0, 0));
+    EXPECT_EQ(nullptr, cache.find(1, 1));
+}
+
+TEST(CacheTest, AReplacedEntryStartsFromZero)
+{
+    small_cache cache(kOneSet);
+    for (uint64_t key = 0; key < small_cache::kWays; key++)
+        *cache.insert(key, key) = 7;
+    EXPECT_EQ(0u, *cache.insert(100, 100));
+}
+
+TEST(CacheTest, NeverReplacesPinnedEntries)
+{
+    const auto pinned = [](uint64_t value) { return value != 0; };
+    small_cache cache(kOneSet);
+    for (uint64_t key = 0; key < small_cache::kWays; key++)
+        *cache.insert(key, key, pinned) = key != 3;
+    EXPECT_NE(nullptr, cache.insert(100, 100, pinned));
+    EXPECT_EQ(nullptr, cache.find(3, 3));
+    *cache.touch(100, 100) = 1;
+    EXPECT_EQ(nullptr, cache.insert(200, 200, pinned));
+}
+
+TEST(CacheTest, KeysOfOneHashStayApart)
+{
+    small_cache cache(kOneSet);
+    *cache.insert(1, 42) = 10;
+    *cache.insert(2, 42) = 20;
+    EXPECT_EQ(10u, *cache.find(1, 42));
+    EXPECT_EQ(20u, *cache.find(2, 42));
+}
+
+TEST(CacheTest, ErasedEntriesAreGone)
+{
+    small_cache cache(kOneSet);
+    cache.insert(1, 1);
+    cache.erase(1, 1);
+    EXPECT_EQ(nullptr, cache.find(1, 1));
+    cache.erase(1, 1);
+}
+
+TEST(CacheTest, AnIndexLeadsBackToItsEntry)
+{
+    small_cache cache(10 * kOneSet);
+    for (uint64_t key = 0; key < 40; key++)
+        *cache.insert(key, key * kSpread) = key;
+    const uint64_t *value = cache.find(20, 20 * kSpread);
+    ASSERT_NE(nullptr, value);
+    EXPECT_EQ(20u, cache.key_at(cache.index(value)));
+    EXPECT_EQ(20u, cache.value_at(cache.index(value)));
+}
+
+TEST(CacheTest, TakesNoMoreMemoryThanGiven)
+{
+    for (const size_t sets : {1, 2, 100})
+        EXPECT_LE(small_cache(sets * kOneSet + 1).bytes(), sets * kOneSet + 1);
+}
+
+} // namespace
