@@ -67,7 +67,7 @@ static void update_rows(const double *old, double *new, size_t first, size_t las
     for (size_t r = first; r <= last; r++) {
         const double *up = old + (r - 1) * columns, *here = old + r * columns,
                      *down = old + (r + 1) * columns;
-        double *out = new + r * columns;
+        double *out = new + r *columns;
         out[0] = here[0];
         out[columns - 1] = here[columns - 1];
         for (size_t c = 1; c + 1 < columns; c++)
@@ -190,14 +190,30 @@ static struct plate parse(int argc, char **argv)
     int letter;
     while ((letter = getopt_long(argc, argv, "r:c:i:x:h", longs, NULL)) != -1) {
         switch (letter) {
-        case 'r': p.rows = strtoul(optarg, NULL, 10); break;
-        case 'c': p.columns = strtoul(optarg, NULL, 10); break;
-        case 'i': p.iterations = atoi(optarg); break;
-        case 'x': p.extra_ms = atof(optarg); break;
-        case 'j': p.json = 1; break;
-        case 'n': p.verify = 0; break;
-        case 'h': usage(argv[0]); exit(0);
-        default: usage(argv[0]); exit(2);
+        case 'r':
+            p.rows = strtoul(optarg, NULL, 10);
+            break;
+        case 'c':
+            p.columns = strtoul(optarg, NULL, 10);
+            break;
+        case 'i':
+            p.iterations = atoi(optarg);
+            break;
+        case 'x':
+            p.extra_ms = atof(optarg);
+            break;
+        case 'j':
+            p.json = 1;
+            break;
+        case 'n':
+            p.verify = 0;
+            break;
+        case 'h':
+            usage(argv[0]);
+            exit(0);
+        default:
+            usage(argv[0]);
+            exit(2);
         }
     }
     if (p.rows < 2 || p.columns < 2 || p.iterations < 1 || p.extra_ms < 0 || optind != argc) {

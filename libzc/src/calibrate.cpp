@@ -132,6 +132,8 @@ int calibrate(address_space &space, bool allow_pinned, zc_costs_t &out)
     /* Cold is cold: past the caches the slope stays. */
     costs.copy_ns_per_byte_long = costs.copy_ns_per_byte;
 
+    /* The first round warms up: it is the one that makes the page tables. */
+    (void)measure_exchange(space, allow_pinned, u, l, s, kMedium);
     few = measure_exchange(space, allow_pinned, u, l, s, kShort);
     many = measure_exchange(space, allow_pinned, u, l, s, kMedium);
     if (few < 0 || many < 0) {

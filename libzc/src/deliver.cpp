@@ -72,7 +72,7 @@ zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
         return ZC_REASON_SMALL;
     if (!congruent(landing.data, dst.begin, kPage))
         return landing.predicted ? ZC_REASON_NOT_CONGRUENT : ZC_REASON_UNPREDICTED;
-    if (pool_.overlaps(dst))
+    if (!intersection(pool_.addresses(), dst).empty())
         return ZC_REASON_NO_MEANS; /* a landing buffer delivered into another */
 
     if (zc_reason_t reason =

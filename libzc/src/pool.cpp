@@ -86,6 +86,8 @@ bool pool::valid() const
 
 int pool::acquire(std::size_t len, addr_t expected, placement place, slot **out)
 {
+    if (len > std::min(budget_, arena_.size()))
+        return -EMSGSIZE;
     slot_kind kind = slot_kind_for(place, len);
     addr_t at = slot_place(kind, range{}, expected);
     range wanted = touched_units(range_at(at, len), kPage);

@@ -36,7 +36,7 @@ class pool {
 
     /** Was there address space enough? */
     bool valid() const;
-    bool overlaps(range r) const { return !intersection(arena_.whole(), r).empty(); }
+    range addresses() const { return arena_.whole(); }
 
     /**
      * acquire - a populated slot

@@ -32,10 +32,11 @@ bool splits::admit(std::span<const addr_t> boundaries)
 
 bool splits::at_limit()
 {
-    bool reached = mapping_starts().size() + kMargin >= max_map_count_;
+    if (mapping_starts().size() + kMargin < max_map_count_)
+        return false;
     std::lock_guard lock(mutex_);
     refusals_left_ = kRefusalsPerCount;
-    return reached;
+    return true;
 }
 
 std::size_t splits::count() const

@@ -31,7 +31,7 @@ class splits {
     /** Room for these boundaries? Remembers them if so. */
     bool admit(std::span<const addr_t> boundaries);
     /** After a move failed for want of memory: is it the number of mappings?
-     *  Refuses for a while in any case: failing is slow. */
+     *  Then admits nothing for a while. */
     bool at_limit();
     std::size_t count() const;
 

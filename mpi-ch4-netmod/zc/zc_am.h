@@ -9,7 +9,7 @@
  * fetches the data when it knows where to: at once into the user buffer if the
  * receive is posted, at once into a landing buffer if it is not.
  *
- * All functions are called with the lock of VCI 0.
+ * All functions are called inside MPI, or by the landing thread inside the gate.
  *
  * Only func_table.c includes this file: with several netmods in one library the
  * names below are those of the function table everywhere else. */

@@ -180,6 +180,7 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
     MPIDI_ZC_arrival_t *a = user_data;
     MPIR_Request *rreq = a->rreq;
 
+    MPIDI_ZC_global.nr_fetching--;
     ucp_request_free(request);
     if (unlikely(status != UCS_OK && a->state != MPIDI_ZC_LANDING)) {
         set_transfer_error(rreq, status);
@@ -219,6 +220,7 @@ static int fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
         .cb.recv_am = fetch_done,
         .user_data = a,
     };
+    MPIDI_ZC_global.nr_fetching++;
     ucs_status_ptr_t request = ucp_am_recv_data_nbx(MPIDI_ZC_global.worker, descriptor, target,
                                                     a->bytes, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_recv_data_nbx");
@@ -371,7 +373,9 @@ int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, b
                 a->expected = guess.addr;
             }
             bool landed = false;
-            if (MPIDI_ZC_global.queued.first == NULL) {
+            if (unlikely(MPIDI_ZC_global.closing)) {
+                goto fn_exit;
+            } else if (MPIDI_ZC_global.queued.first == NULL) {
                 mpi_errno = land(a, &landed);
                 MPIR_ERR_CHECK(mpi_errno);
             } else {

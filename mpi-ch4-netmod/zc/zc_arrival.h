@@ -20,7 +20,7 @@
  *
  * User memory is written in DIRECT, and on delivery: both are after the match.
  *
- * All functions are called with the lock of VCI 0. */
+ * All functions are called inside MPI, or by the landing thread inside the gate. */
 
 #include "zc_impl.h"
 

@@ -18,14 +18,6 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
-/* The application is about to do something here. One relaxed store: it must
- * cost nothing, and the landing thread only compares. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_note_app_activity(void)
-{
-    unsigned long n = atomic_load_explicit(&MPIDI_ZC_global.app_activity, memory_order_relaxed);
-    atomic_store_explicit(&MPIDI_ZC_global.app_activity, n + 1, memory_order_relaxed);
-}
-
 /* ---- UCP callbacks, zc_am.c ---- */
 
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);

@@ -424,10 +424,6 @@ int MPIDI_ZC_post_init(void)
     int mpi_errno = MPI_SUCCESS;
 
     if (MPIDI_ZC_global.params.landing_thread) {
-#ifdef MPICH_IS_THREADED
-        /* Locks are taken from the end of MPI_Init on; the thread waits for it. */
-        MPIR_ThreadInfo.device_threads = 1;
-#endif
         mpi_errno = MPIDI_ZC_landing_thread_start();
         MPIR_ERR_CHECK(mpi_errno);
     }

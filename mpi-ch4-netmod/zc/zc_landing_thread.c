@@ -11,66 +11,42 @@
 #define WATCH_MIN_NS 50000L
 #define WATCH_MAX_NS 1000000L
 
-/* Calls of ucp_worker_progress() between two looks at the application: a long
- * message must not keep it from the lock. */
-#define BURST 8
-
-static unsigned long app_activity(void)
+static unsigned long entries(void)
 {
-    return atomic_load_explicit(&MPIDI_ZC_global.app_activity, memory_order_relaxed);
+    return __atomic_load_n(&MPIDU_device_gate.entries, __ATOMIC_RELAXED);
 }
 
-/* Which of the two is a lock depends on how MPICH was configured. */
-static void enter_library(void)
+/* Progresses until the network is quiet or the application wants in. True if it
+ * is quiet; the worker is then armed, so that poll() will tell of more. */
+static bool land_until_quiet(void)
 {
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-}
+    bool quiet = false;
 
-static void leave_library(void)
-{
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-}
-
-/* Progresses until the network is quiet or the application is back. Returns
- * with the worker armed if it was quiet, so that poll() will tell of more. */
-static bool land_until_quiet(unsigned long seen)
-{
-    bool armed = false;
-
-    while (!armed && app_activity() == seen) {
-        enter_library();
-        MPIDI_ZC_global.in_landing_thread = true;
-        unsigned events = 0;
-        for (int i = 0; i < BURST; i++) {
-            unsigned n = ucp_worker_progress(MPIDI_ZC_global.worker);
-            events += n;
-            if (n == 0) {
-                break;
-            }
-        }
+    if (!MPIDU_device_gate_try()) {
+        return false;
+    }
+    MPIDI_ZC_global.in_landing_thread = true;
+    while (!quiet && !MPIDU_device_gate_app_inside()) {
+        unsigned events = ucp_worker_progress(MPIDI_ZC_global.worker);
         if (unlikely(MPIDI_ZC_global.retry_queued)) {
+            /* An error here is found again, and reported, by the application. */
             (void) MPIDI_ZC_land_queued();
         }
-        if (events == 0) {
-            ucs_status_t status = ucp_worker_arm(MPIDI_ZC_global.worker);
-            armed = status == UCS_OK;
-        }
-        MPIDI_ZC_global.in_landing_thread = false;
-        leave_library();
+        quiet = events == 0 && ucp_worker_arm(MPIDI_ZC_global.worker) == UCS_OK;
     }
-    return armed;
+    MPIDI_ZC_global.in_landing_thread = false;
+    MPIDU_device_gate_leave();
+    return quiet;
 }
 
 /* Sleeps until the network or the end; false: the end. */
-static bool sleep_on_network(int timeout_ms)
+static bool sleep_on_network(void)
 {
     struct pollfd fds[2] = {
         {.fd = MPIDI_ZC_global.stop_fd, .events = POLLIN},
         {.fd = MPIDI_ZC_global.wakeup_fd, .events = POLLIN},
     };
-    poll(fds, 2, timeout_ms);
+    poll(fds, 2, -1);
     MPIDI_ZC_global.stats.thread_wakeups++;
     return !(fds[0].revents & POLLIN);
 }
@@ -84,7 +60,7 @@ static bool stop_requested(long sleep_ns)
 
 static void *landing_thread(void *arg)
 {
-    unsigned long seen = app_activity();
+    unsigned long seen = entries();
     long watch_ns = WATCH_MIN_NS;
 
     /* The kernel may add 50 µs to every sleep otherwise. */
@@ -92,19 +68,15 @@ static void *landing_thread(void *arg)
     prctl(PR_SET_NAME, "zc-landing");
 
     while (!stop_requested(watch_ns)) {
-        unsigned long now = app_activity();
-        if (!MPIR_IS_THREADED) {
-            /* still in MPI_Init: nobody takes locks yet */
-            continue;
-        }
-        if (now != seen) {
+        unsigned long now = entries();
+        if (now != seen || MPIDU_device_gate_app_inside()) {
             seen = now;
             watch_ns = MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
             continue;
         }
         watch_ns = WATCH_MIN_NS;
-        while (land_until_quiet(seen)) {
-            if (!sleep_on_network(-1)) {
+        while (land_until_quiet()) {
+            if (!sleep_on_network()) {
                 return NULL;
             }
         }
@@ -128,15 +100,20 @@ int MPIDI_ZC_landing_thread_start(void)
     /* The application's signals are the application's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    MPIDU_device_gate_enter();
     err = pthread_create(&MPIDI_ZC_global.landing_thread, NULL, landing_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_thread", "**zc_thread %s",
                          strerror(err));
     MPIDI_ZC_global.landing_thread_running = true;
 
+    /* We are inside MPI; MPI_Init leaves through the gate. */
+    MPIDU_device_gate.enabled = 1;
+
   fn_exit:
     return mpi_errno;
   fn_fail:
+    MPIDU_device_gate.app_inside = 0;
     if (MPIDI_ZC_global.stop_fd >= 0) {
         close(MPIDI_ZC_global.stop_fd);
     }
@@ -152,5 +129,6 @@ void MPIDI_ZC_landing_thread_stop(void)
         pthread_join(MPIDI_ZC_global.landing_thread, NULL);
         close(MPIDI_ZC_global.stop_fd);
         MPIDI_ZC_global.landing_thread_running = false;
+        memset(&MPIDU_device_gate, 0, sizeof(MPIDU_device_gate));
     }
 }

@@ -4,24 +4,28 @@
 
 /* Lands messages while the application computes.
  *
- * The thread sleeps on the UCX worker's file descriptor, but only while the
- * application stays out of MPI: an application that polls would pay for every
- * wake-up with latency. MPI has no "left the library" event, so the thread
- * looks, at growing intervals, whether the application still moves:
+ * The gate (mpidu_device_gate.h, a patch of ours) keeps the thread out while the
+ * application is in MPI, and the application out, for microseconds, while the
+ * thread progresses. So the code that both run needs no lock, and an application
+ * that stays below MPI_THREAD_MULTIPLE pays for none.
  *
- *        ┌───────── application entered MPI ──────────┐
- *        ▼                                            │
- *     WATCHING  sleep 50 µs … 1 ms  ── no activity ─▶ LISTENING  poll(worker fd)
- *                                                     │      ▲
- *                                                     └──────┘ an event: progress,
- *                                                              under the VCI lock
+ * The thread sleeps on the UCX worker's file descriptor, but only while the
+ * application stays out of MPI: with the application polling in there, every
+ * message would wake the thread for nothing and delay its own sender. MPI has no
+ * "left the library" event, so the thread looks at growing intervals:
+ *
+ *        ┌────────── the application is in MPI ───────────┐
+ *        ▼                                                │
+ *     WATCHING  sleep 50 µs … 1 ms  ── not entered ──▶ LISTENING  poll(worker fd)
+ *               since the last look                       │      ▲
+ *                                                         └──────┘ an event: land
  *
  * It never spins. */
 
 #include "zc_impl.h"
 
-/* Start: at the end of initialisation, before the application's first call.
- * Stop: waits for the thread; no VCI lock may be held. */
+/* Start: in MPI_Init, whose end opens the gate. Stop: in MPI_Finalize; waits for
+ * the thread and opens the gate for good. */
 int MPIDI_ZC_landing_thread_start(void);
 void MPIDI_ZC_landing_thread_stop(void);
 

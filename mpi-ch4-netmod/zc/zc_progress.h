@@ -11,7 +11,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
     int mpi_errno = MPI_SUCCESS;
 
     if (vci == 0) {
-        MPIDI_ZC_note_app_activity();
         ucp_worker_progress(MPIDI_ZC_global.worker);
         if (unlikely(MPIDI_ZC_global.retry_queued)) {
             mpi_errno = MPIDI_ZC_land_queued();

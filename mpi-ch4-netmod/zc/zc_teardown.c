@@ -10,8 +10,9 @@
  * faster. The rule: nobody blocks outside UCX while another still needs its
  * progress, and nobody closes while another still progresses.
  *
+ *   0. drain       transfers we asked for have ended; no new ones are begun
  *   1. flush       our messages have left (needs the peers' progress)
- *   2. barrier     over active messages, with progress: all have done 1
+ *   2. barrier     over active messages, with progress: all have done 0 and 1
  *   3. flush       the barrier's own messages have left (local: nothing else is
  *                  on its way)
  *   4. barrier     over PMI, without progress: all have done 3, none progresses
@@ -19,6 +20,16 @@
  *
  * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 4 cannot
  * answer. */
+
+/* A message that is landing when finalize begins (a program that does not
+ * receive it is not correct MPI, but must not hang). */
+static void drain(void)
+{
+    MPIDI_ZC_global.closing = true;
+    while (MPIDI_ZC_global.nr_fetching > 0) {
+        ucp_worker_progress(MPIDI_ZC_global.worker);
+    }
+}
 
 static int flush(void)
 {
@@ -104,10 +115,6 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     MPIDI_ZC_report_t report;
 
     MPIDI_ZC_landing_thread_stop();
-#ifdef MPICH_IS_THREADED
-    MPIR_ThreadInfo.device_threads = 0;
-    MPIR_ThreadInfo.isThreaded = 0;
-#endif
     if (!MPIDI_global.is_initialized) {
         goto fn_exit;
     }
@@ -117,6 +124,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     mpi_errno = MPIDI_ZC_report_send(&report);
     MPIR_ERR_CHECK(mpi_errno);
 
+    drain();
     mpi_errno = flush();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = barrier();

@@ -3,7 +3,6 @@
 #define ZC_TYPES_H_INCLUDED
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <ucp/api/ucp.h>
 #include <zc/zc.h>
@@ -17,7 +16,7 @@ enum {
     MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
 };
 
-/* Counters of this rank. Written under the VCI lock. Messages below the
+/* Counters of this rank. Messages below the
  * rendezvous threshold are not counted: they are not what zc is about. */
 typedef struct {
     uint64_t messages_direct, bytes_direct;     /* matched: written to the user buffer */
@@ -63,15 +62,14 @@ typedef struct {
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
     MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
     bool retry_queued;          /* landing memory came free */
+    int nr_fetching;            /* transfers that we have asked a sender for */
+    bool closing;               /* in finalize: nothing new is landed */
     struct MPIDI_ZC_arrival *free_arrivals;
 
     /* Rounds of the teardown barrier that each distance has been heard from. */
     int teardown_heard[32];
 
-    /* Bumped by the application whenever it enters the netmod; the landing
-     * thread keeps out of the way while it moves. */
-    _Atomic unsigned long app_activity;
-    bool in_landing_thread;     /* under the VCI lock: who is progressing */
+    bool in_landing_thread;     /* who is progressing */
     bool landing_thread_running;
     pthread_t landing_thread;
     int wakeup_fd;              /* of the UCP worker */

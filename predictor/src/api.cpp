@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <string_view>
+#include <type_traits>
 
 #include "baseline.h"
 #include "graph.h"
@@ -52,8 +53,8 @@ budget share(const zcp_params_t &params)
     return {rest * 3 / 8, rest - rest * 3 / 8};
 }
 
-/* MPI's wildcards and MPI_PROC_NULL are negative ranks; no message comes from them. A
- * negative tag is allowed: collectives have none. */
+/* MPI's wildcards and MPI_PROC_NULL are negative ranks; no message comes from
+ * them. A negative tag is allowed: collectives have none. */
 bool concrete(const zcp_envelope_t &envelope)
 {
     return envelope.source >= 0;
@@ -65,6 +66,15 @@ bool unknown_fields_are_zero(const zcp_params_t &given)
     const auto *bytes = reinterpret_cast<const unsigned char *>(&given);
     return given.size <= sizeof(given) ||
            std::all_of(bytes + sizeof(given), bytes + given.size, [](auto b) { return b == 0; });
+}
+
+/* C lets any number into an enum, C++ does not let us read it as one. */
+bool kind_is_known(const zcp_params_t &params)
+{
+    std::underlying_type_t<zcp_kind_t> kind;
+    static_assert(sizeof(kind) == sizeof(params.kind));
+    std::memcpy(&kind, &params.kind, sizeof(kind));
+    return kind < ZCP_KIND_COUNT;
 }
 
 /* Fills in defaults; false if a field is out of range. */
@@ -85,8 +95,7 @@ bool complete(const zcp_params_t *given, zcp_params_t &params)
     if (params.min_confidence == 0)
         params.min_confidence = kDefaultConfidence;
 
-    const auto kind = static_cast<unsigned>(params.kind);
-    return kind < ZCP_KIND_COUNT && params.horizon <= kMaxHorizon &&
+    return kind_is_known(params) && params.horizon <= kMaxHorizon &&
            params.max_bytes >= kLeastBytes && params.min_confidence > 0 &&
            params.min_confidence <= 1 && /* NaN fails too */
            (params.kind != ZCP_DPD ||

@@ -6,7 +6,7 @@
 namespace zc::predict {
 
 /* Trust moves by a quarter towards each outcome: three wrong answers in a row
- * bring full trust below one half, three right ones restore it. */
+ * bring full trust below one half. */
 static constexpr float kTrustStep = 0.25f;
 static constexpr float kTrustNew = 0.5f;
 /* How much more reliable the substream of any size must be to overrule an exact
@@ -88,8 +88,8 @@ bool keyed::locate(const query &q, guess &out) const noexcept
         out = {expected(exact, exact_hash, *sized, q.nth), q.nth, sized->trust};
         return true;
     }
-    if (any) {
-        out = {expected(any_size, any_hash, *any, q.nth_any_size), q.nth, any->trust};
+    if (any && q.nth_any_size <= q.scratch.size()) {
+        out = {expected(any_size, any_hash, *any, q.nth_any_size), q.nth_any_size, any->trust};
         return true;
     }
     return false;

@@ -41,10 +41,10 @@ void periodicity::compare(uint32_t print)
     extend_runs(runs_.data(), prints_.data() + head_, upper, print, window_);
     extend_runs(runs_.data() + upper, prints_.data(), head_, print, window_);
 
-    const uint32_t *end = runs_.data() + window_;
-    const uint32_t *shortest = std::find(runs_.data(), const_cast<uint32_t *>(end), window_);
-    if (shortest != end)
-        period_ = static_cast<uint32_t>(shortest - runs_.data()) + 1;
+    const uint32_t *first = runs_.data();
+    const uint32_t *shortest = std::find(first, first + window_, window_);
+    if (shortest != first + window_)
+        period_ = static_cast<uint32_t>(shortest - first) + 1;
 }
 
 void periodicity::learn(const zcp_receive_t &receive) noexcept
@@ -54,7 +54,6 @@ void periodicity::learn(const zcp_receive_t &receive) noexcept
     head_ = (head_ + window_ - 1) % window_;
     samples_[head_] = receive;
     prints_[head_] = print;
-    filled_ = std::min(filled_ + 1, window_);
 }
 
 uint32_t periodicity::next(std::span<zcp_receive_t> out) const noexcept

@@ -40,7 +40,6 @@ class periodicity final : public predictor {
 
     uint32_t window_;
     uint32_t head_ = 0;   /* lag m is at head_ + m - 1, modulo window */
-    uint32_t filled_ = 0; /* samples held, up to window */
     uint32_t period_ = 0; /* 0: none found yet */
     zeroed<zcp_receive_t> samples_;
     zeroed<uint32_t> prints_; /* hash of each sample, what is compared */

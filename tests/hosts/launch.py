@@ -333,7 +333,10 @@ def build(prefix, sources, directory, flags=(), headers=()):
     """Compile SOURCES with PREFIX's mpicc, one program each; those up to date are kept."""
     mpicc = find_tool(prefix, "mpicc")
     directory = pathlib.Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Error(f"cannot build there: {error}") from None
     stamp = directory / ".mpicc"
     if not stamp.exists() or stamp.read_text() != mpicc:
         for old in directory.iterdir():

@@ -16,7 +16,7 @@ static int fail(const char *what, int code)
 
 int main(void)
 {
-    zc_params_t params = {sizeof(params)};
+    zc_params_t params = {.size = sizeof(params)};
     zc_t *zc = NULL;
     zc_landing_t *landing = NULL;
     zc_delivery_t how;

@@ -143,8 +143,7 @@ static inline struct guarded guarded_make(size_t bytes, size_t offset)
 static inline void guarded_check(const struct guarded *g, const char *what)
 {
     for (const unsigned char *p = g->base; p < g->at; p++)
-        CHECK(*p == 0x5a, "%s: %zu bytes before the buffer overwritten", what,
-              (size_t)(g->at - p));
+        CHECK(*p == 0x5a, "%s: %zu bytes before the buffer overwritten", what, (size_t)(g->at - p));
     for (const unsigned char *p = g->at + g->bytes; p < g->at + g->bytes + CHECK_GUARD; p++)
         CHECK(*p == 0x5a, "%s: overwritten %zu bytes past the buffer", what,
               (size_t)(p - g->at - g->bytes));

@@ -69,8 +69,7 @@ static void allgatherv(int round, char *out, char *in)
     }
     pattern_fill(out, (size_t)counts[check_rank], seed_of(round, check_rank, 1));
     be_late();
-    MPI_Allgatherv(out, counts[check_rank], MPI_BYTE, in, counts, places, MPI_BYTE,
-                   MPI_COMM_WORLD);
+    MPI_Allgatherv(out, counts[check_rank], MPI_BYTE, in, counts, places, MPI_BYTE, MPI_COMM_WORLD);
     for (int i = 0; i < check_ranks; i++)
         check_content(in + places[i], (size_t)counts[i], seed_of(round, i, 1), "allgatherv");
 }

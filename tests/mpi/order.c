@@ -66,7 +66,7 @@ static struct message *first_left(struct message *messages, int comm, int tag)
 
 struct receive {
     int comm, source, tag;
-    char *buf;
+    struct guarded buf;
 };
 
 static void verify(struct message (*messages)[MESSAGES], const struct receive *r,
@@ -77,13 +77,16 @@ static void verify(struct message (*messages)[MESSAGES], const struct receive *r
     int source = status->MPI_SOURCE;
     CHECK(source > 0 && source < check_ranks, "round %d: source %d", round, source);
     struct message *m = first_left(messages[source], r->comm, r->tag);
-    CHECK(m, "round %d: a message nobody sent (source %d, tag %d)", round, source,
-          status->MPI_TAG);
+    CHECK(m, "round %d: a message nobody sent (source %d, tag %d)", round, source, status->MPI_TAG);
     CHECK(status->MPI_TAG == m->tag, "round %d: tag %d instead of %d", round, status->MPI_TAG,
           m->tag);
     CHECK((size_t)count == m->bytes, "round %d: %d bytes instead of %zu: overtaken?", round, count,
           m->bytes);
-    check_content(r->buf, m->bytes, m->seed, "message in order");
+    check_content(r->buf.at, m->bytes, m->seed, "message in order");
+    for (size_t i = m->bytes; i < r->buf.bytes; i++)
+        CHECK(r->buf.at[i] == 0xa5, "round %d: byte %zu past the message changed", round,
+              i - m->bytes);
+    guarded_check(&r->buf, "message in order");
     m->taken = 1;
 }
 
@@ -131,8 +134,8 @@ static void receive_all(struct message (*messages)[MESSAGES], int round, uint64_
             check_sleep_ms((int)check_random(state, 10));
         while (nr < wanted && choose(left, state, &batch[nr])) {
             struct receive *r = &batch[nr];
-            r->buf = check_malloc(2 * MIB);
-            MPI_Irecv(r->buf, (int)(2 * MIB), MPI_BYTE, r->source, r->tag, comms[r->comm],
+            r->buf = guarded_make(2 * MIB, 16);
+            MPI_Irecv(r->buf.at, (int)(2 * MIB), MPI_BYTE, r->source, r->tag, comms[r->comm],
                       &request[nr++]);
         }
         if (nr == 0)
@@ -144,7 +147,7 @@ static void receive_all(struct message (*messages)[MESSAGES], int round, uint64_
                 MPI_Wait(&request[i], &status[i]);
         for (int i = 0; i < nr; i++) {
             verify(messages, &batch[i], &status[i], round);
-            free(batch[i].buf);
+            guarded_free(&batch[i].buf);
         }
     }
 }
@@ -156,18 +159,17 @@ static void receive_from_any(struct message (*messages)[MESSAGES], int round, ui
     for (int source = 1; source < check_ranks; source++)
         for (int i = 0; i < MESSAGES; i++)
             left[messages[source][i].comm]++;
-    char *buf = check_malloc(2 * MIB);
     for (int comm = 0; comm < COMMS; comm++) {
-        struct receive r = {comm, MPI_ANY_SOURCE, MPI_ANY_TAG, buf};
         for (; left[comm]; left[comm]--) {
+            struct receive r = {comm, MPI_ANY_SOURCE, MPI_ANY_TAG, guarded_make(2 * MIB, 16)};
             MPI_Status status;
             if (check_random(state, 8) == 0)
                 check_sleep_ms(5);
-            MPI_Recv(buf, (int)(2 * MIB), MPI_BYTE, r.source, r.tag, comms[comm], &status);
+            MPI_Recv(r.buf.at, (int)(2 * MIB), MPI_BYTE, r.source, r.tag, comms[comm], &status);
             verify(messages, &r, &status, round);
+            guarded_free(&r.buf);
         }
     }
-    free(buf);
 }
 
 int main(int argc, char **argv)

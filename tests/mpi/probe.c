@@ -100,8 +100,8 @@ int main(int argc, char **argv)
                     if (way == WAYS)
                         receive_swapped(bytes, seed);
                     else
-                        receive(way, late ? 1 : MPI_ANY_SOURCE, way % 2 ? DATA : MPI_ANY_TAG,
-                                bytes, seed);
+                        receive(way, late ? 1 : MPI_ANY_SOURCE, way % 2 ? DATA : MPI_ANY_TAG, bytes,
+                                seed);
                 } else if (check_rank == 1) {
                     MPI_Request request[2];
                     int nr = way == WAYS ? 2 : 1;

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
         const uint64_t seed = check_seed + (uint64_t)i;
         if (check_rank == 0) {
             MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
-            check_sleep_ms(20);
+            check_sleep_ms(50);
             MPI_Recv(buf, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             check_content(buf, bytes, seed, "rebound message");
         } else if (check_rank == 1) {

@@ -52,8 +52,8 @@ static void unmap_it(void)
         void *p = trained(map());
         CHECK(munmap(p, bytes) == 0, "munmap: %s", strerror(errno));
         /* A stray mapping at a predicted, now free address must not be written. */
-        unsigned char *q = mmap(p, bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        unsigned char *q =
+            mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         CHECK(q == p, "mmap: %s", strerror(errno));
         void *other = check_malloc(bytes);
         receive(other);
@@ -75,12 +75,22 @@ static void resize_it(void)
     CHECK(p, "realloc");
     free(p);
 
+    /*
+     * Rebinding by mremap may leave several mappings where there was one, and the
+     * kernel resizes only one at a time: EFAULT is a known limit (realloc copes).
+     */
     void *q = trained(map());
     void *moved = mremap(q, bytes, 2 * bytes, MREMAP_MAYMOVE);
-    CHECK(moved != MAP_FAILED, "mremap: %s", strerror(errno));
-    check_content(moved, bytes, check_seed + (uint64_t)messages - 1, "moved buffer");
-    receive(moved);
-    munmap(moved, 2 * bytes);
+    CHECK(moved != MAP_FAILED || errno == EFAULT, "mremap: %s", strerror(errno));
+    if (moved == MAP_FAILED) {
+        check_content(q, bytes, check_seed + (uint64_t)messages - 1, "buffer that stayed");
+        receive(q);
+        munmap(q, bytes);
+    } else {
+        check_content(moved, bytes, check_seed + (uint64_t)messages - 1, "moved buffer");
+        receive(moved);
+        munmap(moved, 2 * bytes);
+    }
 }
 
 static void protect_it(void)
@@ -173,8 +183,8 @@ static void serve(int count)
 int main(int argc, char **argv)
 {
     /* Messages received in one round of the cases below. */
-    const int per_round = 3 * TRAINING + 3 * (TRAINING + 1) + 2 * (TRAINING + 1) +
-                          (TRAINING + 4) + (TRAINING + 1) + (TRAINING + 3);
+    const int per_round = 3 * TRAINING + 3 * (TRAINING + 1) + 2 * (TRAINING + 1) + (TRAINING + 4) +
+                          (TRAINING + 1) + (TRAINING + 3);
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     if (check_rank == 0) {
         for (int round = 0; round < ROUNDS; round++) {

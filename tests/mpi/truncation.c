@@ -49,8 +49,7 @@ static void expect_truncation(enum when when, size_t bytes, size_t room, uint64_
 
     /* The next message of the same envelope, which arrived meanwhile or not. */
     struct guarded next = guarded_make(bytes, 16);
-    int error = MPI_Recv(next.at, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE);
+    int error = MPI_Recv(next.at, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(error == MPI_SUCCESS, "the message after a truncated one: error %d", error);
     check_content(next.at, bytes, seed + 1, "message after a truncated one");
     guarded_check(&next, "message after a truncated one");

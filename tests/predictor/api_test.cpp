@@ -10,6 +10,7 @@
 using namespace zcp_test;
 
 extern "C" int header_c11_round_trip(void);
+extern "C" int header_c11_create_kind(int kind);
 
 namespace {
 
@@ -96,7 +97,9 @@ TEST(ApiTest, AcceptsParamsOfALaterCallerOnlyWithItsFieldsZero)
 
 TEST(ApiTest, RefusesUnknownKind)
 {
-    EXPECT_EQ(-EINVAL, create(params_of(ZCP_KIND_COUNT)));
+    EXPECT_EQ(0, header_c11_create_kind(ZCP_OFFSET));
+    for (const int kind : {int{ZCP_KIND_COUNT}, 1000, -1, INT32_MIN})
+        EXPECT_EQ(-EINVAL, header_c11_create_kind(kind)) << kind;
 }
 
 TEST(ApiTest, RefusesTooLongHorizon)

@@ -7,6 +7,17 @@ _Static_assert(sizeof(zcp_envelope_t) == 24, "no hidden padding to initialise");
 _Static_assert(sizeof(zcp_receive_t) == 32, "no hidden padding to initialise");
 
 int header_c11_round_trip(void);
+int header_c11_create_kind(int kind);
+
+/* C++ could not even name a kind that does not exist. */
+int header_c11_create_kind(int kind)
+{
+    const zcp_params_t params = {.size = sizeof(params), .kind = (zcp_kind_t)kind};
+    zcp_t *engine = 0;
+    const int status = zcp_create(&params, &engine);
+    zcp_destroy(engine);
+    return status;
+}
 
 int header_c11_round_trip(void)
 {

@@ -155,6 +155,15 @@ TEST(KeyedTest, DriftingSizesFallBackToSenderAndTag)
     EXPECT_EQ(0xb000u, engine.arrive(envelope(1, 1, 888)).addr); /* the claim above counts */
 }
 
+TEST(KeyedTest, DriftingSizesKeepTheHorizonToo)
+{
+    engine engine;
+    engine.receive({to(envelope(1, 1, 1), 0xa000), to(envelope(1, 1, 2), 0xa000)});
+    for (uint64_t i = 0; i < 16; i++)
+        EXPECT_EQ(i + 1, engine.arrive(envelope(1, 1, 100 + i)).ahead);
+    EXPECT_EQ(0u, engine.arrive(envelope(1, 1, 500)).ahead);
+}
+
 TEST(KeyedTest, AKnownSizeIsPreferredToSenderAndTag)
 {
     engine engine;

@@ -77,7 +77,7 @@ ZC_PUBLIC const char *zc_means_name(zc_means_t means) ZC_NOEXCEPT;
 /**
  * Parameters of zc_create(). `size` first: set it to sizeof(zc_params_t);
  * fields beyond the caller's size take their defaults. A zero field takes its
- * default, so `zc_params_t p = { sizeof(p) };` is a full set of defaults.
+ * default, so `zc_params_t p = { .size = sizeof(p) };` is a full set of defaults.
  */
 typedef struct {
     size_t size;

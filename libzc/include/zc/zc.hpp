@@ -93,7 +93,12 @@ class context {
             return result<context>::failure(err);
         return made;
     }
-    static result<context> create() noexcept { return create(zc_params_t{.size = sizeof(zc_params_t)}); }
+    static result<context> create() noexcept
+    {
+        zc_params_t defaults{};
+        defaults.size = sizeof(defaults);
+        return create(defaults);
+    }
 
     result<landing> acquire(std::size_t len, const void *expected = nullptr) noexcept
     {

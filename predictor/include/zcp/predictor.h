@@ -101,8 +101,8 @@ typedef uint64_t zcp_claim_t;
 typedef struct {
     uint64_t addr;     /* expected user address; 0 if unknown. ZCP_OFFSET: the page offset */
     float confidence;  /* 0 … 1: how often this kind of answer has been right of late */
-    uint32_t ahead;    /* 1 … H: which of the next predicted receives it is, for ZCP_DEFAULT
-                          and the baselines of those of its envelope; 0 if unknown */
+    uint32_t ahead;    /* 1 … H: which of the next predicted receives it is (for ZCP_DEFAULT
+                          and the baselines: of those of its envelope); 0 if unknown */
     zcp_claim_t claim; /* pass to zcp_settle() or zcp_cancel(); never 0 */
 } zcp_landing_t;
 

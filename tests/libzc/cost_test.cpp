@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cost.h"
+
+#include "support.h"
+#include "vma.h"
+
+#include <cmath>
+
+using namespace zc;
+using namespace zc::test;
+
+namespace {
+
+zc_costs_t example()
+{
+    zc_costs_t c{};
+    c.size = sizeof(c);
+    c.copy_ns_fixed = 100;
+    c.copy_ns_per_byte = 0.1;
+    c.copy_ns_per_byte_long = 0.2;
+    c.mremap_ns_fixed = 20'000;
+    c.mremap_ns_per_page = 10;
+    c.mremap_ns_per_2m = 1'000;
+    return c;
+}
+
+constexpr std::uint32_t kCopyOrMremap = means_bit(ZC_MEANS_COPY) | means_bit(ZC_MEANS_MREMAP);
+
+} // namespace
+
+TEST(CostTest, CopyIsLinearInTwoParts)
+{
+    zc_costs_t c = example();
+    EXPECT_DOUBLE_EQ(copy_ns(c, 0), 0);
+    EXPECT_DOUBLE_EQ(copy_ns(c, 1000), 200);
+    EXPECT_DOUBLE_EQ(copy_ns(c, 5 * MiB), 100 + 0.1 * (4 * MiB) + 0.2 * MiB);
+}
+
+TEST(CostTest, WholeTablesAreCheaperThanTheirPages)
+{
+    zc_costs_t c = example();
+    double tables = delivery_ns(c, ZC_MEANS_MREMAP, 5 * MiB, 5 * MiB, true);
+    double pages = delivery_ns(c, ZC_MEANS_MREMAP, 5 * MiB, 5 * MiB, false);
+    EXPECT_DOUBLE_EQ(tables, 20'000 + 2 * 1'000 + 256 * 10);
+    EXPECT_DOUBLE_EQ(pages, 20'000 + 1280 * 10);
+}
+
+TEST(CostTest, CopiesShortAndRebindsLongMessages)
+{
+    zc_costs_t c = example();
+    EXPECT_EQ(zc_cheapest(&c, 64 * KiB, 60 * KiB, 0, kCopyOrMremap), ZC_MEANS_COPY);
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB - kPage, 0, kCopyOrMremap), ZC_MEANS_MREMAP);
+}
+
+TEST(CostTest, CountsTheCopiedEdges)
+{
+    zc_costs_t c = example();
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, kCopyOrMremap), ZC_MEANS_MREMAP);
+    EXPECT_EQ(zc_cheapest(&c, MiB, 100 * KiB, 0, kCopyOrMremap), ZC_MEANS_COPY);
+}
+
+TEST(CostTest, OnlyAllowedMeansAreChosen)
+{
+    zc_costs_t c = example();
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, means_bit(ZC_MEANS_COPY)), ZC_MEANS_COPY);
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, 0), ZC_MEANS_COPY);
+}
+
+TEST(CostTest, MeansWithoutACostAreNotAvailable)
+{
+    zc_costs_t c = example();
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, kAllMeans), ZC_MEANS_MREMAP);
+    c.kmod_ns_fixed = 1'000;
+    c.kmod_ns_per_page = 1;
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, kAllMeans), ZC_MEANS_KMOD);
+    c.kmod_ns_fixed = c.mremap_ns_fixed = 0;
+    EXPECT_EQ(zc_cheapest(&c, MiB, MiB, 0, kAllMeans), ZC_MEANS_COPY);
+}
+
+TEST(CostTest, NothingRebindableMeansCopy)
+{
+    zc_costs_t c = example();
+    EXPECT_EQ(zc_cheapest(&c, 64 * MiB, 0, 1, kAllMeans), ZC_MEANS_COPY);
+    EXPECT_EQ(zc_cheapest(nullptr, 64 * MiB, 64 * MiB, 1, kAllMeans), ZC_MEANS_COPY);
+}
+
+TEST(CostTest, LongerNeverTurnsBackToCopy)
+{
+    zc_costs_t c = example();
+    bool rebound = false;
+    for (std::size_t len = kPage; len < 256 * MiB; len += len / 8) {
+        std::size_t whole = round_down(len, kPage);
+        bool now = zc_cheapest(&c, len, whole, 1, kAllMeans) == ZC_MEANS_MREMAP;
+        EXPECT_TRUE(now || !rebound) << len;
+        rebound = now;
+    }
+    EXPECT_TRUE(rebound);
+}
+
+TEST(CostTest, PlausibleMeansFiniteAndNotNegative)
+{
+    zc_costs_t c = example();
+    EXPECT_TRUE(costs_plausible(c));
+    c.copy_ns_fixed = -1;
+    EXPECT_FALSE(costs_plausible(c));
+    c.copy_ns_fixed = NAN;
+    EXPECT_FALSE(costs_plausible(c));
+}
+
+TEST(CostTest, CalibrationGivesPlausibleCosts)
+{
+    address_space space;
+    zc_costs_t c{};
+    ASSERT_EQ(calibrate(space, true, c), 0);
+    EXPECT_TRUE(costs_plausible(c));
+    EXPECT_EQ(c.size, sizeof(c));
+    EXPECT_GT(c.copy_ns_per_byte, 0);
+    EXPECT_GT(c.mremap_ns_fixed, 0);
+    EXPECT_EQ(c.kmod_ns_fixed, 0);
+}
+
+TEST(CostTest, CalibrationLeavesNoMemoryBehind)
+{
+    address_space space;
+    zc_costs_t c{};
+    ASSERT_EQ(calibrate(space, true, c), 0);
+    std::size_t before = count_mappings();
+    for (int i = 0; i < 5; i++)
+        ASSERT_EQ(calibrate(space, true, c), 0);
+    EXPECT_LE(count_mappings(), before + 2);
+}
+
+TEST(CostTest, CalibrationWithoutMremapLeavesItOut)
+{
+    kernel.move = [](addr_t, addr_t, std::size_t) { return -EPERM; };
+    address_space space;
+    zc_costs_t c{};
+    EXPECT_EQ(calibrate(space, true, c), 0);
+    EXPECT_EQ(c.mremap_ns_fixed, 0);
+    kernel = kernel_calls_real;
+}

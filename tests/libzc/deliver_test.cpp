@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each kind of user memory gets, and what becomes of it. */
+#include "vma.h"
+
+#include "support.h"
+
+#include <cerrno>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace zc;
+using namespace zc::test;
+
+namespace {
+
+class DeliverTest : public fixture {
+  protected:
+    /** Delivers into b + offset and expects it to be copied for @reason. */
+    void expect_copied(const buffer &b, zc_reason_t reason, std::size_t offset = 16,
+                       std::size_t len = 64 * KiB)
+    {
+        zc_delivery_t how = deliver(b.data() + offset, len, 5);
+        EXPECT_EQ(how.reason, reason) << zc_reason_name(how.reason);
+        EXPECT_EQ(how.bytes_rebound, 0u);
+        EXPECT_EQ(how.means, ZC_MEANS_COPY);
+        EXPECT_EQ(stats().copied_by_reason[reason], 1u);
+        EXPECT_EQ(stats().bytes_copied_by_reason[reason], len);
+    }
+};
+
+} // namespace
+
+TEST_F(DeliverTest, ExchangesWholePagesAndCopiesTheEdges)
+{
+    buffer b(MiB);
+    std::memset(b.data(), 9, b.size());
+    zc_delivery_t how = deliver(b.data() + 16, 64 * KiB, 1);
+    EXPECT_EQ(how.reason, ZC_REASON_NONE);
+    EXPECT_EQ(how.means, ZC_MEANS_MREMAP);
+    EXPECT_EQ(how.bytes_rebound, 15 * kPage);
+    EXPECT_EQ(b.data()[15], 9);
+    EXPECT_EQ(b.data()[16 + 64 * KiB], 9);
+    EXPECT_EQ(stats().rebound_by_means[ZC_MEANS_MREMAP], 1u);
+    EXPECT_EQ(stats().bytes_rebound, 15 * kPage);
+    EXPECT_EQ(stats().bytes_copied, kPage);
+}
+
+TEST_F(DeliverTest, AShorterMessageThanExpected)
+{
+    buffer b(MiB);
+    std::memset(b.data(), 9, b.size());
+    zc_landing_t *l = acquire(MiB - 100, b.data() + 100);
+    fill(static_cast<char *>(zc_landing_data(l)), MiB - 100, 3);
+    zc_delivery_t how = deliver_landing(l, b.data() + 100, 10 * kPage);
+    EXPECT_EQ(how.reason, ZC_REASON_NONE);
+    EXPECT_EQ(first_wrong(b.data() + 100, 10 * kPage, 3), 10 * kPage);
+    EXPECT_EQ(b.data()[100 + 10 * kPage], 9);
+}
+
+TEST_F(DeliverTest, SmallerThanAPage)
+{
+    buffer b(MiB);
+    expect_copied(b, ZC_REASON_SMALL, 16, 4000);
+}
+
+TEST_F(DeliverTest, BelowRebindMin)
+{
+    params_.rebind_min_bytes = MiB;
+    buffer b(MiB);
+    expect_copied(b, ZC_REASON_SMALL);
+}
+
+TEST_F(DeliverTest, TheCostModelDecides)
+{
+    params_.flags = 0;
+    buffer b(8 * MiB);
+    std::memset(b.data(), 9, b.size());
+    EXPECT_EQ(deliver(b.data(), 2 * kPage, 1).reason, ZC_REASON_SMALL);
+    zc_costs_t c{};
+    c.size = sizeof(c);
+    ASSERT_EQ(zc_calibrate(zc(), &c), 0);
+    for (std::size_t len : {16 * KiB, 256 * KiB, 8 * MiB}) {
+        zc_means_t means = zc_cheapest(&c, len, len, 1, 3);
+        EXPECT_EQ(deliver(b.data(), len, 2).means, means) << len;
+    }
+}
+
+TEST_F(DeliverTest, MeasuresTheMachineWhenFirstNeeded)
+{
+    params_.flags = 0;
+    zc_costs_t before{}, after{};
+    before.size = after.size = sizeof(before);
+    ASSERT_EQ(zc_costs(zc(), &before), 0);
+    buffer b(MiB);
+    deliver(b.data(), 4 * kPage, 1);
+    ASSERT_EQ(zc_costs(zc(), &after), 0);
+    EXPECT_EQ(std::memcmp(&before, &after, sizeof(after)), 0) << "not worth it yet";
+    deliver(b.data(), MiB, 1);
+    ASSERT_EQ(zc_costs(zc(), &after), 0);
+    EXPECT_NE(std::memcmp(&before, &after, sizeof(after)), 0);
+}
+
+TEST_F(DeliverTest, Mispredicted)
+{
+    buffer b(MiB);
+    zc_landing_t *l = acquire(64 * KiB, b.data() + 24);
+    fill(static_cast<char *>(zc_landing_data(l)), 64 * KiB, 3);
+    zc_delivery_t how = deliver_landing(l, b.data() + 16, 64 * KiB);
+    EXPECT_EQ(how.reason, ZC_REASON_NOT_CONGRUENT);
+    EXPECT_EQ(first_wrong(b.data() + 16, 64 * KiB, 3), 64 * KiB);
+}
+
+TEST_F(DeliverTest, MispredictedButCongruent)
+{
+    buffer b(MiB), other(MiB);
+    zc_landing_t *l = acquire(64 * KiB, other.data() + kPage + 16);
+    zc_delivery_t how = deliver_landing(l, b.data() + 5 * kPage + 16, 64 * KiB);
+    EXPECT_EQ(how.reason, ZC_REASON_NONE);
+}
+
+TEST_F(DeliverTest, Unpredicted)
+{
+    buffer b(MiB);
+    zc_landing_t *l = acquire(64 * KiB, nullptr);
+    EXPECT_EQ(deliver_landing(l, b.data() + 8, 64 * KiB).reason, ZC_REASON_UNPREDICTED);
+}
+
+/* malloc() returns large blocks 16 bytes into a page: worth the guess. */
+TEST_F(DeliverTest, UnpredictedButWhereMallocPutsIt)
+{
+    buffer b(MiB);
+    zc_landing_t *l = acquire(64 * KiB, nullptr);
+    EXPECT_EQ(deliver_landing(l, b.data() + 16, 64 * KiB).reason, ZC_REASON_NONE);
+}
+
+TEST_F(DeliverTest, SwitchedOff)
+{
+    params_.means = 1u << ZC_MEANS_COPY;
+    buffer b(MiB);
+    expect_copied(b, ZC_REASON_NO_MEANS);
+}
+
+TEST_F(DeliverTest, CopyCannotBeSwitchedOff)
+{
+    params_.means = 1u << ZC_MEANS_MREMAP;
+    buffer b(MiB, MAP_SHARED | MAP_ANONYMOUS);
+    expect_copied(b, ZC_REASON_SHARED);
+}
+
+TEST_F(DeliverTest, Shared)
+{
+    buffer b(MiB, MAP_SHARED | MAP_ANONYMOUS);
+    expect_copied(b, ZC_REASON_SHARED);
+}
+
+TEST_F(DeliverTest, PrivateFileKeepsItsMapping)
+{
+    int fd = memfd_create("zc-test", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(fd, MiB), 0);
+    buffer b(MiB, MAP_PRIVATE, fd);
+    expect_copied(b, ZC_REASON_FILE);
+    EXPECT_EQ(madvise(b.data(), MiB, MADV_DONTNEED), 0);
+    EXPECT_EQ(b.data()[20], 0) << "back to the file's content";
+    close(fd);
+}
+
+TEST_F(DeliverTest, NextToReadOnly)
+{
+    buffer b(MiB);
+    ASSERT_EQ(mprotect(b.data() + 32 * kPage, kPage, PROT_READ), 0);
+    zc_delivery_t how = deliver(b.data() + 16, 32 * kPage - 16, 1);
+    EXPECT_EQ(how.reason, ZC_REASON_NONE);
+    EXPECT_EQ(b.data()[32 * kPage], 0);
+    EXPECT_EXIT(const_cast<volatile char *>(b.data())[32 * kPage] = 1;
+                , testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(DeliverTest, Locked)
+{
+    buffer b(MiB);
+    if (mlock(b.data() + 8 * kPage, kPage) != 0)
+        GTEST_SKIP() << "may not lock memory: " << strerror(errno);
+    expect_copied(b, ZC_REASON_LOCKED);
+    EXPECT_NE(vm_flags(b.at() + 8 * kPage).find(" lo"), std::string::npos);
+}
+
+TEST_F(DeliverTest, Hugetlb)
+{
+    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
+                   -1, 0);
+    if (p == MAP_FAILED)
+        GTEST_SKIP() << "no hugetlb page is reserved (vm.nr_hugepages)";
+    EXPECT_EQ(deliver(static_cast<char *>(p) + 16, 64 * KiB, 5).reason, ZC_REASON_HUGETLB);
+    munmap(p, kHuge);
+}
+
+TEST_F(DeliverTest, TheMainStack)
+{
+    /* The test itself may run on a stack of a sanitizer's own making. */
+    static char *page = nullptr;
+    static const std::size_t len = 16 * KiB;
+    char local[64 * KiB];
+    page = reinterpret_cast<char *>(round_up(as_address(local), kPage)) + 16;
+    zc_reason_t reason = deliver(page, len, 5).reason;
+    EXPECT_TRUE(reason == ZC_REASON_STACK || reason == ZC_REASON_NONE);
+    EXPECT_EQ(first_wrong(page, len, 5), len);
+}
+
+TEST_F(DeliverTest, TheHeapStillGrowsAndShrinks)
+{
+    char *start = static_cast<char *>(sbrk(0));
+    ASSERT_NE(sbrk(static_cast<std::intptr_t>(4 * MiB)), reinterpret_cast<void *>(-1));
+    char *dst = reinterpret_cast<char *>(round_up(as_address(start), kPage)) + 16;
+    std::memset(dst, 9, 3 * MiB);
+    zc_delivery_t how = deliver(dst, MiB, 1);
+    EXPECT_EQ(how.reason, ZC_REASON_NONE);
+    ASSERT_NE(sbrk(static_cast<std::intptr_t>(MiB)), reinterpret_cast<void *>(-1));
+    EXPECT_EQ(first_wrong(dst, MiB, 1), MiB);
+    EXPECT_EQ(dst[MiB], 9);
+    ASSERT_EQ(brk(start), 0);
+}
+
+TEST_F(DeliverTest, SeveralVmasInOneBuffer)
+{
+    buffer b(MiB);
+    std::memset(b.data(), 9, b.size());
+    ASSERT_EQ(madvise(b.data() + 8 * kPage, 4 * kPage, MADV_DONTDUMP), 0);
+    for (unsigned i = 0; i < 20; i++)
+        EXPECT_EQ(deliver(b.data() + 16, 20 * kPage, i).reason, ZC_REASON_NONE);
+    EXPECT_EQ(b.data()[15], 9);
+    EXPECT_EQ(b.data()[16 + 20 * kPage], 9);
+}
+
+TEST_F(DeliverTest, UntouchedUserMemory)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        buffer b(MiB);
+        EXPECT_EQ(deliver(b.data() + 16, MiB - 16, i).reason, ZC_REASON_NONE);
+    }
+    EXPECT_LE(stats().populated_max, params_.budget_bytes);
+}
+
+TEST_F(DeliverTest, FlagsOfTheUsersMappingStayTheSame)
+{
+    buffer b(16 * MiB);
+    std::memset(b.data(), 9, b.size());
+    std::string before = vm_flags(b.at() + 4 * kPage);
+    for (std::size_t len : {64 * KiB, 8 * MiB}) {
+        deliver(b.data() + 16, len, 1);
+        std::string after = vm_flags(b.at() + 4 * kPage);
+        /* "nr": the arena reserves without accounting; harmless to the user */
+        if (auto nr = after.find(" nr"); nr != after.npos)
+            after.erase(nr, 3);
+        auto strip = [](std::string s) {
+            if (auto ac = s.find(" ac"); ac != s.npos)
+                s.erase(ac, 3);
+            return s;
+        };
+        if (kernel_thp_mode() != thp_mode::always) {
+            EXPECT_EQ(strip(after), strip(before));
+        }
+    }
+}
+
+TEST_F(DeliverTest, AUsersWishNotToForkDoesNotReachAnother)
+{
+    buffer first(MiB), second(MiB);
+    std::memset(first.data(), 1, MiB);
+    std::memset(second.data(), 1, MiB);
+    ASSERT_EQ(madvise(first.data(), MiB, MADV_DONTFORK), 0);
+    deliver(first.data(), MiB, 1);
+    deliver(second.data(), MiB, 2);
+    deliver(second.data(), MiB, 3);
+    EXPECT_EQ(vm_flags(second.at()).find(" dc"), std::string::npos);
+}
+
+TEST_F(DeliverTest, TellsBeforeItRebinds)
+{
+    struct call {
+        void *addr = nullptr;
+        std::size_t len = 0;
+        char first = 0;
+    } seen;
+    params_.before_rebind = [](void *arg, void *addr, std::size_t len) {
+        *static_cast<call *>(arg) = {addr, len, *static_cast<char *>(addr)};
+    };
+    params_.before_rebind_arg = &seen;
+    buffer b(MiB);
+    std::memset(b.data(), 9, b.size());
+    deliver(b.data() + 16, 64 * KiB, 1);
+    EXPECT_EQ(seen.addr, b.data() + kPage);
+    EXPECT_EQ(seen.len, 15 * kPage);
+    EXPECT_EQ(seen.first, 9) << "too late";
+    seen = {};
+    deliver(b.data() + 16, 2000, 1);
+    EXPECT_EQ(seen.addr, nullptr) << "nothing was rebound";
+}
+
+TEST_F(DeliverTest, LogsEachReasonOnce)
+{
+    std::vector<std::string> lines;
+    params_.log = [](void *arg, const char *line) {
+        static_cast<std::vector<std::string> *>(arg)->push_back(line);
+    };
+    params_.log_arg = &lines;
+    buffer b(MiB), shared(MiB, MAP_SHARED | MAP_ANONYMOUS);
+    for (unsigned i = 0; i < 3; i++) {
+        deliver(b.data() + 16, 64 * KiB, i);
+        deliver(b.data() + 16, 100, i);
+        deliver(shared.data() + 16, 64 * KiB, i);
+    }
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_NE(lines[0].find("small"), std::string::npos);
+    EXPECT_NE(lines[1].find("shared"), std::string::npos);
+    EXPECT_EQ(lines[0].find('\n'), std::string::npos);
+}
+
+TEST_F(DeliverTest, RecyclingDoesNotFault)
+{
+    buffer b(MiB);
+    std::memset(b.data(), 9, b.size());
+    auto once = [&](unsigned seed) {
+        zc_landing_t *l = acquire(MiB - 100, b.data() + 50);
+        std::memset(zc_landing_data(l), static_cast<int>(seed), MiB - 100);
+        ASSERT_EQ(deliver_landing(l, b.data() + 50, MiB - 100).reason, ZC_REASON_NONE);
+        ASSERT_EQ(b.data()[50], static_cast<char>(seed));
+        ASSERT_EQ(b.data()[MiB - 51], static_cast<char>(seed));
+    };
+    for (unsigned i = 0; i < 8; i++)
+        once(i);
+    std::uint64_t populated = stats().pages_populated;
+    std::size_t mappings = count_mappings();
+    long faults = minor_faults();
+    for (unsigned i = 0; i < 1000; i++)
+        once(i);
+    EXPECT_LT(minor_faults() - faults, 50);
+    EXPECT_EQ(stats().pages_populated, populated);
+    EXPECT_LE(count_mappings(), mappings + 2);
+}
+
+TEST_F(DeliverTest, RecyclingWorksForHugeMessages)
+{
+    if (!huge_pages_available())
+        GTEST_SKIP() << "no transparent huge pages here";
+    buffer b(12 * MiB);
+    advise(b.all(), MADV_HUGEPAGE);
+    std::memset(b.data(), 9, b.size());
+    for (std::size_t len : {5 * MiB, 9 * MiB}) {
+        for (unsigned i = 0; i < 4; i++)
+            deliver(b.data() + MiB, len, i);
+        std::uint64_t populated = stats().pages_populated;
+        for (unsigned i = 0; i < 20; i++)
+            deliver(b.data() + MiB, len, i);
+        EXPECT_EQ(stats().pages_populated, populated) << len;
+    }
+}
+
+TEST_F(DeliverTest, HugePagesAreExchangedWholeAndNeverSplit)
+{
+    if (!huge_pages_available())
+        GTEST_SKIP() << "no transparent huge pages here";
+    buffer b(16 * MiB);
+    advise(b.all(), MADV_HUGEPAGE);
+    std::memset(b.data(), 9, b.size());
+    ASSERT_EQ(huge_bytes(b.all()), b.size());
+    for (unsigned i = 0; i < 5; i++) {
+        zc_delivery_t how = deliver(b.data() + 5 * kPage + 16, 10 * MiB, i);
+        EXPECT_EQ(how.reason, ZC_REASON_NONE) << zc_reason_name(how.reason);
+        EXPECT_EQ(how.bytes_rebound, 8 * MiB);
+        EXPECT_EQ(huge_bytes(b.all()), b.size());
+    }
+}
+
+TEST_F(DeliverTest, HugePagesAreNotTradedForSmallOnes)
+{
+    if (!huge_pages_available())
+        GTEST_SKIP() << "no transparent huge pages here";
+    buffer b(16 * MiB), small(16 * MiB);
+    advise(b.all(), MADV_HUGEPAGE);
+    std::memset(b.data(), 9, b.size());
+    std::memset(small.data(), 9, small.size());
+    zc_landing_t *l = acquire(8 * MiB, small.data());
+    EXPECT_EQ(deliver_landing(l, b.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
+    EXPECT_EQ(huge_bytes(b.all()), b.size());
+    l = acquire(8 * MiB, b.data());
+    if (kernel_thp_mode() != thp_mode::always)
+        EXPECT_EQ(deliver_landing(l, small.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
+    else
+        zc_landing_release(zc(), l);
+}
+
+TEST_F(DeliverTest, ABufferInsideOneHugePageIsCopied)
+{
+    if (!huge_pages_available())
+        GTEST_SKIP() << "no transparent huge pages here";
+    buffer b(4 * MiB);
+    advise(b.all(), MADV_HUGEPAGE);
+    std::memset(b.data(), 9, b.size());
+    expect_copied(b, ZC_REASON_PAGE_SIZE, MiB, MiB);
+    EXPECT_EQ(huge_bytes(b.all()), b.size());
+}
+
+TEST_F(DeliverTest, AFailureOfTheSecondMoveIsCopied)
+{
+    static int calls;
+    for (int error : {-ENOMEM, -EAGAIN}) {
+        calls = 0;
+        static int result;
+        result = error;
+        kernel.move = [](addr_t from, addr_t to, std::size_t len) {
+            return ++calls == 2 ? result : kernel_calls_real.move(from, to, len);
+        };
+        buffer b(MiB);
+        std::memset(b.data(), 9, b.size());
+        zc_delivery_t how = deliver(b.data() + 16, 64 * KiB, 7);
+        EXPECT_EQ(how.reason, error == -ENOMEM ? ZC_REASON_NO_MEMORY : ZC_REASON_SYSCALL);
+        EXPECT_EQ(how.bytes_copied, 64 * KiB);
+        EXPECT_EQ(b.data()[15], 9);
+        EXPECT_EQ(b.data()[16 + 64 * KiB], 9);
+        kernel = kernel_calls_real;
+    }
+}
+
+TEST_F(DeliverTest, AForkedChildKeepsItsView)
+{
+    buffer b(MiB);
+    fill(b.data(), MiB, 1);
+    zc_landing_t *l = acquire(MiB - 16, b.data() + 16);
+    fill(static_cast<char *>(zc_landing_data(l)), MiB - 16, 2);
+    int go[2];
+    ASSERT_EQ(pipe(go), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char c;
+        close(go[1]);
+        ssize_t n = read(go[0], &c, 1); /* until the parent has delivered */
+        bool same = n == 0 && first_wrong(b.data(), MiB, 1) == MiB &&
+                    first_wrong(static_cast<char *>(zc_landing_data(l)), MiB - 16, 2) == MiB - 16;
+        /* and the child's own delivery works on the child's memory */
+        zc_delivery_t how{};
+        same = same && zc_deliver(zc(), l, b.data() + 16, MiB - 16, &how) == 0 &&
+               how.reason == ZC_REASON_NONE && first_wrong(b.data() + 16, MiB - 16, 2) == MiB - 16;
+        _exit(same ? 0 : 1);
+    }
+    close(go[0]);
+    EXPECT_EQ(deliver_landing(l, b.data() + 16, MiB - 16).reason, ZC_REASON_NONE);
+    for (unsigned i = 3; i < 6; i++)
+        deliver(b.data() + 16, MiB - 16, i);
+    close(go[1]);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(DeliverTest, IdleMemoryGoesBack)
+{
+    params_.idle_ns = 3'600'000'000'000;
+    buffer b(MiB);
+    deliver(b.data(), MiB, 1);
+    EXPECT_EQ(zc_pool_trim(zc(), 0), 0u);
+    EXPECT_GT(zc_pool_trim(zc(), 1), 0u);
+    EXPECT_EQ(stats().populated_now, 0u);
+    deliver(b.data(), MiB, 2);
+}
+
+TEST_F(DeliverTest, IntoAnotherLandingBufferIsCopied)
+{
+    zc_landing_t *target = acquire(MiB, nullptr);
+    zc_delivery_t how = deliver(static_cast<char *>(zc_landing_data(target)), MiB / 2, 1);
+    EXPECT_EQ(how.reason, ZC_REASON_NO_MEANS);
+    zc_landing_release(zc(), target);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support.h"
+
+#include "proc_text.h"
+
+#include <sys/resource.h>
+
+namespace zc::test {
+
+buffer::buffer(std::size_t bytes, int flags, int fd)
+    : outer_bytes_(round_up(bytes, kPage) + 2 * kHuge), bytes_(bytes)
+{
+    outer_ = mmap(nullptr, outer_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0);
+    addr_t begin = round_up(as_address(outer_) + kPage, kHuge);
+    void *p = mmap(as_pointer(begin), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+    if (outer_ == MAP_FAILED || p == MAP_FAILED)
+        throw std::bad_alloc();
+    data_ = static_cast<char *>(p);
+}
+
+zc_params_t fixture::default_params()
+{
+    zc_params_t p{};
+    p.size = sizeof(p);
+    p.flags = ZC_FLAG_ALWAYS_REBIND;
+    p.budget_bytes = 64 * MiB;
+    return p;
+}
+
+zc_t *fixture::zc()
+{
+    if (!zc_) {
+        EXPECT_EQ(zc_create(&params_, &zc_), 0);
+    }
+    return zc_;
+}
+
+zc_stats_t fixture::stats()
+{
+    zc_stats_t s{};
+    s.size = sizeof(s);
+    EXPECT_EQ(zc_stats(zc(), &s), 0);
+    return s;
+}
+
+zc_landing_t *fixture::acquire(std::size_t len, const void *expected)
+{
+    zc_landing_t *landing = nullptr;
+    EXPECT_EQ(zc_landing_acquire(zc(), len, expected, &landing), 0);
+    return landing;
+}
+
+zc_delivery_t fixture::deliver_landing(zc_landing_t *landing, char *dst, std::size_t len)
+{
+    zc_delivery_t how{};
+    EXPECT_EQ(zc_deliver(zc(), landing, dst, len, &how), 0);
+    EXPECT_EQ(how.bytes_rebound + how.bytes_copied, len);
+    return how;
+}
+
+zc_delivery_t fixture::deliver(char *dst, std::size_t len, unsigned seed)
+{
+    zc_landing_t *landing = acquire(len, dst);
+    fill(static_cast<char *>(zc_landing_data(landing)), len, seed);
+    zc_delivery_t how = deliver_landing(landing, dst, len);
+    EXPECT_EQ(first_wrong(dst, len, seed), len);
+    return how;
+}
+
+void fill(char *at, std::size_t len, unsigned seed)
+{
+    for (std::size_t i = 0; i < len; i++)
+        at[i] = pattern(seed, i);
+}
+
+std::size_t first_wrong(const char *at, std::size_t len, unsigned seed)
+{
+    for (std::size_t i = 0; i < len; i++)
+        if (at[i] != pattern(seed, i))
+            return i;
+    return len;
+}
+
+std::size_t huge_bytes(range r)
+{
+    vma area;
+    std::size_t kib = 0;
+    for_each_line("/proc/self/smaps", [&](std::string_view line) {
+        vma head;
+        if (parse_maps_line(line, head))
+            area = head;
+        else if (line.starts_with("AnonHugePages:") && !intersection(area.span, r).empty())
+            kib += std::strtoul(line.data() + std::strlen("AnonHugePages:"), nullptr, 10);
+        return true;
+    });
+    return kib * 1024;
+}
+
+std::string vm_flags(addr_t at)
+{
+    vma area;
+    std::string flags;
+    for_each_line("/proc/self/smaps", [&](std::string_view line) {
+        vma head;
+        if (parse_maps_line(line, head))
+            area = head;
+        else if (line.starts_with("VmFlags:") && area.span.contains(at))
+            flags = std::string(line.substr(std::strlen("VmFlags:")));
+        return flags.empty();
+    });
+    return flags;
+}
+
+std::size_t resident_bytes(range r)
+{
+    std::vector<unsigned char> pages(r.size() / kPage);
+    EXPECT_EQ(mincore(as_pointer(r.begin), r.size(), pages.data()), 0);
+    std::size_t sum = 0;
+    for (unsigned char page : pages)
+        sum += (page & 1u) * kPage;
+    return sum;
+}
+
+long minor_faults()
+{
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_minflt;
+}
+
+std::size_t count_mappings()
+{
+    return mapping_starts().size();
+}
+
+bool huge_pages_available()
+{
+    if (kernel_thp_mode() == thp_mode::never)
+        return false;
+    buffer probe(2 * kHuge);
+    advise(probe.all(), MADV_HUGEPAGE);
+    std::memset(probe.data(), 1, probe.size());
+    return huge_bytes(probe.all()) > 0;
+}
+
+} // namespace zc::test

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_TESTS_SUPPORT_H_INCLUDED
+#define ZC_TESTS_SUPPORT_H_INCLUDED
+
+#include "kernel.h"
+#include "page.h"
+#include "zc/zc.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <vector>
+
+namespace zc::test {
+
+inline constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+
+/** Anonymous memory, first byte on a 2 MiB boundary, of one VMA of its own:
+ *  inaccessible pages on both sides keep neighbours from merging. */
+class buffer {
+  public:
+    explicit buffer(std::size_t bytes, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1);
+    ~buffer() { munmap(outer_, outer_bytes_); }
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+
+    char *data() const { return data_; }
+    addr_t at() const { return as_address(data_); }
+    std::size_t size() const { return bytes_; }
+    range all() const { return range_at(at(), bytes_); }
+
+  private:
+    void *outer_;
+    std::size_t outer_bytes_;
+    std::size_t bytes_;
+    char *data_;
+};
+
+/** A zc_t with parameters to be set before the first use. */
+class fixture : public testing::Test {
+  protected:
+    ~fixture() override
+    {
+        zc_destroy(zc_);
+        kernel = kernel_calls_real;
+    }
+    zc_t *zc();
+    zc_stats_t stats();
+    zc_landing_t *acquire(std::size_t len, const void *expected);
+
+    /** Lands bytes made from @seed for @dst and delivers them; checks every
+     *  byte of the range. */
+    zc_delivery_t deliver(char *dst, std::size_t len, unsigned seed);
+    zc_delivery_t deliver_landing(zc_landing_t *landing, char *dst, std::size_t len);
+
+    zc_params_t params_ = default_params();
+    static zc_params_t default_params();
+
+  private:
+    zc_t *zc_ = nullptr;
+};
+
+/** The byte that belongs at @index of the message with @seed. */
+inline char pattern(unsigned seed, std::size_t index)
+{
+    return static_cast<char>((index * 2654435761u + seed * 40503u) >> 13);
+}
+void fill(char *at, std::size_t len, unsigned seed);
+/** First index that differs from the pattern; @len if none does. */
+std::size_t first_wrong(const char *at, std::size_t len, unsigned seed);
+
+/** Bytes of @r on huge pages, from smaps; the range should be a VMA or more. */
+std::size_t huge_bytes(range r);
+/** The VmFlags of the VMA that holds @at, e.g. "rd wr mr mw me ac". */
+std::string vm_flags(addr_t at);
+/** Bytes of @r that have memory behind them. */
+std::size_t resident_bytes(range r);
+long minor_faults();
+std::size_t count_mappings();
+
+/** Does the machine give a huge page to who asks for it? */
+bool huge_pages_available();
+
+} // namespace zc::test
+
+#endif /* ZC_TESTS_SUPPORT_H_INCLUDED */
