@@ -172,14 +172,13 @@ TEST_F(DeliverTest, NextToReadOnly)
     zc_delivery_t how = deliver(b.data() + 16, 32 * kPage - 16, 1);
     EXPECT_EQ(how.reason, ZC_REASON_NONE);
     EXPECT_EQ(b.data()[32 * kPage], 0);
-    EXPECT_EXIT(const_cast<volatile char *>(b.data())[32 * kPage] = 1;
-                , testing::KilledBySignal(SIGSEGV), "");
+    EXPECT_DEATH(const_cast<volatile char *>(b.data())[32 * kPage] = 1, "");
 }
 
 TEST_F(DeliverTest, Locked)
 {
     buffer b(MiB);
-    if (mlock(b.data() + 8 * kPage, kPage) != 0)
+    if (lock_memory(b.data() + 8 * kPage, kPage) != 0)
         GTEST_SKIP() << "may not lock memory: " << strerror(errno);
     expect_copied(b, ZC_REASON_LOCKED);
     EXPECT_NE(vm_flags(b.at() + 8 * kPage).find(" lo"), std::string::npos);
@@ -334,9 +333,11 @@ TEST_F(DeliverTest, RecyclingDoesNotFault)
     long faults = minor_faults();
     for (unsigned i = 0; i < 1000; i++)
         once(i);
-    EXPECT_LT(minor_faults() - faults, 50);
     EXPECT_EQ(stats().pages_populated, populated);
-    EXPECT_LE(count_mappings(), mappings + 2);
+    if (!kSanitized) {
+        EXPECT_LT(minor_faults() - faults, 50);
+        EXPECT_LE(count_mappings(), mappings + 2);
+    }
 }
 
 TEST_F(DeliverTest, RecyclingWorksForHugeMessages)

@@ -4,6 +4,8 @@
 #include "proc_text.h"
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace zc::test {
 
@@ -127,6 +129,16 @@ long minor_faults()
     rusage use{};
     getrusage(RUSAGE_SELF, &use);
     return use.ru_minflt;
+}
+
+int lock_memory(void *at, std::size_t len)
+{
+    return static_cast<int>(syscall(SYS_mlock, at, len));
+}
+
+int unlock_memory(void *at, std::size_t len)
+{
+    return static_cast<int>(syscall(SYS_munlock, at, len));
 }
 
 std::size_t count_mappings()

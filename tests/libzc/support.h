@@ -16,6 +16,14 @@
 
 namespace zc::test {
 
+/* Sanitizers map and touch memory of their own while a test runs: counts of
+ * page faults and of mappings then say nothing about the library. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 inline constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 
 /** Anonymous memory, first byte on a 2 MiB boundary, of one VMA of its own:
@@ -79,6 +87,9 @@ std::string vm_flags(addr_t at);
 /** Bytes of @r that have memory behind them. */
 std::size_t resident_bytes(range r);
 long minor_faults();
+/** mlock(2) and munlock(2) themselves: sanitizers turn libc's into nothing. */
+int lock_memory(void *at, std::size_t len);
+int unlock_memory(void *at, std::size_t len);
 std::size_t count_mappings();
 
 /** Does the machine give a huge page to who asks for it? */

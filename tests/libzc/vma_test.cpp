@@ -136,11 +136,11 @@ TEST_P(VmaTest, StackAndKernelsOwn)
 TEST_P(VmaTest, Locked)
 {
     buffer locked(16 * kPage), other(16 * kPage);
-    if (mlock(locked.data() + kPage, kPage) != 0)
+    if (lock_memory(locked.data() + kPage, kPage) != 0)
         GTEST_SKIP() << "may not lock memory: " << strerror(errno);
     EXPECT_EQ(ask(locked.all()), ZC_REASON_LOCKED);
     EXPECT_EQ(ask(other.all()), ZC_REASON_NONE) << "other memory is locked, not this";
-    munlock(locked.data() + kPage, kPage);
+    unlock_memory(locked.data() + kPage, kPage);
     EXPECT_EQ(ask(locked.all()), ZC_REASON_NONE);
 }
 
