@@ -142,50 +142,60 @@ static void check_fatal(int mpi_errno)
     }
 }
 
-ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
-                                 size_t length, const ucp_am_recv_param_t * param)
+/* Header and data of one message as they come from UCP. */
+static void receive(const void *header, size_t header_length, void *data, size_t length,
+                    void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
-    const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-    void *const descriptor = rndv ? data : NULL;
     MPIDI_ZC_am_header_t h;
     memcpy(&h, header, sizeof(h));
 
-    if (!rndv && length == 0 && h.data_size > 0) {
-        /* zc_short.h: the data is the end of the header */
-        length = h.data_size;
-        header_length -= length;
-        data = (char *) header + header_length;
-    }
-
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, h.source));
-    if (likely(h.sequence == peer->next_receive)) {
-        peer->next_receive++;
-        /* CH4's header holds 8-byte words; UCP promises no alignment. */
-        if (likely(((uintptr_t) header & 7) == 0)) {
-            mpi_errno = dispatch(header, data, length, descriptor);
-        } else {
-            uint64_t aligned[64];
-            void *copy = aligned;
-            if (unlikely(header_length > sizeof(aligned))) {
-                copy = MPL_malloc(header_length, MPL_MEM_BUFFER);
-                MPIR_Assert(copy);
-            }
-            memcpy(copy, header, header_length);
-            mpi_errno = dispatch(copy, data, length, descriptor);
-            if (unlikely(copy != aligned)) {
-                MPL_free(copy);
-            }
-        }
-        check_fatal(mpi_errno);
-        if (unlikely(peer->early)) {
-            mpi_errno = dispatch_early(peer);
-        }
-    } else {
+    if (unlikely(h.sequence != peer->next_receive)) {
         mpi_errno = keep_early(peer, h.sequence, header, header_length, data, length, descriptor);
+        check_fatal(mpi_errno);
+        return;
+    }
+    peer->next_receive++;
+    /* CH4's header holds 8-byte words; UCP promises no alignment. */
+    if (likely(((uintptr_t) header & 7) == 0)) {
+        mpi_errno = dispatch(header, data, length, descriptor);
+    } else {
+        uint64_t aligned[32];
+        void *copy = aligned;
+        if (unlikely(header_length > sizeof(aligned))) {
+            copy = MPL_malloc(header_length, MPL_MEM_BUFFER);
+            MPIR_Assert(copy);
+        }
+        memcpy(copy, header, header_length);
+        mpi_errno = dispatch(copy, data, length, descriptor);
+        if (unlikely(copy != aligned)) {
+            MPL_free(copy);
+        }
     }
     check_fatal(mpi_errno);
+    if (unlikely(peer->early)) {
+        mpi_errno = dispatch_early(peer);
+        check_fatal(mpi_errno);
+    }
+}
 
+ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t * param)
+{
+    const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+
+    receive(header, header_length, data, length, rndv ? data : NULL);
     /* A rendezvous descriptor is ours until it is received or released. */
     return rndv ? UCS_INPROGRESS : UCS_OK;
+}
+
+ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t header_length,
+                                       void *data, size_t length,
+                                       const ucp_am_recv_param_t * param)
+{
+    const size_t before_data = offsetof(MPIDI_ZC_short_packet_t, data);
+
+    receive(data, before_data, (char *) data + before_data, length - before_data, NULL);
+    return UCS_OK;
 }

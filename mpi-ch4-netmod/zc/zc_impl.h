@@ -18,7 +18,20 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
+/* A packet must fit the transports' short messages to gain anything. */
+#define MPIDI_ZC_SHORT_MAX 1024
+
+typedef struct {
+    MPIDI_ZC_am_header_t am;
+    MPIDIG_hdr_t match;
+    char data[MPIDI_ZC_SHORT_MAX];
+} MPIDI_ZC_short_packet_t;
+
 /* ---- UCP callbacks, zc_am.c ---- */
+
+ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t header_length,
+                                       void *data, size_t length,
+                                       const ucp_am_recv_param_t * param);
 
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data);

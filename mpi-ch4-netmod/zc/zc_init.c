@@ -315,7 +315,7 @@ static int init_worker(void)
     int mpi_errno = MPI_SUCCESS;
     ucp_worker_params_t params = {
         .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SERIALIZED,      /* by the lock of VCI 0 */
+        .thread_mode = UCS_THREAD_MODE_SERIALIZED,      /* by MPICH and the gate */
     };
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER };
 
@@ -330,6 +330,8 @@ static int init_worker(void)
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_address");
 
     mpi_errno = set_handler(MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = set_handler(MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = set_handler(MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
     MPIR_ERR_CHECK(mpi_errno);

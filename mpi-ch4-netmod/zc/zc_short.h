@@ -4,16 +4,12 @@
 
 /* The fast path of short messages: one packet on the stack, no request.
  *
- *   UCP user header:  | am_header | MPIDIG_hdr_t | data |      payload: none
+ *   UCP user header: none       payload: | am_header | MPIDIG_hdr_t | data |
  *
- * UCP sends a user header alone without allocating anything; header and payload
- * together always cost it a request. The receiver sees data_size > 0 without
- * payload and takes the data from the end of the header. */
+ * UCP sends a payload alone without allocating anything, in one copy to the
+ * transport; header and payload together always cost it a request. */
 
 #include "zc_impl.h"
-
-/* A packet must fit the transports' short messages to gain anything. */
-#define MPIDI_ZC_SHORT_MAX 1024
 
 /* Sends at once or not at all: false if the ordinary path has to. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint count,
@@ -32,12 +28,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
         return false;
     }
 
-    struct {
-        MPIDI_ZC_am_header_t am;
-        MPIDIG_hdr_t match;
-        char data[MPIDI_ZC_SHORT_MAX];
-    } packet;
-    const size_t length = offsetof(__typeof__(packet), data) + data_sz;
+    MPIDI_ZC_short_packet_t packet;
+    const size_t length = offsetof(MPIDI_ZC_short_packet_t, data) + data_sz;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
         .flags = UCP_AM_SEND_FLAG_EAGER,
@@ -61,7 +53,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
         .handler_id = MPIDIG_SEND,
         .data_size = data_sz,
     };
-    if (ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_MESSAGE, &packet, length, NULL, 0, &param) == NULL) {
+    if (ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) == NULL) {
         peer->next_send++;
         *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
         sent = true;

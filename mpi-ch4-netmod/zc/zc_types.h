@@ -11,7 +11,8 @@
 
 /* UCP active-message identifiers. */
 enum {
-    MPIDI_ZC_AM_MESSAGE = 0,    /* everything of CH4 */
+    MPIDI_ZC_AM_MESSAGE = 0,    /* everything of CH4 but */
+    MPIDI_ZC_AM_SHORT = 3,      /* short sends, zc_short.h */
     MPIDI_ZC_AM_TEARDOWN = 1,   /* the barrier of finalize */
     MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
 };
