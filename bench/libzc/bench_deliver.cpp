@@ -270,11 +270,11 @@ class report {
 
     void line(std::size_t bytes, const char *name, const char *metric, spread s, std::size_t n)
     {
-        nlohmann::ordered_json j{{"bench", "libzc"},       {"case", case_name()},
-                                 {"impl", name},           {"bytes", bytes},
-                                 {"metric", metric},       {"unit", "us"},
-                                 {"median", s.median},     {"p10", s.p10},
-                                 {"p90", s.p90},           {"n", n}};
+        nlohmann::ordered_json j{{"bench", "libzc"},   {"case", case_name()},
+                                 {"impl", name},       {"bytes", bytes},
+                                 {"metric", metric},   {"unit", "us"},
+                                 {"median", s.median}, {"p10", s.p10},
+                                 {"p90", s.p90},       {"n", n}};
         out_ << j.dump() << '\n';
     }
 
@@ -292,11 +292,15 @@ class report {
         else
             fmt::print("break-even by {}: none up to the largest size\n", metric);
         double value = static_cast<double>(from);
-        nlohmann::ordered_json j{{"bench", "libzc"},     {"case", case_name()},
-                                 {"impl", "zc-mremap"},  {"bytes", 0},
+        nlohmann::ordered_json j{{"bench", "libzc"},
+                                 {"case", case_name()},
+                                 {"impl", "zc-mremap"},
+                                 {"bytes", 0},
                                  {"metric", fmt::format("break_even_{}", metric)},
-                                 {"unit", "bytes"},      {"median", value},
-                                 {"p10", value},         {"p90", value},
+                                 {"unit", "bytes"},
+                                 {"median", value},
+                                 {"p10", value},
+                                 {"p90", value},
                                  {"n", 1}};
         out_ << j.dump() << '\n';
     }

@@ -63,14 +63,17 @@ int zc_context::acquire(std::size_t len, const void *expected, slot **out)
     addr_t at = expected ? as_address(expected) : kUsualOffset;
     placement place = placement::page;
     if (expected && (means_ & means_bit(ZC_MEANS_MREMAP))) {
-        if (space_.huge_inside(range_at(at, len), kFewUnits) == address_space::huge::yes)
+        range target = range_at(at, len);
+        auto huge = space_.huge_inside(target, kFewUnits);
+        if (huge == address_space::huge::yes ||
+            (huge == address_space::huge::unknown && address_space::huge_in_vmas_of(target)))
             place = placement::huge;
         else if (len >= kTableBytes)
             place = placement::table;
     }
     if (int err = pool_.acquire(len, at, place, out))
         return err;
-    (*out)->predicted = expected != nullptr;
+    (*out)->expected = as_address(expected);
     return 0;
 }
 

@@ -35,9 +35,9 @@ struct zc_context {
   private:
     /** What is to be exchanged, and how it lies in memory. */
     struct plan {
-        zc::range body;         /* the user's pages */
-        zc::vma_pieces pieces;  /* body by VMA */
-        bool tables = false;    /* congruent modulo 2 MiB */
+        zc::range body;        /* the user's pages */
+        zc::vma_pieces pieces; /* body by VMA */
+        bool tables = false;   /* congruent modulo 2 MiB */
     };
 
     zc_delivery_t rebind_or_copy(zc::slot &landing, zc::range dst);

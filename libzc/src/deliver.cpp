@@ -21,8 +21,7 @@ constexpr std::size_t kWorthMeasuring = std::size_t{64} << 10;
 void copy_part(range part, addr_t from, addr_t to)
 {
     if (!part.empty())
-        std::memcpy(as_pointer(shifted(part, from, to).begin), as_pointer(part.begin),
-                    part.size());
+        std::memcpy(as_pointer(shifted(part, from, to).begin), as_pointer(part.begin), part.size());
 }
 
 } // namespace
@@ -71,18 +70,16 @@ zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
     if (!pays(dst.size(), p.body.size(), p.tables, 2))
         return ZC_REASON_SMALL;
     if (!congruent(landing.data, dst.begin, kPage))
-        return landing.predicted ? ZC_REASON_NOT_CONGRUENT : ZC_REASON_UNPREDICTED;
+        return landing.expected ? ZC_REASON_NOT_CONGRUENT : ZC_REASON_UNPREDICTED;
     if (!intersection(pool_.addresses(), dst).empty())
         return ZC_REASON_NO_MEANS; /* a landing buffer delivered into another */
 
-    if (zc_reason_t reason =
-            space_.examine(p.body, params_.flags & ZC_FLAG_ALLOW_PINNED, p.pieces))
+    if (zc_reason_t reason = space_.examine(p.body, params_.flags & ZC_FLAG_ALLOW_PINNED, p.pieces))
         return reason;
     if (zc_reason_t reason = fit_page_sizes(landing, dst, p))
         return reason;
-    return pays(dst.size(), p.body.size(), p.tables, moves_of(landing, dst, p))
-               ? ZC_REASON_NONE
-               : ZC_REASON_SMALL;
+    return pays(dst.size(), p.body.size(), p.tables, moves_of(landing, dst, p)) ? ZC_REASON_NONE
+                                                                                : ZC_REASON_SMALL;
 }
 
 /** The thread whose delivery is the first that could be exchanged pays for
@@ -124,8 +121,13 @@ zc_reason_t zc_context::fit_page_sizes(const slot &landing, range dst, plan &p)
     using huge = address_space::huge;
     std::size_t look_at = p.tables ? kFewUnits : SIZE_MAX;
     huge user = space_.huge_inside(p.body, look_at);
-    if (user == huge::unknown)
-        return p.tables ? ZC_REASON_NONE : ZC_REASON_PAGE_SIZE;
+    if (user == huge::unknown) {
+        /* Then what was found out slowly, when the buffer was acquired, holds
+         * for the address it was acquired for. */
+        if (!p.tables || landing.expected != dst.begin)
+            return ZC_REASON_PAGE_SIZE;
+        user = landing.kind.place == placement::huge ? huge::yes : huge::no;
+    }
     if ((user == huge::yes) != (landing.kind.place == placement::huge))
         return ZC_REASON_PAGE_SIZE;
     if (user == huge::no)

@@ -73,7 +73,7 @@ std::array<char, 128> read_small(const char *path)
 
 } // namespace
 
-const kernel_calls kernel_calls_real = {real_move, real_populate, real_discard};
+const kernel_calls kernel_calls_real = {real_move, real_populate, real_discard, true};
 kernel_calls kernel = kernel_calls_real;
 
 thp_mode kernel_thp_mode()

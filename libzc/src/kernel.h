@@ -8,8 +8,8 @@ namespace zc {
 
 /**
  * The system calls that change mappings. Each returns 0 or -errno. They go
- * through pointers so that tests can make the n-th one fail; nothing else
- * replaces them.
+ * through pointers so that tests can make the n-th one fail, or pretend that
+ * the kernel is old; nothing else replaces them.
  */
 struct kernel_calls {
     /** Moves the pages of [from, from + len) to @to, replacing what was
@@ -19,6 +19,8 @@ struct kernel_calls {
     int (*populate)(range r);
     /** Returns the range's pages to the system; it stays mapped. */
     int (*discard)(range r);
+    /** May ioctls newer than Linux 6.1 be used, where they exist? */
+    bool newer_ioctls;
 };
 
 extern kernel_calls kernel;

@@ -342,16 +342,16 @@ slot *pool::take_spare(const slot &landing, range body)
     free_list &list = free_[landing.kind];
     std::size_t best = list.size(), least = SIZE_MAX;
     for (std::size_t i = list.size(); i-- > 0 && least > 0;) {
-        std::size_t full = list[i]->populated.bytes_in(
-            shifted(body, landing.span.begin, list[i]->span.begin));
+        std::size_t full =
+            list[i]->populated.bytes_in(shifted(body, landing.span.begin, list[i]->span.begin));
         if (full < least) {
             best = i;
             least = full;
         }
     }
     slot *s = nullptr;
-    if (best < list.size() && roomy(*list[best], shifted(body, landing.span.begin,
-                                                         list[best]->span.begin))) {
+    if (best < list.size() &&
+        roomy(*list[best], shifted(body, landing.span.begin, list[best]->span.begin))) {
         s = list[best];
         list.erase(list.begin() + static_cast<std::ptrdiff_t>(best));
     } else {

@@ -10,11 +10,11 @@ namespace zc {
 
 /** An exchange of pages between a user's range and a landing range. */
 struct exchange {
-    range user;                      /* whole pages, one or more VMAs */
-    addr_t landing;                  /* as long as user; holds the message */
-    addr_t spare;                    /* as long as user; mapped and empty */
-    const vma_pieces &user_pieces;   /* user by VMA */
-    std::span<const addr_t> cuts;    /* where landing may change VMA, ascending */
+    range user;                    /* whole pages, one or more VMAs */
+    addr_t landing;                /* as long as user; holds the message */
+    addr_t spare;                  /* as long as user; mapped and empty */
+    const vma_pieces &user_pieces; /* user by VMA */
+    std::span<const addr_t> cuts;  /* where landing may change VMA, ascending */
 };
 
 /** @moved bytes from the front of the range were exchanged; the rest is as it

@@ -38,16 +38,15 @@ struct slot_kind {
 struct slot {
     slot_kind kind{};
     range span;
-    addr_t data = 0;            /* first byte of the message; 0 while free */
-    std::size_t len = 0;        /* acquired length */
-    bool predicted = false;     /* acquired for a known address */
-    addr_t expected = 0;
+    addr_t data = 0;     /* first byte of the message; 0 while free */
+    std::size_t len = 0; /* acquired length */
+    addr_t expected = 0; /* user address it was acquired for; 0 if unknown */
 
-    page_set populated;         /* charged to the budget */
-    page_set pending;           /* came from a user: may lack pages */
-    std::vector<addr_t> cuts;   /* addresses where two VMAs may meet, ascending */
-    bool foreign = false;       /* holds VMAs that were a user's */
-    range huge_units;           /* advised to be huge pages */
+    page_set populated;       /* charged to the budget */
+    page_set pending;         /* came from a user: may lack pages */
+    std::vector<addr_t> cuts; /* addresses where two VMAs may meet, ascending */
+    bool foreign = false;     /* holds VMAs that were a user's */
+    range huge_units;         /* advised to be huge pages */
     std::uint64_t idle_since_ns = 0;
 
     void add_cut(addr_t at);

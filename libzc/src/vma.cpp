@@ -93,6 +93,11 @@ address_space::address_space(features wanted) : wanted_(wanted)
     open_all();
 }
 
+address_space::features address_space::wanted_by_default()
+{
+    return {kernel.newer_ioctls, kernel.newer_ioctls, kernel.newer_ioctls};
+}
+
 address_space::~address_space()
 {
     close_all();
@@ -111,7 +116,8 @@ void address_space::open_all()
     procmap_query query{};
     query.size = sizeof(query);
     query.query_addr = here;
-    available_.procmap_query = wanted_.procmap_query && ioctl(fds_.maps, kProcmapQuery, &query) == 0;
+    available_.procmap_query =
+        wanted_.procmap_query && ioctl(fds_.maps, kProcmapQuery, &query) == 0;
     pagemap_scan scan{};
     scan.size = sizeof(scan);
     scan.start = here;
@@ -122,8 +128,7 @@ void address_space::open_all()
     /* Asked about a part of a large folio, MADV_COLD splits it; so only where
      * the only large folios are huge pages, and those can be seen. */
     available_.cold_probe = wanted_.cold_probe && available_.pagemap_scan &&
-                            !kernel_has_middle_folios() &&
-                            madvise(ours_, kPage, MADV_COLD) == 0;
+                            !kernel_has_middle_folios() && madvise(ours_, kPage, MADV_COLD) == 0;
     ours_->store(1, std::memory_order_release);
 }
 
@@ -333,6 +338,24 @@ range address_space::without_straddling(range r, const vma_pieces &pieces)
     if (r.end % kHuge != 0 && straddled(r.end - kPage, pieces.last_vma()))
         out.end = round_down(r.end, kHuge);
     return out.empty() ? range{} : out;
+}
+
+bool address_space::huge_in_vmas_of(range r)
+{
+    constexpr std::string_view kKey = "AnonHugePages:";
+    vma area;
+    bool found = false;
+    (void)for_each_line("/proc/self/smaps", [&](std::string_view line) {
+        vma head;
+        if (parse_maps_line(line, head)) {
+            area = head;
+            return area.span.begin < r.end;
+        }
+        if (line.starts_with(kKey) && !intersection(area.span, r).empty())
+            found = line.find_first_of("123456789", kKey.size()) != line.npos;
+        return !found;
+    });
+    return found;
 }
 
 address_space::huge address_space::huge_inside(range r, std::size_t max_units)

@@ -57,7 +57,7 @@ struct vma {
     bool readable = false;
     bool writable = false;
     bool shared = false;
-    bool file = false;    /* has an inode, so not anonymous */
+    bool file = false; /* has an inode, so not anonymous */
     bool hugetlb = false;
     bool special = false; /* the main stack, vdso and the like */
 };
@@ -90,7 +90,7 @@ class address_space {
 
     /** Uses what is @wanted and available. */
     explicit address_space(features wanted);
-    address_space() : address_space(features{}) {}
+    address_space() : address_space(wanted_by_default()) {}
     ~address_space();
     address_space(const address_space &) = delete;
     address_space &operator=(const address_space &) = delete;
@@ -116,8 +116,12 @@ class address_space {
     /** Are there huge pages in the 2 MiB units of @r? Looks at no more than
      *  @max_units of them, evenly spread. */
     huge huge_inside(range r, std::size_t max_units);
+    /** The like from smaps: slow, and about whole VMAs. */
+    static bool huge_in_vmas_of(range r);
 
   private:
+    static features wanted_by_default();
+
     struct descriptors {
         int maps = -1;
         int status = -1;

@@ -60,8 +60,7 @@ choice choose(const zc_costs_t &costs, std::size_t bytes)
 {
     zc::range body = zc::whole_units(zc::range_at(16, bytes), zc::kPage);
     bool tables = bytes >= 4u << 20;
-    return {bytes,
-            zc_cheapest(&costs, bytes, body.size(), tables, zc::kAllMeans),
+    return {bytes, zc_cheapest(&costs, bytes, body.size(), tables, zc::kAllMeans),
             zc::copy_ns(costs, bytes) / 1e3,
             zc::delivery_ns(costs, ZC_MEANS_MREMAP, bytes, body.size(), tables) / 1e3};
 }
@@ -124,7 +123,8 @@ void print_text(const machine &m, const zc_costs_t &costs)
     fmt::print("{:>9}  {:<7} {:>10} {:>10}\n", "bytes", "means", "copy us", "mremap us");
     for (const choice &c : choose_all(costs))
         fmt::print("{:>9}  {:<7} {:>10.1f} {:>10}\n", size_text(c.bytes), zc_means_name(c.means),
-                   c.copy_us, std::isfinite(c.mremap_us) ? fmt::format("{:.1f}", c.mremap_us) : "-");
+                   c.copy_us,
+                   std::isfinite(c.mremap_us) ? fmt::format("{:.1f}", c.mremap_us) : "-");
 }
 
 void print_json(const machine &m, const zc_costs_t &costs)

@@ -19,7 +19,7 @@
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
 /* A packet must fit the transports' short messages to gain anything. */
-#define MPIDI_ZC_SHORT_MAX 1024
+#define MPIDI_ZC_SHORT_MAX 2048
 
 typedef struct {
     MPIDI_ZC_am_header_t am;

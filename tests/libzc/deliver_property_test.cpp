@@ -12,8 +12,11 @@ using namespace zc::test;
 
 namespace {
 
+/* Every other seed pretends to run on Linux 6.1, without the newer ioctls. */
 class DeliverPropertyTest : public fixture, public testing::WithParamInterface<unsigned> {
   protected:
+    DeliverPropertyTest() { kernel.newer_ioctls = GetParam() % 2 == 0; }
+
     /** Lands @len random bytes for @expected, delivers them to @dst, and does
      *  the like to the model. */
     zc_delivery_t step(const buffer &b, std::vector<char> &model, std::size_t at, std::size_t len,
@@ -46,7 +49,9 @@ TEST_P(DeliverPropertyTest, OnlyTheReceivedBytesChange)
     std::size_t rebound = 0;
     for (int i = 0; i < 150; i++) {
         std::size_t len = 1 + below(i % 3 ? 20 * kPage : MiB / 2), at = below(MiB - len);
-        const void *expected = below(5) ? b.data() + at : below(2) ? nullptr : b.data() + below(MiB);
+        const void *expected = below(5)   ? b.data() + at
+                               : below(2) ? nullptr
+                                          : b.data() + below(MiB);
         rebound += step(b, model, at, len, expected).bytes_rebound;
         ASSERT_EQ(std::memcmp(b.data(), model.data(), MiB), 0) << "step " << i;
         ASSERT_LE(stats().populated_now, params_.budget_bytes);
@@ -66,7 +71,8 @@ TEST_P(DeliverPropertyTest, MixedMappings)
         char *part = b.data() + i * kPart;
         switch (below(6)) {
         case 0:
-            mmap(part, kPart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            mmap(part, kPart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0);
             break;
         case 1:
             mmap(part, kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
@@ -176,7 +182,7 @@ TEST_P(DeliverPropertyTest, AccountsForEveryPage)
 namespace {
 
 class SplitLimitTest : public DeliverPropertyTest {};
-INSTANTIATE_TEST_SUITE_P(OneSeed, SplitLimitTest, testing::Values(1u));
+INSTANTIATE_TEST_SUITE_P(OneSeed, SplitLimitTest, testing::Values(2u));
 
 } // namespace
 

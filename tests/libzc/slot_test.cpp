@@ -27,8 +27,7 @@ TEST(SlotTest, WastesAtMostAQuarterAndOneUnit)
 
 TEST(SlotTest, SimilarLengthsShareAKind)
 {
-    EXPECT_EQ(slot_kind_for(placement::page, 1'000'000),
-              slot_kind_for(placement::page, 1'040'000));
+    EXPECT_EQ(slot_kind_for(placement::page, 1'000'000), slot_kind_for(placement::page, 1'040'000));
     EXPECT_NE(slot_kind_for(placement::page, 1 << 20), slot_kind_for(placement::table, 1 << 20));
 }
 

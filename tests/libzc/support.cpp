@@ -12,8 +12,8 @@ namespace zc::test {
 buffer::buffer(std::size_t bytes, int flags, int fd)
     : outer_bytes_(round_up(bytes, kPage) + 2 * kHuge), bytes_(bytes)
 {
-    outer_ = mmap(nullptr, outer_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                  -1, 0);
+    outer_ =
+        mmap(nullptr, outer_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     addr_t begin = round_up(as_address(outer_) + kPage, kHuge);
     void *p = mmap(as_pointer(begin), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
     if (outer_ == MAP_FAILED || p == MAP_FAILED)

@@ -146,8 +146,8 @@ TEST_P(VmaTest, Locked)
 
 TEST_P(VmaTest, Hugetlb)
 {
-    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
-                   -1, 0);
+    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
     if (p == MAP_FAILED)
         GTEST_SKIP() << "no hugetlb page is reserved (vm.nr_hugepages)";
     EXPECT_EQ(ask(range_at(as_address(p), kHuge)), ZC_REASON_HUGETLB);
@@ -179,8 +179,7 @@ TEST_P(VmaTest, EndsInsideHugePagesAreTrimmed)
     std::memset(b.data(), 1, b.size());
     range odd{b.at() + 5 * kPage, b.at() + 8 * MiB - 3 * kPage};
     ASSERT_EQ(ask(odd), ZC_REASON_NONE);
-    EXPECT_EQ(space_.without_straddling(odd, pieces_),
-              (range{b.at() + 2 * MiB, b.at() + 6 * MiB}));
+    EXPECT_EQ(space_.without_straddling(odd, pieces_), (range{b.at() + 2 * MiB, b.at() + 6 * MiB}));
     range inside = range_at(b.at() + kPage, MiB);
     ASSERT_EQ(ask(inside), ZC_REASON_NONE);
     EXPECT_TRUE(space_.without_straddling(inside, pieces_).empty());
