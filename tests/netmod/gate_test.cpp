@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+extern "C" {
+#include "mpidu_device_gate.h"
+MPIDU_device_gate_t MPIDU_device_gate;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/* The state that the application's calls and the landing thread share. Not
+ * atomic: the gate alone must keep them apart, and ThreadSanitizer watches. */
+struct library {
+    long words[8] = {};
+    void touch()
+    {
+        for (long &word : words)
+            ++word;
+    }
+    [[nodiscard]] bool torn() const
+    {
+        for (long word : words)
+            if (word != words[0])
+                return true;
+        return false;
+    }
+};
+
+class GateTest : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        MPIDU_device_gate = {};
+        MPIDU_device_gate.enabled = 1;
+    }
+
+    /* The landing thread: goes in and out as long as @run says so. */
+    void device(std::atomic<bool> &run)
+    {
+        while (run) {
+            if (!MPIDU_device_gate_try()) {
+                std::this_thread::yield();
+                continue;
+            }
+            for (int burst = 0; burst < 100 && !MPIDU_device_gate_app_inside(); burst++)
+                shared_.touch();
+            torn_ = torn_ || shared_.torn();
+            MPIDU_device_gate_leave();
+        }
+    }
+
+    library shared_;
+    bool torn_ = false;
+};
+
+TEST_F(GateTest, DeviceEntersWhenNobodyIsInside)
+{
+    EXPECT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+    EXPECT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+}
+
+TEST_F(GateTest, DeviceStaysOutWhileACallIsInside)
+{
+    MPIDU_device_gate_enter();
+    EXPECT_TRUE(MPIDU_device_gate_app_inside());
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    MPIDU_device_gate_exit();
+    EXPECT_FALSE(MPIDU_device_gate_app_inside());
+    EXPECT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+}
+
+TEST_F(GateTest, CallsNestAndTheOutermostOneOpens)
+{
+    MPIDU_device_gate_enter();
+    MPIDU_device_gate_enter();
+    MPIDU_device_gate_exit();
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    MPIDU_device_gate_exit();
+    EXPECT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+}
+
+TEST_F(GateTest, EveryEntryOfTheApplicationIsCounted)
+{
+    for (int i = 0; i < 5; i++) {
+        MPIDU_device_gate_enter();
+        MPIDU_device_gate_exit();
+    }
+    EXPECT_EQ(MPIDU_device_gate.entries, 5u);
+    ASSERT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+    EXPECT_EQ(MPIDU_device_gate.entries, 5u);
+}
+
+TEST_F(GateTest, DisabledGateIsNotTouched)
+{
+    MPIDU_device_gate.enabled = 0;
+    MPIDU_DEVICE_GATE_ENTER();
+    EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
+    MPIDU_DEVICE_GATE_EXIT();
+    EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
+}
+
+TEST_F(GateTest, ACallWaitsUntilTheDeviceHasLeft)
+{
+    ASSERT_TRUE(MPIDU_device_gate_try());
+    std::atomic<bool> entered = false;
+    std::thread call([&] {
+        MPIDU_device_gate_enter();
+        entered = true;
+        MPIDU_device_gate_exit();
+    });
+    while (!MPIDU_device_gate_app_inside())
+        std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);
+    EXPECT_FALSE(entered);
+    MPIDU_device_gate_leave();
+    call.join();
+    EXPECT_TRUE(entered);
+}
+
+TEST_F(GateTest, OneCallerAndTheDeviceNeverOverlap)
+{
+    std::atomic<bool> run = true;
+    std::thread landing([&] { device(run); });
+    bool torn = false;
+    for (int i = 0; i < 20'000; i++) {
+        MPIDU_device_gate_enter();
+        shared_.touch();
+        torn = torn || shared_.torn();
+        MPIDU_device_gate_exit();
+        if (i % 64 == 0)
+            std::this_thread::yield();
+    }
+    run = false;
+    landing.join();
+    EXPECT_FALSE(torn);
+    EXPECT_FALSE(torn_);
+    EXPECT_FALSE(shared_.torn());
+}
+
+TEST_F(GateTest, SeveralCallersAndTheDeviceNeverOverlap)
+{
+    std::atomic<bool> run = true;
+    std::mutex mpich; /* MPICH's own lock, between calls */
+    std::thread landing([&] { device(run); });
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 3; t++) {
+        callers.emplace_back([&] {
+            for (int i = 0; i < 10'000; i++) {
+                MPIDU_device_gate_enter();
+                {
+                    std::lock_guard lock(mpich);
+                    shared_.touch();
+                }
+                MPIDU_device_gate_exit();
+            }
+        });
+    }
+    for (std::thread &caller : callers)
+        caller.join();
+    run = false;
+    landing.join();
+    EXPECT_FALSE(shared_.torn());
+    EXPECT_GE(shared_.words[0], 30'000);
+}
+
+} // namespace
