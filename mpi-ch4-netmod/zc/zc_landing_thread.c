@@ -9,7 +9,7 @@
 #include "zc_landing_thread.h"
 
 #define WATCH_MIN_NS 50000L
-#define WATCH_MAX_NS 1000000L
+#define WATCH_MAX_NS 2000000L
 
 static unsigned long entries(void)
 {

@@ -16,7 +16,7 @@
  *
  *        ┌────────── the application is in MPI ───────────┐
  *        ▼                                                │
- *     WATCHING  sleep 50 µs … 1 ms  ── not entered ──▶ LISTENING  poll(worker fd)
+ *     WATCHING  sleep 50 µs … 2 ms  ── not entered ──▶ LISTENING  poll(worker fd)
  *               since the last look                       │      ▲
  *                                                         └──────┘ an event: land
  *
