@@ -18,6 +18,17 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
+/* Progresses until UCP is done with @request (NULL: it is), and frees it. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
+{
+    if (request) {
+        while (ucp_request_check_status(request) == UCS_INPROGRESS) {
+            ucp_worker_progress(MPIDI_ZC_global.worker);
+        }
+        ucp_request_free(request);
+    }
+}
+
 /* A packet must fit the transports' short messages to gain anything. */
 #define MPIDI_ZC_SHORT_MAX 2048
 

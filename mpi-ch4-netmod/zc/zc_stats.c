@@ -107,12 +107,7 @@ int MPIDI_ZC_report_send(const MPIDI_ZC_report_t * report)
             ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, 0)).ep, MPIDI_ZC_AM_REPORT, NULL, 0,
                             report, sizeof(*report), &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
-        while (request && ucp_request_check_status(request) == UCS_INPROGRESS) {
-            ucp_worker_progress(MPIDI_ZC_global.worker);
-        }
-        if (request) {
-            ucp_request_free(request);
-        }
+        MPIDI_ZC_wait(request);
     }
 
   fn_exit:

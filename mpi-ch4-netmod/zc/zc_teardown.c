@@ -37,12 +37,7 @@ static int flush(void)
     ucp_request_param_t param = { 0 };
     ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_global.worker, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
-    while (request && ucp_request_check_status(request) == UCS_INPROGRESS) {
-        ucp_worker_progress(MPIDI_ZC_global.worker);
-    }
-    if (request) {
-        ucp_request_free(request);
-    }
+    MPIDI_ZC_wait(request);
 
   fn_exit:
     return mpi_errno;
@@ -77,12 +72,9 @@ static int barrier(void)
             ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, to)).ep, MPIDI_ZC_AM_TEARDOWN, &round,
                             sizeof(round), NULL, 0, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
-        while (MPIDI_ZC_global.teardown_heard[round] == 0 ||
-               (request && ucp_request_check_status(request) == UCS_INPROGRESS)) {
+        MPIDI_ZC_wait(request);
+        while (MPIDI_ZC_global.teardown_heard[round] == 0) {
             ucp_worker_progress(MPIDI_ZC_global.worker);
-        }
-        if (request) {
-            ucp_request_free(request);
         }
     }
 
@@ -92,6 +84,7 @@ static int barrier(void)
     goto fn_exit;
 }
 
+/* Also after an initialisation that failed half-way. */
 void MPIDI_ZC_free_all(void)
 {
     if (MPIDI_ZC_global.address) {
