@@ -46,7 +46,7 @@ struct zc_context {
     zc_reason_t carry_out(zc::slot &landing, zc::range dst, const plan &p, std::size_t &moved);
     bool pays(std::size_t len, std::size_t rebindable, bool tables, std::size_t moves);
     static std::size_t moves_of(const zc::slot &landing, zc::range dst, const plan &p);
-    static void keep_huge_allowed(zc::range body, const zc::slot &landing);
+    void keep_huge_allowed(zc::range body, const zc::slot &landing);
     void measure_if_first(std::size_t len);
     void log_once(zc_reason_t reason, zc::range dst);
 

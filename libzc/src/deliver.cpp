@@ -197,11 +197,12 @@ zc_reason_t zc_context::carry_out(slot &landing, range dst, const plan &p, std::
 
 /* Where huge pages come unasked, landing slots on small pages decline them,
  * and that wish came along to the user, whom it must not rob of them. There is
- * no way back to "no wish", so the user is left with the opposite one. */
+ * no way back to "no wish", so the user is left with the opposite one. The pool
+ * is asked, not the system: reading the setting takes as long as a rebind. */
 void zc_context::keep_huge_allowed(range body, const slot &landing)
 {
-    if (landing.kind.place != placement::huge && !whole_units(body, kHuge).empty() &&
-        kernel_thp_mode() == thp_mode::always)
+    if (pool_.has_declined_huge() && landing.kind.place != placement::huge &&
+        !whole_units(body, kHuge).empty())
         advise(body, MADV_HUGEPAGE);
 }
 

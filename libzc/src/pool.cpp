@@ -238,8 +238,10 @@ void pool::drop_locked(slot &s, range r)
  * page more than was charged would be a page over the budget. */
 void pool::discourage_huge(range r)
 {
-    if (kernel_thp_mode() == thp_mode::always)
+    if (kernel_thp_mode() == thp_mode::always) {
+        has_declined_huge_ = true;
         advise(r, MADV_NOHUGEPAGE);
+    }
 }
 
 void pool::set_huge_units(slot &s, range units)

@@ -6,6 +6,7 @@
 #include "slot.h"
 #include "splits.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,8 @@ class pool {
 
     /** Was there address space enough? */
     bool valid() const;
+    /** Have slots been told to have no huge pages? */
+    bool has_declined_huge() const { return has_declined_huge_; }
     range addresses() const { return arena_.whole(); }
 
     /**
@@ -77,7 +80,7 @@ class pool {
     bool evict_oldest_locked(bool populated_only);
     bool charge_locked(slot &s, range wanted);
     static int prepare(slot &s, range wanted, std::vector<range> missing);
-    static void discourage_huge(range r);
+    void discourage_huge(range r);
     static void set_huge_units(slot &s, range units);
     static bool roomy(const slot &s, range body);
 
@@ -88,6 +91,7 @@ class pool {
     std::unordered_map<slot *, std::unique_ptr<slot>> all_;
     std::map<slot_kind, free_list> free_;
     usage usage_{};
+    std::atomic<bool> has_declined_huge_{false};
 };
 
 /** CLOCK_MONOTONIC. */
