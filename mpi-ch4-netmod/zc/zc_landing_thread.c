@@ -9,7 +9,7 @@
 #include "zc_landing_thread.h"
 
 #define WATCH_MIN_NS 50000L
-#define WATCH_MAX_NS 2000000L
+#define WATCH_MAX_NS 4000000L
 
 static unsigned long entries(void)
 {
@@ -74,12 +74,16 @@ static void *landing_thread(void *arg)
 
     while (!stop_requested(watch_ns)) {
         unsigned long now = entries();
-        if (now != seen || MPIDU_device_gate_app_inside()) {
-            seen = now;
+        if (MPIDU_device_gate_app_inside()) {
             watch_ns = MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
             continue;
         }
         watch_ns = WATCH_MIN_NS;
+        if (now != seen) {
+            /* Outside, but it has been inside since: gone, or between two calls? */
+            seen = now;
+            continue;
+        }
         while (land_until_quiet()) {
             if (!sleep_on_network()) {
                 return NULL;

@@ -12,11 +12,12 @@
  * The thread sleeps on the UCX worker's file descriptor, but only while the
  * application stays out of MPI: with the application polling in there, every
  * message would wake the thread for nothing and delay its own sender. MPI has no
- * "left the library" event, so the thread looks at growing intervals:
+ * "left the library" event, so the thread looks, less and less often while it
+ * finds the application inside:
  *
  *        ┌────────── the application is in MPI ───────────┐
  *        ▼                                                │
- *     WATCHING  sleep 50 µs … 2 ms  ── not entered ──▶ LISTENING  poll(worker fd)
+ *     WATCHING  sleep 50 µs … 4 ms  ── not entered ──▶ LISTENING  poll(worker fd)
  *               since the last look                       │      ▲
  *                                                         └──────┘ an event: land
  *
