@@ -109,20 +109,18 @@ int MPIDI_ZC_landing_thread_start(void)
     /* The application's signals are the application's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    MPIDU_device_gate_enter();
+    /* We are inside MPI; MPI_Init leaves through the gate. */
+    MPIDU_device_gate_enable(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
     err = pthread_create(&MPIDI_ZC_global.landing_thread, NULL, landing_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_thread", "**zc_thread %s",
                          strerror(err));
     MPIDI_ZC_global.landing_thread_running = true;
 
-    /* We are inside MPI; MPI_Init leaves through the gate. */
-    MPIDU_device_gate.enabled = 1;
-
   fn_exit:
     return mpi_errno;
   fn_fail:
-    MPIDU_device_gate.app_inside = 0;
+    MPIDU_device_gate_disable();
     if (MPIDI_ZC_global.stop_fd >= 0) {
         close(MPIDI_ZC_global.stop_fd);
     }
@@ -138,6 +136,6 @@ void MPIDI_ZC_landing_thread_stop(void)
         pthread_join(MPIDI_ZC_global.landing_thread, NULL);
         close(MPIDI_ZC_global.stop_fd);
         MPIDI_ZC_global.landing_thread_running = false;
-        memset(&MPIDU_device_gate, 0, sizeof(MPIDU_device_gate));
+        MPIDU_device_gate_disable();
     }
 }

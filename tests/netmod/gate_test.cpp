@@ -34,12 +34,25 @@ struct library {
     }
 };
 
-class GateTest : public testing::Test {
+/* Parameter: may calls overlap, i.e. do both sides make their own barriers? */
+class GateTest : public testing::TestWithParam<bool> {
   protected:
     void SetUp() override
     {
         MPIDU_device_gate = {};
-        MPIDU_device_gate.enabled = 1;
+        MPIDU_device_gate_enable(GetParam());
+        if (!GetParam() && !MPIDU_device_gate.one_sided)
+            GTEST_SKIP() << "membarrier(2) is not available";
+#ifdef __SANITIZE_THREAD__
+        if (!GetParam())
+            GTEST_SKIP() << "ThreadSanitizer does not know membarrier(2)";
+#endif
+        EXPECT_TRUE(MPIDU_device_gate_app_inside());
+        MPIDU_DEVICE_GATE_EXIT();
+    }
+    void TearDown() override
+    {
+        MPIDU_device_gate_disable();
     }
 
     /* The landing thread: goes in and out as long as @run says so. */
@@ -61,7 +74,7 @@ class GateTest : public testing::Test {
     bool torn_ = false;
 };
 
-TEST_F(GateTest, DeviceEntersWhenNobodyIsInside)
+TEST_P(GateTest, DeviceEntersWhenNobodyIsInside)
 {
     EXPECT_TRUE(MPIDU_device_gate_try());
     MPIDU_device_gate_leave();
@@ -69,7 +82,7 @@ TEST_F(GateTest, DeviceEntersWhenNobodyIsInside)
     MPIDU_device_gate_leave();
 }
 
-TEST_F(GateTest, DeviceStaysOutWhileACallIsInside)
+TEST_P(GateTest, DeviceStaysOutWhileACallIsInside)
 {
     MPIDU_device_gate_enter();
     EXPECT_TRUE(MPIDU_device_gate_app_inside());
@@ -81,7 +94,7 @@ TEST_F(GateTest, DeviceStaysOutWhileACallIsInside)
     MPIDU_device_gate_leave();
 }
 
-TEST_F(GateTest, CallsNestAndTheOutermostOneOpens)
+TEST_P(GateTest, CallsNestAndTheOutermostOneOpens)
 {
     MPIDU_device_gate_enter();
     MPIDU_device_gate_enter();
@@ -92,7 +105,7 @@ TEST_F(GateTest, CallsNestAndTheOutermostOneOpens)
     MPIDU_device_gate_leave();
 }
 
-TEST_F(GateTest, EveryEntryOfTheApplicationIsCounted)
+TEST_P(GateTest, EveryEntryOfTheApplicationIsCounted)
 {
     for (int i = 0; i < 5; i++) {
         MPIDU_device_gate_enter();
@@ -104,16 +117,16 @@ TEST_F(GateTest, EveryEntryOfTheApplicationIsCounted)
     EXPECT_EQ(MPIDU_device_gate.entries, 5u);
 }
 
-TEST_F(GateTest, DisabledGateIsNotTouched)
+TEST_P(GateTest, DisabledGateIsNotTouched)
 {
-    MPIDU_device_gate.enabled = 0;
+    MPIDU_device_gate_disable();
     MPIDU_DEVICE_GATE_ENTER();
     EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
     MPIDU_DEVICE_GATE_EXIT();
     EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
 }
 
-TEST_F(GateTest, ACallWaitsUntilTheDeviceHasLeft)
+TEST_P(GateTest, ACallWaitsUntilTheDeviceHasLeft)
 {
     ASSERT_TRUE(MPIDU_device_gate_try());
     std::atomic<bool> entered = false;
@@ -131,7 +144,7 @@ TEST_F(GateTest, ACallWaitsUntilTheDeviceHasLeft)
     EXPECT_TRUE(entered);
 }
 
-TEST_F(GateTest, OneCallerAndTheDeviceNeverOverlap)
+TEST_P(GateTest, OneCallerAndTheDeviceNeverOverlap)
 {
     std::atomic<bool> run = true;
     std::thread landing([&] { device(run); });
@@ -151,8 +164,10 @@ TEST_F(GateTest, OneCallerAndTheDeviceNeverOverlap)
     EXPECT_FALSE(shared_.torn());
 }
 
-TEST_F(GateTest, SeveralCallersAndTheDeviceNeverOverlap)
+TEST_P(GateTest, SeveralCallersAndTheDeviceNeverOverlap)
 {
+    if (!GetParam())
+        GTEST_SKIP() << "calls of several threads overlap";
     std::atomic<bool> run = true;
     std::mutex mpich; /* MPICH's own lock, between calls */
     std::thread landing([&] { device(run); });
@@ -176,5 +191,9 @@ TEST_F(GateTest, SeveralCallersAndTheDeviceNeverOverlap)
     EXPECT_FALSE(shared_.torn());
     EXPECT_GE(shared_.words[0], 30'000);
 }
+
+INSTANTIATE_TEST_SUITE_P(Barriers, GateTest, testing::Bool(), [](const auto &barriers) {
+    return barriers.param ? "OnBothSides" : "OnTheDevicesSide";
+});
 
 } // namespace
