@@ -192,6 +192,51 @@ TEST_P(GateTest, SeveralCallersAndTheDeviceNeverOverlap)
     EXPECT_GE(shared_.words[0], 30'000);
 }
 
+/* Both go for the gate at the same moment, again and again: without a barrier on
+ * either side each can miss that the other has written its word. */
+TEST_P(GateTest, NeitherMissesTheOther)
+{
+    constexpr int kRounds = 100'000;
+    std::atomic<int> start = 0, device_ready = 0;
+    std::atomic<bool> device_in = false, app_in = false;
+    std::atomic<int> overlaps = 0;
+    auto await = [](std::atomic<int> &word, int round) {
+        for (int spins = 0; word.load() < round; spins++)
+            if (spins > 10'000)
+                std::this_thread::yield();
+    };
+
+    std::thread landing([&] {
+        for (int round = 1; round <= kRounds; round++) {
+            device_ready = round;
+            await(start, round);
+            if (MPIDU_device_gate_try()) {
+                device_in.store(true, std::memory_order_relaxed);
+                for (int i = 0; i < 20; i++)
+                    overlaps += app_in.load(std::memory_order_relaxed);
+                device_in.store(false, std::memory_order_relaxed);
+                MPIDU_device_gate_leave();
+            }
+        }
+    });
+    for (int round = 1; round <= kRounds; round++) {
+        await(device_ready, round);
+        start.store(round, std::memory_order_release);
+        /* The entry to the membarrier takes longer than the way in here; meet it
+         * at different points. */
+        for (int i = 0; i < round % 64; i++)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        MPIDU_device_gate_enter();
+        app_in.store(true, std::memory_order_relaxed);
+        for (int i = 0; i < 20; i++)
+            overlaps += device_in.load(std::memory_order_relaxed);
+        app_in.store(false, std::memory_order_relaxed);
+        MPIDU_device_gate_exit();
+    }
+    landing.join();
+    EXPECT_EQ(overlaps, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Barriers, GateTest, testing::Bool(), [](const auto &barriers) {
     return barriers.param ? "OnBothSides" : "OnTheDevicesSide";
 });
