@@ -3,7 +3,8 @@
 #   make demo            set up this machine and show what zc does
 #   make test            set up this machine and run every test
 #   make bench           libzc against memcpy
-#   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages
+#   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
+#                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
 #   make check-fast      unit tests only, nothing installed
 #
 # MPICH is built once and kept in ~/.cache/zc (or ZC_CACHE_DIR).
@@ -40,7 +41,7 @@ bench: build
 
 install: packages
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
-	mpi-ch4-netmod/build --full --prefix "$(PREFIX)"
+	mpi-ch4-netmod/build $(if $(FULL),--full) --prefix "$(PREFIX)"
 
 clean:
 	rm -rf build out
