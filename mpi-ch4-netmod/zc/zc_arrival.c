@@ -365,8 +365,8 @@ int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, b
         a->descriptor = descriptor;
         if (large) {
             zcp_landing_t guess;
-            a->envelope = envelope_of(rreq, bytes);
-            int known = zcp_arrival(MPIDI_ZC_global.predictor, &a->envelope, &guess);
+            const zcp_envelope_t envelope = envelope_of(rreq, bytes);
+            int known = zcp_arrival(MPIDI_ZC_global.predictor, &envelope, &guess);
             a->predicted = known >= 0;
             if (a->predicted) {
                 a->claim = guess.claim;

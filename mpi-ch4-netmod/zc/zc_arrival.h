@@ -40,7 +40,6 @@ typedef struct MPIDI_ZC_arrival {
     ucs_status_t status;        /* of the landing transfer */
     MPIR_Request *rreq;
     size_t bytes;
-    zcp_envelope_t envelope;
     zcp_claim_t claim;
     uint64_t expected;          /* predicted user address or 0 */
     void *descriptor;           /* UCP's, while WAITING */

@@ -385,13 +385,6 @@ int MPIDI_ZC_init_local(int *tag_bits)
     mpi_errno = parse_params(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
 
-    if (MPIDI_global.n_vcis > 1) {
-        if (MPIR_Process.rank == 0) {
-            fprintf(stderr, "zc: MPIR_CVAR_CH4_NUM_VCIS is %d; this netmod uses 1\n",
-                    MPIDI_global.n_vcis);
-        }
-        MPIDI_global.n_vcis = 1;
-    }
     mpi_errno = init_landing(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = init_context();
