@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ZC_COMPAT_H
+#define ZC_COMPAT_H
+
+/* What differs between the kernels zc builds for, 6.1 and later; nowhere else. */
+
+#include <linux/io_uring.h>
+#include <linux/mm.h>
+#include <linux/page-flags.h>
+#include <linux/pgtable.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || !defined(CONFIG_X86_64)
+#error "zc: needs Linux 6.1 or later on x86-64"
+#endif
+#ifndef CONFIG_TRANSPARENT_HUGEPAGE
+#error "zc: needs CONFIG_TRANSPARENT_HUGEPAGE"
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#include <linux/io_uring/cmd.h>
+#endif
+
+/*
+ * Until 6.18 the reverse mapping of an anonymous folio may be walked without
+ * the folio lock, so a folio changes its anon_vma only under the lock of both.
+ */
+#define ZC_RMAP_WALKS_UNLOCKED (LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0))
+
+/*
+ * Until 6.8 such a walk does not look again, once it has the lock, whether the
+ * anon_vma is still the folio's; it only trusts that RCU keeps its memory.
+ */
+#define ZC_RMAP_TRUSTS_RCU (LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0))
+
+#ifndef FOLIO_MAPPING_ANON
+#define FOLIO_MAPPING_ANON PAGE_MAPPING_ANON
+#endif
+
+/* Hidden from modules since 6.5; its meaning is as old as the function's. */
+#ifndef TLB_FLUSH_ALL
+#define TLB_FLUSH_ALL -1UL
+#endif
+
+#ifndef VM_DROPPABLE
+#define VM_DROPPABLE VM_NONE
+#endif
+#ifndef VM_SHADOW_STACK
+#define VM_SHADOW_STACK VM_NONE
+#endif
+
+static inline pmd_t zc_pmd_read(pmd_t *pmd)
+{
+	return READ_ONCE(*pmd);
+}
+
+static inline bool zc_pte_is_device(pte_t pte)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+	return pte_devmap(pte);
+#else
+	return false;	/* such pages are ordinary ones since */
+#endif
+}
+
+static inline const void *zc_uring_payload(struct io_uring_cmd *cmd)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	return cmd->cmd;
+#else
+	return cmd->sqe->cmd;
+#endif
+}
+
+#endif /* ZC_COMPAT_H */
