@@ -39,7 +39,7 @@ test: mpich
 bench: build
 	build/release/bin/bench_deliver --out out/libzc.jsonl
 
-install: packages
+install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
 	mpi-ch4-netmod/build $(if $(FULL),--full) --prefix "$(PREFIX)"
 

@@ -1,0 +1,28 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! A large message that is late, through the Fortran 2008 module.
+program late_08
+  use mpi_f08
+  implicit none
+  integer, parameter :: n = 4000000
+  integer :: rank, i
+  integer, allocatable :: buffer(:)
+  type(MPI_Status) :: status
+
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  allocate (buffer(n))
+  if (rank == 0) then
+    buffer = [(i, i = 1, n)]
+    call MPI_Send(buffer, n, MPI_INTEGER, 1, 5, MPI_COMM_WORLD)
+  else
+    buffer = 0
+    call sleep(1)
+    call MPI_Recv(buffer, n, MPI_INTEGER, 0, 5, MPI_COMM_WORLD, status)
+    if (all(buffer == [(i, i = 1, n)]) .and. status%MPI_SOURCE == 0) then
+      print *, 'No Errors'
+    else
+      print *, 'wrong data'
+    end if
+  end if
+  call MPI_Finalize()
+end program late_08
