@@ -6,7 +6,11 @@
 #include "zc.h"
 #include "zc_compat.h"
 
-/* Pairs on the stack: enough for a short exchange, and for any without memory. */
+/*
+ * Pairs on the stack: enough for short exchanges and for huge pages. Where more
+ * small pages are to be exchanged at once there is memory for as many as a page
+ * table holds; without it they go in smaller steps, each with its TLB flush.
+ */
 #define ZC_FEW 32
 
 /* A page that is in somebody's hands is given up after this many attempts. */
@@ -64,6 +68,19 @@ static unsigned long stretch(const struct zc_walk *w, unsigned long size)
 	return min3(w->end - w->a, reach(w->a, w->vma_a, size), reach(w->b, w->vma_b, size));
 }
 
+static void make_room(struct zc_walk *w)
+{
+	const unsigned long pages = min_t(unsigned long, (w->end - w->a) / PAGE_SIZE, PTRS_PER_PTE);
+
+	if (w->more || pages <= w->room)
+		return;
+	w->more = kmalloc_array(pages, sizeof(*w->more), GFP_KERNEL | __GFP_NOWARN);
+	if (w->more) {
+		w->pairs = w->more;
+		w->room = pages;
+	}
+}
+
 static unsigned long exchange_huge(struct zc_walk *w, pmd_t *a, pmd_t *b,
 				   const struct zc_rmap *rmap, int *why)
 {
@@ -85,6 +102,8 @@ static unsigned long exchange_some(struct zc_walk *w, int *why)
 	unsigned long done = 0;
 	struct zc_rmap rmap;
 
+	if (la == LEVEL_TABLE && lb == LEVEL_TABLE)
+		make_room(w);
 	if (la == LEVEL_OTHER || lb == LEVEL_OTHER) {
 		*why = ZC_CAUSE_SPECIAL;
 	} else if (la == LEVEL_TRANSIT) {
@@ -219,7 +238,7 @@ static enum zc_cause check(const struct zc_range *range)
  */
 int zc_exchange_range(struct zc_range *range, bool *nowait)
 {
-	struct zc_pair few[ZC_FEW], *many = NULL;
+	struct zc_pair few[ZC_FEW];
 	struct zc_walk w = {
 		.mm = current->mm,
 		.a = range->a,
@@ -237,13 +256,6 @@ int zc_exchange_range(struct zc_range *range, bool *nowait)
 	if (range->cause || !range->length)
 		return range->cause;
 
-	if (range->length > ZC_FEW * PAGE_SIZE) {
-		many = kmalloc_array(PTRS_PER_PTE, sizeof(*many), GFP_KERNEL | __GFP_NOWARN);
-		if (many) {
-			w.pairs = many;
-			w.room = PTRS_PER_PTE;
-		}
-	}
 	if (may_wait ? mmap_read_lock_killable(w.mm) != 0 : !mmap_read_trylock(w.mm)) {
 		range->cause = may_wait ? ZC_CAUSE_INTERRUPTED : ZC_CAUSE_RACED;
 		locked = false;
@@ -252,7 +264,7 @@ int zc_exchange_range(struct zc_range *range, bool *nowait)
 	}
 	if (locked)
 		mmap_read_unlock(w.mm);
-	kfree(many);
+	kfree(w.more);
 	range->done = w.a - range->a;
 	*nowait = !may_wait && range->cause == ZC_CAUSE_RACED && !range->done;
 	return range->cause;

@@ -183,10 +183,11 @@ enum zc_cause zc_folio_take(struct folio *folio, const struct page *page,
 		return ZC_CAUSE_PINNED;
 	if (folio_test_writeback(folio) || !folio_trylock(folio))
 		return ZC_CAUSE_RACED;
-	/* Inherited by fork(), and still filed under the parent. */
 	if (folio->mapping != mapping_of(of)) {
 		folio_unlock(folio);
-		return ZC_CAUSE_COW;
+		/* The first page of its mapping, just now? Else it was inherited by
+		 * fork() and is still filed under the parent. */
+		return of ? ZC_CAUSE_COW : ZC_CAUSE_RACED;
 	}
 	return ZC_CAUSE_NONE;
 }

@@ -74,7 +74,7 @@ static int take_page(pte_t pte, const struct anon_vma *anon_vma, int needs_fault
 		return ZC_CAUSE_USERFAULTFD;
 	if (pte_special(pte))
 		return is_zero_pfn(pte_pfn(pte)) ? ZC_CAUSE_NONE : ZC_CAUSE_SPECIAL;
-	if (zc_pte_is_device(pte) || !pfn_valid(pte_pfn(pte)))
+	if (zc_pte_is_device(pte))
 		return ZC_CAUSE_SPECIAL;
 
 	page = pfn_to_page(pte_pfn(pte));
