@@ -14,7 +14,7 @@ static int take_huge(pmd_t pmd, const struct anon_vma *anon_vma, int needs_fault
 
 	if (!pmd_present(pmd) || !pmd_trans_huge(pmd))
 		return ZC_CAUSE_RACED;	/* was huge a moment ago */
-	if (pmd_uffd_wp(pmd))
+	if (zc_pmd_uffd(pmd))
 		return ZC_CAUSE_USERFAULTFD;
 	page = pmd_page(pmd);
 	*folio = page_folio(page);

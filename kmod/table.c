@@ -70,7 +70,7 @@ static int take_page(pte_t pte, const struct anon_vma *anon_vma, int needs_fault
 		return ZC_CAUSE_NONE;
 	if (!pte_present(pte))
 		return needs_fault;	/* swapped out, migrating, poisoned */
-	if (pte_uffd_wp(pte))
+	if (zc_pte_uffd(pte))
 		return ZC_CAUSE_USERFAULTFD;
 	if (pte_special(pte))
 		return is_zero_pfn(pte_pfn(pte)) ? ZC_CAUSE_NONE : ZC_CAUSE_SPECIAL;

@@ -54,6 +54,14 @@ static inline pmd_t zc_pmd_read(pmd_t *pmd)
 	return READ_ONCE(*pmd);
 }
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 3, 0)
+#define zc_pte_uffd pte_uffd_wp
+#define zc_pmd_uffd pmd_uffd_wp
+#else
+#define zc_pte_uffd pte_uffd
+#define zc_pmd_uffd pmd_uffd
+#endif
+
 static inline bool zc_pte_is_device(pte_t pte)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
