@@ -121,7 +121,7 @@ static long exchange(struct zc_exchange __user *user, bool nowait)
 		err = exchange_one(u64_to_user_ptr(x.ranges + (u64)i * x.range_size),
 				   x.range_size, &waits_not, &x.done, &x.cause);
 		if (waits_not)
-			return -EAGAIN;	/* untouched: io_uring asks again where waiting is no harm */
+			return -EAGAIN;	/* untouched: io_uring asks again where it may wait */
 		if (err)
 			break;
 		cond_resched();

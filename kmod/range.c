@@ -139,8 +139,10 @@ static unsigned long exchange_some(struct zc_walk *w, int *why)
 /* What was found belongs to the lock. */
 static void forget(struct zc_walk *w)
 {
-	w->vma_a = w->vma_b = NULL;
-	w->kept_a = w->kept_b = NULL;
+	w->vma_a = NULL;
+	w->vma_b = NULL;
+	w->kept_a = NULL;
+	w->kept_b = NULL;
 }
 
 static enum zc_cause fault_in(struct zc_walk *w, unsigned long addr)

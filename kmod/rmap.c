@@ -130,7 +130,7 @@ int zc_rmap_init(void)
 
 	if (!put_anon_vma) {
 		pr_err("not loaded: this kernel does not tell where __put_anon_vma is (kprobes off?)\n");
-		return -ENOSYS;
+		return -ENOENT;
 	}
 	static_call_update(zc_put_anon_vma, put_anon_vma);
 	graves = alloc_workqueue("zc", WQ_UNBOUND, 0);
@@ -185,8 +185,10 @@ enum zc_cause zc_folio_take(struct folio *folio, const struct page *page,
 		return ZC_CAUSE_RACED;
 	if (folio->mapping != mapping_of(of)) {
 		folio_unlock(folio);
-		/* The first page of its mapping, just now? Else it was inherited by
-		 * fork() and is still filed under the parent. */
+		/*
+		 * The first page of its mapping, just now? Else it was inherited by
+		 * fork() and is still filed under the parent.
+		 */
 		return of ? ZC_CAUSE_COW : ZC_CAUSE_RACED;
 	}
 	return ZC_CAUSE_NONE;

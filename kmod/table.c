@@ -16,15 +16,21 @@ void zc_lock_both(spinlock_t *a, spinlock_t *b)
 	if (a > b)
 		swap(a, b);
 	spin_lock(a);
-	if (a != b)
+	__release(a);	/* sparse cannot follow one lock or two: it sees none */
+	if (a != b) {
 		spin_lock_nested(b, SINGLE_DEPTH_NESTING);
+		__release(b);
+	}
 }
 
 void zc_unlock_both(spinlock_t *a, spinlock_t *b)
 {
+	__acquire(a);
 	spin_unlock(a);
-	if (a != b)
+	if (a != b) {
+		__acquire(b);
 		spin_unlock(b);
+	}
 }
 
 /* One side's page table, locked. */

@@ -36,11 +36,11 @@ void *zc_symbol(const char *name)
 
 int zc_tlb_init(void)
 {
-	typeof(&flush_nothing) flush = zc_symbol("flush_tlb_mm_range");
+	typeof(flush_nothing) *flush = zc_symbol("flush_tlb_mm_range");
 
 	if (!flush) {
 		pr_err("not loaded: this kernel does not tell where flush_tlb_mm_range is (kprobes off?)\n");
-		return -ENOSYS;
+		return -ENOENT;
 	}
 	static_call_update(zc_flush_range, flush);
 	return 0;

@@ -67,8 +67,10 @@ enum zc_cause zc_vmas_find(struct zc_walk *w)
 	struct vm_area_struct *a = w->vma_a, *b = w->vma_b;
 	enum zc_cause cause;
 
-	/* A device that mirrors the address space would have to be told at
-	 * every exchange. Registering one takes the mmap lock for writing. */
+	/*
+	 * A device that mirrors the address space would have to be told at
+	 * every exchange. Registering one takes the mmap lock for writing.
+	 */
 	if (mm_has_notifiers(w->mm))
 		return ZC_CAUSE_NOTIFIER;
 	cause = find(w->mm, w->a, &w->vma_a);
@@ -76,7 +78,9 @@ enum zc_cause zc_vmas_find(struct zc_walk *w)
 		cause = find(w->mm, w->b, &w->vma_b);
 	if (!cause && (a != w->vma_a || b != w->vma_b))
 		cause = vma_pair_cause(w->vma_a, w->vma_b);
-	if (cause)
-		w->vma_a = w->vma_b = NULL;
+	if (cause) {
+		w->vma_a = NULL;
+		w->vma_b = NULL;
+	}
 	return cause;
 }

@@ -18,7 +18,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/**
+/*
  * enum zc_cause - why a range was not exchanged to its end
  *
  * Each has its errno, in parentheses. The page named by the first byte not
