@@ -57,8 +57,31 @@ constexpr impl kImpls[] = {
     {"memcpy", 0, 0}, /* between two plain buffers, without libzc */
     {"zc-copy", 1u << ZC_MEANS_COPY, 0},
     {"zc-mremap", 1u << ZC_MEANS_MREMAP, ZC_FLAG_ALWAYS_REBIND},
+    {"zc-kmod", 1u << ZC_MEANS_KMOD, ZC_FLAG_ALWAYS_REBIND}, /* only with the module */
     {"zc", 0, 0},
 };
+
+/** Can it be had on this machine? */
+bool available(const impl &i)
+{
+    if (i.means != 1u << ZC_MEANS_KMOD)
+        return true;
+    zc_params_t p{};
+    p.size = sizeof(p);
+    p.means = i.means;
+    auto made = zc::context::create(p);
+    return made && made->stats().kmod_error == 0;
+}
+
+/** Those of kImpls that can be had. */
+std::vector<impl> available_impls()
+{
+    std::vector<impl> all;
+    for (const impl &i : kImpls)
+        if (available(i))
+            all.push_back(i);
+    return all;
+}
 
 double now_us()
 {
@@ -213,7 +236,7 @@ nlohmann::ordered_json context()
 
 class report {
   public:
-    report(const options &opt) : opt_(opt)
+    report(const options &opt, const std::vector<impl> &impls) : opt_(opt), impls_(impls)
     {
         std::filesystem::path path(opt.out);
         if (path.has_parent_path())
@@ -222,7 +245,7 @@ class report {
         out_ << context().dump() << '\n';
         fmt::print("medians in us: deliver + read = total (p10..p90 of the total)\n");
         fmt::print("{:>9}", "bytes");
-        for (const impl &i : kImpls)
+        for (const impl &i : impls_)
             fmt::print("  {:^38}", i.name);
         fmt::print("\n");
     }
@@ -254,8 +277,12 @@ class report {
     void finish()
     {
         fmt::print("* pages were exchanged\n");
-        even("deliver", delivers_);
-        even("total", totals_);
+        for (const impl &i : impls_) {
+            if (i.flags & ZC_FLAG_ALWAYS_REBIND) {
+                even(i.name, "deliver", delivers_);
+                even(i.name, "total", totals_);
+            }
+        }
     }
 
     bool good() { return static_cast<bool>(out_.flush()); }
@@ -279,22 +306,22 @@ class report {
     }
 
     /** The size from which on exchanging wins at every size measured. */
-    void even(const char *metric, const medians &m)
+    void even(const char *name, const char *metric, const medians &m)
     {
         std::size_t from = 0;
         for (auto it = m.rbegin(); it != m.rend(); ++it) {
-            if (it->second.at("zc-mremap") >= it->second.at("memcpy"))
+            if (it->second.at(name) >= it->second.at("memcpy"))
                 break;
             from = it->first;
         }
         if (from)
-            fmt::print("break-even by {}: {} bytes\n", metric, from);
+            fmt::print("break-even of {} by {}: {} bytes\n", name, metric, from);
         else
-            fmt::print("break-even by {}: none up to the largest size\n", metric);
+            fmt::print("break-even of {} by {}: none up to the largest size\n", name, metric);
         double value = static_cast<double>(from);
         nlohmann::ordered_json j{{"bench", "libzc"},
                                  {"case", case_name()},
-                                 {"impl", "zc-mremap"},
+                                 {"impl", name},
                                  {"bytes", 0},
                                  {"metric", fmt::format("break_even_{}", metric)},
                                  {"unit", "bytes"},
@@ -306,6 +333,7 @@ class report {
     }
 
     options opt_;
+    std::vector<impl> impls_;
     std::ofstream out_;
     medians totals_, delivers_;
 };
@@ -324,10 +352,11 @@ int run(const options &opt)
                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
         });
 
-    report out(opt);
+    const std::vector<impl> impls = available_impls();
+    report out(opt, impls);
     for (std::size_t bytes = 8192; bytes <= max_bytes; bytes *= 2) {
         std::vector<std::unique_ptr<runner>> runners;
-        for (const impl &i : kImpls)
+        for (const impl &i : impls)
             runners.push_back(std::make_unique<runner>(i, bytes, opt.huge));
         std::map<std::string, std::vector<sample>> samples;
         for (auto &r : runners)

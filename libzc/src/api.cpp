@@ -104,7 +104,7 @@ int zc_create(const zc_params_t *params, zc_t **out) noexcept
         if (!made->valid())
             return -ENOMEM;
         if (checked.cost_file)
-            made->set_costs(costs);
+            made->adopt_costs(costs);
         *out = made.release();
         return 0;
     });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost.h"
+#include "exchanger.h"
 #include "kernel.h"
-#include "pool.h"
 #include "rebind.h"
 
 #include <algorithm>
@@ -92,7 +92,8 @@ double measure_copy(addr_t from, addr_t to, std::size_t len)
  * than the whole measurement may, so kColdKernel stands for that. Measured by
  * bench_deliver on an EPYC guest: 20 us warm, 25 displaced, 70 to 90 when 96 MiB
  * have been worked on before, while memcpy doubles. Doubling the fixed cost
- * puts the break-even where the benchmark finds it. */
+ * puts the break-even where the benchmark finds it: a first guess, which
+ * deliveries correct (experience.h). */
 constexpr double kColdKernel = 2;
 
 void displace(range junk)
@@ -137,48 +138,110 @@ double slope(double few, double many, double units)
     return std::max(0.0, (many - few) / units);
 }
 
-} // namespace
-
-int calibrate(address_space &space, bool allow_pinned, zc_costs_t &out)
+/** Each of @on populated from its beginning by kMedium bytes. */
+void measure_copies(bench on, zc_costs_t &costs)
 {
-    scratch user(kTables), landing(kTables), spare(kTables), junk(kJunk);
-    if (!user || !landing || !spare || !junk)
-        return -ENOMEM;
-    addr_t u = user.begin(), l = landing.begin(), s = spare.begin();
-    bench on{space, allow_pinned, u, l, s, range_at(junk.begin(), kJunk)};
-    if (kernel.populate(range_at(u, kMedium)) || kernel.populate(range_at(l, kMedium)) ||
-        kernel.populate(on.junk))
-        return -ENOMEM;
-
-    zc_costs_t costs = kCostsUnmeasured;
-    double few = measure_copy(l, u, kShort);
-    double many = measure_copy(l, u, kMedium);
+    double few = measure_copy(on.landing, on.user, kShort);
+    double many = measure_copy(on.landing, on.user, kMedium);
     costs.copy_ns_per_byte = slope(few, many, kMedium - kShort);
     costs.copy_ns_fixed = std::max(0.0, few - costs.copy_ns_per_byte * kShort);
     /* Cold is cold: past the caches the slope stays. */
     costs.copy_ns_per_byte_long = costs.copy_ns_per_byte;
+}
 
+/** Sets the fixed cost and that of a page from samples of two lengths. What
+ *  could not be done at all is left out: a fixed cost of zero. */
+void set_pages(double few, double many, double &fixed, double &per_page)
+{
+    fixed = per_page = 0;
+    if (few < 0 || many < 0)
+        return;
+    per_page = slope(few, many, (kMedium - kShort) / kPage);
+    fixed = kColdKernel * std::max(1.0, few - per_page * (kShort / kPage));
+}
+
+/** Return: 0 or -ENOMEM. */
+int measure_mremap(bench on, zc_costs_t &costs)
+{
     /* The first round warms up: it is the one that makes the page tables. */
     (void)measure_exchange(on, kMedium);
-    few = measure_exchange(on, kShort);
-    many = measure_exchange(on, kMedium);
-    if (few < 0 || many < 0) {
-        /* The kernel does not do it at all: leave it out. */
-        costs.mremap_ns_fixed = 0;
-        out = costs;
+    double few = measure_exchange(on, kShort);
+    double many = measure_exchange(on, kMedium);
+    set_pages(few, many, costs.mremap_ns_fixed, costs.mremap_ns_per_page);
+    if (costs.mremap_ns_fixed <= 0)
         return 0;
-    }
-    costs.mremap_ns_per_page = slope(few, many, (kMedium - kShort) / kPage);
-    costs.mremap_ns_fixed =
-        kColdKernel * std::max(1.0, few - costs.mremap_ns_per_page * (kShort / kPage));
 
     for (std::size_t at = 0; at < kTables; at += kHuge)
-        if (kernel.populate(range_at(u + at, kPage)) || kernel.populate(range_at(l + at, kPage)))
+        if (kernel.populate(range_at(on.user + at, kPage)) ||
+            kernel.populate(range_at(on.landing + at, kPage)))
             return -ENOMEM;
     few = measure_exchange(on, kOneTable);
     many = measure_exchange(on, kTables);
     if (few >= 0 && many >= 0)
         costs.mremap_ns_per_2m = slope(few, many, (kTables - kOneTable) / kHuge);
+    return 0;
+}
+
+/** One exchange by the module; negative if it was not done to its end. */
+double measure_swap(exchanger &device, const bench &on, std::size_t len)
+{
+    std::array<double, kRepeats> ns;
+    for (double &sample : ns) {
+        displace(on.junk);
+        std::uint64_t start = now_ns();
+        if (device.exchange(range_at(on.user, len), on.landing).done != len)
+            return -1;
+        sample = static_cast<double>(now_ns() - start);
+    }
+    return median(ns);
+}
+
+/** Return: 0 or -ENOMEM. */
+int measure_kmod(exchanger &device, const bench &on, zc_costs_t &costs)
+{
+    double few = measure_swap(device, on, kShort);
+    double many = measure_swap(device, on, kMedium);
+    set_pages(few, many, costs.kmod_ns_fixed, costs.kmod_ns_per_page);
+    if (costs.kmod_ns_fixed <= 0)
+        return 0;
+
+    /* One huge page on either side. Where none are to be had, small ones are
+     * exchanged in their stead, and are what it costs there. */
+    scratch user(kHuge), landing(kHuge);
+    if (!user || !landing)
+        return -ENOMEM;
+    bench huge{on.space, on.allow_pinned, user.begin(), landing.begin(), 0, on.junk};
+    for (addr_t at : {huge.user, huge.landing}) {
+        advise(range_at(at, kHuge), MADV_HUGEPAGE);
+        if (kernel.populate(range_at(at, kHuge)))
+            return -ENOMEM;
+    }
+    double one = measure_swap(device, huge, kHuge);
+    costs.kmod_ns_per_2m = one < 0 ? costs.kmod_ns_per_page * (kHuge / kPage)
+                                   : std::max(1.0, one - costs.kmod_ns_fixed / kColdKernel);
+    return 0;
+}
+
+} // namespace
+
+int calibrate(address_space &space, exchanger &device, bool allow_pinned, zc_costs_t &out)
+{
+    scratch user(kTables), landing(kTables), spare(kTables), junk(kJunk);
+    if (!user || !landing || !spare || !junk)
+        return -ENOMEM;
+    bench on{space,           allow_pinned,  user.begin(),
+             landing.begin(), spare.begin(), range_at(junk.begin(), kJunk)};
+    if (kernel.populate(range_at(on.user, kMedium)) ||
+        kernel.populate(range_at(on.landing, kMedium)) || kernel.populate(on.junk))
+        return -ENOMEM;
+
+    zc_costs_t costs = kCostsUnmeasured;
+    measure_copies(on, costs);
+    if (device.ready())
+        if (int err = measure_kmod(device, on, costs))
+            return err;
+    if (int err = measure_mremap(on, costs))
+        return err;
     out = costs;
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <unistd.h>
 
 using namespace zc;
@@ -24,21 +25,43 @@ bool geometry_fits()
     return sysconf(_SC_PAGESIZE) == static_cast<long>(kPage);
 }
 
+std::uint32_t possible(std::uint32_t wanted, const exchanger &device)
+{
+    if (!geometry_fits())
+        return means_bit(ZC_MEANS_COPY);
+    return device.ready() ? wanted : wanted & ~means_bit(ZC_MEANS_KMOD);
+}
+
 } // namespace
 
 zc_context::zc_context(const zc_params_t &params)
     : params_(params), max_map_count_(kernel_max_map_count()),
-      means_(geometry_fits() ? params.means : means_bit(ZC_MEANS_COPY)),
+      device_(geometry_fits() && (params.means & means_bit(ZC_MEANS_KMOD))),
+      means_(possible(params.means, device_)),
       splits_(params.max_splits ? params.max_splits : max_map_count_ / 4, max_map_count_),
       pool_(params.budget_bytes, splits_)
 {
+    if (device_.ready())
+        costs_ = measured_costs_ = with_kmod_guessed(kCostsUnmeasured);
+    log_device();
 }
 
 void zc_context::set_costs(const zc_costs_t &costs)
 {
     std::lock_guard lock(costs_mutex_);
-    costs_ = costs;
+    costs_ = measured_costs_ = costs;
+    experience_.forget();
     measured_ = true;
+}
+
+/** @means took @measured_ns for @done; zero if nobody looked at the clock. */
+void zc_context::learn(zc_means_t means, const extent &done, double measured_ns)
+{
+    if (measured_ns <= 0)
+        return;
+    std::lock_guard lock(costs_mutex_);
+    experience_.learn(means, way_ns(measured_costs_, done, {means, means}), measured_ns);
+    costs_ = experience_.applied(measured_costs_);
 }
 
 zc_costs_t zc_context::costs() const
@@ -50,11 +73,11 @@ zc_costs_t zc_context::costs() const
 int zc_context::calibrate(zc_costs_t *out)
 {
     zc_costs_t costs;
-    if (int err = zc::calibrate(space_, params_.flags & ZC_FLAG_ALLOW_PINNED, costs))
+    if (int err = zc::calibrate(space_, device_, params_.flags & ZC_FLAG_ALLOW_PINNED, costs))
         return err;
-    set_costs(costs);
+    adopt_costs(costs);
     if (out)
-        *out = costs;
+        *out = this->costs();
     return 0;
 }
 
@@ -62,7 +85,7 @@ int zc_context::acquire(std::size_t len, const void *expected, slot **out)
 {
     addr_t at = expected ? as_address(expected) : kUsualOffset;
     placement place = placement::page;
-    if (expected && (means_ & means_bit(ZC_MEANS_MREMAP))) {
+    if (expected && (means_ & kRebindingMeans)) {
         range target = range_at(at, len);
         auto huge = space_.huge_inside(target, kFewUnits);
         if (huge == address_space::huge::yes ||
@@ -104,4 +127,18 @@ void zc_context::report(zc_stats_t &out) const
     out.pages_populated = use.pages_populated;
     out.forced_trims = use.forced_trims;
     out.splits_now = splits_.count();
+    out.kmod_error = device_.error();
+}
+
+/* Most machines have no module, and whoever allows everything does not want to
+ * be told so by every process. */
+void zc_context::log_device() const
+{
+    bool by_name = params_.means != kAllMeans && (params_.means & means_bit(ZC_MEANS_KMOD));
+    bool silent = device_.error() == -ECANCELED || (device_.error() == -ENOENT && !by_name);
+    if (!params_.log || device_.ready() || silent)
+        return;
+    std::array<char, 160> line;
+    std::snprintf(line.data(), line.size(), "zc: /dev/zc is not used: %s", device_.status());
+    params_.log(params_.log_arg, line.data());
 }

@@ -3,6 +3,8 @@
 
 #include "kernel.h"
 #include "rebind.h"
+#include "refusal.h"
+#include "stopwatch.h"
 
 #include <array>
 #include <cerrno>
@@ -15,184 +17,210 @@ using namespace zc;
 
 namespace {
 
-/* A delivery this long is worth measuring the machine for. */
-constexpr std::size_t kWorthMeasuring = std::size_t{64} << 10;
+/* Refusals of the module in one delivery. Each costs a call; pages so strewn
+ * with refused ones are better copied. */
+constexpr unsigned kMostRefusals = 32;
 
-void copy_part(range part, addr_t from, addr_t to)
+/* A copy this long is worth looking at the clock for. */
+constexpr std::size_t kWorthTiming = std::size_t{64} << 10;
+
+constexpr way kByModule{ZC_MEANS_KMOD, ZC_MEANS_KMOD};
+
+/** Copies @part of the message to where it belongs in @dst. */
+void copy_part(const slot &landing, range dst, range part)
 {
     if (!part.empty())
-        std::memcpy(as_pointer(shifted(part, from, to).begin), as_pointer(part.begin), part.size());
+        std::memcpy(as_pointer(part.begin),
+                    as_pointer(shifted(part, dst.begin, landing.data).begin), part.size());
 }
+
+/** An empty slot, lent by the pool for one exchange. */
+class lent_spare {
+  public:
+    lent_spare(pool &owner, const slot &landing, range body)
+        : owner_(owner), spare_(owner.take_spare(landing, body))
+    {
+    }
+    ~lent_spare()
+    {
+        if (spare_)
+            owner_.give_spare(spare_);
+    }
+    lent_spare(const lent_spare &) = delete;
+    lent_spare &operator=(const lent_spare &) = delete;
+    explicit operator bool() const { return spare_ != nullptr; }
+    slot *operator->() const { return spare_; }
+    slot &operator*() const { return *spare_; }
+
+  private:
+    pool &owner_;
+    slot *spare_;
+};
 
 } // namespace
 
 zc_delivery_t zc_context::deliver(slot *landing, range dst)
 {
-    zc_delivery_t how = rebind_or_copy(*landing, dst);
-    counters_.add(how);
-    if (how.reason != ZC_REASON_NONE)
-        log_once(how.reason, dst);
+    tally t;
+    if (!dst.empty())
+        rebind_or_copy(*landing, dst, t);
+    zc_delivery_t how = t.summary(dst.size());
+    counters_.add(t, how);
+    if (how.reason != ZC_REASON_NONE && params_.log)
+        for (int reason = 0; reason < ZC_REASON_COUNT; reason++)
+            if (std::size_t bytes = t.copied[reason])
+                log_once(static_cast<zc_reason_t>(reason), bytes, dst);
     pool_.release(landing);
     return how;
 }
 
-zc_delivery_t zc_context::rebind_or_copy(slot &landing, range dst)
+void zc_context::rebind_or_copy(slot &landing, range dst, tally &t)
 {
-    zc_delivery_t how{0, dst.size(), ZC_MEANS_COPY, ZC_REASON_NONE};
-    if (dst.empty())
-        return how;
+    plan p;
+    zc_reason_t refusal = ZC_REASON_NO_MEMORY;
     try {
-        plan p;
-        how.reason = make_plan(landing, dst, p);
-        if (how.reason == ZC_REASON_NONE)
-            how.reason = carry_out(landing, dst, p, how.bytes_rebound);
+        refusal = make_plan(landing, dst, p);
     } catch (const std::bad_alloc &) {
-        how.reason = ZC_REASON_NO_MEMORY;
     }
-    if (how.bytes_rebound == 0)
-        copy_part(landing.message_of(dst.size()), landing.data, dst.begin);
-    else
-        how.means = ZC_MEANS_MREMAP;
-    how.bytes_copied = dst.size() - how.bytes_rebound;
-    return how;
-}
-
-/** Decides whether, and which pages, to exchange. Cheap questions first. */
-zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
-{
-    if (!(means_ & means_bit(ZC_MEANS_MREMAP)))
-        return ZC_REASON_NO_MEANS;
-    p.body = whole_units(dst, kPage);
-    p.tables = congruent(landing.data, dst.begin, kHuge);
-    if (p.body.empty() || dst.size() < params_.rebind_min_bytes)
-        return ZC_REASON_SMALL;
-    measure_if_first(dst.size());
-    if (!pays(dst.size(), p.body.size(), p.tables, 2))
-        return ZC_REASON_SMALL;
-    if (!congruent(landing.data, dst.begin, kPage))
-        return landing.expected ? ZC_REASON_NOT_CONGRUENT : ZC_REASON_UNPREDICTED;
-    if (!intersection(pool_.addresses(), dst).empty())
-        return ZC_REASON_NO_MEANS; /* a landing buffer delivered into another */
-
-    if (zc_reason_t reason = space_.examine(p.body, params_.flags & ZC_FLAG_ALLOW_PINNED, p.pieces))
-        return reason;
-    if (zc_reason_t reason = fit_page_sizes(landing, dst, p))
-        return reason;
-    return pays(dst.size(), p.body.size(), p.tables, moves_of(landing, dst, p)) ? ZC_REASON_NONE
-                                                                                : ZC_REASON_SMALL;
-}
-
-/** The thread whose delivery is the first that could be exchanged pays for
- *  the measurement; others go on with the estimates until it is done. */
-void zc_context::measure_if_first(std::size_t len)
-{
-    bool needed = len >= kWorthMeasuring && !(params_.flags & ZC_FLAG_ALWAYS_REBIND);
-    if (needed && !measured_.load() && !measured_.exchange(true))
-        (void)calibrate(nullptr);
-}
-
-/** Calls of mremap() it takes: one for each VMA on either side. */
-std::size_t zc_context::moves_of(const slot &landing, range dst, const plan &p)
-{
-    std::size_t moves = p.pieces.count();
-    for_each_part(shifted(p.body, dst.begin, landing.data).begin, p.body.size(), landing.cuts,
-                  [&](range) { return ++moves > 0; });
-    return moves;
-}
-
-/**
- * The user's huge pages are never split, nor traded for small ones: where one
- * reaches over an end of the body, the body ends before it, and where there
- * are any in it, landing buffer must have huge pages at the same places.
- */
-zc_reason_t zc_context::fit_page_sizes(const slot &landing, range dst, plan &p)
-{
-    range trimmed = space_.without_straddling(p.body, p.pieces);
-    if (trimmed.empty())
-        return ZC_REASON_PAGE_SIZE;
-    bool shortened = trimmed != p.body;
-    p.body = trimmed;
-    p.pieces.clip(trimmed);
-    if (shortened && !pays(dst.size(), p.body.size(), p.tables, 2))
-        return ZC_REASON_PAGE_SIZE;
-
-    /* Exchanged between addresses congruent modulo 2 MiB a huge page moves
-     * whole, seen or not; only else every single one must be looked for. */
-    using huge = address_space::huge;
-    std::size_t look_at = p.tables ? kFewUnits : SIZE_MAX;
-    huge user = space_.huge_inside(p.body, look_at);
-    if (user == huge::unknown) {
-        /* Then what was found out slowly, when the buffer was acquired, holds
-         * for the address it was acquired for. */
-        if (!p.tables || landing.expected != dst.begin)
-            return ZC_REASON_PAGE_SIZE;
-        user = landing.kind.place == placement::huge ? huge::yes : huge::no;
+    if (refusal != ZC_REASON_NONE) {
+        stopwatch watch(learns() && dst.size() >= kWorthTiming);
+        copy_part(landing, dst, dst);
+        t.copied[refusal] += dst.size();
+        learn(ZC_MEANS_COPY, {dst.size(), 0}, watch.ns());
+        return;
     }
-    if ((user == huge::yes) != (landing.kind.place == placement::huge))
-        return ZC_REASON_PAGE_SIZE;
-    if (user == huge::no)
-        return ZC_REASON_NONE;
-    range source = shifted(p.body, dst.begin, landing.data);
-    bool both = p.tables && space_.huge_inside(source, kFewUnits) != huge::no;
-    return both ? ZC_REASON_NONE : ZC_REASON_PAGE_SIZE;
+    copy_part(landing, dst, {dst.begin, p.body.begin});
+    copy_part(landing, dst, {p.body.end, dst.end});
+    swap_pages(landing, dst, {p.body.begin, p.moved.begin}, t);
+    swap_pages(landing, dst, {p.moved.end, p.body.end}, t);
+    /* Last: it may leave nothing of the landing buffer. */
+    move_pages(landing, dst, p, t);
 }
 
-/** Does exchanging beat copying? Each further VMA takes one more move. */
-bool zc_context::pays(std::size_t len, std::size_t rebindable, bool tables, std::size_t moves)
+/** Delivers p.moved. */
+void zc_context::move_pages(slot &landing, range dst, const plan &p, tally &t)
 {
-    if (params_.flags & ZC_FLAG_ALWAYS_REBIND)
-        return true;
-    zc_costs_t c = costs();
-    c.mremap_ns_fixed *= static_cast<double>(moves) / 2;
-    return zc_cheapest(&c, len, rebindable, tables, means_) == ZC_MEANS_MREMAP;
+    if (p.moved.empty())
+        return;
+    zc_reason_t refusal = ZC_REASON_NO_MEMORY;
+    try {
+        refusal = move_through_spare(landing, dst, p, t);
+    } catch (const std::bad_alloc &) {
+    }
+    if (refusal != ZC_REASON_NONE)
+        deliver_rest(landing, dst, p.moved, refusal, t);
 }
 
-/**
- * Exchanges as planned. Either nothing has happened on return (@moved is 0),
- * or the whole message has been delivered, @moved bytes of it by exchange.
- */
-zc_reason_t zc_context::carry_out(slot &landing, range dst, const plan &p, std::size_t &moved)
+/** Delivers p.moved, by mremap as far as that goes. Or does nothing: then
+ *  returns why. */
+zc_reason_t zc_context::move_through_spare(slot &landing, range dst, const plan &p, tally &t)
 {
-    range source = shifted(p.body, dst.begin, landing.data);
-    slot *spare = pool_.take_spare(landing, source);
+    stopwatch watch(learns());
+    range source = shifted(p.moved, dst.begin, landing.data);
+    lent_spare spare(pool_, landing, source);
     if (!spare)
         return ZC_REASON_NO_MEMORY;
     range parking = shifted(source, landing.span.begin, spare->span.begin);
 
     /* The VMAs that meet in the parking place are the user's, and those that
      * will meet in the user's range are the landing slot's. */
-    std::vector<addr_t> parked_cuts{parking.begin}, all_cuts{p.body.begin, p.body.end};
+    std::vector<addr_t> parked_cuts{parking.begin}, all_cuts{p.moved.begin, p.moved.end};
     for (const range &piece : p.pieces)
-        parked_cuts.push_back(piece.end - p.body.begin + parking.begin);
+        parked_cuts.push_back(piece.end - p.moved.begin + parking.begin);
     for_each_part(source.begin, source.size(), landing.cuts, [&](range part) {
-        all_cuts.push_back(part.begin - source.begin + p.body.begin);
+        all_cuts.push_back(part.begin - source.begin + p.moved.begin);
         return true;
     });
     all_cuts.insert(all_cuts.end(), parked_cuts.begin(), parked_cuts.end());
-    if (!splits_.admit(all_cuts)) {
-        pool_.give_spare(spare);
+    if (!splits_.admit(all_cuts))
         return ZC_REASON_MAPPING_LIMIT;
-    }
 
-    if (params_.before_rebind)
-        params_.before_rebind(params_.before_rebind_arg, as_pointer(p.body.begin), p.body.size());
+    tell(p.moved);
     exchange_result done =
-        exchange_pages({p.body, source.begin, parking.begin, p.pieces, landing.cuts});
-    moved = done.moved;
-    range taken = range_at(source.begin, moved);
-    if (moved) {
-        /* Only what did not move is still there to be copied. */
-        copy_part({landing.data, taken.begin}, landing.data, dst.begin);
-        copy_part({taken.end, landing.data + dst.size()}, landing.data, dst.begin);
-        keep_huge_allowed(range_at(p.body.begin, moved), landing);
+        exchange_pages({p.moved, source.begin, parking.begin, p.pieces, landing.cuts});
+    t.rebound[ZC_MEANS_MREMAP] += done.moved;
+    if (done.moved)
+        keep_huge_allowed(range_at(p.moved.begin, done.moved), landing);
+    if (done.error) {
+        zc_reason_t reason = done.error != -ENOMEM ? ZC_REASON_SYSCALL
+                             : splits_.at_limit()  ? ZC_REASON_MAPPING_LIMIT
+                                                   : ZC_REASON_NO_MEMORY;
+        deliver_rest(landing, dst, {p.moved.begin + done.moved, p.moved.end}, reason, t);
     }
-    pool_.exchanged(landing, taken, *spare, parked_cuts);
-    pool_.give_spare(spare);
-    if (!done.error)
-        return ZC_REASON_NONE;
-    if (done.error != -ENOMEM)
-        return ZC_REASON_SYSCALL;
-    return splits_.at_limit() ? ZC_REASON_MAPPING_LIMIT : ZC_REASON_NO_MEMORY;
+    pool_.exchanged(landing, range_at(source.begin, done.moved), *spare, parked_cuts);
+    if (!done.error) {
+        extent moved = extent_of(landing, dst, p.moved, p.moved.size());
+        moved.moves = p.moves;
+        learn(ZC_MEANS_MREMAP, moved, p.planning_ns + watch.ns());
+    }
+    return ZC_REASON_NONE;
+}
+
+/**
+ * Delivers whole pages by the module: exchanges them, and copies what it
+ * refuses. The slot keeps its mappings and its place in the books; but where
+ * the user had never touched a page, it now lacks one.
+ */
+void zc_context::swap_pages(slot &landing, range dst, range pages, tally &t)
+{
+    if (pages.empty())
+        return;
+    try {
+        landing.pending.insert(shifted(pages, dst.begin, landing.data));
+    } catch (const std::bad_alloc &) {
+        copy_part(landing, dst, pages);
+        t.copied[ZC_REASON_NO_MEMORY] += pages.size();
+        return;
+    }
+    const extent all = extent_of(landing, dst, pages, pages.size());
+    stopwatch watch(learns());
+    tell(pages);
+    unsigned refusals = 0, again = 0;
+    while (!pages.empty()) {
+        exchanger::result r =
+            device_.exchange(pages, shifted(pages, dst.begin, landing.data).begin);
+        t.rebound[ZC_MEANS_KMOD] += r.done;
+        pages.begin += r.done;
+        if (pages.empty() && refusals == 0)
+            learn(ZC_MEANS_KMOD, all, watch.ns());
+        if (pages.empty())
+            break;
+        if (r.done)
+            again = 0;
+        range refused = refused_part(r.cause, pages, again++);
+        range rest{refused.end, pages.end};
+        if (++refusals == kMostRefusals || !swap_pays(landing, dst, rest))
+            refused = pages;
+        copy_part(landing, dst, refused);
+        t.copied[refusal_reason(r.cause)] += refused.size();
+        pages.begin = refused.end;
+    }
+}
+
+/** Delivers what mremap did not, for @reason. */
+void zc_context::deliver_rest(slot &landing, range dst, range rest, zc_reason_t reason, tally &t)
+{
+    if ((means_ & means_bit(ZC_MEANS_KMOD)) && device_.usable() && swap_pays(landing, dst, rest)) {
+        swap_pages(landing, dst, rest, t);
+    } else {
+        copy_part(landing, dst, rest);
+        t.copied[reason] += rest.size();
+    }
+}
+
+bool zc_context::swap_pays(const slot &landing, range dst, range pages) const
+{
+    if (pages.empty() || (params_.flags & ZC_FLAG_ALWAYS_REBIND))
+        return !pages.empty();
+    extent e = extent_of(landing, dst, pages, pages.size());
+    zc_costs_t c = costs();
+    return way_ns(c, e, kByModule) < copy_ns(c, e.len);
+}
+
+void zc_context::tell(range pages) const
+{
+    if (params_.before_rebind)
+        params_.before_rebind(params_.before_rebind_arg, as_pointer(pages.begin), pages.size());
 }
 
 /* Where huge pages come unasked, landing slots on small pages decline them,
@@ -206,14 +234,14 @@ void zc_context::keep_huge_allowed(range body, const slot &landing)
         advise(body, MADV_HUGEPAGE);
 }
 
-void zc_context::log_once(zc_reason_t reason, range dst)
+void zc_context::log_once(zc_reason_t reason, std::size_t bytes, range dst)
 {
     std::uint32_t bit = 1u << reason;
-    if (!params_.log || (logged_.fetch_or(bit) & bit))
+    if (logged_.fetch_or(bit) & bit)
         return;
     std::array<char, 160> line;
     std::snprintf(line.data(), line.size(),
-                  "zc: copied %zu bytes to %#zx: %s (first time; more are only counted)",
-                  dst.size(), static_cast<std::size_t>(dst.begin), zc_reason_name(reason));
+                  "zc: copied %zu bytes to %#zx: %s (first time; more are only counted)", bytes,
+                  static_cast<std::size_t>(dst.begin), zc_reason_name(reason));
     params_.log(params_.log_arg, line.data());
 }

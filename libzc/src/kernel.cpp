@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,6 +59,25 @@ int real_discard(range r)
     return madvise(as_pointer(r.begin), r.size(), MADV_DONTNEED) == -1 ? -errno : 0;
 }
 
+int real_open_device()
+{
+    int device = open("/dev/zc", O_RDWR | O_CLOEXEC);
+    return device < 0 ? -errno : device;
+}
+
+int real_control(int device, unsigned long request, void *argument)
+{
+    return ioctl(device, request, argument) == -1 ? -errno : 0;
+}
+
+std::uint64_t real_now()
+{
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+           static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 /** Reads a small file of the kernel's; "" if it cannot be read. */
 std::array<char, 128> read_small(const char *path)
 {
@@ -73,7 +94,9 @@ std::array<char, 128> read_small(const char *path)
 
 } // namespace
 
-const kernel_calls kernel_calls_real = {real_move, real_populate, real_discard, true};
+const kernel_calls kernel_calls_real = {
+    real_move, real_populate, real_discard, real_open_device, real_control, real_now, true,
+};
 kernel_calls kernel = kernel_calls_real;
 
 thp_mode kernel_thp_mode()

@@ -7,9 +7,9 @@
 namespace zc {
 
 /**
- * The system calls that change mappings. Each returns 0 or -errno. They go
- * through pointers so that tests can make the n-th one fail, or pretend that
- * the kernel is old; nothing else replaces them.
+ * The system calls that change mappings, each returning 0 or -errno, and the
+ * clock. They go through pointers so that tests can make the n-th one fail, or
+ * pretend that the kernel is old or has the module; nothing else replaces them.
  */
 struct kernel_calls {
     /** Moves the pages of [from, from + len) to @to, replacing what was
@@ -19,11 +19,22 @@ struct kernel_calls {
     int (*populate)(range r);
     /** Returns the range's pages to the system; it stays mapped. */
     int (*discard)(range r);
+    /** Opens /dev/zc. Return: a descriptor, for close(2), or -errno. */
+    int (*open_device)();
+    /** ioctl(2) on it. */
+    int (*control)(int device, unsigned long request, void *argument);
+    /** CLOCK_MONOTONIC in nanoseconds. */
+    std::uint64_t (*now)();
     /** May ioctls newer than Linux 6.1 be used, where they exist? */
     bool newer_ioctls;
 };
 
 extern kernel_calls kernel;
+
+inline std::uint64_t now_ns()
+{
+    return kernel.now();
+}
 
 /** The real calls, for tests to put back. */
 extern const kernel_calls kernel_calls_real;

@@ -8,9 +8,10 @@ namespace {
 
 /* In the order of zc_reason_t and zc_means_t. */
 constexpr std::array kReasons = {
-    "none",      "small",         "unpredicted", "not_congruent", "unmapped", "shared",
-    "file",      "read_only",     "hugetlb",     "stack",         "locked",   "pinned",
-    "page_size", "mapping_limit", "no_means",    "no_memory",     "syscall",
+    "none",        "small",         "unpredicted", "not_congruent", "unmapped", "shared",
+    "file",        "read_only",     "hugetlb",     "stack",         "locked",   "pinned",
+    "page_size",   "mapping_limit", "no_means",    "no_memory",     "syscall",  "cow",
+    "userfaultfd", "policy",        "notifier",    "raced",         "poisoned", "disabled",
 };
 static_assert(kReasons.size() == ZC_REASON_COUNT);
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <ctime>
 #include <new>
 #include <sys/mman.h>
 
@@ -64,14 +63,6 @@ void reset_inherited(range span)
 }
 
 } // namespace
-
-std::uint64_t now_ns()
-{
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-           static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 pool::pool(std::size_t budget_bytes, splits &boundaries)
     : budget_(budget_bytes), boundaries_(boundaries), arena_(arena_bytes(budget_bytes))
@@ -302,12 +293,11 @@ bool pool::charge_locked(slot &s, range wanted)
 /** Backs the slot's @wanted pages with memory; @missing ones surely lack it. */
 int pool::prepare(slot &s, range wanted, std::vector<range> missing)
 {
-    if (s.foreign) {
+    if (s.foreign)
         reset_inherited(s.span);
-        for (const range &part : s.pending.common_with(wanted))
-            find_absent(part, missing);
-        s.pending.erase(wanted);
-    }
+    for (const range &part : s.pending.common_with(wanted))
+        find_absent(part, missing);
+    s.pending.erase(wanted);
     for (const range &part : missing) {
         if (s.foreign && intersection(part, s.huge_units).empty()) {
             /* The mapping may have come with a user's wish for huge pages. */

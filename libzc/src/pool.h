@@ -94,9 +94,6 @@ class pool {
     std::atomic<bool> has_declined_huge_{false};
 };
 
-/** CLOCK_MONOTONIC. */
-std::uint64_t now_ns();
-
 } // namespace zc
 
 #endif /* ZC_POOL_H_INCLUDED */

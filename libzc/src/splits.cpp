@@ -30,13 +30,15 @@ bool splits::admit(std::span<const addr_t> boundaries)
     return true;
 }
 
-bool splits::at_limit()
-{
+bool splits::at_limit() noexcept
+try {
     if (mapping_starts().size() + kMargin < max_map_count_)
         return false;
     std::lock_guard lock(mutex_);
     refusals_left_ = kRefusalsPerCount;
     return true;
+} catch (const std::bad_alloc &) {
+    return false; /* it is memory that is wanting */
 }
 
 std::size_t splits::count() const

@@ -32,7 +32,7 @@ class splits {
     bool admit(std::span<const addr_t> boundaries);
     /** After a move failed for want of memory: is it the number of mappings?
      *  Then admits nothing for a while. */
-    bool at_limit();
+    bool at_limit() noexcept;
     std::size_t count() const;
 
   private:

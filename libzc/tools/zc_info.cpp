@@ -3,6 +3,7 @@
  * on it, and which one a delivery of a given size would take. */
 
 #include "cost.h"
+#include "exchanger.h"
 #include "kernel.h"
 #include "vma.h"
 #include "zc/zc.hpp"
@@ -10,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -32,15 +34,32 @@ struct machine {
     std::size_t max_map_count = zc::kernel_max_map_count();
     std::size_t mappings = zc::mapping_starts().size();
     zc::address_space::features features;
-    bool dev_zc = access("/dev/zc", F_OK) == 0;
+    std::string device;                       /* state of /dev/zc */
+    std::vector<std::string> device_features; /* none unless it is ready */
+    bool device_ready = false;
 };
 
 struct choice {
     std::size_t bytes;
-    zc_means_t means;
+    zc::way taken;
     double copy_us;
     double mremap_us;
+    double kmod_us;
 };
+
+std::vector<std::string> names_of(std::uint64_t features)
+{
+    constexpr std::pair<std::uint64_t, const char *> kNames[] = {
+        {ZC_FEATURE_EXCHANGE, "exchange"},
+        {ZC_FEATURE_HUGE, "huge"},
+        {ZC_FEATURE_URING, "uring"},
+    };
+    std::vector<std::string> names;
+    for (const auto &[bit, name] : kNames)
+        if (features & bit)
+            names.push_back(name);
+    return names;
+}
 
 machine look_around()
 {
@@ -52,6 +71,10 @@ machine look_around()
     m.thp = kModes[static_cast<int>(zc::kernel_thp_mode())];
     zc::address_space space;
     m.features = space.available();
+    zc::exchanger device(true);
+    m.device = device.status();
+    m.device_ready = device.ready();
+    m.device_features = names_of(device.features());
     return m;
 }
 
@@ -59,10 +82,17 @@ machine look_around()
 choice choose(const zc_costs_t &costs, std::size_t bytes)
 {
     zc::range body = zc::whole_units(zc::range_at(16, bytes), zc::kPage);
-    bool tables = bytes >= 4u << 20;
-    return {bytes, zc_cheapest(&costs, bytes, body.size(), tables, zc::kAllMeans),
-            zc::copy_ns(costs, bytes) / 1e3,
-            zc::delivery_ns(costs, ZC_MEANS_MREMAP, bytes, body.size(), tables) / 1e3};
+    zc::extent e{bytes, body.size()};
+    e.in_units = bytes >= 4u << 20 ? zc::whole_units(body, zc::kHuge).size() : 0;
+    auto us = [&](zc_means_t means) { return zc::way_ns(costs, e, {means, means}) / 1e3; };
+    return {bytes, zc::cheapest_way(costs, e, zc::kAllMeans), us(ZC_MEANS_COPY),
+            us(ZC_MEANS_MREMAP), us(ZC_MEANS_KMOD)};
+}
+
+std::string name_of(zc::way w)
+{
+    std::string units = zc_means_name(w.units), pages = zc_means_name(w.pages);
+    return units == pages ? pages : units + "+" + pages;
 }
 
 std::vector<choice> choose_all(const zc_costs_t &costs)
@@ -78,7 +108,7 @@ std::size_t break_even(const zc_costs_t &costs)
 {
     constexpr std::size_t kMost = std::size_t{64} << 20;
     for (std::size_t bytes = zc::kPage; bytes <= kMost; bytes += zc::kPage)
-        if (choose(costs, bytes).means != ZC_MEANS_COPY)
+        if (choose(costs, bytes).taken.exchanges())
             return bytes;
     return 0;
 }
@@ -94,6 +124,11 @@ const char *yes_no(bool yes)
     return yes ? "yes" : "no";
 }
 
+std::string us_text(double us)
+{
+    return std::isfinite(us) ? fmt::format("{:.1f}", us) : "-";
+}
+
 void print_text(const machine &m, const zc_costs_t &costs)
 {
     fmt::print("kernel                {}\n", m.kernel);
@@ -103,7 +138,8 @@ void print_text(const machine &m, const zc_costs_t &costs)
     fmt::print("mappings              {} of {}\n", m.mappings, m.max_map_count);
     fmt::print("PROCMAP_QUERY         {}\n", yes_no(m.features.procmap_query));
     fmt::print("PAGEMAP_SCAN          {}\n", yes_no(m.features.pagemap_scan));
-    fmt::print("/dev/zc               {}\n\n", m.dev_zc ? "present" : "absent");
+    fmt::print("/dev/zc               {}{}\n\n", m.device,
+               m.device_ready ? fmt::format(" ({})", fmt::join(m.device_features, ", ")) : "");
 
     fmt::print("copy                  {:.0f} ns + {:.4f} ns/byte ({:.4f} beyond 4 MiB)\n",
                costs.copy_ns_fixed, costs.copy_ns_per_byte, costs.copy_ns_per_byte_long);
@@ -120,11 +156,11 @@ void print_text(const machine &m, const zc_costs_t &costs)
     std::size_t even = break_even(costs);
     fmt::print("rebinding pays from   {}\n\n", even ? size_text(even) : "never, up to 64 MiB");
 
-    fmt::print("{:>9}  {:<7} {:>10} {:>10}\n", "bytes", "means", "copy us", "mremap us");
+    fmt::print("{:>9}  {:<11} {:>10} {:>10} {:>10}\n", "bytes", "means", "copy us", "mremap us",
+               "kmod us");
     for (const choice &c : choose_all(costs))
-        fmt::print("{:>9}  {:<7} {:>10.1f} {:>10}\n", size_text(c.bytes), zc_means_name(c.means),
-                   c.copy_us,
-                   std::isfinite(c.mremap_us) ? fmt::format("{:.1f}", c.mremap_us) : "-");
+        fmt::print("{:>9}  {:<11} {:>10} {:>10} {:>10}\n", size_text(c.bytes), name_of(c.taken),
+                   us_text(c.copy_us), us_text(c.mremap_us), us_text(c.kmod_us));
 }
 
 void print_json(const machine &m, const zc_costs_t &costs)
@@ -139,7 +175,9 @@ void print_json(const machine &m, const zc_costs_t &costs)
     doc["max_map_count"] = m.max_map_count;
     doc["procmap_query"] = m.features.procmap_query;
     doc["pagemap_scan"] = m.features.pagemap_scan;
-    doc["dev_zc"] = m.dev_zc;
+    doc["dev_zc"] = m.device_ready;
+    doc["dev_zc_status"] = m.device;
+    doc["dev_zc_features"] = m.device_features;
     doc["costs"] = {{"copy_ns_fixed", costs.copy_ns_fixed},
                     {"copy_ns_per_byte", costs.copy_ns_per_byte},
                     {"copy_ns_per_byte_long", costs.copy_ns_per_byte_long},
@@ -151,7 +189,7 @@ void print_json(const machine &m, const zc_costs_t &costs)
                     {"kmod_ns_per_2m", costs.kmod_ns_per_2m}};
     doc["break_even_bytes"] = break_even(costs);
     for (const choice &c : choose_all(costs))
-        doc["means"].push_back({{"bytes", c.bytes}, {"means", zc_means_name(c.means)}});
+        doc["means"].push_back({{"bytes", c.bytes}, {"means", name_of(c.taken)}});
     fmt::print("{}\n", doc.dump(2));
 }
 

@@ -37,10 +37,16 @@ TEST_F(CostFileTest, ReadsBackWhatWasWritten)
 {
     zc_costs_t out = zc::kCostsUnmeasured, in{};
     out.copy_ns_per_byte = 0.123456789;
+    out.kmod_ns_fixed = 1234.5;
+    out.kmod_ns_per_page = 0.25;
+    out.kmod_ns_per_2m = 1e-3;
     ASSERT_EQ(zc::save_costs(path_.c_str(), out), 0);
     ASSERT_EQ(zc::load_costs(path_.c_str(), in), 0);
     EXPECT_EQ(in.copy_ns_per_byte, out.copy_ns_per_byte);
     EXPECT_EQ(in.mremap_ns_fixed, out.mremap_ns_fixed);
+    EXPECT_EQ(in.kmod_ns_fixed, out.kmod_ns_fixed);
+    EXPECT_EQ(in.kmod_ns_per_page, out.kmod_ns_per_page);
+    EXPECT_EQ(in.kmod_ns_per_2m, out.kmod_ns_per_2m);
     EXPECT_EQ(in.size, sizeof(in));
 }
 

@@ -12,10 +12,28 @@ using namespace zc::test;
 
 namespace {
 
-/* Every other seed pretends to run on Linux 6.1, without the newer ioctls. */
-class DeliverPropertyTest : public fixture, public testing::WithParamInterface<unsigned> {
+using variant = std::tuple<backend, unsigned>;
+
+/* Every other seed pretends to run on Linux 6.1, without the newer ioctls. The
+ * fake device refuses pages at random, for all sorts of causes. */
+class DeliverPropertyTest : public backend_fixture, public testing::WithParamInterface<variant> {
   protected:
-    DeliverPropertyTest() { kernel.newer_ioctls = GetParam() % 2 == 0; }
+    DeliverPropertyTest() : backend_fixture(std::get<backend>(GetParam()))
+    {
+        kernel.newer_ioctls = seed() % 2 == 0;
+        if (fake_) {
+            constexpr unsigned kProbabilities[] = {0, 4, 64, 512};
+            fake_->refuse_some(kProbabilities[seed() % 4], seed());
+            fake_->interrupt_every(1 + seed() * 7);
+        }
+    }
+    ~DeliverPropertyTest() override
+    {
+        if (fake_) {
+            EXPECT_EQ(fake_->wrong_arguments(), 0u);
+        }
+    }
+    static unsigned seed() { return std::get<unsigned>(GetParam()); }
 
     /** Lands @len random bytes for @expected, delivers them to @dst, and does
      *  the like to the model. */
@@ -24,17 +42,34 @@ class DeliverPropertyTest : public fixture, public testing::WithParamInterface<u
     {
         zc_landing_t *l = acquire(len, expected);
         char *data = static_cast<char *>(zc_landing_data(l));
-        auto seed = static_cast<unsigned>(random_());
-        fill(data, len, seed);
-        fill(model.data() + at, len, seed);
-        return deliver_landing(l, b.data() + at, len);
+        auto bytes = static_cast<unsigned>(random_());
+        fill(data, len, bytes);
+        fill(model.data() + at, len, bytes);
+        zc_delivery_t how = deliver_landing(l, b.data() + at, len);
+        EXPECT_EQ(how.bytes_rebound > 0, how.means != ZC_MEANS_COPY);
+        return how;
     }
     std::size_t below(std::size_t bound) { return random_() % bound; }
 
-    std::mt19937_64 random_{GetParam()};
+    std::mt19937_64 random_{seed()};
 };
 
-INSTANTIATE_TEST_SUITE_P(Seeds, DeliverPropertyTest, testing::Range(1u, 9u));
+std::vector<variant> variants()
+{
+    std::vector<variant> all;
+    for (backend b : backends_under_test())
+        for (unsigned seed = 1; seed <= (b == backend::mremap ? 8 : 4); seed++)
+            all.emplace_back(b, seed);
+    return all;
+}
+
+std::string name_of_variant(const testing::TestParamInfo<variant> &info)
+{
+    return name_of(std::get<backend>(info.param)) + std::to_string(std::get<unsigned>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeliverPropertyTest, testing::ValuesIn(variants()),
+                         name_of_variant);
 
 } // namespace
 
@@ -118,6 +153,29 @@ TEST_P(DeliverPropertyTest, HugePagesStayHuge)
     }
 }
 
+/* Long messages at any offset: whole tables, and the pages around them. */
+TEST_P(DeliverPropertyTest, LongMessages)
+{
+    params_.budget_bytes = 32 * MiB;
+    buffer b(12 * MiB);
+    std::vector<char> model(b.size());
+    fill(b.data(), b.size(), 7);
+    fill(model.data(), b.size(), 7);
+    for (int i = 0; i < 10; i++) {
+        std::size_t len = 1 + below(11 * MiB), at = below(b.size() - len);
+        step(b, model, at, len, b.data() + at);
+        ASSERT_EQ(std::memcmp(b.data(), model.data(), b.size()), 0) << "step " << i;
+        ASSERT_LE(stats().populated_now, params_.budget_bytes);
+    }
+    zc_stats_t s = stats();
+    std::size_t by_mremap = s.bytes_rebound_by_means[ZC_MEANS_MREMAP],
+                by_kmod = s.bytes_rebound_by_means[ZC_MEANS_KMOD];
+    EXPECT_EQ(s.bytes_rebound, by_mremap + by_kmod);
+    bool mixed = backend_ == backend::mixed || backend_ == backend::device_mixed;
+    EXPECT_EQ(by_mremap > 0, mixed || backend_ == backend::mremap);
+    EXPECT_EQ(by_kmod > 0, backend_ != backend::mremap);
+}
+
 /* A child forked at any moment keeps the bytes of that moment. */
 TEST_P(DeliverPropertyTest, ForkInBetween)
 {
@@ -177,52 +235,4 @@ TEST_P(DeliverPropertyTest, AccountsForEveryPage)
     EXPECT_EQ(stats().in_use_now, 0u);
     zc_pool_trim(zc, 1);
     EXPECT_EQ(stats().populated_now, 0u);
-}
-
-namespace {
-
-class SplitLimitTest : public DeliverPropertyTest {};
-INSTANTIATE_TEST_SUITE_P(OneSeed, SplitLimitTest, testing::Values(2u));
-
-} // namespace
-
-/* Wandering receives split mappings; rebinding must stop long before the
- * process cannot map any more, and stay right all the time. */
-TEST_P(SplitLimitTest, WanderingReceivesNeverComeNearTheLimit)
-{
-    params_.max_splits = 2000;
-    buffer b(64 * MiB);
-    std::vector<char> model(b.size());
-    zc_t *zc = this->zc();
-    std::size_t before = count_mappings();
-    for (int i = 0; i < 20'000; i++) {
-        std::size_t len = 64 * KiB, at = below((b.size() - len) / 16) * 16;
-        zc_landing_t *l = acquire(len, b.data() + at);
-        std::memset(zc_landing_data(l), i, len);
-        std::memset(model.data() + at, i, len);
-        ASSERT_EQ(zc_deliver(zc, l, b.data() + at, len, nullptr), 0);
-        if (!kSanitized && i % 1000 == 999) {
-            ASSERT_LE(count_mappings(), before + params_.max_splits + 50);
-        }
-        ASSERT_LE(stats().splits_now, params_.max_splits);
-    }
-    EXPECT_EQ(std::memcmp(b.data(), model.data(), b.size()), 0);
-    EXPECT_GT(stats().copied_by_reason[ZC_REASON_MAPPING_LIMIT], 0u);
-    EXPECT_GT(stats().rebound_by_means[ZC_MEANS_MREMAP], 100u);
-}
-
-/* The same buffer over and over adds a handful of mappings, not more. */
-TEST_P(SplitLimitTest, FixedBuffersStayBounded)
-{
-    buffer b(8 * MiB);
-    std::vector<char> model(b.size());
-    for (int i = 0; i < 20; i++)
-        step(b, model, 16, MiB, b.data() + 16);
-    std::size_t settled = count_mappings(), splits = stats().splits_now;
-    for (int i = 0; i < 500; i++)
-        ASSERT_EQ(step(b, model, 16, MiB, b.data() + 16).reason, ZC_REASON_NONE);
-    EXPECT_EQ(stats().splits_now, splits);
-    if (!kSanitized) {
-        EXPECT_LE(count_mappings(), settled + 2);
-    }
 }

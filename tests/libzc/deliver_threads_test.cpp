@@ -17,8 +17,13 @@ using namespace zc::test;
 
 namespace {
 
-class DeliverThreadsTest : public fixture {
+class DeliverThreadsTest : public backend_fixture, public testing::WithParamInterface<backend> {
   protected:
+    DeliverThreadsTest() : backend_fixture(GetParam()) {}
+
+    /* Pages that others are just using the module leaves alone. */
+    const bool may_refuse_ = backend_ == backend::device || backend_ == backend::device_mixed;
+
     /** Runs @f over and over in another thread while @body runs in this one. */
     template <typename F, typename B>
     void meanwhile(F f, B body)
@@ -39,20 +44,26 @@ class DeliverThreadsTest : public fixture {
 
     void deliver_often(char *dst, std::size_t len, int times)
     {
+        if (fake_)
+            times /= 10; /* it is slow, and nobody can catch it at anything */
         for (int i = 0; i < times; i++) {
             zc_landing_t *l = acquire(len, dst);
             std::memset(zc_landing_data(l), i, len);
-            EXPECT_EQ(deliver_landing(l, dst, len).reason, ZC_REASON_NONE);
+            zc_reason_t reason = deliver_landing(l, dst, len).reason;
+            EXPECT_TRUE(may_refuse_ || reason == ZC_REASON_NONE) << zc_reason_name(reason);
             EXPECT_EQ(dst[len / 2], static_cast<char>(i));
         }
     }
 };
 
+INSTANTIATE_TEST_SUITE_P(Backends, DeliverThreadsTest, testing::ValuesIn(backends_under_test()),
+                         [](const auto &of) { return name_of(of.param); });
+
 } // namespace
 
 /* mmap() at a fixed address succeeds only where nothing is mapped: in the
  * user's range and in the arena it never may, at no instant. */
-TEST_F(DeliverThreadsTest, NoAddressIsEverFree)
+TEST_P(DeliverThreadsTest, NoAddressIsEverFree)
 {
     buffer b(MiB);
     std::memset(b.data(), 9, b.size());
@@ -74,7 +85,7 @@ TEST_F(DeliverThreadsTest, NoAddressIsEverFree)
     EXPECT_EQ(taken, 0);
 }
 
-TEST_F(DeliverThreadsTest, TheKernelCanAlwaysReadTheRange)
+TEST_P(DeliverThreadsTest, TheKernelCanAlwaysReadTheRange)
 {
     buffer b(MiB);
     std::memset(b.data(), 9, b.size());
@@ -94,7 +105,7 @@ TEST_F(DeliverThreadsTest, TheKernelCanAlwaysReadTheRange)
 
 /* The bytes before and behind the message, in the same pages, are other
  * threads' to read and write. */
-TEST_F(DeliverThreadsTest, NeighbouringBytesBelongToOthers)
+TEST_P(DeliverThreadsTest, NeighbouringBytesBelongToOthers)
 {
     buffer b(MiB);
     constexpr std::size_t kAt = 2000, kLen = 64 * KiB;
@@ -114,7 +125,7 @@ TEST_F(DeliverThreadsTest, NeighbouringBytesBelongToOthers)
     EXPECT_GT(count, 0u);
 }
 
-TEST_F(DeliverThreadsTest, OthersMapAndUnmapElsewhere)
+TEST_P(DeliverThreadsTest, OthersMapAndUnmapElsewhere)
 {
     buffer b(MiB);
     std::memset(b.data(), 9, b.size());
@@ -132,7 +143,7 @@ TEST_F(DeliverThreadsTest, OthersMapAndUnmapElsewhere)
 
 /* Both ends of one VMA at once, so that each thread's exchange splits and
  * joins what the other has just asked the kernel about. */
-TEST_F(DeliverThreadsTest, SeveralThreadsDeliverAtOnce)
+TEST_P(DeliverThreadsTest, SeveralThreadsDeliverAtOnce)
 {
     constexpr std::size_t kThreads = 4, kShare = 96 * kPage;
     buffer b(kThreads * kShare);
@@ -163,5 +174,5 @@ TEST_F(DeliverThreadsTest, SeveralThreadsDeliverAtOnce)
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(stats().in_use_now, 0u);
     EXPECT_LE(stats().populated_max, params_.budget_bytes);
-    EXPECT_GT(stats().rebound_by_means[ZC_MEANS_MREMAP], 0u);
+    EXPECT_GT(stats().bytes_rebound, 0u);
 }

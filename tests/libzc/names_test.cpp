@@ -21,6 +21,9 @@ TEST(NamesTest, AgreeWithTheEnumerators)
     EXPECT_STREQ(zc_reason_name(ZC_REASON_NOT_CONGRUENT), "not_congruent");
     EXPECT_STREQ(zc_reason_name(ZC_REASON_MAPPING_LIMIT), "mapping_limit");
     EXPECT_STREQ(zc_reason_name(ZC_REASON_SYSCALL), "syscall");
+    EXPECT_STREQ(zc_reason_name(ZC_REASON_COW), "cow");
+    EXPECT_STREQ(zc_reason_name(ZC_REASON_NOTIFIER), "notifier");
+    EXPECT_STREQ(zc_reason_name(ZC_REASON_DISABLED), "disabled");
     EXPECT_STREQ(zc_means_name(ZC_MEANS_COPY), "copy");
     EXPECT_STREQ(zc_means_name(ZC_MEANS_MREMAP), "mremap");
     EXPECT_STREQ(zc_means_name(ZC_MEANS_KMOD), "kmod");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
 
+#include "cost.h"
 #include "proc_text.h"
 
 #include <sys/resource.h>
@@ -25,9 +26,51 @@ zc_params_t fixture::default_params()
 {
     zc_params_t p{};
     p.size = sizeof(p);
+    /* Most tests are about mremap, with or without the module in the machine. */
+    p.means = 1u << ZC_MEANS_COPY | 1u << ZC_MEANS_MREMAP;
     p.flags = ZC_FLAG_ALWAYS_REBIND;
     p.budget_bytes = 64 * MiB;
     return p;
+}
+
+fixture::~fixture()
+{
+    zc_destroy(zc_);
+    kernel = kernel_calls_real;
+    if (!cost_file_.empty())
+        (void)std::remove(cost_file_.c_str());
+}
+
+void fixture::use_costs(const zc_costs_t &costs)
+{
+    cost_file_ = testing::TempDir() + "zc_fixture_costs_" + std::to_string(getpid());
+    ASSERT_EQ(save_costs(cost_file_.c_str(), costs), 0);
+    params_.cost_file = cost_file_.c_str();
+    params_.flags &= ~ZC_FLAG_ALWAYS_REBIND;
+    kernel.now = [] { return std::uint64_t{1}; };
+}
+
+std::string name_of(backend b)
+{
+    constexpr const char *kNames[] = {"mremap", "fake", "mixed", "device", "device_mixed"};
+    return kNames[static_cast<int>(b)];
+}
+
+void PrintTo(backend b, std::ostream *out)
+{
+    *out << name_of(b);
+}
+
+backend_fixture::backend_fixture(backend b) : backend_(b)
+{
+    constexpr std::uint32_t kCopy = means_bit(ZC_MEANS_COPY);
+    bool fake = b == backend::fake || b == backend::mixed;
+    bool mixed = b == backend::mixed || b == backend::device_mixed;
+    params_.means = mixed                  ? kAllMeans
+                    : b == backend::mremap ? kCopy | means_bit(ZC_MEANS_MREMAP)
+                                           : kCopy | means_bit(ZC_MEANS_KMOD);
+    if (fake)
+        fake_ = std::make_unique<fake_device>();
 }
 
 zc_t *fixture::zc()

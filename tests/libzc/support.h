@@ -2,6 +2,7 @@
 #ifndef ZC_TESTS_SUPPORT_H_INCLUDED
 #define ZC_TESTS_SUPPORT_H_INCLUDED
 
+#include "fake_device.h"
 #include "kernel.h"
 #include "page.h"
 #include "zc/zc.h"
@@ -50,11 +51,7 @@ class buffer {
 /** A zc_t with parameters to be set before the first use. */
 class fixture : public testing::Test {
   protected:
-    ~fixture() override
-    {
-        zc_destroy(zc_);
-        kernel = kernel_calls_real;
-    }
+    ~fixture() override;
     zc_t *zc();
     zc_stats_t stats();
     zc_landing_t *acquire(std::size_t len, const void *expected);
@@ -64,11 +61,40 @@ class fixture : public testing::Test {
     zc_delivery_t deliver(char *dst, std::size_t len, unsigned seed);
     zc_delivery_t deliver_landing(zc_landing_t *landing, char *dst, std::size_t len);
 
+    /** Lets the cost model decide, with these. Stops the clock, so that nothing
+     *  is learned but what the test makes take time. */
+    void use_costs(const zc_costs_t &costs);
+
     zc_params_t params_ = default_params();
     static zc_params_t default_params();
 
   private:
     zc_t *zc_ = nullptr;
+    std::string cost_file_;
+};
+
+/** Who exchanges pages. */
+enum class backend {
+    mremap,
+    fake,   /* the fake device, nothing but it */
+    mixed,  /* mremap and the fake device, as the costs have it */
+    device, /* /dev/zc, nothing but it */
+    device_mixed,
+};
+std::string name_of(backend b);
+/** The same for GoogleTest. */
+void PrintTo(backend b, std::ostream *out);
+
+/** Those that the tests of every backend run with; each test program has its own. */
+std::vector<backend> backends_under_test();
+
+/** A fixture for the means of @b. */
+class backend_fixture : public fixture {
+  protected:
+    explicit backend_fixture(backend b);
+
+    const backend backend_;
+    std::unique_ptr<fake_device> fake_; /* if it is among the means */
 };
 
 /** The byte that belongs at @index of the message with @seed. */

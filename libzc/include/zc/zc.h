@@ -44,7 +44,7 @@ typedef struct zc_landing zc_landing_t; /* one acquired landing buffer */
 typedef enum {
     ZC_MEANS_COPY = 0,   /* memcpy; always allowed, cannot be switched off */
     ZC_MEANS_MREMAP = 1, /* mremap(2) with MREMAP_DONTUNMAP through a spare slot */
-    ZC_MEANS_KMOD = 2,   /* /dev/zc; counted as unavailable until the module exists */
+    ZC_MEANS_KMOD = 2,   /* /dev/zc: the kernel module exchanges page-table entries */
     ZC_MEANS_COUNT
 } zc_means_t;
 
@@ -61,12 +61,19 @@ typedef enum {
     ZC_REASON_HUGETLB,           /* hugetlbfs pages */
     ZC_REASON_STACK,             /* the main thread's growing stack, vdso and the like */
     ZC_REASON_LOCKED,            /* mlock(2)ed */
-    ZC_REASON_PINNED,            /* the process holds long-term pinned pages (VmPin) */
+    ZC_REASON_PINNED,            /* pinned for a device; for mremap: any page of the process */
     ZC_REASON_PAGE_SIZE,         /* huge pages on one side only, or huge and not 2 MiB-congruent */
     ZC_REASON_MAPPING_LIMIT,     /* would come too near vm.max_map_count */
-    ZC_REASON_NO_MEANS,          /* switched off or not available */
+    ZC_REASON_NO_MEANS,          /* allowed, but not available here */
     ZC_REASON_NO_MEMORY,         /* ENOMEM or no spare address range */
     ZC_REASON_SYSCALL,           /* the kernel refused for a cause we do not know */
+    ZC_REASON_COW,               /* shared since fork(2) or merged by KSM */
+    ZC_REASON_USERFAULTFD,       /* registered with userfaultfd(2) */
+    ZC_REASON_POLICY,            /* mbind(2)ed */
+    ZC_REASON_NOTIFIER,          /* a device or KVM mirrors the address space */
+    ZC_REASON_RACED,             /* in transit each time it was tried */
+    ZC_REASON_POISONED,          /* memory failure */
+    ZC_REASON_DISABLED,          /* zc_params_t::means allows nothing but copying */
     ZC_REASON_COUNT
 } zc_reason_t;
 
@@ -90,12 +97,14 @@ typedef struct {
                                  the system at the next zc_pool_trim(); default 10 s */
     uint32_t max_splits;      /* mappings a rebind may add, all in all; default
                                  a quarter of vm.max_map_count */
-    /* Called before a range of user memory is rebound (NULL: nobody to tell), so
-     * that a registration cache can forget it. Any thread that calls
-     * zc_deliver(); must not call back into libzc. */
+    /* Called before a range of user memory is rebound, by whatever means (NULL:
+     * nobody to tell), so that a registration cache can forget it. Any thread
+     * that calls zc_deliver(); must not call back into libzc. */
     void (*before_rebind)(void *arg, void *addr, size_t len);
     void *before_rebind_arg;
-    /* One line per first occurrence of a fallback, without newline; NULL: silent. */
+    /* One line per first occurrence of a fallback, without newline; NULL: silent.
+     * From zc_create() also why /dev/zc is not used, unless there is none and
+     * all means are allowed. */
     void (*log)(void *arg, const char *line);
     void *log_arg;
 } zc_params_t;
@@ -143,8 +152,9 @@ ZC_PUBLIC void zc_landing_release(zc_t *zc, zc_landing_t *landing) ZC_NOEXCEPT;
 typedef struct {
     size_t bytes_rebound;
     size_t bytes_copied;
-    zc_means_t means;   /* of the rebound part; ZC_MEANS_COPY if there is none */
-    zc_reason_t reason; /* why the bulk was copied; ZC_REASON_NONE if it was not */
+    zc_means_t means;   /* of most rebound bytes; ZC_MEANS_COPY if there are none */
+    zc_reason_t reason; /* why pages were copied, the cause of most bytes of them;
+                           ZC_REASON_NONE if all but the edges was rebound */
 } zc_delivery_t;
 
 /**
@@ -175,8 +185,8 @@ typedef struct {
     uint64_t deliveries;
     uint64_t bytes_rebound;
     uint64_t bytes_copied;
-    uint64_t rebound_by_means[ZC_MEANS_COUNT];      /* deliveries */
-    uint64_t copied_by_reason[ZC_REASON_COUNT];     /* deliveries whose bulk was copied */
+    uint64_t rebound_by_means[ZC_MEANS_COUNT];      /* deliveries, by zc_delivery_t::means */
+    uint64_t copied_by_reason[ZC_REASON_COUNT];     /* deliveries, by each reason they met */
     uint64_t bytes_copied_by_reason[ZC_REASON_COUNT];
     uint64_t acquired;
     uint64_t refused_budget;  /* acquires answered -ENOBUFS */
@@ -187,6 +197,10 @@ typedef struct {
     uint64_t pages_populated; /* pages ever populated: small if recycling works */
     uint64_t splits_now;      /* mapping boundaries that rebinding has made */
     uint64_t forced_trims;    /* free landing buffers given up for want of budget */
+    uint64_t bytes_rebound_by_means[ZC_MEANS_COUNT];
+    int64_t kmod_error;       /* 0: /dev/zc is used. Else why not: -ECANCELED not among the
+                                 means, -ENOENT no device, -EACCES no permission, -EPROTO
+                                 not the interface we know, or what else open(2) gave */
 } zc_stats_t;
 
 ZC_PUBLIC int zc_stats(const zc_t *zc, zc_stats_t *stats) ZC_NOEXCEPT;
@@ -202,27 +216,36 @@ typedef struct {
     double mremap_ns_fixed;                         /* one delivery, eligibility check included */
     double mremap_ns_per_page;                      /* where PTEs are moved one by one */
     double mremap_ns_per_2m;                        /* where page tables or huge pages move whole */
-    double kmod_ns_fixed, kmod_ns_per_page, kmod_ns_per_2m; /* 0 without the module */
+    double kmod_ns_fixed, kmod_ns_per_page;         /* one exchange; 0 without the module */
+    double kmod_ns_per_2m;                          /* where huge pages are exchanged whole */
 } zc_costs_t;
 
-/** Measures the machine inside this process, about 2 ms; thread count and
- *  mm size matter, so call it after the process has its threads. */
+/** Measures the machine inside this process, about 2 ms (3 ms with the module);
+ *  thread count and mm size matter, so call it after the process has its threads. */
 ZC_PUBLIC int zc_calibrate(zc_t *zc, zc_costs_t *out /* may be NULL */) ZC_NOEXCEPT;
+
+/** The costs that zc_deliver() decides by now: those measured or read from the
+ *  cost file, corrected by what deliveries have taken since. */
 ZC_PUBLIC int zc_costs(const zc_t *zc, zc_costs_t *out) ZC_NOEXCEPT;
 
 /**
  * zc_cheapest - the pure decision function behind zc_deliver()
  * @len:        bytes of the message
  * @rebindable: bytes of whole pages in it
- * @tables:     non-zero if both sides are 2 MiB-congruent
+ * @tables:     0; 1 if both sides are 2 MiB-congruent; 2 if they are on huge pages, too
  * @means:      allowed and possible means, bits 1u << zc_means_t
+ *
+ * Where it is cheapest to move whole page tables by mremap and the pages around
+ * them by the module, the answer is the means of more bytes.
  */
 ZC_PUBLIC zc_means_t zc_cheapest(const zc_costs_t *costs, size_t len, size_t rebindable,
                                  int tables, uint32_t means) ZC_NOEXCEPT;
 
 /**
- * zc_eligible - may [addr, addr + len) be rebound, as the kernel sees it now?
+ * zc_eligible - may [addr, addr + len) be rebound by mremap, as the kernel sees it now?
  * @len: > 0; the whole pages inside the range are examined
+ *
+ * The module examines by itself what it is about to exchange, page by page.
  *
  * Return: 0 eligible, else a positive zc_reason_t; -EINVAL (len 0 or wrap-around).
  */
