@@ -69,7 +69,8 @@ cvars:
       scope       : MPI_T_SCOPE_LOCAL
       description : >-
         How landed messages reach the user buffer. auto - the cheapest means;
-        mremap - page tables or a copy; copy - always a copy.
+        mremap - page tables or a copy; kmod - pages by the kernel module, or a
+        copy; copy - always a copy.
 
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
@@ -150,6 +151,8 @@ static int parse_means(uint32_t * means)
         *means = 0;
     } else if (!strcmp(text, "mremap")) {
         *means = copy | 1u << ZC_MEANS_MREMAP;
+    } else if (!strcmp(text, "kmod")) {
+        *means = copy | 1u << ZC_MEANS_KMOD;
     } else if (!strcmp(text, "copy")) {
         *means = copy;
     } else {

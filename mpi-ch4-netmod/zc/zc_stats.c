@@ -47,6 +47,9 @@ static void write_json(FILE * file, const MPIDI_ZC_report_t * r)
     FIELD("thread_wakeups", n->thread_wakeups);
     FIELD("landing_thread", MPIDI_ZC_global.params.landing_thread);
 #undef FIELD
+    fprintf(file, ",\n \"rebound_by_means\": {\"mremap\": %llu, \"kmod\": %llu}",
+            (unsigned long long) r->landing.rebound_by_means[ZC_MEANS_MREMAP],
+            (unsigned long long) r->landing.rebound_by_means[ZC_MEANS_KMOD]);
     fprintf(file, ",\n \"copied_by_reason\": {");
     for (int i = ZC_REASON_NONE + 1; i < ZC_REASON_COUNT; i++) {
         if (r->landing.copied_by_reason[i] > 0) {
@@ -157,6 +160,9 @@ static void add_report(MPIDI_ZC_report_t * sum, const MPIDI_ZC_report_t * r)
     sum->prediction.hits += r->prediction.hits;
     sum->prediction.settled += r->prediction.settled;
     sum->landing.populated_max += r->landing.populated_max;
+    for (int i = 0; i < ZC_MEANS_COUNT; i++) {
+        sum->landing.bytes_rebound_by_means[i] += r->landing.bytes_rebound_by_means[i];
+    }
     for (int i = 0; i < ZC_REASON_COUNT; i++) {
         sum->landing.copied_by_reason[i] += r->landing.copied_by_reason[i];
     }
@@ -186,6 +192,12 @@ void MPIDI_ZC_report_print_all(void)
         add_report(&sum, &reports[i]);
     }
     print_row("all", &sum);
+    for (int i = ZC_MEANS_COPY + 1; i < ZC_MEANS_COUNT; i++) {
+        if (sum.landing.bytes_rebound_by_means[i] > 0) {
+            fprintf(stderr, "zc: rebound by %s: %.1f MiB\n", zc_means_name(i),
+                    sum.landing.bytes_rebound_by_means[i] / (1024.0 * 1024.0));
+        }
+    }
     for (int i = ZC_REASON_NONE + 1; i < ZC_REASON_COUNT; i++) {
         if (sum.landing.copied_by_reason[i] > 0) {
             fprintf(stderr, "zc: copied because %s: %llu\n", zc_reason_name(i),
