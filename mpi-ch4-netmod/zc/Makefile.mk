@@ -7,6 +7,7 @@ if BUILD_CH4_NETMOD_ZC
 noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
+                      src/mpid/ch4/netmod/zc/zc_foreign.h        \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
@@ -24,6 +25,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
+                      src/mpid/ch4/netmod/zc/zc_foreign.c        \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \
                       src/mpid/ch4/netmod/zc/zc_object.c         \

@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
 
 /* The receiving side of CH4's active messages: puts them back into order and
  * hands them to CH4's handlers. */
@@ -78,7 +79,7 @@ static int dispatch(const char *header, void *data, size_t length, void *descrip
     goto fn_exit;
 }
 
-static int keep_early(MPIDI_ZC_addr_t * peer, uint32_t sequence, const void *header,
+static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *header,
                       size_t header_length, const void *data, size_t length, void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -97,7 +98,7 @@ static int keep_early(MPIDI_ZC_addr_t * peer, uint32_t sequence, const void *hea
         memcpy(early->bytes + data_at, data, data_kept);
     }
 
-    MPIDI_ZC_early_t **at = &peer->early;
+    MPIDI_ZC_early_t **at = &in->early;
     while (*at && (int32_t) ((*at)->sequence - sequence) < 0) {
         at = &(*at)->next;
     }
@@ -111,15 +112,15 @@ static int keep_early(MPIDI_ZC_addr_t * peer, uint32_t sequence, const void *hea
     goto fn_exit;
 }
 
-static int dispatch_early(MPIDI_ZC_addr_t * peer)
+static int dispatch_early(MPIDI_ZC_inbound_t * in)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    while (peer->early && peer->early->sequence == peer->next_receive) {
-        MPIDI_ZC_early_t *early = peer->early;
+    while (in->early && in->early->sequence == in->next) {
+        MPIDI_ZC_early_t *early = in->early;
         const size_t data_at = (early->header_length + 15) & ~(size_t) 15;
-        peer->early = early->next;
-        peer->next_receive++;
+        in->early = early->next;
+        in->next++;
         mpi_errno = dispatch(early->bytes, early->bytes + data_at, early->length,
                              early->descriptor);
         MPL_free(early);
@@ -142,6 +143,16 @@ static void check_fatal(int mpi_errno)
     }
 }
 
+static MPIDI_ZC_inbound_t *inbound_of(uint64_t sender)
+{
+    if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
+        return &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)).inbound;
+    }
+    MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_inbound(sender);
+    MPIR_Assert(in);
+    return in;
+}
+
 /* Header and data of one message as they come from UCP. */
 static void receive(const void *header, size_t header_length, void *data, size_t length,
                     void *descriptor)
@@ -150,13 +161,13 @@ static void receive(const void *header, size_t header_length, void *data, size_t
     MPIDI_ZC_am_header_t h;
     memcpy(&h, header, sizeof(h));
 
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, h.source));
-    if (unlikely(h.sequence != peer->next_receive)) {
-        mpi_errno = keep_early(peer, h.sequence, header, header_length, data, length, descriptor);
+    MPIDI_ZC_inbound_t *in = inbound_of(h.sender);
+    if (unlikely(h.sequence != in->next)) {
+        mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
         check_fatal(mpi_errno);
         return;
     }
-    peer->next_receive++;
+    in->next++;
     /* CH4's header holds 8-byte words; UCP promises no alignment. */
     if (likely(((uintptr_t) header & 7) == 0)) {
         mpi_errno = dispatch(header, data, length, descriptor);
@@ -174,8 +185,8 @@ static void receive(const void *header, size_t header_length, void *data, size_t
         }
     }
     check_fatal(mpi_errno);
-    if (unlikely(peer->early)) {
-        mpi_errno = dispatch_early(peer);
+    if (unlikely(in->early)) {
+        mpi_errno = dispatch_early(in);
         check_fatal(mpi_errno);
     }
 }
@@ -245,10 +256,10 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
     MPL_COMPILE_TIME_ASSERT(sizeof(head) == offsetof(MPIDI_ZC_short_packet_t, data));
     memcpy(&head, data, sizeof(head));
 
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, head.am.source));
-    if (likely(head.am.sequence == peer->next_receive && peer->early == NULL) &&
+    MPIDI_ZC_inbound_t *in = inbound_of(head.am.sender);
+    if (likely(head.am.sequence == in->next && in->early == NULL) &&
         receive_at_head(&head.match, bytes, length - before_data)) {
-        peer->next_receive++;
+        in->next++;
     } else {
         receive(&head, before_data, bytes, length - before_data, NULL);
     }

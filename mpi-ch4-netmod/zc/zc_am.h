@@ -24,7 +24,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, MPIDI_ZC_addr_t
 {
     MPIDI_ZC_am_header_t header = {
         .sequence = peer->next_send++,
-        .source = MPIR_Process.rank,
+        .sender = peer->self,
         .handler_id = handler_id,
         .src_vci = src_vci,
         .dst_vci = dst_vci,

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include "mpidu_bc.h"
 #include "zc_impl.h"
+#include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_stats.h"
 #include "zc_noinline.h"
@@ -340,6 +341,10 @@ static int init_worker(void)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = set_handler(MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = set_handler(MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = set_handler(MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     return mpi_errno;
@@ -352,19 +357,31 @@ static int connect_world(void)
     int mpi_errno = MPI_SUCCESS;
     void *table = NULL;
     int stride;
+    const size_t length = sizeof(MPIDI_ZC_upid_t) + MPIDI_ZC_global.address_length;
+    MPIDI_ZC_upid_t *mine;
+    MPIR_CHKLMEM_DECL(1);
 
-    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      MPIDI_ZC_global.address,
-                                      (int) MPIDI_ZC_global.address_length, FALSE, FALSE, &table,
-                                      &stride);
+    MPIR_CHKLMEM_MALLOC(mine, MPIDI_ZC_upid_t *, length, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
+    memcpy(mine->address, MPIDI_ZC_global.address, MPIDI_ZC_global.address_length);
+    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
+                                      mine, (int) length, FALSE, FALSE, &table, &stride);
+    MPIR_ERR_CHECK(mpi_errno);
+    /* Kept for the day when somebody outside this world wants to connect. */
+    MPIDI_ZC_global.world = MPL_malloc((size_t) stride * MPIR_Process.size, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.world, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    memcpy(MPIDI_ZC_global.world, table, (size_t) stride * MPIR_Process.size);
+    MPIDI_ZC_global.world_stride = stride;
+
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
         ucp_ep_params_t params = {
             .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-            .address = (const ucp_address_t *) ((char *) table + (size_t) rank * stride),
+            .address = (const ucp_address_t *) MPIDI_ZC_upid_of(rank)->address,
         };
         memset(peer, 0, sizeof(*peer));
+        peer->self = MPIR_Process.rank;
         ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
     }
@@ -373,6 +390,7 @@ static int connect_world(void)
     if (table) {
         MPIDU_bc_table_destroy();
     }
+    MPIR_CHKLMEM_FREEALL();
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -410,6 +428,7 @@ int MPIDI_ZC_init_world(void)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = connect_world();
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
 
   fn_exit:
     return mpi_errno;

@@ -16,13 +16,15 @@
  * its last fragment is there. */
 typedef struct {
     uint32_t sequence;
-    uint32_t source;            /* rank of the sender in its MPI_COMM_WORLD */
     uint16_t handler_id;
     uint8_t src_vci;
     uint8_t dst_vci;
-    uint32_t reserved;
+    uint64_t sender;            /* rank in the MPI_COMM_WORLD of both, or MPIDI_ZC_FOREIGN
+                                 * and a number that names the connection */
     uint64_t data_size;
 } MPIDI_ZC_am_header_t;
+
+#define MPIDI_ZC_FOREIGN (1ULL << 63)
 
 /* CH4's headers are at most this long, but for a few of RMA. */
 #define MPIDI_ZC_INLINE_AM_HEADER 80
@@ -68,13 +70,21 @@ typedef struct {
 } MPIDI_ZC_Global_t;
 
 struct MPIDI_ZC_early;
+struct MPIDI_ZC_foreign;
+
+/* What comes from one sender, in order. */
+typedef struct {
+    uint32_t next;              /* sequence expected next */
+    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence */
+} MPIDI_ZC_inbound_t;
 
 /* One peer, in CH4's address vector. */
 typedef struct {
     ucp_ep_h ep;
+    uint64_t self;              /* our messages' `sender` */
     uint32_t next_send;         /* sequence of the next message to this peer */
-    uint32_t next_receive;      /* sequence expected next from this peer */
-    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence */
+    MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
+    struct MPIDI_ZC_foreign *foreign;   /* of any other: zc_foreign.h */
 } MPIDI_ZC_addr_t;
 
 #endif /* ZC_PRE_H_INCLUDED */

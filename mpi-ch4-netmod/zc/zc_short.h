@@ -49,7 +49,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
     packet.am = (MPIDI_ZC_am_header_t) {
         .sequence = peer->next_send,
-        .source = MPIR_Process.rank,
+        .sender = peer->self,
         .handler_id = MPIDIG_SEND,
         .data_size = data_sz,
     };

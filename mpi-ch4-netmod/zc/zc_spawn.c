@@ -1,35 +1,272 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
-#include "zc_impl.h"
+#include "zc_foreign.h"
 #include "zc_noinline.h"
 
-/* Processes that are not of this MPI_COMM_WORLD are refused, as by ch4:ucx of
- * the same MPICH: a clear error, no crash. */
+/* What CH4 needs of a netmod to reach processes of another MPI_COMM_WORLD: their
+ * names and addresses (upids), and a few messages before there is a communicator. */
 
-static int unsupported(void)
+/* ---- names and addresses ---- */
+
+/* A port name holds it in hexadecimal within 256 characters: without shared
+ * memory's part an address is short enough. */
+static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**zc_dynamic");
+    ucp_worker_attr_t attr = {
+        .field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
+        .address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY,
+    };
+
+    *upid = NULL;
+    ucs_status_t status = ucp_worker_query(MPIDI_ZC_global.worker, &attr);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
+    *length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
+    *upid = MPL_malloc(*length, MPL_MEM_ADDRESS);
+    if (*upid) {
+        (*upid)->id = MPIDI_ZC_upid_of(MPIR_Process.rank)->id;
+        memcpy((*upid)->address, attr.address, attr.address_length);
+    }
+    ucp_worker_release_address(MPIDI_ZC_global.worker, attr.address);
+    MPIR_ERR_CHKANDJUMP(!*upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
+
+  fn_exit:
     return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static const MPIDI_ZC_upid_t *upid_of(MPIR_Comm * comm, int rank, size_t * length)
+{
+    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+
+    if (peer->foreign) {
+        return MPIDI_ZC_foreign_upid(peer->foreign, length);
+    }
+    int avtid, lpid;
+    MPIDIU_comm_rank_to_pid(comm, rank, &lpid, &avtid);
+    *length = MPIDI_ZC_global.world_stride;
+    return MPIDI_ZC_upid_of(lpid);
 }
 
 int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
 {
-    return unsupported();
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_upid_t *self = NULL;
+    size_t length, total = 0;
+    int *sizes = NULL;
+    char *upids = NULL;
+
+    *local_upid_size = NULL;
+    *local_upids = NULL;
+    sizes = MPL_malloc(comm->local_size * sizeof(int), MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (comm == MPIR_Process.comm_self) {
+        mpi_errno = own_short_upid(&self, &length);
+        MPIR_ERR_CHECK(mpi_errno);
+        sizes[0] = (int) length;
+        upids = (char *) self;
+    } else {
+        for (int i = 0; i < comm->local_size; i++) {
+            (void) upid_of(comm, i, &length);
+            sizes[i] = (int) length;
+            total += length;
+        }
+        upids = MPL_malloc(total, MPL_MEM_ADDRESS);
+        MPIR_ERR_CHKANDJUMP(!upids, mpi_errno, MPI_ERR_OTHER, "**nomem");
+        char *at = upids;
+        for (int i = 0; i < comm->local_size; i++) {
+            const MPIDI_ZC_upid_t *upid = upid_of(comm, i, &length);
+            memcpy(at, upid, length);
+            at += length;
+        }
+    }
+    *local_upid_size = sizes;
+    *local_upids = upids;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    MPL_free(sizes);
+    goto fn_exit;
+}
+
+static bool find(uint64_t id, int *avtid, int *lpid)
+{
+    if (MPIDI_ZC_foreign_find(id, avtid, lpid)) {
+        return true;
+    }
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        if (MPIDI_ZC_upid_of(rank)->id == id) {
+            *avtid = 0;
+            *lpid = rank;
+            return true;
+        }
+    }
+    return false;
 }
 
 int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                             uint64_t * remote_gpids)
 {
-    return unsupported();
+    int mpi_errno = MPI_SUCCESS;
+    int nr_new = 0, avtid, lpid;
+    MPIDI_ZC_upid_t *upid = NULL;
+
+    /* Any alignment: they come one after the other. */
+    const char *at = remote_upids;
+    for (int i = 0; i < size; i++) {
+        uint64_t id;
+        memcpy(&id, at, sizeof(id));
+        nr_new += !find(id, &avtid, &lpid);
+        at += remote_upid_size[i];
+    }
+
+    int new_avtid = -1, new_lpid = 0;
+    if (nr_new > 0) {
+        mpi_errno = MPIDIU_new_avt(nr_new, &new_avtid);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    at = remote_upids;
+    for (int i = 0; i < size; i++) {
+        uint64_t id;
+        memcpy(&id, at, sizeof(id));
+        if (!find(id, &avtid, &lpid)) {
+            upid = MPL_malloc(remote_upid_size[i], MPL_MEM_ADDRESS);
+            MPIR_ERR_CHKANDJUMP(!upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
+            memcpy(upid, at, remote_upid_size[i]);
+            avtid = new_avtid;
+            lpid = new_lpid++;
+            mpi_errno = MPIDI_ZC_foreign_connect(upid, remote_upid_size[i], avtid, lpid);
+            MPL_free(upid);
+            MPIR_ERR_CHECK(mpi_errno);
+        }
+        remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, lpid);
+        at += remote_upid_size[i];
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- messages through a port ---- */
+
+typedef struct letter {
+    struct letter *next;
+    int tag;
+    size_t length;
+    char bytes[];
+} letter_t;
+
+static letter_t *letters;       /* oldest first */
+
+ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t header_length,
+                                      void *data, size_t length,
+                                      const ucp_am_recv_param_t * param)
+{
+    letter_t **at = &letters;
+    letter_t *letter = MPL_malloc(sizeof(*letter) + length, MPL_MEM_BUFFER);
+
+    /* Lost without memory: the other side's time runs out, and says so. */
+    if (letter && header_length == sizeof(letter->tag)) {
+        memcpy(&letter->tag, header, header_length);
+        memcpy(letter->bytes, data, length);
+        letter->length = length;
+        letter->next = NULL;
+        while (*at) {
+            at = &(*at)->next;
+        }
+        *at = letter;
+    } else {
+        MPL_free(letter);
+    }
+    return UCS_OK;
+}
+
+static bool take_letter(int tag, void *buf, size_t size)
+{
+    for (letter_t ** at = &letters; *at; at = &(*at)->next) {
+        letter_t *letter = *at;
+        if (letter->tag == tag) {
+            memcpy(buf, letter->bytes, MPL_MIN(size, letter->length));
+            *at = letter->next;
+            MPL_free(letter);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One round of waiting; false when @timeout seconds (0: any time) are over. */
+static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
+{
+    MPL_time_t now;
+    double waited;
+    int mpi_errno = MPID_Progress_test(NULL);
+
+    MPL_wtime(&now);
+    MPL_wtime_diff(start, &now, &waited);
+    *in_time = timeout == 0 || waited < timeout;
+    return mpi_errno;
 }
 
 int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
-    return unsupported();
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_ZC_addr_t *peer =
+        &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
+                                    MPIDIU_GPID_GET_LPID(remote_gpid)));
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+    };
+    MPL_time_t start;
+    bool in_time = true;
+
+    MPL_wtime(&start);
+    ucs_status_ptr_t request = ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_DYNAMIC, &tag, sizeof(tag),
+                                               buf, size, &param);
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+    if (request) {
+        ucs_status_t status = UCS_INPROGRESS;
+        while (in_time && (status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+            mpi_errno = progress_until(&start, timeout, &in_time);
+            MPIR_ERR_CHECK(mpi_errno);
+        }
+        if (status == UCS_INPROGRESS) {
+            ucp_request_cancel(MPIDI_ZC_global.worker, request);
+        }
+        ucp_request_free(request);
+        MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
+                             "**zc_timeout %d", timeout);
+        MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno, MPI_ERR_PORT, "**zc_ucx",
+                             "**zc_ucx %s %s", "connect", ucs_status_string(status));
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_ZC_dynamic_recv(int tag, void *buf, int size, int timeout)
 {
-    return unsupported();
+    int mpi_errno = MPI_SUCCESS;
+    MPL_time_t start;
+    bool in_time = true;
+
+    MPL_wtime(&start);
+    while (!take_letter(tag, buf, size)) {
+        MPIR_ERR_CHKANDJUMP1(!in_time, mpi_errno, MPI_ERR_PORT, "**zc_timeout", "**zc_timeout %d",
+                             timeout);
+        mpi_errno = progress_until(&start, timeout, &in_time);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }

@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_stats.h"
 #include "zc_noinline.h"
@@ -10,7 +11,8 @@
  * faster. The rule: nobody blocks outside UCX while another still needs its
  * progress, and nobody closes while another still progresses.
  *
- *   0. drain       transfers we asked for have ended; no new ones are begun
+ *   0. drain       transfers we asked for have ended; no new ones are begun; processes
+ *                  of other worlds have been told, and have answered or had the time to
  *   1. flush       our messages have left (needs the peers' progress)
  *   2. barrier     over active messages, with progress: all have done 0 and 1
  *   3. flush       the barrier's own messages have left (local: nothing else is
@@ -97,6 +99,8 @@ void MPIDI_ZC_free_all(void)
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
     }
+    MPIDIU_avt_free_hook = NULL;
+    MPL_free(MPIDI_ZC_global.world);
     zcp_destroy(MPIDI_ZC_global.predictor);
     zc_destroy(MPIDI_ZC_global.landing);
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
@@ -118,6 +122,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     MPIR_ERR_CHECK(mpi_errno);
 
     drain();
+    MPIDI_ZC_foreign_finalize();
     mpi_errno = flush();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = barrier();

@@ -15,6 +15,8 @@ enum {
     MPIDI_ZC_AM_SHORT = 3,      /* short sends, zc_short.h */
     MPIDI_ZC_AM_TEARDOWN = 1,   /* the barrier of finalize */
     MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
+    MPIDI_ZC_AM_DYNAMIC = 4,    /* before there is a communicator: zc_spawn.c */
+    MPIDI_ZC_AM_BYE = 5,        /* end of a connection: zc_foreign.c */
 };
 
 /* Counters of this rank. Messages below the
@@ -53,6 +55,8 @@ typedef struct {
     ucp_worker_h worker;
     ucp_address_t *address;
     size_t address_length;
+    struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride */
+    size_t world_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
 
     zc_t *landing;

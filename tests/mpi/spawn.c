@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes of another MPI_COMM_WORLD.
+ *
+ *   spawn exchange     spawn two, exchange late and early messages, merge, disconnect
+ *   spawn multiple     two commands with different arguments
+ *   spawn tree         a spawned process spawns
+ *   spawn rounds N     spawn one and disconnect, N times: nothing grows
+ *   spawn connect N    ports within one job, N connections: nothing grows
+ *   spawn nobody       connecting to a closed port is an error, in time
+ */
+#include "check.h"
+#include <dirent.h>
+
+enum { LARGE = 4 << 20, TAG = 9 };
+
+static void late_exchange(MPI_Comm comm, int peer, int first, uint64_t seed)
+{
+    char *buf = check_malloc(LARGE);
+    for (int i = 0; i < 6; i++) {
+        const int bytes = i % 2 ? LARGE : 100;
+        const uint64_t content = seed + (uint64_t)i;
+        for (int turn = 0; turn < 2; turn++) {
+            if (turn == first) {
+                pattern_fill(buf, (size_t)bytes, content);
+                MPI_Send(buf, bytes, MPI_BYTE, peer, TAG, comm);
+            } else {
+                MPI_Status status;
+                memset(buf, 0, (size_t)bytes);
+                check_sleep_ms(5);
+                MPI_Probe(MPI_ANY_SOURCE, TAG, comm, &status);
+                CHECK(status.MPI_SOURCE == peer, "from %d", status.MPI_SOURCE);
+                MPI_Recv(buf, bytes, MPI_BYTE, peer, TAG, comm, &status);
+                check_content(buf, (size_t)bytes, content, "message between worlds");
+            }
+        }
+    }
+    free(buf);
+}
+
+static void all_together(MPI_Comm comm, int expected)
+{
+    int rank, size, sum = 0;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    CHECK(size == expected, "%d processes together, not %d", size, expected);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == size * (size - 1) / 2, "sum of ranks is %d", sum);
+
+    char *buf = check_malloc(LARGE);
+    for (int root = 0; root < size; root++) {
+        if (rank == root)
+            pattern_fill(buf, LARGE, (uint64_t)root);
+        MPI_Bcast(buf, LARGE, MPI_BYTE, root, comm);
+        check_content(buf, LARGE, (uint64_t)root, "broadcast over two worlds");
+    }
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Request request;
+    char *out = check_malloc(LARGE);
+    pattern_fill(out, LARGE, 100u + (uint64_t)rank);
+    MPI_Isend(out, LARGE, MPI_BYTE, right, TAG, comm, &request);
+    check_sleep_ms(10);
+    MPI_Recv(buf, LARGE, MPI_BYTE, left, TAG, comm, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_content(buf, LARGE, 100u + (uint64_t)left, "ring over two worlds");
+    free(out);
+    free(buf);
+}
+
+static void spawn(const char *program, const char *role, int count, MPI_Comm over, MPI_Comm *out)
+{
+    char *arguments[] = {(char *)"child", (char *)role, NULL};
+    int errors[8];
+    CHECK(MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, over, out, errors) ==
+              MPI_SUCCESS,
+          "spawn");
+    for (int i = 0; i < count; i++)
+        CHECK(errors[i] == MPI_SUCCESS, "child %d: error %d", i, errors[i]);
+}
+
+static void exchange(const char *program)
+{
+    MPI_Comm children, merged, again;
+    int remote;
+    spawn(program, "exchange", 2, MPI_COMM_WORLD, &children);
+    MPI_Comm_remote_size(children, &remote);
+    CHECK(remote == 2, "%d children", remote);
+    if (check_rank < 2)
+        late_exchange(children, check_rank, 0, 1000u * (unsigned)check_rank);
+    MPI_Intercomm_merge(children, 0, &merged);
+    all_together(merged, check_ranks + 2);
+    MPI_Comm_dup(merged, &again);
+    MPI_Comm_free(&merged);
+    all_together(again, check_ranks + 2);
+    MPI_Comm_free(&again);
+    MPI_Comm_disconnect(&children);
+    CHECK(children == MPI_COMM_NULL, "still connected");
+}
+
+static void multiple(const char *program)
+{
+    char *first[] = {(char *)"child", (char *)"merge", NULL};
+    char *second[] = {(char *)"child", (char *)"merge", (char *)"second", NULL};
+    char *commands[] = {(char *)program, (char *)program}, **arguments[] = {first, second};
+    const int counts[] = {1, 2};
+    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    int errors[3], remote;
+    MPI_Comm children, merged;
+    MPI_Comm_spawn_multiple(2, commands, arguments, counts, infos, 0, MPI_COMM_WORLD, &children,
+                            errors);
+    MPI_Comm_remote_size(children, &remote);
+    CHECK(remote == 3, "%d children", remote);
+    MPI_Intercomm_merge(children, 0, &merged);
+    all_together(merged, check_ranks + 3);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&children);
+}
+
+static void tree(const char *program)
+{
+    MPI_Comm children, merged;
+    spawn(program, "tree", 1, MPI_COMM_WORLD, &children);
+    MPI_Intercomm_merge(children, 0, &merged);
+    /* The child's own child is not in it, but must not be in its way. */
+    all_together(merged, check_ranks + 1);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&children);
+}
+
+static int open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    CHECK(dir, "/proc/self/fd");
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*s %ld", &pages) == 1, "/proc/self/statm");
+    fclose(file);
+    return pages * 4;
+}
+
+/* Measured after a quarter of the rounds, when every pool has its size. */
+struct growth {
+    int rounds, round, descriptors;
+    long kib;
+};
+
+static void watch(struct growth *g)
+{
+    if (++g->round == (g->rounds + 3) / 4) {
+        g->descriptors = open_descriptors();
+        g->kib = resident_kib();
+    } else if (g->round == g->rounds) {
+        const int descriptors = open_descriptors();
+        const long kib = resident_kib();
+        printf("# %d rounds: descriptors %d to %d, resident %ld to %ld KiB\n", g->rounds,
+               g->descriptors, descriptors, g->kib, kib);
+        CHECK(descriptors <= g->descriptors + 4, "descriptors grow from %d to %d", g->descriptors,
+              descriptors);
+        /* Half a KiB a round would be 5 MiB in ten thousand. */
+        CHECK(kib <= g->kib + 1024 + g->rounds / 2, "memory grows from %ld to %ld KiB", g->kib, kib);
+    }
+}
+
+static void rounds(const char *program, int count)
+{
+    struct growth growth = {.rounds = count};
+    for (int i = 0; i < count; i++) {
+        MPI_Comm child;
+        int value = i;
+        spawn(program, "echo", 1, MPI_COMM_WORLD, &child);
+        if (check_rank == 0) {
+            MPI_Send(&value, 1, MPI_INT, 0, TAG, child);
+            MPI_Recv(&value, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+            CHECK(value == -i, "echo of %d is %d", i, value);
+        }
+        MPI_Comm_disconnect(&child);
+        watch(&growth);
+    }
+}
+
+static void connections(int count)
+{
+    char port[MPI_MAX_PORT_NAME];
+    struct growth growth = {.rounds = count};
+    if (check_rank > 1)
+        return;
+    for (int i = 0; i < count; i++) {
+        MPI_Comm across;
+        if (check_rank == 0) {
+            MPI_Open_port(MPI_INFO_NULL, port);
+            MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+            MPI_Close_port(port);
+        } else {
+            MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+        }
+        if (i == 0)
+            late_exchange(across, 0, check_rank, 77);
+        MPI_Comm_disconnect(&across);
+        watch(&growth);
+    }
+}
+
+static void nobody(void)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (check_rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Close_port(port);
+    }
+    MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (check_rank == 1) {
+        MPI_Info info;
+        MPI_Comm across = MPI_COMM_NULL;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "timeout", "2");
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+        const double start = MPI_Wtime();
+        int error = MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &across), class = 0;
+        CHECK(error != MPI_SUCCESS, "connected to nobody");
+        MPI_Error_class(error, &class);
+        CHECK(class == MPI_ERR_PORT, "error class %d", class);
+        CHECK(MPI_Wtime() - start < 20, "took %.1f s", MPI_Wtime() - start);
+        MPI_Info_free(&info);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void be_child(const char *program, const char *role, MPI_Comm parent)
+{
+    MPI_Comm merged, again, own;
+    if (!strcmp(role, "echo")) {
+        int value;
+        MPI_Recv(&value, 1, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
+        value = -value;
+        MPI_Send(&value, 1, MPI_INT, 0, TAG, parent);
+        MPI_Comm_disconnect(&parent);
+        return;
+    }
+    int parents;
+    MPI_Comm_remote_size(parent, &parents);
+    if (!strcmp(role, "exchange") && check_rank < parents)
+        late_exchange(parent, check_rank, 1, 1000u * (unsigned)check_rank);
+    if (!strcmp(role, "tree"))
+        spawn(program, "merge", 1, MPI_COMM_WORLD, &own);
+    MPI_Intercomm_merge(parent, 1, &merged);
+    all_together(merged, parents + check_ranks);
+    if (!strcmp(role, "exchange")) {
+        MPI_Comm_dup(merged, &again);
+        MPI_Comm_free(&merged);
+        all_together(again, parents + check_ranks);
+        merged = again;
+    }
+    MPI_Comm_free(&merged);
+    if (!strcmp(role, "tree")) {
+        MPI_Intercomm_merge(own, 0, &merged);
+        all_together(merged, check_ranks + 1);
+        MPI_Comm_free(&merged);
+        MPI_Comm_disconnect(&own);
+    }
+    MPI_Comm_disconnect(&parent);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent;
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    const char *what = argc > 1 ? argv[1] : "exchange";
+    const int count = argc > 2 ? atoi(argv[2]) : 0;
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        be_child(argv[0], argc > 2 ? argv[2] : "", parent);
+        MPI_Finalize();
+        return 0;
+    }
+    if (!strcmp(what, "exchange"))
+        exchange(argv[0]);
+    else if (!strcmp(what, "multiple"))
+        multiple(argv[0]);
+    else if (!strcmp(what, "tree"))
+        tree(argv[0]);
+    else if (!strcmp(what, "rounds"))
+        rounds(argv[0], count);
+    else if (!strcmp(what, "connect"))
+        connections(count);
+    else if (!strcmp(what, "nobody"))
+        nobody();
+    else
+        CHECK(0, "no such test: %s", what);
+    return check_finish();
+}
