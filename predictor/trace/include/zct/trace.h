@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCT_TRACE_H_INCLUDED
+#define ZCT_TRACE_H_INCLUDED
+
+/*
+ * Reads traces of MPI programs that zc-trace wrote (zct/format.h). Depends on
+ * the C++ library only; no global state; calls on different objects may run in
+ * different threads. Everything here throws zc::zct::error, with one line
+ * "file: reason", on files that cannot be read, and std::bad_alloc.
+ */
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zct/format.h"
+
+namespace zc::zct {
+
+class error : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/** "p2p", "bcast", ... */
+std::string_view kind_name(zct_kind kind);
+
+/**
+ * One message as a rank received it; a row of the trace. Collectives are taken
+ * apart into point-to-point messages by their definition:
+ *
+ *   bcast, scatter(v)        1 from the root
+ *   reduce                   at the root 1 from each other rank, all at the result
+ *   allreduce, reduce_scatter(_block)   1 from rank 0 of the communicator
+ *   gather(v) at the root, allgather(v), alltoall(v, w)   1 from each rank, own
+ *                            included, each at its own place
+ *   scan, exscan             1 from the rank below
+ *   neighbor_*               1 from each neighbour
+ *   barrier                  none
+ *
+ * In an intercommunicator "each rank" and "rank 0" are the remote group's.
+ */
+struct receive {
+    std::uint32_t comm;  /* index into run::communicators; 0 = world */
+    std::int32_t source; /* world rank, wildcards resolved */
+    std::int32_t tag;    /* actual tag; -1 for collectives */
+    std::uint64_t bytes; /* received, not the capacity */
+    std::uint64_t addr;  /* of the first byte received: buffer + lower bound of the type */
+    zct_kind kind;
+    std::int64_t collective;     /* number of the collective call at this rank; -1 for p2p */
+    std::int64_t posted_ns;      /* since the run began, as all times */
+    std::int64_t done_ns;        /* the application's wait or test saw it complete */
+    std::int64_t sent_ns;        /* the sender entered its call; done_ns if not sent_known */
+    bool sent_known;             /* false: the sender's file is missing or incomplete */
+    std::uint64_t done_order;    /* place in order of completion */
+    std::uint64_t arrival_order; /* place in order of sent_ns */
+};
+
+/** One message as a rank sent it; collectives in the form above, without own messages. */
+struct send {
+    std::int64_t sent_ns;
+    std::uint32_t comm;
+    std::int32_t dest; /* world rank */
+    std::int32_t tag;  /* -1 for collectives */
+    std::uint64_t bytes;
+    zct_kind kind;
+};
+
+/** All of one rank. */
+struct rank_trace {
+    std::int32_t rank;
+    std::vector<receive> receives; /* in order of posting: the row number is the index */
+    std::vector<send> sends;       /* in order of time */
+    bool complete;                 /* the program reached MPI_Finalize and the file is whole */
+    std::uint64_t cut_bytes;       /* at the end of the file, in an unfinished block */
+    std::string host;
+};
+
+struct communicator {
+    std::vector<std::int32_t> members; /* world ranks; processes outside the world are
+                                          numbered from run::processes */
+    std::vector<std::int32_t> remote;  /* the other group of an intercommunicator */
+};
+
+/** A run: those of its ranks whose files were given. */
+struct run {
+    std::string name; /* of the folder, without ".zct" */
+    std::string program;
+    std::string command;
+    std::string mpi;
+    std::int32_t processes;
+    std::uint64_t id;
+    std::uint64_t start_ns;        /* since 1970 */
+    std::vector<rank_trace> ranks; /* by rank */
+    std::vector<communicator> communicators;
+    std::uint64_t unmatched_receives; /* point-to-point, of senders whose files are here */
+    std::uint64_t unmatched_sends;    /* to ranks whose files are here */
+    std::uint64_t size_mismatches;    /* matched, but the bytes differ */
+};
+
+/** Is it a .zct file, by its first bytes? False also if it cannot be opened. */
+bool is_trace_file(const std::filesystem::path &file);
+
+/** Is it a folder that holds r<rank>.zct files? */
+bool is_trace_folder(const std::filesystem::path &folder);
+
+/** A folder of r<rank>.zct files, or one such file (then no sender is known but itself). */
+run load(const std::filesystem::path &path);
+
+/** What a file's header and records say, without taking them apart: quick. */
+struct summary {
+    std::int32_t rank;
+    std::int32_t processes;
+    std::uint64_t sends;
+    std::uint64_t receives;
+    std::uint64_t collectives;
+    std::uint64_t communicators;
+    std::uint64_t file_bytes;
+    std::uint64_t cut_bytes;
+    bool complete;
+    std::string mpi;
+    std::string program;
+};
+summary summarize(const std::filesystem::path &file);
+
+/** As the CSV traces: i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,
+    done_order,arrival_order; microseconds, addr in hexadecimal. */
+void write_csv(std::ostream &out, const rank_trace &rank);
+
+/** All sends of the run in order of time: t,src,dst,bytes,kind. */
+void write_events_csv(std::ostream &out, const run &run);
+
+/** meta.json beside such CSV files. */
+void write_meta_json(std::ostream &out, const run &run);
+
+} // namespace zc::zct
+
+#endif

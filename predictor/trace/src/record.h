@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCT_RECORD_H_INCLUDED
+#define ZCT_RECORD_H_INCLUDED
+
+/* A file's records as they were written: local communicator numbers, ranks of
+ * communicators, collectives not taken apart. run.cpp makes rows of them. */
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "zct/trace.h"
+
+namespace zc::zct {
+
+struct members_record {
+    std::vector<std::int32_t> local;
+    std::vector<std::int32_t> remote;
+    bool inter;
+};
+
+struct send_record {
+    std::int64_t time_ns;
+    std::uint32_t comm;
+    std::int32_t peer;
+    std::int32_t tag;
+    std::uint64_t bytes;
+};
+
+struct receive_record {
+    std::int64_t posted_ns;
+    std::int64_t done_ns;
+    std::uint64_t order;
+    std::uint64_t matched; /* order of the probe that took it, else its own */
+    std::uint32_t comm;
+    std::int32_t peer;
+    std::int32_t tag;
+    std::uint64_t bytes;
+    std::uint64_t addr;
+    std::uint64_t done_order; /* among receives and collective ends */
+};
+
+struct lost_record {
+    std::uint64_t order;
+    std::uint32_t comm;
+    std::int32_t peer;
+    std::int32_t tag;
+};
+
+struct run_record {
+    zct_direction direction;
+    std::int32_t first;
+    std::uint32_t count;
+    std::uint64_t bytes;
+    std::uint64_t addr;
+    std::uint64_t stride;
+};
+
+struct collective_record {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    bool ended;
+    zct_kind kind;
+    std::uint32_t comm;
+    std::int32_t root;
+    std::uint64_t order;
+    std::uint64_t done_order;
+    std::vector<run_record> runs;
+};
+
+struct file_records {
+    std::int32_t rank;
+    std::int32_t processes;
+    std::uint64_t run;
+    std::uint64_t start_ns;
+    std::string mpi;
+    std::string program;
+    std::string command;
+    std::string host;
+    std::vector<members_record> communicators;
+    std::vector<send_record> sends;
+    std::vector<receive_record> receives;
+    std::vector<lost_record> lost;
+    std::vector<collective_record> collectives;
+    std::uint64_t file_bytes;
+    std::uint64_t cut_bytes;
+    bool complete;
+};
+
+/**
+ * Decodes a file. One that ends inside a block, or whose last block is damaged,
+ * was cut: its earlier blocks are returned and cut_bytes says what is missing.
+ * Damage with whole blocks after it is an error.
+ */
+file_records read_records(const std::filesystem::path &file);
+
+/** The same of bytes in memory; @name for the errors. */
+file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::string &name);
+
+} // namespace zc::zct
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "zct/trace.h"
+
+namespace fs = std::filesystem;
+
+namespace zc::zct {
+
+namespace {
+
+using variables = std::vector<std::pair<std::string, std::string>>;
+
+[[noreturn]] void fail(const std::string &why)
+{
+    throw launch_error(kExitFailed, why);
+}
+
+fs::path tracer_library(flavour mpi)
+{
+    std::error_code problem;
+    const fs::path bin = fs::read_symlink("/proc/self/exe", problem).parent_path();
+    const std::string name = std::string("libzctrace-") + flavour_name(mpi) + ".so";
+    for (const char *folder : {"lib", ZCT_LIBRARY_DIR})
+        if (const fs::path library = bin / ".." / folder / name; fs::exists(library, problem)) {
+            fs::path found = fs::canonical(library);
+            if (found.string().find_first_of(" :") != std::string::npos)
+                fail(found.string() + ": LD_PRELOAD cannot name a path with a blank or colon");
+            return found;
+        }
+    fail(std::string("the tracer for ") + (mpi == flavour::mpich ? "MPICH" : "Open MPI") +
+         " was not built (" + name + ")");
+}
+
+bool holds_trace(const fs::path &folder)
+{
+    return is_trace_folder(folder);
+}
+
+fs::path free_name()
+{
+    for (unsigned i = 1;; i++) {
+        fs::path name = i == 1 ? "trace.zct" : "trace-" + std::to_string(i) + ".zct";
+        if (!fs::exists(fs::symlink_status(name)))
+            return name;
+    }
+}
+
+/* Only what an earlier trace left. */
+void remove_trace(const fs::path &folder)
+{
+    for (const fs::directory_entry &entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".zct" &&
+            (is_trace_file(entry.path()) || is_trace_folder(entry.path())))
+            fs::remove_all(entry.path());
+}
+
+/** Makes the folder if it is not there; true if so. */
+bool prepare_folder(const fs::path &folder, bool replace)
+{
+    std::error_code problem;
+    const bool made = fs::create_directories(folder, problem);
+    if (problem)
+        fail(folder.string() + ": " + problem.message());
+    if (!fs::is_directory(folder))
+        fail(folder.string() + ": is not a folder");
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+        fail(folder.string() + ": " + std::strerror(errno));
+    if (holds_trace(folder)) {
+        if (!replace)
+            fail(folder.string() + ": holds a trace already (--force replaces it)");
+        remove_trace(folder);
+    }
+    return made;
+}
+
+/** The command with what gives ranks, and ranks only, the variables. */
+std::vector<std::string> with_variables(const launch_options &options, const variables &set,
+                                        bool &in_environment)
+{
+    const auto launcher = flavour_of_launcher(find_program(options.command.front()));
+    in_environment = !launcher;
+    std::vector<std::string> command = {options.command.front()};
+    for (const auto &[name, value] : set) {
+        if (launcher == flavour::mpich)
+            command.insert(command.end(), {"-genv", name, value});
+        else if (launcher == flavour::openmpi)
+            command.insert(command.end(), {"-x", name + "=" + value});
+    }
+    command.insert(command.end(), options.command.begin() + 1, options.command.end());
+    return command;
+}
+
+pid_t child = -1;
+
+void pass_on(int signal)
+{
+    if (child > 0)
+        kill(child, signal);
+}
+
+/* An interrupt from the terminal reaches the command itself; we wait for it to
+ * end and then report. Others are passed on. */
+void handle_signals()
+{
+    struct sigaction action = {};
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGQUIT, &action, nullptr);
+    action.sa_handler = pass_on;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGHUP, &action, nullptr);
+}
+
+void reset_signals()
+{
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
+        std::signal(signal, SIG_DFL);
+}
+
+[[noreturn]] void become(const std::vector<std::string> &command)
+{
+    std::vector<char *> argv;
+    for (const std::string &word : command)
+        argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    execvp(argv[0], argv.data());
+    const int error = errno;
+    const std::string text = "zc-trace: " + command[0] + ": " + std::strerror(error) + "\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
+}
+
+int run_command(const std::vector<std::string> &command, const variables &environment)
+{
+    child = fork();
+    if (child < 0)
+        fail(std::string("fork: ") + std::strerror(errno));
+    if (child == 0) {
+        reset_signals();
+        for (const auto &[name, value] : environment)
+            setenv(name.c_str(), value.c_str(), 1);
+        become(command);
+    }
+    handle_signals();
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    child = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+flavour choose_mpi(const launch_options &options)
+{
+    if (options.mpi)
+        return *options.mpi;
+    if (const auto found = flavour_of_command(options.command))
+        return *found;
+    fail(options.command.front() +
+         ": cannot tell which MPI the program uses; say --mpi mpich or --mpi openmpi");
+}
+
+} // namespace
+
+launch_result launch(const launch_options &options)
+{
+    if (find_program(options.command.front()).empty()) {
+        const bool there = options.command.front().find('/') != std::string::npos &&
+                           fs::exists(options.command.front());
+        throw launch_error(there ? kExitNotExecutable : kExitNotFound,
+                           options.command.front() +
+                               (there ? ": is not a program that can be run" : ": not found"));
+    }
+    const flavour mpi = choose_mpi(options);
+    std::string preload = tracer_library(mpi).string();
+    if (const char *others = std::getenv("LD_PRELOAD"); others && *others)
+        preload += std::string(":") + others;
+
+    const fs::path folder = fs::absolute(options.folder.empty() ? free_name() : options.folder);
+    const bool made = prepare_folder(folder, options.replace);
+    const variables set = {{"LD_PRELOAD", preload}, {"ZC_TRACE_DIR", folder.string()}};
+    bool in_environment = false;
+    const std::vector<std::string> command = with_variables(options, set, in_environment);
+    const int code = run_command(command, in_environment ? set : variables{});
+    if (std::error_code problem; made && fs::is_empty(folder, problem))
+        fs::remove(folder, problem);
+    return {folder, mpi, code};
+}
+
+} // namespace zc::zct

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "watch.h"
+
+/* An empty status and an inactive request mean: it was not our request. */
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, 1, request, &status))
+        return REAL(Wait)(request, status);
+    const int code = REAL(Wait)(request, status);
+    zct_watch_settle(&w, 0, status, code, zct_now());
+    return code;
+}
+ZCT_WRAPS(Wait)
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, 1, request, &status))
+        return REAL(Test)(request, flag, status);
+    const int code = REAL(Test)(request, flag, status);
+    if (code != MPI_SUCCESS || *flag)
+        zct_watch_settle(&w, 0, status, code, zct_now());
+    return code;
+}
+ZCT_WRAPS(Test)
+
+/* All of some requests, or those in indices, were dealt with. */
+static void settle_several(const struct zct_watch *w, int count, const int *indices,
+                           MPI_Status *statuses, int code)
+{
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+        return;
+    const int64_t now = zct_now();
+    for (int i = 0; i < count; i++)
+        zct_watch_settle(w, indices ? indices[i] : i, &statuses[i],
+                         code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR, now);
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &statuses))
+        return REAL(Waitall)(count, requests, statuses);
+    const int code = REAL(Waitall)(count, requests, statuses);
+    settle_several(&w, count, NULL, statuses, code);
+    return code;
+}
+ZCT_WRAPS(Waitall)
+
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &statuses))
+        return REAL(Testall)(count, requests, flag, statuses);
+    const int code = REAL(Testall)(count, requests, flag, statuses);
+    if (code != MPI_SUCCESS || *flag)
+        settle_several(&w, count, NULL, statuses, code);
+    return code;
+}
+ZCT_WRAPS(Testall)
+
+int MPI_Waitany(int count, MPI_Request requests[], int *idx, MPI_Status *status)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &status))
+        return REAL(Waitany)(count, requests, idx, status);
+    const int code = REAL(Waitany)(count, requests, idx, status);
+    if (*idx >= 0 && *idx < count)
+        zct_watch_settle(&w, *idx, status, code, zct_now());
+    return code;
+}
+ZCT_WRAPS(Waitany)
+
+int MPI_Testany(int count, MPI_Request requests[], int *idx, int *flag, MPI_Status *status)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &status))
+        return REAL(Testany)(count, requests, idx, flag, status);
+    const int code = REAL(Testany)(count, requests, idx, flag, status);
+    if ((code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count)
+        zct_watch_settle(&w, *idx, status, code, zct_now());
+    return code;
+}
+ZCT_WRAPS(Testany)
+
+int MPI_Waitsome(int count, MPI_Request requests[], int *nr_done, int indices[],
+                 MPI_Status *statuses)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &statuses))
+        return REAL(Waitsome)(count, requests, nr_done, indices, statuses);
+    const int code = REAL(Waitsome)(count, requests, nr_done, indices, statuses);
+    if (*nr_done != MPI_UNDEFINED)
+        settle_several(&w, *nr_done, indices, statuses, code);
+    return code;
+}
+ZCT_WRAPS(Waitsome)
+
+int MPI_Testsome(int count, MPI_Request requests[], int *nr_done, int indices[],
+                 MPI_Status *statuses)
+{
+    struct zct_watch w;
+    if (!zct_watch_begin(&w, count, requests, &statuses))
+        return REAL(Testsome)(count, requests, nr_done, indices, statuses);
+    const int code = REAL(Testsome)(count, requests, nr_done, indices, statuses);
+    if (*nr_done != MPI_UNDEFINED)
+        settle_several(&w, *nr_done, indices, statuses, code);
+    return code;
+}
+ZCT_WRAPS(Testsome)
+
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    const int code = REAL(Request_get_status)(request, flag, status);
+    if (!zct.active || code != MPI_SUCCESS || !*flag)
+        return code;
+    zct_lock();
+    struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
+    if (r && r->active && !r->seen_ns)
+        r->seen_ns = zct_now();
+    zct_unlock();
+    return code;
+}
+ZCT_WRAPS(Request_get_status)
+
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+    const int code = REAL(Comm_idup)(comm, newcomm, request);
+    if (!zct.active || code != MPI_SUCCESS)
+        return code;
+    struct zct_request r = {.kind = ZCT_REQUEST_DUP, .active = true, .made = newcomm};
+    zct_lock();
+    r.dup = zct_comm_announce_locked(comm);
+    r.order = r.dup.id;
+    zct_request_add_locked(*request, &r);
+    zct_unlock();
+    return code;
+}
+ZCT_WRAPS(Comm_idup)
