@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -16,19 +18,21 @@
 #include "landing.h"
 #include "periodicity.h"
 
-/* The opaque handle is the landing layer and nothing else. */
-struct zcp final : zc::predict::landing {
-    using zc::predict::landing::landing;
-};
-
 namespace {
 
 using namespace zc::predict;
 
-constexpr const char *kKindNames[] = {"default", "graph", "dpd", "last", "last-size", "offset"};
+constexpr const char *kKindNames[] = {"default",   "graph",  "dpd",        "last",
+                                      "last-size", "offset", "last-sender"};
 static_assert(std::size(kKindNames) == ZCP_KIND_COUNT);
 
-constexpr size_t kStatsSizeFirst = sizeof(zcp_stats_t); /* of the first version */
+constexpr const char *kCauseNames[] = {"none",   "unsure",   "beyond", "constant", "period",
+                                       "stride", "any-size", "class",  "stream",   "fixed"};
+static_assert(std::size(kCauseNames) == ZCP_CAUSE_COUNT);
+
+/* Sizes of the first version: callers may be older than this library. */
+constexpr size_t kExplanationSizeFirst = sizeof(zcp_explanation_t);
+constexpr size_t kStatsSizeFirst = sizeof(zcp_stats_t);
 
 constexpr uint32_t kDefaultHorizon = 16;
 constexpr uint32_t kMaxHorizon = 512;
@@ -40,7 +44,7 @@ constexpr float kDefaultConfidence = 0.25f;
 /* Room for the objects themselves and the rounding of small tables. */
 constexpr size_t kReserveBytes = 2048;
 
-/* How max_bytes is shared. */
+/* How max_bytes is shared between landing and a reference predictor. */
 struct budget {
     size_t landing;
     size_t predictor;
@@ -110,13 +114,70 @@ std::unique_ptr<predictor> make_predictor(const zcp_params_t &params, size_t max
     case ZCP_DPD:
         return std::make_unique<periodicity>(params.dpd_window);
     case ZCP_LAST:
-        return std::make_unique<last_address>(max_bytes, false);
+        return std::make_unique<last_address>(max_bytes, alike::sender_and_tag);
     case ZCP_LAST_SIZE:
-        return std::make_unique<last_address>(max_bytes, true);
-    case ZCP_OFFSET:
-        return std::make_unique<malloc_offset>();
+        return std::make_unique<last_address>(max_bytes, alike::envelope);
+    case ZCP_LAST_SENDER:
+        return std::make_unique<last_address>(max_bytes, alike::sender_and_size);
     default:
-        return std::make_unique<keyed>(max_bytes);
+        return std::make_unique<malloc_offset>();
+    }
+}
+
+zcp *make_engine(const zcp_params_t &params)
+{
+    if (params.kind == ZCP_DEFAULT)
+        return new keyed(params.max_bytes - kReserveBytes, params.horizon, params.min_confidence);
+    const budget budget = share(params);
+    return new landing(make_predictor(params, budget.predictor), budget.landing, params.horizon,
+                       params.min_confidence);
+}
+
+/* Fills the text of an explanation. */
+void describe(const zcp &engine, zcp_explanation_t &e)
+{
+    const auto percent = static_cast<int>(e.confidence * 100.0f);
+    const auto print = [&](const char *format, auto... values) {
+        std::snprintf(e.text, sizeof(e.text), format, values...);
+    };
+    switch (e.cause) {
+    case ZCP_CAUSE_NONE:
+        print("nothing like it has been received from that sender with that tag");
+        break;
+    case ZCP_CAUSE_UNSURE:
+        print("%#" PRIx64 " would be the guess, but only %d %% of late were right", e.guess,
+              percent);
+        break;
+    case ZCP_CAUSE_BEYOND:
+        print("%" PRIu32 " messages of it are unsettled; no more than %" PRIu32 " are foreseen",
+              e.unsettled, engine.horizon());
+        break;
+    case ZCP_CAUSE_CONSTANT:
+        print("%#" PRIx64 ": where the last one went; right %d %% of late", e.guess, percent);
+        break;
+    case ZCP_CAUSE_PERIOD:
+        print("%#" PRIx64 ": buffers recur after %" PRIu32 " receives; right %d %% of late",
+              e.guess, e.period, percent);
+        break;
+    case ZCP_CAUSE_STRIDE:
+        print("%#" PRIx64 ": addresses advance evenly; right %d %% of late", e.guess, percent);
+        break;
+    case ZCP_CAUSE_ANY_SIZE:
+        print("%#" PRIx64 ": from that sender and tag messages of other sizes went there; "
+              "right %d %% of late",
+              e.guess, percent);
+        break;
+    case ZCP_CAUSE_CLASS:
+        print("addresses do not recur, but %d %% of late were %#" PRIx64 " modulo %#" PRIx64,
+              percent, e.guess, e.modulus);
+        break;
+    case ZCP_CAUSE_STREAM:
+        print("%#" PRIx64 ": the next receive of it in the stream of all; right %d %% of late",
+              e.guess, percent);
+        break;
+    default:
+        print("%#" PRIx64 " modulo %#" PRIx64 " by rule; right %d %% of late", e.guess, e.modulus,
+              percent);
     }
 }
 
@@ -143,9 +204,7 @@ int zcp_create(const zcp_params_t *given, zcp_t **out) noexcept
     if (!out || !complete(given, params))
         return -EINVAL;
     try {
-        const budget budget = share(params);
-        *out = new zcp(make_predictor(params, budget.predictor), budget.landing, params.horizon,
-                       params.min_confidence);
+        *out = make_engine(params);
         return 0;
     } catch (const std::bad_alloc &) {
         return -ENOMEM;
@@ -185,6 +244,26 @@ void zcp_cancel(zcp_t *p, zcp_claim_t claim) noexcept
 uint32_t zcp_next(const zcp_t *p, zcp_receive_t *out, uint32_t k) noexcept
 {
     return p && out ? p->next({out, k}) : 0;
+}
+
+const char *zcp_cause_name(zcp_cause_t cause) noexcept
+{
+    const auto index = static_cast<unsigned>(cause);
+    return index < ZCP_CAUSE_COUNT ? kCauseNames[index] : nullptr;
+}
+
+int zcp_explain(const zcp_t *p, const zcp_envelope_t *envelope,
+                zcp_explanation_t *explanation) noexcept
+{
+    if (!p || !envelope || !explanation || explanation->size < kExplanationSizeFirst ||
+        !concrete(*envelope))
+        return -EINVAL;
+    const size_t size = explanation->size;
+    *explanation = {};
+    explanation->size = size;
+    p->explain(*envelope, *explanation);
+    describe(*p, *explanation);
+    return explanation->cause > ZCP_CAUSE_BEYOND ? 1 : 0;
 }
 
 int zcp_stats(const zcp_t *p, zcp_stats_t *stats) noexcept

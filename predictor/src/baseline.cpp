@@ -6,17 +6,19 @@
 namespace zc::predict {
 
 static constexpr uint64_t kMallocOffset = 0x10;
-/* Baselines have no opinion of themselves: half until outcomes are known. */
-static constexpr float kNoOpinion = 0.5f;
 
-last_address::last_address(size_t max_bytes, bool by_size)
-    : by_size_(by_size), addresses_(max_bytes)
-{
-}
+last_address::last_address(size_t max_bytes, alike alike) : alike_(alike), addresses_(max_bytes) {}
 
 key last_address::key_of(const zcp_envelope_t &envelope) const
 {
-    return by_size_ ? key::exact(envelope) : key::any_size(envelope);
+    switch (alike_) {
+    case alike::sender_and_tag:
+        return key::any_size(envelope);
+    case alike::envelope:
+        return key::exact(envelope);
+    default:
+        return key::exact({0, envelope.source, 0, envelope.bytes});
+    }
 }
 
 void last_address::learn(const zcp_receive_t &receive) noexcept
@@ -41,7 +43,7 @@ bool last_address::locate(const query &q, guess &out) const noexcept
     const uint64_t *addr = addresses_.find(key, key.hash());
     if (!addr)
         return false;
-    out = {*addr, q.nth, kNoOpinion};
+    out = {*addr, q.nth};
     return true;
 }
 
@@ -52,7 +54,7 @@ size_t last_address::bytes() const noexcept
 
 bool malloc_offset::locate(const query &q, guess &out) const noexcept
 {
-    out = {kMallocOffset, q.nth, kNoOpinion};
+    out = {kMallocOffset, q.nth};
     return true;
 }
 

@@ -8,24 +8,27 @@
 
 namespace zc::predict {
 
+/** What makes two messages alike. */
+enum class alike { sender_and_tag, envelope, sender_and_size };
+
 /**
- * The honest baseline: a message goes where the last one of its sender, tag and
- * communicator (and size) went. Knows no order of receives: next() repeats the
- * last one.
+ * The honest baseline: a message goes where the last one like it went. Knows no
+ * order of receives: next() repeats the last one.
  */
 class last_address final : public predictor {
   public:
-    last_address(size_t max_bytes, bool by_size);
+    last_address(size_t max_bytes, alike alike);
 
     void learn(const zcp_receive_t &receive) noexcept override;
     uint32_t next(std::span<zcp_receive_t> out) const noexcept override;
     bool locate(const query &q, guess &out) const noexcept override;
+    zcp_cause_t cause() const noexcept override { return ZCP_CAUSE_CONSTANT; }
     size_t bytes() const noexcept override;
 
   private:
     key key_of(const zcp_envelope_t &envelope) const;
 
-    bool by_size_;
+    alike alike_;
     bool any_ = false;
     zcp_receive_t last_{};
     cache<key, uint64_t> addresses_;
@@ -37,10 +40,8 @@ class malloc_offset final : public predictor {
     void learn(const zcp_receive_t &) noexcept override {}
     uint32_t next(std::span<zcp_receive_t>) const noexcept override { return 0; }
     bool locate(const query &q, guess &out) const noexcept override;
-    bool right(uint64_t expected, uint64_t actual) const noexcept override
-    {
-        return congruent(expected, actual);
-    }
+    uint32_t modulus() const noexcept override { return kPageBytes; }
+    zcp_cause_t cause() const noexcept override { return ZCP_CAUSE_FIXED; }
     size_t bytes() const noexcept override { return sizeof(*this); }
 };
 

@@ -3,6 +3,7 @@
 #define ZCP_CACHE_H_INCLUDED
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,22 +16,21 @@ namespace zc::predict {
  * its set full replaces the least recently used entry of that set, so dead keys
  * age out and every operation looks at kWays entries at most.
  *
- *   hash ──▶ set │ tag tag … tag │   one cache line tells whether a key is there
- *                │ use use … use │   time of last use
- *                │ K,V K,V … K,V │
+ *   hash ──▶ set │ tag tag … tag  use use … use │   one cache line tells whether
+ *                │ K,V K,V … K,V                │   a key is there
  */
 template <typename Key, typename Value>
 class cache {
   public:
     static constexpr uint32_t kWays = 8;
     static constexpr size_t kEntryBytes = sizeof(Key) + sizeof(Value) + 2 * sizeof(uint32_t);
+    static constexpr uint32_t kNone = UINT32_MAX;
 
     /** As many entries as fit into @max_bytes, one set at least. */
     explicit cache(size_t max_bytes)
         : nr_sets_(static_cast<uint32_t>(
               std::clamp<size_t>(max_bytes / (kWays * kEntryBytes), 1, UINT32_MAX / kWays))),
-          tags_(size_t{nr_sets_} * kWays), uses_(size_t{nr_sets_} * kWays),
-          entries_(size_t{nr_sets_} * kWays)
+          sets_(nr_sets_), entries_(size_t{nr_sets_} * kWays)
     {
     }
 
@@ -47,7 +47,7 @@ class cache {
         const uint32_t i = index_of(key, hash);
         if (i == kNone)
             return nullptr;
-        uses_[i] = ++now_;
+        use(i);
         return &entries_[i].value;
     }
 
@@ -63,8 +63,8 @@ class cache {
         const uint32_t i = victim(hash, pinned);
         if (i == kNone)
             return nullptr;
-        tags_[i] = tag(hash);
-        uses_[i] = ++now_;
+        sets_[i / kWays].tags[i % kWays] = tag(hash);
+        use(i);
         entries_[i] = {key, Value{}};
         return &entries_[i].value;
     }
@@ -72,13 +72,6 @@ class cache {
     Value *insert(const Key &key, uint64_t hash)
     {
         return insert(key, hash, [](const Value &) { return false; });
-    }
-
-    void erase(const Key &key, uint64_t hash)
-    {
-        const uint32_t i = index_of(key, hash);
-        if (i != kNone)
-            tags_[i] = 0;
     }
 
     /** Entries do not move: an index stays good while its entry is not replaced. */
@@ -90,29 +83,41 @@ class cache {
     }
     const Key &key_at(uint32_t i) const { return entries_[i].key; }
     Value &value_at(uint32_t i) { return entries_[i].value; }
+    const Value &value_at(uint32_t i) const { return entries_[i].value; }
+    void use(uint32_t i) { sets_[i / kWays].uses[i % kWays] = ++now_; }
 
-    size_t bytes() const { return tags_.bytes() + uses_.bytes() + entries_.bytes(); }
+    size_t bytes() const { return sets_.bytes() + entries_.bytes(); }
 
   private:
     struct entry {
         Key key;
         Value value;
     };
+    struct labels {
+        uint32_t tags[kWays]; /* 0: free */
+        uint32_t uses[kWays]; /* when last used */
+    };
     static_assert(sizeof(entry) == sizeof(Key) + sizeof(Value), "padding would break the budget");
-    static constexpr uint32_t kNone = UINT32_MAX;
 
-    static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; /* 0: free */ }
+    static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; }
 
-    uint32_t first_of_set(uint64_t hash) const
+    uint32_t set_of(uint64_t hash) const
     {
-        return static_cast<uint32_t>(((hash >> 32) * nr_sets_) >> 32) * kWays;
+        return static_cast<uint32_t>(((hash >> 32) * nr_sets_) >> 32);
     }
 
     uint32_t index_of(const Key &key, uint64_t hash) const
     {
-        const uint32_t first = first_of_set(hash);
-        for (uint32_t i = first; i < first + kWays; i++) {
-            if (tags_[i] == tag(hash) && entries_[i].key == key)
+        /* All tags at once: which way it is cannot be foretold by a branch. */
+        const uint32_t first = set_of(hash) * kWays;
+        const labels &set = sets_[first / kWays];
+        const uint32_t wanted = tag(hash);
+        uint32_t matches = 0;
+        for (uint32_t way = 0; way < kWays; way++)
+            matches |= static_cast<uint32_t>(set.tags[way] == wanted) << way;
+        for (; matches != 0; matches &= matches - 1) {
+            const uint32_t i = first + static_cast<uint32_t>(std::countr_zero(matches));
+            if (entries_[i].key == key)
                 return i;
         }
         return kNone;
@@ -121,24 +126,24 @@ class cache {
     template <typename Pinned>
     uint32_t victim(uint64_t hash, Pinned pinned) const
     {
-        const uint32_t first = first_of_set(hash);
+        const uint32_t s = set_of(hash);
+        const labels &set = sets_[s];
         uint32_t oldest = kNone;
-        for (uint32_t i = first; i < first + kWays; i++) {
-            if (tags_[i] == 0)
-                return i;
-            if (pinned(entries_[i].value))
+        for (uint32_t way = 0; way < kWays; way++) {
+            if (set.tags[way] == 0)
+                return s * kWays + way;
+            if (pinned(entries_[s * kWays + way].value))
                 continue;
             /* Ages, not times, are compared: the clock may wrap. */
-            if (oldest == kNone || now_ - uses_[i] > now_ - uses_[oldest])
-                oldest = i;
+            if (oldest == kNone || now_ - set.uses[way] > now_ - set.uses[oldest])
+                oldest = way;
         }
-        return oldest;
+        return oldest == kNone ? kNone : s * kWays + oldest;
     }
 
     uint32_t nr_sets_;
     uint32_t now_ = 0;
-    zeroed<uint32_t> tags_;
-    zeroed<uint32_t> uses_;
+    zeroed<labels> sets_;
     zeroed<entry> entries_;
 };
 

@@ -2,6 +2,7 @@
 #ifndef ZCP_HASH_H_INCLUDED
 #define ZCP_HASH_H_INCLUDED
 
+#include <bit>
 #include <cstdint>
 
 #include "zcp/predictor.h"
@@ -25,6 +26,19 @@ constexpr uint64_t sample_hash(const zcp_receive_t &r)
 {
     const uint64_t source = static_cast<uint32_t>(r.envelope.source);
     return mix(mix(mix(1, source), r.envelope.bytes), r.addr);
+}
+
+/**
+ * Sizes that differ by less than a factor of about 1.5 mostly have the same
+ * rough size: the leading two bits and how many follow. Scaled, so that powers
+ * of two, around which sizes like to vary, are not on an edge.
+ */
+constexpr uint32_t rough_size(uint64_t bytes)
+{
+    const uint64_t scaled = bytes / 4 * 5 + (bytes % 4) + 1;
+    const auto width = static_cast<uint32_t>(std::bit_width(scaled));
+    return width < 4 ? static_cast<uint32_t>(bytes)
+                     : width << 8 | static_cast<uint32_t>(scaled >> (width - 2));
 }
 
 } // namespace zc::predict

@@ -5,40 +5,64 @@
 #include <array>
 #include <cstdint>
 
+#include "trust.h"
+
 namespace zc::predict {
 
 /**
- * The recent addresses of one key and the lag at which they repeat best.
+ * The recent addresses of one key, the lag at which they repeat, and the stride
+ * at which they advance.
  *
- * Every lag has the length of its current run of matches (the periodicity
- * detector's d(m), counted instead of thresholded); the longest run is the
- * longest suffix of the stream that occurred before, and what followed it then
- * is expected now; equal runs vote. Double and triple buffers are found after one round, and a
- * phase change is forgotten after one mismatch.
+ * The place in the past that is most like the present decides on the lag: the
+ * longest suffix that occurred before, and where several are equally long, what
+ * most of them were followed by. A lag that has been right for a whole round is
+ * kept until it fails. Double and triple buffers are found after one round, and
+ * a phase change is forgotten after one mismatch.
+ *
+ * Addresses that do not recur may advance evenly: rows of an array, or blocks
+ * behind one that grows. The stride answers where it has been right more often
+ * than the lag.
+ *
+ * Zero bytes are an empty history.
  */
 class history {
   public:
-    static constexpr uint32_t kDepth = 64;
+    static constexpr uint32_t kDepth = 40;
 
-    /** As if @addr had been added @times times, to a history of zero bytes. */
+    /** As if @addr had been added @times times, to an empty history. */
     void fill(uint64_t addr, uint32_t times);
     void add(uint64_t addr);
     /** The @nth next address, from 1. Needs one address at least. */
-    uint64_t next(uint32_t nth) const;
-    /** Nothing but one address is left: a history is more than it takes. */
-    bool constant() const { return count_ == kDepth && runs_[0] >= kDepth - 1; }
+    uint64_t next(uint32_t nth) const
+    {
+        return strides() ? at_lag(1) + nth * stride_ : at_lag(lag_ - (nth - 1) % lag_);
+    }
+    bool strides() const
+    {
+        return stride_ != 0 && !proven() && stride_trust_.value() > lag_trust_.value();
+    }
+    uint32_t period() const { return lag_; }
 
   private:
-    static constexpr uint8_t kLongest = UINT8_MAX;
-
-    uint64_t at_lag(uint32_t lag) const { return ring_[(head_ + kDepth - lag) % kDepth]; }
+    uint64_t at_lag(uint32_t lag) const
+    {
+        return ring_[lag > head_ ? head_ + kDepth - lag : head_ - lag];
+    }
+    /** Right for a whole round; twice the same address may be no more than a pause. */
+    bool proven() const { return run_ >= lag_ && (lag_ > 1 || run_ > 2); }
+    uint32_t length_at(uint32_t lag) const;
     void choose_lag();
+    void follow_stride(uint64_t addr);
 
     std::array<uint64_t, kDepth> ring_;
-    std::array<uint8_t, kDepth> runs_; /* [m-1]: run of matches at lag m */
-    uint32_t head_;                    /* where the next address goes */
-    uint16_t count_;
-    uint16_t lag_; /* 1 … count_ once there is an address */
+    uint64_t stride_;    /* modulo 2^64; 0: none */
+    uint64_t last_step_; /* the last that was not 0 */
+    uint8_t head_;       /* where the next address goes */
+    uint8_t count_;
+    uint8_t lag_; /* 1 … count_ once there is an address */
+    uint8_t run_; /* addresses in a row that agree with it, saturating */
+    trust lag_trust_;
+    trust stride_trust_;
 };
 
 } // namespace zc::predict

@@ -11,14 +11,13 @@
 
 namespace zc::predict {
 
-/** A landing question, put by the landing layer. */
+/** A landing question. */
 struct query {
     const zcp_envelope_t &envelope;
     /* Which of the coming receives of this envelope is meant, from 1: those
      * before it belong to messages that arrived earlier and are not settled.
      * MPI's non-overtaking rule makes their order known. */
     uint32_t nth;
-    uint32_t nth_any_size; /* the same among receives of any size from that sender and tag */
     std::span<zcp_receive_t> scratch; /* as long as the horizon; content is undefined */
 };
 
@@ -26,10 +25,9 @@ struct query {
 struct guess {
     uint64_t addr;
     uint32_t ahead;
-    float trust; /* 0 … 1: the predictor's own estimate, until outcomes are known */
 };
 
-/** The variation point: what a predictor is to the landing layer and the API. */
+/** What a predictor of the stream is to landing and the API. */
 class predictor {
   public:
     virtual ~predictor() = default;
@@ -46,11 +44,10 @@ class predictor {
      */
     virtual bool locate(const query &q, guess &out) const noexcept;
 
-    /** Was the answer worth giving? What "right" means for the confidence. */
-    virtual bool right(uint64_t expected, uint64_t actual) const noexcept
-    {
-        return expected == actual;
-    }
+    /** 0, or of the congruence classes that are all it answers. */
+    virtual uint32_t modulus() const noexcept { return 0; }
+    /** How its answers come about. */
+    virtual zcp_cause_t cause() const noexcept { return ZCP_CAUSE_STREAM; }
 
     virtual size_t bytes() const noexcept = 0;
 };

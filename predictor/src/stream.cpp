@@ -8,8 +8,11 @@
 
 namespace zc::predict {
 
-static constexpr uint64_t kBase = 0x9e3779b97f4a7c15u; /* of the rolling hashes; odd */
-static constexpr uint32_t kLongest = 64;               /* longer suffixes count as this long */
+static constexpr uint64_t kBase = 0x9e3779b97f4a7c15u;   /* of the rolling hashes; odd */
+static constexpr uint64_t kSpread = 0xd6e8feb86659fd93u; /* brings all bits to the top ones */
+static constexpr uint32_t kLongest = 1024;               /* longer suffixes count as this long */
+
+static constexpr size_t kEntriesPerLoop = 4;
 
 static constexpr uint64_t power(uint64_t base, uint32_t exponent)
 {
@@ -19,11 +22,19 @@ static constexpr uint64_t power(uint64_t base, uint32_t exponent)
     return result;
 }
 
-static uint64_t receive_hash(const zcp_receive_t &r)
+static uint32_t shape_hash(const zcp_envelope_t &e)
 {
-    const uint64_t match =
-        (uint64_t{r.envelope.comm} << 32) | static_cast<uint32_t>(r.envelope.tag);
-    return mix(sample_hash(r), match);
+    const uint64_t match = (uint64_t{e.comm} << 32) | static_cast<uint32_t>(e.tag);
+    const uint64_t source = uint64_t{static_cast<uint32_t>(e.source)} << 32;
+    return static_cast<uint32_t>(mix(match * 0xd1342543de82ef95u, source | rough_size(e.bytes)) >>
+                                 32);
+}
+
+/* Does @b begin where @a ends? */
+static bool side_by_side(const zcp_receive_t &a, const zcp_receive_t &b)
+{
+    return a.envelope.comm == b.envelope.comm && a.envelope.tag == b.envelope.tag &&
+           a.addr + a.envelope.bytes == b.addr;
 }
 
 /* The largest power of two of ring entries that fits. */
@@ -33,19 +44,20 @@ static size_t entries_for(size_t max_bytes, size_t entry_bytes, size_t most)
 }
 
 stream::stream(size_t max_bytes)
-    : mask_(
-          entries_for(max_bytes,
-                      sizeof(zcp_receive_t) + sizeof(uint64_t) + kOrders.size() * sizeof(uint32_t),
-                      kMaxEntries) -
-          1),
-      ring_(mask_ + 1), hashes_(mask_ + 1), heads_(kOrders.size() * (mask_ + 1))
+    : mask_(entries_for(max_bytes,
+                        sizeof(zcp_receive_t) + sizeof(uint32_t) +
+                            kOrders.size() * sizeof(uint16_t) + sizeof(loop_end) / kEntriesPerLoop,
+                        kMaxEntries) -
+            1),
+      shift_(64 - static_cast<uint32_t>(std::bit_width(mask_))), ring_(mask_ + 1),
+      hashes_(mask_ + 1), loops_((mask_ + 1) / kEntriesPerLoop),
+      heads_(kOrders.size() * (mask_ + 1))
 {
 }
 
-uint32_t &stream::head(size_t order)
+uint16_t &stream::head(size_t order)
 {
-    const uint64_t hash = mix(kOrders[order], suffix_[order]);
-    return heads_[order * (mask_ + 1) + (hash & mask_)];
+    return heads_[order * (mask_ + 1) + (suffix_[order] * kSpread >> shift_)];
 }
 
 /* How many receives before @after agree with the last ones, up to kLongest. */
@@ -58,13 +70,15 @@ uint32_t stream::common_suffix(position after) const
     return length;
 }
 
-void stream::roll(uint64_t hash)
+void stream::roll(uint32_t hash)
 {
     static constexpr std::array<uint64_t, kOrders.size()> kLeaving = {
         power(kBase, kOrders[0]), power(kBase, kOrders[1]), power(kBase, kOrders[2]),
-        power(kBase, kOrders[3])};
-    for (size_t i = 0; i < kOrders.size(); i++) {
-        const uint64_t leaving = now_ > kOrders[i] ? hashes_[slot(now_ - kOrders[i])] : 0;
+        power(kBase, kOrders[3]), power(kBase, kOrders[4])};
+    static_assert(kOrders[0] == 1);
+    suffix_[0] = hash;
+    for (size_t i = 1; i < kOrders.size(); i++) {
+        const uint64_t leaving = hashes_[slot(now_ - kOrders[i])]; /* 0 before the first */
         suffix_[i] = suffix_[i] * kBase + hash - leaving * kLeaving[i];
     }
 }
@@ -72,8 +86,8 @@ void stream::roll(uint64_t hash)
 void stream::find_longer()
 {
     for (size_t i = kOrders.size(); i-- > 0 && kOrders[i] > length_;) {
-        /* Heads hold the low half; a stale one is not held or fails to verify. */
-        const uint32_t back = static_cast<uint32_t>(now_) - head(i);
+        /* A stale head is not held or fails to verify. */
+        const auto back = static_cast<uint16_t>(now_ - head(i));
         const position candidate = now_ > back ? now_ - back : 0;
         const uint32_t length = candidate > 1 ? common_suffix(candidate) : 0;
         if (length > length_) {
@@ -86,12 +100,13 @@ void stream::find_longer()
 
 void stream::learn(const zcp_receive_t &receive) noexcept
 {
-    const uint64_t hash = receive_hash(receive);
+    const uint32_t hash = shape_hash(receive.envelope);
     now_++;
     if (held(match_) && hashes_[slot(match_)] == hash) {
         match_++;
         length_ = std::min(length_ + 1, kLongest);
     } else {
+        note_end_of_loop();
         match_ = 0;
         length_ = 0;
     }
@@ -100,22 +115,101 @@ void stream::learn(const zcp_receive_t &receive) noexcept
     hashes_[slot(now_)] = hash;
     find_longer();
     for (size_t i = 0; i < kOrders.size(); i++)
-        head(i) = static_cast<uint32_t>(now_ + 1);
+        head(i) = static_cast<uint16_t>(now_ + 1);
 }
 
-uint32_t stream::next(std::span<zcp_receive_t> out) const noexcept
+bool stream::adjacent(position p) const
 {
-    if (!held(match_))
+    return held(p - 1) && side_by_side(ring_[slot(p - 1)], ring_[slot(p)]);
+}
+
+/* Do the last two receives begin a series of blocks, one per rank? */
+bool stream::in_series() const
+{
+    if (now_ < 2)
+        return false;
+    const zcp_receive_t &a = ring_[slot(now_ - 1)];
+    const zcp_receive_t &b = ring_[slot(now_)];
+    return side_by_side(a, b) && a.envelope.source + 1 == b.envelope.source;
+}
+
+/* ---- loops ---- */
+
+size_t stream::loop_slot(uint64_t lag, uint32_t shape, uint32_t &tag) const
+{
+    const uint64_t hash = mix(lag, shape);
+    tag = static_cast<uint32_t>(hash);
+    return (hash >> 32) % loops_.size();
+}
+
+/* The receive at now_ is not what the match foretold. */
+void stream::note_end_of_loop()
+{
+    const uint64_t lag = now_ - match_;
+    if (!held(match_) || length_ < lag || length_ == kLongest)
+        return;
+    uint32_t tag;
+    loop_end &loop = loops_[loop_slot(lag, hashes_[slot(now_ - 1)], tag)];
+    const bool known = loop.known != 0 && loop.tag == tag;
+    const uint16_t steady = !known || loop.length == length_;
+    loop = {tag, length_, static_cast<uint32_t>(now_), 1, steady};
+}
+
+/* What comes instead, if a match of that length has always ended here; 0: it goes on. */
+stream::position stream::end_of_loop(uint64_t lag, uint32_t length, uint32_t shape) const
+{
+    if (length < lag)
         return 0;
-    const uint64_t lag = now_ + 1 - match_;
-    for (size_t k = 0; k < out.size(); k++)
-        out[k] = ring_[slot(match_ + k % lag)];
-    return static_cast<uint32_t>(out.size());
+    uint32_t tag;
+    const loop_end &loop = loops_[loop_slot(lag, shape, tag)];
+    if (loop.steady == 0 || loop.tag != tag || loop.length != length)
+        return 0;
+    const position after = now_ - (static_cast<uint32_t>(now_) - loop.after);
+    return held(after) ? after : 0;
+}
+
+/* ---- what comes next ---- */
+
+stream::walk::walk(const stream &of)
+    : stream_(of), at_(of.held(of.match_) ? of.match_ : 0), lag_(of.now_ + 1 - at_),
+      length_(of.length_), last_shape_(of.hashes_[of.slot(of.now_)]),
+      previous_(of.ring_[of.slot(of.now_)])
+{
+}
+
+stream::source stream::walk::step(zcp_receive_t &out)
+{
+    source how = source::none;
+    if (at_ != 0) {
+        if (const position end = stream_.end_of_loop(lag_, length_, last_shape_)) {
+            lag_ += at_ - end;
+            at_ = end;
+            length_ = 0;
+        }
+        /* Beyond the present the foretold itself is repeated. */
+        const position p =
+            at_ <= stream_.now_ ? at_ : at_ - (at_ - stream_.now_ + lag_ - 1) / lag_ * lag_;
+        out = stream_.ring_[stream_.slot(p)];
+        how = stream_.adjacent(p) ? source::adjacent : source::past;
+        last_shape_ = stream_.hashes_[stream_.slot(p)];
+        length_ = std::min(length_ + 1, kLongest);
+        at_++;
+    } else if (stream_.in_series() && previous_.envelope.source != INT32_MAX) {
+        out = previous_;
+        out.envelope.source++;
+        how = source::adjacent;
+    } else {
+        return source::none;
+    }
+    if (how == source::adjacent)
+        out.addr = previous_.addr + previous_.envelope.bytes;
+    previous_ = out;
+    return how;
 }
 
 size_t stream::bytes() const noexcept
 {
-    return ring_.bytes() + hashes_.bytes() + heads_.bytes();
+    return ring_.bytes() + hashes_.bytes() + loops_.bytes() + heads_.bytes();
 }
 
 } // namespace zc::predict

@@ -3,6 +3,7 @@
 #define ZCP_ZEROED_H_INCLUDED
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -11,8 +12,8 @@
 namespace zc::predict {
 
 /**
- * Array of fixed length that starts as zero bytes. From calloc(), so that pages
- * of a generous budget cost nothing until they are used.
+ * Array of fixed length that starts as zero bytes, on a cache line. From calloc(),
+ * so that pages of a generous budget cost nothing until they are used.
  */
 template <typename T>
 class zeroed {
@@ -20,24 +21,29 @@ class zeroed {
 
   public:
     explicit zeroed(size_t size)
-        : data_(static_cast<T *>(std::calloc(size, sizeof(T)))), size_(size)
+        : memory_(std::calloc(size * sizeof(T) + kLineBytes, 1)), size_(size)
     {
-        if (!data_)
+        if (!memory_)
             throw std::bad_alloc();
+        const auto first = reinterpret_cast<uintptr_t>(memory_.get());
+        const uintptr_t skipped = (kLineBytes - first % kLineBytes) % kLineBytes;
+        data_ = reinterpret_cast<T *>(static_cast<char *>(memory_.get()) + skipped);
     }
 
-    T &operator[](size_t i) { return data_.get()[i]; }
-    const T &operator[](size_t i) const { return data_.get()[i]; }
-    T *data() { return data_.get(); }
-    const T *data() const { return data_.get(); }
+    T &operator[](size_t i) { return data_[i]; }
+    const T &operator[](size_t i) const { return data_[i]; }
+    T *data() { return data_; }
+    const T *data() const { return data_; }
     size_t size() const { return size_; }
-    size_t bytes() const { return size_ * sizeof(T); }
+    size_t bytes() const { return size_ * sizeof(T); } /* and up to a line to align it */
 
   private:
     struct release {
-        void operator()(T *data) const { std::free(data); }
+        void operator()(void *memory) const { std::free(memory); }
     };
-    std::unique_ptr<T, release> data_;
+    static constexpr size_t kLineBytes = 64;
+    std::unique_ptr<void, release> memory_;
+    T *data_;
     size_t size_;
 };
 

@@ -199,7 +199,7 @@ class EveryKindTest : public testing::TestWithParam<zcp_kind_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryKindTest,
                          testing::Values(ZCP_DEFAULT, ZCP_GRAPH, ZCP_DPD, ZCP_LAST, ZCP_LAST_SIZE,
-                                         ZCP_OFFSET),
+                                         ZCP_LAST_SENDER, ZCP_OFFSET),
                          kind_label);
 
 TEST_P(EveryKindTest, KnowsNothingAtFirst)

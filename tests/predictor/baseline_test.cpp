@@ -47,10 +47,19 @@ TEST(OffsetTest, AnswersTheOffsetOfALongMalloc)
     engine engine(ZCP_OFFSET);
     const zcp_landing_t landing = engine.arrive(envelope(1));
     EXPECT_EQ(0x10u, landing.addr);
+    EXPECT_EQ(4096u, landing.modulus);
     EXPECT_TRUE(engine.next(4).empty());
     engine.settle(landing, 0x7f0000001010);
-    EXPECT_EQ(1u, engine.stats().misses);
-    EXPECT_EQ(1u, engine.stats().congruent);
+    EXPECT_EQ(1u, engine.stats().hits); /* no more than the class was answered */
+    EXPECT_EQ(0u, engine.stats().misses);
+}
+
+TEST(LastSenderTest, KnowsNoTag)
+{
+    engine engine(ZCP_LAST_SENDER);
+    engine.receive(envelope(1, 7), 0xa000);
+    EXPECT_EQ(0xa000u, engine.arrive(envelope(1, 8)).addr);
+    EXPECT_EQ(0u, engine.arrive(envelope(1, 8, 99)).ahead);
 }
 
 TEST(OffsetTest, ConfidenceFollowsCongruence)

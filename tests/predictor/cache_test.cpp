@@ -59,15 +59,6 @@ TEST(CacheTest, KeysOfOneHashStayApart)
     EXPECT_EQ(20u, *cache.find(2, 42));
 }
 
-TEST(CacheTest, ErasedEntriesAreGone)
-{
-    small_cache cache(kOneSet);
-    cache.insert(1, 1);
-    cache.erase(1, 1);
-    EXPECT_EQ(nullptr, cache.find(1, 1));
-    cache.erase(1, 1);
-}
-
 TEST(CacheTest, AnIndexLeadsBackToItsEntry)
 {
     small_cache cache(10 * kOneSet);

@@ -72,14 +72,15 @@ class engine {
     /** Every answer, whatever it says, keeps the promises of the header. */
     zcp_landing_t arrive(const zcp_envelope_t &envelope)
     {
-        zcp_landing_t out{1, 2, 3, 0};
+        zcp_landing_t out{1, 2, 3, 0, 4};
         const int known = zcp_arrival(handle_.get(), &envelope, &out);
         EXPECT_TRUE(known == 0 || known == 1);
         EXPECT_NE(0u, out.claim);
         EXPECT_GE(out.confidence, 0.0f);
         EXPECT_LE(out.confidence, 1.0f);
         EXPECT_EQ(known == 1, out.ahead != 0);
-        EXPECT_TRUE(known == 1 || out.addr == 0);
+        EXPECT_TRUE(known == 1 || (out.addr == 0 && out.modulus == 0));
+        EXPECT_TRUE(out.modulus == 0 || out.addr < out.modulus);
         return out;
     }
 

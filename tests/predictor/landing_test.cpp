@@ -168,15 +168,15 @@ TEST(LandingLimitTest, AFloodOfOneEnvelopeSettlesCompletely)
     engine engine;
     engine.receive({to(envelope(1), 0xa000), to(envelope(1), 0xb000)}, 10);
     std::vector<zcp_landing_t> open;
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < 4000; i++)
         open.push_back(engine.arrive(envelope(1)));
     EXPECT_EQ(0xa000u, open[0].addr);
     EXPECT_EQ(0xb000u, open[15].addr);
     EXPECT_EQ(0u, open[16].ahead);
     for (size_t i = 0; i < open.size(); i++)
         engine.settle(open[i], i % 2 ? 0xb000 : 0xa000);
-    EXPECT_EQ(10000u, engine.stats().settled);
-    EXPECT_EQ(10020u, engine.stats().receives); /* all of them taught something */
+    EXPECT_EQ(4000u, engine.stats().settled);
+    EXPECT_EQ(4020u, engine.stats().receives); /* all of them taught something */
     EXPECT_EQ(16u, engine.stats().hits);
     EXPECT_EQ(0xa000u, engine.arrive(envelope(1)).addr);
 }
@@ -188,7 +188,7 @@ TEST(LandingLimitTest, TheLastOfAFloodCostsNoMoreThanTheFirst)
     engine.receive({to(envelope(1), 0xa000)}, 10);
     const auto time_of = [&] {
         const auto start = clock::now();
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 400; i++)
             engine.arrive(envelope(1));
         return std::chrono::duration<double>(clock::now() - start).count();
     };

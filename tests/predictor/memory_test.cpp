@@ -12,7 +12,7 @@ class MemoryTest : public testing::TestWithParam<zcp_kind_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryTest,
                          testing::Values(ZCP_DEFAULT, ZCP_GRAPH, ZCP_DPD, ZCP_LAST, ZCP_LAST_SIZE,
-                                         ZCP_OFFSET),
+                                         ZCP_LAST_SENDER, ZCP_OFFSET),
                          kind_label);
 
 TEST_P(MemoryTest, HoldsNoMoreThanMaxBytes)

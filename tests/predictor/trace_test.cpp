@@ -1,173 +1,210 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Accuracy on real receive streams. The streams are fixed and the engine is
+/* Accuracy on recorded receives. The records are fixed and the engines are
  * deterministic, so the floors are the measured values, rounded down. */
+#include <gtest/gtest.h>
+
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
+#include <map>
 #include <string>
+#include <vector>
 
-#include "engine.h"
+#include "report.h"
 
-using namespace zcp_test;
+using namespace zc::report;
 
 namespace {
 
-struct traced {
-    zcp_receive_t receive;
-    uint64_t posted_us;
-    uint64_t sent_us;
-
-    bool large() const { return receive.envelope.bytes > 8192; }
-    bool unexpected() const { return sent_us < posted_us; }
-};
-
-std::vector<traced> load(const std::string &name)
+const std::vector<trace> &traces()
 {
-    const std::string path = std::string(ZCP_TEST_DATA) + "/" + name + ".csv";
-    std::vector<traced> rows;
-    std::FILE *file = std::fopen(path.c_str(), "r");
-    EXPECT_NE(nullptr, file) << path;
-    if (!file)
-        return rows;
-    EXPECT_EQ(0, std::fscanf(file, "%*[^\n]")); /* heading */
-    traced row;
-    zcp_envelope_t &e = row.receive.envelope;
-    while (std::fscanf(file, "%u,%d,%d,%lu,%lx,%lu,%lu", &e.comm, &e.source, &e.tag, &e.bytes,
-                       &row.receive.addr, &row.posted_us, &row.sent_us) == 7)
-        rows.push_back(row);
-    std::fclose(file);
-    EXPECT_GT(rows.size(), 500u);
-    return rows;
+    static const std::vector<trace> loaded = load_traces(ZCP_TEST_DATA);
+    return loaded;
 }
 
-/** What a sample of the paper holds. */
-bool same_sample(const zcp_receive_t &a, const zcp_receive_t &b)
+const trace &find(const std::string &run, int rank)
 {
-    return a.envelope.source == b.envelope.source && a.envelope.bytes == b.envelope.bytes &&
-           a.addr == b.addr;
+    const auto found = std::find_if(traces().begin(), traces().end(),
+                                    [&](const trace &t) { return t.run == run && t.rank == rank; });
+    if (found == traces().end())
+        throw trace_error(run + ": not in the test data");
+    return *found;
 }
 
-double percent(size_t part, size_t whole)
+double percent(const accuracy &accuracy, uint32_t horizon)
 {
-    return whole ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+    return accuracy.ahead[over_8k][horizon - 1].percent();
 }
 
-/** Percentage of large receives foretold @h ahead, in posting order. */
-double foretold(zcp_kind_t kind, const std::vector<traced> &rows, uint32_t h)
+double exact(const landing_result &result)
 {
-    engine engine(kind);
-    std::vector<std::optional<zcp_receive_t>> expected(rows.size() + h);
-    size_t right = 0;
-    size_t large = 0;
-    for (size_t i = 0; i < rows.size(); i++) {
-        const auto coming = engine.next(h);
-        if (coming.size() == h)
-            expected[i + h - 1] = coming.back();
-        large += rows[i].large();
-        right += rows[i].large() && expected[i] && same_sample(*expected[i], rows[i].receive);
-        engine.receive(rows[i].receive);
-    }
-    return percent(right, large);
-}
-
-/** Percentage of large unexpected messages whose address was known when they were sent. */
-double landed(zcp_kind_t kind, const std::vector<traced> &rows)
-{
-    struct event {
-        uint64_t time_us;
-        size_t row;
-        bool arrival;
-    };
-    std::vector<event> events;
-    for (size_t i = 0; i < rows.size(); i++) {
-        if (rows[i].unexpected())
-            events.push_back({rows[i].sent_us, i, true});
-        events.push_back({rows[i].posted_us, i, false});
-    }
-    std::stable_sort(events.begin(), events.end(),
-                     [](const event &a, const event &b) { return a.time_us < b.time_us; });
-
-    engine engine(kind);
-    std::vector<zcp_landing_t> landings(rows.size());
-    size_t right = 0;
-    size_t large = 0;
-    for (const event &event : events) {
-        const traced &row = rows[event.row];
-        zcp_landing_t &landing = landings[event.row];
-        if (event.arrival) {
-            landing = engine.arrive(row.receive.envelope);
-            large += row.large();
-            right += row.large() && landing.ahead != 0 && landing.addr == row.receive.addr;
-        } else if (row.unexpected()) {
-            engine.settle(landing, row.receive.addr);
-        } else {
-            engine.receive(row.receive);
-        }
-    }
-    return percent(right, large);
+    const auto &counts = result.by_class[over_8k];
+    return share{counts.exact, counts.n}.percent();
 }
 
 struct floor_of {
-    const char *trace;
-    zcp_kind_t kind;
+    const char *run;
+    int rank;
     double next_1;
     double next_10;
+    double keyed_10;
     double landing;
 };
 
 void PrintTo(const floor_of &f, std::ostream *out)
 {
-    *out << f.trace << " " << zcp_kind_name(f.kind);
+    *out << f.run << " rank " << f.rank;
 }
 
-std::string trace_label(const testing::TestParamInfo<floor_of> &info)
+class FloorTest : public testing::TestWithParam<floor_of> {};
+
+INSTANTIATE_TEST_SUITE_P(Default, FloorTest,
+                         testing::Values(floor_of{"npb-bt-A-25", 1, 99.4, 99.0, 99.5, 99.6},
+                                         floor_of{"npb-bt-A-4", 1, 99.4, 98.8, 99.5, 100.0},
+                                         floor_of{"npb-cg-A-32", 1, 99.2, 97.8, 99.2, 99.3},
+                                         floor_of{"npb-cg-A-8", 1, 99.1, 97.6, 99.0, 99.1},
+                                         floor_of{"npb-ft-A-16", 0, 96.8, 75.7, 87.5, 96.8},
+                                         floor_of{"npb-ft-A-16", 1, 97.6, 83.5, 87.5, 79.5},
+                                         floor_of{"npb-ft-A-32", 0, 98.4, 87.8, 87.5, 88.6},
+                                         floor_of{"npb-ft-A-32", 1, 98.8, 91.7, 87.5, 71.1},
+                                         floor_of{"npb-ft-A-4", 0, 87.5, 40.6, 62.5, 100.0},
+                                         floor_of{"npb-ft-A-4", 1, 90.6, 56.2, 62.5, 72.7},
+                                         floor_of{"npb-ft-A-8", 0, 93.7, 59.3, 75.0, 84.8},
+                                         floor_of{"npb-ft-A-8", 1, 95.3, 71.8, 75.0, 87.5},
+                                         floor_of{"npb-is-A-16", 0, 86.3, 45.4, 65.3, 43.5},
+                                         floor_of{"npb-is-A-16", 1, 90.3, 85.2, 82.3, 92.4},
+                                         floor_of{"npb-is-A-32", 0, 88.6, 68.1, 64.4, 61.2},
+                                         floor_of{"npb-is-A-32", 1, 90.9, 90.9, 90.9, 84.6},
+                                         floor_of{"npb-is-A-4", 0, 81.8, 40.9, 40.9, 69.2},
+                                         floor_of{"npb-is-A-4", 1, 79.5, 31.8, 34.0, 63.6},
+                                         floor_of{"npb-is-A-8", 0, 82.9, 26.1, 59.0, 26.3},
+                                         floor_of{"npb-is-A-8", 1, 87.5, 62.5, 67.0, 77.1},
+                                         floor_of{"npb-lu-A-16", 1, 96.9, 93.9, 96.9, 98.2},
+                                         floor_of{"npb-lu-A-4", 1, 97.4, 95.9, 97.9, 99.0},
+                                         floor_of{"npb-mg-A-32", 1, 91.9, 67.8, 93.1, 95.0},
+                                         floor_of{"npb-mg-A-8", 0, 91.2, 68.5, 95.4, 97.0},
+                                         floor_of{"npb-mg-A-8", 1, 91.2, 67.8, 95.4, 96.4},
+                                         floor_of{"npb-sp-A-4", 1, 99.7, 99.4, 99.7, 99.8}),
+                         [](const testing::TestParamInfo<floor_of> &of) {
+                             std::string name = of.param.run;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name + "_" + std::to_string(of.param.rank);
+                         });
+
+TEST_P(FloorTest, IsAsAccurateAsMeasured)
 {
-    std::string name = std::string(info.param.trace) + "_" + zcp_kind_name(info.param.kind);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
+    const trace &trace = find(GetParam().run, GetParam().rank);
+    const accuracy stream = measure_accuracy(trace, "default", order::post);
+    EXPECT_GE(percent(stream, 1), GetParam().next_1);
+    EXPECT_GE(percent(stream, 10), GetParam().next_10);
+    const accuracy keyed = measure_keyed_accuracy(trace, "default", order::post);
+    EXPECT_GE(percent(keyed, 10), GetParam().keyed_10);
+    EXPECT_GE(exact(measure_landing(trace, "default")), GetParam().landing);
 }
 
-class TraceTest : public testing::TestWithParam<floor_of> {};
-
-INSTANTIATE_TEST_SUITE_P(Floors, TraceTest,
-                         testing::Values(floor_of{"bt-a-4", ZCP_DEFAULT, 99.3, 98.8, 100.0},
-                                         floor_of{"bt-a-4", ZCP_GRAPH, 99.2, 98.7, 99.5},
-                                         floor_of{"bt-a-4", ZCP_DPD, 86.5, 86.1, 90.1},
-                                         floor_of{"cg-a-8", ZCP_DEFAULT, 98.5, 96.2, 98.7},
-                                         floor_of{"cg-a-8", ZCP_GRAPH, 97.9, 93.6, 97.0},
-                                         floor_of{"cg-a-8", ZCP_DPD, 78.0, 77.5, 83.7},
-                                         floor_of{"lu-a-4", ZCP_DEFAULT, 90.3, 84.6, 96.7},
-                                         floor_of{"lu-a-4", ZCP_GRAPH, 42.3, 0.0, 67.7},
-                                         floor_of{"lu-a-4", ZCP_DPD, 73.0, 73.0, 67.7},
-                                         floor_of{"mg-a-8", ZCP_DEFAULT, 90.9, 67.8, 96.4},
-                                         floor_of{"mg-a-8", ZCP_GRAPH, 79.9, 10.6, 57.1},
-                                         floor_of{"mg-a-8", ZCP_DPD, 25.7, 22.3, 30.3},
-                                         floor_of{"sp-a-4", ZCP_DEFAULT, 99.3, 98.8, 99.5},
-                                         floor_of{"sp-a-4", ZCP_GRAPH, 99.2, 98.7, 99.2},
-                                         floor_of{"sp-a-4", ZCP_DPD, 86.5, 86.1, 84.8}),
-                         trace_label);
-
-TEST_P(TraceTest, IsAsAccurateAsMeasured)
+/* What the papers' predictors reach is a claim of ours about them: too high would
+ * be as wrong as too low. */
+TEST(ReferenceTest, GraphAndDpdReachWhatTheyReached)
 {
-    const auto rows = load(GetParam().trace);
-    const double next_1 = foretold(GetParam().kind, rows, 1);
-    const double next_10 = foretold(GetParam().kind, rows, 10);
-    const double landing = landed(GetParam().kind, rows);
-    RecordProperty("next_1", std::to_string(next_1));
-    RecordProperty("next_10", std::to_string(next_10));
-    RecordProperty("landing", std::to_string(landing));
-    EXPECT_GE(next_1, GetParam().next_1);
-    EXPECT_GE(next_10, GetParam().next_10);
-    EXPECT_GE(landing, GetParam().landing);
+    struct {
+        const char *run;
+        const char *predictor;
+        uint64_t next_1;
+        uint64_t next_10;
+    } const expected[] = {
+        {"npb-bt-A-4", "graph", 2400, 2388}, {"npb-bt-A-4", "dpd", 2144, 2135},
+        {"npb-cg-A-8", "graph", 1225, 1171}, {"npb-cg-A-8", "dpd", 1062, 1057},
+        {"npb-lu-A-4", "graph", 94, 0},      {"npb-lu-A-4", "dpd", 182, 182},
+        {"npb-mg-A-8", "graph", 211, 28},    {"npb-mg-A-8", "dpd", 68, 59},
+        {"npb-sp-A-4", "graph", 4800, 4788}, {"npb-sp-A-4", "dpd", 4544, 4535},
+    };
+    for (const auto &e : expected) {
+        const accuracy got = measure_accuracy(find(e.run, 1), e.predictor, order::post);
+        EXPECT_EQ(e.next_1, got.ahead[over_8k][0].right) << e.run << " " << e.predictor;
+        EXPECT_EQ(e.next_10, got.ahead[over_8k][9].right) << e.run << " " << e.predictor;
+    }
 }
 
-TEST(TraceLandingTest, DefaultIsNoWorseThanAnyOtherKind)
+class ComparisonTest : public testing::Test {
+  protected:
+    static void SetUpTestSuite()
+    {
+        for (const trace &trace : traces())
+            subjects_.push_back(measure(trace, {"default", "graph", "dpd", "longest-match", "last",
+                                                "last-size", "last-sender"}));
+    }
+    static void TearDownTestSuite() { subjects_.clear(); }
+
+    /* No run may be worse than that of @other by more than @margin. */
+    static void compare(const char *other, figure figure, double margin)
+    {
+        const auto ours = values_by_run(subjects_, "default", figure, over_8k);
+        const auto theirs = values_by_run(subjects_, other, figure, over_8k);
+        ASSERT_EQ(ours.size(), theirs.size());
+        for (size_t i = 0; i < ours.size(); i++)
+            EXPECT_GE(ours[i].percent, theirs[i].percent - margin) << ours[i].run << " " << other;
+    }
+
+    static inline std::vector<subject> subjects_;
+};
+
+TEST_F(ComparisonTest, DefaultIsNowhereMuchWorseThanTheReferences)
 {
-    for (const char *trace : {"bt-a-4", "sp-a-4", "cg-a-8", "lu-a-4", "mg-a-8"}) {
-        const auto rows = load(trace);
-        const double best = landed(ZCP_DEFAULT, rows);
-        for (const zcp_kind_t kind : {ZCP_GRAPH, ZCP_DPD, ZCP_LAST, ZCP_LAST_SIZE, ZCP_OFFSET})
-            EXPECT_GE(best, landed(kind, rows)) << trace << " " << zcp_kind_name(kind);
+    for (const char *other : {"graph", "dpd", "longest-match"}) {
+        compare(other, figure::post_1, 1.0);
+        compare(other, figure::post_10, 1.0);
+    }
+}
+
+TEST_F(ComparisonTest, DefaultLandsNoWorseThanTheBaselines)
+{
+    for (const char *other : {"last", "last-size", "last-sender", "graph", "dpd"})
+        compare(other, figure::exact, 0.5);
+}
+
+TEST_F(ComparisonTest, DefaultBeatsLastAddressWhereThereAreTwoBuffers)
+{
+    for (const char *run : {"npb-bt-A-4", "npb-sp-A-4"})
+        EXPECT_GE(exact(measure_landing(find(run, 1), "default")),
+                  exact(measure_landing(find(run, 1), "last-sender")) + 3.0);
+}
+
+TEST(CalibrationTest, WhatIsSaidWithConfidenceIsRight)
+{
+    for (const trace &trace : traces()) {
+        const share sure = measure_landing(trace, "default").calibration.back();
+        EXPECT_TRUE(sure.n == 0 || sure.percent() >= 90) << trace.run << " rank " << trace.rank;
+    }
+}
+
+double mean(const std::vector<run_value> &values)
+{
+    double sum = 0;
+    for (const run_value &value : values)
+        sum += value.percent;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+/* The figures asked for, where the whole set of recordings is at hand. */
+TEST(FullSetTest, ReachesTheFigures)
+{
+    const char *folder = std::getenv("ZC_TRACES");
+    if (!folder)
+        GTEST_SKIP() << "ZC_TRACES does not name a folder of traces";
+    std::vector<subject> subjects;
+    for (const trace &trace : load_traces(folder))
+        subjects.push_back(measure(trace, {"default", "default-keyed", "last-sender"}));
+    EXPECT_GE(mean(values_by_run(subjects, "default", figure::post_1, over_8k)), 95.6);
+    EXPECT_GE(mean(values_by_run(subjects, "default", figure::post_10, over_8k)), 84.8);
+    EXPECT_GE(mean(values_by_run(subjects, "default-keyed", figure::post_1, over_8k)), 92.3);
+    EXPECT_GE(mean(values_by_run(subjects, "default-keyed", figure::post_10, over_8k)), 90.5);
+    EXPECT_GE(mean(values_by_run(subjects, "default", figure::exact, over_8k)), 92.0);
+    for (const subject &s : subjects) {
+        for (const measurement &m : s.measurements) {
+            if (m.predictor == "default" && s.run.starts_with("npb-lu")) {
+                EXPECT_GE(value_of(m, figure::post_10, over_8k), 96.5) << s.run << " " << s.rank;
+            }
+        }
     }
 }
 

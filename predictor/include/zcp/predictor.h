@@ -51,10 +51,12 @@ typedef enum {
     ZCP_LAST,        /* baseline: last address of the same (comm, source, tag) */
     ZCP_LAST_SIZE,   /* baseline: last address of the same (comm, source, tag, bytes) */
     ZCP_OFFSET,      /* baseline: always page offset 0x10 (a long malloc); landing only */
+    ZCP_LAST_SENDER, /* baseline: last address of the same (source, bytes), whatever the tag */
     ZCP_KIND_COUNT
 } zcp_kind_t;
 
-/** Stable short name: "default", "graph", "dpd", "last", "last-size", "offset"; NULL if unknown. */
+/** Stable short name: "default", "graph", "dpd", "last", "last-size", "offset",
+ *  "last-sender"; NULL if unknown. */
 ZCP_PUBLIC const char *zcp_kind_name(zcp_kind_t kind) ZCP_NOEXCEPT;
 /** The kind of that name, or -1. */
 ZCP_PUBLIC int zcp_kind_parse(const char *name) ZCP_NOEXCEPT;
@@ -99,11 +101,13 @@ typedef uint64_t zcp_claim_t;
 
 /** Answer to a landing query. */
 typedef struct {
-    uint64_t addr;     /* expected user address; 0 if unknown. ZCP_OFFSET: the page offset */
+    uint64_t addr;     /* expected user address, or its remainder (see modulus); 0 if unknown */
     float confidence;  /* 0 … 1: how often this kind of answer has been right of late */
     uint32_t ahead;    /* 1 … H: which of the next predicted receives it is (for ZCP_DEFAULT
                           and the baselines: of those of its envelope); 0 if unknown */
     zcp_claim_t claim; /* pass to zcp_settle() or zcp_cancel(); never 0 */
+    uint64_t modulus;  /* 0: addr is the address. Else a power of two, and only the congruence
+                          class is known: the address modulo this is addr */
 } zcp_landing_t;
 
 /**
@@ -113,7 +117,7 @@ typedef struct {
  * receive is claimed by at most one message that is not yet settled, so two
  * messages of one envelope in flight get consecutive buffers.
  *
- * Unsettled messages are bounded by max_bytes (some 10,000 per MiB, never more
+ * Unsettled messages are bounded by max_bytes (some 5,000 per MiB, never more
  * than 65,536): those beyond are answered unknown, and settling them teaches
  * nothing.
  *
@@ -140,13 +144,54 @@ ZCP_PUBLIC void zcp_cancel(zcp_t *p, zcp_claim_t claim) ZCP_NOEXCEPT;
  */
 ZCP_PUBLIC uint32_t zcp_next(const zcp_t *p, zcp_receive_t *out, uint32_t k) ZCP_NOEXCEPT;
 
+/** Where an answer comes from. */
+typedef enum {
+    ZCP_CAUSE_NONE = 0,     /* no answer: nothing was received from there with that tag */
+    ZCP_CAUSE_UNSURE,       /* no answer: the guess has been wrong too often of late */
+    ZCP_CAUSE_BEYOND,       /* no answer: as many messages of it are unsettled as are foreseen */
+    ZCP_CAUSE_CONSTANT,     /* the buffer this envelope always had, or has had since it moved */
+    ZCP_CAUSE_PERIOD,       /* several buffers in a recurring order */
+    ZCP_CAUSE_STRIDE,       /* at a distance from where the last ones went */
+    ZCP_CAUSE_ANY_SIZE,     /* the buffers of that sender and tag, whatever the size */
+    ZCP_CAUSE_CLASS,        /* addresses do not recur, their page offset does */
+    ZCP_CAUSE_STREAM,       /* found among the next receives of all (ZCP_GRAPH, ZCP_DPD) */
+    ZCP_CAUSE_FIXED,        /* a rule that learns nothing (ZCP_OFFSET) */
+    ZCP_CAUSE_COUNT
+} zcp_cause_t;
+
+/** Stable short name: "none", "unsure", "beyond", "constant", …; NULL if unknown. */
+ZCP_PUBLIC const char *zcp_cause_name(zcp_cause_t cause) ZCP_NOEXCEPT;
+
+/** Why the next message of an envelope would be answered as it would. */
+typedef struct {
+    size_t size;       /* in: sizeof(zcp_explanation_t) */
+    zcp_cause_t cause;
+    uint32_t period;   /* ZCP_CAUSE_PERIOD: receives until the buffers repeat; else 0 */
+    uint64_t guess;    /* address or remainder, also where it would be withheld; 0: none */
+    uint64_t modulus;  /* as in zcp_landing_t */
+    float confidence;  /* of the guess */
+    uint32_t unsettled; /* messages of the envelope that came before and are not settled */
+    char text[200];    /* one line of English, NUL-terminated */
+} zcp_explanation_t;
+
+/**
+ * zcp_explain - what zcp_arrival() would answer, and why
+ *
+ * Changes nothing and claims nothing. Not for the fast path: formats text.
+ *
+ * Return: 1 an address would be given, 0 unknown, -EINVAL (NULL, explanation->size
+ * too small, or a negative source).
+ */
+ZCP_PUBLIC int zcp_explain(const zcp_t *p, const zcp_envelope_t *envelope,
+                           zcp_explanation_t *explanation) ZCP_NOEXCEPT;
+
 /** Counters since zcp_create(). hits + misses + unknown == settled. */
 typedef struct {
     size_t size; /* in: sizeof(zcp_stats_t) */
     uint64_t receives; /* events learned, settled ones included */
     uint64_t arrivals;
     uint64_t settled;
-    uint64_t hits;      /* right address */
+    uint64_t hits;      /* right address; right class, where no more was answered */
     uint64_t congruent; /* of the misses: same offset modulo 4 KiB */
     uint64_t misses;
     uint64_t unknown;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCP_TOOLS_ACCURACY_H_INCLUDED
+#define ZCP_TOOLS_ACCURACY_H_INCLUDED
+
+#include <array>
+#include <string>
+
+#include "share.h"
+#include "trace.h"
+
+namespace zc::report {
+
+constexpr uint32_t kHorizons = 10;
+
+enum class order { post, arrival };
+
+/** Why the next receive was not foretold (or that it was). */
+enum class next_outcome {
+    right,
+    never_seen, /* this (sender, bytes, address) had not been seen before */
+    silent,     /* nothing was foretold */
+    wrong_sender,
+    wrong_size,    /* the sender was right */
+    wrong_address, /* sender and size were right */
+    count
+};
+constexpr std::array<const char *, static_cast<size_t>(next_outcome::count)> kNextOutcomes = {
+    "right", "never seen", "silent", "wrong sender", "wrong size", "wrong address"};
+
+/** How well the coming receives were foretold. */
+struct accuracy {
+    std::array<std::array<share, kHorizons>, nr_size_classes> ahead; /* [class][h - 1] */
+    std::array<uint64_t, kNextOutcomes.size()> outcomes{};           /* at +1, over 8 KiB */
+    /* Messages seen before nine of ten were foretold at +1, over 50 in a row; -1: never. */
+    int64_t learned_after = -1;
+};
+
+/**
+ * Of the stream as a whole: what next() said h receives before. Right if
+ * sender, bytes and address are all right; nothing said counts as wrong, so the
+ * cold start does too.
+ */
+accuracy measure_accuracy(const trace &trace, const std::string &predictor, order order);
+
+/**
+ * Of the address alone, given the envelope, knowing the receives up to h
+ * before: a message asks when it comes and settles h - 1 messages later.
+ */
+accuracy measure_keyed_accuracy(const trace &trace, const std::string &predictor, order order);
+
+} // namespace zc::report
+
+#endif
