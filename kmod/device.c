@@ -92,12 +92,15 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool *now
 	return errno_of[*cause];
 }
 
-static long exchange(struct zc_exchange __user *user, bool nowait)
+/* @nowait: as of zc_exchange_range(), for all ranges. */
+static long exchange(struct zc_exchange __user *user, bool *nowait)
 {
+	const bool may_not_wait = *nowait;
 	struct zc_exchange x;
 	u32 size, i;
 	long err;
 
+	*nowait = false;
 	err = get_struct(&x, sizeof(x), ZC_EXCHANGE_SIZE_1, user, &size);
 	if (err)
 		return err;
@@ -111,7 +114,7 @@ static long exchange(struct zc_exchange __user *user, bool nowait)
 	x.done = 0;
 	x.cause = ZC_CAUSE_NONE;
 	for (i = 0; i < x.count && !err; i++) {
-		bool waits_not = nowait && !x.done;
+		*nowait = may_not_wait && !x.done;
 
 		if (i && signal_pending(current)) {
 			x.cause = ZC_CAUSE_INTERRUPTED;
@@ -119,9 +122,9 @@ static long exchange(struct zc_exchange __user *user, bool nowait)
 			break;
 		}
 		err = exchange_one(u64_to_user_ptr(x.ranges + (u64)i * x.range_size),
-				   x.range_size, &waits_not, &x.done, &x.cause);
-		if (waits_not)
-			return -EAGAIN;	/* untouched: io_uring asks again where it may wait */
+				   x.range_size, nowait, &x.done, &x.cause);
+		if (*nowait)
+			return -EAGAIN;
 		if (err)
 			break;
 		cond_resched();
@@ -136,6 +139,7 @@ static long exchange(struct zc_exchange __user *user, bool nowait)
 static long zc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
+	bool nowait = false;
 
 	/* The size within @cmd is the caller's; the structure says it, too. */
 	if (_IOC_TYPE(cmd) != ZC_IOC_MAGIC || _IOC_DIR(cmd) != (_IOC_READ | _IOC_WRITE))
@@ -144,7 +148,7 @@ static long zc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case _IOC_NR(ZC_IOC_FEATURES):
 		return get_features(user);
 	case _IOC_NR(ZC_IOC_EXCHANGE):
-		return exchange(user, false);
+		return exchange(user, &nowait);
 	default:
 		return -ENOTTY;
 	}
@@ -154,12 +158,22 @@ static int zc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	const struct zc_uring_cmd *payload = zc_uring_payload(cmd);
 	u64 address = READ_ONCE(payload->exchange);
+	bool nowait = issue_flags & IO_URING_F_NONBLOCK;
+	long err;
 
 	if (cmd->cmd_op != ZC_URING_EXCHANGE)
 		return -ENOTTY;
 	if (READ_ONCE(payload->reserved))
 		return -EINVAL;
-	return exchange(u64_to_user_ptr(address), issue_flags & IO_URING_F_NONBLOCK);
+	err = exchange(u64_to_user_ptr(address), &nowait);
+	if (err != -EAGAIN || nowait)
+		return err;
+	/*
+	 * A page in transit. Returned, this would have io_uring begin anew, where it
+	 * may wait, what is done in part already. That is for untouched ranges.
+	 */
+	zc_uring_done(cmd, err, issue_flags);
+	return -EIOCBQUEUED;
 }
 
 static const struct file_operations zc_file_operations = {

@@ -163,7 +163,11 @@ static enum zc_cause fault_in(struct zc_walk *w, unsigned long addr)
 	case -EHWPOISON:
 		return ZC_CAUSE_POISONED;
 	default:
-		return ZC_CAUSE_UNMAPPED;
+		/*
+		 * The mapping allows what was asked of it, unless it has changed
+		 * meanwhile; so the memory itself has failed.
+		 */
+		return unlocked ? ZC_CAUSE_NONE : ZC_CAUSE_POISONED;
 	}
 }
 

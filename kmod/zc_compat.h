@@ -80,4 +80,13 @@ static inline const void *zc_uring_payload(struct io_uring_cmd *cmd)
 #endif
 }
 
+static inline void zc_uring_done(struct io_uring_cmd *cmd, long result, unsigned int issue_flags)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+	io_uring_cmd_done(cmd, result, 0, issue_flags);
+#else
+	io_uring_cmd_done(cmd, result, issue_flags);
+#endif
+}
+
 #endif /* ZC_COMPAT_H */

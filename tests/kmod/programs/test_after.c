@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+/*
+ * What happens to pages after they were exchanged. All of it works on pages
+ * by what their folios say of their place; nothing else notices a wrong one.
+ */
+#include "exchange.h"
+#include "fixture.h"
+#include "ktap.h"
+#include "procfs.h"
+#include "uring.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MADV_SOFT_OFFLINE
+#define MADV_SOFT_OFFLINE 101
+#endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+
+enum { kPages = 64 };
+
+static struct area a, b;
+
+static void check_both(const char *when)
+{
+    area_check(&a, when);
+    area_check(&b, when);
+}
+
+/* Two areas of which some pages were exchanged, some twice, some never. */
+static void exchanged_areas(size_t pages)
+{
+    zcdev_open();
+    fixture_area(FIXTURE_SMALL, &a, "a", pages, 100);
+    fixture_area(FIXTURE_SMALL, &b, "b", pages, 300);
+    exchange_all(part(&a, 1), part(&b, 3), pages - 8);
+    exchange_all(part(&b, pages / 2), part(&a, pages / 4), pages / 4);
+}
+
+static void all_swapped_out(const char *when)
+{
+    size_t left = page_out(a.at, a.pages) + page_out(b.at, b.pages);
+
+    CHECK(!left, "%s: %zu pages cannot be swapped out", when, left);
+    CHECK(pages_swapped(a.at, a.pages) == a.pages && pages_swapped(b.at, b.pages) == b.pages,
+          "%s: %zu and %zu pages in swap", when, pages_swapped(a.at, a.pages),
+          pages_swapped(b.at, b.pages));
+    check_both(when);
+}
+
+TEST(after_reclaim, "after: every exchanged page is swapped out and comes back, again and again")
+{
+    need_swap();
+    exchanged_areas(1500);
+    for (int i = 0; i < 3; i++) {
+        all_swapped_out("swapped");
+        exchange_all(part(&a, 10 * i), part(&b, 7), 900);
+    }
+    all_swapped_out("swapped");
+}
+
+TEST(after_reclaim_swapped, "after: pages swapped out before and after an exchange come back right")
+{
+    need_swap();
+    exchanged_areas(300);
+    for (int i = 0; i < 4; i++) {
+        page_out(area_page(&a, 30), 100);
+        page_out(area_page(&b, 90), 150);
+        exchange_all(part(&a, 5), part(&b, 6 + i), 280);
+        all_swapped_out("swapped");
+    }
+}
+
+TEST(after_three_mappings, "after: pages that went through three mappings outlive two of them")
+{
+    struct area c;
+
+    need_swap();
+    zcdev_open();
+    for (int gone = 0; gone < 2; gone++) {
+        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
+        fixture_area(FIXTURE_MOVED, &b, "b", kPages, 9);
+        fixture_area(FIXTURE_DEV_ZERO, &c, "c", kPages, 99);
+        exchange_all(whole(&a), whole(&b), kPages);
+        exchange_all(whole(&b), whole(&c), kPages);
+        exchange_all(part(&c, 3), part(&a, 1), kPages - 9);
+        /* With the mappings go their anon_vmas, if nothing else holds them. */
+        munmap(gone ? a.at : b.at, kPages * PAGE_SIZE);
+        drain_lru();
+        CHECK(!page_out(c.at, kPages), "cannot be swapped out");
+        area_check(&c, "two are left");
+        munmap(gone ? b.at : a.at, kPages * PAGE_SIZE);
+        CHECK(!page_out(c.at, kPages), "cannot be swapped out");
+        area_check(&c, "one is left");
+        area_release(&c);
+    }
+}
+
+TEST(after_unmap, "after: the one side is unmapped at once, the other keeps its pages")
+{
+    need_swap();
+    zcdev_open();
+    for (int i = 0; i < 20; i++) {
+        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
+        fixture_area(i % 2 ? FIXTURE_SMALL : FIXTURE_UNTOUCHED, &b, "b", kPages, 9);
+        CHECK(exchange(whole(&a), whole(&b), kPages).cause == ZC_CAUSE_NONE, "stopped");
+        munmap(a.at, kPages * PAGE_SIZE);
+        CHECK(!page_out(b.at, kPages), "cannot be swapped out");
+        area_check(&b, "the other is unmapped");
+        area_release(&b);
+    }
+}
+
+/* ---- migration ---- */
+
+static int nodes(void)
+{
+    struct stat st;
+
+    return stat("/sys/devices/system/node/node1", &st) ? 1 : 2;
+}
+
+/* Asks for every page to be on @node. Return: pages that are. */
+static size_t move_to(const struct area *area, size_t pages, int node)
+{
+    void **at = malloc(pages * sizeof(*at));
+    int *want = malloc(pages * sizeof(*want)), *is = malloc(pages * sizeof(*is));
+    size_t there = 0;
+
+    for (int tries = 0; tries < 20 && there < pages; tries++) {
+        for (size_t i = 0; i < pages; i++) {
+            at[i] = area_page(area, i);
+            want[i] = node;
+        }
+        if (syscall(SYS_move_pages, 0, pages, at, want, is, MPOL_MF_MOVE) < 0)
+            FAIL("set-up: move_pages: errno %d", errno);
+        there = 0;
+        for (size_t i = 0; i < pages; i++)
+            there += is[i] == node;
+    }
+    free(at);
+    free(want);
+    free(is);
+    return there;
+}
+
+TEST(after_migration, "after: every exchanged page is moved to another NUMA node, and back")
+{
+    if (nodes() < 2)
+        ktap_skip("one NUMA node only");
+    exchanged_areas(400);
+    for (int node = 0; node < 4; node++) {
+        size_t there_a = move_to(&a, 400, node % 2), there_b = move_to(&b, 400, (node + 1) % 2);
+
+        CHECK(there_a == 400 && there_b == 400, "node %d: %zu and %zu pages moved", node % 2,
+              there_a, there_b);
+        check_both("moved");
+        exchange_all(part(&a, 3), part(&b, 30 + node), 200);
+    }
+    check_both("moved and exchanged");
+}
+
+TEST(after_migration_huge,
+     "after: every exchanged huge page is moved to another NUMA node, and back")
+{
+    struct area huge[2];
+
+    if (nodes() < 2)
+        ktap_skip("one NUMA node only");
+    zcdev_open();
+    for (int i = 0; i < 2; i++)
+        fixture_area(FIXTURE_HUGE, &huge[i], i ? "b" : "a", 2 * HUGE_PAGES, 0);
+    for (int node = 0; node < 3; node++) {
+        exchange_all(part(&huge[0], HUGE_PAGES), part(&huge[1], 0), HUGE_PAGES);
+        for (int i = 0; i < 2; i++) {
+            size_t there = move_to(&huge[i], 2 * HUGE_PAGES, (node + i) % 2);
+
+            CHECK(there == 2 * HUGE_PAGES, "%zu pages moved", there);
+            area_check(&huge[i], "moved");
+        }
+    }
+}
+
+TEST(after_soft_offline,
+     "after: the frames of exchanged pages are taken out of use: content goes on")
+{
+    enum { kFew = 4 };
+    uint64_t frame;
+
+    need_root();
+    exchanged_areas(kPages);
+    for (size_t i = 0; i < kFew; i++) {
+        char *at = area_page(i % 2 ? &a : &b, 10 + i);
+
+        drain_lru();
+        frame = pfn_of(at);
+        if (madvise(at, PAGE_SIZE, MADV_SOFT_OFFLINE))
+            ktap_skip("MADV_SOFT_OFFLINE: %s", strerror(errno));
+        CHECK(pfn_of(at) != frame, "page %zu is still in its frame", i);
+    }
+    check_both("in other frames");
+    exchange_all(whole(&a), whole(&b), kPages);
+}
+
+TEST(after_compaction, "after: compaction, drop_caches, MADV_COLD and shrinking lose nothing")
+{
+    need_root();
+    exchanged_areas(1000);
+    for (int i = 0; i < 4; i++) {
+        file_write("/proc/sys/vm/compact_memory", "1");
+        file_write("/proc/sys/vm/drop_caches", "3");
+        NEED(!madvise(a.at, 1000 * PAGE_SIZE, MADV_COLD));
+        check_both("compacted");
+        exchange_all(part(&a, 17 * i), part(&b, 3), 900);
+    }
+}
+
+TEST(after_collapse,
+     "after: exchanged small pages are collapsed to a huge page, and exchanged whole")
+{
+    struct area small[2];
+
+    zcdev_open();
+    for (int i = 0; i < 2; i++)
+        fixture_area(FIXTURE_SMALL, &small[i], i ? "b" : "a", HUGE_PAGES, 0);
+    exchange_all(part(&small[0], 3), part(&small[1], 5), 400);
+    for (int i = 0; i < 2; i++) {
+        int error = 0;
+
+        for (int tries = 0; tries < 50; tries++) {
+            error = madvise(small[i].at, HUGE_SIZE, MADV_COLLAPSE) ? errno : 0;
+            if (error != EAGAIN && error != EBUSY && error != ENOMEM)
+                break;
+            drain_lru();
+        }
+        if (error)
+            ktap_skip("MADV_COLLAPSE: %s", strerror(error));
+        CHECK(smaps_kib("AnonHugePages", small[i].at, HUGE_SIZE) == 2048, "not huge");
+        area_check(&small[i], "collapsed");
+    }
+    exchange_all(whole(&small[0]), whole(&small[1]), HUGE_PAGES);
+    CHECK(smaps_kib("AnonHugePages", small[0].at, HUGE_SIZE) == 2048, "not huge any more");
+}
+
+/* ---- processes ---- */
+
+static void write_in_child(void *arg)
+{
+    (void)arg;
+    check_both("in the child");
+    area_stamp(&a, 0, kPages / 2);
+    area_stamp(&b, kPages / 2, kPages / 2);
+    check_both("written in the child");
+    /* What it has written is its own; the rest is shared still. */
+    exchange_all(whole(&a), part(&b, kPages / 2), kPages / 2);
+    if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0) {
+        page_out(a.at, kPages);
+        page_out(b.at, kPages);
+    }
+    check_both("swapped in the child");
+}
+
+TEST(after_fork, "after: fork shares exchanged pages copy-on-write, both ways")
+{
+    int child;
+
+    exchanged_areas(kPages);
+    for (int i = 0; i < 5; i++) {
+        child = ktap_child(write_in_child, NULL);
+        area_stamp(&a, kPages / 4, kPages / 2);
+        area_stamp(&b, kPages / 4, kPages / 2);
+        check_both("written in the parent");
+        ktap_wait(child);
+        check_both("after the child");
+        area_stamp(&a, 0, kPages);
+        area_stamp(&b, 0, kPages);
+        exchange_all(whole(&a), whole(&b), kPages);
+    }
+}
+
+/* The child's pages are filed under the parent's anon_vma until it has written to them. */
+static void orphan(void *arg)
+{
+    (void)arg;
+    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 11);
+    exchange_stops(whole(&a), whole(&b), kPages, ZC_CAUSE_COW, 0);
+    area_stamp(&a, 0, kPages);
+    exchange_all(whole(&a), whole(&b), kPages);
+    if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0)
+        all_swapped_out("in the child");
+    exchange_all(part(&a, 3), part(&b, 8), kPages / 2);
+}
+
+TEST(after_inherited, "after: a child exchanges what it inherited, once it has written to it")
+{
+    zcdev_open();
+    fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
+    ktap_wait(ktap_child(orphan, NULL));
+    area_check(&a, "the child's exchange");
+    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 11);
+    area_stamp(&a, 0, kPages);
+    exchange_all(whole(&a), whole(&b), kPages);
+}
+
+static void read_parent(void *arg)
+{
+    struct area *area = arg;
+    static char copy[kPages * 4096];
+    struct iovec to = {copy, sizeof(copy)}, from = {area->at, sizeof(copy)};
+    int parent = getppid(), fd, status;
+    char path[64];
+
+    if (process_vm_readv(parent, &to, 1, &from, 1, 0) != sizeof(copy))
+        FAIL("process_vm_readv: errno %d", errno);
+    area_check_copy(area, copy, "process_vm_readv");
+    memset(copy, 0, sizeof(copy));
+    snprintf(path, sizeof(path), "/proc/%d/mem", parent);
+    fd = open(path, O_RDONLY);
+    CHECK(fd >= 0 && pread(fd, copy, sizeof(copy), (uintptr_t)area->at) == sizeof(copy),
+          "/proc/PID/mem: errno %d", errno);
+    area_check_copy(area, copy, "/proc/PID/mem");
+
+    CHECK(!ptrace(PTRACE_ATTACH, parent, 0, 0), "ptrace: errno %d", errno);
+    while (waitpid(parent, &status, __WALL) < 0 && errno == EINTR)
+        ;
+    for (size_t i = 0; i < kPages; i++) {
+        uint64_t word;
+
+        errno = 0;
+        word = ptrace(PTRACE_PEEKDATA, parent, area_page(area, i) + 8 * i, 0);
+        CHECK(!errno && word == ((uint64_t *)(copy + i * PAGE_SIZE))[i], "PEEKDATA of page %zu", i);
+        CHECK(!ptrace(PTRACE_POKEDATA, parent, area_page(area, i) + 8 * i, word), "POKEDATA");
+    }
+    ptrace(PTRACE_DETACH, parent, 0, 0);
+}
+
+TEST(after_readers,
+     "after: process_vm_readv, /proc/PID/mem, ptrace and write(2) see the right pages")
+{
+    static char copy[kPages * 4096];
+    int ends[2];
+
+    need_root();
+    exchanged_areas(kPages);
+    ktap_wait(ktap_child(read_parent, &a));
+    ktap_wait(ktap_child(read_parent, &b));
+    NEED(!pipe(ends) && fcntl(ends[1], F_SETPIPE_SZ, sizeof(copy)) >= 0);
+    NEED(write(ends[1], a.at, sizeof(copy)) == sizeof(copy));
+    NEED(read(ends[0], copy, sizeof(copy)) == sizeof(copy));
+    area_check_copy(&a, copy, "write(2)");
+    NEED(write(ends[1], copy, sizeof(copy)) == sizeof(copy));
+    NEED(read(ends[0], b.at, sizeof(copy)) == sizeof(copy));
+    memcpy(b.id, a.id, kPages * sizeof(*b.id));
+    check_both("read(2)");
+    /* Shared with the readers while these lived. */
+    area_stamp(&a, 0, kPages);
+    area_stamp(&b, 0, kPages);
+    exchange_all(whole(&a), whole(&b), kPages);
+}
+
+/* What a device is told at registering is the frame that is there by then. */
+TEST(after_pinning, "after: buffers registered later receive where the process sees it")
+{
+    struct uring ring;
+    int ends[2], error = uring_open(&ring, 8, 0);
+    struct iovec buffer;
+    char page[PAGE_SIZE];
+
+    if (error)
+        ktap_skip("io_uring: %s", strerror(error));
+    exchanged_areas(kPages);
+    NEED(!pipe(ends));
+    buffer = (struct iovec){a.at, kPages * PAGE_SIZE};
+    NEED(!uring_pin(&ring, &buffer, 1));
+    for (size_t i = 0; i < kPages; i += 5) {
+        struct io_uring_sqe *sqe = uring_sqe(&ring);
+        uint64_t id = new_ids(1);
+        int result;
+
+        stamp(page, id);
+        NEED(write(ends[1], page, PAGE_SIZE) == (ssize_t)PAGE_SIZE);
+        sqe->opcode = IORING_OP_READ_FIXED;
+        sqe->fd = ends[0];
+        sqe->addr = (uintptr_t)area_page(&a, i);
+        sqe->len = PAGE_SIZE;
+        sqe->off = -1;
+        result = uring_wait(&ring);
+        CHECK(result == (int)PAGE_SIZE, "READ_FIXED: %d", result);
+        a.id[i] = id;
+        CHECK(exchange(part(&a, i), part(&b, i), 1).cause == ZC_CAUSE_PINNED, "not PINNED");
+    }
+    check_both("received");
+    NEED(!uring_unpin(&ring));
+    exchange_all(whole(&a), whole(&b), kPages);
+    uring_close(&ring);
+}
+
+/* ---- mappings ---- */
+
+TEST(after_mremap, "after: mremap moves exchanged pages, reclaim finds them there")
+{
+    exchanged_areas(kPages);
+    for (int i = 0; i < 3; i++) {
+        struct area to;
+
+        area_reserve(&to, "moved", kPages, 50 * i);
+        NEED(syscall(SYS_mremap, a.at, kPages * PAGE_SIZE, kPages * PAGE_SIZE,
+                     MREMAP_MAYMOVE | MREMAP_FIXED, to.at) == (long)to.at);
+        a.at = to.at;
+        check_both("moved");
+        exchange_all(part(&a, 2), part(&b, 5), kPages - 6);
+        if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0)
+            all_swapped_out("moved and swapped");
+    }
+}
+
+TEST(after_mprotect, "after: mprotect splits mappings with exchanged pages, reclaim finds them")
+{
+    exchanged_areas(kPages);
+    for (size_t i = 0; i < kPages; i += 7)
+        NEED(!mprotect(area_page(i % 2 ? &a : &b, i), PAGE_SIZE, PROT_READ));
+    check_both("protected");
+    if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0)
+        all_swapped_out("protected and swapped");
+    for (size_t i = 0; i < kPages; i += 7)
+        NEED(!mprotect(area_page(i % 2 ? &a : &b, i), PAGE_SIZE, PROT_READ | PROT_WRITE));
+    exchange_all(whole(&a), whole(&b), kPages);
+}
+
+TEST(after_dontneed, "after: MADV_DONTNEED gives up exchanged pages only where it is called")
+{
+    exchanged_areas(kPages);
+    for (size_t i = 3; i + 1 < kPages; i += 6) {
+        NEED(!madvise(area_page(&a, i), 2 * PAGE_SIZE, MADV_DONTNEED));
+        a.id[i] = a.id[i + 1] = 0;
+    }
+    check_both("given up");
+    exchange_all(whole(&a), whole(&b), kPages);
+}
+
+TEST(after_ksm, "after: KSM merges exchanged pages, and writing takes them apart")
+{
+    uint64_t id = new_ids(1);
+    long run = file_number("/sys/kernel/mm/ksm/run", NULL);
+    int tries = 0;
+
+    need_root();
+    if (run < 0)
+        ktap_skip("no KSM");
+    zcdev_open();
+    fixture_area(FIXTURE_MERGEABLE, &a, "a", kPages, 0);
+    fixture_area(FIXTURE_MERGEABLE, &b, "b", kPages, 9);
+    exchange_all(whole(&a), whole(&b), kPages);
+    for (size_t i = 0; i < kPages; i++) {
+        a.id[i] = b.id[i] = id;
+        stamp(area_page(&a, i), id);
+        stamp(area_page(&b, i), id);
+    }
+    exchange_all(whole(&a), whole(&b), kPages);
+    file_write("/sys/kernel/mm/ksm/run", "1");
+    file_write("/sys/kernel/mm/ksm/sleep_millisecs", "1");
+    while (pfn_of(a.at) != pfn_of(b.at) && ++tries < 600)
+        usleep(20 * 1000);
+    CHECK(pfn_of(a.at) == pfn_of(b.at), "not merged");
+    check_both("merged");
+    CHECK(exchange(part(&a, 0), part(&b, 3), 1).cause == ZC_CAUSE_COW, "not COW");
+    area_stamp(&a, 0, kPages);
+    area_stamp(&b, 0, kPages);
+    check_both("taken apart");
+    exchange_all(whole(&a), whole(&b), kPages);
+    file_write("/sys/kernel/mm/ksm/run", "%ld", run);
+    if (file_number("/proc/meminfo", "SwapTotal") > 0)
+        all_swapped_out("swapped");
+}
+
+/* Exchanged under ksmd's eyes, which remembers pages by address. */
+TEST(during_ksm, "during: exchanges while KSM scans the same memory lose nothing")
+{
+    need_root();
+    if (file_number("/sys/kernel/mm/ksm/run", NULL) < 0)
+        ktap_skip("no KSM");
+    zcdev_open();
+    fixture_area(FIXTURE_MERGEABLE, &a, "a", kPages, 0);
+    fixture_area(FIXTURE_MERGEABLE, &b, "b", kPages, 9);
+    for (size_t i = 0; i < kPages; i += 2) {
+        b.id[i] = a.id[i];
+        stamp(area_page(&b, i), b.id[i]);
+    }
+    for (int i = 0; i < 300; i++) {
+        struct zcdev_outcome outcome =
+            zcdev_pair(area_page(&a, i % 9), area_page(&b, i % 7), (kPages - 10) * PAGE_SIZE);
+
+        area_exchanged(&a, i % 9, &b, i % 7, outcome.done / PAGE_SIZE);
+        CHECK(outcome.cause == ZC_CAUSE_NONE || outcome.cause == ZC_CAUSE_COW ||
+                  outcome.cause == ZC_CAUSE_RACED,
+              "%s", zcdev_cause(outcome.cause));
+        if (i % 50 == 0) {
+            check_both("under KSM");
+            area_stamp(&a, i / 8, 8);
+        }
+    }
+    check_both("under KSM");
+}
+
+TEST(wipe_on_fork, "memory advised for fork, exchanged with other memory, keeps its place's advice")
+{
+    static const int advice[] = {MADV_DONTFORK, MADV_WIPEONFORK};
+
+    zcdev_open();
+    for (int i = 0; i < 2; i++) {
+        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
+        fixture_area(FIXTURE_SMALL, &b, "b", kPages, 9);
+        NEED(!madvise(a.at, kPages * PAGE_SIZE, advice[i]));
+        exchange_all(whole(&a), whole(&b), kPages);
+        int pid = fork();
+        if (!pid) {
+            area_check(&b, "in the child");
+            if (i == 1) {
+                memset(a.id, 0, kPages * sizeof(*a.id));
+                area_check(&a, "wiped in the child");
+            }
+            _exit(0);
+        }
+        ktap_wait(pid);
+        check_both("in the parent");
+        area_stamp(&b, 0, kPages);
+        exchange_all(whole(&a), whole(&b), kPages);
+        area_release(&a);
+        area_release(&b);
+    }
+}
+
+/* ---- accounts ---- */
+
+static const char group[] = "/sys/fs/cgroup/zc-test";
+
+static void exchange_in_group(void *arg)
+{
+    char path[80];
+    long current, charged;
+
+    (void)arg;
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    NEED(!file_write(path, "%d", getpid()));
+    snprintf(path, sizeof(path), "%s/memory.current", group);
+    fixture_area(FIXTURE_SMALL, &a, "a", 4000, 0);
+    current = file_number(path, NULL);
+    CHECK(current >= 4000 * (long)PAGE_SIZE, "set-up: %ld bytes charged", current);
+    fixture_area(FIXTURE_UNTOUCHED, &b, "b", 4000, 9);
+    for (int i = 0; i < 5; i++)
+        CHECK(exchange(whole(&a), whole(&b), 4000).cause == ZC_CAUSE_NONE, "stopped");
+    charged = file_number(path, NULL);
+    /* Charges are taken in batches of 64 pages per processor. */
+    CHECK(labs(charged - current) < 300 * (long)PAGE_SIZE, "%ld bytes charged before, %ld after",
+          current, charged);
+    munmap(a.at, 4000 * PAGE_SIZE);
+    munmap(b.at, 4000 * PAGE_SIZE);
+    charged = file_number(path, NULL);
+    CHECK(charged < current - 3500 * (long)PAGE_SIZE, "%ld bytes charged when all is unmapped",
+          charged);
+}
+
+/* Pages charged to one group, exchanged with such of another, stay its own. */
+TEST(memory_cgroup, "accounts: a memory cgroup is charged what it was, and gets all of it back")
+{
+    char path[80];
+
+    need_root();
+    zcdev_open();
+    file_write("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+    if (mkdir(group, 0755) && errno != EEXIST)
+        ktap_skip("no cgroup2: %s", strerror(errno));
+    snprintf(path, sizeof(path), "%s/memory.current", group);
+    if (file_number(path, NULL) < 0) {
+        rmdir(group);
+        ktap_skip("no memory cgroup");
+    }
+    fixture_area(FIXTURE_SMALL, &a, "a", 300, 0); /* charged to the first group */
+    ktap_wait(ktap_child(exchange_in_group, NULL));
+    for (int i = 0; i < 100 && file_number(path, NULL) > 64 * (long)PAGE_SIZE; i++)
+        usleep(20 * 1000);
+    CHECK(file_number(path, NULL) <= 300 * (long)PAGE_SIZE, "%ld bytes charged to nobody",
+          file_number(path, NULL));
+    CHECK(!rmdir(group), "rmdir: errno %d", errno);
+}
+
+/* ---- who watches ---- */
+
+static const char damon[] = "/sys/kernel/mm/damon/admin/kdamonds";
+
+static int damon_write(const char *file, const char *text)
+{
+    char path[160];
+
+    snprintf(path, sizeof(path), "%s/%s", damon, file);
+    return file_write(path, "%s", text);
+}
+
+TEST(during_damon, "during: exchanges while DAMON watches the process lose nothing")
+{
+    char pid[16];
+
+    need_root();
+    snprintf(pid, sizeof(pid), "%d", getpid());
+    if (damon_write("nr_kdamonds", "1"))
+        ktap_skip("no DAMON");
+    if (damon_write("0/contexts/nr_contexts", "1") ||
+        damon_write("0/contexts/0/operations", "vaddr") ||
+        damon_write("0/contexts/0/targets/nr_targets", "1") ||
+        damon_write("0/contexts/0/targets/0/pid_target", pid))
+        ktap_skip("DAMON cannot be set up");
+    damon_write("0/contexts/0/monitoring_attrs/intervals/sample_us", "1000");
+    damon_write("0/contexts/0/monitoring_attrs/intervals/aggr_us", "10000");
+    exchanged_areas(600);
+    if (damon_write("0/state", "on"))
+        ktap_skip("DAMON cannot be started");
+    for (int i = 0; i < 60; i++) {
+        exchange_all(part(&a, i % 7), part(&b, i % 5), 590);
+        usleep(1000);
+    }
+    damon_write("0/state", "off");
+    damon_write("nr_kdamonds", "0");
+    check_both("watched");
+}
+
+/* ---- direct I/O ---- */
+
+/* A block device of our own, in memory; its number, or -1. */
+static int make_zram(void)
+{
+    long number = file_number("/sys/class/zram-control/hot_add", NULL);
+    char path[64];
+
+    if (number < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/sys/block/zram%ld/disksize", number);
+    return file_write(path, "16M") ? -1 : (int)number;
+}
+
+TEST(direct_io, "after: direct I/O from and to exchanged pages moves the right bytes")
+{
+    struct area c;
+    char path[32];
+    int number, fd;
+
+    need_root();
+    exchanged_areas(kPages);
+    number = make_zram();
+    if (number < 0)
+        ktap_skip("no block device for direct I/O (zram)");
+    snprintf(path, sizeof(path), "/dev/zram%d", number);
+    fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    NEED(fd >= 0);
+    fixture_area(FIXTURE_SMALL, &c, "c", kPages, 40);
+    for (int i = 0; i < 10; i++) {
+        NEED(pwrite(fd, a.at, kPages * PAGE_SIZE, 0) == kPages * (ssize_t)PAGE_SIZE);
+        exchange_all(whole(&a), whole(&b), kPages);
+        NEED(pread(fd, c.at, kPages * PAGE_SIZE, 0) == kPages * (ssize_t)PAGE_SIZE);
+        memcpy(c.id, b.id, kPages * sizeof(*c.id));
+        area_check(&c, "written and read again");
+        exchange_all(whole(&c), whole(&a), kPages);
+        area_stamp(&b, 0, kPages);
+    }
+    close(fd);
+    file_write("/sys/class/zram-control/hot_remove", "%d", number);
+}
