@@ -67,8 +67,8 @@ TEST_F(CsvTraceTest, ReadsEveryField)
     EXPECT_EQ(-1, r.receive.envelope.tag);
     EXPECT_EQ(65536u, r.receive.envelope.bytes);
     EXPECT_EQ(0x7fffffffdf60u, r.receive.addr);
-    EXPECT_EQ(100, r.posted_us);
-    EXPECT_EQ(90, r.sent_us);
+    EXPECT_EQ(100, r.posted);
+    EXPECT_EQ(90, r.sent);
     EXPECT_EQ(5u, r.arrival);
     EXPECT_TRUE(r.unexpected());
 }

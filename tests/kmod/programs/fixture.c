@@ -381,7 +381,7 @@ static void make_shared(struct area *area, size_t first, size_t pages)
     area_stamp(area, first, pages);
 }
 
-static void map_private_of(int fd, struct area *area, size_t first, size_t pages)
+static void map_of(int fd, int type, struct area *area, size_t first, size_t pages)
 {
     char page[PAGE_SIZE];
     uint64_t id = new_ids(pages);
@@ -391,16 +391,26 @@ static void map_private_of(int fd, struct area *area, size_t first, size_t pages
         stamp(page, id + i);
         NEED(write(fd, page, sizeof(page)) == sizeof(page));
     }
-    map_at(area_page(area, first), pages, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd);
+    map_at(area_page(area, first), pages, PROT_READ | PROT_WRITE, type, fd);
     close(fd);
 }
 
-static void make_memfd(struct area *area, size_t first, size_t pages)
+static void make_memfd_of(struct area *area, size_t first, size_t pages, int type)
 {
     int fd = memfd_create("zc-fixture", MFD_CLOEXEC);
 
     NEED(fd >= 0);
-    map_private_of(fd, area, first, pages);
+    map_of(fd, type, area, first, pages);
+}
+
+static void make_memfd(struct area *area, size_t first, size_t pages)
+{
+    make_memfd_of(area, first, pages, MAP_PRIVATE);
+}
+
+static void make_shared_memfd(struct area *area, size_t first, size_t pages)
+{
+    make_memfd_of(area, first, pages, MAP_SHARED);
 }
 
 static void make_file(struct area *area, size_t first, size_t pages)
@@ -411,7 +421,7 @@ static void make_file(struct area *area, size_t first, size_t pages)
     if (fd < 0)
         ktap_skip("no file in /tmp: %s", strerror(errno));
     unlink(name);
-    map_private_of(fd, area, first, pages);
+    map_of(fd, MAP_PRIVATE, area, first, pages);
 }
 
 static void make_file_written(struct area *area, size_t first, size_t pages)
@@ -631,6 +641,7 @@ static const struct maker {
                                   make_huge_by_dontneed, ZC_CAUSE_PAGE_SIZE, HUGE_PAGES},
     [FIXTURE_HUGE_FEW] = {"folios of 64 KiB", make_huge_few, ZC_CAUSE_PAGE_SIZE, 16},
     [FIXTURE_SHARED] = {"shared anonymous memory", make_shared, ZC_CAUSE_SHARED},
+    [FIXTURE_SHARED_MEMFD] = {"a shared mapping of a memfd", make_shared_memfd, ZC_CAUSE_SHARED},
     [FIXTURE_MEMFD] = {"a private mapping of a memfd", make_memfd, ZC_CAUSE_FILE},
     [FIXTURE_FILE] = {"a private file mapping", make_file, ZC_CAUSE_FILE},
     [FIXTURE_FILE_WRITTEN] = {"a private file mapping, written", make_file_written, ZC_CAUSE_FILE},

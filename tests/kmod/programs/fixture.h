@@ -41,6 +41,7 @@ enum fixture {
 
     /* Refused. */
     FIXTURE_SHARED = FIXTURE_ODD_END,
+    FIXTURE_SHARED_MEMFD,
     FIXTURE_MEMFD,
     FIXTURE_FILE,
     FIXTURE_FILE_WRITTEN, /* private, with pages of its own */

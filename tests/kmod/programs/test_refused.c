@@ -76,6 +76,7 @@ static void refused(enum fixture kind)
     }
 
 REFUSED(FIXTURE_SHARED, "shared anonymous memory is SHARED")
+REFUSED(FIXTURE_SHARED_MEMFD, "a shared mapping of a memfd is SHARED")
 REFUSED(FIXTURE_MEMFD, "a private mapping of a memfd is FILE")
 REFUSED(FIXTURE_FILE, "a private file mapping is FILE")
 REFUSED(FIXTURE_FILE_WRITTEN, "a private file mapping with pages of its own is FILE")
@@ -315,6 +316,34 @@ TEST(refused_poisoned,
     if (!sigsetjmp(out_of_signal, 1)) {
         (void)*(volatile char *)area_page(&a, 5);
         FAIL("the broken page can be read");
+    }
+}
+
+/* Linux 6.13: entries that make a fault of every touch, in the midst of a mapping. */
+TEST(refused_guard,
+     "refused: guard pages stop a range as what cannot be touched; they stay in place")
+{
+    struct zcdev_outcome outcome;
+    struct area a, b;
+
+    zcdev_open();
+    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
+    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    if (madvise(area_page(&a, 5), PAGE_SIZE, 102 /* MADV_GUARD_INSTALL */))
+        ktap_skip("no guard pages: %s", strerror(errno));
+    for (int turn = 0; turn < 2; turn++) {
+        outcome = turn ? exchange(whole(&b), whole(&a), 8) : exchange(whole(&a), whole(&b), 8);
+        CHECK((outcome.cause == ZC_CAUSE_UNMAPPED || outcome.cause == ZC_CAUSE_ACCESS) &&
+                  outcome.done == 5 * PAGE_SIZE,
+              "%s after %zu pages", zcdev_cause(outcome.cause), (size_t)(outcome.done / PAGE_SIZE));
+    }
+    area_check_part(&a, 0, 5, "guarded");
+    area_check_part(&a, 6, 2, "guarded");
+    area_check(&b, "guarded");
+    signal(SIGSEGV, jump);
+    if (!sigsetjmp(out_of_signal, 1)) {
+        (void)*(volatile char *)area_page(&a, 5);
+        FAIL("the guard page can be read");
     }
 }
 

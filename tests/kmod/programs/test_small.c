@@ -236,6 +236,31 @@ TEST(soft_dirty, "both sides are soft-dirty where they were exchanged, and nowhe
     area_check(&b, "soft-dirty");
 }
 
+/* Reclaim would take a page in use for an idle one, or the other way round. */
+TEST(young, "pages take along whether they were used of late")
+{
+    struct area a, b;
+
+    zcdev_open();
+    fixture_area(FIXTURE_SMALL, &a, "a", 64, 0);
+    fixture_area(FIXTURE_SMALL, &b, "b", 64, 9);
+    drain_lru();
+    if (file_write("/proc/self/clear_refs", "1"))
+        ktap_skip("no clear_refs");
+    area_check_part(&a, 0, 40, "used");
+    CHECK(smaps_kib("Referenced", a.at, 64 * PAGE_SIZE) == 160 &&
+              smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 0,
+          "set-up: %ld and %ld KiB used", smaps_kib("Referenced", a.at, 64 * PAGE_SIZE),
+          smaps_kib("Referenced", b.at, 64 * PAGE_SIZE));
+    CHECK(exchange(whole(&a), whole(&b), 64).cause == ZC_CAUSE_NONE, "not exchanged");
+    CHECK(smaps_kib("Referenced", a.at, 64 * PAGE_SIZE) == 0 &&
+              smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 160,
+          "%ld and %ld KiB used", smaps_kib("Referenced", a.at, 64 * PAGE_SIZE),
+          smaps_kib("Referenced", b.at, 64 * PAGE_SIZE));
+    area_check(&a, "exchanged");
+    area_check(&b, "exchanged");
+}
+
 /*
  * A clean page that is in swap already is dropped without being written. If a
  * written one came out of an exchange as clean, its new content would be lost.
