@@ -142,7 +142,7 @@ void describe(const zcp &engine, zcp_explanation_t &e)
     };
     switch (e.cause) {
     case ZCP_CAUSE_NONE:
-        print("nothing like it has been received from that sender with that tag");
+        print("%s", "nothing like it has been received from that sender with that tag");
         break;
     case ZCP_CAUSE_UNSURE:
         print("%#" PRIx64 " would be the guess, but only %d %% of late were right", e.guess,

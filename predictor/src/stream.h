@@ -28,9 +28,9 @@ namespace zc::predict {
  * predictor of a processor): no suffix could tell the last round of a loop from
  * the others before the whole loop has been repeated.
  *
- * Candidates for a longer match come from
- * tables that map the last 1, 2, 5, 12 and 32 receives to where they were last
- * seen, the idea of LZ77 match finders; each is verified before use.
+ * Candidates for a longer match come from tables that map the last 1, 2, 5, 12
+ * and 32 receives to where they were last seen, the idea of LZ77 match finders;
+ * each is verified before use.
  *
  * Blocks that lie side by side (the receives of a gather or an all-to-all) are
  * expected side by side again, wherever the first one goes. Side by side and
@@ -41,6 +41,8 @@ class stream {
     explicit stream(size_t max_bytes);
 
     void learn(const zcp_receive_t &receive) noexcept;
+
+    /** Where something foretold is from: its like in the past, or the end of the one before. */
     enum class source { none, past, adjacent };
     /** A walk over the receives to come. */
     class walk {

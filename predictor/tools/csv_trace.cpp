@@ -171,7 +171,7 @@ void number_arrivals(std::vector<traced_receive> &receives)
     std::vector<size_t> order(receives.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return receives[a].sent_us < receives[b].sent_us; });
+                     [&](size_t a, size_t b) { return receives[a].sent < receives[b].sent; });
     for (size_t i = 0; i < order.size(); i++)
         receives[order[i]].arrival = i;
 }
@@ -192,7 +192,7 @@ trace load_csv_trace(const fs::path &file)
     const heading heading = read_heading(reader, line);
 
     trace trace{
-        fs::absolute(file).parent_path().filename().string(), rank_of(file).value_or(0), {}};
+        fs::absolute(file).parent_path().filename().string(), rank_of(file).value_or(0), {}, {}};
     while (reader.next(line)) {
         const row row(reader, heading, line);
         traced_receive r{};
@@ -202,8 +202,8 @@ trace load_csv_trace(const fs::path &file)
         envelope.tag = row.number<int32_t>(tag);
         envelope.bytes = row.number<uint64_t>(bytes);
         r.receive.addr = row.number<uint64_t>(addr, 16);
-        r.posted_us = row.number<int64_t>(t_post);
-        r.sent_us = row.number<int64_t>(t_sent);
+        r.posted = row.number<int64_t>(t_post);
+        r.sent = row.number<int64_t>(t_sent);
         if (heading.at[arrival_order] != kAbsent)
             r.arrival = row.number<uint64_t>(arrival_order);
         if (envelope.source < 0)

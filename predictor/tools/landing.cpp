@@ -18,7 +18,7 @@ constexpr uint64_t kPageBytes = 4096;
 using sender = std::tuple<uint32_t, int32_t, int32_t>;
 
 struct event {
-    int64_t time_us;
+    int64_t time;
     size_t row;
     bool arrival;
 };
@@ -29,11 +29,11 @@ std::vector<event> replay_of(const trace &trace)
     for (size_t i = 0; i < trace.receives.size(); i++) {
         const traced_receive &r = trace.receives[i];
         if (r.unexpected())
-            events.push_back({r.sent_us, i, true});
-        events.push_back({r.posted_us, i, false});
+            events.push_back({r.sent, i, true});
+        events.push_back({r.posted, i, false});
     }
     std::stable_sort(events.begin(), events.end(),
-                     [](const event &a, const event &b) { return a.time_us < b.time_us; });
+                     [](const event &a, const event &b) { return a.time < b.time; });
     return events;
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include "csv_trace.h"
+#include "zct_trace.h"
 
 namespace fs = std::filesystem;
 
@@ -21,8 +23,15 @@ std::vector<size_t> trace::arrival_order() const
     return order;
 }
 
+static void append(std::vector<trace> &out, std::vector<trace> more)
+{
+    std::move(more.begin(), more.end(), std::back_inserter(out));
+}
+
 static void load_folder(const fs::path &folder, std::vector<trace> &out, bool descend)
 {
+    if (is_zct_trace(folder))
+        append(out, load_zct_traces(folder));
     std::vector<fs::path> entries;
     for (const auto &entry : fs::directory_iterator(folder))
         entries.push_back(entry.path());
@@ -40,17 +49,19 @@ std::vector<trace> load_traces(const std::string &path)
 {
     std::vector<trace> traces;
     try {
+        if (!fs::exists(path))
+            throw trace_error(path + ": no such file or folder");
         if (fs::is_directory(path))
             load_folder(path, traces, true);
-        else if (fs::exists(path))
-            traces.push_back(load_csv_trace(path));
+        else if (is_zct_trace(path))
+            append(traces, load_zct_traces(path));
         else
-            throw trace_error(path + ": no such file or folder");
+            traces.push_back(load_csv_trace(path));
     } catch (const fs::filesystem_error &error) {
         throw trace_error(path + ": " + error.code().message());
     }
     if (traces.empty())
-        throw trace_error(path + ": no r<rank>.csv.gz here");
+        throw trace_error(path + ": no r<rank>.csv.gz or r<rank>.zct here");
     std::stable_sort(traces.begin(), traces.end(), [](const trace &a, const trace &b) {
         return a.run != b.run ? a.run < b.run : a.rank < b.rank;
     });

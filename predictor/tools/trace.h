@@ -14,12 +14,12 @@ namespace zc::report {
 /** One message as a rank received it. */
 struct traced_receive {
     zcp_receive_t receive;
-    int64_t posted_us; /* when the receive was posted */
-    int64_t sent_us;   /* when the sender entered its call; the same clock */
-    uint64_t arrival;  /* its place in order of sent_us */
+    int64_t posted;   /* when the receive was posted, in units of the trace */
+    int64_t sent;     /* when the sender entered its call, on the same clock */
+    uint64_t arrival; /* its place in order of sent */
 
     /** It was on its way before its receive was there. */
-    bool unexpected() const { return sent_us < posted_us; }
+    bool unexpected() const { return sent < posted; }
     bool large() const { return receive.envelope.bytes > 8192; }
 };
 
@@ -28,6 +28,7 @@ struct trace {
     std::string run;
     int rank;
     std::vector<traced_receive> receives;
+    std::string note; /* what the reader of a report should know of it; mostly empty */
 
     /** Positions in receives, in order of arrival. */
     std::vector<size_t> arrival_order() const;
@@ -39,8 +40,8 @@ class trace_error : public std::runtime_error {
 };
 
 /**
- * All traces under @path: a trace file, a folder of r<rank>.csv.gz files (one
- * run), or a folder of such folders. Sorted by run and rank. Throws trace_error.
+ * All traces under @path: a trace file, a folder of r<rank>.csv.gz or r<rank>.zct
+ * files (one run), or a folder of such folders. Sorted by run and rank. Throws trace_error.
  */
 std::vector<trace> load_traces(const std::string &path);
 

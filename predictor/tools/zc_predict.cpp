@@ -43,6 +43,10 @@ void report(const options &options)
         auto more = load_traces(path);
         std::move(more.begin(), more.end(), std::back_inserter(traces));
     }
+    for (const trace &trace : traces) {
+        if (!trace.note.empty())
+            fmt::print(stderr, "zc-predict: note: {}\n", trace.note);
+    }
     std::vector<subject> subjects;
     for (const trace &trace : traces)
         subjects.push_back(
@@ -72,8 +76,10 @@ int main(int argc, char **argv)
     CLI::App *command =
         app.add_subcommand("report", "accuracy of every predictor on recorded receives, as tables");
     command
-        ->add_option("path", options.paths,
-                     "folder of one run (r<rank>.csv.gz), folder of such folders, or a trace file")
+        ->add_option(
+            "path", options.paths,
+            "folder of one run (r<rank>.csv.gz or r<rank>.zct), folder of such folders, or a "
+            "trace file")
         ->required();
     command->add_option("--predictor", options.predictors, "only this one; may be repeated")
         ->check(CLI::IsMember(predictor_names()))

@@ -19,6 +19,7 @@ enum { kPassed = 0, kFailed = 1, kSkipped = 4, kNotes = 16 * 1024 };
 
 static struct ktap_test *first_test, **last_test = &first_test;
 static int notes_fd = 2;
+static bool times;
 
 void ktap_register(struct ktap_test *test)
 {
@@ -205,14 +206,17 @@ int ktap_run(const struct ktap_test *test, int number, int seconds)
                strsignal(WTERMSIG(status)));
     else if (result != kPassed && result != kSkipped)
         printf("# %s\n", test->id);
-    if (after.tv_sec - before.tv_sec >= 5)
-        printf("# %s: took %ld s\n", test->id, (long)(after.tv_sec - before.tv_sec));
+    if (times || after.tv_sec - before.tv_sec >= 10)
+        printf("# %s: took %ld ms\n", test->id,
+               (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000);
     return ended && (result == kPassed || result == kSkipped) ? result : kFailed;
 }
 
 static int usage(const char *name)
 {
-    printf("usage: %s [--list] [--only TEXT] [--fixtures-only] [--timeout SECONDS]\n", name);
+    printf("usage: %s [--list] [--only TEXT] [--fixtures-only] [--times] "
+           "[--timeout SECONDS]\n",
+           name);
     return 2;
 }
 
@@ -225,6 +229,8 @@ int ktap_main(int argc, char **argv, void (*set_up)(bool fixtures_only))
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--list"))
             list = true;
+        else if (!strcmp(argv[i], "--times"))
+            times = true;
         else if (!strcmp(argv[i], "--fixtures-only"))
             fixtures_only = true;
         else if (!strcmp(argv[i], "--only") && i + 1 < argc)

@@ -90,6 +90,7 @@ int ktap_run(const struct ktap_test *test, int number, int seconds);
  *   --list            their ids and claims
  *   --only TEXT       those whose id or claim contains TEXT
  *   --fixtures-only   those that need no /dev/zc
+ *   --times           how long each took; else only those of 10 s and more
  *   --timeout SECONDS for each (300)
  *
  * Return: exit code: 0, 1 if one failed, 2 for wrong usage.
