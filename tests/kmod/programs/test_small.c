@@ -245,13 +245,17 @@ TEST(young, "pages take along whether they were used of late")
     fixture_area(FIXTURE_SMALL, &a, "a", 64, 0);
     fixture_area(FIXTURE_SMALL, &b, "b", 64, 9);
     drain_lru();
-    if (file_write("/proc/self/clear_refs", "1"))
-        ktap_skip("no clear_refs");
-    area_check_part(&a, 0, 40, "used");
-    CHECK(smaps_kib("Referenced", a.at, 64 * PAGE_SIZE) == 160 &&
-              smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 0,
-          "set-up: %ld and %ld KiB used", smaps_kib("Referenced", a.at, 64 * PAGE_SIZE),
-          smaps_kib("Referenced", b.at, 64 * PAGE_SIZE));
+    /* Where memory has been short the kernel is still ageing pages now and then. */
+    bool set_up = false;
+    for (int turn = 0; turn < 10 && !set_up; turn++) {
+        if (file_write("/proc/self/clear_refs", "1"))
+            ktap_skip("no clear_refs");
+        area_check_part(&a, 0, 40, "used");
+        set_up = smaps_kib("Referenced", a.at, 64 * PAGE_SIZE) == 160 &&
+                 smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 0;
+    }
+    if (!set_up)
+        ktap_skip("the kernel keeps ageing these pages");
     CHECK(exchange(whole(&a), whole(&b), 64).cause == ZC_CAUSE_NONE, "not exchanged");
     CHECK(smaps_kib("Referenced", a.at, 64 * PAGE_SIZE) == 0 &&
               smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 160,

@@ -65,7 +65,9 @@ static void work(struct crew_member *crew, unsigned int count, const char *when)
 {
     crew_work(crew, count, 1500);
     ledger_audit(&ledger, parts, 2, when);
-    CHECK(exchanged_pages, "nothing was exchanged");
+    /* Where every fork came first, all is still there, but nothing has been tried. */
+    if (!exchanged_pages)
+        ktap_skip("every exchange was refused");
     ktap_note("%llu pages exchanged", (unsigned long long)exchanged_pages);
     for (int i = 1; i < ZC_CAUSE_COUNT; i++)
         if (refusals[i])
