@@ -280,7 +280,7 @@ static void finish(struct crew_member *crew, unsigned int count, const char *whe
     ledger_audit(&ledger, parts, 2, when);
     ktap_note("%llu pages exchanged, %llu written", (unsigned long long)exchanged_pages,
               (unsigned long long)(ledger.added[0] + ledger.added[1] + ledger.added[2]));
-    CHECK(exchanged_pages > a.pages, "hardly anything was exchanged");
+    CHECK(exchanged_pages, "nothing was exchanged");
     if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0) {
         CHECK(!page_out(a.at, a.pages) && !page_out(b.at, b.pages), "cannot be swapped out");
         ledger_audit(&ledger, parts, 2, "swapped out and in");
