@@ -30,7 +30,8 @@ class input {
     {
         T value{};
         const size_t n = std::min(sizeof(T), static_cast<size_t>(end_ - at_));
-        std::memcpy(&value, at_, n);
+        if (n > 0)
+            std::memcpy(&value, at_, n);
         at_ += n;
         return value;
     }
