@@ -56,35 +56,26 @@ void PrintTo(const floor_of &f, std::ostream *out)
     *out << f.run << " rank " << f.rank;
 }
 
+constexpr floor_of kFloors[] = {
+    {"npb-bt-A-25", 1, 99.4, 99.0, 99.5, 99.6}, {"npb-bt-A-4", 1, 99.4, 98.8, 99.5, 100.0},
+    {"npb-cg-A-32", 1, 99.2, 97.8, 99.2, 99.3}, {"npb-cg-A-8", 1, 99.1, 97.6, 99.0, 99.1},
+    {"npb-ft-A-16", 0, 96.8, 75.7, 87.5, 96.8}, {"npb-ft-A-16", 1, 97.6, 83.5, 87.5, 79.5},
+    {"npb-ft-A-32", 0, 98.4, 87.8, 87.5, 88.6}, {"npb-ft-A-32", 1, 98.8, 91.7, 87.5, 71.1},
+    {"npb-ft-A-4", 0, 87.5, 40.6, 62.5, 100.0}, {"npb-ft-A-4", 1, 90.6, 56.2, 62.5, 72.7},
+    {"npb-ft-A-8", 0, 93.7, 59.3, 75.0, 84.8},  {"npb-ft-A-8", 1, 95.3, 71.8, 75.0, 87.5},
+    {"npb-is-A-16", 0, 86.3, 45.4, 65.3, 43.5}, {"npb-is-A-16", 1, 90.3, 85.2, 82.3, 92.4},
+    {"npb-is-A-32", 0, 88.6, 68.1, 64.4, 61.2}, {"npb-is-A-32", 1, 90.9, 90.9, 90.9, 84.6},
+    {"npb-is-A-4", 0, 81.8, 40.9, 40.9, 69.2},  {"npb-is-A-4", 1, 79.5, 31.8, 34.0, 63.6},
+    {"npb-is-A-8", 0, 82.9, 26.1, 59.0, 26.3},  {"npb-is-A-8", 1, 87.5, 62.5, 67.0, 77.1},
+    {"npb-lu-A-16", 1, 96.9, 93.9, 96.9, 98.2}, {"npb-lu-A-4", 1, 97.4, 95.9, 97.9, 99.0},
+    {"npb-mg-A-32", 1, 91.9, 67.8, 93.1, 95.0}, {"npb-mg-A-8", 0, 91.2, 68.5, 95.4, 97.0},
+    {"npb-mg-A-8", 1, 91.2, 67.8, 95.4, 96.4},  {"npb-sp-A-4", 1, 99.7, 99.4, 99.7, 99.8},
+};
+
 class FloorTest : public testing::TestWithParam<floor_of> {};
 
-INSTANTIATE_TEST_SUITE_P(Default, FloorTest,
-                         testing::Values(floor_of{"npb-bt-A-25", 1, 99.4, 99.0, 99.5, 99.6},
-                                         floor_of{"npb-bt-A-4", 1, 99.4, 98.8, 99.5, 100.0},
-                                         floor_of{"npb-cg-A-32", 1, 99.2, 97.8, 99.2, 99.3},
-                                         floor_of{"npb-cg-A-8", 1, 99.1, 97.6, 99.0, 99.1},
-                                         floor_of{"npb-ft-A-16", 0, 96.8, 75.7, 87.5, 96.8},
-                                         floor_of{"npb-ft-A-16", 1, 97.6, 83.5, 87.5, 79.5},
-                                         floor_of{"npb-ft-A-32", 0, 98.4, 87.8, 87.5, 88.6},
-                                         floor_of{"npb-ft-A-32", 1, 98.8, 91.7, 87.5, 71.1},
-                                         floor_of{"npb-ft-A-4", 0, 87.5, 40.6, 62.5, 100.0},
-                                         floor_of{"npb-ft-A-4", 1, 90.6, 56.2, 62.5, 72.7},
-                                         floor_of{"npb-ft-A-8", 0, 93.7, 59.3, 75.0, 84.8},
-                                         floor_of{"npb-ft-A-8", 1, 95.3, 71.8, 75.0, 87.5},
-                                         floor_of{"npb-is-A-16", 0, 86.3, 45.4, 65.3, 43.5},
-                                         floor_of{"npb-is-A-16", 1, 90.3, 85.2, 82.3, 92.4},
-                                         floor_of{"npb-is-A-32", 0, 88.6, 68.1, 64.4, 61.2},
-                                         floor_of{"npb-is-A-32", 1, 90.9, 90.9, 90.9, 84.6},
-                                         floor_of{"npb-is-A-4", 0, 81.8, 40.9, 40.9, 69.2},
-                                         floor_of{"npb-is-A-4", 1, 79.5, 31.8, 34.0, 63.6},
-                                         floor_of{"npb-is-A-8", 0, 82.9, 26.1, 59.0, 26.3},
-                                         floor_of{"npb-is-A-8", 1, 87.5, 62.5, 67.0, 77.1},
-                                         floor_of{"npb-lu-A-16", 1, 96.9, 93.9, 96.9, 98.2},
-                                         floor_of{"npb-lu-A-4", 1, 97.4, 95.9, 97.9, 99.0},
-                                         floor_of{"npb-mg-A-32", 1, 91.9, 67.8, 93.1, 95.0},
-                                         floor_of{"npb-mg-A-8", 0, 91.2, 68.5, 95.4, 97.0},
-                                         floor_of{"npb-mg-A-8", 1, 91.2, 67.8, 95.4, 96.4},
-                                         floor_of{"npb-sp-A-4", 1, 99.7, 99.4, 99.7, 99.8}),
+/* From an array: a list of arguments takes the compiler minutes. */
+INSTANTIATE_TEST_SUITE_P(Default, FloorTest, testing::ValuesIn(kFloors),
                          [](const testing::TestParamInfo<floor_of> &of) {
                              std::string name = of.param.run;
                              std::replace(name.begin(), name.end(), '-', '_');
