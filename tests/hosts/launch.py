@@ -86,7 +86,7 @@ class Network:
         if self.hosts != "2":
             return [mpiexec, "-launcher", "fork", "-n", str(ranks)]
         return [str(HOSTS), "--name", self.name, "exec", "h1", mpiexec,
-                "-launcher", "ssh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
+                "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
                 "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
 
     def environment(self):
