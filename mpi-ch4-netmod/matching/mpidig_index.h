@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MPIDIG_INDEX_H_INCLUDED
+#define MPIDIG_INDEX_H_INCLUDED
+
+#include "mpidimpl.h"
+
+/* An index of a long queue of receives or unexpected messages.
+ *
+ * CH4's queues are lists, walked from the front: right for the few entries that most
+ * programs keep, hopeless for a hundred thousand. From MPIDIG_INDEX_BUILD entries on
+ * an index stands beside the list, until only MPIDIG_INDEX_DROP are left:
+ *
+ *   list      e1 ⇄ e2 ⇄ e3 ⇄ e4 ...           order of posting or arrival, as before
+ *   buckets   (context, source, tag) ─▶ entries of that envelope, in order
+ *   wild      posted receives with MPI_ANY_SOURCE or MPI_ANY_TAG, in order
+ *
+ * An arriving message takes the earlier of the first receive in its bucket and the
+ * first wild one that fits. A receive with a wildcard walks the list of unexpected
+ * messages. Without memory there is no index, and the list serves alone.
+ *
+ * Only the queues of VCI 0 have one. Called with its lock. */
+
+#define MPIDIG_INDEX_BUILD 128
+#define MPIDIG_INDEX_DROP 32
+
+typedef struct MPIDIG_index {
+    unsigned count;             /* entries of the list */
+    struct MPIDIG_index_tables *tables; /* NULL: none now */
+} MPIDIG_index_t;
+
+extern MPIDIG_index_t MPIDIG_posted_index, MPIDIG_unexp_index;
+
+MPL_STATIC_INLINE_PREFIX MPIDIG_index_t *MPIDIG_index_of(MPIR_Request ** list)
+{
+    return list == &MPIDI_global.per_vci[0].posted_list ? &MPIDIG_posted_index :
+        list == &MPIDI_global.per_vci[0].unexp_list ? &MPIDIG_unexp_index : NULL;
+}
+
+void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list);
+void MPIDIG_index_append(MPIDIG_index_t * index, MPIR_Request * req);
+void MPIDIG_index_remove(MPIDIG_index_t * index, MPIR_Request * req);
+void MPIDIG_index_drop(MPIDIG_index_t * index);
+
+/* The first entry that matches the envelope of a message (posted receives) or of a
+ * receive without wildcards (unexpected messages); NULL: none. */
+MPIR_Request *MPIDIG_index_find(const MPIDIG_index_t * index, int rank, int tag,
+                                MPIR_Context_id_t context_id);
+
+/* @req is now the last of @list. */
+MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list, MPIR_Request * req)
+{
+    MPIDIG_index_t *index = MPIDIG_index_of(list);
+    if (index) {
+        index->count++;
+        if (unlikely(index->tables)) {
+            MPIDIG_index_append(index, req);
+        } else if (unlikely(index->count >= MPIDIG_INDEX_BUILD)) {
+            MPIDIG_index_build(index, *list);
+        }
+    }
+}
+
+/* @req has been taken from @list. */
+MPL_STATIC_INLINE_PREFIX void MPIDIG_index_removed(MPIR_Request ** list, MPIR_Request * req)
+{
+    MPIDIG_index_t *index = MPIDIG_index_of(list);
+    if (index) {
+        index->count--;
+        if (unlikely(index->tables)) {
+            if (index->count <= MPIDIG_INDEX_DROP) {
+                MPIDIG_index_drop(index);
+            } else {
+                MPIDIG_index_remove(index, req);
+            }
+        }
+    }
+}
+
+#endif /* MPIDIG_INDEX_H_INCLUDED */
