@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_impl.h"
-#include "zc_stats.h"
+#include "zc_counter.h"
 
 /* How long rank 0 waits for the last report. */
 #define GATHER_SECONDS 2.0
@@ -9,7 +9,12 @@
 static MPIDI_ZC_report_t *reports;      /* rank 0: one per rank */
 static int nr_reports;
 
-void MPIDI_ZC_report_fill(MPIDI_ZC_report_t * report)
+/* Serves threads that read while the counters are counted, and after the end. */
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static MPIDI_ZC_report_t last;
+static bool live;
+
+static void fill(MPIDI_ZC_report_t * report)
 {
     memset(report, 0, sizeof(*report));
     report->rank = MPIR_Process.rank;
@@ -20,33 +25,43 @@ void MPIDI_ZC_report_fill(MPIDI_ZC_report_t * report)
     zcp_stats(MPIDI_ZC_global.predictor, &report->prediction);
 }
 
+void MPIDI_ZC_report_begin(void)
+{
+    pthread_mutex_lock(&last_lock);
+    live = true;
+    pthread_mutex_unlock(&last_lock);
+}
+
+void MPIDI_ZC_report_read(MPIDI_ZC_report_t * report)
+{
+    pthread_mutex_lock(&last_lock);
+    if (live) {
+        fill(&last);
+    }
+    *report = last;
+    pthread_mutex_unlock(&last_lock);
+}
+
+void MPIDI_ZC_report_end(void)
+{
+    pthread_mutex_lock(&last_lock);
+    if (live) {
+        fill(&last);
+        live = false;
+    }
+    pthread_mutex_unlock(&last_lock);
+}
+
 static void write_json(FILE * file, const MPIDI_ZC_report_t * r)
 {
-    const MPIDI_ZC_stats_t *n = &r->netmod;
     const char *separator = "";
 
-#define FIELD(name, value) fprintf(file, ",\n \"%s\": %llu", name, (unsigned long long) (value))
     fprintf(file, "{\"rank\": %d", r->rank);
-    FIELD("messages_direct", n->messages_direct);
-    FIELD("messages_rebound", n->messages_rebound);
-    FIELD("messages_copied", n->messages_copied);
-    FIELD("bytes_direct", n->bytes_direct);
-    FIELD("bytes_rebound", n->bytes_rebound);
-    FIELD("bytes_copied", n->bytes_copied);
-    FIELD("prediction_hits", r->prediction.hits);
-    FIELD("prediction_misses", r->prediction.misses);
-    FIELD("prediction_misses_congruent", r->prediction.congruent);
-    FIELD("prediction_unknown", r->prediction.unknown);
-    FIELD("landed", n->landed);
-    FIELD("landed_by_thread", n->landed_by_thread);
-    FIELD("landing_high_water", r->landing.populated_max);
-    FIELD("landing_pages_populated", r->landing.pages_populated);
-    FIELD("budget_refusals", n->budget_refusals);
-    FIELD("bounced", n->bounced);
-    FIELD("reordered", n->reordered);
-    FIELD("thread_wakeups", n->thread_wakeups);
-    FIELD("landing_thread", MPIDI_ZC_global.params.landing_thread);
-#undef FIELD
+    for (int i = 0; i < MPIDI_ZC_nr_counters; i++) {
+        fprintf(file, ",\n \"%s\": %llu", MPIDI_ZC_counters[i].name,
+                (unsigned long long) MPIDI_ZC_counter_value(&MPIDI_ZC_counters[i], r));
+    }
+    fprintf(file, ",\n \"landing_thread\": %d", MPIDI_ZC_global.params.landing_thread);
     fprintf(file, ",\n \"rebound_by_means\": {\"mremap\": %llu, \"kmod\": %llu}",
             (unsigned long long) r->landing.rebound_by_means[ZC_MEANS_MREMAP],
             (unsigned long long) r->landing.rebound_by_means[ZC_MEANS_KMOD]);
@@ -64,22 +79,24 @@ static void write_json(FILE * file, const MPIDI_ZC_report_t * r)
 void MPIDI_ZC_report_write_file(const MPIDI_ZC_report_t * report)
 {
     const char *prefix = MPIR_CVAR_CH4_ZC_STATS_FILE;
-    char path[4096];
+    char path[4096], part[4096];
 
     if (!prefix || !*prefix) {
         return;
     }
-    if (snprintf(path, sizeof(path), "%s.%d.json", prefix, report->rank) >= (int) sizeof(path)) {
+    if (snprintf(path, sizeof(path), "%s.%d.json", prefix, report->rank) >= (int) sizeof(path) ||
+        snprintf(part, sizeof(part), "%s.part", path) >= (int) sizeof(part)) {
         fprintf(stderr, "zc: MPIR_CVAR_CH4_ZC_STATS_FILE is too long\n");
         return;
     }
-    FILE *file = fopen(path, "w");
+    /* Never half a file under its name: the job may be killed any time. */
+    FILE *file = fopen(part, "w");
     if (!file) {
-        fprintf(stderr, "zc: cannot write %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "zc: cannot write %s: %s\n", part, strerror(errno));
         return;
     }
     write_json(file, report);
-    if (fclose(file) != 0) {
+    if (fclose(file) != 0 || rename(part, path) != 0) {
         fprintf(stderr, "zc: cannot write %s: %s\n", path, strerror(errno));
     }
 }

@@ -4,7 +4,7 @@
 
 #include "zc_impl.h"
 
-/* What one rank tells of itself at the end. */
+/* What one rank tells of itself. */
 typedef struct {
     int rank;
     MPIDI_ZC_stats_t netmod;
@@ -12,7 +12,11 @@ typedef struct {
     zcp_stats_t prediction;
 } MPIDI_ZC_report_t;
 
-void MPIDI_ZC_report_fill(MPIDI_ZC_report_t * report);
+/* Between begin and end a report is of now, later of the end. Each counter is
+ * whole, though they need not all be of one instant. From any thread. */
+void MPIDI_ZC_report_begin(void);
+void MPIDI_ZC_report_read(MPIDI_ZC_report_t * report);
+void MPIDI_ZC_report_end(void);
 
 /* Writes MPIR_CVAR_CH4_ZC_STATS_FILE.<rank>.json; complains on stderr. */
 void MPIDI_ZC_report_write_file(const MPIDI_ZC_report_t * report);

@@ -81,13 +81,13 @@ class Network:
             return "one host"
         return "one host, TCP over loopback" + (f" ({self.why})" if self.why else "")
 
-    def command(self, mpiexec, ranks):
-        """The words before the program's own."""
+    def command(self, mpiexec, ranks, options=()):
+        """The words before the program's own; OPTIONS are mpiexec's."""
         if self.hosts != "2":
-            return [mpiexec, "-launcher", "fork", "-n", str(ranks)]
+            return [mpiexec, *options, "-launcher", "fork", "-n", str(ranks)]
         return [str(HOSTS), "--name", self.name, "exec", "h1", mpiexec,
-                "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
-                "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
+                *options, "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"),
+                "-iface", INTERFACE, "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
 
     def environment(self):
         if self.hosts == "2":
@@ -169,13 +169,14 @@ class Mpi:
         self.environment = dict(environment or {})
 
     def run(self, program, ranks=2, timeout=60, environment=None, finalize_grace=None, echo=None,
-            directory=None, stacks=False, interrupt=None,
+            directory=None, stacks=False, interrupt=None, launcher=(),
             settled=lambda line: line.strip() == FINALIZING):
         """Run PROGRAM (a list of words) and wait for its end, at most TIMEOUT seconds.
 
         finalize_grace: seconds allowed after a line for which SETTLED is true; None is no limit
         echo:           called with (stream, line) as output comes; stream is "out" or "err"
         stacks:         on a hang, collect the stacks of the ranks (gdb)
+        launcher:       further options of mpiexec
         interrupt:      called with the run's mark 10 times a second; for tests that kill a rank
         """
         mark = uuid.uuid4().hex
@@ -190,7 +191,7 @@ class Mpi:
         result = Result()
         begin = time.monotonic()
         process = subprocess.Popen(
-            self.network.command(self.mpiexec, ranks) + [str(word) for word in program],
+            self.network.command(self.mpiexec, ranks, launcher) + [str(word) for word in program],
             env=env, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True)
         finalizing = threading.Event()

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "mpitimpl.h"
+#include "zc_counter.h"
+
+#define NETMOD(field) offsetof(MPIDI_ZC_report_t, netmod.field)
+#define LANDING(field) offsetof(MPIDI_ZC_report_t, landing.field)
+#define PREDICTION(field) offsetof(MPIDI_ZC_report_t, prediction.field)
+
+const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
+    {"messages_direct", "announced messages that the network wrote into the user buffer",
+     MPIDI_ZC_COUNTER, NETMOD(messages_direct)},
+    {"messages_rebound", "landed messages whose pages were exchanged with the user buffer's",
+     MPIDI_ZC_COUNTER, NETMOD(messages_rebound)},
+    {"messages_copied", "landed messages that were copied to the user buffer",
+     MPIDI_ZC_COUNTER, NETMOD(messages_copied)},
+    {"bytes_direct", "bytes that the network wrote into user buffers",
+     MPIDI_ZC_COUNTER, NETMOD(bytes_direct)},
+    {"bytes_rebound", "bytes that reached user buffers by exchange of pages",
+     MPIDI_ZC_COUNTER, NETMOD(bytes_rebound)},
+    {"bytes_copied", "bytes copied from landing memory, edges of rebound messages among them",
+     MPIDI_ZC_COUNTER, NETMOD(bytes_copied)},
+    {"prediction_hits", "landed messages whose user buffer was foreseen",
+     MPIDI_ZC_COUNTER, PREDICTION(hits)},
+    {"prediction_misses", "landed messages for which another user buffer was foreseen",
+     MPIDI_ZC_COUNTER, PREDICTION(misses)},
+    {"prediction_misses_congruent", "of the misses, those at the same offset within the page",
+     MPIDI_ZC_COUNTER, PREDICTION(congruent)},
+    {"prediction_unknown", "landed messages for which no user buffer was foreseen",
+     MPIDI_ZC_COUNTER, PREDICTION(unknown)},
+    {"landed", "messages taken off the wire before their receive was posted",
+     MPIDI_ZC_COUNTER, NETMOD(landed)},
+    {"landed_by_thread", "of the landed, those taken by the landing thread",
+     MPIDI_ZC_COUNTER, NETMOD(landed_by_thread)},
+    {"landing_memory", "bytes of landing memory backed by pages now",
+     MPIDI_ZC_LEVEL, LANDING(populated_now)},
+    {"landing_in_use", "bytes of landing buffers that hold or await a message now",
+     MPIDI_ZC_LEVEL, LANDING(in_use_now)},
+    {"landing_high_water", "most bytes of landing memory ever backed by pages",
+     MPIDI_ZC_HIGH_WATER, LANDING(populated_max)},
+    {"landing_pages_populated", "pages of landing memory ever populated; few if recycling works",
+     MPIDI_ZC_COUNTER, LANDING(pages_populated)},
+    {"budget_refusals", "messages left with their sender for lack of landing memory",
+     MPIDI_ZC_COUNTER, NETMOD(budget_refusals)},
+    {"bounced", "matched messages that went through a buffer: not contiguous, or truncated",
+     MPIDI_ZC_COUNTER, NETMOD(bounced)},
+    {"reordered", "messages that overtook an earlier one of the same sender",
+     MPIDI_ZC_COUNTER, NETMOD(reordered)},
+    {"thread_wakeups", "times the network woke the landing thread",
+     MPIDI_ZC_COUNTER, NETMOD(thread_wakeups)},
+    {"rebound_by_mremap", "deliveries rebound by page tables, mremap(2)",
+     MPIDI_ZC_COUNTER, LANDING(rebound_by_means[ZC_MEANS_MREMAP])},
+    {"rebound_by_kmod", "deliveries rebound by the kernel module, /dev/zc",
+     MPIDI_ZC_COUNTER, LANDING(rebound_by_means[ZC_MEANS_KMOD])},
+    {"splits", "mapping boundaries that rebinding has made",
+     MPIDI_ZC_LEVEL, LANDING(splits_now)},
+};
+
+const int MPIDI_ZC_nr_counters = sizeof(MPIDI_ZC_counters) / sizeof(MPIDI_ZC_counters[0]);
+
+uint64_t MPIDI_ZC_counter_value(const MPIDI_ZC_counter_t * counter,
+                                const MPIDI_ZC_report_t * report)
+{
+    uint64_t value;
+    memcpy(&value, (const char *) report + counter->offset, sizeof(value));
+    return value;
+}
+
+/* ---- performance variables ---- */
+
+/* The reasons are libzc's; MPI_T keeps a pointer to the name. */
+static struct {
+    char name[64];
+    char description[96];
+    MPIDI_ZC_counter_t counter;
+} reasons[ZC_REASON_COUNT];
+
+static void read_counter(void *counter, void *object, int count, void *out)
+{
+    MPIDI_ZC_report_t report;
+    MPIDI_ZC_report_read(&report);
+    *(unsigned long long *) out = MPIDI_ZC_counter_value(counter, &report);
+}
+
+static void register_one(const char *name, const MPIDI_ZC_counter_t * counter)
+{
+    static const MPIR_T_pvar_class_t classes[] = {
+        [MPIDI_ZC_COUNTER] = MPI_T_PVAR_CLASS_COUNTER,
+        [MPIDI_ZC_LEVEL] = MPI_T_PVAR_CLASS_LEVEL,
+        /* not HIGHWATERMARK: MPICH keeps those itself, per handle, from its start on */
+        [MPIDI_ZC_HIGH_WATER] = MPI_T_PVAR_CLASS_LEVEL,
+    };
+    const MPIR_T_pvar_class_t class = classes[counter->kind];
+    int index;
+
+    if (PMPI_T_pvar_get_index(name, class, &index) != MPI_SUCCESS) {
+        MPIR_T_PVAR_REGISTER_impl(class, MPI_UNSIGNED_LONG_LONG, name, (void *) counter, 1,
+                                  MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC,
+                                  MPI_T_BIND_NO_OBJECT,
+                                  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
+                                  read_counter, NULL, "CH4_ZC", counter->description);
+    }
+}
+
+void MPIDI_ZC_counters_register(void)
+{
+    static char names[sizeof(MPIDI_ZC_counters) / sizeof(MPIDI_ZC_counters[0])][64];
+
+    for (int i = 0; i < MPIDI_ZC_nr_counters; i++) {
+        snprintf(names[i], sizeof(names[i]), MPIDI_ZC_PVAR_PREFIX "%s", MPIDI_ZC_counters[i].name);
+        register_one(names[i], &MPIDI_ZC_counters[i]);
+    }
+    for (int i = ZC_REASON_NONE + 1; i < ZC_REASON_COUNT; i++) {
+        snprintf(reasons[i].name, sizeof(reasons[i].name), MPIDI_ZC_PVAR_PREFIX "copied_%s",
+                 zc_reason_name(i));
+        snprintf(reasons[i].description, sizeof(reasons[i].description),
+                 "deliveries that copied pages for the reason '%s' of zc(7)", zc_reason_name(i));
+        reasons[i].counter = (MPIDI_ZC_counter_t) {
+            .name = reasons[i].name,
+            .description = reasons[i].description,
+            .kind = MPIDI_ZC_COUNTER,
+            .offset = LANDING(copied_by_reason[i]),
+        };
+        register_one(reasons[i].name, &reasons[i].counter);
+    }
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_T: every setting and counter of the netmod is there and described; counters
+ * are read by another thread while messages land, and after MPI_Finalize.
+ *
+ *   tool         with the tool interface open from before MPI_Init to after MPI_Finalize
+ */
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { TAG = 3, ROUNDS = 20, LARGE = 1 << 20 };
+
+static const char *const settings[] = {
+    "RNDV_THRESHOLD", "LANDING_THRESHOLD", "LANDING_BUDGET", "LANDING_THREAD", "BACKEND",
+    "COST_FILE",      "INTRA_NODE",        "PREDICTOR",      "HORIZON",        "STATS",
+    "STATS_FILE"};
+
+static const char *const counters[] = {
+    "messages_direct",   "messages_rebound", "messages_copied",  "bytes_direct",
+    "bytes_rebound",     "bytes_copied",     "prediction_hits",  "prediction_misses",
+    "landed",            "landing_memory",   "landing_high_water", "budget_refusals",
+    "copied_unpredicted"};
+
+enum { NR_COUNTERS = sizeof counters / sizeof counters[0] };
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle handles[NR_COUNTERS];
+
+static void find_settings(void)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        char name[128], description[1024];
+        int index, name_length = sizeof name, length = sizeof description;
+        int verbosity, bind, scope;
+        MPI_Datatype type;
+        MPI_T_enum values;
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "MPIR_CVAR_CH4_ZC_%s", settings[i]);
+        CHECK(MPI_T_cvar_get_index(wanted, &index) == MPI_SUCCESS, "no control variable %s", wanted);
+        MPI_T_cvar_get_info(index, name, &name_length, &verbosity, &type, &values, description,
+                            &length, &bind, &scope);
+        CHECK(strlen(description) > 20, "%s is not described", wanted);
+    }
+}
+
+static int class_of(const char *name)
+{
+    return !strncmp(name, "landing_", 8) ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER;
+}
+
+static void find_counters(void)
+{
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < NR_COUNTERS; i++) {
+        char wanted[128], name[128], description[1024];
+        int index, name_length = sizeof name, length = sizeof description, count;
+        int verbosity, class, bind, readonly, continuous, atomic;
+        MPI_Datatype type;
+        MPI_T_enum values;
+        snprintf(wanted, sizeof wanted, "ch4_zc_%s", counters[i]);
+        CHECK(MPI_T_pvar_get_index(wanted, class_of(counters[i]), &index) == MPI_SUCCESS,
+              "no performance variable %s", wanted);
+        MPI_T_pvar_get_info(index, name, &name_length, &verbosity, &class, &type, &values,
+                            description, &length, &bind, &readonly, &continuous, &atomic);
+        CHECK(type == MPI_UNSIGNED_LONG_LONG && readonly && continuous, "%s: other kind", wanted);
+        CHECK(strlen(description) > 20, "%s is not described", wanted);
+        CHECK(MPI_T_pvar_handle_alloc(session, index, NULL, &handles[i], &count) == MPI_SUCCESS &&
+                  count == 1,
+              "no handle of %s", wanted);
+    }
+}
+
+static unsigned long long value_of(const char *name)
+{
+    unsigned long long value = 0;
+    int i = 0;
+    while (strcmp(counters[i], name))
+        i++;
+    CHECK(MPI_T_pvar_read(session, handles[i], &value) == MPI_SUCCESS, "cannot read %s", name);
+    return value;
+}
+
+static atomic_bool over;
+static atomic_ullong seen, readings;
+
+/* Never inside MPI but for reading. */
+static void *watch(void *unused)
+{
+    (void)unused;
+    unsigned long long before = 0;
+    while (!atomic_load(&over)) {
+        const unsigned long long now = value_of("bytes_rebound") + value_of("bytes_copied");
+        CHECK(now >= before, "a counter runs backwards: %llu after %llu", now, before);
+        before = now;
+        if (now > 0 && now < (unsigned long long)ROUNDS * LARGE)
+            atomic_store(&seen, now);
+        atomic_fetch_add(&readings, 1);
+        check_sleep_ms(1);
+    }
+    return NULL;
+}
+
+static void exchange(void)
+{
+    char *buf = check_malloc(LARGE);
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (check_rank == 1) {
+            pattern_fill(buf, LARGE, (uint64_t)i);
+            MPI_Send(buf, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        } else if (check_rank == 0) {
+            MPI_Status status;
+            check_sleep_ms(10);
+            MPI_Probe(1, TAG, MPI_COMM_WORLD, &status);
+            MPI_Recv(buf, LARGE, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check_content(buf, LARGE, (uint64_t)i, "watched message");
+        }
+    }
+    free(buf);
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    pthread_t watcher;
+    CHECK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS, "MPI_T");
+    check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
+    find_settings();
+    find_counters();
+    CHECK(pthread_create(&watcher, NULL, watch, NULL) == 0, "thread");
+    exchange();
+    atomic_store(&over, true);
+    pthread_join(watcher, NULL);
+
+    const unsigned long long all = (unsigned long long)ROUNDS * LARGE;
+    const unsigned long long delivered = value_of("bytes_rebound") + value_of("bytes_copied");
+    if (check_rank == 0) {
+        CHECK(delivered > 0 && delivered + value_of("bytes_direct") == all,
+              "%llu landed bytes and %llu direct ones of %llu", delivered,
+              value_of("bytes_direct"), all);
+        CHECK(value_of("landing_high_water") >= LARGE, "high-water mark %llu",
+              value_of("landing_high_water"));
+        CHECK(atomic_load(&seen) > 0, "nothing seen on the way in %llu readings",
+              atomic_load(&readings));
+    }
+    check_announce_end();
+    MPI_Finalize();
+    CHECK(value_of("bytes_rebound") + value_of("bytes_copied") == delivered,
+          "other figures after the end");
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return 0;
+}
