@@ -7,6 +7,7 @@ if BUILD_CH4_NETMOD_ZC
 noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
+                      src/mpid/ch4/netmod/zc/zc_counter.h        \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
@@ -16,15 +17,18 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_progress.h       \
                       src/mpid/ch4/netmod/zc/zc_pt2pt.h          \
                       src/mpid/ch4/netmod/zc/zc_request.h        \
+                      src/mpid/ch4/netmod/zc/zc_rma.h            \
                       src/mpid/ch4/netmod/zc/zc_short.h          \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
-                      src/mpid/ch4/netmod/zc/zc_types.h
+                      src/mpid/ch4/netmod/zc/zc_types.h          \
+                      src/mpid/ch4/netmod/zc/zc_win.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/globals.c           \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
+                      src/mpid/ch4/netmod/zc/zc_counter.c        \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \

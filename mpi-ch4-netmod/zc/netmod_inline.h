@@ -3,14 +3,15 @@
 #define NETMOD_INLINE_H_INCLUDED
 
 /* What zc does itself: point-to-point enters through zc_pt2pt.h, everything
- * travels as active messages (zc_am.h). The rest is CH4's own fallback. */
+ * travels as active messages (zc_am.h) but for puts and gets (zc_rma.h). The rest is
+ * CH4's own fallback. */
 #include "zc_pt2pt.h"
 #include "zc_am.h"
 #include "zc_progress.h"
 #include "zc_request.h"
 #include "zc_proc.h"
+#include "zc_rma.h"
 
-#include "netmod_am_fallback_rma.h"
 #include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
 

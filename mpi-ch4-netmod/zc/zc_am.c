@@ -22,6 +22,10 @@ void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
     MPIR_Request *sreq = user_data;
     const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
 
+    if (unlikely(MPIDI_ZC_global.over)) {
+        ucp_request_free(request);
+        return;
+    }
     if (unlikely(status != UCS_OK)) {
         sreq->status.MPI_ERROR =
             MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
@@ -37,6 +41,12 @@ void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data
 {
     MPL_free(user_data);
     ucp_request_free(request);
+}
+
+static bool may_land(uint64_t sender)
+{
+    return likely(MPIDI_ZC_global.params.intra_node) || (sender & MPIDI_ZC_FOREIGN) ||
+        MPIR_Process.node_map[sender] != MPIR_Process.node_map[MPIR_Process.rank];
 }
 
 /* Runs CH4's handler for one message that is in order. @descriptor: UCP's if the
@@ -65,7 +75,8 @@ static int dispatch(const char *header, void *data, size_t length, void *descrip
     MPIR_ERR_CHECK(mpi_errno);
 
     if (descriptor && rreq) {
-        mpi_errno = MPIDI_ZC_arrival_rndv(rreq, descriptor, h.data_size, is_send);
+        mpi_errno = MPIDI_ZC_arrival_rndv(rreq, descriptor, h.data_size,
+                                          is_send && may_land(h.sender));
     } else if (descriptor) {
         ucp_am_data_release(MPIDI_ZC_global.worker, descriptor);
     } else if (rreq) {

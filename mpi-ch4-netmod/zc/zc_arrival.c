@@ -341,10 +341,10 @@ int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes)
     goto fn_exit;
 }
 
-int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool is_send)
+int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool may_land)
 {
     int mpi_errno = MPI_SUCCESS;
-    const bool large = is_send && bytes >= MPIDI_ZC_global.params.landing_threshold;
+    const bool large = may_land && bytes >= MPIDI_ZC_global.params.landing_threshold;
 
     MPIDI_ZC_arrival_t *a = arrival_new(rreq, bytes);
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");

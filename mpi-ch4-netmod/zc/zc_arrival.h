@@ -52,8 +52,9 @@ typedef struct MPIDI_ZC_arrival {
 /* A message with its data at hand. @rreq: what CH4's handler returned. */
 int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes);
 
-/* A message announced by UCP; takes over @descriptor. */
-int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool is_send);
+/* A message announced by UCP; takes over @descriptor. @may_land: it is a send, from where
+ * it may be fetched before the match. */
+int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool may_land);
 
 /* CH4's call when a receive meets the unexpected message of @rreq. */
 int MPIDI_ZC_arrival_matched(MPIR_Request * rreq);

@@ -10,11 +10,15 @@
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
     ucp_ep_h ep;
+    ucp_ep_h first_ep;          /* over the network, where there is a nearer one now; or NULL */
+    bool offered;               /* we have told it our whole address */
     uint64_t id;                /* of the process */
     uint64_t self;              /* the number of what we send */
     int avtid, lpid;            /* -1: CH4 has given it up */
+    int node;
     bool failed;
     bool said_goodbye, heard_goodbye;
+    int nr_closing;             /* endpoints */
     size_t upid_length;
     MPIDI_ZC_upid_t *upid;
 } foreign_t;
@@ -30,9 +34,17 @@ typedef struct {
     uint64_t number;            /* of the sender's messages: no more will come */
 } goodbye_t;
 
+/* A neighbour's whole address that has come before the neighbour itself. */
+typedef struct neighbour {
+    struct neighbour *next;
+    size_t upid_length;
+    MPIDI_ZC_upid_t *upid;
+} neighbour_t;
+
 /* A few hundred connections at most: lists. The last sender heard is first. */
 static foreign_t *connections;
 static sender_t *senders;
+static neighbour_t *neighbours;
 static int nr_closing;
 
 int MPIDI_ZC_upid_draw(uint64_t * id)
@@ -47,6 +59,58 @@ int MPIDI_ZC_upid_draw(uint64_t * id)
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+/* ---- hosts ---- */
+
+/* FNV-1a (Fowler, Noll, Vo). */
+static uint64_t hash(uint64_t sum, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        sum = (sum ^ (unsigned char) bytes[i]) * 0x100000001b3ULL;
+    }
+    return sum;
+}
+
+uint64_t MPIDI_ZC_own_host(void)
+{
+    uint64_t sum = 0xcbf29ce484222325ULL;
+    char text[256] = "";
+
+    /* Names alone may repeat ("localhost"), and so may boots (containers). */
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file) {
+        sum = hash(sum, text, fread(text, 1, sizeof(text), file));
+        fclose(file);
+    }
+    if (gethostname(text, sizeof(text)) == 0) {
+        sum = hash(sum, text, strnlen(text, sizeof(text)));
+    }
+    return sum;
+}
+
+static int node_of(uint64_t host)
+{
+    int free = MPIR_Process.num_nodes;
+
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        if (MPIDI_ZC_upid_of(rank)->host == host) {
+            return MPIR_Process.node_map[rank];
+        }
+    }
+    for (const foreign_t * f = connections; f; f = f->next) {
+        if (f->upid->host == host) {
+            return f->node;
+        }
+        free = MPL_MAX(free, f->node + 1);
+    }
+    return free;
+}
+
+int MPIDI_ZC_foreign_node(int avtid, int lpid)
+{
+    const foreign_t *f = MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid)).foreign;
+    return f ? f->node : -1;
 }
 
 /* ---- receiving ---- */
@@ -91,6 +155,125 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     ((foreign_t *) arg)->failed = true;
 }
 
+/* With error handling: it may leave before us without being told, so its end is no
+ * disaster. Or without, for shared memory, which has none in UCX 1.13. Both sides of a
+ * connection must do the same. */
+static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool near, ucp_ep_h * ep)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = (const ucp_address_t *) upid->address,
+        .err_mode = near ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = peer_failed,.arg = f},
+    };
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, ep);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- from the network to shared memory ---- */
+
+/* UCX keeps endpoints without error handling until its worker is destroyed (30 KiB
+ * each). So only so many of a process's connections go that way; a program that spawns
+ * on and on does not grow. */
+#define MAX_NEAR 32
+static int nr_near;             /* offered, and not in vain */
+
+static void near_sent(void *request, ucs_status_t status, void *user_data)
+{
+    ucp_request_free(request);
+}
+
+/* If the other side makes the same offer, both come near; if not, or if one gets lost,
+ * the connection stays as it is. */
+static void offer_nearness(foreign_t * f)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = near_sent,
+    };
+
+    if (MPIDI_ZC_global.shared_memory && nr_near < MAX_NEAR &&
+        f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host) {
+        f->offered = true;
+        nr_near++;
+        (void) ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_NEAR, NULL, 0,
+                               MPIDI_ZC_upid_of(MPIR_Process.rank), MPIDI_ZC_global.world_stride,
+                               &param);
+    }
+}
+
+/* @upid is the other side's offer, taken over. Messages are numbered, so those still on
+ * the old way lose nothing; it is closed with the connection. */
+static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
+{
+    ucp_ep_h ep;
+
+    if (f->offered && !f->first_ep && !f->failed &&
+        create_endpoint(f, upid, true, &ep) == MPI_SUCCESS) {
+        f->first_ep = f->ep;
+        f->ep = MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).ep = ep;
+        MPL_free(f->upid);
+        f->upid = upid;
+        f->upid_length = length;
+    } else {
+        MPL_free(upid);
+    }
+}
+
+static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
+{
+    for (neighbour_t ** at = &neighbours; *at; at = &(*at)->next) {
+        neighbour_t *n = *at;
+        if (n->upid->id == id) {
+            MPIDI_ZC_upid_t *upid = n->upid;
+            *length = n->upid_length;
+            *at = n->next;
+            MPL_free(n);
+            return upid;
+        }
+    }
+    return NULL;
+}
+
+ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
+                                   size_t length, const ucp_am_recv_param_t * param)
+{
+    if (length <= sizeof(MPIDI_ZC_upid_t)) {
+        return UCS_OK;
+    }
+    MPIDI_ZC_upid_t *upid = MPL_malloc(length, MPL_MEM_ADDRESS);
+    if (!upid) {
+        return UCS_OK;
+    }
+    memcpy(upid, data, length);
+    for (foreign_t * f = connections; f; f = f->next) {
+        if (f->id == upid->id && f->avtid >= 0) {
+            come_near(f, upid, length);
+            return UCS_OK;
+        }
+    }
+    neighbour_t *n = MPL_malloc(sizeof(*n), MPL_MEM_ADDRESS);
+    if (n) {
+        n->upid = upid;
+        n->upid_length = length;
+        n->next = neighbours;
+        neighbours = n;
+    } else {
+        MPL_free(upid);
+    }
+    return UCS_OK;
+}
+
+/* ---- connecting ---- */
+
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -101,22 +284,14 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     memcpy(f->upid, upid, length);
     f->upid_length = length;
     f->id = f->upid->id;
+    f->node = node_of(f->upid->host);
     f->avtid = avtid;
     f->lpid = lpid;
     mpi_errno = MPIDI_ZC_upid_draw(&f->self);
     MPIR_ERR_CHECK(mpi_errno);
     f->self |= MPIDI_ZC_FOREIGN;
-
-    /* It may leave before us without being told, so its end is no disaster. */
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-            UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address = (const ucp_address_t *) f->upid->address,
-        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = {.cb = peer_failed,.arg = f},
-    };
-    ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &f->ep);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+    mpi_errno = create_endpoint(f, f->upid, false, &f->ep);
+    MPIR_ERR_CHECK(mpi_errno);
 
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid));
     memset(peer, 0, sizeof(*peer));
@@ -125,6 +300,13 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     peer->foreign = f;
     f->next = connections;
     connections = f;
+
+    offer_nearness(f);
+    size_t whole_length;
+    MPIDI_ZC_upid_t *whole = take_neighbour(f->id, &whole_length);
+    if (whole) {
+        come_near(f, whole, whole_length);
+    }
 
   fn_exit:
     return mpi_errno;
@@ -161,17 +343,35 @@ bool MPIDI_ZC_foreign_failed(const foreign_t * f)
 
 /* ---- its end ---- */
 
-static void forget(foreign_t * f)
+/* An endpoint may report its failure until it is closed. */
+static void endpoint_closed(foreign_t * f)
 {
-    MPL_free(f->upid);
-    MPL_free(f);
-    nr_closing--;
+    if (--f->nr_closing == 0) {
+        MPL_free(f->upid);
+        MPL_free(f);
+        nr_closing--;
+    }
 }
 
 static void closed(void *request, ucs_status_t status, void *user_data)
 {
     ucp_request_free(request);
-    forget(user_data);
+    endpoint_closed(user_data);
+}
+
+static void close_endpoint(foreign_t * f, ucp_ep_h ep)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
+            UCP_OP_ATTR_FIELD_USER_DATA,
+        .flags = f->failed ? UCP_EP_CLOSE_FLAG_FORCE : 0,
+        .cb.send = closed,
+        .user_data = f,
+    };
+    ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
+    if (!request || UCS_PTR_IS_ERR(request)) {
+        endpoint_closed(f);
+    }
 }
 
 /* Both have said goodbye, or one is dead: nothing more comes or goes. */
@@ -186,17 +386,13 @@ static void close_if_over(foreign_t * f)
             break;
         }
     }
-    ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
-            UCP_OP_ATTR_FIELD_USER_DATA,
-        .flags = f->failed ? UCP_EP_CLOSE_FLAG_FORCE : 0,
-        .cb.send = closed,
-        .user_data = f,
-    };
+    ucp_ep_h first_ep = f->first_ep;
+    nr_near -= f->offered && !first_ep;
+    f->nr_closing = first_ep ? 2 : 1;
     nr_closing++;
-    ucs_status_ptr_t request = ucp_ep_close_nbx(f->ep, &param);
-    if (!request || UCS_PTR_IS_ERR(request)) {
-        forget(f);
+    close_endpoint(f, f->ep);
+    if (first_ep) {
+        close_endpoint(f, first_ep);
     }
 }
 
@@ -300,5 +496,9 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     while (senders) {
         forget_sender(senders->number);
+    }
+    while (neighbours) {
+        size_t length;
+        MPL_free(take_neighbour(neighbours->upid->id, &length));
     }
 }

@@ -11,6 +11,10 @@
  *   CH4's address vector ──▶ foreign: endpoint, our number           (sending)
  *   number of the sender ──▶ inbound: next sequence, early messages  (receiving)
  *
+ * It begins over the network, whose transports notice a death, and which a port name
+ * has room for. On one host each side then offers the other its whole address; if both
+ * do, it goes on over shared memory.
+ *
  * A connection ends when the last communicator across it is freed on both
  * sides: each says goodbye, and closes its endpoint when it has heard it. */
 
@@ -19,6 +23,7 @@
 /* What CH4 calls a upid: identity and address of a process. */
 typedef struct MPIDI_ZC_upid {
     uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
+    uint64_t host;              /* the same for processes that can share memory */
     char address[];             /* UCP worker address, zeros after it */
 } MPIDI_ZC_upid_t;
 
@@ -30,6 +35,9 @@ static inline const MPIDI_ZC_upid_t *MPIDI_ZC_upid_of(int world_rank)
 
 int MPIDI_ZC_upid_draw(uint64_t * id);
 
+/* Tells this host and container from others. */
+uint64_t MPIDI_ZC_own_host(void);
+
 /* Connects to the process of @upid, @length bytes, as @lpid of @avtid. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
 
@@ -39,6 +47,10 @@ bool MPIDI_ZC_foreign_find(uint64_t id, int *avtid, int *lpid);
 /* The upid it was connected by; owned by the connection. */
 const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const struct MPIDI_ZC_foreign *foreign,
                                              size_t * length);
+
+/* The node of a foreign process, in the numbers of MPIR_Process.node_map and, for
+ * hosts that our world is not on, beyond them. Only this process knows them so. */
+int MPIDI_ZC_foreign_node(int avtid, int lpid);
 
 /* Has the connection failed? Then nothing will come of waiting for it. */
 bool MPIDI_ZC_foreign_failed(const struct MPIDI_ZC_foreign *foreign);
@@ -54,6 +66,8 @@ void MPIDI_ZC_foreign_finalize(void);
 
 ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
                                   size_t length, const ucp_am_recv_param_t * param);
+ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
+                                   size_t length, const ucp_am_recv_param_t * param);
 ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t header_length,
                                       void *data, size_t length,
                                       const ucp_am_recv_param_t * param);

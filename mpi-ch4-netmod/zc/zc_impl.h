@@ -29,6 +29,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
     }
 }
 
+/* Whom UCP calls with active messages of kind @id; zc_init.c. */
+int MPIDI_ZC_set_handler(unsigned id, ucp_am_recv_callback_t callback);
+
 /* A packet must fit the transports' short messages to gain anything. */
 #define MPIDI_ZC_SHORT_MAX 2048
 

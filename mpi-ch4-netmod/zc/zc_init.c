@@ -5,7 +5,7 @@
 #include "zc_impl.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
-#include "zc_stats.h"
+#include "zc_counter.h"
 #include "zc_noinline.h"
 
 /*
@@ -72,6 +72,39 @@ cvars:
         How landed messages reach the user buffer. auto - the cheapest means;
         mremap - page tables or a copy; kmod - pages by the kernel module, or a
         copy; copy - always a copy.
+
+    - name        : MPIR_CVAR_CH4_ZC_COST_FILE
+      category    : CH4_ZC
+      type        : string
+      default     : ""
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        If set, what rebinding and copying cost is read from this file, which
+        zc-info --calibrate-to writes, and not measured in the process.
+
+    - name        : MPIR_CVAR_CH4_ZC_INTRA_NODE
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Whether messages from processes of this world on this host land, too. 1, 0, or
+        auto - yes, which was measured to gain from 64 KiB on.
+
+    - name        : MPIR_CVAR_CH4_ZC_NATIVE_RMA
+      category    : CH4_ZC
+      type        : boolean
+      default     : true
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_ALL_EQ
+      description : >-
+        Whether contiguous puts and gets go to the target's memory by UCX. If
+        not, and for all else, handlers at the target do the work.
 
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
@@ -177,22 +210,18 @@ static bool processor_to_spare(void)
     return CPU_COUNT(&set) > MPIR_Process.local_size;
 }
 
-static int parse_landing_thread(bool * on)
+static int parse_switch(const char *name, const char *text, bool automatic, bool * on)
 {
     int mpi_errno = MPI_SUCCESS;
-    const char *text = MPIR_CVAR_CH4_ZC_LANDING_THREAD;
 
     if (!strcmp(text, "auto")) {
-        *on = processor_to_spare();
+        *on = automatic;
     } else if (!strcmp(text, "1") || !strcmp(text, "0")) {
         *on = text[0] == '1';
     } else {
-        MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
-                             "MPIR_CVAR_CH4_ZC_LANDING_THREAD", text);
+        MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s", name,
+                             text);
     }
-#ifndef MPICH_IS_THREADED
-    *on = false;
-#endif
 
   fn_exit:
     return mpi_errno;
@@ -215,7 +244,14 @@ static int parse_params(MPIDI_ZC_params_t * params)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = parse_means(&params->means);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = parse_landing_thread(&params->landing_thread);
+    mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_LANDING_THREAD", MPIR_CVAR_CH4_ZC_LANDING_THREAD,
+                             processor_to_spare(), &params->landing_thread);
+    MPIR_ERR_CHECK(mpi_errno);
+#ifndef MPICH_IS_THREADED
+    params->landing_thread = false;
+#endif
+    mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_INTRA_NODE", MPIR_CVAR_CH4_ZC_INTRA_NODE, true,
+                             &params->intra_node);
     MPIR_ERR_CHECK(mpi_errno);
 
     int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
@@ -247,6 +283,7 @@ static int init_landing(const MPIDI_ZC_params_t * params)
         .budget_bytes = params->landing_budget,
         .means = params->means,
         .log = MPIR_CVAR_CH4_ZC_STATS ? log_line : NULL,
+        .cost_file = *MPIR_CVAR_CH4_ZC_COST_FILE ? MPIR_CVAR_CH4_ZC_COST_FILE : NULL,
     };
     zcp_params_t prediction = {
         .size = sizeof(prediction),
@@ -255,6 +292,9 @@ static int init_landing(const MPIDI_ZC_params_t * params)
     };
 
     int err = zc_create(&landing, &MPIDI_ZC_global.landing);
+    MPIR_ERR_CHKANDJUMP2(err == -ENOENT || err == -EBADMSG, mpi_errno, MPI_ERR_OTHER, "**zc_param",
+                         "**zc_param %s %s", "MPIR_CVAR_CH4_ZC_COST_FILE",
+                         MPIR_CVAR_CH4_ZC_COST_FILE);
     MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
                          strerror(-err));
     err = zcp_create(&prediction, &MPIDI_ZC_global.predictor);
@@ -269,7 +309,7 @@ static int init_landing(const MPIDI_ZC_params_t * params)
 
 /* ---- UCX ---- */
 
-static int set_handler(unsigned id, ucp_am_recv_callback_t callback)
+int MPIDI_ZC_set_handler(unsigned id, ucp_am_recv_callback_t callback)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_am_handler_param_t param = {
@@ -288,6 +328,24 @@ static int set_handler(unsigned id, ucp_am_recv_callback_t callback)
     goto fn_exit;
 }
 
+/* UCX does not tell what it chose but in words. */
+static bool has_shared_memory(void)
+{
+    char *text = NULL;
+    size_t length;
+    bool found = false;
+
+    FILE *file = open_memstream(&text, &length);
+    if (file) {
+        ucp_context_print_info(MPIDI_ZC_global.context, file);
+        fclose(file);
+        found = text && (strstr(text, " posix/") || strstr(text, " sysv/") ||
+                         strstr(text, " xpmem/"));
+        free(text);
+    }
+    return found;
+}
+
 static int init_context(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -298,6 +356,9 @@ static int init_context(void)
         .estimated_num_eps = MPIR_Process.size,
     };
 
+    if (MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
+        params.features |= UCP_FEATURE_RMA;
+    }
     /* Only then: it makes shared-memory senders signal their receivers. */
     if (MPIDI_ZC_global.params.landing_thread) {
         params.features |= UCP_FEATURE_WAKEUP;
@@ -307,6 +368,7 @@ static int init_context(void)
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
+    MPIDI_ZC_global.shared_memory = has_shared_memory();
 
   fn_exit:
     return mpi_errno;
@@ -333,23 +395,39 @@ static int init_worker(void)
                                     &MPIDI_ZC_global.address_length);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_address");
 
-    mpi_errno = set_handler(MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = set_handler(MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = set_handler(MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = set_handler(MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = set_handler(MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = set_handler(MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_NEAR, MPIDI_ZC_near_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+/* A process of another host has died, or the way to it is cut. There is no request
+ * that could tell the application of it: it may well wait for something else. Of this
+ * host's processes the launcher knows; UCX's shared memory cannot tell. */
+static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    char text[MPI_MAX_ERROR_STRING];
+
+    if (!MPIDI_ZC_global.closing) {
+        snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
+                 MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
+    }
 }
 
 static int connect_world(void)
@@ -364,6 +442,7 @@ static int connect_world(void)
     MPIR_CHKLMEM_MALLOC(mine, MPIDI_ZC_upid_t *, length, mpi_errno, "upid", MPL_MEM_ADDRESS);
     mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
+    mine->host = MPIR_CVAR_NOLOCAL ? mine->id : MPIDI_ZC_own_host();
     memcpy(mine->address, MPIDI_ZC_global.address, MPIDI_ZC_global.address_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
                                       mine, (int) length, FALSE, FALSE, &table, &stride);
@@ -375,12 +454,20 @@ static int connect_world(void)
     MPIDI_ZC_global.world_stride = stride;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        memset(&MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)), 0, sizeof(MPIDI_ZC_addr_t));
+    }
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
         ucp_ep_params_t params = {
             .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
             .address = (const ucp_address_t *) MPIDI_ZC_upid_of(rank)->address,
+            .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
         };
-        memset(peer, 0, sizeof(*peer));
+        if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[MPIR_Process.rank]) {
+            params.field_mask |=
+                UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+            params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        }
         peer->self = MPIR_Process.rank;
         ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
@@ -410,6 +497,8 @@ int MPIDI_ZC_init_local(int *tag_bits)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = init_context();
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_ZC_report_begin();
+    MPIDI_ZC_counters_register();
 
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
 
@@ -429,6 +518,7 @@ int MPIDI_ZC_init_world(void)
     mpi_errno = connect_world();
     MPIR_ERR_CHECK(mpi_errno);
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
+    MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
 
   fn_exit:
     return mpi_errno;

@@ -70,7 +70,9 @@ static void *landing_thread(void *arg)
     /* Measures what deliveries cost in this process, with its threads, while the
      * application starts up; else its first delivery would wait for it. A
      * failure leaves libzc's estimates. */
-    (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
+    if (!*MPIR_CVAR_CH4_ZC_COST_FILE) {
+        (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
+    }
 
     while (!stop_requested(watch_ns)) {
         unsigned long now = entries();

@@ -4,6 +4,7 @@
 
 /* Types that CH4 embeds in its own objects; included before those exist. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <ucp/api/ucp.h>
 
@@ -57,8 +58,19 @@ typedef struct {
     int dummy;
 } MPIDI_ZC_op_t;
 
+/* The memory of one process of a window. */
 typedef struct {
-    int dummy;
+    ucp_ep_h ep;                /* that the key is for; messages may go another way by now */
+    ucp_rkey_h rkey;            /* NULL: only active messages get there */
+    uint64_t base;
+    int disp_unit;
+    bool dirty;                 /* something has been started and not waited for */
+} MPIDI_ZC_target_t;
+
+typedef struct {
+    MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
+    ucp_mem_h memory;           /* our own, as registered */
+    bool dirty;                 /* any target is */
 } MPIDI_ZC_win_t;
 
 typedef struct {

@@ -25,6 +25,7 @@ static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
     *upid = MPL_malloc(*length, MPL_MEM_ADDRESS);
     if (*upid) {
         (*upid)->id = MPIDI_ZC_upid_of(MPIR_Process.rank)->id;
+        (*upid)->host = MPIDI_ZC_upid_of(MPIR_Process.rank)->host;
         memcpy((*upid)->address, attr.address, attr.address_length);
     }
     ucp_worker_release_address(MPIDI_ZC_global.worker, attr.address);

@@ -86,20 +86,54 @@ static int barrier(void)
     goto fn_exit;
 }
 
+/* CH4 receives no more. */
+static ucs_status_t ignore(void *arg, const void *header, size_t header_length, void *data,
+                           size_t length, const ucp_am_recv_param_t * param)
+{
+    return UCS_OK;
+}
+
+/* UCX insists that endpoints with error handling have nothing left to send, and a
+ * program may have sent what nobody receives. */
+static void abandon_endpoints(void)
+{
+    const ucp_request_param_t force = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_EP_CLOSE_FLAG_FORCE,
+    };
+
+    MPIDI_ZC_global.over = true;
+    (void) MPIDI_ZC_set_handler(MPIDI_ZC_AM_MESSAGE, ignore);
+    (void) MPIDI_ZC_set_handler(MPIDI_ZC_AM_SHORT, ignore);
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        ucp_ep_h ep = MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).ep;
+        /* Refused for those without error handling, which need it not. */
+        ucs_status_ptr_t request = ep ? ucp_ep_close_nbx(ep, &force) : NULL;
+        if (request && !UCS_PTR_IS_ERR(request)) {
+            MPIDI_ZC_wait(request);
+        }
+    }
+}
+
 /* Also after an initialisation that failed half-way. */
 void MPIDI_ZC_free_all(void)
 {
+    MPIDI_ZC_report_end();
     if (MPIDI_ZC_global.address) {
         ucp_worker_release_address(MPIDI_ZC_global.worker, MPIDI_ZC_global.address);
     }
     if (MPIDI_ZC_global.worker) {
         MPIDI_ZC_arrivals_drop();
+        if (MPIDI_ZC_global.world) {
+            abandon_endpoints();
+        }
         ucp_worker_destroy(MPIDI_ZC_global.worker);
     }
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
     }
     MPIDIU_avt_free_hook = NULL;
+    MPIDIU_foreign_node_hook = NULL;
     MPL_free(MPIDI_ZC_global.world);
     zcp_destroy(MPIDI_ZC_global.predictor);
     zc_destroy(MPIDI_ZC_global.landing);
@@ -116,7 +150,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
         goto fn_exit;
     }
 
-    MPIDI_ZC_report_fill(&report);
+    MPIDI_ZC_report_read(&report);
     MPIDI_ZC_report_write_file(&report);
     mpi_errno = MPIDI_ZC_report_send(&report);
     MPIR_ERR_CHECK(mpi_errno);

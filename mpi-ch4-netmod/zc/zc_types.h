@@ -17,6 +17,7 @@ enum {
     MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
     MPIDI_ZC_AM_DYNAMIC = 4,    /* before there is a communicator: zc_spawn.c */
     MPIDI_ZC_AM_BYE = 5,        /* end of a connection: zc_foreign.c */
+    MPIDI_ZC_AM_NEAR = 6,       /* an address that reaches over shared memory: zc_foreign.c */
 };
 
 /* Counters of this rank. Messages below the
@@ -42,6 +43,7 @@ typedef struct {
     zcp_kind_t predictor;
     int horizon;
     bool landing_thread;
+    bool intra_node;            /* land what comes from this host, too */
 } MPIDI_ZC_params_t;
 
 /* Lists of arrivals; see zc_arrival.h. */
@@ -57,6 +59,7 @@ typedef struct {
     size_t address_length;
     struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride */
     size_t world_stride;
+    bool shared_memory;         /* UCX reaches processes of this host over it */
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
 
     zc_t *landing;
@@ -69,6 +72,7 @@ typedef struct {
     bool retry_queued;          /* landing memory came free */
     int nr_fetching;            /* transfers that we have asked a sender for */
     bool closing;               /* in finalize: nothing new is landed */
+    bool over;                  /* what UCP still has to say concerns nobody */
     struct MPIDI_ZC_arrival *free_arrivals;
 
     /* Rounds of the teardown barrier that each distance has been heard from. */

@@ -1,9 +1,198 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
-#include "zc_impl.h"
+#include "zc_win.h"
 #include "zc_noinline.h"
 
-/* One-sided communication is CH4's active-message fallback. */
+/* ---- memory that UCX reaches ---- */
+
+/* What every process of a window tells the others. */
+typedef struct {
+    uint64_t base;
+    int disp_unit;
+    int key_bytes;              /* of its packed key; 0: active messages only */
+} member_t;
+
+/* Registers our memory and packs the key to it. Neither is possible for every kind of
+ * memory; *key is NULL then, which is no error. */
+static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
+{
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+        .address = win->base,
+        .length = win->size,
+    };
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+
+    *key = NULL;
+    *key_bytes = 0;
+    if (!win->base || win->size == 0 || MPIR_GPU_query_pointer_is_dev(win->base) ||
+        ucp_mem_map(MPIDI_ZC_global.context, &params, &zc->memory) != UCS_OK) {
+        zc->memory = NULL;
+    } else if (ucp_rkey_pack(MPIDI_ZC_global.context, zc->memory, key, key_bytes) != UCS_OK) {
+        *key = NULL;
+        *key_bytes = 0;
+    }
+}
+
+static void unmap_memory(MPIR_Win * win)
+{
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+
+    if (zc->targets) {
+        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+            if (zc->targets[rank].rkey) {
+                ucp_rkey_destroy(zc->targets[rank].rkey);
+            }
+        }
+        MPL_free(zc->targets);
+    }
+    if (zc->memory) {
+        ucp_mem_unmap(MPIDI_ZC_global.context, zc->memory);
+    }
+    memset(zc, 0, sizeof(*zc));
+}
+
+/* Collective. Members whose memory another one cannot reach keep to active messages,
+ * each pair for itself. */
+static int share_memory(MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPIR_Comm *comm = win->comm_ptr;
+    const int size = comm->local_size;
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+    void *key = NULL;
+    size_t key_bytes;
+    member_t *members = NULL;
+    MPI_Aint *counts = NULL, *starts = NULL, total = 0;
+    char *keys = NULL;
+
+    memset(zc, 0, sizeof(*zc));
+    if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
+        return MPI_SUCCESS;
+    }
+    map_memory(win, &key, &key_bytes);
+    members = MPL_malloc(size * sizeof(*members), MPL_MEM_RMA);
+    counts = MPL_malloc(size * sizeof(*counts), MPL_MEM_RMA);
+    starts = MPL_malloc(size * sizeof(*starts), MPL_MEM_RMA);
+    zc->targets = MPL_calloc(size, sizeof(*zc->targets), MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(!members || !counts || !starts || !zc->targets, mpi_errno, MPI_ERR_OTHER,
+                        "**nomem");
+    members[comm->rank] = (member_t) {
+        .base = (uint64_t) (uintptr_t) win->base,
+        .disp_unit = win->disp_unit,
+        .key_bytes = (int) key_bytes,
+    };
+    mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, members, sizeof(*members),
+                               MPI_BYTE, comm, &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    for (int rank = 0; rank < size; rank++) {
+        counts[rank] = members[rank].key_bytes;
+        starts[rank] = total;
+        total += counts[rank];
+    }
+    keys = MPL_malloc(total + 1, MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(!keys, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = MPIR_Allgatherv(key, key_bytes, MPI_BYTE, keys, counts, starts, MPI_BYTE, comm,
+                                &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    for (int rank = 0; rank < size; rank++) {
+        MPIDI_ZC_target_t *target = &zc->targets[rank];
+        target->base = members[rank].base;
+        target->disp_unit = members[rank].disp_unit;
+        target->ep = MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank)).ep;
+        if (counts[rank] > 0 && rank != comm->rank &&
+            ucp_ep_rkey_unpack(target->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
+            target->rkey = NULL;
+        }
+    }
+
+  fn_exit:
+    if (key) {
+        ucp_rkey_buffer_release(key);
+    }
+    MPL_free(members);
+    MPL_free(counts);
+    MPL_free(starts);
+    MPL_free(keys);
+    return mpi_errno;
+  fn_fail:
+    unmap_memory(win);
+    goto fn_exit;
+}
+
+/* ---- completion ---- */
+
+void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPIR_Request *req = user_data;
+
+    /* Without a request, an error is that of the next flush. */
+    if (req) {
+        if (unlikely(status != UCS_OK)) {
+            req->status.MPI_ERROR =
+                MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "put or get",
+                                     ucs_status_string(status));
+        }
+        MPID_Request_complete(req);
+    }
+    ucp_request_free(request);
+}
+
+static int flush_endpoint(ucp_ep_h ep)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_request_param_t param = { 0 };
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");
+    if (request) {
+        ucs_status_t status = UCS_INPROGRESS;
+        /* All of CH4's progress: the target may wait for an answer of ours. */
+        MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS, 0);
+        ucp_request_free(request);
+        MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_flush_nbx");
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+
+    if (target->dirty) {
+        target->dirty = false;
+        mpi_errno = flush_endpoint(target->ep);
+    }
+    return mpi_errno;
+}
+
+int MPIDI_ZC_win_flush(MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDI_ZC_WIN(win).dirty = false;
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        mpi_errno = MPIDI_ZC_win_flush_target(rank, win);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- hooks ---- */
 
 int MPIDI_ZC_mpi_win_set_info(MPIR_Win * win, MPIR_Info * info)
 {
@@ -55,21 +244,23 @@ int MPIDI_ZC_mpi_win_create_dynamic(MPIR_Info * info, MPIR_Comm * comm, MPIR_Win
 
 int MPIDI_ZC_mpi_win_create_hook(MPIR_Win * win)
 {
-    return MPI_SUCCESS;
+    return share_memory(win);
 }
 
 int MPIDI_ZC_mpi_win_allocate_hook(MPIR_Win * win)
 {
-    return MPI_SUCCESS;
+    return share_memory(win);
 }
 
 int MPIDI_ZC_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
+    memset(&MPIDI_ZC_WIN(win), 0, sizeof(MPIDI_ZC_WIN(win)));
     return MPI_SUCCESS;
 }
 
 int MPIDI_ZC_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
+    memset(&MPIDI_ZC_WIN(win), 0, sizeof(MPIDI_ZC_WIN(win)));
     return MPI_SUCCESS;
 }
 
@@ -85,5 +276,6 @@ int MPIDI_ZC_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 
 int MPIDI_ZC_mpi_win_free_hook(MPIR_Win * win)
 {
+    unmap_memory(win);
     return MPI_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided communication, small and large, under fence, lock and
+ * One-sided communication, small and large, under fence, lock, lock-all and
  * post-start-complete-wait, beside large late messages.
  */
 #include "check.h"
@@ -85,6 +85,66 @@ static void put_beside_messages(int round, size_t bytes, int peer)
     free(in);
 }
 
+/* Ways of reaching memory mixed within one passive epoch: requests, strides, accumulates. */
+static void mix_under_lock_all(int round, size_t bytes, int peer)
+{
+    const size_t half = window_bytes / 2;
+    char *out = check_malloc(bytes), *in = check_malloc(bytes), *back = check_malloc(bytes);
+    MPI_Request requests[2];
+    MPI_Datatype strided;
+    int64_t one = 1, before = -1, *counter = (int64_t *)(memory + half);
+    const int blocks = (int)(bytes / 8);
+    MPI_Type_vector(blocks, 4, 8, MPI_BYTE, &strided);
+    MPI_Type_commit(&strided);
+    memset(memory, 0, window_bytes);
+    memset(back, 0, bytes);
+    pattern_fill(out, bytes, seed_of(round, check_rank));
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    MPI_Win_lock_all(0, window);
+    MPI_Rput(out, (int)bytes, MPI_BYTE, peer, 0, (int)bytes, MPI_BYTE, window, &requests[0]);
+    MPI_Fetch_and_op(&one, &before, MPI_INT64_T, peer, (MPI_Aint)half, MPI_SUM, window);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Win_flush(peer, window);
+    CHECK(before == 0, "counter was %lld", (long long)before);
+    MPI_Rget(in, (int)bytes, MPI_BYTE, peer, 0, (int)bytes, MPI_BYTE, window, &requests[0]);
+    MPI_Get(back, 1, strided, peer, 0, 1, strided, window);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    check_content(in, bytes, seed_of(round, check_rank), "read back what was put");
+    MPI_Win_flush_all(window);
+    for (size_t i = 0; i < (size_t)blocks * 8; i++)
+        CHECK(back[i] == (i % 8 < 4 ? in[i] : 0), "byte %zu of a strided get", i);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    check_content(memory, bytes, seed_of(round, peer), "put with a request");
+    CHECK(*counter == 1, "counter is %lld", (long long)*counter);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Type_free(&strided);
+    free(back);
+    free(in);
+    free(out);
+}
+
+/* Memory of the program's own, nothing at one rank, units other than a byte. */
+static void created_window(int peer)
+{
+    enum { COUNT = 5000 };
+    int *own = check_malloc(COUNT * sizeof *own), value = 7 + check_rank, got = 0;
+    MPI_Win created;
+    memset(own, 0, COUNT * sizeof *own);
+    MPI_Win_create(check_rank == 0 ? own : NULL, check_rank == 0 ? COUNT * sizeof *own : 0,
+                   sizeof *own, MPI_INFO_NULL, MPI_COMM_WORLD, &created);
+    MPI_Win_fence(0, created);
+    if (check_rank == 1)
+        MPI_Put(&value, 1, MPI_INT, peer, COUNT - 1, 1, MPI_INT, created);
+    MPI_Win_fence(0, created);
+    MPI_Get(&got, check_rank == 1, MPI_INT, 0, COUNT - 1, check_rank == 1, MPI_INT, created);
+    MPI_Win_fence(0, created);
+    CHECK(check_rank == 0 ? own[COUNT - 1] == 8 : got == 8, "put %d, got %d", own[COUNT - 1], got);
+    MPI_Win_free(&created);
+    free(own);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {8, 5000, 65536, 1 << 20, 3 << 20};
@@ -98,7 +158,10 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
         accumulate(sizes[s], peer);
         put_beside_messages(s * 4 + 3, sizes[s], peer);
+        if (sizes[s] <= window_bytes / 2)
+            mix_under_lock_all(s * 4 + 2, sizes[s], peer);
     }
+    created_window(peer);
     MPI_Win_free(&window);
     return check_finish();
 }

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_RMA_H_INCLUDED
+#define ZC_RMA_H_INCLUDED
+
+/* One-sided communication. Contiguous puts and gets on memory that UCX can reach go
+ * there without CH4's handlers at the target: UCP writes and reads it, over shared
+ * memory without the target's help. All else, accumulates above all, is CH4's own
+ * active messages; MPI asks for no order between the two kinds within an epoch, and
+ * at the end of one both are waited for (the completion hooks below). */
+
+#include "zc_impl.h"
+#include "zc_win.h"
+
+/* CH4's fallback defines every function; those that we do better get another name. */
+#define MPIDI_NM_mpi_put MPIDI_ZC_am_put
+#define MPIDI_NM_mpi_get MPIDI_ZC_am_get
+#define MPIDI_NM_mpi_rput MPIDI_ZC_am_rput
+#define MPIDI_NM_mpi_rget MPIDI_ZC_am_rget
+#define MPIDI_NM_rma_win_cmpl_hook MPIDI_ZC_am_win_cmpl_hook
+#define MPIDI_NM_rma_win_local_cmpl_hook MPIDI_ZC_am_win_local_cmpl_hook
+#define MPIDI_NM_rma_target_cmpl_hook MPIDI_ZC_am_target_cmpl_hook
+#define MPIDI_NM_rma_target_local_cmpl_hook MPIDI_ZC_am_target_local_cmpl_hook
+#include "netmod_am_fallback_rma.h"
+#undef MPIDI_NM_mpi_put
+#undef MPIDI_NM_mpi_get
+#undef MPIDI_NM_mpi_rput
+#undef MPIDI_NM_mpi_rget
+#undef MPIDI_NM_rma_win_cmpl_hook
+#undef MPIDI_NM_rma_win_local_cmpl_hook
+#undef MPIDI_NM_rma_target_cmpl_hook
+#undef MPIDI_NM_rma_target_local_cmpl_hook
+
+/* An operation that needs no datatype: where it is at the origin and the target. */
+typedef struct {
+    MPIDI_ZC_target_t *target;
+    void *origin;
+    uint64_t remote;
+    size_t bytes;
+} MPIDI_ZC_rma_op_t;
+
+/* True if UCX can do it; *@op is set. Not for this process itself, whose memory CH4
+ * copies from and to. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, int origin_count,
+                                                     MPI_Datatype origin_datatype, int target_rank,
+                                                     MPI_Aint target_disp, int target_count,
+                                                     MPI_Datatype target_datatype, MPIR_Win * win,
+                                                     MPIDI_ZC_rma_op_t * op)
+{
+    if (!MPIDI_ZC_WIN(win).targets || target_rank == MPI_PROC_NULL ||
+        target_rank == win->comm_ptr->rank) {
+        return false;
+    }
+    op->target = &MPIDI_ZC_WIN(win).targets[target_rank];
+    if (!op->target->rkey) {
+        return false;
+    }
+
+    int origin_contiguous, target_contiguous;
+    MPI_Aint target_bytes, origin_lb, target_lb, origin_bytes;
+    MPIDI_Datatype_check_origin_target_contig_size_lb(origin_datatype, target_datatype,
+                                                      origin_count, target_count,
+                                                      origin_contiguous, target_contiguous,
+                                                      origin_bytes, target_bytes,
+                                                      origin_lb, target_lb);
+    if (!origin_contiguous || !target_contiguous || origin_bytes != target_bytes ||
+        origin_bytes == 0 || MPIR_GPU_query_pointer_is_dev(origin_addr)) {
+        return false;
+    }
+    op->origin = MPIR_get_contig_ptr(origin_addr, origin_lb);
+    op->remote = op->target->base + target_disp * op->target->disp_unit + target_lb;
+    op->bytes = origin_bytes;
+    return true;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bool is_put,
+                                                int target_rank, MPIR_Win * win,
+                                                MPIR_Request ** req_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *req = NULL;
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send = MPIDI_ZC_rma_done,
+    };
+
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    if (req_p) {
+        req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
+        MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+        *req_p = req;
+    }
+    param.user_data = req;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    ucp_ep_h ep = op->target->ep;
+    ucs_status_ptr_t request = is_put ?
+        ucp_put_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param) :
+        ucp_get_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param);
+    op->target->dirty = MPIDI_ZC_WIN(win).dirty = true;
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_ZC_CHECK_POINTER(request, is_put ? "ucp_put_nbx" : "ucp_get_nbx");
+    if (request == NULL && req) {
+        MPID_Request_complete(req);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr, int origin_count,
+                                              MPI_Datatype origin_datatype, int target_rank,
+                                              MPI_Aint target_disp, int target_count,
+                                              MPI_Datatype target_datatype, MPIR_Win * win,
+                                              MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr)
+{
+    MPIDI_ZC_rma_op_t op;
+
+    if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
+                               target_disp, target_count, target_datatype, win, &op)) {
+        return MPIDI_ZC_rma_start(&op, true, target_rank, win, NULL);
+    }
+    return MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                          target_count, target_datatype, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get(void *origin_addr, int origin_count,
+                                              MPI_Datatype origin_datatype, int target_rank,
+                                              MPI_Aint target_disp, int target_count,
+                                              MPI_Datatype target_datatype, MPIR_Win * win,
+                                              MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr)
+{
+    MPIDI_ZC_rma_op_t op;
+
+    if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
+                               target_disp, target_count, target_datatype, win, &op)) {
+        return MPIDI_ZC_rma_start(&op, false, target_rank, win, NULL);
+    }
+    return MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                          target_count, target_datatype, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rput(const void *origin_addr, int origin_count,
+                                               MPI_Datatype origin_datatype, int target_rank,
+                                               MPI_Aint target_disp, int target_count,
+                                               MPI_Datatype target_datatype, MPIR_Win * win,
+                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr,
+                                               MPIR_Request ** request)
+{
+    MPIDI_ZC_rma_op_t op;
+
+    if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
+                               target_disp, target_count, target_datatype, win, &op)) {
+        return MPIDI_ZC_rma_start(&op, true, target_rank, win, request);
+    }
+    return MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, request);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget(void *origin_addr, int origin_count,
+                                               MPI_Datatype origin_datatype, int target_rank,
+                                               MPI_Aint target_disp, int target_count,
+                                               MPI_Datatype target_datatype, MPIR_Win * win,
+                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr,
+                                               MPIR_Request ** request)
+{
+    MPIDI_ZC_rma_op_t op;
+
+    if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
+                               target_disp, target_count, target_datatype, win, &op)) {
+        return MPIDI_ZC_rma_start(&op, false, target_rank, win, request);
+    }
+    return MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, request);
+}
+
+/* UCP knows no completion at the target but flushing, so local completion is that. */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_cmpl_hook(MPIR_Win * win)
+{
+    return unlikely(MPIDI_ZC_WIN(win).dirty) ? MPIDI_ZC_win_flush(win) : MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_local_cmpl_hook(MPIR_Win * win)
+{
+    return MPIDI_NM_rma_win_cmpl_hook(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_cmpl_hook(int rank, MPIR_Win * win)
+{
+    return unlikely(MPIDI_ZC_WIN(win).dirty) && rank != MPI_PROC_NULL ?
+        MPIDI_ZC_win_flush_target(rank, win) : MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_local_cmpl_hook(int rank, MPIR_Win * win)
+{
+    return MPIDI_NM_rma_target_cmpl_hook(rank, win);
+}
+
+#endif /* ZC_RMA_H_INCLUDED */
