@@ -2,6 +2,7 @@
 #
 #   make demo            set up this machine and show what zc does
 #   make test            set up this machine and run every test
+#   make test-mpich      MPICH's own tests, all of them, on three networks
 #   make bench           libzc against memcpy
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
@@ -12,7 +13,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check-fast bench install packages build sanitizers mpich clean
+.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean
 
 all: build
 
@@ -35,6 +36,9 @@ check-fast: build
 
 test: mpich
 	tests/run-all
+
+test-mpich: mpich
+	tests/mpi/mpich-everywhere
 
 bench: build
 	build/release/bin/bench_deliver --out out/libzc.jsonl

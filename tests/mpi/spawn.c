@@ -38,6 +38,41 @@ static void late_exchange(MPI_Comm comm, int peer, int first, uint64_t seed)
     free(buf);
 }
 
+/* Processes of one host are split off together, of whichever world, and share memory. */
+static void by_host(MPI_Comm comm)
+{
+    int size, here = 0, sharing, rank;
+    char name[256] = "";
+    MPI_Comm host;
+    MPI_Win window;
+    int *own, *other;
+    MPI_Comm_size(comm, &size);
+    gethostname(name, sizeof name - 1);
+    char *names = check_malloc((size_t)size * sizeof name);
+    MPI_Allgather(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, comm);
+    for (int i = 0; i < size; i++)
+        here += !strcmp(name, names + (size_t)i * sizeof name);
+    free(names);
+
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &sharing);
+    MPI_Comm_rank(host, &rank);
+    CHECK(sharing == here, "%d processes on %s, %d share memory", here, name, sharing);
+    MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, host, &own, &window);
+    MPI_Win_fence(0, window);
+    *own = 100 + rank;
+    MPI_Win_fence(0, window);
+    for (int i = 0; i < sharing; i++) {
+        MPI_Aint bytes;
+        int unit;
+        MPI_Win_shared_query(window, i, &bytes, &unit, &other);
+        CHECK(*other == 100 + i, "shared memory of process %d holds %d", i, *other);
+    }
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+    MPI_Comm_free(&host);
+}
+
 static void all_together(MPI_Comm comm, int expected)
 {
     int rank, size, sum = 0;
@@ -46,6 +81,7 @@ static void all_together(MPI_Comm comm, int expected)
     CHECK(size == expected, "%d processes together, not %d", size, expected);
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
     CHECK(sum == size * (size - 1) / 2, "sum of ranks is %d", sum);
+    by_host(comm);
 
     char *buf = check_malloc(LARGE);
     for (int root = 0; root < size; root++) {
@@ -138,6 +174,17 @@ static int open_descriptors(void)
     return n;
 }
 
+/* The last connections may still be closing, which takes progress. */
+static int settled_descriptors(int bound)
+{
+    int n, flag;
+    for (int i = 0; (n = open_descriptors()) > bound && i < 300; i++) {
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+        check_sleep_ms(10);
+    }
+    return n;
+}
+
 static long resident_kib(void)
 {
     long pages = 0;
@@ -159,7 +206,7 @@ static void watch(struct growth *g)
         g->descriptors = open_descriptors();
         g->kib = resident_kib();
     } else if (g->round == g->rounds) {
-        const int descriptors = open_descriptors();
+        const int descriptors = settled_descriptors(g->descriptors + 4);
         const long kib = resident_kib();
         printf("# %d rounds: descriptors %d to %d, resident %ld to %ld KiB\n", g->rounds,
                g->descriptors, descriptors, g->kib, kib);
