@@ -39,8 +39,33 @@ static const int errno_of[ZC_CAUSE_COUNT] = {
 #define ZC_RANGE_SIZE_1 40
 #define ZC_EXCHANGE_SIZE_1 40
 
+/* Word by word, for a few words: a third of the instructions of copy_from_user(). */
+static __always_inline int get_words(u64 *to, const u64 __user *from, size_t words)
+{
+	might_fault();
+	if (!user_read_access_begin(from, words * sizeof(*from)))
+		return -EFAULT;
+	while (words--)
+		unsafe_get_user(*to++, from++, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+/* A structure of which the caller knows @size bytes, and we @known. */
+static __always_inline int get_known(void *to, size_t known, const void __user *from, size_t size)
+{
+	BUILD_BUG_ON(known % sizeof(u64));
+	if (likely(size == known))
+		return get_words(to, from, known / sizeof(u64));
+	return copy_struct_from_user(to, known, from, size);
+}
+
 /* A structure that begins with its own size. */
-static int get_struct(void *to, size_t known, size_t least, const void __user *from, u32 *size)
+static __always_inline int get_struct(void *to, size_t known, size_t least,
+				      const void __user *from, u32 *size)
 {
 	if (get_user(*size, (const u32 __user *)from))
 		return -EFAULT;
@@ -48,7 +73,7 @@ static int get_struct(void *to, size_t known, size_t least, const void __user *f
 		return -EINVAL;
 	if (*size > PAGE_SIZE)
 		return -E2BIG;
-	return copy_struct_from_user(to, known, from, *size);
+	return get_known(to, known, from, *size);
 }
 
 static long get_features(void __user *user)
@@ -72,13 +97,42 @@ static long get_features(void __user *user)
 	return copy_to_user(user, &f, min_t(size_t, size, sizeof(f))) ? -EFAULT : 0;
 }
 
+static int put_range_result(struct zc_range __user *user, const struct zc_range *range)
+{
+	might_fault();
+	if (!user_write_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_put_user(range->cause, &user->cause, fault);
+	unsafe_put_user(range->done, &user->done, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+static int put_result(struct zc_exchange __user *user, const struct zc_exchange *x)
+{
+	might_fault();
+	if (!user_write_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_put_user(x->done, &user->done, fault);
+	unsafe_put_user(x->stopped, &user->stopped, fault);
+	unsafe_put_user(x->cause, &user->cause, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static long exchange_one(struct zc_range __user *user, u32 range_size, bool *nowait, u64 *done,
 			 u32 *cause)
 {
 	struct zc_range range;
 	int err;
 
-	err = copy_struct_from_user(&range, sizeof(range), user, range_size);
+	err = get_known(&range, sizeof(range), user, range_size);
 	if (err)
 		return err;
 	if (range.flags)
@@ -87,7 +141,7 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool *now
 	*done += range.done;
 	if (*nowait)
 		return -EAGAIN;
-	if (put_user(range.cause, &user->cause) || put_user(range.done, &user->done))
+	if (put_range_result(user, &range))
 		return -EFAULT;
 	return errno_of[*cause];
 }
@@ -130,10 +184,7 @@ static long exchange(struct zc_exchange __user *user, bool *nowait)
 		cond_resched();
 	}
 	x.stopped = i;
-	if (put_user(x.done, &user->done) || put_user(x.stopped, &user->stopped) ||
-	    put_user(x.cause, &user->cause))
-		return -EFAULT;
-	return err;
+	return put_result(user, &x) ? -EFAULT : err;
 }
 
 static long zc_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

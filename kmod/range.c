@@ -72,11 +72,14 @@ static void make_room(struct zc_walk *w)
 {
 	const unsigned long pages = min_t(unsigned long, (w->end - w->a) / PAGE_SIZE, PTRS_PER_PTE);
 
-	if (w->more || pages <= w->room)
+	struct zc_pair *more;
+
+	/* There is room for what is ahead once there has been for more. */
+	if (pages <= w->room)
 		return;
-	w->more = kmalloc_array(pages, sizeof(*w->more), GFP_KERNEL | __GFP_NOWARN);
-	if (w->more) {
-		w->pairs = w->more;
+	more = kmalloc_array(pages, sizeof(*more), GFP_KERNEL | __GFP_NOWARN);
+	if (more) {
+		w->pairs = more;
 		w->room = pages;
 	}
 }
@@ -244,7 +247,7 @@ static enum zc_cause check(const struct zc_range *range)
  */
 int zc_exchange_range(struct zc_range *range, bool *nowait)
 {
-	struct zc_pair few[ZC_FEW];
+	struct zc_pair few[ZC_FEW] ZC_UNINITIALIZED;
 	struct zc_walk w = {
 		.mm = current->mm,
 		.a = range->a,
@@ -270,7 +273,8 @@ int zc_exchange_range(struct zc_range *range, bool *nowait)
 	}
 	if (locked)
 		mmap_read_unlock(w.mm);
-	kfree(w.more);
+	if (w.pairs != few)
+		kfree(w.pairs);
 	range->done = w.a - range->a;
 	*nowait = !may_wait && range->cause == ZC_CAUSE_RACED && !range->done;
 	return range->cause;

@@ -46,12 +46,8 @@ static enum zc_cause find(struct mm_struct *mm, unsigned long addr, struct vm_ar
 {
 	if (*vma && addr >= (*vma)->vm_start && addr < (*vma)->vm_end)
 		return ZC_CAUSE_NONE;
-	*vma = find_vma(mm, addr);
-	if (!*vma || addr < (*vma)->vm_start) {
-		*vma = NULL;
-		return ZC_CAUSE_UNMAPPED;
-	}
-	return vma_cause(*vma);
+	*vma = vma_lookup(mm, addr);
+	return *vma ? vma_cause(*vma) : ZC_CAUSE_UNMAPPED;
 }
 
 /**

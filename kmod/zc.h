@@ -38,7 +38,6 @@ struct zc_walk {
 	struct anon_vma *kept_a, *kept_b;	/* see zc_rmap_keep() */
 	struct zc_pair *pairs;		/* what is being exchanged */
 	unsigned int room;		/* pairs there is room for */
-	struct zc_pair *more;		/* NULL, or a larger place for pairs, to be freed */
 };
 
 /* Two entries of page tables, taken out. */

@@ -49,6 +49,13 @@
 #define VM_SHADOW_STACK VM_NONE
 #endif
 
+/* Of a variable that is written before it is read: not to be zeroed in each call. */
+#if __has_attribute(__uninitialized__)
+#define ZC_UNINITIALIZED __attribute__((__uninitialized__))
+#else
+#define ZC_UNINITIALIZED
+#endif
+
 static inline pmd_t zc_pmd_read(pmd_t *pmd)
 {
 	return READ_ONCE(*pmd);
