@@ -3,7 +3,9 @@
 #   make demo            set up this machine and show what zc does
 #   make test            set up this machine and run every test
 #   make test-mpich      MPICH's own tests, all of them, on three networks
-#   make bench           libzc against memcpy
+#   make bench           libzc against memcpy, and bench-kmod
+#   make bench-kmod      instructions of zc.ko beside mremap, UFFDIO_MOVE and memcpy
+#                        (in QEMU; without it, skipped)
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
 #   make check-fast      unit tests only, nothing installed
@@ -13,7 +15,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean
+.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod
 
 all: build
 
@@ -42,6 +44,11 @@ test-mpich: mpich
 
 bench: build
 	build/release/bin/bench_deliver --out out/libzc.jsonl
+	$(MAKE) bench-kmod
+
+# 77: not possible here, which it says.
+bench-kmod: packages
+	bench/kmod/run || [ $$? = 77 ]
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
