@@ -58,9 +58,11 @@ static void need_failures(void)
 static void set_failure(unsigned int nth)
 {
     char text[16];
-    int len = snprintf(text, sizeof(text), "%u", nth);
+    int len = snprintf(text, sizeof(text), "%u", nth), turns = 0;
 
-    NEED(pwrite(fail_nth, text, len, 0) == len);
+    /* What was to fail before may be this. */
+    while (pwrite(fail_nth, text, len, 0) != len)
+        NEED(turns++ < 3);
 }
 
 /* Whether it came to that; reading the answer can be what fails. */
