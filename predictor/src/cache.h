@@ -85,6 +85,8 @@ class cache {
     Value &value_at(uint32_t i) { return entries_[i].value; }
     const Value &value_at(uint32_t i) const { return entries_[i].value; }
     void use(uint32_t i) { sets_[i / kWays].uses[i % kWays] = ++now_; }
+    /** As if it had not been used for ages: the first of its set to be replaced. */
+    void neglect(uint32_t i) { sets_[i / kWays].uses[i % kWays] = now_ - UINT32_MAX / 2; }
 
     size_t bytes() const { return sets_.bytes() + entries_.bytes(); }
 
@@ -100,6 +102,8 @@ class cache {
     static_assert(sizeof(entry) == sizeof(Key) + sizeof(Value), "padding would break the budget");
 
     static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; }
+    /* The way a key takes if it is free, and where it is looked for first. */
+    static uint32_t favourite(uint64_t hash) { return static_cast<uint32_t>(hash >> 8) % kWays; }
 
     uint32_t set_of(uint64_t hash) const
     {
@@ -108,9 +112,12 @@ class cache {
 
     uint32_t index_of(const Key &key, uint64_t hash) const
     {
-        /* All tags at once: which way it is cannot be foretold by a branch. */
         const uint32_t first = set_of(hash) * kWays;
         const labels &set = sets_[first / kWays];
+        const uint32_t likely = first + favourite(hash);
+        if (entries_[likely].key == key && set.tags[favourite(hash)] != 0)
+            return likely;
+        /* All tags at once: which way it is cannot be foretold by a branch. */
         const uint32_t wanted = tag(hash);
         uint32_t matches = 0;
         for (uint32_t way = 0; way < kWays; way++)
@@ -128,6 +135,8 @@ class cache {
     {
         const uint32_t s = set_of(hash);
         const labels &set = sets_[s];
+        if (set.tags[favourite(hash)] == 0)
+            return s * kWays + favourite(hash);
         uint32_t oldest = kNone;
         for (uint32_t way = 0; way < kWays; way++) {
             if (set.tags[way] == 0)

@@ -13,8 +13,11 @@ namespace zc::predict {
 
 /**
  * A fixed number of histories, lent to the keys that need one. An owner and its
- * slot name each other; a slot whose owner names another one is free. Where all
- * are in use, the longest unused of the next few gives way.
+ * slot name each other; a slot whose owner names another one is as good as free.
+ * Where all are lent, the longest unused of the next few gives way; but to an owner
+ * who has lost one before only if it has been unused for a while. So where more keys
+ * need one than there are, some keep theirs and get on, rather than all losing theirs
+ * before they use it again.
  */
 class histories {
   public:
@@ -36,19 +39,24 @@ class histories {
         return &slots_[slot - 1].kept;
     }
 
-    /** An empty history for @owner; its slot, from 1. */
-    uint32_t take(uint32_t owner)
+    /**
+     * An empty history for @owner, which had one @before: its slot, from 1; 0: none
+     * can be spared.
+     */
+    uint32_t take(uint32_t owner, bool before)
     {
+        now_++;
         uint32_t oldest = next_;
-        for (uint32_t i = 0; i < kLookedAt; i++) {
+        for (uint32_t i = 0; i < kLookedAt && slots_[oldest].owner != 0; i++) {
             const lent &seen = slots_[next_];
             if (seen.owner == 0 || now_ - seen.used > now_ - slots_[oldest].used)
                 oldest = next_;
             next_ = next_ + 1 == slots_.size() ? 0 : next_ + 1;
-            if (seen.owner == 0)
-                break;
         }
-        slots_[oldest] = {{}, owner + 1, ++now_};
+        const lent &found = slots_[oldest];
+        if (before && found.owner != 0 && now_ - found.used < kStay * slots_.size())
+            return 0;
+        slots_[oldest] = {{}, owner + 1, now_};
         return oldest + 1;
     }
 
@@ -58,6 +66,7 @@ class histories {
 
   private:
     static constexpr uint32_t kLookedAt = 8;
+    static constexpr uint32_t kStay = 4; /* rounds of all slots */
 
     struct lent {
         history kept;

@@ -133,6 +133,8 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
     const uint32_t only = flow.sizes == 1 ? flow.any - 1 : kNone;
     flow.sizes = static_cast<uint8_t>(std::min(flow.sizes + 1, UINT8_MAX));
     flow.fresh = static_cast<uint8_t>(flow.fresh == UINT8_MAX ? kDrifting : flow.fresh + 1);
+    if (flow.sizes == 1)
+        substreams_.neglect(of_any); /* of use only if another size comes, as it seldom does */
     if (flow.sizes > 1) {
         out.any = of_any;
         out.rough = insert(key::rough(envelope));
@@ -311,8 +313,11 @@ void keyed::learn_varying(uint32_t entry, uint64_t addr)
         return;
     }
     if (!history) {
-        sub.history = histories_.take(entry);
-        history = histories_.touch(sub.history, entry);
+        const uint32_t slot = histories_.take(entry, sub.history != 0);
+        history = histories_.touch(slot, entry);
+        if (!history)
+            return; /* until one can be had, the last address has to do */
+        sub.history = slot;
         history->fill(sub.last, sub.repeats);
     }
     history->add(addr);

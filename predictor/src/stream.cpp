@@ -12,6 +12,8 @@ static constexpr uint64_t kBase = 0x9e3779b97f4a7c15u;   /* of the rolling hashe
 static constexpr uint64_t kSpread = 0xd6e8feb86659fd93u; /* brings all bits to the top ones */
 static constexpr uint32_t kLongest = 1024;               /* longer suffixes count as this long */
 
+static constexpr uint32_t kLost = 64;
+static constexpr uint32_t kSeldom = 8;
 static constexpr size_t kEntriesPerLoop = 4;
 
 static constexpr uint64_t power(uint64_t base, uint32_t exponent)
@@ -105,7 +107,9 @@ void stream::learn(const zcp_receive_t &receive) noexcept
     if (held(match_) && hashes_[slot(match_)] == hash) {
         match_++;
         length_ = std::min(length_ + 1, kLongest);
+        lost_ = 0;
     } else {
+        lost_ = std::min(lost_ + 1, kLost);
         note_end_of_loop();
         match_ = 0;
         length_ = 0;
@@ -113,7 +117,9 @@ void stream::learn(const zcp_receive_t &receive) noexcept
     roll(hash);
     ring_[slot(now_)] = receive;
     hashes_[slot(now_)] = hash;
-    find_longer();
+    /* Where nothing has been foretold for long, looking now and then will do. */
+    if (lost_ < kLost || now_ % kSeldom == 0)
+        find_longer();
     for (size_t i = 0; i < kOrders.size(); i++)
         head(i) = static_cast<uint16_t>(now_ + 1);
 }

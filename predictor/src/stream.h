@@ -96,6 +96,7 @@ class stream {
     position now_ = 0;   /* of the last receive */
     position match_ = 0; /* of the receive expected next */
     uint32_t length_ = 0;
+    uint32_t lost_ = 0; /* receives in a row that were not foretold, up to a bound */
     std::array<uint64_t, kOrders.size()> suffix_{}; /* rolling hash of the last kOrders[i] */
     zeroed<zcp_receive_t> ring_;
     zeroed<uint32_t> hashes_; /* of shapes */

@@ -75,6 +75,22 @@ TEST(AgingTest, HistoriesOfDeadKeysMakeRoomForLiveOnes)
         EXPECT_EQ(0xa000u, engine.arrive(envelope(50000 + i)).addr) << i;
 }
 
+/* Twice as many keys with two buffers as there is room for: those that have a
+ * history keep it, and are right. */
+TEST(AgingTest, TooManyVaryingKeysDoNotStarveAll)
+{
+    engine engine;
+    constexpr int32_t kKeys = 800;
+    const uint64_t before = engine.stats().hits;
+    for (int round = 0; round < 40; round++) {
+        for (int32_t key = 0; key < kKeys; key++) {
+            const uint64_t addr = round % 2 ? 0xa010 : 0xb020;
+            engine.settle(engine.arrive(envelope(key)), addr);
+        }
+    }
+    EXPECT_GT(engine.stats().hits - before, 40u * kKeys / 5);
+}
+
 TEST(AgingTest, AKeyInUseSurvivesAStreamOfStrangers)
 {
     engine engine;
