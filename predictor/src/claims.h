@@ -12,7 +12,7 @@
 namespace zc::predict {
 
 /** What became of the answer for an unsettled message. */
-enum class claim_state : uint32_t {
+enum class claim_state : uint64_t {
     free,
     unknown,  /* there was nothing to say */
     withheld, /* there was, but not sure enough */
@@ -23,15 +23,17 @@ enum class claim_state : uint32_t {
 /** An unsettled message. */
 struct claim {
     static constexpr uint32_t kNoFlow = UINT32_MAX;
+    static constexpr uint64_t kMostBytes = (uint64_t{1} << 48) - 1; /* longer counts as that */
 
     uint64_t expected;
-    uint64_t bytes;
-    std::array<uint32_t, 3>
+    uint64_t bytes : 48;
+    claim_state state : 8;
+    uint64_t print : 8; /* of another guess, put to the test; 0: none */
+    std::array<uint32_t, 5>
         flows;       /* what the engine counts it in; free: [0] is the next free + 1 */
     uint32_t serial; /* of this use, so that a stale id is noticed */
-    claim_state state;
-    uint32_t modulus;
 };
+static_assert(sizeof(claim) == 40, "what is said of their number depends on it");
 
 /** The unsettled messages, bounded. */
 class claims {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine.h"
 
+#include <algorithm>
+
 #include "predictor.h"
 
 using zc::predict::claim_state;
@@ -22,7 +24,7 @@ bool zcp::arrive(const zcp_envelope_t &envelope, zcp_landing_t &out) noexcept
         return false;
     }
     message &claim = claims_.take();
-    claim.bytes = envelope.bytes;
+    claim.bytes = std::min(envelope.bytes, message::kMostBytes) & message::kMostBytes;
     if (!open(envelope, claim)) {
         claims_.release(claim);
         untracked_++;

@@ -35,8 +35,10 @@ class history {
     /** The @nth next address, from 1. Needs one address at least. */
     uint64_t next(uint32_t nth) const
     {
-        return strides() ? at_lag(1) + nth * stride_ : at_lag(lag_ - (nth - 1) % lag_);
+        return strides() ? at_lag(1) + nth * stride_ : recurring(nth);
     }
+    /** The same, strides left out of account. */
+    uint64_t recurring(uint32_t nth) const { return at_lag(lag_ - (nth - 1) % lag_); }
     bool strides() const
     {
         return stride_ != 0 && !proven() && stride_trust_.value() > lag_trust_.value();

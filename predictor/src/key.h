@@ -26,6 +26,10 @@ struct key {
     static key rough(const zcp_envelope_t &e) { return of(e, sizing::rough, rough_size(e.bytes)); }
     static key any_size(const zcp_envelope_t &e) { return of(e, sizing::any, 0); }
 
+    /** Of a cache of their own: all tags and communicators of a sender; all senders of a tag. */
+    static key sender(const zcp_envelope_t &e) { return {0, e.source, 0, sizing::exact, e.bytes}; }
+    static key any_source(const zcp_envelope_t &e) { return {e.comm, -1, e.tag, sizing::any, 0}; }
+
     bool same_flow(const key &other) const
     {
         return comm == other.comm && source == other.source && tag == other.tag;

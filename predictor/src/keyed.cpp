@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "predictor.h"
 
@@ -19,12 +20,32 @@ constexpr float kSureOfClass = 0.75f;
 constexpr uint8_t kDrifting = 16;
 constexpr uint8_t kFewOf = 8;
 
+constexpr int kManySizes = 3; /* as far as they are counted */
+
+/* Credit of wide keys: where they may overrule, where they are given up. */
+constexpr int kMostCredit = 31;
+constexpr int kOverruling = 24;
+constexpr int kFirstCredit = 16;
+constexpr int kNoCredit = 0;
+
 /* After so many repetitions another one teaches nothing about congruence. */
 constexpr uint32_t kSurelyConstant = 16;
 
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-/* From here on landing buffers are congruent modulo huge pages. */
-constexpr uint64_t kHugeMessage = uint64_t{4} << 20;
+/* Trust above which an exact key needs no wide ones beside it, and below which it does again. */
+constexpr trust kNarrow = trust::of(0.95f);
+constexpr trust kNotNarrow = trust::half();
+
+/* The decay of the share of renamed receives, and where it becomes and ceases to be high. */
+constexpr uint32_t kAllRenamed = 1 << 16;
+constexpr uint32_t kRenamedDecay = 64;
+constexpr uint32_t kManyRenamed = kAllRenamed / 4;
+constexpr uint32_t kFewRenamed = kAllRenamed / 10;
+
+/* To tell whether two addresses are alike: not 0. */
+uint8_t print_of(uint64_t addr)
+{
+    return static_cast<uint8_t>(mix(5, addr) | 1);
+}
 
 /** How often each key was met on the way through the horizon. */
 class tally {
@@ -47,31 +68,40 @@ class tally {
 
 } // namespace
 
-/* How the memory is shared. */
-static size_t for_substreams(size_t max_bytes)
+/* How the memory is shared, in parts of kParts. */
+constexpr size_t kParts = 64;
+constexpr size_t kSubstreams = 28;
+constexpr size_t kWideKeys = 2;
+constexpr size_t kHistories = 8;
+constexpr size_t kWideHistories = 1;
+constexpr size_t kStream = 13;
+constexpr size_t kClaims = 12;
+static_assert(kSubstreams + kWideKeys + kHistories + kWideHistories + kStream + kClaims == kParts);
+
+static size_t share(size_t max_bytes, size_t parts)
 {
-    return max_bytes / 32 * 15;
-}
-static size_t for_histories(size_t max_bytes)
-{
-    return max_bytes / 32 * 4;
-}
-static size_t for_stream(size_t max_bytes)
-{
-    return max_bytes / 32 * 7;
-}
-static size_t for_claims(size_t max_bytes)
-{
-    return max_bytes / 32 * 6;
+    return max_bytes / kParts * parts;
 }
 
 keyed::keyed(size_t max_bytes, uint32_t horizon, float min_confidence)
-    : zcp(for_claims(max_bytes), horizon, min_confidence), substreams_(for_substreams(max_bytes)),
-      histories_(for_histories(max_bytes)), stream_(for_stream(max_bytes))
+    : zcp(share(max_bytes, kClaims), horizon, min_confidence),
+      substreams_(share(max_bytes, kSubstreams)), wide_(share(max_bytes, kWideKeys)),
+      histories_(share(max_bytes, kHistories)), wide_histories_(share(max_bytes, kWideHistories)),
+      stream_(share(max_bytes, kStream))
 {
 }
 
 /* ---- entries ---- */
+
+substream &keyed::at(uint32_t entry)
+{
+    return entry < kWide ? substreams_.value_at(entry) : wide_.value_at(entry - kWide);
+}
+
+const substream &keyed::at(uint32_t entry) const
+{
+    return entry < kWide ? substreams_.value_at(entry) : wide_.value_at(entry - kWide);
+}
 
 uint32_t keyed::find(const key &key, uint64_t hash) const
 {
@@ -101,6 +131,7 @@ void keyed::adopt(uint32_t heir, uint32_t from)
         return;
     sub.last = known.last;
     sub.repeats = 1;
+    sub.credit = kFirstCredit;
     sub.address = known.address;
     sub.page = known.page;
     sub.huge_page = known.huge_page;
@@ -131,7 +162,7 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
         return false;
     substream &flow = substreams_.value_at(of_any);
     const uint32_t only = flow.sizes == 1 ? flow.any - 1 : kNone;
-    flow.sizes = static_cast<uint8_t>(std::min(flow.sizes + 1, UINT8_MAX));
+    flow.sizes = static_cast<uint8_t>(std::min(flow.sizes + 1, kManySizes)) & kManySizes;
     flow.fresh = static_cast<uint8_t>(flow.fresh == UINT8_MAX ? kDrifting : flow.fresh + 1);
     if (flow.sizes == 1)
         substreams_.neglect(of_any); /* of use only if another size comes, as it seldom does */
@@ -169,14 +200,51 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
     return out.exact != out.rough || out.rough != kNone;
 }
 
+uint32_t keyed::find_wide(const key &key, uint64_t hash) const
+{
+    const substream *sub = wide_.find(key, hash);
+    return sub ? wide_.index(sub) + kWide : kNone;
+}
+
+/* Where it is noted whether wide keys do better: the one that outlives the others. */
+uint32_t keyed::referee(const entries &entries)
+{
+    return entries.any != kNone ? entries.any : entries.exact;
+}
+
+uint32_t keyed::insert_wide(const key &key)
+{
+    const auto pinned = [](const substream &sub) { return sub.unsettled != 0; };
+    const substream *sub = wide_.insert(key, key.hash(), pinned);
+    return sub ? wide_.index(sub) + kWide : kNone;
+}
+
+void keyed::add_wide(const zcp_envelope_t &envelope, entries &out)
+{
+    const key sender = key::sender(envelope);
+    out.sender = insert_wide(sender);
+    out.any_source = insert_wide(key::any_source(envelope));
+    /* The second may have replaced the first. */
+    if (out.sender != kNone && wide_.key_at(out.sender - kWide) != sender)
+        out.sender = kNone;
+}
+
 bool keyed::make_entries(const zcp_envelope_t &envelope, entries &out)
 {
-    out = {kNone, kNone, kNone};
+    out = {kNone, kNone, kNone, kNone, kNone};
     const key exact = key::exact(envelope);
     substream *sub = substreams_.touch(exact, exact.hash());
-    if (!sub)
-        return make_new_size(envelope, out);
+    if (!sub) {
+        if (!make_new_size(envelope, out))
+            return false;
+        const substream &judge = substreams_.value_at(referee(out));
+        if (judge.repeats == 0 || judge.credit != kNoCredit)
+            add_wide(envelope, out);
+        return true;
+    }
     out.exact = substreams_.index(sub);
+    if (!sub->narrow)
+        add_wide(envelope, out);
     const uint32_t any = sub->any - 1;
     if (sub->sizes < 2 || !is(any, key::any_size(envelope)))
         return true;
@@ -195,46 +263,84 @@ entries keyed::known_entries(const zcp_envelope_t &envelope) const
     const key exact = key::exact(envelope);
     const key rough = key::rough(envelope);
     const key any = key::any_size(envelope);
-    entries found = {find(exact, exact.hash()), find(rough, rough.hash()), find(any, any.hash())};
+    entries found = {find(exact, exact.hash()), find(rough, rough.hash()), find(any, any.hash()),
+                     kNone, kNone};
     if (found.exact == kNone)
         found.exact = found.rough;
     if (found.any != kNone && substreams_.value_at(found.any).sizes == 1)
         found.any = substreams_.value_at(found.any).any - 1;
+    if (found.exact == kNone || !substreams_.value_at(found.exact).narrow) {
+        const key sender = key::sender(envelope);
+        const key any_source = key::any_source(envelope);
+        found.sender = find_wide(sender, sender.hash());
+        found.any_source = find_wide(any_source, any_source.hash());
+    }
     return found;
 }
 
 /* ---- answers ---- */
 
-uint64_t keyed::expected(uint32_t entry, uint32_t nth) const
+/* Of @sub, which is @entry. */
+uint64_t keyed::expected(const substream &sub, uint32_t entry, uint32_t nth) const
 {
-    const substream &sub = substreams_.value_at(entry);
-    const history *history = histories_.find(sub.history, entry);
-    return history ? history->next(nth) : sub.last;
+    if (sub.history == 0)
+        return sub.last;
+    const history *history = histories_of(entry).find(sub.history, entry);
+    if (!history)
+        return sub.last;
+    /* Buffers in turn recur; that all keys together advance evenly would be chance. */
+    return entry < kWide ? history->next(nth) : history->recurring(nth);
+}
+
+/* Can @sub be asked for one more message, besides @more? */
+bool keyed::can_answer(const substream &sub, uint32_t more) const
+{
+    return sub.repeats != 0 && sub.unsettled + more <= horizon_;
 }
 
 /* Which of @entries answers; @more messages are counted besides those unsettled. */
 bool keyed::choose(const entries &entries, uint32_t more, keyed_guess &out) const
 {
-    const auto can = [&](uint32_t entry) {
-        const substream &sub = substreams_.value_at(entry);
-        return sub.repeats != 0 && sub.unsettled + more <= horizon_;
-    };
-    out.entry = entries.exact != kNone && can(entries.exact) ? entries.exact : kNone;
-    for (const uint32_t entry : {entries.rough, entries.any}) {
-        if (entry == kNone || entry == out.entry || !can(entry))
-            continue;
-        const substream &sub = substreams_.value_at(entry);
-        if (out.entry != kNone) {
-            const float best = substreams_.value_at(out.entry).address.value();
-            if (best >= 0.5f || best + kOverrule >= sub.address.value())
-                continue;
+    out.entry = kNone;
+    if (entries.exact != kNone) {
+        const substream &exact = substreams_.value_at(entries.exact);
+        if (can_answer(exact, more)) {
+            out = {entries.exact, 0, exact.unsettled + more};
+            if (exact.address >= trust::half() && exact.credit < kOverruling) {
+                out.addr = expected(exact, out.entry, out.ahead);
+                return true;
+            }
         }
-        out.entry = entry;
+    }
+    return choose_among_wider(entries, more, out);
+}
+
+/* The same where the exact one has disappointed, or there is none. */
+bool keyed::choose_among_wider(const entries &entries, uint32_t more, keyed_guess &out) const
+{
+    const auto trust_in = [&](uint32_t entry) { return at(entry).address; };
+    for (const uint32_t entry : {entries.rough, entries.any}) {
+        if (entry == kNone || entry == out.entry || !can_answer(at(entry), more))
+            continue;
+        if (out.entry == kNone ||
+            (trust_in(out.entry) < trust::half() &&
+             trust_in(out.entry).value() + kOverrule < trust_in(entry).value()))
+            out.entry = entry;
+    }
+    for (const uint32_t entry : {entries.sender, entries.any_source}) {
+        if (entry == kNone || !can_answer(at(entry), more))
+            continue;
+        /* Whether messages are received in the order they come must have been seen. */
+        if (entry == entries.any_source && at(entry).credit < kOverruling)
+            continue;
+        if (out.entry == kNone ||
+            (at(referee(entries)).credit >= kOverruling && trust_in(out.entry) < trust_in(entry)))
+            out.entry = entry;
     }
     if (out.entry == kNone)
         return false;
-    out.ahead = substreams_.value_at(out.entry).unsettled + more;
-    out.addr = expected(out.entry, out.ahead);
+    out.ahead = at(out.entry).unsettled + more;
+    out.addr = expected(at(out.entry), out.entry, out.ahead);
     return true;
 }
 
@@ -253,13 +359,35 @@ static float class_confidence(const substream &exact, const substream &chosen, u
     return exact.answers.confidence(trust.value());
 }
 
+bool keyed::foretell_newcomer(uint64_t bytes, newcomers::answer &out) const
+{
+    return newcomers_.foretell(bytes, std::max(kSureOfClass, min_confidence_), out) &&
+           out.confidence >= min_confidence_;
+}
+
 void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t &out) noexcept
 {
+    const auto entries = std::bit_cast<predict::entries>(claim.flows);
+    substream &exact = substreams_.value_at(entries.exact);
+    if (entries.any_source != kNone) {
+        const substream &sub = at(entries.any_source);
+        if (sub.repeats != 0)
+            claim.print = print_of(expected(sub, entries.any_source, sub.unsettled));
+    }
     keyed_guess guess;
-    if (!choose({claim.flows[0], claim.flows[1], claim.flows[2]}, 0, guess))
+    if (!choose(entries, 0, guess)) {
+        newcomers::answer newcomer;
+        if (exact.repeats != 0 || !foretell_newcomer(envelope.bytes, newcomer))
+            return;
+        claim.state = claim_state::answered_class;
+        claim.expected = newcomer.like;
+        out.addr = newcomer.like % newcomer.modulus;
+        out.modulus = newcomer.modulus;
+        out.confidence = newcomer.confidence;
+        out.ahead = exact.unsettled;
         return;
-    const substream &chosen = substreams_.value_at(guess.entry);
-    substream &exact = substreams_.value_at(claim.flows[0]);
+    }
+    const substream &chosen = at(guess.entry);
     if (!exact.answers.begun())
         exact.answers.begin(chosen.address, chosen.repeats);
     claim.expected = guess.addr;
@@ -267,11 +395,11 @@ void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t
     if (out.confidence >= min_confidence_) {
         claim.state = claim_state::answered;
         out.addr = guess.addr;
-    } else if ((claim.modulus = sure_class(chosen, envelope.bytes)) != 0) {
+    } else if (const uint64_t modulus = sure_class(chosen, envelope.bytes)) {
         claim.state = claim_state::answered_class;
-        out.addr = guess.addr % claim.modulus;
-        out.modulus = claim.modulus;
-        out.confidence = class_confidence(exact, chosen, claim.modulus);
+        out.addr = guess.addr % modulus;
+        out.modulus = modulus;
+        out.confidence = class_confidence(exact, chosen, modulus);
     } else {
         claim.state = claim_state::withheld;
         out.confidence = 0;
@@ -280,41 +408,48 @@ void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t
     out.ahead = guess.ahead;
 }
 
+void keyed::count_unsettled(const entries &entries, int change)
+{
+    substreams_.value_at(entries.exact).unsettled += change;
+    if (entries.rough != kNone)
+        substreams_.value_at(entries.rough).unsettled += change;
+    if (entries.any != kNone)
+        substreams_.value_at(entries.any).unsettled += change;
+    if (entries.sender != kNone)
+        at(entries.sender).unsettled += change;
+    if (entries.any_source != kNone)
+        at(entries.any_source).unsettled += change;
+}
+
 bool keyed::open(const zcp_envelope_t &envelope, message &claim) noexcept
 {
     entries entries;
     if (!make_entries(envelope, entries))
         return false;
-    claim.flows = {entries.exact, entries.rough, entries.any};
-    for (const uint32_t entry : claim.flows) {
-        if (entry != kNone)
-            substreams_.value_at(entry).unsettled++;
-    }
+    claim.flows = std::bit_cast<decltype(claim.flows)>(entries);
+    count_unsettled(entries, 1);
     return true;
 }
 
 void keyed::close(const message &claim) noexcept
 {
-    for (const uint32_t entry : claim.flows) {
-        if (entry != kNone)
-            substreams_.value_at(entry).unsettled--;
-    }
+    count_unsettled(std::bit_cast<entries>(claim.flows), -1);
 }
 
 /* ---- learning ---- */
 
-void keyed::learn_varying(uint32_t entry, uint64_t addr)
+void keyed::learn_varying(substream &sub, uint32_t entry, uint64_t addr)
 {
-    substream &sub = substreams_.value_at(entry);
-    history *history = histories_.touch(sub.history, entry);
+    histories &histories = histories_of(entry);
+    history *history = histories.touch(sub.history, entry);
     if (history && addr == sub.last && sub.repeats >= history::kDepth) {
-        histories_.release(sub.history); /* nothing but this address is left in it */
+        histories.release(sub.history); /* nothing but this address is left in it */
         sub.history = 0;
         return;
     }
     if (!history) {
-        const uint32_t slot = histories_.take(entry, sub.history != 0);
-        history = histories_.touch(slot, entry);
+        const uint32_t slot = histories.take(entry, sub.history != 0);
+        history = histories.touch(slot, entry);
         if (!history)
             return; /* until one can be had, the last address has to do */
         sub.history = slot;
@@ -323,19 +458,33 @@ void keyed::learn_varying(uint32_t entry, uint64_t addr)
     history->add(addr);
 }
 
-void keyed::learn(uint32_t entry, uint64_t addr)
+void keyed::learn(substream &sub, uint32_t entry, uint64_t addr)
 {
-    substream &sub = substreams_.value_at(entry);
+    if (sub.repeats != 0) {
+        sub.address.count(expected(sub, entry, 1) == addr);
+        if (sub.address > kNarrow) {
+            sub.narrow = 1;
+            sub.credit = kFirstCredit;
+        } else if (sub.address < kNotNarrow && sub.credit != kNoCredit) {
+            sub.narrow = 0;
+        }
+    }
+    follow(sub, entry, addr);
+}
+
+/* As learn(), but for how far it is to be trusted. */
+void keyed::follow(substream &sub, uint32_t entry, uint64_t addr)
+{
     if (sub.repeats == 0) {
         sub.address = sub.page = sub.huge_page = trust::half();
+        sub.credit = kFirstCredit;
     } else {
-        sub.address.count(expected(entry, 1) == addr);
         if (addr != sub.last || sub.repeats < kSurelyConstant) {
             sub.page.count(congruent(sub.last, addr));
             sub.huge_page.count((sub.last ^ addr) % kHugePageBytes == 0);
         }
         if (sub.history != 0 || addr != sub.last)
-            learn_varying(entry, addr);
+            learn_varying(sub, entry, addr);
     }
     if (addr != sub.last)
         sub.repeats = 0;
@@ -344,15 +493,61 @@ void keyed::learn(uint32_t entry, uint64_t addr)
     sub.last = addr;
 }
 
+/* Up slowly, down quickly. */
+void keyed::credit(substream &sub, bool right, bool known)
+{
+    const int change = right == known ? -!right : right ? 1 : -2;
+    sub.credit = static_cast<uint8_t>(std::clamp(sub.credit + change, kNoCredit, kMostCredit)) & 31;
+}
+
+/* What a wide key foretold was @right or not: notes whether it knew better than the others. */
+void keyed::credit_wide(const entries &entries, uint32_t wide, bool right, uint64_t addr)
+{
+    substream &judge = substreams_.value_at(referee(entries));
+    const bool known = judge.repeats != 0 && expected(judge, referee(entries), 1) == addr;
+    credit(at(wide), right, known);
+    if (judge.repeats == 0)
+        return;
+    credit(judge, right, known);
+    if (judge.credit == kNoCredit)
+        substreams_.value_at(entries.exact).narrow = 1;
+}
+
+void keyed::learn_wide(const entries &entries, const zcp_receive_t &receive)
+{
+    substream &exact = substreams_.value_at(entries.exact);
+    const bool stranger =
+        exact.repeats == 0 && (entries.any == kNone || at(entries.any).repeats == 0);
+    if (stranger)
+        newcomers_.learn(receive.envelope.bytes, receive.addr);
+    if (entries.sender != kNone) {
+        substream &sender = at(entries.sender);
+        if (stranger && sender.repeats != 0)
+            renamed_ += kAllRenamed / kRenamedDecay;
+        if (sender.repeats != 0)
+            credit_wide(entries, entries.sender,
+                        expected(sender, entries.sender, 1) == receive.addr, receive.addr);
+        learn(sender, entries.sender, receive.addr);
+    }
+    if (entries.any_source != kNone)
+        follow(at(entries.any_source), entries.any_source, receive.addr);
+}
+
 void keyed::learn(const entries &entries, const zcp_receive_t &receive)
 {
+    if (entries.exact != kNone && !substreams_.value_at(entries.exact).narrow)
+        learn_wide(entries, receive);
+    if (renamed_ != 0) {
+        renamed_ -= (renamed_ + kRenamedDecay - 1) / kRenamedDecay;
+        nameless_ = nameless_ ? renamed_ > kFewRenamed : renamed_ > kManyRenamed;
+    }
     if (entries.exact != kNone)
-        learn(entries.exact, receive.addr);
+        learn(substreams_.value_at(entries.exact), entries.exact, receive.addr);
     if (entries.rough != kNone && entries.rough != entries.exact)
-        learn(entries.rough, receive.addr);
+        learn(substreams_.value_at(entries.rough), entries.rough, receive.addr);
     if (entries.any != kNone)
-        learn(entries.any, receive.addr);
-    stream_.learn(receive);
+        learn(substreams_.value_at(entries.any), entries.any, receive.addr);
+    stream_.learn(receive, nameless_);
 }
 
 void keyed::learn(const zcp_receive_t &receive) noexcept
@@ -366,12 +561,17 @@ void keyed::settle(const message &claim, uint64_t addr) noexcept
 {
     substream &exact = substreams_.value_at(claim.flows[0]);
     /* Withheld guesses count too: that is how a silenced envelope is heard again. */
-    if (claim.state != claim_state::unknown)
+    if (claim.state != claim_state::unknown && exact.answers.begun())
         exact.answers.count(claim.expected == addr);
+    if (claim.print != 0) {
+        const bool right = print_of(addr) == claim.print;
+        at(claim.flows[4]).address.count(right);
+        credit_wide(std::bit_cast<entries>(claim.flows), claim.flows[4], right, addr);
+    }
     zcp_receive_t received = {substreams_.key_at(claim.flows[0]).envelope(), addr};
     received.envelope.bytes = claim.bytes;
     close(claim);
-    learn({claim.flows[0], claim.flows[1], claim.flows[2]}, received);
+    learn(std::bit_cast<entries>(claim.flows), received);
 }
 
 /* ---- the stream ---- */
@@ -385,13 +585,13 @@ uint32_t keyed::next(std::span<zcp_receive_t> out) const noexcept
         const stream::source how = walk.step(out[i]);
         if (how == stream::source::none)
             return i;
-        const key exact = key::exact(out[i].envelope);
-        const uint64_t hash = exact.hash();
+        const key key = nameless_ ? key::sender(out[i].envelope) : key::exact(out[i].envelope);
+        const uint64_t hash = key.hash();
         const uint32_t nth = occurrences.count(hash);
         if (how == stream::source::past) {
-            const uint32_t entry = find(exact, hash);
-            if (entry != kNone && substreams_.value_at(entry).repeats != 0)
-                walk.correct(out[i].addr = expected(entry, nth));
+            const uint32_t entry = nameless_ ? find_wide(key, hash) : find(key, hash);
+            if (entry != kNone && at(entry).repeats != 0)
+                walk.correct(out[i].addr = expected(at(entry), entry, nth));
         }
     }
     return static_cast<uint32_t>(out.size());
@@ -407,11 +607,19 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
     out.unsettled = exact ? exact->unsettled : 0;
     keyed_guess guess;
     if (!choose(entries, 1, guess)) {
-        out.cause = out.unsettled >= horizon_ ? ZCP_CAUSE_BEYOND : ZCP_CAUSE_NONE;
+        newcomers::answer newcomer;
+        if (out.unsettled >= horizon_) {
+            out.cause = ZCP_CAUSE_BEYOND;
+        } else if ((!exact || exact->repeats == 0) && foretell_newcomer(envelope.bytes, newcomer)) {
+            out.cause = ZCP_CAUSE_CLASS;
+            out.guess = newcomer.like % newcomer.modulus;
+            out.modulus = newcomer.modulus;
+            out.confidence = newcomer.confidence;
+        }
         return;
     }
-    const substream &chosen = substreams_.value_at(guess.entry);
-    const history *history = histories_.find(chosen.history, guess.entry);
+    const substream &chosen = at(guess.entry);
+    const history *history = histories_of(guess.entry).find(chosen.history, guess.entry);
     score answers = exact ? exact->answers : score();
     if (!answers.begun())
         answers.begin(chosen.address, chosen.repeats);
@@ -424,6 +632,8 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
             out.guess %= out.modulus;
             out.confidence = class_confidence(exact ? *exact : chosen, chosen, out.modulus);
         }
+    } else if (guess.entry >= kWide) {
+        out.cause = ZCP_CAUSE_STREAM;
     } else if (!is(guess.entry, key::exact(envelope))) {
         out.cause = ZCP_CAUSE_ANY_SIZE;
     } else if (history && history->strides()) {
@@ -438,7 +648,8 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
 
 size_t keyed::bytes() const noexcept
 {
-    return sizeof(*this) - sizeof(zcp) + substreams_.bytes() + histories_.bytes() + stream_.bytes();
+    return sizeof(*this) - sizeof(zcp) + substreams_.bytes() + wide_.bytes() + histories_.bytes() +
+           wide_histories_.bytes() + stream_.bytes();
 }
 
 } // namespace zc::predict

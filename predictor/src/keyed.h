@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "histories.h"
 #include "key.h"
+#include "newcomers.h"
 #include "stream.h"
 #include "trust.h"
 
@@ -24,9 +25,12 @@ struct substream {
     trust address;      /* receives that went where expected */
     trust page;         /* receives at the same offset in the page as the one before */
     trust huge_page;
-    score answers; /* exact: given and withheld ones */
-    uint8_t sizes; /* seen of that sender and tag, saturating; exact: 1 or more than 1 */
-    uint8_t fresh; /* any: how many in a row were not known */
+    score answers;     /* exact: given and withheld ones */
+    uint8_t sizes : 2; /* seen of that sender and tag, saturating; exact: 1 or more than 1 */
+    uint8_t
+        narrow : 1; /* no wide key is learned beside it: it is right by itself, or none helped */
+    uint8_t credit : 5; /* of wide keys: up where they were right and this was not, saturating */
+    uint8_t fresh;      /* any: how many in a row were not known */
 };
 static_assert(sizeof(key) + sizeof(substream) == 64, "one cache line");
 
@@ -35,6 +39,8 @@ struct entries {
     uint32_t exact; /* the rough one, where sizes are new every time */
     uint32_t rough;
     uint32_t any;
+    uint32_t sender; /* these two in the cache of wide keys */
+    uint32_t any_source;
 };
 /** An address for a message, and whose it is. */
 struct keyed_guess {
@@ -60,9 +66,19 @@ struct keyed_guess {
  * buffer and take one cache line; a key gets a history when its address changes
  * and gives it back when it has settled.
  *
+ * Keys that are new, or do not prove right, are learned under two wide keys too:
+ *
+ *   sender      (source, bytes)       tags or communicators are new every time
+ *   any source  (communicator, tag)   buffers in turn for whoever comes first, as
+ *                                     receives with MPI_ANY_SOURCE take them
+ *
+ * The latter holds only where messages are received in the order they come, which
+ * an all-to-all does not; so it is believed for what it foretold when messages came,
+ * not for what it could have foretold when they were received.
+ *
  * Where no address recurs but all have one page offset, that is the answer: a
  * buffer allocated anew for each message mostly begins where the last one did
- * in its page.
+ * in its page. The same goes for messages nothing like which has come before.
  */
 class keyed final : public zcp {
   public:
@@ -82,6 +98,20 @@ class keyed final : public zcp {
 
   private:
     static constexpr uint32_t kNone = cache<key, substream>::kNone;
+    static constexpr uint32_t kWide = uint32_t{1} << 31; /* entries from here on are of wide_ */
+
+    substream &at(uint32_t entry);
+    const substream &at(uint32_t entry) const;
+    uint32_t insert_wide(const key &key);
+    void add_wide(const zcp_envelope_t &envelope, entries &out);
+    void learn_wide(const entries &entries, const zcp_receive_t &receive);
+    static void credit(substream &sub, bool right, bool known);
+    void credit_wide(const entries &entries, uint32_t wide, bool right, uint64_t addr);
+    static uint32_t referee(const entries &entries);
+    uint32_t find_wide(const key &key, uint64_t hash) const;
+    void follow(substream &sub, uint32_t entry, uint64_t addr);
+    void count_unsettled(const entries &entries, int change);
+    bool foretell_newcomer(uint64_t bytes, newcomers::answer &out) const;
 
     uint32_t find(const key &key, uint64_t hash) const;
     uint32_t insert(const key &key);
@@ -92,16 +122,28 @@ class keyed final : public zcp {
     void link_rough(const zcp_envelope_t &envelope, uint32_t exact, entries &out);
     void adopt(uint32_t heir, uint32_t from);
 
-    uint64_t expected(uint32_t entry, uint32_t nth) const;
+    histories &histories_of(uint32_t entry) { return entry < kWide ? histories_ : wide_histories_; }
+    const histories &histories_of(uint32_t entry) const
+    {
+        return entry < kWide ? histories_ : wide_histories_;
+    }
+    uint64_t expected(const substream &sub, uint32_t entry, uint32_t nth) const;
+    bool can_answer(const substream &sub, uint32_t more) const;
     bool choose(const entries &entries, uint32_t more, keyed_guess &out) const;
+    bool choose_among_wider(const entries &entries, uint32_t more, keyed_guess &out) const;
     uint32_t sure_class(const substream &sub, uint64_t bytes) const;
-    void learn(uint32_t entry, uint64_t addr);
+    void learn(substream &sub, uint32_t entry, uint64_t addr);
     void learn(const entries &entries, const zcp_receive_t &receive);
-    void learn_varying(uint32_t entry, uint64_t addr);
+    void learn_varying(substream &sub, uint32_t entry, uint64_t addr);
 
     cache<key, substream> substreams_;
+    cache<key, substream> wide_;
     histories histories_;
+    histories wide_histories_;
     stream stream_;
+    newcomers newcomers_;
+    uint32_t renamed_ = 0;  /* share of receives whose tag or communicator alone was new, decayed */
+    bool nameless_ = false; /* that share has become high */
 };
 
 } // namespace zc::predict

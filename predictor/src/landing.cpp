@@ -70,12 +70,12 @@ void landing::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing
     claim.state = claim_state::withheld;
     if (flow.answers.confidence() < min_confidence_)
         return;
-    claim.modulus = predictor_->modulus();
-    claim.state = claim.modulus ? claim_state::answered_class : claim_state::answered;
+    const uint32_t modulus = predictor_->modulus();
+    claim.state = modulus ? claim_state::answered_class : claim_state::answered;
     out.addr = guess.addr;
     out.confidence = flow.answers.confidence();
     out.ahead = guess.ahead;
-    out.modulus = claim.modulus;
+    out.modulus = modulus;
 }
 
 void landing::settle(const message &claim, uint64_t addr) noexcept

@@ -24,9 +24,9 @@ static constexpr uint64_t power(uint64_t base, uint32_t exponent)
     return result;
 }
 
-static uint32_t shape_hash(const zcp_envelope_t &e)
+static uint32_t shape_hash(const zcp_envelope_t &e, bool nameless)
 {
-    const uint64_t match = (uint64_t{e.comm} << 32) | static_cast<uint32_t>(e.tag);
+    const uint64_t match = nameless ? 0 : (uint64_t{e.comm} << 32) | static_cast<uint32_t>(e.tag);
     const uint64_t source = uint64_t{static_cast<uint32_t>(e.source)} << 32;
     return static_cast<uint32_t>(mix(match * 0xd1342543de82ef95u, source | rough_size(e.bytes)) >>
                                  32);
@@ -100,9 +100,9 @@ void stream::find_longer()
     }
 }
 
-void stream::learn(const zcp_receive_t &receive) noexcept
+void stream::learn(const zcp_receive_t &receive, bool nameless) noexcept
 {
-    const uint32_t hash = shape_hash(receive.envelope);
+    const uint32_t hash = shape_hash(receive.envelope, nameless);
     now_++;
     if (held(match_) && hashes_[slot(match_)] == hash) {
         match_++;

@@ -40,7 +40,8 @@ class stream {
   public:
     explicit stream(size_t max_bytes);
 
-    void learn(const zcp_receive_t &receive) noexcept;
+    /** @nameless: tag and communicator are new every time, and say nothing. */
+    void learn(const zcp_receive_t &receive, bool nameless) noexcept;
 
     /** Where something foretold is from: its like in the past, or the end of the one before. */
     enum class source { none, past, adjacent };

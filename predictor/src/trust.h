@@ -2,6 +2,7 @@
 #ifndef ZCP_TRUST_H_INCLUDED
 #define ZCP_TRUST_H_INCLUDED
 
+#include <compare>
 #include <cstdint>
 
 namespace zc::predict {
@@ -14,6 +15,7 @@ namespace zc::predict {
 class trust {
   public:
     static constexpr trust half() { return trust(kFull / 2); }
+    static constexpr trust of(float share) { return trust(static_cast<int32_t>(share * kFull)); }
 
     void count(bool right)
     {
@@ -21,6 +23,8 @@ class trust {
         share_ = static_cast<uint16_t>(share_ + (target - share_) / 4);
     }
     float value() const { return static_cast<float>(share_) / kFull; }
+    /** Cheaper than comparing values. */
+    auto operator<=>(const trust &) const = default;
 
     trust() = default; /* none */
 
