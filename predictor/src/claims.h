@@ -20,18 +20,27 @@ enum class claim_state : uint64_t {
     answered_class, /* only the congruence class was */
 };
 
+/** What a message is counted in, by index; an engine need not use all of them. */
+struct entries {
+    static constexpr uint32_t kNone = UINT32_MAX;
+
+    uint32_t exact = kNone; /* the rough one, where sizes are new every time */
+    uint32_t rough = kNone;
+    uint32_t any = kNone;
+    uint32_t sender = kNone; /* these two in a table of wide keys */
+    uint32_t any_source = kNone;
+};
+
 /** An unsettled message. */
 struct claim {
-    static constexpr uint32_t kNoFlow = UINT32_MAX;
     static constexpr uint64_t kMostBytes = (uint64_t{1} << 48) - 1; /* longer counts as that */
 
     uint64_t expected;
     uint64_t bytes : 48;
     claim_state state : 8;
     uint64_t print : 8; /* of another guess, put to the test; 0: none */
-    std::array<uint32_t, 5>
-        flows;       /* what the engine counts it in; free: [0] is the next free + 1 */
-    uint32_t serial; /* of this use, so that a stale id is noticed */
+    entries flows;      /* what it is counted in; free: exact is the next free + 1 */
+    uint32_t serial;    /* of this use, so that a stale id is noticed */
 };
 static_assert(sizeof(claim) == 40, "what is said of their number depends on it");
 
@@ -54,14 +63,13 @@ class claims {
         uint32_t index = fresh_;
         if (free_ != 0) {
             index = free_ - 1;
-            free_ = claims_[index].flows[0];
+            free_ = claims_[index].flows.exact;
         } else {
             fresh_++;
         }
         claim &taken = claims_[index];
         const uint32_t serial = taken.serial + 1;
         taken = {};
-        taken.flows.fill(claim::kNoFlow);
         taken.serial = serial;
         taken.state = claim_state::unknown;
         return taken;
@@ -86,7 +94,7 @@ class claims {
     void release(claim &claim)
     {
         claim.state = claim_state::free;
-        claim.flows[0] = free_;
+        claim.flows.exact = free_;
         free_ = index_of(claim) + 1;
     }
 

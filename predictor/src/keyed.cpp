@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "predictor.h"
 
@@ -231,7 +230,7 @@ void keyed::add_wide(const zcp_envelope_t &envelope, entries &out)
 
 bool keyed::make_entries(const zcp_envelope_t &envelope, entries &out)
 {
-    out = {kNone, kNone, kNone, kNone, kNone};
+    out = {};
     const key exact = key::exact(envelope);
     substream *sub = substreams_.touch(exact, exact.hash());
     if (!sub) {
@@ -367,7 +366,7 @@ bool keyed::foretell_newcomer(uint64_t bytes, newcomers::answer &out) const
 
 void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t &out) noexcept
 {
-    const auto entries = std::bit_cast<predict::entries>(claim.flows);
+    const entries &entries = claim.flows;
     substream &exact = substreams_.value_at(entries.exact);
     if (entries.any_source != kNone) {
         const substream &sub = at(entries.any_source);
@@ -423,17 +422,15 @@ void keyed::count_unsettled(const entries &entries, int change)
 
 bool keyed::open(const zcp_envelope_t &envelope, message &claim) noexcept
 {
-    entries entries;
-    if (!make_entries(envelope, entries))
+    if (!make_entries(envelope, claim.flows))
         return false;
-    claim.flows = std::bit_cast<decltype(claim.flows)>(entries);
-    count_unsettled(entries, 1);
+    count_unsettled(claim.flows, 1);
     return true;
 }
 
 void keyed::close(const message &claim) noexcept
 {
-    count_unsettled(std::bit_cast<entries>(claim.flows), -1);
+    count_unsettled(claim.flows, -1);
 }
 
 /* ---- learning ---- */
@@ -559,19 +556,19 @@ void keyed::learn(const zcp_receive_t &receive) noexcept
 
 void keyed::settle(const message &claim, uint64_t addr) noexcept
 {
-    substream &exact = substreams_.value_at(claim.flows[0]);
+    substream &exact = substreams_.value_at(claim.flows.exact);
     /* Withheld guesses count too: that is how a silenced envelope is heard again. */
     if (claim.state != claim_state::unknown && exact.answers.begun())
         exact.answers.count(claim.expected == addr);
     if (claim.print != 0) {
         const bool right = print_of(addr) == claim.print;
-        at(claim.flows[4]).address.count(right);
-        credit_wide(std::bit_cast<entries>(claim.flows), claim.flows[4], right, addr);
+        at(claim.flows.any_source).address.count(right);
+        credit_wide(claim.flows, claim.flows.any_source, right, addr);
     }
-    zcp_receive_t received = {substreams_.key_at(claim.flows[0]).envelope(), addr};
+    zcp_receive_t received = {substreams_.key_at(claim.flows.exact).envelope(), addr};
     received.envelope.bytes = claim.bytes;
     close(claim);
-    learn(std::bit_cast<entries>(claim.flows), received);
+    learn(claim.flows, received);
 }
 
 /* ---- the stream ---- */

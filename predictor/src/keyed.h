@@ -34,14 +34,6 @@ struct substream {
 };
 static_assert(sizeof(key) + sizeof(substream) == 64, "one cache line");
 
-/** The entries an envelope is learned under; those that are not needed are kNone. */
-struct entries {
-    uint32_t exact; /* the rough one, where sizes are new every time */
-    uint32_t rough;
-    uint32_t any;
-    uint32_t sender; /* these two in the cache of wide keys */
-    uint32_t any_source;
-};
 /** An address for a message, and whose it is. */
 struct keyed_guess {
     uint32_t entry;
@@ -98,6 +90,7 @@ class keyed final : public zcp {
 
   private:
     static constexpr uint32_t kNone = cache<key, substream>::kNone;
+    static_assert(kNone == entries::kNone);
     static constexpr uint32_t kWide = uint32_t{1} << 31; /* entries from here on are of wide_ */
 
     substream &at(uint32_t entry);

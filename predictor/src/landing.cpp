@@ -48,18 +48,18 @@ bool landing::open(const zcp_envelope_t &envelope, message &claim) noexcept
     if (!flow)
         return false;
     flow->unsettled++;
-    claim.flows[0] = flows_.index(flow);
+    claim.flows.exact = flows_.index(flow);
     return true;
 }
 
 void landing::close(const message &claim) noexcept
 {
-    flows_.value_at(claim.flows[0]).unsettled--;
+    flows_.value_at(claim.flows.exact).unsettled--;
 }
 
 void landing::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t &out) noexcept
 {
-    flow &flow = flows_.value_at(claim.flows[0]);
+    flow &flow = flows_.value_at(claim.flows.exact);
     guess guess;
     if (flow.unsettled > horizon_ ||
         !predictor_->locate({envelope, flow.unsettled, {scratch_.data(), horizon_}}, guess))
@@ -80,12 +80,12 @@ void landing::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing
 
 void landing::settle(const message &claim, uint64_t addr) noexcept
 {
-    flow &flow = flows_.value_at(claim.flows[0]);
+    flow &flow = flows_.value_at(claim.flows.exact);
     /* Withheld guesses count too: that is how a silenced flow is heard again. */
     if (claim.state != claim_state::unknown)
         flow.answers.count(predictor_->modulus() ? congruent(claim.expected, addr)
                                                  : claim.expected == addr);
-    const zcp_receive_t received = {flows_.key_at(claim.flows[0]).envelope(), addr};
+    const zcp_receive_t received = {flows_.key_at(claim.flows.exact).envelope(), addr};
     close(claim);
     learn(received);
 }
