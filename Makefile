@@ -6,6 +6,9 @@
 #   make bench           libzc against memcpy, and bench-kmod
 #   make bench-kmod      instructions of zc.ko beside mremap, UFFDIO_MOVE and memcpy
 #                        (in QEMU; without it, skipped)
+#   make bench           libzc against memcpy
+#   make bench-predict   the predictor: its cost, and figures required beside reached ones,
+#                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
 #   make check-fast      unit tests only, nothing installed
@@ -15,7 +18,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod
+.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict
 
 all: build
 
@@ -49,6 +52,10 @@ bench: build
 # 77: not possible here, which it says.
 bench-kmod: packages
 	bench/kmod/run || [ $$? = 77 ]
+
+TRACES ?= tests/data
+bench-predict: build
+	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }

@@ -55,13 +55,15 @@ static nlohmann::json context()
             {"versions", {{"zc", "0.1.0"}}}};
 }
 
-report::report(const std::string &bench, const std::string &path) : bench_(bench), path_(path)
+report::report(const std::string &bench, const std::string &path, mode how)
+    : bench_(bench), path_(path)
 {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     if (!folder.empty())
         std::filesystem::create_directories(folder);
-    out_.open(path);
-    out_ << nlohmann::json{{"context", context()}}.dump() << std::endl;
+    out_.open(path, how == mode::anew ? std::ios::trunc : std::ios::app);
+    if (how == mode::anew)
+        out_ << nlohmann::json{{"context", context()}}.dump() << std::endl;
     if (!out_)
         throw std::runtime_error(path + ": cannot be written");
 }

@@ -21,7 +21,9 @@ double quantile(std::vector<double> samples, double part);
 /** JSON lines: a context, then results. Throws std::runtime_error if it cannot be written. */
 class report {
   public:
-    report(const std::string &bench, const std::string &path);
+    enum class mode { anew, append };
+    /** Appended lines get no context of their own. */
+    report(const std::string &bench, const std::string &path, mode how = mode::anew);
     void add(const result &r);
 
   private:
