@@ -17,13 +17,21 @@ constexpr double kPlotWidth = 660;
 constexpr double kPlotHeight = 260;
 constexpr double kRowHeight = 16;
 
-/* Distinguishable in grey and by people who see fewer colours (Okabe and Ito). */
-constexpr std::array<const char *, 8> kColours = {"#000000", "#d55e00", "#0072b2", "#009e73",
-                                                  "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c"};
+/* Distinguishable in grey and by people who see fewer colours (Okabe and Ito, and wine). */
+constexpr std::array<const char *, 9> kColours = {"#000000", "#d55e00", "#0072b2",
+                                                  "#009e73", "#cc79a7", "#e69f00",
+                                                  "#56b4e9", "#8c8c8c", "#882255"};
+/* Lines that lie on each other remain visible. */
+constexpr std::array<const char *, 3> kDashes = {"none", "8 3", "3 3"};
 
 const char *colour(size_t i)
 {
     return kColours[i % kColours.size()];
+}
+
+const char *dashes(size_t i)
+{
+    return i == 0 ? kDashes[0] : kDashes[i % kDashes.size()];
 }
 
 std::string escaped(const std::string &text)
@@ -101,10 +109,12 @@ std::string lines(const std::vector<subject> &subjects, bool posted, double top)
         }
         if (path.empty())
             continue;
-        out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
-                           path, colour(p), p == 0 ? 3 : 1.5);
-        out += fmt::format("<path d=\"M{:.1f} {:.1f}h20\" stroke=\"{}\" stroke-width=\"3\"/>\n",
-                           kLeft + kPlotWidth + 24, legend - 4, colour(p));
+        out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
+                           "stroke-dasharray=\"{}\"/>\n",
+                           path, colour(p), p == 0 ? 3 : 2, dashes(p));
+        out += fmt::format("<path d=\"M{:.1f} {:.1f}h22\" stroke=\"{}\" stroke-width=\"3\" "
+                           "stroke-dasharray=\"{}\"/>\n",
+                           kLeft + kPlotWidth + 22, legend - 4, colour(p), dashes(p));
         out += text(kLeft + kPlotWidth + 50, legend, measurements[p].predictor);
         legend += kRowHeight;
     }
@@ -119,7 +129,25 @@ std::string landing(const std::vector<subject> &subjects, double top)
         runs.insert(subject.run);
     const double left = kLeft + 100;
     const double width = kPlotWidth - 100;
-    std::string out = text(kLeft, top - 12, "Unexpected messages over 8 KiB: exact address, %");
+    std::string out = text(
+        kLeft, top - 12,
+        "Messages over 8 KiB sent before their receive was posted: landed at the exact address");
+    const double bottom = top + kRowHeight * static_cast<double>(runs.size() + 1);
+    for (int percent = 0; percent <= 100; percent += 20) {
+        const double x = left + width * percent / 100.0;
+        out += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#ddd\"/>\n", x, top, bottom);
+        out += text(x, bottom + 16, fmt::format("{} %", percent), "middle");
+    }
+    double legend = top + 6;
+    for (size_t p = 0; p < subjects.front().measurements.size(); p++) {
+        const measurement &m = subjects.front().measurements[p];
+        if (!m.has_landing)
+            continue;
+        out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n",
+                           kLeft + kPlotWidth + 33, legend - 4, p == 0 ? 5 : 4, colour(p));
+        out += text(kLeft + kPlotWidth + 50, legend, m.predictor);
+        legend += kRowHeight;
+    }
     double y = top;
     for (const std::string &run : runs) {
         y += kRowHeight;
@@ -149,7 +177,8 @@ std::string to_svg(const std::vector<subject> &subjects)
         runs.insert(subject.run);
     const double second = 40 + kPlotHeight + 70;
     const double third = second + kPlotHeight + 70;
-    const double height = third + kRowHeight * static_cast<double>(runs.size()) + 30;
+    const double rows = std::max(static_cast<double>(runs.size()), 8.0);
+    const double height = third + kRowHeight * (rows + 1) + 30;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" "
         "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
