@@ -12,23 +12,19 @@ all. Every program but NetPIPE verifies every byte it receives.
   zc-copy  ch4:zc that lands early but copies instead of rebinding
 """
 import argparse
-import ctypes
-import datetime
 import json
-import os
 import pathlib
-import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
-HERE = TOP / "bench/mpi"
 sys.path.insert(0, str(TOP / "tests/hosts"))
 import launch  # noqa: E402
+import report  # noqa: E402
+from report import METRICS, median, show_bytes, show_number, show_spread  # noqa: E402
 
 IMPLEMENTATIONS = {
     "ucx": ("ucx", {}),
@@ -41,17 +37,6 @@ STATISTICS = ["messages_direct", "messages_rebound", "messages_copied", "bytes_d
               "prediction_unknown"]
 REPORTED = ["bytes_direct", "bytes_rebound", "bytes_copied", "prediction_hits",
             "prediction_misses"]
-# (case, metric): unit, title, whether more is better
-METRICS = {
-    ("late", "post_to_data"): ("us", "late receiver: from posting to data in hand, µs", False),
-    ("late", "total"): ("us", "late receiver: work + receive + reading every byte, µs", False),
-    ("late", "sender_held"): ("us", "late receiver: the sender is held in MPI_Send, µs", False),
-    ("preposted", "bandwidth"): ("MB/s", "receives posted first: bandwidth, MB/s", True),
-    ("latency", "latency"): ("us", "ping-pong latency, µs", False),
-    ("halo", "time_to_solution"): ("ms", "imbalanced halo exchange: time to solution, ms", False),
-    ("netpipe", "latency"): ("us", "NetPIPE latency, µs", False),
-    ("netpipe", "bandwidth"): ("MB/s", "NetPIPE bandwidth, MB/s", True),
-}
 FULL = {
     "late": ["-r", "5", "-w", "5", "64k", "256k", "1m", "4m", "16m", "64m"],
     "preposted": ["-r", "8", "-w", "3", "64k", "256k", "1m", "4m", "16m", "64m"],
@@ -70,39 +55,6 @@ QUICK = {
     "rounds": 2,
     "netpipe rounds": 1,    # it takes longer than all else together
 }
-# Stock ch4:ucx over TCP now and then never comes back from MPI_Finalize; its
-# results are out by then.
-FINALIZE_GRACE_S = 5
-
-
-def percentile(values, fraction):
-    values = sorted(values)
-    place = fraction * (len(values) - 1)
-    low = int(place)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (place - low)
-
-
-def median(values):
-    return percentile(values, 0.5)
-
-
-def show_bytes(count):
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count} B"
-
-
-def show_number(value):
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def print_table(title, header, rows):
-    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
-    print(f"\n{title}")
-    for row in [header, *rows]:
-        print("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
 
 
 class Programs:
@@ -111,11 +63,11 @@ class Programs:
     def __init__(self, prefix, directory, limits):
         self.prefix = prefix
         self.limits = limits
-        pattern = TOP / "tests/mpi/pattern.h"
+        here, pattern = report.HERE, report.PATTERN
         self.built = launch.build(
-            prefix, [HERE / "late.c", HERE / "preposted.c", HERE / "latency.c",
+            prefix, [here / "late.c", here / "preposted.c", here / "latency.c",
                      TOP / "examples/halo.c"],
-            directory, flags=[f"-I{pattern.parent}"], headers=[HERE / "bench.h", pattern])
+            directory, flags=[f"-I{pattern.parent}"], headers=[here / "bench.h", pattern])
         self.netpipe = shutil.which("NPmpich2")
 
     def command(self, case):
@@ -144,7 +96,7 @@ class Demo:
         self.network = network
         self.limits = QUICK if options.quick else FULL
         self.rounds = options.rounds or self.limits["rounds"]
-        self.samples = {}      # (case, impl, bytes, metric): [values]
+        self.samples = report.Samples()
         self.statistics = {}   # (case, impl): [sums over the ranks of one run]
         self.reasons = {}      # (case, impl): {reason: messages}
         self.failures = []
@@ -193,9 +145,9 @@ class Demo:
             settled = {"settled": lambda line: bool(last.search(line))}
         mpi = launch.Mpi(programs.prefix, self.network, netmod=netmod, environment=environment)
         result = mpi.run(programs.command(case), timeout=self.options.timeout, directory=scratch,
-                         finalize_grace=FINALIZE_GRACE_S, **settled)
+                         finalize_grace=report.FINALIZE_GRACE_S, **settled)
         found = self.read_netpipe(impl, result) if case == "netpipe" else \
-            self.read_lines(case, impl, result)
+            self.samples.read(case, impl, result.out)
         self.read_statistics(case, impl, stats)
         return result, self.judge(case, impl, result, found)
 
@@ -211,21 +163,6 @@ class Demo:
         self.failures.append(f"{case} {impl}: {why}" + (f"\n    {lines[-1]}" if lines else ""))
         return f"FAILED: {why}"
 
-    def add(self, case, impl, size, metric, value):
-        self.samples.setdefault((case, impl, size, metric), []).append(value)
-
-    def read_lines(self, case, impl, result):
-        found = 0
-        for line in result.out.splitlines():
-            if not line.startswith("{"):
-                continue
-            record = json.loads(line)
-            for (of_case, metric) in METRICS:
-                if of_case == case:
-                    self.add(case, impl, record["bytes"], metric, record[metric])
-                    found += 1
-        return found
-
     def read_netpipe(self, impl, result):
         small, found = [], 0
         for match in re.finditer(r"(\d+) bytes +\d+ times --> +([\d.]+) Mbps in +([\d.]+) usec",
@@ -235,9 +172,9 @@ class Demo:
             if size <= 8:
                 small.append(time_us)
             if size >= 65536 and size & (size - 1) == 0:
-                self.add("netpipe", impl, size, "bandwidth", size / time_us)
+                self.samples.add("netpipe", impl, size, "bandwidth", size / time_us)
         if small:
-            self.add("netpipe", impl, 8, "latency", median(small))
+            self.samples.add("netpipe", impl, 8, "latency", median(small))
         return found
 
     def read_statistics(self, case, impl, stats):
@@ -257,21 +194,16 @@ class Demo:
     # -- results ------------------------------------------------------------
 
     def records(self):
-        def record(case, impl, size, metric, unit, values):
-            return {"bench": "demo", "case": case, "impl": impl, "bytes": size, "metric": metric,
-                    "unit": unit, "median": round(median(values), 3),
-                    "p10": round(percentile(values, 0.1), 3),
-                    "p90": round(percentile(values, 0.9), 3), "n": len(values)}
-        for (case, impl, size, metric), values in self.samples.items():
-            yield record(case, impl, size, metric, METRICS[case, metric][0], values)
+        yield from self.samples.records("demo")
         for (case, impl), runs in self.statistics.items():
             for name in REPORTED:
                 unit = "bytes" if name.startswith("bytes") else "messages"
-                yield record(case, impl, 0, name, unit, [run[name] for run in runs])
+                yield report.record_of("demo", case, impl, 0, name, unit,
+                                       [run[name] for run in runs])
 
     def print_results(self):
         for (case, metric), (_, title, more_is_better) in METRICS.items():
-            sizes = sorted({key[2] for key in self.samples if (key[0], key[3]) == (case, metric)})
+            sizes = self.samples.points(case, metric)
             if sizes:
                 self.print_metric(case, metric, title, more_is_better, sizes)
         self.print_statistics()
@@ -289,13 +221,11 @@ class Demo:
         header += [f"{impl} gain" for impl in compared]
         rows = []
         for size in sizes:
-            values = {impl: self.samples.get((case, impl, size, metric)) for impl in impls}
+            values = {impl: self.samples.values(case, impl, size, metric) for impl in impls}
             row = [show_bytes(size)]
             for impl in impls:
                 if values[impl]:
-                    row += [show_number(median(values[impl])),
-                            f"{show_number(percentile(values[impl], 0.1))}.."
-                            f"{show_number(percentile(values[impl], 0.9))}"]
+                    row += [show_number(median(values[impl])), show_spread(values[impl])]
                 else:
                     row += ["-", "-"]
             for impl in compared:
@@ -305,8 +235,8 @@ class Demo:
                 else:
                     row.append("-")
             rows.append(row)
-        print_table(title + (" (gain: above 1 is better than ucx)" if compared else ""),
-                    header, rows)
+        report.print_table(title + (" (gain: above 1 is better than ucx)" if compared else ""),
+                           header, rows)
 
     def print_statistics(self):
         if not self.statistics:
@@ -324,51 +254,9 @@ class Demo:
                            for way in ("direct", "rebound", "copied")]
                         + [f"{100 * sums['prediction_hits'] / asked:.0f} %" if asked else "-",
                            ", ".join(f"{name} {count:,}" for name, count in reasons if count)])
-        print_table("what became of the messages, all ranks and rounds: bytes (messages);"
-                    " predicted: landing addresses that came true", header, rows)
-
-
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def mpich_version(prefix):
-    for name in ("mpichversion", "mpichversion.mpich"):
-        path = pathlib.Path(prefix) / "bin" / name
-        if path.exists():
-            done = subprocess.run([path], capture_output=True, text=True, check=False)
-            match = re.search(r"MPICH Version:\s*(\S+)", done.stdout)
-            device = re.search(r"MPICH Device:\s*(.+)", done.stdout)
-            if match:
-                return f"{match[1]} {device[1]}" if device else match[1]
-    header = pathlib.Path(prefix) / "include/mpi.h"
-    match = re.search(r'MPICH_VERSION "([^"]+)"', header.read_text()) if header.exists() else None
-    return match[1] if match else "unknown"
-
-
-def ucx_version():
-    try:
-        ask = ctypes.CDLL("libucp.so.0").ucp_get_version_string
-    except (OSError, AttributeError):
-        return "unknown"
-    ask.restype = ctypes.c_char_p
-    return ask().decode().split()[0]
-
-
-def context(options, network):
-    thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    chosen = re.search(r"\[(\w+)\]", thp.read_text()) if thp.exists() else None
-    versions = {"mpich": mpich_version(options.mpich), "ucx": ucx_version()}
-    if options.stock:
-        versions["stock"] = mpich_version(options.stock)
-    return {"kernel": platform.release(), "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
-            "thp": chosen[1] if chosen else "unknown",
-            "load": [round(value, 2) for value in os.getloadavg()], "versions": versions,
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "hosts": network.hosts}
+        report.print_table(
+            "what became of the messages, all ranks and rounds: bytes (messages);"
+            " predicted: landing addresses that came true", header, rows)
 
 
 def parse():
@@ -376,24 +264,14 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="exit status: 0 all ran; 1 a run failed; 2 usage")
 
-    def names(known):
-        def convert(text):
-            chosen = text.split(",")
-            unknown = [name for name in chosen if name not in known]
-            if unknown:
-                raise argparse.ArgumentTypeError(
-                    f"unknown: {', '.join(unknown)} (there are {', '.join(known)})")
-            return chosen
-        return convert
-
     parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
     parser.add_argument("--stock", metavar="PREFIX",
                         help="another MPICH for the column ucx (default: the same library)")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
     parser.add_argument("--rounds", type=int, help="default 3, with --quick 2")
-    parser.add_argument("--cases", type=names(CASES), default=list(CASES), metavar="CASE,...",
+    parser.add_argument("--cases", type=report.names(CASES), default=list(CASES), metavar="CASE,...",
                         help=f"default {','.join(CASES)}")
-    parser.add_argument("--impls", type=names(list(IMPLEMENTATIONS)),
+    parser.add_argument("--impls", type=report.names(list(IMPLEMENTATIONS)),
                         default=list(IMPLEMENTATIONS), metavar="IMPL,...",
                         help=f"default {','.join(IMPLEMENTATIONS)}")
     parser.add_argument("--hosts", choices=["2", "1", "loopback"], default="2",
@@ -418,11 +296,11 @@ def main():
         if options.hosts == "2":
             launch.enter_private_namespace()
         with launch.Network(options.hosts) as network:
-            about = context(options, network)
-            print(f"{network.describe()}; MPICH {about['versions']['mpich']}, "
-                  f"UCX {about['versions']['ucx']}, Linux {about['kernel']}, {about['cpu']}")
-            if about["load"][0] > 0.5 * os.cpu_count():
-                print(f"the machine is busy (load {about['load'][0]}): trust ratios, not figures")
+            versions = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
+            if options.stock:
+                versions["stock"] = report.mpich_version(options.stock)
+            about = report.context(network, versions)
+            report.print_context(about, network)
             demo = Demo(options, network)
             demo.run()
     except launch.Error as error:
@@ -431,13 +309,8 @@ def main():
     except KeyboardInterrupt:
         return 130
     demo.print_results()
-    out = pathlib.Path(options.json_out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with open(out, "w", encoding="utf-8") as file:
-        for record in [{"context": about}, *demo.records()]:
-            file.write(json.dumps(record) + "\n")
-    shown = out.resolve()
-    print(f"\nresults: {shown.relative_to(TOP) if shown.is_relative_to(TOP) else shown}")
+    shown = report.write_jsonl(options.json_out, [{"context": about}, *demo.records()])
+    print(f"\nresults: {shown}")
     if demo.failures:
         print("\nfailed runs:\n  " + "\n  ".join(demo.failures), file=sys.stderr)
         return 1
