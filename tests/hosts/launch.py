@@ -10,6 +10,7 @@ the ranks that did not finish can be named, and nothing outlives its run.
 """
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -82,18 +83,38 @@ class Network:
         return "one host, TCP over loopback" + (f" ({self.why})" if self.why else "")
 
     def command(self, mpiexec, ranks, options=()):
-        """The words before the program's own; OPTIONS are mpiexec's."""
+        """The words before the program's own: MPICH's mpiexec with OPTIONS."""
         if self.hosts != "2":
             return [mpiexec, *options, "-launcher", "fork", "-n", str(ranks)]
-        return [str(HOSTS), "--name", self.name, "exec", "h1", mpiexec,
-                *options, "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"),
-                "-iface", INTERFACE, "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
+        return [*self._on_first_host(), mpiexec, *options,
+                "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
+                "-hosts", ",".join(ADDRESSES), "-n", str(ranks)]
+
+    def open_mpi_command(self, mpirun, ranks):
+        """The same for Open MPI's mpirun; ranks go to the hosts in turn, as Hydra does it."""
+        interface = INTERFACE if self.hosts == "2" else "lo"
+        transport = [] if self.hosts == "1" else [
+            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+            "--mca", "btl_tcp_if_include", interface, "--mca", "oob_tcp_if_include", interface]
+        # Bound, the ranks of both hosts would share the first core of the one machine.
+        words = [mpirun, "--allow-run-as-root", "--bind-to", "none", *transport]
+        if self.hosts != "2":
+            return [*words, "--oversubscribe", "-n", str(ranks)]
+        slots = -(-ranks // len(ADDRESSES))
+        return [*self._on_first_host(), *words, "--mca", "plm_rsh_agent", str(HERE / "rsh"),
+                "--host", ",".join(f"{address}:{slots}" for address in ADDRESSES),
+                "--map-by", "node", "-n", str(ranks)]
+
+    def _on_first_host(self):
+        return [str(HOSTS), "--name", self.name, "exec", "h1"]
 
     def environment(self):
         if self.hosts == "2":
-            return {"ZC_HOSTS": self.name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
+            return {"ZC_HOSTS": self.name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE,
+                    "FI_TCP_IFACE": INTERFACE}
         if self.hosts == "loopback":
-            return {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
+            return {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "FI_TCP_IFACE": "lo",
+                    "MPIR_CVAR_NOLOCAL": "1"}
         return {}
 
     def _call(self, verb):
@@ -113,9 +134,9 @@ def enter_private_namespace():
         os.execv(str(HOSTS), [str(HOSTS), "private", sys.executable, *sys.argv])
 
 
-def find_tool(prefix, tool):
+def find_tool(prefix, tool, family="mpich"):
     """PREFIX/bin/TOOL; where several MPIs share a prefix, Debian calls MPICH's TOOL.mpich."""
-    for name in (f"{tool}.mpich", tool):
+    for name in (f"{tool}.{family}", tool):
         path = pathlib.Path(prefix) / "bin" / name
         if os.access(path, os.X_OK):
             return str(path)
@@ -161,12 +182,17 @@ class Result:
 class Mpi:
     """One MPICH on one network."""
 
+    family = "mpich"
+
     def __init__(self, prefix, network, netmod=None, environment=None):
         self.prefix = prefix
-        self.mpiexec = find_tool(prefix, "mpiexec")
+        self.mpiexec = find_tool(prefix, "mpiexec", self.family)
         self.network = network
         self.netmod = netmod
         self.environment = dict(environment or {})
+
+    def command(self, ranks, options=()):
+        return self.network.command(self.mpiexec, ranks, options)
 
     def run(self, program, ranks=2, timeout=60, environment=None, finalize_grace=None, echo=None,
             directory=None, stacks=False, interrupt=None, launcher=(),
@@ -191,7 +217,7 @@ class Mpi:
         result = Result()
         begin = time.monotonic()
         process = subprocess.Popen(
-            self.network.command(self.mpiexec, ranks, launcher) + [str(word) for word in program],
+            self.command(ranks, launcher) + [str(word) for word in program],
             env=env, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True)
         finalizing = threading.Event()
@@ -215,6 +241,7 @@ class Mpi:
         try:
             result.status = _wait(process, begin + timeout, finalizing, finalize_grace, result,
                                   (lambda: interrupt(mark)) if interrupt else None)
+            result.seconds = time.monotonic() - begin
             if result.status is None:
                 ranks_left = _ranks(mark)
                 result.unfinished = [_describe(pid, rank) for pid, rank in ranks_left]
@@ -226,21 +253,39 @@ class Mpi:
             _end(process, mark)
         for reader in readers:
             reader.join(timeout=5)
-        result.seconds = time.monotonic() - begin
         result.out, result.err = "".join(lines["out"]), "".join(lines["err"])
         return result
 
 
+class OpenMpi(Mpi):
+    """One Open MPI on one network."""
+
+    family = "openmpi"
+
+    def command(self, ranks):
+        return self.network.open_mpi_command(self.mpiexec, ranks)
+
+
 def _wait(process, deadline, finalizing, grace, result, tick):
     """Exit status of PROCESS; None, and why in RESULT, when it does not end in time."""
+    # Popen.wait(timeout) looks every 50 ms only; this wakes at the end itself.
+    pidfd = os.pidfd_open(process.pid)
+    try:
+        return _wait_on(pidfd, process, deadline, finalizing, grace, result, tick)
+    finally:
+        os.close(pidfd)
+
+
+def _wait_on(pidfd, process, deadline, finalizing, grace, result, tick):
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
     grace_end = None
     while True:
-        try:
-            status = process.wait(timeout=0.1 if tick or grace is not None else
-                                  max(0.0, min(1.0, deadline - time.monotonic())))
+        patience = 0.1 if tick or grace is not None else \
+            max(0.0, min(1.0, deadline - time.monotonic()))
+        if ended.poll(1000 * patience):
+            status = process.wait()
             return status if status >= 0 else 128 - status
-        except subprocess.TimeoutExpired:
-            pass
         now = time.monotonic()
         if tick:
             tick()
@@ -273,7 +318,7 @@ def _ranks(mark):
     """[(pid, rank)] of the ranks of MARK; a rank's own children are left out."""
     found = {}
     for pid, environment in processes(mark):
-        rank = environment.get(b"PMI_RANK")
+        rank = environment.get(b"PMI_RANK", environment.get(b"OMPI_COMM_WORLD_RANK"))
         if rank is not None:
             found.setdefault(int(rank), []).append(pid)
     return [(min(pids), rank) for rank, pids in sorted(found.items())]
@@ -330,9 +375,9 @@ def _end(process, mark):
     process.wait()
 
 
-def build(prefix, sources, directory, flags=(), headers=()):
+def build(prefix, sources, directory, flags=(), headers=(), family="mpich"):
     """Compile SOURCES with PREFIX's mpicc, one program each; those up to date are kept."""
-    mpicc = find_tool(prefix, "mpicc")
+    mpicc = find_tool(prefix, "mpicc", family)
     directory = pathlib.Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
