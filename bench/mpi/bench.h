@@ -19,6 +19,7 @@ enum { BENCH_MAX_SIZES = 64 };
 struct bench_options {
     int repetitions, warmup;
     double compute_ms;
+    const char *kind;
     size_t sizes[BENCH_MAX_SIZES];
     int nr_sizes;
 };
@@ -46,12 +47,15 @@ static inline size_t bench_parse_size(const char *text)
     return bytes;
 }
 
-/** bench_parse - read -r, -w, -c and sizes over what @options holds; exits on bad usage */
+/**
+ * bench_parse - read -r, -w, -c, -k and sizes over what @options holds; exits on bad usage
+ * What an option means to a program, and whether anything, stands in the program's heading.
+ */
 static inline void bench_parse(int argc, char **argv, const char *what,
                                struct bench_options *options)
 {
     int letter;
-    while ((letter = getopt(argc, argv, "r:w:c:h")) != -1) {
+    while ((letter = getopt(argc, argv, "r:w:c:k:h")) != -1) {
         switch (letter) {
         case 'r':
             options->repetitions = atoi(optarg);
@@ -62,8 +66,12 @@ static inline void bench_parse(int argc, char **argv, const char *what,
         case 'c':
             options->compute_ms = atof(optarg);
             break;
+        case 'k':
+            options->kind = optarg;
+            break;
         default:
-            printf("usage: %s [-r REPETITIONS] [-w WARM-UP] [-c COMPUTE_MS] [SIZE...]\n%s\n",
+            printf("usage: %s [-r REPETITIONS] [-w WARM-UP] [-c COMPUTE_MS] [-k KIND] "
+                   "[SIZE...]\n%s\n",
                    argv[0], what);
             exit(letter == 'h' ? 0 : 2);
         }
@@ -78,18 +86,85 @@ static inline void bench_parse(int argc, char **argv, const char *what,
     }
 }
 
-/** bench_ranks - this rank; ends the program unless exactly two take part */
-static inline int bench_ranks(void)
+/** bench_kind - place of what -k named in @known, which NULL ends; 0 without -k; exits if unknown
+ */
+static inline int bench_kind(const struct bench_options *options, const char *const *known)
+{
+    for (int i = 0; known[i]; i++)
+        if (!options->kind || strcmp(options->kind, known[i]) == 0)
+            return i;
+    fprintf(stderr, "no such kind: %s; there are:", options->kind);
+    for (int i = 0; known[i]; i++)
+        fprintf(stderr, " %s", known[i]);
+    fputc('\n', stderr);
+    exit(2);
+}
+
+/** bench_ranks - this rank; ends the program unless exactly @wanted take part */
+static inline int bench_ranks(int wanted)
 {
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (ranks != 2) {
+    if (ranks != wanted) {
         if (rank == 0)
-            fprintf(stderr, "needs 2 ranks\n");
+            fprintf(stderr, "needs %d ranks\n", wanted);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     return rank;
+}
+
+/* One sink for all of a program's work: the compiler must not see through it. */
+static volatile double bench_sink;
+
+/** bench_work - the unit of work: arithmetic only, so that memory traffic does not blur it */
+static inline void bench_work(uint64_t rounds)
+{
+    double x = 1.0;
+    for (uint64_t i = 0; i < rounds; i++)
+        x = x * 1.0000001 + 1e-9;
+    bench_sink = x;
+}
+
+/** bench_rounds_per_us - speed of bench_work when nothing disturbs: the best of several tries */
+static inline double bench_rounds_per_us(void)
+{
+    const uint64_t probe = 2000000;
+    double best_us = 1e30;
+    for (int i = 0; i < 10; i++) {
+        double begin = bench_now_us();
+        bench_work(probe);
+        double took = bench_now_us() - begin;
+        best_us = took < best_us ? took : best_us;
+    }
+    return (double)probe / best_us;
+}
+
+static inline int bench_compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/** bench_median - the upper of the middle values; sorts @values */
+static inline double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, bench_compare_doubles);
+    return values[count / 2];
+}
+
+/** bench_status_kib - a figure of /proc/self/status, such as "VmRSS:"; 0 if it is not there */
+static inline long bench_status_kib(const char *field)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtol(line + strlen(field), NULL, 10);
+    if (file)
+        fclose(file);
+    return kib;
 }
 
 static inline void bench_verify(const void *buf, size_t bytes, uint64_t seed)

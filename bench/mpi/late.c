@@ -14,31 +14,6 @@
 
 enum { GO = 1, DATA = 2, HELD = 3 };
 
-static volatile double sink;
-
-/* The unit of work: arithmetic only, so that memory traffic does not blur it. */
-static void work(uint64_t rounds)
-{
-    double x = 1.0;
-    for (uint64_t i = 0; i < rounds; i++)
-        x = x * 1.0000001 + 1e-9;
-    sink = x;
-}
-
-/* Rounds that take @ms when nothing disturbs: the shortest of several tries. */
-static uint64_t calibrate(double ms)
-{
-    const uint64_t probe = 2000000;
-    double best_us = 1e30;
-    for (int i = 0; i < 10; i++) {
-        double begin = bench_now_us();
-        work(probe);
-        double took = bench_now_us() - begin;
-        best_us = took < best_us ? took : best_us;
-    }
-    return (uint64_t)(ms * 1000.0 / best_us * (double)probe);
-}
-
 static uint64_t seed_of(size_t bytes, int rep)
 {
     return bytes * 1000003u + (uint64_t)rep;
@@ -65,7 +40,7 @@ static void receive_all(const struct bench_options *o, size_t bytes, char *buf, 
     for (int rep = 0; rep < all; rep++) {
         MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
         double begin = bench_now_us();
-        work(rounds);
+        bench_work(rounds);
         double posted = bench_now_us();
         MPI_Recv(buf, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         post_us[rep] = bench_now_us() - posted;
@@ -91,9 +66,9 @@ int main(int argc, char **argv)
                               .nr_sizes = 6};
     bench_parse(argc, argv, "a large message to a receiver that posts late", &o);
     MPI_Init(&argc, &argv);
-    int rank = bench_ranks();
+    int rank = bench_ranks(2);
 
-    uint64_t rounds = rank == 0 ? calibrate(o.compute_ms) : 0;
+    uint64_t rounds = rank == 0 ? (uint64_t)(o.compute_ms * 1000 * bench_rounds_per_us()) : 0;
     MPI_Barrier(MPI_COMM_WORLD);
 
     double *held_us = bench_malloc((size_t)(o.warmup + o.repetitions) * sizeof *held_us);

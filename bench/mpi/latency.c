@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     struct bench_options o = {.repetitions = 50, .warmup = 5, .sizes = {8}, .nr_sizes = 1};
     bench_parse(argc, argv, "small-message latency", &o);
     MPI_Init(&argc, &argv);
-    int rank = bench_ranks();
+    int rank = bench_ranks(2);
     for (int i = 0; i < o.nr_sizes; i++) {
         const size_t bytes = o.sizes[i];
         char *out = bench_malloc(bytes), *in = bench_malloc(bytes);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Message rate: rank 1 sends windows of small messages to receives that rank 0
+ * posts just before; one answer per window. What arrives is summed and checked.
+ * One JSON line per repetition (a batch of windows) on rank 0, in messages/s.
+ */
+#include "bench.h"
+
+enum { DATA = 1, READY = 2, WINDOW = 64, BATCH = 50 };
+
+static void receive_window(size_t bytes, char *buf, uint64_t seed)
+{
+    MPI_Request request[WINDOW];
+    for (int i = 0; i < WINDOW; i++)
+        MPI_Irecv(buf + (size_t)i * bytes, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD,
+                  &request[i]);
+    MPI_Send(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD);
+    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
+    bench_verify(buf, bytes * WINDOW, seed);
+}
+
+static void send_window(size_t bytes, char *buf, uint64_t seed)
+{
+    MPI_Request request[WINDOW];
+    pattern_fill(buf, bytes * WINDOW, seed);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < WINDOW; i++)
+        MPI_Isend(buf + (size_t)i * bytes, (int)bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD,
+                  &request[i]);
+    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options o = {.repetitions = 20, .warmup = 3, .sizes = {8}, .nr_sizes = 1};
+    bench_parse(argc, argv, "messages per second, windows of 64", &o);
+    MPI_Init(&argc, &argv);
+    const int rank = bench_ranks(2);
+    for (int i = 0; i < o.nr_sizes; i++) {
+        const size_t bytes = o.sizes[i];
+        char *buf = bench_malloc(bytes * WINDOW);
+        for (int rep = 0; rep < o.warmup + o.repetitions; rep++) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            double begin = bench_now_us();
+            for (int n = 0; n < BATCH; n++)
+                (rank == 0 ? receive_window : send_window)(bytes, buf, (uint64_t)(rep * BATCH + n));
+            double took_us = bench_now_us() - begin;
+            if (rank == 0 && rep >= o.warmup)
+                printf("{\"bench\":\"rate\",\"bytes\":%zu,\"rep\":%d,\"rate\":%.0f}\n", bytes,
+                       rep - o.warmup, WINDOW * BATCH * 1e6 / took_us);
+        }
+        free(buf);
+    }
+    return bench_finish(rank);
+}
