@@ -9,6 +9,8 @@
 #   make bench           libzc against memcpy
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
+#   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,
+#                        and once the time to build an MPICH with ch4:ofi
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
 #   make check-fast      unit tests only, nothing installed
@@ -18,7 +20,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict
+.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi
 
 all: build
 
@@ -56,6 +58,11 @@ bench-kmod: packages
 TRACES ?= tests/data
 bench-predict: build
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
+
+# A peer that cannot be built is reported by the benchmark itself.
+bench-mpi: mpich
+	-mpi-ch4-netmod/build-peer
+	bench/mpi/measure.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }

@@ -41,11 +41,23 @@ METRICS = {
     ("startup", "mpiexec"): ("ms", "mpiexec of MPI_Init and MPI_Finalize, ms", False),
     ("startup", "init"): ("ms", "rank 0 in MPI_Init, ms", False),
     ("startup", "finalize"): ("ms", "rank 0 in MPI_Finalize, ms", False),
-    ("memory", "before"): ("KiB", "memory of a rank at the start of main, KiB", False),
     ("memory", "init"): ("KiB", "memory of a rank after MPI_Init, KiB", False),
     ("memory", "touched"): ("KiB", "memory of a rank after touching every other, KiB", False),
     ("memory", "peak"): ("KiB", "memory of a rank at its highest, KiB", False),
-    ("memory", "init_time"): ("ms", "time in MPI_Init, slowest rank, ms", False),
+    ("memory-growth", "init"):
+        ("KiB", "memory of a rank after MPI_Init, one host, TCP, KiB", False),
+    ("memory-growth", "touched"):
+        ("KiB", "memory of a rank after touching every other, one host, TCP, KiB", False),
+    ("memory-growth", "init_time"):
+        ("ms", "time in MPI_Init, slowest rank, one host, TCP, ms", False),
+    ("memory-model", "fixed"): ("KiB", "memory model: whatever the job's size, KiB", False),
+    ("memory-model", "per_rank"): ("bytes", "memory model: for each rank of the job, bytes", False),
+    ("memory-model", "per_peer"):
+        ("bytes", "memory model: for each rank that messages went to and came from, bytes", False),
+    ("memory-model", "known"):
+        ("MiB", "memory model: a rank that talked to none, extrapolated, MiB", False),
+    ("memory-model", "touched"):
+        ("MiB", "memory model: a rank that talked to all, extrapolated, MiB", False),
     ("latency-one-host", "latency"): ("us", "ping-pong latency on one host, µs", False),
     ("late-one-host", "post_to_data"):
         ("us", "late receiver on one host: from posting to data in hand, µs", False),
@@ -74,9 +86,31 @@ def median(values):
     return percentile(values, 0.5)
 
 
+def base_of(metric):
+    """The metric's name without its parameter."""
+    return metric.partition("/")[0]
+
+
+def parameter_of(metric):
+    """(name, value) of the metric's parameter; None if it has none."""
+    name, _, value = metric.partition("/")[2].partition(":")
+    return (name, int(value)) if name else None
+
+
 def metric_of(case, metric):
     """(unit, title, more is better) of a metric, with or without its parameter."""
-    return METRICS[case, metric.partition("/")[0]]
+    return METRICS[case, base_of(metric)]
+
+
+def place_of(size, metric):
+    """Where on its axis a figure stands: its parameter's value, or else its bytes."""
+    parameter = parameter_of(metric)
+    return parameter[1] if parameter else size
+
+
+def show_place(size, metric):
+    parameter = parameter_of(metric)
+    return f"{parameter[1]:,} {parameter[0]}" if parameter else show_bytes(size) if size else "-"
 
 
 class Samples:
@@ -121,6 +155,12 @@ class Samples:
     def points(self, case, metric):
         """The sizes at which any implementation has a figure."""
         return sorted({key[2] for key in self._rounds if (key[0], key[3]) == (case, metric)})
+
+    def series(self, case, base):
+        """[(bytes, metric)] of a metric by any of its parameters, in order."""
+        found = {(key[2], key[3]) for key in self._rounds
+                 if key[0] == case and base_of(key[3]) == base}
+        return sorted(found, key=lambda point: place_of(*point))
 
     def records(self, bench):
         for (case, impl, size, metric) in self._rounds:
@@ -206,13 +246,17 @@ def ucx_version():
     return ask().decode().split()[0]
 
 
+def load():
+    return [round(value, 2) for value in os.getloadavg()]
+
+
 def context(network, versions):
     """The first line of the results: where and on what they were measured."""
     thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     chosen = re.search(r"\[(\w+)\]", thp.read_text()) if thp.exists() else None
     return {"kernel": platform.release(), "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
             "thp": chosen[1] if chosen else "unknown",
-            "load": [round(value, 2) for value in os.getloadavg()], "versions": versions,
+            "load": load(), "versions": versions,
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "hosts": network.hosts}
 

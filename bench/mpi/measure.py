@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ch4:zc beside other MPI libraries over TCP, between two hosts on one machine.
+
+The libraries take turns, case by case and round by round, so that a busy moment
+of the machine meets them all. Figures are medians with the 10th and the 90th
+percentile of all repetitions of all rounds. What cannot run is reported with
+its reason.
+
+implementations:
+  zc        ch4:zc
+  ucx       stock ch4:ucx (the same library)
+  ofi       stock ch4:ofi, libfabric's tcp provider
+  openmpi   Debian's Open MPI, ob1 over btl tcp
+  X-async   X with MPICH's asynchronous progress thread
+
+cases: see --list, and docs/performance.md for what each measures.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/hosts"))
+import launch  # noqa: E402
+import memory_model  # noqa: E402
+import peers  # noqa: E402
+import picture  # noqa: E402
+import report  # noqa: E402
+import verdict  # noqa: E402
+from peers import PEERS  # noqa: E402
+from report import TOP, median, show_number  # noqa: E402
+
+
+class Case:
+    """A program, its arguments in full and in quick runs, and who runs it where."""
+
+    def __init__(self, name, what, program, full, quick, ranks=2, hosts="2", impls=None,
+                 rounds=None, repeat=1):
+        self.name = name
+        self.what = what
+        self.program = program
+        self.arguments = {"full": full.split(), "quick": quick.split()}
+        self.ranks = ranks      # a number, or one per run for each of several
+        self.hosts = hosts
+        self.impls = impls      # None: all
+        self.rounds = rounds    # at most; None: all
+        self.repeat = repeat
+
+    def runs(self, quick):
+        """The numbers of ranks of the runs that one turn consists of."""
+        ranks = self.ranks if isinstance(self.ranks, tuple) else (self.ranks,)
+        return (ranks[:3] if quick else ranks) * (1 if quick else self.repeat)
+
+
+LARGE = "64k 256k 1m 4m 16m 64m"
+SMALL = "1 8 64 512 1k 4k 16k 64k"
+COLLECTIVE = "8 1k 16k 64k 256k 1m 4m 16m"
+PLAIN = ("zc", "ucx", "ofi", "openmpi")
+SHARED_MEMORY = ("zc", "ucx")
+CASES = {case.name: case for case in [
+    Case("latency", "ping-pong, 1 B to 64 KiB", "latency",
+         f"-r 5 -w 1 {SMALL}", "-r 3 -w 1 1 8 4k 64k"),
+    Case("rate", "messages per second, 8 B, windows of 64", "rate", "-r 10 -w 1 8", "-r 3 -w 1 8"),
+    Case("preposted", "bandwidth, receives posted first, 64 KiB to 64 MiB", "preposted",
+         f"-k bandwidth -r 4 -w 1 {LARGE}", "-k bandwidth -r 3 -w 1 64k 1m 16m"),
+    Case("bibandwidth", "the same both ways at once", "preposted",
+         f"-k bibandwidth -r 4 -w 1 {LARGE}", "-k bibandwidth -r 3 -w 1 64k 1m 16m"),
+    Case("late", "the receive is posted 50 ms late", "late",
+         f"-r 3 -w 3 {LARGE}", "-r 3 -w 3 1m 16m"),
+    Case("overlap", "share of a transfer hidden behind work, both sides", "overlap",
+         "-r 7 -w 3 64k 256k 1m 4m 16m", "-r 3 -w 3 64k 256k 1m"),
+    *(Case(name, f"MPI_{name.capitalize()}, 4 ranks on two hosts, 8 B to 16 MiB", "collectives",
+           f"-k {name} -r 2 -w 1 {COLLECTIVE}", f"-k {name} -r 2 -w 1 8 64k 1m", ranks=4)
+      for name in ("alltoall", "allgather", "bcast", "allreduce")),
+    Case("matching", "receives among 1 to 100,000 unexpected messages", "matching",
+         "-r 2 -w 1 1 10 100 1000 10000 100000", "-r 2 -w 0 1 100 1000"),
+    Case("startup", "mpiexec of MPI_Init and MPI_Finalize", "startup", "", "", repeat=3),
+    Case("memory", "memory of a rank, 4 ranks on two hosts", "footprint", "", "", ranks=4),
+    Case("memory-growth", "the same from 2 to 64 ranks on one host, TCP", "footprint", "", "",
+         ranks=(2, 4, 8, 16, 32, 64), hosts="loopback", impls=PLAIN, rounds=1),
+    Case("latency-one-host", "ping-pong over shared memory", "latency",
+         f"-r 5 -w 1 {SMALL}", "-r 3 -w 1 1 8 4k 64k", hosts="1", impls=SHARED_MEMORY),
+    Case("late-one-host", "late receiver over shared memory", "late",
+         f"-r 3 -w 3 {LARGE}", "-r 3 -w 3 1m 16m", hosts="1", impls=SHARED_MEMORY),
+]}
+ROUNDS = {"full": 3, "quick": 1}
+
+
+class Failure:
+    """A run that did not do what was asked, and why."""
+
+    def __init__(self, case, impl, reason):
+        self.case, self.impl, self.reason = case, impl, reason
+
+    def __str__(self):
+        return f"{self.case} {self.impl}: {self.reason}"
+
+
+def why_failed(result):
+    """One line: how it ended, and the last the program said about it."""
+    said = [line for line in result.err.strip().splitlines() if line.strip(" -=")]
+    return (result.reason() or "no result printed") + (f" ({said[-1].strip()})" if said else "")
+
+
+class Measurement:
+    def __init__(self, options, networks):
+        self.options = options
+        self.networks = networks
+        self.mode = "quick" if options.quick else "full"
+        self.rounds = options.rounds or ROUNDS[self.mode]
+        self.samples = report.Samples()
+        self.libraries = peers.Libraries(
+            {"mpich": options.mpich, "ofi": options.ofi, "openmpi": options.openmpi},
+            options.build_dir)
+        self.left_out = {}     # impl: why it cannot run
+        self.failures = []
+        self.hung = {}         # impl: runs that hung in MPI_Finalize
+        self.given_up = set()  # (case, impl) that failed once
+        self.interrupted = False
+        self.begin = time.monotonic()
+
+    @property
+    def impls(self):
+        return [impl for impl in self.options.impl if impl not in self.left_out]
+
+    # -- running ------------------------------------------------------------
+
+    def check_peers(self):
+        """Find out which of the libraries start at all."""
+        for impl in self.options.impl:
+            print(f"checking {impl:<12}", end=" ", flush=True)
+            try:
+                programs = self.libraries.programs(PEERS[impl])
+            except peers.Unavailable as reason:
+                self.left_out[impl] = str(reason)
+            else:
+                result = self.launch(impl, [programs["startup"]], ranks=2, hosts="2")
+                if not result.ok and not result.hung_in_finalize:
+                    self.left_out[impl] = why_failed(result)
+            print(f"left out: {self.left_out[impl]}" if impl in self.left_out else "ok", flush=True)
+
+    def launch(self, impl, words, ranks, hosts):
+        mpi = self.libraries.mpi(PEERS[impl], self.networks[hosts])
+        return mpi.run(words, ranks=ranks, timeout=self.options.timeout,
+                       directory=self.options.scratch,
+                       finalize_grace=report.FINALIZE_GRACE_S)
+
+    def plan(self):
+        """(round, case, impl) in the order of running. Each round begins with another library,
+        so that none always runs in the wake of the same."""
+        for turn in range(self.rounds):
+            for name in self.options.cases:
+                case = CASES[name]
+                if case.rounds is not None and turn >= case.rounds:
+                    continue
+                chosen = [impl for impl in self.impls if case.impls is None or impl in case.impls]
+                start = turn % len(chosen) if chosen else 0
+                for impl in chosen[start:] + chosen[:start]:
+                    yield turn, case, impl
+
+    def run(self):
+        plan = list(self.plan())
+        for index, (turn, case, impl) in enumerate(plan, 1):
+            elapsed = time.monotonic() - self.begin
+            print(f"[{index:3}/{len(plan)} {int(elapsed) // 60:2}:{int(elapsed) % 60:02}]"
+                  f" round {turn + 1} {case.name:<16} {impl:<12}", end=" ", flush=True)
+            if (case.name, impl) in self.given_up:
+                print("not again: it failed before", flush=True)
+                continue
+            begin = time.monotonic()
+            outcome = self.run_case(turn, case, impl)
+            print(f"{time.monotonic() - begin:6.1f} s  {outcome}", flush=True)
+
+    def run_case(self, turn, case, impl):
+        program = self.libraries.programs(PEERS[impl])[case.program]
+        outcome = "ok"
+        for ranks in case.runs(self.options.quick):
+            result = self.launch(impl, [program, *case.arguments[self.mode]], ranks, case.hosts)
+            found = self.samples.read(case.name, impl, result.out, turn)
+            if case.name == "startup" and result.ok:
+                self.samples.add("startup", impl, 0, "mpiexec", 1000 * result.seconds, turn)
+            outcome = self.judge(case, impl, result, found)
+            if not outcome.startswith("ok"):
+                break
+        return outcome
+
+    def judge(self, case, impl, result, found):
+        if result.hung_in_finalize and found:
+            self.hung[impl] = self.hung.get(impl, 0) + 1
+            if not PEERS[impl].ours:
+                return "ok (hung in MPI_Finalize, ended)"
+        if result.ok and found:
+            return "ok"
+        why = why_failed(result)
+        self.failures.append(Failure(case.name, impl, why))
+        self.given_up.add((case.name, impl))
+        return f"FAILED: {why}"
+
+    # -- results ------------------------------------------------------------
+
+    def print_results(self):
+        for (case, metric), (_, title, more_is_better) in report.METRICS.items():
+            points = self.samples.series(case, metric)
+            if points:
+                self.print_metric(case, title, more_is_better, points)
+
+    def print_metric(self, case, title, more_is_better, points):
+        impls = [impl for impl in self.impls
+                 if any(self.samples.values(case, impl, *point) for point in points)]
+        others = [impl for impl in impls if not PEERS[impl].ours]
+        judged = peers.OURS in impls and others
+        header = ["", *impls]
+        if judged:
+            header += ["zc p10..p90", "best peer", "its p10..p90", "zc gain"]
+        rows = []
+        for size, metric in points:
+            values = {impl: self.samples.values(case, impl, size, metric) for impl in impls}
+            row = [report.show_place(size, metric)]
+            row += [show_number(median(values[impl])) if values[impl] else "-" for impl in impls]
+            if judged:
+                row += self.compare(case, size, metric, values, others)
+            rows.append(row)
+        better = " (more is better)" if more_is_better else ""
+        report.print_table(title + better, header, rows)
+
+    def compare(self, case, size, metric, values, others):
+        if not values[peers.OURS]:
+            return ["-"] * 4
+        found = verdict.Comparison(self.samples, case, size, metric, peers.OURS, others)
+        if found.peer is None:
+            return [report.show_spread(values[peers.OURS]), "-", "-", "-"]
+        return [report.show_spread(values[peers.OURS]), found.peer,
+                report.show_spread(values[found.peer]), found.show_gain()]
+
+    def print_notes(self):
+        for impl, runs in self.hung.items():
+            print(f"\n{impl}: {runs} run{'s' * (runs > 1)} hung in MPI_Finalize after the results"
+                  " were out and had to be ended")
+        if any(PEERS[impl].is_async for impl in self.options.impl):
+            print(f"\nthere is no {peers.NO_ASYNC}")
+        if self.left_out:
+            print("\nleft out, for they cannot run:")
+            for impl, why in self.left_out.items():
+                print(f"  {impl}: {why}")
+
+    def verdict(self):
+        others = [impl for impl in self.impls if not PEERS[impl].ours]
+        return verdict.judge(self.samples, peers.OURS, others)
+
+    def print_verdict(self, rows, worse):
+        widths = [max(len(cell) for cell in column) for column in
+                  zip(*((row.target, row.state, row.figure) for row in rows))]
+        report.print_table(
+            f"verdict, ch4:zc beside the best peer (worse beyond noise: by more than"
+            f" {100 * verdict.TOLERANCE:.0f} % in the median of all and worse in each round's;"
+            + (f" {self.rounds} rounds)" if self.rounds > 1 else
+               " of one round only, which cannot tell noise)"),
+            ["target", "verdict", "figure"],
+            [[cell.ljust(width) for cell, width in zip((row.target, row.state, row.figure), widths)]
+             for row in rows])
+        if worse:
+            print("\nworse beyond noise, the worst first:")
+            for each in worse:
+                print(f"  {each.show()}")
+
+    def outcome(self, rows, worse):
+        """What goes beside the figures into the results' first line."""
+        return {"rounds": self.rounds, "seconds": round(time.monotonic() - self.begin),
+                "left_out": {**self.left_out,
+                             "openmpi-async": peers.NO_ASYNC.partition(": ")[2]},
+                "failed": [str(failure) for failure in self.failures],
+                "hung_in_finalize": self.hung,
+                "verdict": [row.json() for row in rows],
+                "worse": [each.show() for each in worse]}
+
+
+def default_ofi():
+    """Where build-peer puts ch4:ofi."""
+    done = subprocess.run([TOP / "mpi-ch4-netmod/build-peer", "--print-prefix"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "/nonexistent"
+
+
+def openmpi_version(prefix):
+    try:
+        tool = launch.find_tool(prefix, "mpirun", "openmpi")
+    except launch.Error:
+        return "not installed"
+    done = subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+    return (done.stdout.splitlines() or ["unknown"])[0].rpartition(" ")[2]
+
+
+def versions(options):
+    found = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
+    if pathlib.Path(options.ofi).is_dir():
+        found["ofi"] = report.mpich_version(options.ofi)
+    found["openmpi"] = openmpi_version(options.openmpi)
+    return found
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit status: 0 all ran (whatever the verdict); 1 something did not run; 2 usage")
+    parser.add_argument("--mpich", metavar="PREFIX",
+                        help="MPICH with ch4:zc and ch4:ucx (default: $ZC_MPICH)")
+    parser.add_argument("--ofi", metavar="PREFIX", default=default_ofi(),
+                        help="MPICH with ch4:ofi (default: where mpi-ch4-netmod/build-peer puts it)")
+    parser.add_argument("--openmpi", metavar="PREFIX", default="/usr",
+                        help="Open MPI (default /usr)")
+    parser.add_argument("--quick", action="store_true",
+                        help="a smoke test: few sizes, one round")
+    parser.add_argument("--rounds", type=int, metavar="N", help="default 3, with --quick 1")
+    parser.add_argument("--cases", type=report.names(list(CASES)), default=list(CASES),
+                        metavar="CASE,...", help="default: all")
+    parser.add_argument("--impl", type=report.names(list(PEERS)), default=list(PEERS),
+                        metavar="IMPL,...", help=f"default {','.join(PEERS)}")
+    parser.add_argument("--list", action="store_true", help="print the cases and end")
+    parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/mpi.jsonl"),
+                        help="default out/mpi.jsonl")
+    parser.add_argument("--picture", metavar="FILE", default=None,
+                        help="default: beside the JSON, ending in .svg")
+    parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/measure"),
+                        help="where programs are built (default build/mpi/measure)")
+    parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS",
+                        help="limit of one run (default 120)")
+    options = parser.parse_args()
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds wants a positive number")
+    options.picture = options.picture or str(pathlib.Path(options.json_out).with_suffix(".svg"))
+    return options
+
+
+def measure(options):
+    """Run everything that was asked for; (measurement, context)."""
+    with launch.Network("2") as two, tempfile.TemporaryDirectory(prefix="zc-measure-") as scratch:
+        options.scratch = scratch
+        networks = {"2": two, "1": launch.Network("1"), "loopback": launch.Network("loopback")}
+        about = report.context(two, versions(options))
+        report.print_context(about, two)
+        measurement = Measurement(options, networks)
+        measurement.check_peers()
+        try:
+            measurement.run()
+        except KeyboardInterrupt:
+            measurement.interrupted = True
+            print("\ninterrupted: what there is so far", flush=True)
+        about["load_after"] = report.load()
+        return measurement, about
+
+
+def main():
+    options = parse()
+    if options.list:
+        for case in CASES.values():
+            print(f"{case.name:<16}  {case.what}")
+        return 0
+    launch.exit_on_sigterm()
+    try:
+        options.mpich = launch.prefix_or_die(options.mpich)
+        launch.enter_private_namespace()
+        measurement, about = measure(options)
+    except launch.Error as error:
+        print(f"measure: {error}", file=sys.stderr)
+        return launch.EXIT_USAGE
+    except KeyboardInterrupt:
+        return 130
+    memory_model.add(measurement.samples, measurement.impls)
+    measurement.print_results()
+    measurement.print_notes()
+    rows, worse = measurement.verdict()
+    if peers.OURS in measurement.impls:
+        measurement.print_verdict(rows, worse)
+    about.update(measurement.outcome(rows, worse))
+    shown = report.write_jsonl(options.json_out,
+                               [{"context": about}, *measurement.samples.records("mpi")])
+    picture.draw(measurement.samples, measurement.impls, about, options.picture)
+    print(f"\nresults: {shown}, {report.show_path(options.picture)}")
+    if measurement.failures:
+        print("\nfailed runs:\n  " + "\n  ".join(map(str, measurement.failures)), file=sys.stderr)
+    if measurement.interrupted:
+        return 130
+    return 1 if measurement.failures or measurement.left_out else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

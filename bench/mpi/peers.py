@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The MPI libraries that measure.py compares, and how each is started.
+
+  zc        ch4:zc
+  ucx       stock ch4:ucx, from the same library
+  ofi       stock ch4:ofi over TCP (mpi-ch4-netmod/build-peer)
+  openmpi   Debian's Open MPI over TCP (ob1, btl tcp)
+  X-async   X with MPICH's asynchronous progress thread
+
+Open MPI 4.1 has no asynchronous progress thread: there is no openmpi-async.
+"""
+import pathlib
+import sys
+
+import report
+
+sys.path.insert(0, str(report.TOP / "tests/hosts"))
+import launch  # noqa: E402
+
+OURS = "zc"
+ASYNC = {"MPIR_CVAR_ASYNC_PROGRESS": "1"}
+NO_ASYNC = "openmpi-async: Open MPI 4.1 has no asynchronous progress thread"
+# Connections by way of ofi_rxm: libfabric's tcp provider of 1.17 has none of the kind MPICH wants.
+OFI = {"FI_PROVIDER": "tcp;ofi_rxm"}
+
+
+class Peer:
+    """One MPI library in one configuration."""
+
+    def __init__(self, name, family="mpich", prefix="mpich", netmod=None, environment=None):
+        self.name = name
+        self.family = family
+        self.prefix_option = prefix
+        self.netmod = netmod
+        self.environment = environment or {}
+
+    @property
+    def ours(self):
+        return self.name.partition("-")[0] == OURS
+
+    @property
+    def is_async(self):
+        return self.name.endswith("-async")
+
+    def with_async(self):
+        return Peer(f"{self.name}-async", self.family, self.prefix_option, self.netmod,
+                    {**self.environment, **ASYNC})
+
+
+_PLAIN = [
+    Peer("zc", netmod="zc"),
+    Peer("ucx", netmod="ucx"),
+    Peer("ofi", prefix="ofi", environment=OFI),
+    Peer("openmpi", family="openmpi", prefix="openmpi"),
+]
+PEERS = {peer.name: peer for peer in
+         [*_PLAIN, *(peer.with_async() for peer in _PLAIN if peer.family == "mpich")]}
+HINTS = {
+    "mpich": "mpi-ch4-netmod/build makes it",
+    "ofi": "mpi-ch4-netmod/build-peer makes it",
+    "openmpi": "packages openmpi-bin and libopenmpi-dev",
+}
+
+
+class Unavailable(Exception):
+    """Why a peer cannot run."""
+
+
+class Libraries:
+    """The programs, built once for each library, and the way to run them."""
+
+    def __init__(self, prefixes, build_dir):
+        self.prefixes = prefixes    # {prefix option: folder}
+        self.build_dir = pathlib.Path(build_dir)
+        self._built = {}            # prefix option: {program: path} or Unavailable
+
+    def programs(self, peer):
+        option = peer.prefix_option
+        if option not in self._built:
+            self._built[option] = self._build(peer)
+        if isinstance(self._built[option], Unavailable):
+            raise self._built[option]
+        return self._built[option]
+
+    def _build(self, peer):
+        option = peer.prefix_option
+        prefix = self.prefixes[option]
+        try:
+            launch.find_tool(prefix, "mpiexec", peer.family)
+            launch.find_tool(prefix, "mpicc", peer.family)
+        except launch.Error as error:
+            return Unavailable(f"{error} ({HINTS[option]})")
+        try:
+            return launch.build(prefix, sorted(report.HERE.glob("*.c")), self.build_dir / option,
+                                flags=[f"-I{report.PATTERN.parent}"],
+                                headers=[report.HERE / "bench.h", report.PATTERN],
+                                family=peer.family)
+        except launch.Error as error:
+            return Unavailable(str(error))
+
+    def mpi(self, peer, network):
+        prefix = self.prefixes[peer.prefix_option]
+        if peer.family == "openmpi":
+            return launch.OpenMpi(prefix, network, environment=peer.environment)
+        return launch.Mpi(prefix, network, netmod=peer.netmod, environment=peer.environment)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measurements as one SVG: a panel per metric, a line or a bar per library."""
+import html
+import math
+import pathlib
+
+import report
+
+COLUMNS = 4
+WIDTH, HEIGHT = 270, 170          # of a panel's diagram
+LEFT, TOP, RIGHT, BELOW = 54, 30, 16, 40
+HEAD = 64                         # the picture's title and the legend
+# Distinguishable without colour vision too (Okabe and Ito).
+COLOURS = {"zc": "#0072b2", "ucx": "#d55e00", "ofi": "#009e73", "openmpi": "#cc79a7"}
+# (case, metric, caption); the axis below is bytes, or what the metric depends on
+PANELS = [
+    ("latency", "latency", "ping-pong latency, µs"),
+    ("latency-one-host", "latency", "ping-pong latency on one host, µs"),
+    ("preposted", "bandwidth", "bandwidth, posted first, MB/s"),
+    ("bibandwidth", "bibandwidth", "bandwidth, posted first, both ways, MB/s"),
+    ("late", "post_to_data", "late: posting to data, µs"),
+    ("late", "sender_held", "late: sender held, µs"),
+    ("late-one-host", "post_to_data", "late on one host: posting to data, µs"),
+    ("rate", "rate", "8-byte messages per second"),
+    ("overlap", "receiver", "overlap of the receiver, %"),
+    ("overlap", "sender", "overlap of the sender, %"),
+    ("matching", "in_order", "matching the oldest of those queued, µs"),
+    ("matching", "reverse", "matching the newest of those queued, µs"),
+    ("alltoall", "time", "MPI_Alltoall, 4 ranks, µs"),
+    ("allgather", "time", "MPI_Allgather, 4 ranks, µs"),
+    ("bcast", "time", "MPI_Bcast, 4 ranks, µs"),
+    ("allreduce", "time", "MPI_Allreduce, 4 ranks, µs"),
+    ("memory-growth", "touched", "memory of a rank that touched all, KiB"),
+    ("memory-growth", "init_time", "slowest MPI_Init, ms"),
+    ("memory", "touched", "memory of a rank, 4 ranks, KiB"),
+    ("startup", "mpiexec", "shortest program, ms"),
+]
+
+
+def colour_of(impl):
+    return COLOURS.get(impl.removesuffix("-async"), "#000000")
+
+
+def dash_of(impl):
+    return " stroke-dasharray='5 3'" if impl.endswith("-async") else ""
+
+
+def text(x, y, words, anchor="middle", more=""):
+    return (f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'{more}>"
+            f"{html.escape(words)}</text>")
+
+
+def short(value):
+    """A tick's label."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def short_bytes(value):
+    for size, unit in ((1 << 20, "M"), (1 << 10, "k")):
+        if value >= size:
+            return f"{value // size}{unit}"
+    return str(value)
+
+
+class Axis:
+    """Maps values to places between `start` and `end`."""
+
+    def __init__(self, values, start, end, logarithmic):
+        self.logarithmic = logarithmic
+        self.start, self.end = start, end
+        self.low, self.high = self._along(min(values)), self._along(max(values))
+        if logarithmic:
+            self.low, self.high = math.floor(self.low), math.ceil(self.high)
+        if self.high <= self.low:
+            self.high = self.low + 1
+
+    def _along(self, value):
+        return math.log10(max(value, 1e-9)) if self.logarithmic else value
+
+    def at(self, value):
+        share = (self._along(value) - self.low) / (self.high - self.low)
+        return self.start + min(max(share, 0), 1) * (self.end - self.start)
+
+    def ticks(self):
+        if not self.logarithmic:
+            return [self.low + (self.high - self.low) * i / 4 for i in range(5)]
+        step = max(1, math.ceil((self.high - self.low) / 5))
+        return [10.0 ** power for power in range(self.low, self.high + 1, step)]
+
+
+def spread(values):
+    return (report.percentile(values, 0.1), report.median(values), report.percentile(values, 0.9))
+
+
+class Panel:
+    def __init__(self, samples, impls, case, metric, caption, left, top):
+        self.case, self.metric, self.caption = case, metric, caption
+        self.left, self.top = left + LEFT, top + TOP
+        self.points = samples.series(case, metric)
+        self.lines = {}     # impl: [(place, (p10, median, p90))]
+        for impl in impls:
+            line = [(report.place_of(*point), spread(values)) for point in self.points
+                    if (values := samples.values(case, impl, *point))]
+            if line:
+                self.lines[impl] = line
+        self.percent = report.metric_of(case, metric)[0] == "%"
+
+    def draw(self):
+        frame = (f"<rect x='{self.left}' y='{self.top}' width='{WIDTH}' height='{HEIGHT}' "
+                 "fill='none' stroke='#444'/>")
+        caption = text(self.left + WIDTH / 2, self.top - 8, self.caption,
+                       more=" font-weight='bold'")
+        body = self._bars() if len(self.points) == 1 else self._curves()
+        return [caption, *body, frame]
+
+    def _curves(self):
+        places = [report.place_of(*point) for point in self.points]
+        figures = [figure for line in self.lines.values() for _, three in line for figure in three]
+        across = Axis([math.log2(place) for place in places], self.left + 8,
+                      self.left + WIDTH - 8, False)
+        up = Axis([0, 100] if self.percent else figures, self.top + HEIGHT, self.top,
+                  not self.percent)
+        out = []
+        for value in up.ticks():
+            y = up.at(value)
+            out.append(f"<line x1='{self.left}' x2='{self.left + WIDTH}' y1='{y:.1f}' "
+                       f"y2='{y:.1f}' stroke='#ddd'/>")
+            out.append(text(self.left - 6, y + 4, short(value), "end"))
+        in_bytes = report.parameter_of(self.points[0][1]) is None
+        for place in places:
+            label = short_bytes(place) if in_bytes else short(place)
+            out.append(text(across.at(math.log2(place)), self.top + HEIGHT + 15, label))
+        below = "bytes" if in_bytes else report.parameter_of(self.points[0][1])[0]
+        out.append(text(self.left + WIDTH / 2, self.top + HEIGHT + 30, below))
+        # Ours last, on top of the others.
+        for impl, line in sorted(self.lines.items(), key=lambda item: item[0] == "zc"):
+            out += self._curve(impl, [(across.at(math.log2(place)), *map(up.at, three))
+                                      for place, three in line])
+        return out
+
+    @staticmethod
+    def _curve(impl, line):
+        colour, width = colour_of(impl), 2.4 if impl == "zc" else 1.5
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, _, y, _ in line)
+        out = [f"<polyline points='{points}' fill='none' stroke='{colour}' "
+               f"stroke-width='{width}'{dash_of(impl)}/>"]
+        for x, low, y, high in line:
+            out.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{low:.1f}' y2='{high:.1f}' "
+                       f"stroke='{colour}' stroke-opacity='0.4'/>")
+            out.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{width:.1f}' fill='{colour}'/>")
+        return out
+
+    def _bars(self):
+        """One figure for each library: bars from nought."""
+        three = {impl: line[0][1] for impl, line in self.lines.items()}
+        first = self.left + 78
+        across = Axis([0, max(high for _, _, high in three.values())], first,
+                      self.left + WIDTH - 40, False)
+        row = HEIGHT / len(three)
+        out = []
+        for i, (impl, (low, middle, high)) in enumerate(three.items()):
+            y = self.top + (i + 0.5) * row
+            colour, thick = colour_of(impl), min(14, row * 0.7)
+            opacity = 0.45 if impl.endswith("-async") else 0.9
+            out.append(text(first - 6, y + 4, impl, "end"))
+            out.append(f"<rect x='{first}' y='{y - thick / 2:.1f}' height='{thick:.1f}' "
+                       f"width='{across.at(middle) - first:.1f}' fill='{colour}' "
+                       f"fill-opacity='{opacity}'/>")
+            out.append(f"<line x1='{across.at(low):.1f}' x2='{across.at(high):.1f}' "
+                       f"y1='{y:.1f}' y2='{y:.1f}' stroke='#222'/>")
+            out.append(text(across.at(high) + 4, y + 4, report.show_number(middle), "start"))
+        return out
+
+
+def legend(impls):
+    out, x = [], LEFT
+    for impl in impls:
+        out.append(f"<line x1='{x}' x2='{x + 26}' y1='46' y2='46' stroke='{colour_of(impl)}' "
+                   f"stroke-width='{3 if impl == 'zc' else 2}'{dash_of(impl)}/>")
+        out.append(text(x + 32, 50, impl, "start"))
+        x += 110
+    out.append(text(x, 50, "points: medians; upright lines: 10th to 90th percentile", "start",
+                    " fill='#666'"))
+    return out
+
+
+def draw(samples, impls, about, path):
+    """Write every panel that has figures to PATH; nothing if none has."""
+    wanted = [panel for panel in PANELS if samples.series(*panel[:2])]
+    if not wanted:
+        return False
+    columns = min(COLUMNS, len(wanted))
+    cell = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW)
+    width = max(columns, 3) * cell[0]
+    height = HEAD + math.ceil(len(wanted) / columns) * cell[1] + 8
+    body = []
+    for index, panel in enumerate(wanted):
+        row, column = divmod(index, columns)
+        body += Panel(samples, impls, *panel, column * cell[0], HEAD + row * cell[1]).draw()
+    title = (f"ch4:zc and other MPI libraries, {'two hosts' if about['hosts'] == '2' else 'loopback'}"
+             f" over TCP; {about['cpu']}, Linux {about['kernel']}, {about['date'][:10]},"
+             f" load {about['load'][0]}")
+    out = pathlib.Path(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text("\n".join([
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
+        f"viewBox='0 0 {width} {height}' font-family='sans-serif' font-size='11'>",
+        "<rect width='100%' height='100%' fill='white'/>",
+        text(LEFT, 24, title, "start", " font-size='15'"),
+        *legend(impls), *body, "</svg>"]) + "\n", encoding="utf-8")
+    return True
