@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What bench/mpi makes of its samples: statistics, verdict, memory model, picture."""
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "bench/mpi"), str(TOP / "tests/hosts")]
+import launch  # noqa: E402
+import measure  # noqa: E402
+import memory_model  # noqa: E402
+import picture  # noqa: E402
+import report  # noqa: E402
+import verdict  # noqa: E402
+
+MIB = 1 << 20
+PEERS = ["ucx", "openmpi"]
+
+
+def samples_of(case, metric, size, **rounds):
+    """zc=[1, 2]: a sample in each of two rounds."""
+    samples = report.Samples()
+    for impl, values in rounds.items():
+        for turn, value in enumerate(values):
+            samples.add(case, impl, size, metric, value, turn)
+    return samples
+
+
+def only(samples):
+    (found,) = verdict.compare(samples, "zc", PEERS)
+    return found
+
+
+class Statistics(unittest.TestCase):
+    def test_percentile_lies_between_neighbours(self):
+        self.assertEqual(report.percentile([4, 1, 3, 2], 0.5), 2.5)
+        self.assertEqual(report.percentile([7], 0.9), 7)
+
+    def test_reads_only_known_figures_and_names_their_parameter(self):
+        samples = report.Samples()
+        text = ('{"bench":"matching","bytes":8,"rep":0,"queued":1000,"reverse":2.5}\n'
+                "# finalizing\n"
+                '{"bench":"matching","bytes":8,"rep":1,"queued":1000,"rev')
+        self.assertEqual(samples.read("matching", "zc", text), 1)
+        self.assertEqual(list(samples), [("matching", "zc", 8, "reverse/queued:1000")])
+
+    def test_series_is_in_order_of_the_parameter(self):
+        samples = report.Samples()
+        for queued in (1000, 10, 100):
+            samples.add("matching", "zc", 8, f"reverse/queued:{queued}", 1)
+        self.assertEqual([report.place_of(*point) for point in samples.series("matching", "reverse")],
+                         [10, 100, 1000])
+
+    def test_record_has_the_fields_that_scripts_rely_on(self):
+        samples = samples_of("latency", "latency", 8, zc=[1, 2, 3])
+        self.assertEqual(list(samples.records("mpi")), [
+            {"bench": "mpi", "case": "latency", "impl": "zc", "bytes": 8, "metric": "latency",
+             "unit": "us", "median": 2, "p10": 1.2, "p90": 2.8, "n": 3}])
+
+
+class Comparisons(unittest.TestCase):
+    def test_best_peer_is_the_fastest(self):
+        found = only(samples_of("latency", "latency", 8, zc=[2], ucx=[4], openmpi=[3]))
+        self.assertEqual(found.peer, "openmpi")
+        self.assertAlmostEqual(found.gain, 1.5)
+
+    def test_best_peer_is_the_one_with_most_where_more_is_better(self):
+        found = only(samples_of("preposted", "bandwidth", MIB, zc=[2], ucx=[4], openmpi=[3]))
+        self.assertEqual(found.peer, "ucx")
+        self.assertAlmostEqual(found.gain, 0.5)
+
+    def test_worse_in_every_round_is_beyond_noise(self):
+        self.assertTrue(only(samples_of("latency", "latency", 8, zc=[12, 12], ucx=[10, 10])).worse)
+
+    def test_better_in_one_round_is_noise(self):
+        found = only(samples_of("latency", "latency", 8, zc=[12, 9, 12], ucx=[10, 10, 10]))
+        self.assertLess(found.gain, 1)
+        self.assertFalse(found.worse)
+
+    def test_less_than_the_tolerance_is_noise(self):
+        self.assertFalse(only(samples_of("latency", "latency", 8, zc=[10.3], ucx=[10])).worse)
+
+    def test_percentages_are_compared_in_points(self):
+        found = only(samples_of("overlap", "receiver", MIB, zc=[90], ucx=[-10]))
+        self.assertEqual(found.gain, 100)
+        self.assertTrue(only(samples_of("overlap", "receiver", MIB, zc=[-10], ucx=[90])).worse)
+
+    def test_nothing_to_compare_with(self):
+        self.assertEqual(verdict.compare(samples_of("latency", "latency", 8, zc=[1]), "zc", PEERS), [])
+
+
+class Verdict(unittest.TestCase):
+    def state(self, samples, words):
+        rows, _ = verdict.judge(samples, "zc", PEERS)
+        (row,) = [row for row in rows if words in row.target]
+        return row.state
+
+    def test_late_receiver_needs_a_hundredfold_from_16_mib(self):
+        met = samples_of("late", "post_to_data", 16 * MIB, zc=[100], ucx=[10001])
+        missed = samples_of("late", "post_to_data", 16 * MIB, zc=[100], ucx=[9999])
+        self.assertEqual(self.state(met, "100 times"), "met")
+        self.assertEqual(self.state(missed, "100 times"), "missed")
+        self.assertEqual(self.state(met, "10 times"), "not measured")
+
+    def test_overlap_needs_more_than_ninety_per_cent(self):
+        for share, state in ((91, "met"), (90, "missed")):
+            samples = samples_of("overlap", "sender", 256 << 10, zc=[share], ucx=[0])
+            self.assertEqual(self.state(samples, "of the sender"), state)
+            self.assertEqual(self.state(samples, "of the receiver"), "not measured")
+
+    def test_small_overlap_is_not_promised(self):
+        samples = samples_of("overlap", "sender", 64 << 10, zc=[0], ucx=[0])
+        self.assertEqual(self.state(samples, "of the sender"), "not measured")
+
+    def test_bandwidth_below_the_best_peer_within_noise(self):
+        samples = samples_of("preposted", "bandwidth", MIB, zc=[100, 98, 97], ucx=[99, 99, 99])
+        self.assertEqual(self.state(samples, "pre-posted"), "within noise")
+
+    def test_one_bad_place_is_named_as_worse(self):
+        samples = samples_of("rate", "rate", 8, zc=[50], ucx=[100])
+        rows, worse = verdict.judge(samples, "zc", PEERS)
+        self.assertEqual([row.state for row in rows if "message rate" in row.target], ["missed"])
+        self.assertEqual([each.case for each in worse], ["rate"])
+        self.assertIn("0.50x", worse[0].show())
+
+
+class MemoryModel(unittest.TestCase):
+    def add(self, samples, sizes):
+        for ranks in sizes:
+            init = 10_000 + 2 * ranks
+            samples.add(memory_model.CASE, "zc", 0, f"init/ranks:{ranks}", init)
+            samples.add(memory_model.CASE, "zc", 0, f"touched/ranks:{ranks}",
+                        init + 300 + 5 * (ranks - 1))
+        memory_model.add(samples, ["zc"])
+
+    def test_finds_the_slopes(self):
+        samples = report.Samples()
+        self.add(samples, [2, 8, 64])
+
+        def value(metric):
+            (found,) = samples.values(memory_model.TO, "zc", 0, metric)
+            return found
+        self.assertAlmostEqual(value("fixed"), 10_000)
+        self.assertAlmostEqual(value("per_rank"), 2 * 1024)
+        self.assertAlmostEqual(value("per_peer"), 5 * 1024)
+        self.assertAlmostEqual(value("known/ranks:100000"), (10_000 + 200_000) / 1024)
+
+    def test_two_sizes_are_no_model(self):
+        samples = report.Samples()
+        self.add(samples, [2, 64])
+        self.assertEqual(samples.series(memory_model.TO, "fixed"), [])
+
+    def test_the_model_is_no_point_of_the_verdict(self):
+        samples = report.Samples()
+        samples.add(memory_model.TO, "zc", 0, "per_peer", 9)
+        samples.add(memory_model.TO, "ucx", 0, "per_peer", 1)
+        self.assertEqual(verdict.compare(samples, "zc", PEERS), [])
+
+
+class Picture(unittest.TestCase):
+    ABOUT = {"hosts": "2", "cpu": "a < b & c", "kernel": "6", "date": "2000-01-01T00:00",
+             "load": [0]}
+
+    def draw(self, samples):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "out/mpi.svg"
+            drawn = picture.draw(samples, ["zc", "ucx-async"], self.ABOUT, path)
+            return xml.etree.ElementTree.parse(path).getroot() if drawn else None
+
+    def test_a_line_for_each_library(self):
+        samples = report.Samples()
+        for impl in ("zc", "ucx-async"):
+            for size in (1, 8, 64):
+                samples.add("latency", impl, size, "latency", 5)
+        lines = self.draw(samples).findall("{*}polyline")
+        self.assertEqual(len(lines), 2)
+        self.assertTrue(all(len(line.get("points").split()) == 3 for line in lines))
+
+    def test_a_bar_for_a_single_point(self):
+        samples = samples_of("startup", "mpiexec", 0, zc=[300, 310])
+        root = self.draw(samples)
+        self.assertEqual(root.findall("{*}polyline"), [])
+        self.assertIn("305", [node.text for node in root.findall("{*}text")])
+
+    def test_no_figures_no_picture(self):
+        self.assertIsNone(self.draw(report.Samples()))
+
+
+class Cases(unittest.TestCase):
+    def test_every_case_has_a_program_and_a_metric(self):
+        for case in measure.CASES.values():
+            self.assertTrue((report.HERE / f"{case.program}.c").is_file(), case.name)
+            self.assertTrue(any(of == case.name for of, _ in report.METRICS), case.name)
+
+    def test_every_panel_is_of_a_known_metric(self):
+        for case, metric, _ in picture.PANELS:
+            self.assertIn((case, metric), report.METRICS)
+
+
+class Launching(unittest.TestCase):
+    def test_open_mpi_has_a_slot_for_every_rank_and_tcp_only(self):
+        words = launch.Network("2", name="t").open_mpi_command("mpirun", 3)
+        self.assertIn("10.111.0.1:2,10.111.0.2:2", words)
+        self.assertIn("tcp,self", words)
+        self.assertEqual(words[-2:], ["-n", "3"])
+
+    def test_open_mpi_on_one_host_uses_what_it_likes(self):
+        self.assertNotIn("tcp,self", launch.Network("1").open_mpi_command("mpirun", 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
