@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BENCH_MAX_SIZES = 64 };
+enum { BENCH_MAX_SIZES = 64, BENCH_LEAST = 2 };
 
 struct bench_options {
     int repetitions, warmup;
@@ -165,6 +165,20 @@ static inline long bench_status_kib(const char *field)
     if (file)
         fclose(file);
     return kib;
+}
+
+/**
+ * bench_again - whether repetition @rep shall take place: as many as asked for, but once
+ * BENCH_LEAST are measured, none after BENCH_PATIENCE_US. All ranks must ask; rank 0 decides.
+ * @begin_us: bench_now_us() before the first
+ */
+#define BENCH_PATIENCE_US 3e6
+static inline int bench_again(const struct bench_options *o, int rep, double begin_us)
+{
+    int again = rep < o->warmup + o->repetitions &&
+                (rep < o->warmup + BENCH_LEAST || bench_now_us() - begin_us < BENCH_PATIENCE_US);
+    MPI_Bcast(&again, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return again;
 }
 
 static inline void bench_verify(const void *buf, size_t bytes, uint64_t seed)

@@ -117,7 +117,8 @@ static void measure(const struct bench_options *o, struct job *j)
     const size_t all = j->bytes * (size_t)j->ranks;
     j->out = bench_malloc(all);
     j->in = bench_malloc(all);
-    for (int rep = 0; rep < o->warmup + o->repetitions; rep++) {
+    const double start = bench_now_us();
+    for (int rep = 0; bench_again(o, rep, start); rep++) {
         memset(j->in, 0, all);
         prepare(j, rep);
         MPI_Barrier(MPI_COMM_WORLD);

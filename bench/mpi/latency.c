@@ -5,7 +5,7 @@
  */
 #include "bench.h"
 
-enum { BATCH = 200 };
+enum { BATCH = 100 };
 
 static void ping_pong(int rank, size_t bytes, char *out, char *in, uint64_t seed)
 {
@@ -31,7 +31,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < o.nr_sizes; i++) {
         const size_t bytes = o.sizes[i];
         char *out = bench_malloc(bytes), *in = bench_malloc(bytes);
-        for (int rep = 0; rep < o.warmup + o.repetitions; rep++) {
+        const double start = bench_now_us();
+        for (int rep = 0; bench_again(&o, rep, start); rep++) {
             pattern_fill(out, bytes, (uint64_t)rep);
             MPI_Barrier(MPI_COMM_WORLD);
             double begin = bench_now_us();

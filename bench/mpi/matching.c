@@ -66,8 +66,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < o.nr_sizes; i++) {
         const int count = (int)o.sizes[i];
         /* Short queues are cheap, and a single receive is a small thing to time. */
-        const int repetitions = o.repetitions * (count <= 1000 ? 10 : 1);
-        for (int rep = 0; rep < o.warmup + repetitions; rep++)
+        struct bench_options here = o;
+        here.repetitions *= count <= 1000 ? 10 : 1;
+        const double start = bench_now_us();
+        for (int rep = 0; bench_again(&here, rep, start); rep++)
             for (int reverse = 0; reverse <= 1; reverse++) {
                 long resident_kib = 0;
                 if (rank == 1) {

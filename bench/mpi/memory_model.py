@@ -5,13 +5,15 @@
 
 `ranks` is the size of the job, `peers` those that messages went to and came
 from. per_rank is the slope of the memory after MPI_Init; per_peer that of what
-touching all the others added. Least squares over the sizes measured. Resident
-pages only: socket buffers belong to the kernel and are not in it.
+touching all the others added. Least squares over the sizes from SMALLEST up:
+below, pools that are allocated whole would pass for a slope. Resident pages
+only: socket buffers belong to the kernel and are not in it.
 """
 import report
 
 CASE = "memory-growth"
 TO = "memory-model"
+SMALLEST = 8
 EXTRAPOLATED = 100_000
 
 
@@ -29,19 +31,21 @@ def _measured(samples, impl, metric):
     """{ranks: KiB}"""
     return {report.place_of(*point): report.median(values)
             for point in samples.series(CASE, metric)
-            if (values := samples.values(CASE, impl, *point))}
+            if report.place_of(*point) >= SMALLEST
+            and (values := samples.values(CASE, impl, *point))}
 
 
 def add(samples, impls):
-    """Add the model of every library that was measured at three sizes or more."""
+    """Add the model of every library that was measured at three such sizes or more."""
     for impl in impls:
         init, touched = (_measured(samples, impl, metric) for metric in ("init", "touched"))
         if len(init) < 3 or init.keys() != touched.keys():
             continue
         fixed, per_rank = fit_line(list(init.items()))
         _, per_peer = fit_line([(ranks - 1, touched[ranks] - init[ranks]) for ranks in init])
-        known_kib = fixed + per_rank * EXTRAPOLATED
-        touched_kib = known_kib + per_peer * (EXTRAPOLATED - 1)
+        # A slope below nothing is noise around nothing.
+        known_kib = fixed + max(per_rank, 0) * EXTRAPOLATED
+        touched_kib = known_kib + max(per_peer, 0) * (EXTRAPOLATED - 1)
         for metric, value in [("fixed", fixed), ("per_rank", 1024 * per_rank),
                               ("per_peer", 1024 * per_peer),
                               (f"known/ranks:{EXTRAPOLATED}", known_kib / 1024),

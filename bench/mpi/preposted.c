@@ -142,7 +142,8 @@ int main(int argc, char **argv)
         window_allocate(&in, bytes);
         if (both)
             window_allocate(&out, bytes);
-        for (int rep = 0; rep < o.warmup + o.repetitions; rep++) {
+        const double start = bench_now_us();
+        for (int rep = 0; bench_again(&o, rep, start); rep++) {
             double took_us = both ? both_ways(&in, &out, rank, rep) : one_way(&in, rank, rep);
             if (rank == 0 && rep >= o.warmup)
                 printf("{\"bench\":\"%s\",\"bytes\":%zu,\"rep\":%d,\"%s\":%.2f}\n", name, bytes,

@@ -39,7 +39,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < o.nr_sizes; i++) {
         const size_t bytes = o.sizes[i];
         char *buf = bench_malloc(bytes * WINDOW);
-        for (int rep = 0; rep < o.warmup + o.repetitions; rep++) {
+        const double start = bench_now_us();
+        for (int rep = 0; bench_again(&o, rep, start); rep++) {
             MPI_Barrier(MPI_COMM_WORLD);
             double begin = bench_now_us();
             for (int n = 0; n < BATCH; n++)

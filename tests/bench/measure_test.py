@@ -14,6 +14,7 @@ import launch  # noqa: E402
 import measure  # noqa: E402
 import memory_model  # noqa: E402
 import picture  # noqa: E402
+import publish  # noqa: E402
 import report  # noqa: E402
 import verdict  # noqa: E402
 
@@ -139,7 +140,7 @@ class MemoryModel(unittest.TestCase):
 
     def test_finds_the_slopes(self):
         samples = report.Samples()
-        self.add(samples, [2, 8, 64])
+        self.add(samples, [8, 16, 64])
 
         def value(metric):
             (found,) = samples.values(memory_model.TO, "zc", 0, metric)
@@ -149,9 +150,17 @@ class MemoryModel(unittest.TestCase):
         self.assertAlmostEqual(value("per_peer"), 5 * 1024)
         self.assertAlmostEqual(value("known/ranks:100000"), (10_000 + 200_000) / 1024)
 
+    def test_small_jobs_do_not_count(self):
+        samples = report.Samples()
+        samples.add(memory_model.CASE, "zc", 0, "init/ranks:2", 1)
+        samples.add(memory_model.CASE, "zc", 0, "touched/ranks:2", 1)
+        self.add(samples, [8, 16, 64])
+        (found,) = samples.values(memory_model.TO, "zc", 0, "fixed")
+        self.assertAlmostEqual(found, 10_000)
+
     def test_two_sizes_are_no_model(self):
         samples = report.Samples()
-        self.add(samples, [2, 64])
+        self.add(samples, [2, 4, 8, 64])
         self.assertEqual(samples.series(memory_model.TO, "fixed"), [])
 
     def test_the_model_is_no_point_of_the_verdict(self):
@@ -159,6 +168,20 @@ class MemoryModel(unittest.TestCase):
         samples.add(memory_model.TO, "zc", 0, "per_peer", 9)
         samples.add(memory_model.TO, "ucx", 0, "per_peer", 1)
         self.assertEqual(verdict.compare(samples, "zc", PEERS), [])
+
+
+class Publishing(unittest.TestCase):
+    def test_replaces_what_is_between_the_marks(self):
+        text = f"before\n{publish.BEGIN}old\n{publish.END}after\n"
+        new = publish.replace(publish.replace(text, "first"), "second")
+        self.assertEqual(new, f"before\n{publish.BEGIN}\nsecond\n{publish.END}after\n")
+
+    def test_refuses_a_document_without_marks(self):
+        with self.assertRaises(ValueError):
+            publish.replace("before\nafter\n", "new")
+
+    def test_the_document_has_the_marks(self):
+        publish.replace(publish.DOCUMENT.read_text(encoding="utf-8"), "")
 
 
 class Picture(unittest.TestCase):
