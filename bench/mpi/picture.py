@@ -9,6 +9,7 @@ import report
 COLUMNS = 4
 WIDTH, HEIGHT = 270, 170          # of a panel's diagram
 LEFT, TOP, RIGHT, BELOW = 54, 30, 16, 40
+TICK_ROOM = 28                    # between the labels below
 HEAD = 64                         # the picture's title and the legend
 # Distinguishable without colour vision too (Okabe and Ito).
 COLOURS = {"zc": "#0072b2", "ucx": "#d55e00", "ofi": "#009e73", "openmpi": "#cc79a7"}
@@ -63,6 +64,12 @@ def short_bytes(value):
         if value >= size:
             return f"{value // size}{unit}"
     return str(value)
+
+
+def round_up(value):
+    """The next of 1, 2, 4, 8 times a power of ten: quarters of it are easy to read."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 4, 8, 10) if step * power >= value)
 
 
 class Axis:
@@ -121,8 +128,10 @@ class Panel:
         figures = [figure for line in self.lines.values() for _, three in line for figure in three]
         across = Axis([math.log2(place) for place in places], self.left + 8,
                       self.left + WIDTH - 8, False)
-        up = Axis([0, 100] if self.percent else figures, self.top + HEIGHT, self.top,
-                  not self.percent)
+        # Within a decade a logarithmic axis would show little and label less.
+        linear = self.percent or max(figures) < 10 * min(figures)
+        up = Axis([0, 100] if self.percent else [0, round_up(max(figures))] if linear else figures,
+                  self.top + HEIGHT, self.top, not linear)
         out = []
         for value in up.ticks():
             y = up.at(value)
@@ -130,9 +139,12 @@ class Panel:
                        f"y2='{y:.1f}' stroke='#ddd'/>")
             out.append(text(self.left - 6, y + 4, short(value), "end"))
         in_bytes = report.parameter_of(self.points[0][1]) is None
+        last = -math.inf
         for place in places:
-            label = short_bytes(place) if in_bytes else short(place)
-            out.append(text(across.at(math.log2(place)), self.top + HEIGHT + 15, label))
+            label, x = short_bytes(place) if in_bytes else short(place), across.at(math.log2(place))
+            if x - last >= TICK_ROOM:
+                out.append(text(x, self.top + HEIGHT + 15, label))
+                last = x
         below = "bytes" if in_bytes else report.parameter_of(self.points[0][1])[0]
         out.append(text(self.left + WIDTH / 2, self.top + HEIGHT + 30, below))
         # Ours last, on top of the others.
@@ -158,7 +170,7 @@ class Panel:
         three = {impl: line[0][1] for impl, line in self.lines.items()}
         first = self.left + 78
         across = Axis([0, max(high for _, _, high in three.values())], first,
-                      self.left + WIDTH - 40, False)
+                      self.left + WIDTH - 50, False)
         row = HEIGHT / len(three)
         out = []
         for i, (impl, (low, middle, high)) in enumerate(three.items()):
