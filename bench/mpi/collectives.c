@@ -108,7 +108,7 @@ static void verify(const struct job *j, int rep)
 /* Operations timed together: the clock and the barrier shall not matter. */
 static int batch_of(size_t bytes)
 {
-    return bytes <= 1024 ? 20 : bytes <= 65536 ? 5 : 1;
+    return bytes <= 1024 ? 10 : bytes <= 65536 ? 4 : 1;
 }
 
 static void measure(const struct bench_options *o, struct job *j)

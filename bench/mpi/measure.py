@@ -39,7 +39,7 @@ class Case:
     """A program, its arguments in full and in quick runs, and who runs it where."""
 
     def __init__(self, name, what, program, full, quick, ranks=2, hosts="2", impls=None,
-                 rounds=None, repeat=1):
+                 rounds=None, async_rounds=2, repeat=1):
         self.name = name
         self.what = what
         self.program = program
@@ -48,7 +48,17 @@ class Case:
         self.hosts = hosts
         self.impls = impls      # None: all
         self.rounds = rounds    # at most; None: all
+        # Progress threads spin beside the ranks: with them everything takes several times as long.
+        self.async_rounds = async_rounds
         self.repeat = repeat
+
+    def wants(self, impl, turn):
+        """Whether IMPL runs this in round TURN (the first is 0)."""
+        if self.impls is not None and impl not in self.impls:
+            return False
+        if self.rounds is not None and turn >= self.rounds:
+            return False
+        return not PEERS[impl].is_async or turn < self.async_rounds
 
     def runs(self, quick):
         """The numbers of ranks of the runs that one turn consists of."""
@@ -74,7 +84,8 @@ CASES = {case.name: case for case in [
     Case("overlap", "share of a transfer hidden behind work, both sides", "overlap",
          "-r 7 -w 3 64k 256k 1m 4m 16m", "-r 3 -w 3 64k 256k 1m"),
     *(Case(name, f"MPI_{name.capitalize()}, 4 ranks on two hosts, 8 B to 16 MiB", "collectives",
-           f"-k {name} -r 2 -w 1 {COLLECTIVE}", f"-k {name} -r 2 -w 1 8 64k 1m", ranks=4)
+           f"-k {name} -r 2 -w 1 {COLLECTIVE}", f"-k {name} -r 2 -w 1 8 64k 1m", ranks=4,
+           async_rounds=1)
       for name in ("alltoall", "allgather", "bcast", "allreduce")),
     Case("matching", "receives among 1 to 100,000 unexpected messages", "matching",
          "-r 2 -w 1 1 10 100 1000 10000 100000", "-r 2 -w 0 1 100 1000"),
@@ -155,9 +166,7 @@ class Measurement:
         for turn in range(self.rounds):
             for name in self.options.cases:
                 case = CASES[name]
-                if case.rounds is not None and turn >= case.rounds:
-                    continue
-                chosen = [impl for impl in self.impls if case.impls is None or impl in case.impls]
+                chosen = [impl for impl in self.impls if case.wants(impl, turn)]
                 start = turn % len(chosen) if chosen else 0
                 for impl in chosen[start:] + chosen[:start]:
                     yield turn, case, impl

@@ -219,6 +219,16 @@ class Cases(unittest.TestCase):
             self.assertTrue((report.HERE / f"{case.program}.c").is_file(), case.name)
             self.assertTrue(any(of == case.name for of, _ in report.METRICS), case.name)
 
+    def test_progress_threads_take_part_in_fewer_rounds(self):
+        case = measure.CASES["alltoall"]
+        self.assertTrue(case.wants("zc-async", 0))
+        self.assertFalse(case.wants("zc-async", 1))
+        self.assertTrue(case.wants("zc", 2))
+
+    def test_shared_memory_is_between_zc_and_ucx(self):
+        self.assertEqual([impl for impl in measure.PEERS
+                          if measure.CASES["latency-one-host"].wants(impl, 0)], ["zc", "ucx"])
+
     def test_every_panel_is_of_a_known_metric(self):
         for case, metric, _ in picture.PANELS:
             self.assertIn((case, metric), report.METRICS)
