@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What bench/mpi makes of its samples: statistics, verdict, memory model, picture."""
 import pathlib
+import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -235,6 +238,31 @@ class Cases(unittest.TestCase):
 
 
 class Launching(unittest.TestCase):
+    def wait(self, command, patience, grace=None, finalizing=False):
+        """(status, result) of waiting for COMMAND at most PATIENCE seconds."""
+        told, result = threading.Event(), launch.Result()
+        if finalizing:
+            told.set()
+        with subprocess.Popen(command) as process:
+            status = launch._wait(process, time.monotonic() + patience, told, grace, result, None)
+            process.kill()
+        return status, result
+
+    def test_tells_how_a_run_ended(self):
+        self.assertEqual(self.wait(["sh", "-c", "exit 3"], 60)[0], 3)
+        self.assertEqual(self.wait(["sh", "-c", "kill -9 $$"], 60)[0], 128 + 9)
+
+    def test_a_run_that_does_not_end_is_timed_out(self):
+        status, result = self.wait(["sleep", "60"], 0.2)
+        self.assertIsNone(status)
+        self.assertTrue(result.timed_out)
+
+    def test_a_run_that_hangs_in_finalize_is_told_apart(self):
+        status, result = self.wait(["sleep", "60"], 60, grace=0.2, finalizing=True)
+        self.assertIsNone(status)
+        self.assertTrue(result.hung_in_finalize)
+        self.assertFalse(result.timed_out)
+
     def test_open_mpi_has_a_slot_for_every_rank_and_tcp_only(self):
         words = launch.Network("2", name="t").open_mpi_command("mpirun", 3)
         self.assertIn("10.111.0.1:2,10.111.0.2:2", words)
