@@ -6,7 +6,6 @@
 #   make bench           libzc against memcpy, and bench-kmod
 #   make bench-kmod      instructions of zc.ko beside mremap, UFFDIO_MOVE and memcpy
 #                        (in QEMU; without it, skipped)
-#   make bench           libzc against memcpy
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,

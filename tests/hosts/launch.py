@@ -262,7 +262,7 @@ class OpenMpi(Mpi):
 
     family = "openmpi"
 
-    def command(self, ranks):
+    def command(self, ranks, options=()):
         return self.network.open_mpi_command(self.mpiexec, ranks)
 
 
