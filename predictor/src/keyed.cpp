@@ -358,6 +358,13 @@ static float class_confidence(const substream &exact, const substream &chosen, u
     return exact.answers.confidence(trust.value());
 }
 
+/* How many right answers stand behind the trust in an entry. That the last messages all went to one
+ * place says little of another flow, until the wide key has known better for others. */
+uint32_t keyed::evidence(uint32_t entry) const
+{
+    return entry < kWide || at(entry).credit >= kOverruling ? at(entry).repeats : 0;
+}
+
 bool keyed::foretell_newcomer(uint64_t bytes, newcomers::answer &out) const
 {
     return newcomers_.foretell(bytes, std::max(kSureOfClass, min_confidence_), out) &&
@@ -388,7 +395,7 @@ void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t
     }
     const substream &chosen = at(guess.entry);
     if (!exact.answers.begun())
-        exact.answers.begin(chosen.address, chosen.repeats);
+        exact.answers.begin(chosen.address, evidence(guess.entry));
     claim.expected = guess.addr;
     out.confidence = exact.answers.confidence();
     if (out.confidence >= min_confidence_) {
@@ -538,12 +545,21 @@ void keyed::learn(const entries &entries, const zcp_receive_t &receive)
         renamed_ -= (renamed_ + kRenamedDecay - 1) / kRenamedDecay;
         nameless_ = nameless_ ? renamed_ > kFewRenamed : renamed_ > kManyRenamed;
     }
+    const bool new_rough =
+        entries.rough != kNone && substreams_.value_at(entries.rough).repeats == 0;
     if (entries.exact != kNone)
         learn(substreams_.value_at(entries.exact), entries.exact, receive.addr);
     if (entries.rough != kNone && entries.rough != entries.exact)
         learn(substreams_.value_at(entries.rough), entries.rough, receive.addr);
-    if (entries.any != kNone)
-        learn(substreams_.value_at(entries.any), entries.any, receive.addr);
+    if (entries.any != kNone) {
+        substream &any = substreams_.value_at(entries.any);
+        learn(any, entries.any, receive.addr);
+        /* Where no size is right, a size not seen before has no credit. */
+        if (new_rough) {
+            trust &rough = substreams_.value_at(entries.rough).address;
+            rough = std::min(rough, any.address);
+        }
+    }
     stream_.learn(receive, nameless_);
 }
 
@@ -619,7 +635,7 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
     const history *history = histories_of(guess.entry).find(chosen.history, guess.entry);
     score answers = exact ? exact->answers : score();
     if (!answers.begun())
-        answers.begin(chosen.address, chosen.repeats);
+        answers.begin(chosen.address, evidence(guess.entry));
     out.guess = guess.addr;
     out.confidence = answers.confidence();
     if (out.confidence < min_confidence_) {

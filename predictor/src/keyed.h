@@ -104,6 +104,7 @@ class keyed final : public zcp {
     uint32_t find_wide(const key &key, uint64_t hash) const;
     void follow(substream &sub, uint32_t entry, uint64_t addr);
     void count_unsettled(const entries &entries, int change);
+    uint32_t evidence(uint32_t entry) const;
     bool foretell_newcomer(uint64_t bytes, newcomers::answer &out) const;
 
     uint32_t find(const key &key, uint64_t hash) const;

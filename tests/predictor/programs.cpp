@@ -213,4 +213,15 @@ trace random_addresses()
     return out.done();
 }
 
+trace random_sizes_and_addresses()
+{
+    recorder out("random-sizes-and-addresses");
+    for (int i = 0; i < 6000; i++) {
+        const uint64_t addr = kBuffer + out.below(1u << 30);
+        out.receive({1, static_cast<int32_t>(out.below(20)), 1, 10000 + out.below(90000)}, addr,
+                    out.chance(50) ? 3 : 0);
+    }
+    return out.done();
+}
+
 } // namespace zcp_test

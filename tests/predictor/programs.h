@@ -35,6 +35,8 @@ zc::report::trace alternating_phases();
 zc::report::trace many_peers();
 /** Nothing to learn. */
 zc::report::trace random_addresses();
+/** Nor from sizes. */
+zc::report::trace random_sizes_and_addresses();
 
 } // namespace zcp_test
 

@@ -40,6 +40,7 @@ constexpr program kPrograms[] = {
     {"alternating_phases", alternating_phases, 99, 99},
     {"many_peers", many_peers, 91.5, 99.5},
     {"random_addresses", random_addresses, 0, 0},
+    {"random_sizes_and_addresses", random_sizes_and_addresses, 0, 0},
 };
 
 class ProgramTest : public testing::TestWithParam<program> {
@@ -93,8 +94,10 @@ TEST_P(ProgramTest, ForetellsTheNextNoWorseThanTheReferences)
 
 TEST(SilenceTest, LittleIsSaidOfRandomAddresses)
 {
-    const auto counts = measure_landing(random_addresses(), "default").by_class[over_8k];
-    EXPECT_GE((share{counts.silent, counts.n}.percent()), 95);
+    for (const trace &trace : {random_addresses(), random_sizes_and_addresses()}) {
+        const auto counts = measure_landing(trace, "default").by_class[over_8k];
+        EXPECT_GE((share{counts.silent, counts.n}.percent()), 95) << trace.run;
+    }
 }
 
 } // namespace

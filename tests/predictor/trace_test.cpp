@@ -190,7 +190,13 @@ TEST(FullSetTest, ReachesTheFigures)
     EXPECT_GE(mean(values_by_run(subjects, "default-keyed", figure::post_1, over_8k)), 92.3);
     EXPECT_GE(mean(values_by_run(subjects, "default-keyed", figure::post_10, over_8k)), 90.5);
     EXPECT_GE(mean(values_by_run(subjects, "default", figure::exact, over_8k)), 92.0);
+    const auto ours = values_by_run(subjects, "default", figure::exact, over_8k);
+    const auto last = values_by_run(subjects, "last-sender", figure::exact, over_8k);
+    for (size_t i = 0; i < ours.size(); i++)
+        EXPECT_GE(ours[i].percent, last[i].percent - 0.5) << ours[i].run;
     for (const subject &s : subjects) {
+        const share sure = s.measurements.front().landing.calibration.back();
+        EXPECT_TRUE(sure.n == 0 || sure.percent() >= 90) << s.run << " rank " << s.rank;
         for (const measurement &m : s.measurements) {
             if (m.predictor == "default" && s.run.starts_with("npb-lu")) {
                 EXPECT_GE(value_of(m, figure::post_10, over_8k), 96.5) << s.run << " " << s.rank;
