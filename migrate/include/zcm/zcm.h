@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCM_ZCM_H_INCLUDED
+#define ZCM_ZCM_H_INCLUDED
+
+/**
+ * libzcm - ranks of an MPI program move to other hosts while the job goes on
+ *
+ *     MPI_Init(&argc, &argv);
+ *     zcm_init(&argc, &argv);                      // ZC_MIGRATE=1 switches it on
+ *     zcm_register("t", t, n, MPI_DOUBLE);         // resumed: filled here
+ *     zcm_register("step", &step, 1, MPI_INT);
+ *     if (!zcm_resumed()) fill(t);
+ *     for (; step < steps; step++) {
+ *         zcm_safe_point();                        // may not return: this process moved away
+ *         ... exchange over zcm_world(), compute ...
+ *     }
+ *     zcm_finalize();
+ *     MPI_Finalize();
+ *
+ * A *safe point* is a place in the outermost loop where no receive is pending, and
+ * the registered data is all that has to be kept. All ranks pass the same number of
+ * safe points. Messages do not cross them: what a rank sends before its n-th safe point
+ * is received before the n-th safe point of the receiver.
+ *
+ * A *resumed* process (one that takes over a rank, or the rank of a restarted
+ * job) runs main() from its beginning. Its registered data is filled by
+ * zcm_register(); it goes on from the point where its predecessor stopped when
+ * its first zcm_safe_point() returns. Until then it must not communicate: ranks
+ * that did not move are waiting in the same safe point.
+ *
+ * Errors: 0 or a negative errno. Whoever finds the cause prints it once on the
+ * standard error, with the name of the culprit; zcm_strerror() has the general text.
+ *
+ * Threads: all calls by the thread that initialised MPI; MPI_THREAD_SINGLE is
+ * enough. Switched on, the library has one thread of its own in rank 0 (requests)
+ * and one in every rank while a checkpoint is written; neither calls MPI.
+ */
+
+#include <mpi.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+#define ZCM_NOEXCEPT noexcept
+extern "C" {
+#else
+#define ZCM_NOEXCEPT
+#endif
+
+#define ZCM_PUBLIC __attribute__((visibility("default")))
+
+/**
+ * zcm_init - link up, once, after MPI_Init
+ * @argc, @argv: those of main(), for the successors; may be NULL (then /proc is asked)
+ *
+ * Collective over MPI_COMM_WORLD. With ZC_MIGRATE unset nothing is opened,
+ * spawned or listened on, and zcm_world() is MPI_COMM_WORLD. With ZC_MIGRATE=1
+ * in a process started by mpiexec it *does not return*: each process spawns a
+ * successor on its host that has an MPI_COMM_WORLD of its own, and ends. (A process can
+ * only leave a job if its world ends with it.) It returns in the successors.
+ *
+ * Return: 0; -EALREADY called before; -EINVAL MPI not initialised or a bad ZC_MIGRATE_*
+ * variable; -EIO the processes could not be linked up.
+ */
+ZCM_PUBLIC int zcm_init(int *argc, char ***argv) ZCM_NOEXCEPT;
+
+/**
+ * zcm_register - this memory is part of the state of the rank
+ * @name:  unique within the process, 1 to 127 characters, no '/'
+ * @addr:  the caller's until zcm_unregister(); need not be aligned
+ * @count: elements, > 0
+ * @type:  a basic integer, floating point, character or byte type of C
+ *
+ * In a resumed process it fills the memory with the saved values before it
+ * returns. All names of the predecessor must be registered before the first safe
+ * point. Local.
+ *
+ * Return: 0; -EINVAL bad argument; -EEXIST name taken or memory overlapping that of another
+ * name; -ENOTSUP not a basic type; resumed only: -ENOENT nothing saved by that
+ * name, -EBADMSG count or type differ or the data is damaged, -EPIPE the predecessor is gone.
+ */
+ZCM_PUBLIC int zcm_register(const char *name, void *addr, size_t count,
+                            MPI_Datatype type) ZCM_NOEXCEPT;
+
+/**
+ * zcm_reregister - the data moved, or has another length, as after realloc
+ *
+ * Return: as zcm_register(), -ENOENT no such name. On failure the old entry stays.
+ */
+ZCM_PUBLIC int zcm_reregister(const char *name, void *addr, size_t count) ZCM_NOEXCEPT;
+
+/** zcm_unregister - to be called before the memory is freed. Return: 0 or -ENOENT. */
+ZCM_PUBLIC int zcm_unregister(const char *name) ZCM_NOEXCEPT;
+
+/**
+ * zcm_on_rebuild - who releases and rebuilds what hangs on the world communicator
+ * @release: called in every process, leavers too, with the old world: free derived
+ *           communicators, persistent requests, windows. May be NULL.
+ * @rebuild: called in every process of the new world, inside zcm_safe_point(): make
+ *           them again, and whatever else cannot be saved. May communicate. May be NULL.
+ * @arg:     handed to both
+ *
+ * At a fresh start nothing is called; in a resumed process @rebuild is, by its first
+ * zcm_safe_point(). Return: 0.
+ */
+typedef void (*zcm_world_fn)(MPI_Comm world, void *arg);
+ZCM_PUBLIC int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) ZCM_NOEXCEPT;
+
+/**
+ * zcm_safe_point - the state may be taken here; see above for what that means
+ *
+ * Costs one load while nobody has asked for anything. In a process whose rank has
+ * moved away it does not return: the process ends with exit(0).
+ *
+ * Return: 0, also after a refused move (reported to whoever asked); -EINVAL before
+ * zcm_init(); -EPIPE resumed, but the predecessor gave up.
+ */
+ZCM_PUBLIC int zcm_safe_point(void) ZCM_NOEXCEPT;
+
+/** zcm_world - the communicator to use for MPI_COMM_WORLD; another one after each move */
+ZCM_PUBLIC MPI_Comm zcm_world(void) ZCM_NOEXCEPT;
+
+/** zcm_resumed - 1 in a process that took over a rank or was restarted, else 0 */
+ZCM_PUBLIC int zcm_resumed(void) ZCM_NOEXCEPT;
+
+/**
+ * zcm_checkpoint - save the job's state to disk at the next safe points
+ *
+ * Local, by all ranks or by rank 0 alone: only its call counts. The state is taken at the
+ * first safe point that all ranks can reach together, into one image in memory per
+ * rank; writing goes on in the background. A failure is printed.
+ *
+ * Return: 0; -ENOTSUP without ZC_MIGRATE=1; -EBUSY a request is under way.
+ */
+ZCM_PUBLIC int zcm_checkpoint(void) ZCM_NOEXCEPT;
+
+/**
+ * zcm_finalize - the last call, before MPI_Finalize
+ *
+ * Collective. Requests from now on are refused; a checkpoint being written is
+ * finished. zcm_world() is no longer valid.
+ *
+ * Return: 0; -EINVAL not initialised; -EIO a checkpoint could not be finished.
+ */
+ZCM_PUBLIC int zcm_finalize(void) ZCM_NOEXCEPT;
+
+/** zcm_strerror - the general meaning of a code of this library; never NULL, not to be freed */
+ZCM_PUBLIC const char *zcm_strerror(int code) ZCM_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "zcm/zcm.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "error.h"
+#include "job.h"
+
+using namespace zc::migrate;
+
+namespace {
+
+/* One job per process, as there is one MPI. Empty while switched off. */
+std::unique_ptr<job> current;
+bool initialised = false, finalised = false;
+
+/* Whoever finds a cause prints it; this is the place where that is. */
+template <typename Action> int guarded(Action action) noexcept
+{
+    try {
+        action();
+        return 0;
+    } catch (const error &problem) {
+        if (*problem.what())
+            complain(current ? current->rank() : -1, problem.what());
+        return -problem.code();
+    } catch (const std::bad_alloc &) {
+        complain(-1, "out of memory");
+        return -ENOMEM;
+    } catch (const std::exception &problem) {
+        complain(-1, problem.what());
+        return -EIO;
+    }
+}
+
+element element_of(MPI_Datatype type, const char *name)
+{
+    struct pair {
+        MPI_Datatype type;
+        element kind;
+    };
+    const auto of_size = [](std::size_t size, bool is_signed) {
+        switch (size) {
+        case 1: return is_signed ? element::i8 : element::u8;
+        case 2: return is_signed ? element::i16 : element::u16;
+        case 4: return is_signed ? element::i32 : element::u32;
+        default: return is_signed ? element::i64 : element::u64;
+        }
+    };
+    const pair known[] = {
+        {MPI_BYTE, element::byte},
+        {MPI_DOUBLE, element::f64},
+        {MPI_FLOAT, element::f32},
+        {MPI_INT, of_size(sizeof(int), true)},
+        {MPI_LONG, of_size(sizeof(long), true)},
+        {MPI_LONG_LONG, element::i64},
+        {MPI_SHORT, of_size(sizeof(short), true)},
+        {MPI_CHAR, element::i8},
+        {MPI_SIGNED_CHAR, element::i8},
+        {MPI_UNSIGNED_CHAR, element::u8},
+        {MPI_UNSIGNED_SHORT, of_size(sizeof(unsigned short), false)},
+        {MPI_UNSIGNED, of_size(sizeof(unsigned), false)},
+        {MPI_UNSIGNED_LONG, of_size(sizeof(unsigned long), false)},
+        {MPI_UNSIGNED_LONG_LONG, element::u64},
+        {MPI_INT8_T, element::i8},
+        {MPI_INT16_T, element::i16},
+        {MPI_INT32_T, element::i32},
+        {MPI_INT64_T, element::i64},
+        {MPI_UINT8_T, element::u8},
+        {MPI_UINT16_T, element::u16},
+        {MPI_UINT32_T, element::u32},
+        {MPI_UINT64_T, element::u64},
+        {MPI_C_BOOL, element::u8},
+        {MPI_AINT, of_size(sizeof(MPI_Aint), true)},
+        {MPI_OFFSET, of_size(sizeof(MPI_Offset), true)},
+        {MPI_COUNT, of_size(sizeof(MPI_Count), true)},
+    };
+    for (const pair &one : known)
+        if (one.type == type)
+            return one.kind;
+    throw error(ENOTSUP, std::string("type of '") + name + "' is not a basic type of C that we know");
+}
+
+void require_initialised()
+{
+    if (!initialised || finalised)
+        throw error(EINVAL, "used before zcm_init() or after zcm_finalize()");
+}
+
+/* With the switch off data is still checked, so that mistakes show early. */
+registry &data()
+{
+    static registry off;
+    return current ? current->data : off;
+}
+
+} // namespace
+
+int zcm_init(int *, char ***) noexcept
+{
+    if (initialised)
+        return -EALREADY;
+    return guarded([] {
+        int up = 0, down = 0;
+        MPI_Initialized(&up);
+        MPI_Finalized(&down);
+        if (!up || down)
+            throw error(EINVAL, "zcm_init() before MPI_Init() or after MPI_Finalize()");
+        settings chosen = settings::from_environment();
+        if (chosen.on) {
+            current = std::make_unique<job>(std::move(chosen));
+            try {
+                current->start();
+            } catch (...) {
+                current.reset();
+                throw;
+            }
+        }
+        initialised = true;
+    });
+}
+
+int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        if (!name)
+            throw error(EINVAL, "registered data without a name");
+        const array &added = data().add(name, addr, count, element_of(type, name));
+        if (!current)
+            return;
+        try {
+            current->restored(added);
+        } catch (...) {
+            data().remove(name);
+            throw;
+        }
+    });
+}
+
+int zcm_reregister(const char *name, void *addr, size_t count) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        data().replace(name ? name : "", addr, count);
+    });
+}
+
+int zcm_unregister(const char *name) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        data().remove(name ? name : "");
+    });
+}
+
+int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        if (!current)
+            return;
+        current->release = release;
+        current->rebuild = rebuild;
+        current->argument = arg;
+    });
+}
+
+int zcm_safe_point(void) noexcept
+{
+    if (!current) [[likely]]
+        return initialised ? 0 : -EINVAL;
+    return guarded([] { current->safe_point(); });
+}
+
+MPI_Comm zcm_world(void) noexcept
+{
+    return current ? current->user_world() : MPI_COMM_WORLD;
+}
+
+int zcm_resumed(void) noexcept
+{
+    return current && current->is_resumed();
+}
+
+int zcm_checkpoint(void) noexcept
+{
+    return guarded([] {
+        require_initialised();
+        if (!current)
+            throw error(ENOTSUP, "no checkpoint without ZC_MIGRATE=1");
+        current->request_checkpoint();
+    });
+}
+
+int zcm_finalize(void) noexcept
+{
+    return guarded([] {
+        require_initialised();
+        finalised = true;
+        if (!current)
+            return;
+        const std::string problem = current->finish();
+        current.reset();
+        if (!problem.empty())
+            throw error(EIO, ""); /* printed when it happened */
+    });
+}
+
+const char *zcm_strerror(int code) noexcept
+{
+    switch (-code) {
+    case 0: return "success";
+    case EALREADY: return "already initialised";
+    case EINVAL: return "bad argument, or used at the wrong time";
+    case EEXIST: return "name or memory is registered already";
+    case ENOENT: return "no data of that name";
+    case ENOTSUP: return "not supported, or migration is switched off";
+    case EBADMSG: return "saved data does not fit or is damaged";
+    case EPIPE: return "the other process is gone";
+    case EBUSY: return "another request is under way";
+    case EFAULT: return "registered memory is not mapped";
+    case EIO: return "input, output or linking up failed";
+    case ENOMEM: return "out of memory";
+    default: return "unknown error";
+    }
+}

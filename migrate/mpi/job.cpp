@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unistd.h>
+
+#include "checkpoint_directory.h"
+#include "error.h"
+#include "move.h"
+#include "probe.h"
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t kLongestCalm = 1 << 20;
+constexpr int kFlushTag = 7702;
+
+std::string host_name()
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
+int ended_rank = 0;
+
+/* Launchers do not care how a process ends whose world is its own; its peers would wait for
+ * it for ever, and the job's exit status would be 0. */
+void watch_exit(int status, void *)
+{
+    if (status != 0)
+        end_job(ended_rank, "ended with exit status " + std::to_string(status) +
+                                ", so the job ends too");
+}
+
+} // namespace
+
+void complain(int rank, const std::string &text)
+{
+    if (rank < 0)
+        std::fprintf(stderr, "zcm: %s\n", text.c_str());
+    else
+        std::fprintf(stderr, "zcm: rank %d: %s\n", rank, text.c_str());
+    std::fflush(stderr);
+}
+
+void end_job(int rank, const std::string &text)
+{
+    std::fflush(stdout);
+    complain(rank, text);
+    raise(SIGKILL);
+    std::abort();
+}
+
+void become_rank(int rank)
+{
+    ended_rank = rank;
+    on_exit(watch_exit, nullptr);
+}
+
+command command::of_this_process()
+{
+    command found;
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        throw_errno(errno, "/proc/self/exe");
+    found.program.assign(path, static_cast<std::size_t>(length));
+    if (!getcwd(path, sizeof path))
+        throw_errno(errno, "the working directory");
+    found.directory = path;
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    for (std::size_t at = text.find('\0') + 1; at != 0 && at < text.size();
+         at += found.arguments.back().size() + 1)
+        found.arguments.emplace_back(text.c_str() + at);
+    return found;
+}
+
+job::job(settings chosen) : settings_(std::move(chosen)), command_(command::of_this_process()) {}
+
+job::~job()
+{
+    join_writer();
+}
+
+/* ---- the start ---- */
+
+void job::start()
+{
+    MPI_Comm parent = MPI_COMM_NULL;
+    MPI_Comm_get_parent(&parent);
+    if (parent == MPI_COMM_NULL || !std::getenv("ZC_MIGRATE_SUCCESSOR"))
+        hand_over_to_singletons();
+    unsetenv("ZC_MIGRATE_SUCCESSOR"); /* what the program spawns is no successor */
+    start_as_successor(parent);
+}
+
+void job::hand_over_to_singletons()
+{
+    world old;
+    old.user = old.ours = MPI_COMM_WORLD;
+    MPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &old.size);
+    now_.rank = old.rank;
+
+    greeting greeting;
+    greeting.index = greeting.rank = old.rank;
+    for (int rank = 0; rank < old.size; rank++)
+        greeting.leavers.push_back(rank);
+    greeting.job = settings_.job.empty() ? host_name() + "-" + std::to_string(getpid())
+                                         : settings_.job;
+    share(MPI_COMM_WORLD, 0, greeting.job);
+
+    std::string complaint;
+    std::unique_ptr<departure> mine;
+    try {
+        if (!settings_.restart.empty()) {
+            const auto saved = checkpoint_directory::latest(settings_.restart);
+            if (saved.ranks != old.size)
+                throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
+                                        " ranks, this job has " + std::to_string(old.size));
+        }
+    } catch (const error &problem) {
+        complaint = problem.what();
+    }
+    std::string verdict = agree(MPI_COMM_WORLD, complaint);
+    if (verdict.empty()) {
+        try {
+            mine = std::make_unique<departure>(settings_, command_, host_name(), greeting);
+        } catch (const error &problem) {
+            complaint = problem.what();
+        }
+        verdict = agree(MPI_COMM_WORLD, complaint);
+    }
+    if (!verdict.empty()) {
+        if (mine)
+            mine->abandon();
+        if (old.rank == 0)
+            complain(-1, verdict);
+        throw error(EIO, "");
+    }
+    mine->proceed();
+    growth how;
+    how.old = &old;
+    how.leavers = greeting.leavers;
+    how.rank = old.rank;
+    how.line = mine->line().comm();
+    grow(how);
+    mine->line().disconnect();
+    MPI_Finalize();
+    std::exit(0);
+}
+
+void job::start_as_successor(MPI_Comm parent)
+{
+    auto line = std::make_unique<lifeline>(parent, true, settings_.timeout_s);
+    greeting greeting;
+    try {
+        greeting = greeting::from_json(line->receive().text);
+        now_.rank = greeting.rank;
+        if (line->receive(1e9).what != word::proceed)
+            _exit(0);
+    } catch (const std::exception &problem) {
+        /* Nobody counts on this process yet. */
+        complain(now_.rank, std::string("successor: ") + problem.what());
+        _exit(1);
+    }
+    name_ = greeting.job;
+    growth how;
+    how.leavers = greeting.leavers;
+    how.index = greeting.index;
+    how.rank = greeting.rank;
+    how.line = line->comm();
+    now_ = grow(how);
+    greeted_requests_ = greeting.requests;
+    if (greeting.moved) {
+        resumed_ = waiting_to_take_over_ = true;
+        safe_points_ = greeting.safe_points - 1; /* its first safe point is the predecessor's last */
+        inheritance_ = std::make_unique<from_predecessor>(std::move(line));
+        return;
+    }
+    line->disconnect();
+    become_rank(now_.rank);
+    agreement_.open(now_.ours, 0);
+    if (!settings_.restart.empty())
+        resume_from_disk();
+    open_control();
+    refresh_status();
+}
+
+void job::resume_from_disk()
+{
+    const std::string path =
+        checkpoint_directory::latest(settings_.restart).rank_file(now_.rank);
+    auto file = std::make_unique<from_file>(path);
+    const image_header saved = file->header();
+    if (saved.rank != now_.rank || saved.ranks != now_.size)
+        throw error(EBADMSG, path + " is of rank " + std::to_string(saved.rank) + " of " +
+                                 std::to_string(saved.ranks));
+    safe_points_ = saved.safe_point - 1;
+    inheritance_ = std::move(file);
+    resumed_ = true;
+}
+
+void job::open_control()
+{
+    if (now_.rank != 0)
+        return;
+    try {
+        control_ = std::make_unique<control_server>(
+            settings_.socket_directory, name_, now_.size, safe_points_,
+            [this](const request &wanted) { examine(wanted); }, [this] { agreement_.ring(); });
+    } catch (const error &problem) {
+        complain(0, std::string("cannot be asked to move: ") + problem.what());
+    }
+}
+
+/**
+ * The socket's thread, while the ranks compute: can the hosts run the program? In MPICH
+ * MPI_Comm_spawn never returns if they cannot.
+ */
+void job::examine(const request &wanted)
+{
+    arrived_ = seconds();
+    std::set<std::string> hosts;
+    for (const request::target &one : wanted.moves)
+        if (hosts.insert(one.host).second)
+            probe_host(settings_.probe, one.host,
+                       command_.program + (settings_.fault == "no-program" ? ".missing" : ""),
+                       std::min(settings_.timeout_s, 10.0));
+}
+
+/** Collective. */
+void job::refresh_status()
+{
+    struct place {
+        char host[128];
+        int pid;
+    } mine{};
+    std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
+    mine.pid = getpid();
+    std::vector<place> all(static_cast<std::size_t>(now_.size));
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
+    if (!control_)
+        return;
+    json status = {{"ok", true}, {"job", name_}, {"moves", moves_}};
+    for (int rank = 0; rank < now_.size; rank++) {
+        const place &at = all[static_cast<std::size_t>(rank)];
+        status["ranks"].push_back({{"rank", rank}, {"host", at.host}, {"pid", at.pid}});
+    }
+    control_->set_status(status.dump());
+}
+
+/* ---- safe points ---- */
+
+image_header job::header() const
+{
+    return {now_.rank, now_.size, safe_points_.load()};
+}
+
+void job::busy_safe_point()
+{
+    if (waiting_to_take_over_) {
+        take_over();
+    } else if (inheritance_) {
+        const std::string name = inheritance_->forgotten();
+        inheritance_.reset();
+        if (!name.empty())
+            throw error(ENOENT, "saved data '" + name + "' has not been registered");
+        if (rebuild)
+            rebuild(now_.user, argument);
+    }
+    if (--calm_left_ <= 0) {
+        /* A program may not call MPI for long: now and then we do, so that a request comes in. */
+        make_progress();
+        const double now = seconds();
+        if (now - calm_begin_ < 5e-3 && calm_ < kLongestCalm)
+            calm_ *= 2;
+        else if (now - calm_begin_ > 20e-3 && calm_ > 1)
+            calm_ /= 2;
+        calm_begin_ = now;
+        calm_left_ = calm_;
+    }
+    if (agreement_.is_called())
+        negotiate();
+}
+
+void job::negotiate()
+{
+    const std::int64_t n = safe_points_.load();
+    if (stage_ == stage::calm && now_.rank == 0) {
+        agreement_.begin();
+        request_ = control_ ? control_->take() : std::nullopt;
+        const auto place = request_ ? agreement_.find_meeting(n) : std::nullopt;
+        if (!place) {
+            outcome(refusal(ESHUTDOWN, "the job is finishing"));
+            return;
+        }
+        target_ = *place;
+        stage_ = stage::agreed;
+    }
+    pause pause;
+    while (stage_ == stage::calm) {
+        switch (agreement_.look(n)) {
+        case negotiation::verdict::meet:
+            target_ = n;
+            stage_ = stage::agreed;
+            break;
+        case negotiation::verdict::wait:
+            make_progress();
+            pause.rest();
+            break;
+        case negotiation::verdict::cancelled:
+            settle();
+            return;
+        case negotiation::verdict::ahead:
+        case negotiation::verdict::missed: /* the proposal will be raised */
+            return;
+        }
+    }
+    if (n == target_)
+        meet();
+}
+
+/* Messages of the program that have been sent and not received. */
+bool job::is_quiet(std::string &who) const
+{
+    /* One empty message between each two ranks: what was sent before it has arrived after it. */
+    std::vector<MPI_Request> requests;
+    for (int rank = 0; rank < now_.size; rank++) {
+        if (rank == now_.rank)
+            continue;
+        requests.emplace_back();
+        MPI_Irecv(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
+        requests.emplace_back();
+        MPI_Isend(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
+    }
+    for (MPI_Request &request : requests)
+        wait_gently(request);
+    int there = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, now_.user, &there, &status);
+    if (there) {
+        int bytes = 0;
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        who = "rank " + std::to_string(now_.rank) + " has not received a message of rank " +
+              std::to_string(status.MPI_SOURCE) + " (tag " + std::to_string(status.MPI_TAG) + ", " +
+              std::to_string(bytes) + " bytes)";
+    }
+    return !there;
+}
+
+void job::meet()
+{
+    met_ = seconds();
+    std::string text = request_ ? request_->to_json() : "";
+    share(now_.ours, 0, text);
+    const request wanted = request::from_json(text);
+    std::string in_flight;
+    is_quiet(in_flight);
+    in_flight = agree(now_.ours, in_flight);
+    if (!in_flight.empty()) {
+        if (++attempts_ < settings_.attempts) {
+            target_++;
+            return;
+        }
+        outcome(refusal(EAGAIN, "messages in flight at " + std::to_string(attempts_) +
+                                    " safe points: " + in_flight));
+        return;
+    }
+    if (wanted.kind == request::what::move)
+        move(wanted);
+    else
+        checkpoint();
+}
+
+void job::settle()
+{
+    agreement_.settle();
+    stage_ = stage::calm;
+    attempts_ = 0;
+}
+
+/** The request is over; whoever asked hears @text. */
+void job::outcome(const std::string &text)
+{
+    settle();
+    if (request_ && control_) {
+        request_.reset();
+        control_->finish(text);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+void job::request_checkpoint()
+{
+    if (now_.rank != 0 || !control_)
+        return;
+    request wanted;
+    wanted.kind = request::what::checkpoint;
+    if (!control_->submit(wanted))
+        throw error(EBUSY, "no checkpoint: another request is under way");
+    arrived_ = seconds();
+    agreement_.ring();
+}
+
+void job::join_writer()
+{
+    if (writer_.joinable())
+        writer_.join();
+}
+
+void job::checkpoint()
+{
+    const double begin = seconds();
+    join_writer();
+    auto memory = std::make_shared<image_memory>();
+    std::span<const std::byte> image;
+    std::uint64_t zero = 0;
+    std::string complaint;
+    try {
+        data.check_mapped();
+        std::vector<array> arrays;
+        for (const auto &[name, a] : data.all())
+            arrays.push_back(a);
+        memory->reserve(image_bound(arrays));
+        image_writer writer(*memory, header());
+        for (const array &a : arrays)
+            writer.write(a);
+        image = writer.finish();
+        zero = writer.zero_bytes();
+    } catch (const error &problem) {
+        complaint = "rank " + std::to_string(now_.rank) + ": " + problem.what();
+    }
+    const std::string verdict = agree(now_.ours, complaint);
+    if (!verdict.empty()) {
+        if (now_.rank == 0)
+            complain(-1, "no checkpoint: " + verdict);
+        outcome(refusal(EIO, verdict));
+        return;
+    }
+    const double built = seconds();
+    const std::vector<double> sum =
+        total(now_.ours, {static_cast<double>(image.size()), static_cast<double>(zero),
+                          static_cast<double>(data.bytes())});
+    const std::vector<double> most = greatest(now_.ours, {(built - begin) * 1e3, (seconds() - met_) * 1e3});
+    const std::int64_t n = safe_points_.load();
+    const double asked = arrived_.load();
+    const bool answering = request_.has_value();
+    request_.reset();
+    settle();
+    writer_problem_.clear();
+    writer_ = std::thread([this, memory, image, n, sum, most, begin, built, asked, answering] {
+        std::string text;
+        try {
+            const checkpoint_directory place(settings_.checkpoint_directory, n);
+            place.write_rank(now_.rank, image);
+            if (now_.rank == 0) {
+                place.commit(now_.size, settings_.timeout_s);
+                const double done = seconds();
+                text = json{{"ok", true},
+                            {"command", "checkpoint"},
+                            {"directory", settings_.checkpoint_directory},
+                            {"safe_point", n},
+                            {"bytes", {{"data", sum[2]}, {"image", sum[0]}, {"zero", sum[1]}}},
+                            {"phases_ms",
+                             {{"negotiation", (begin - asked) * 1e3},
+                              {"checkpoint", most[0]},
+                              {"transfer", (done - built) * 1e3}}},
+                            {"stall_ms", most[1]},
+                            {"response_ms", (done - asked) * 1e3}}
+                           .dump();
+            }
+        } catch (const std::exception &problem) {
+            writer_problem_ = problem.what();
+            text = refusal(EIO, problem.what());
+            complain(now_.rank, std::string("no checkpoint: ") + problem.what());
+        }
+        if (answering && control_)
+            control_->finish(text);
+    });
+}
+
+/* ---- the end ---- */
+
+std::string job::finish()
+{
+    if (waiting_to_take_over_)
+        throw error(EINVAL, "zcm_finalize() in a resumed process that has not come to a safe point");
+    if (control_)
+        control_->close_door("the job is finishing");
+    /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
+    agreement_.never_again();
+    MPI_Request barrier;
+    MPI_Ibarrier(now_.ours, &barrier);
+    wait_gently(barrier);
+    if (request_)
+        outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
+    join_writer();
+    control_.reset();
+    agreement_.close();
+    now_.disconnect();
+    end_progress();
+    return writer_problem_;
+}
+
+/** Fill a resumed process's array. Does not return if a successor's cannot be filled. */
+const array &job::restored(const array &target)
+{
+    if (!inheritance_)
+        return target;
+    auto *from = dynamic_cast<from_predecessor *>(inheritance_.get());
+    if (!from) {
+        inheritance_->restore(target);
+        return target;
+    }
+    try {
+        from->restore(target);
+    } catch (const std::exception &problem) {
+        complain(now_.rank, std::string("successor: ") + problem.what());
+        try {
+            from->line().send(word::failed, problem.what());
+        } catch (const error &) {
+            /* It has gone, then. */
+        }
+        _exit(1); /* the predecessor is the rank, and goes on */
+    }
+    return target;
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control_server.h"
+#include "negotiation.h"
+#include "registry.h"
+#include "request.h"
+#include "settings.h"
+#include "successor.h"
+#include "world.h"
+
+namespace zc::migrate {
+
+/** What this process calls its program: for successors. */
+struct command {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::string directory;
+    static command of_this_process();
+};
+
+/** This process's part in the job. One per process, used by one thread. */
+class job {
+  public:
+    using world_fn = void (*)(MPI_Comm, void *);
+
+    explicit job(settings chosen);
+    ~job();
+
+    /** Does not return in a process started by mpiexec: its successor goes on. */
+    void start();
+    void safe_point()
+    {
+        const std::int64_t n = safe_points_.load(std::memory_order_relaxed) + 1;
+        safe_points_.store(n, std::memory_order_relaxed);
+        if (agreement_.is_called_at(n) || --calm_left_ <= 0) [[unlikely]]
+            busy_safe_point();
+    }
+    void request_checkpoint();
+    /** What is wrong with the last checkpoint, "" if nothing. */
+    std::string finish();
+
+    const array &restored(const array &target);
+
+    registry data;
+    world_fn release = nullptr;
+    world_fn rebuild = nullptr;
+    void *argument = nullptr;
+
+    MPI_Comm user_world() const noexcept { return now_.user; }
+    bool is_resumed() const noexcept { return resumed_; }
+    int rank() const noexcept { return now_.rank; }
+
+  private:
+    enum class stage { calm, agreed };
+
+    /* job.cpp: the life of a job and its safe points */
+    [[noreturn]] void hand_over_to_singletons();
+    void start_as_successor(MPI_Comm parent);
+    void resume_from_disk();
+    void open_control();
+    void examine(const request &wanted);
+    void refresh_status();
+    void busy_safe_point();
+    void negotiate();
+    void meet();
+    bool is_quiet(std::string &who) const;
+    void outcome(const std::string &text);
+    void settle();
+    void checkpoint();
+    void join_writer();
+    image_header header() const;
+
+    /* move.cpp */
+    void move(const request &wanted);
+    void take_over();
+    std::vector<double> rebuild_world(double begin);
+
+    settings settings_;
+    command command_;
+    std::string name_;
+    world now_;
+    negotiation agreement_;
+    std::atomic<std::int64_t> safe_points_{0};
+    std::int64_t calm_left_ = 1, calm_ = 1;
+    double calm_begin_ = 0;
+
+    stage stage_ = stage::calm;
+    std::int64_t target_ = 0; /* the safe point where all meet */
+    int attempts_ = 0;
+    std::optional<request> request_;     /* rank 0: being carried out */
+    double met_ = 0;                     /* when this rank came to the meeting */
+    std::atomic<double> arrived_{0};     /* rank 0: when it was asked */
+
+    bool resumed_ = false;
+    bool waiting_to_take_over_ = false;
+    std::int64_t greeted_requests_ = 0;
+    std::unique_ptr<inheritance> inheritance_;
+
+    std::unique_ptr<control_server> control_; /* rank 0 */
+    std::thread writer_;
+    std::string writer_problem_;
+    std::string last_checkpoint_;
+    int moves_ = 0;
+};
+
+/** Print "zcm: rank N: TEXT" on the standard error. */
+void complain(int rank, const std::string &text);
+/** The same, and end the whole job: by a signal, as launchers ignore other exits of one rank. */
+[[noreturn]] void end_job(int rank, const std::string &text);
+/** From now on this process is a rank: if it exits with an error the job does not go on without it. */
+void become_rank(int rank);
+
+} // namespace zc::migrate

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <cstddef>
+#include <mpi.h>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace zc::migrate {
+
+/** What leaver and successor say to each other; each kind is a tag. */
+enum class word : int {
+    hello = 1, /* leaver: who you are (JSON) */
+    proceed,   /* leaver: link up with the others */
+    abandon,   /* leaver: end yourself, nothing is moved */
+    ask,       /* successor: this array, please (JSON) */
+    answer,    /* leaver: it comes in so many segments, or lies in this file (JSON) */
+    segment,   /* leaver: an image, followed by its checksum */
+    ready,     /* successor: all is restored and verified (JSON); the acknowledgement */
+    failed,    /* successor: why not (text) */
+    go,        /* leaver: you are the rank now */
+    done,      /* successor of rank 0: how the rebuilding went (JSON) */
+    ping,      /* leaver: still there? fails if not */
+};
+
+struct message {
+    word what;
+    std::string text;
+};
+
+/**
+ * The communicator of a leaver (rank 0) and its successor (rank 1). Every wait has
+ * an end: throws error(EPIPE) when the peer is gone or silent for longer than the
+ * time limit. Owned by one thread.
+ */
+class lifeline {
+  public:
+    /** Takes over @between, the result of a spawn or the parent. */
+    lifeline(MPI_Comm between, bool successor, double timeout_s);
+    lifeline(const lifeline &) = delete;
+    lifeline &operator=(const lifeline &) = delete;
+
+    MPI_Comm comm() const noexcept { return comm_; }
+
+    void send(word what, const std::string &text = "");
+    /** The next message, whatever it says; pings are swallowed. */
+    message receive() { return receive(timeout_s_); }
+    message receive(double timeout_s);
+    std::optional<message> poll();
+
+    /** One direction of a stream of segments; @segment must stay as it is until drained. */
+    void start_segment(std::span<const std::byte> segment, MPI_Request &request);
+    void expect_segment(std::span<std::byte> room, MPI_Request &request);
+    /** Bytes that came, if it was a receive. @interrupt: called while waiting, may throw. */
+    template <typename Interrupt> std::size_t finish(MPI_Request &request, Interrupt interrupt)
+    {
+        for (deadline limit(*this);; limit.check()) {
+            std::size_t bytes = 0;
+            if (is_finished(request, bytes))
+                return bytes;
+            interrupt();
+        }
+    }
+
+    /** Both sides: end the connection in peace. */
+    void disconnect();
+    /** The other side is dead or has been told to die. */
+    void forget();
+
+  private:
+    class deadline {
+      public:
+        deadline(lifeline &line, double timeout_s);
+        explicit deadline(lifeline &line) : deadline(line, line.timeout_s_) {}
+        void check(); /* also rests, and pings now and then */
+
+      private:
+        lifeline &line_;
+        double timeout_s_, begin_, pinged_;
+        unsigned rounds_ = 0;
+    };
+
+    bool is_finished(MPI_Request &request, std::size_t &bytes);
+    void ping();
+    void require(int code, const char *what) const;
+
+    MPI_Comm between_;
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    bool successor_;
+    double timeout_s_;
+};
+
+} // namespace zc::migrate

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "job.h"
+#include "lifeline.h"
+#include "registry.h"
+#include "successor.h"
+#include "transfer.h"
+
+namespace zc::migrate {
+
+/**
+ * A leaver's dealings with its successor.
+ *
+ *     spawn, greeting ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go      or, at any time, abandon
+ *
+ * Until go this process is the rank; from go on the successor is.
+ */
+class departure {
+  public:
+    departure(const settings &settings, const command &command, const std::string &host,
+              const greeting &greeting);
+
+    void proceed() { line_->send(word::proceed); }
+    /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
+    void serve(const registry &data, const image_header &header, const std::string &file,
+               const std::string &fault);
+    void go() { line_->send(word::go); }
+    /** Tell the successor to end itself, if it still listens. */
+    void abandon();
+
+    lifeline &line() noexcept { return *line_; }
+    double spawn_ms() const noexcept { return spawn_ms_; }
+    const effort &spent() const noexcept { return effort_; }
+
+  private:
+    void answer(const std::string &question, const registry &data, const image_header &header,
+                const std::string &file, const std::string &fault);
+
+    std::unique_ptr<lifeline> line_;
+    std::unique_ptr<transfer> transfer_;
+    std::set<std::string> asked_;
+    double spawn_ms_ = 0;
+    effort effort_;
+};
+
+} // namespace zc::migrate

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "successor.h"
+
+#include <nlohmann/json.hpp>
+
+#include "error.h"
+#include "world.h"
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+std::string greeting::to_json() const
+{
+    return json{{"moved", moved},     {"index", index},
+                {"rank", rank},       {"leavers", leavers},
+                {"requests", requests}, {"safe_points", safe_points},
+                {"job", job}}
+        .dump();
+}
+
+greeting greeting::from_json(const std::string &text)
+{
+    const json object = json::parse(text);
+    greeting g;
+    g.moved = object.at("moved");
+    g.index = object.at("index");
+    g.rank = object.at("rank");
+    g.leavers = object.at("leavers").get<std::vector<int>>();
+    g.safe_points = object.at("safe_points");
+    g.requests = object.at("requests");
+    g.job = object.at("job");
+    return g;
+}
+
+void from_file::restore(const array &target)
+{
+    reader_.read(target);
+    restored_.insert(target.name);
+}
+
+std::string from_file::forgotten() const
+{
+    for (const std::string &name : reader_.names())
+        if (!restored_.contains(name))
+            return name;
+    return "";
+}
+
+void from_predecessor::restore(const array &target)
+{
+    line_->send(word::ask, json{{"name", target.name},
+                                {"type", name_of(target.type)},
+                                {"count", target.count}}
+                               .dump());
+    const message said = line_->receive();
+    if (said.what != word::answer)
+        throw error(EPIPE, "the predecessor gave up");
+    const json answer = json::parse(said.text);
+    if (answer.contains("error"))
+        throw error(answer.at("code"), answer.at("error"));
+    if (!answer.contains("file")) {
+        transfer_.receive(target, effort_);
+        return;
+    }
+    const double begin = seconds();
+    if (!file_)
+        file_ = std::make_unique<image_reader>(answer.at("file").get<std::string>());
+    file_->read(target);
+    effort_.restore_ms += (seconds() - begin) * 1e3;
+}
+
+} // namespace zc::migrate

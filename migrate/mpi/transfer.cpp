@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "crc32c.h"
+#include "error.h"
+#include "world.h"
+
+namespace zc::migrate {
+
+namespace {
+
+using trailer = std::uint32_t;
+
+double lap_ms(double &mark)
+{
+    const double now = seconds();
+    const double passed = (now - mark) * 1e3;
+    mark = now;
+    return passed;
+}
+
+/* Room for one segment of @a and its checksum. */
+std::size_t segment_bound(const array &a)
+{
+    array part = a;
+    part.count = std::min(a.count, segment_elements(a));
+    /* The whole array's chunks are indexed, the part's are stored. */
+    return image_bound({&part, 1}) + sizeof(trailer);
+}
+
+} // namespace
+
+std::uint64_t transfer::segments(const array &a)
+{
+    return (a.count + segment_elements(a) - 1) / segment_elements(a);
+}
+
+void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
+{
+    std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    auto interrupt = [this] {
+        if (auto said = line_.poll())
+            throw error(EPIPE, said->what == word::failed ? said->text
+                                                          : "the successor speaks out of turn");
+    };
+    double mark = seconds();
+    std::uint64_t first = 0;
+    for (std::uint64_t i = 0; i < segments(source); i++) {
+        const std::size_t slot = i % 2;
+        line_.finish(requests[slot], interrupt);
+        effort.transfer_ms += lap_ms(mark);
+
+        const std::uint64_t count = std::min(segment_elements(source), source.count - first);
+        memory_[slot].reserve(segment_bound(source));
+        image_writer writer(memory_[slot], header);
+        writer.write(source, first, count);
+        const std::span<const std::byte> image = writer.finish();
+        const trailer crc = zct_crc32c(0, image.data(), image.size());
+        std::memcpy(memory_[slot].data() + image.size(), &crc, sizeof crc);
+        if (corrupt)
+            memory_[slot].data()[image.size() / 2] ^= std::byte{0x10};
+        first += count;
+        effort.image_bytes += image.size();
+        effort.zero_bytes += writer.zero_bytes();
+        effort.build_ms += lap_ms(mark);
+        line_.start_segment({image.data(), image.size() + sizeof crc}, requests[slot]);
+    }
+    for (MPI_Request &request : requests)
+        line_.finish(request, interrupt);
+    effort.transfer_ms += lap_ms(mark);
+}
+
+void transfer::receive(const array &target, effort &effort)
+{
+    std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    const std::uint64_t all = segments(target);
+    auto expect = [&](std::uint64_t i) {
+        image_memory &memory = memory_[i % 2];
+        memory.reserve(segment_bound(target));
+        line_.expect_segment({memory.data(), segment_bound(target)}, requests[i % 2]);
+    };
+    auto interrupt = [this] {
+        if (auto said = line_.poll())
+            throw error(EPIPE, "the predecessor gave up");
+    };
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(all, 2); i++)
+        expect(i);
+    double mark = seconds();
+    std::uint64_t first = 0;
+    for (std::uint64_t i = 0; i < all; i++) {
+        const std::size_t bytes = line_.finish(requests[i % 2], interrupt);
+        effort.transfer_ms += lap_ms(mark);
+        const std::byte *data = memory_[i % 2].data();
+        trailer crc = 0;
+        if (bytes > sizeof crc)
+            std::memcpy(&crc, data + bytes - sizeof crc, sizeof crc);
+        if (bytes <= sizeof crc || zct_crc32c(0, data, bytes - sizeof crc) != crc)
+            throw error(EBADMSG, "image of '" + target.name +
+                                     "' was corrupted in transit: its checksum differs");
+        const std::uint64_t count = std::min(segment_elements(target), target.count - first);
+        image_reader({data, bytes - sizeof crc}).read(target, first, count);
+        first += count;
+        effort.restore_ms += lap_ms(mark);
+        if (i + 2 < all)
+            expect(i + 2);
+    }
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "array.h"
+#include "image.h"
+#include "lifeline.h"
+
+namespace zc::migrate {
+
+/** What it took, in ms, and how much it was. */
+struct effort {
+    double build_ms = 0;    /* making images */
+    double transfer_ms = 0; /* waiting for the network, or for the disk */
+    double restore_ms = 0;  /* reading images */
+    std::uint64_t image_bytes = 0;
+    std::uint64_t zero_bytes = 0;
+};
+
+/**
+ * An array on its way: a stream of segments, each an HDF5 image of at most 8 MiB of
+ * it followed by the image's CRC-32C. Two of them are alive on each side, one in
+ * the network and one being made or read: 16 MiB (and HDF5's some KiB) is all the
+ * extra memory a move takes, whatever the size of the state.
+ */
+class transfer {
+  public:
+    explicit transfer(lifeline &line) : line_(line) {}
+
+    static std::uint64_t segments(const array &a);
+    /** @corrupt: damage one segment, for tests. Throws error(EPIPE), or what the successor says. */
+    void send(const array &source, const image_header &header, effort &effort, bool corrupt);
+    /** Throws error(EBADMSG) if a checksum differs. */
+    void receive(const array &target, effort &effort);
+
+  private:
+    lifeline &line_;
+    std::array<image_memory, 2> memory_;
+};
+
+} // namespace zc::migrate

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <ctime>
+#include <sched.h>
+
+namespace zc::migrate {
+
+namespace {
+
+constexpr int kLinkTag = 7701;
+
+} // namespace
+
+void part(MPI_Comm &comm)
+{
+#ifdef OPEN_MPI
+    MPI_Comm_free(&comm);
+#else
+    MPI_Comm_disconnect(&comm);
+#endif
+}
+
+void world::disconnect()
+{
+    part(user);
+    part(ours);
+}
+
+void world::forget()
+{
+    /* A leaver is not in it. */
+    if (user != MPI_COMM_NULL)
+        MPI_Comm_free(&user);
+    if (ours != MPI_COMM_NULL)
+        MPI_Comm_free(&ours);
+}
+
+namespace {
+
+MPI_Request never_complete = MPI_REQUEST_NULL;
+
+} // namespace
+
+void make_progress()
+{
+    if (never_complete == MPI_REQUEST_NULL)
+        MPI_Grequest_start([](void *, MPI_Status *) { return int{MPI_SUCCESS}; },
+                           [](void *) { return int{MPI_SUCCESS}; },
+                           [](void *, int) { return int{MPI_SUCCESS}; }, nullptr, &never_complete);
+    int done;
+    MPI_Test(&never_complete, &done, MPI_STATUS_IGNORE);
+}
+
+void end_progress()
+{
+    if (never_complete == MPI_REQUEST_NULL)
+        return;
+    MPI_Grequest_complete(never_complete);
+    MPI_Wait(&never_complete, MPI_STATUS_IGNORE);
+}
+
+world grow(const growth &how)
+{
+    /* One successor after the other joins: MPI links two groups at a time. */
+    const bool member = how.old != nullptr;
+    MPI_Comm grown = member ? how.old->ours : MPI_COMM_NULL;
+    for (int i = 0; i < static_cast<int>(how.leavers.size()); i++) {
+        if (!member && how.index > i)
+            continue;
+        const bool joins = !member && how.index == i;
+        MPI_Comm between, next;
+        if (joins)
+            MPI_Intercomm_create(MPI_COMM_SELF, 0, how.line, 0, kLinkTag, &between);
+        else
+            MPI_Intercomm_create(grown, how.leavers[i], how.line, 1, kLinkTag, &between);
+        MPI_Intercomm_merge(between, joins, &next);
+        part(between);
+        if (grown != MPI_COMM_NULL && !(member && grown == how.old->ours))
+            part(grown);
+        grown = next;
+    }
+    const bool leaves =
+        member && std::find(how.leavers.begin(), how.leavers.end(), how.rank) != how.leavers.end();
+    world fresh;
+    MPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
+    part(grown);
+    if (fresh.ours != MPI_COMM_NULL) {
+        MPI_Comm_dup(fresh.ours, &fresh.user);
+        MPI_Comm_rank(fresh.ours, &fresh.rank);
+        MPI_Comm_size(fresh.ours, &fresh.size);
+    }
+    return fresh;
+}
+
+double seconds()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+void pause::rest()
+{
+    if (++rounds_ < 64)
+        return;
+    if (rounds_ < 512) {
+        sched_yield();
+        return;
+    }
+    const timespec span{0, rounds_ < 4096 ? 50'000 : 500'000};
+    nanosleep(&span, nullptr);
+}
+
+void wait_gently(MPI_Request &request)
+{
+    pause pause;
+    for (int done = 0;;) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            return;
+        pause.rest();
+    }
+}
+
+void share(MPI_Comm comm, int root, std::string &text)
+{
+    MPI_Request request;
+    int length = static_cast<int>(text.size());
+    MPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
+    wait_gently(request);
+    text.resize(static_cast<std::size_t>(length));
+    if (length > 0) {
+        MPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
+        wait_gently(request);
+    }
+}
+
+std::string agree(MPI_Comm comm, const std::string &complaint)
+{
+    int rank;
+    MPI_Comm_rank(comm, &rank);
+    const int mine = complaint.empty() ? INT_MAX : rank;
+    int first = 0;
+    MPI_Request request;
+    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
+    wait_gently(request);
+    if (first == INT_MAX)
+        return "";
+    std::string text = complaint;
+    share(comm, first, text);
+    return text;
+}
+
+namespace {
+
+std::vector<double> reduce(MPI_Comm comm, const std::vector<double> &values, MPI_Op op)
+{
+    std::vector<double> result(values.size());
+    MPI_Request request;
+    MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
+                   comm, &request);
+    wait_gently(request);
+    return result;
+}
+
+} // namespace
+
+std::vector<double> greatest(MPI_Comm comm, std::vector<double> values)
+{
+    return reduce(comm, values, MPI_MAX);
+}
+
+std::vector<double> total(MPI_Comm comm, std::vector<double> values)
+{
+    return reduce(comm, values, MPI_SUM);
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <mpi.h>
+#include <string>
+#include <vector>
+
+namespace zc::migrate {
+
+/**
+ * The communicators of the job. Each rank has an MPI_COMM_WORLD of its own (so that
+ * it can leave: MPI_Finalize is collective over it), and they are linked here.
+ */
+struct world {
+    MPI_Comm user = MPI_COMM_NULL; /* the program's: its wildcards must not meet our messages */
+    MPI_Comm ours = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 1;
+
+    /** Collective, successors included: gives up the communicators. */
+    void disconnect();
+    /** Local: forget a world that has a dead member. */
+    void forget();
+};
+
+/**
+ * One communicator out of the members of @old and one successor of each of its ranks
+ * @leavers; then of all these the new world, with the ranks of old.
+ *
+ * Members pass old and, if they leave, the line to their successor (leaver 0,
+ * successor 1). The successor of leavers[i] passes an empty old and index i.
+ *
+ *     old  {0 1 2 3}   leavers {1 3}        grown {0 1 2 3 1' 3'}    new {0 1' 2 3'}
+ */
+struct growth {
+    const world *old = nullptr;
+    std::vector<int> leavers;
+    int index = -1;               /* of this successor */
+    int rank = 0;                 /* of this process in both worlds */
+    MPI_Comm line = MPI_COMM_NULL;
+};
+world grow(const growth &how);
+
+/**
+ * Give up a communicator that spans worlds. Collective. MPI_Comm_disconnect, but for Open
+ * MPI 4, whose MPI_Comm_disconnect hangs (a PMIx_Fence over several jobs never ends):
+ * there it is freed, and its processes can leave all the same.
+ */
+void part(MPI_Comm &comm);
+
+/**
+ * Let MPI answer others. By a test of a request that never completes: MPI_Iprobe does
+ * nothing for those of other worlds on a communicator of one process (MPICH 4.0.2).
+ */
+void make_progress();
+/** Before MPI_Finalize. */
+void end_progress();
+
+/** Wait without occupying the processor: others on this host start programs meanwhile. */
+void wait_gently(MPI_Request &request);
+
+/** Time of a clock that only goes forward; not MPI_Wtime(), as threads without MPI ask too. */
+double seconds();
+
+/** Give way after having found nothing to do; the longer, the more. */
+class pause {
+  public:
+    void rest();
+    void reset() { rounds_ = 0; }
+
+  private:
+    unsigned rounds_ = 0;
+};
+
+/** Everyone hears the first complaint, "" if there is none. Collective. */
+std::string agree(MPI_Comm comm, const std::string &complaint);
+
+/** Everyone has the root's text. Collective. */
+void share(MPI_Comm comm, int root, std::string &text);
+
+/** Greatest and sum of each value over the ranks. Collective. */
+std::vector<double> greatest(MPI_Comm comm, std::vector<double> values);
+std::vector<double> total(MPI_Comm comm, std::vector<double> values);
+
+} // namespace zc::migrate

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "array.h"
+
+#include <cstring>
+
+namespace zc::migrate {
+
+namespace {
+
+struct kind {
+    const char *name;
+    std::size_t size;
+};
+
+constexpr kind kKinds[] = {
+    {"byte", 1},  {"int8", 1},   {"uint8", 1}, {"int16", 2},  {"uint16", 2},  {"int32", 4},
+    {"uint32", 4}, {"int64", 8}, {"uint64", 8}, {"float32", 4}, {"float64", 8},
+};
+
+} // namespace
+
+std::size_t size_of(element type) noexcept
+{
+    return kKinds[static_cast<std::size_t>(type)].size;
+}
+
+const char *name_of(element type) noexcept
+{
+    return kKinds[static_cast<std::size_t>(type)].name;
+}
+
+bool is_zero(std::span<const std::byte> memory) noexcept
+{
+    const std::byte *at = memory.data();
+    std::size_t left = memory.size();
+    /* Most memory that is not zero shows it at once. */
+    for (; left >= 64; at += 64, left -= 64) {
+        std::uint64_t words[8], any = 0;
+        std::memcpy(words, at, sizeof words);
+        for (std::uint64_t word : words)
+            any |= word;
+        if (any)
+            return false;
+    }
+    for (; left; at++, left--)
+        if (*at != std::byte{0})
+            return false;
+    return true;
+}
+
+} // namespace zc::migrate

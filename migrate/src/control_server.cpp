@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control_server.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utility>
+
+#include "error.h"
+
+namespace zc::migrate {
+
+namespace {
+
+constexpr std::size_t kLongestRequest = 64 << 10;
+
+void make_private_directory(const std::string &path)
+{
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+        throw_errno(errno, path);
+    struct stat found;
+    if (lstat(path.c_str(), &found) != 0)
+        throw_errno(errno, path);
+    if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 077))
+        throw error(EPERM, path + " is not a directory that only its owner can enter");
+}
+
+int listen_at(const std::string &path)
+{
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string own = path + "." + std::to_string(getpid());
+    if (own.size() >= sizeof address.sun_path)
+        throw error(ENAMETOOLONG, "name of a socket too long: " + own);
+    own.copy(address.sun_path, own.size());
+    const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0)
+        throw_errno(errno, "socket");
+    unlink(own.c_str());
+    /* Bound under a name of its own and renamed: an old socket is replaced at one stroke. */
+    if (fchmod(listener, 0600) != 0 ||
+        bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 ||
+        chmod(own.c_str(), 0600) != 0 || listen(listener, 16) != 0 ||
+        rename(own.c_str(), path.c_str()) != 0) {
+        const int code = errno;
+        unlink(own.c_str());
+        close(listener);
+        throw_errno(code, path);
+    }
+    return listener;
+}
+
+void send_line(int fd, std::string line)
+{
+    line += '\n';
+    for (std::size_t at = 0; at < line.size();) {
+        const ssize_t sent = send(fd, line.data() + at, line.size() - at, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return; /* who asked has gone */
+        at += static_cast<std::size_t>(sent);
+    }
+}
+
+bool receive_line(int fd, std::string &line)
+{
+    char buffer[4096];
+    while (line.find('\n') == std::string::npos && line.size() < kLongestRequest) {
+        const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+        if (got <= 0)
+            return false;
+        line.append(buffer, static_cast<std::size_t>(got));
+    }
+    return line.find('\n') != std::string::npos;
+}
+
+bool is_owner(int fd)
+{
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+} // namespace
+
+control_server::control_server(const std::string &directory, const std::string &job, int ranks,
+                               const std::atomic<std::int64_t> &safe_points,
+                               std::function<void(const request &)> examine,
+                               std::function<void()> arrived)
+    : path_(directory + "/" + job + ".sock"), ranks_(ranks), safe_points_(safe_points),
+      examine_(std::move(examine)), arrived_(std::move(arrived))
+{
+    make_private_directory(directory);
+    listener_ = listen_at(path_);
+    struct stat found;
+    inode_ = stat(path_.c_str(), &found) == 0 ? found.st_ino : 0;
+    wake_ = eventfd(0, EFD_CLOEXEC);
+    if (wake_ < 0) {
+        const int code = errno;
+        close(listener_);
+        unlink(path_.c_str());
+        throw_errno(code, "eventfd");
+    }
+    /* The program's signals are not for this thread. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+control_server::~control_server()
+{
+    const std::uint64_t one = 1;
+    if (write(wake_, &one, sizeof one) == sizeof one)
+        thread_.join();
+    else
+        thread_.detach();
+    close(listener_);
+    close(wake_);
+    if (client_ >= 0) {
+        send_line(client_, refusal(ESHUTDOWN, "the job has ended"));
+        close(client_);
+    }
+    /* A successor may have put its own in the place of ours. */
+    struct stat found;
+    if (stat(path_.c_str(), &found) == 0 && found.st_ino == inode_)
+        unlink(path_.c_str());
+}
+
+void control_server::set_status(std::string text)
+{
+    std::lock_guard lock(mutex_);
+    status_ = std::move(text);
+}
+
+bool control_server::submit(const request &wanted)
+{
+    std::lock_guard lock(mutex_);
+    if (state_ != state::idle || !closed_.empty())
+        return false;
+    state_ = state::waiting;
+    request_ = wanted;
+    client_ = -1;
+    return true;
+}
+
+std::optional<request> control_server::take()
+{
+    std::lock_guard lock(mutex_);
+    if (state_ != state::waiting)
+        return std::nullopt;
+    state_ = state::running;
+    return request_;
+}
+
+void control_server::finish(const std::string &outcome)
+{
+    std::lock_guard lock(mutex_);
+    if (client_ >= 0) {
+        send_line(client_, outcome);
+        close(std::exchange(client_, -1));
+    }
+    state_ = state::idle;
+}
+
+void control_server::close_door(const std::string &why)
+{
+    std::lock_guard lock(mutex_);
+    closed_ = why;
+    if (state_ == state::waiting) {
+        if (client_ >= 0) {
+            send_line(client_, refusal(ESHUTDOWN, why));
+            close(std::exchange(client_, -1));
+        }
+        state_ = state::idle;
+    }
+}
+
+void control_server::serve()
+{
+    for (;;) {
+        pollfd events[2] = {{listener_, POLLIN, 0}, {wake_, POLLIN, 0}};
+        if (poll(events, 2, -1) < 0)
+            continue;
+        if (events[1].revents)
+            return;
+        const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (client >= 0)
+            answer(client);
+    }
+}
+
+void control_server::answer(int client)
+{
+    const timeval patience{2, 0};
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    std::string line;
+    if (!is_owner(client)) {
+        send_line(client, refusal(EPERM, "this job belongs to another user"));
+        close(client);
+    } else if (!receive_line(client, line)) {
+        send_line(client, refusal(EINVAL, "no request in time"));
+        close(client);
+    } else {
+        handle(client, line);
+    }
+}
+
+std::string control_server::why_not_locked() const
+{
+    if (!closed_.empty())
+        return refusal(ESHUTDOWN, closed_);
+    if (state_ != state::idle)
+        return refusal(EBUSY, "another request is under way");
+    return "";
+}
+
+void control_server::handle(int client, const std::string &line)
+{
+    std::string reply;
+    try {
+        const request wanted = request::from_json(line);
+        wanted.check(ranks_);
+        std::unique_lock lock(mutex_);
+        if (wanted.kind == request::what::status) {
+            auto status = nlohmann::json::parse(status_);
+            status["safe_points"] = safe_points_.load(std::memory_order_relaxed);
+            reply = status.dump();
+        } else {
+            reply = why_not_locked();
+            if (reply.empty()) {
+                lock.unlock();
+                examine_(wanted);
+                lock.lock();
+                reply = why_not_locked();
+            }
+            if (reply.empty()) {
+                state_ = state::waiting;
+                request_ = wanted;
+                client_ = client;
+                lock.unlock();
+                arrived_();
+                return;
+            }
+        }
+    } catch (const error &problem) {
+        reply = refusal(problem.code(), problem.what());
+    } catch (const std::exception &problem) {
+        reply = refusal(EINVAL, problem.what());
+    }
+    send_line(client, reply);
+    close(client);
+}
+
+} // namespace zc::migrate

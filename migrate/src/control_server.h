@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <thread>
+
+#include "request.h"
+
+namespace zc::migrate {
+
+/**
+ * The socket by which requests reach a job: a thread of rank 0. Owner only: its
+ * directory is 0700, the socket 0600, and the peer's user is asked of the kernel.
+ *
+ * One request at a time: take() → the job carries it out → finish(). Another one
+ * meanwhile is refused with EBUSY, one after close_door() with its reason.
+ */
+class control_server {
+  public:
+    /**
+     * Takes the place of an older socket of that name. The thread calls @examine, which may
+     * throw error to refuse a request and take its time, and @arrived when one waits.
+     */
+    control_server(const std::string &directory, const std::string &job, int ranks,
+                   const std::atomic<std::int64_t> &safe_points,
+                   std::function<void(const request &)> examine, std::function<void()> arrived);
+    ~control_server();
+    control_server(const control_server &) = delete;
+    control_server &operator=(const control_server &) = delete;
+
+    const std::string &path() const noexcept { return path_; }
+
+    /** JSON object: the answer to "status", but for the number of safe points. */
+    void set_status(std::string text);
+    /** A request of the program itself; its outcome is not sent to anyone. */
+    bool submit(const request &wanted);
+    /** The request that waits to be carried out. */
+    std::optional<request> take();
+    /** Any thread: the outcome of what take() returned, as JSON text. */
+    void finish(const std::string &outcome);
+    /** Refuse everything from now on. */
+    void close_door(const std::string &why);
+
+  private:
+    enum class state { idle, waiting, running };
+
+    void serve();
+    void answer(int client);
+    void handle(int client, const std::string &line);
+    std::string why_not_locked() const;
+
+    std::string path_;
+    int ranks_;
+    const std::atomic<std::int64_t> &safe_points_;
+    std::function<void(const request &)> examine_;
+    std::function<void()> arrived_;
+    int listener_ = -1;
+    int wake_ = -1;
+    ino_t inode_ = 0;
+    std::mutex mutex_;
+    std::string status_ = "{}";
+    std::string closed_;
+    state state_ = state::idle;
+    request request_;
+    int client_ = -1; /* who asked for request_ */
+    std::thread thread_;
+};
+
+} // namespace zc::migrate

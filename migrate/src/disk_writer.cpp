@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "disk_writer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <liburing.h>
+#include <memory>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "error.h"
+
+namespace zc::migrate {
+
+namespace {
+
+/* 4 MiB in all: within the usual limit on locked memory (8 MiB). */
+constexpr unsigned kDepth = 8;
+constexpr std::size_t kBlock = 512 << 10;
+constexpr std::size_t kAlign = 4096;
+
+class descriptor {
+  public:
+    descriptor(const std::string &path, int flags) : fd_(open(path.c_str(), flags, 0600)) {}
+    ~descriptor()
+    {
+        if (fd_ >= 0)
+            close(fd_);
+    }
+    descriptor(const descriptor &) = delete;
+    descriptor &operator=(const descriptor &) = delete;
+    int get() const noexcept { return fd_; }
+
+  private:
+    int fd_;
+};
+
+void write_simply(int fd, const std::string &path, std::span<const std::byte> content)
+{
+    while (!content.empty()) {
+        const ssize_t written = write(fd, content.data(), content.size());
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            throw_errno(written < 0 ? errno : ENOSPC, path);
+        content = content.subspan(static_cast<std::size_t>(written));
+    }
+    if (fsync(fd) != 0)
+        throw_errno(errno, path);
+}
+
+/** A queue of writes of whole blocks from registered buffers. */
+class queue {
+  public:
+    queue() : ready_(io_uring_queue_init(kDepth, &ring_, 0) == 0)
+    {
+        if (!ready_)
+            return;
+        buffers_.reset(static_cast<std::byte *>(std::aligned_alloc(kAlign, kDepth * kBlock)));
+        iovec all[kDepth];
+        for (unsigned i = 0; i < kDepth; i++)
+            all[i] = {buffers_.get() + i * kBlock, kBlock};
+        registered_ = buffers_ && io_uring_register_buffers(&ring_, all, kDepth) == 0;
+    }
+    ~queue()
+    {
+        if (ready_)
+            io_uring_queue_exit(&ring_); /* waits for what is in flight */
+    }
+    queue(const queue &) = delete;
+    queue &operator=(const queue &) = delete;
+
+    bool usable() const noexcept { return ready_ && registered_; }
+
+    void write(int fd, const std::string &path, std::span<const std::byte> content, bool aligned)
+    {
+        std::vector<unsigned> free;
+        for (unsigned i = 0; i < kDepth; i++)
+            free.push_back(i);
+        std::size_t length[kDepth] = {};
+        std::size_t at = 0;
+        while (at < content.size() || free.size() < kDepth) {
+            while (at < content.size() && !free.empty()) {
+                const unsigned slot = free.back();
+                free.pop_back();
+                const std::size_t some = std::min(kBlock, content.size() - at);
+                std::byte *buffer = buffers_.get() + slot * kBlock;
+                std::memcpy(buffer, content.data() + at, some);
+                /* Whole blocks only past the page cache; the file is cut to length below. */
+                length[slot] = aligned ? (some + kAlign - 1) / kAlign * kAlign : some;
+                std::memset(buffer + some, 0, length[slot] - some);
+                io_uring_sqe *entry = io_uring_get_sqe(&ring_);
+                io_uring_prep_write_fixed(entry, fd, buffer, static_cast<unsigned>(length[slot]),
+                                          at, static_cast<int>(slot));
+                io_uring_sqe_set_data64(entry, slot);
+                at += some;
+            }
+            io_uring_submit(&ring_);
+            const auto [slot, result] = next(path);
+            if (result != static_cast<int>(length[slot]))
+                throw_errno(ENOSPC, path); /* a short write; the next one would say why */
+            free.push_back(slot);
+        }
+        if (aligned && ftruncate(fd, static_cast<off_t>(content.size())) != 0)
+            throw_errno(errno, path);
+        io_uring_sqe *entry = io_uring_get_sqe(&ring_);
+        io_uring_prep_fsync(entry, fd, 0);
+        io_uring_sqe_set_data64(entry, 0);
+        io_uring_submit(&ring_);
+        next(path);
+    }
+
+  private:
+    struct release {
+        void operator()(std::byte *p) const { std::free(p); }
+    };
+
+    std::pair<unsigned, int> next(const std::string &path)
+    {
+        io_uring_cqe *entry = nullptr;
+        int status;
+        do
+            status = io_uring_wait_cqe(&ring_, &entry);
+        while (status == -EINTR);
+        if (status < 0)
+            throw_errno(-status, path);
+        const std::pair<unsigned, int> got{static_cast<unsigned>(io_uring_cqe_get_data64(entry)),
+                                           entry->res};
+        io_uring_cqe_seen(&ring_, entry);
+        if (got.second < 0)
+            throw_errno(-got.second, path);
+        return got;
+    }
+
+    io_uring ring_{};
+    bool ready_;
+    bool registered_ = false;
+    std::unique_ptr<std::byte, release> buffers_;
+};
+
+void write_part(const std::string &part, std::span<const std::byte> content)
+{
+    queue ring;
+    if (ring.usable()) {
+        descriptor direct(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT);
+        if (direct.get() >= 0) {
+            ring.write(direct.get(), part, content, true);
+            return;
+        }
+    }
+    descriptor file(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+    if (file.get() < 0)
+        throw_errno(errno, part);
+    if (ring.usable())
+        ring.write(file.get(), part, content, false);
+    else
+        write_simply(file.get(), part, content);
+}
+
+} // namespace
+
+void sync_directory(const std::string &path)
+{
+    descriptor directory(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory.get() < 0 || fsync(directory.get()) != 0)
+        throw_errno(errno, path);
+}
+
+void write_durably(const std::string &path, std::span<const std::byte> content)
+{
+    const std::string part = path + ".part";
+    try {
+        write_part(part, content);
+        if (rename(part.c_str(), path.c_str()) != 0)
+            throw_errno(errno, path);
+    } catch (...) {
+        unlink(part.c_str());
+        throw;
+    }
+    const auto slash = path.find_last_of('/');
+    sync_directory(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+}
+
+} // namespace zc::migrate

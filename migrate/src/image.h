@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array.h"
+
+namespace zc::migrate {
+
+/**
+ * The state of a rank as an HDF5 file, in memory or on disk.
+ *
+ *     /                attributes: format, rank, ranks, safe_point
+ *     /NAME            one-dimensional, chunked, portable type; attribute crc32c
+ *
+ * Chunks that are all zero are not stored: they read as the fill value. An image
+ * may hold a part of an array only (a *segment* on its way to a successor): the
+ * other chunks are missing then, and crc32c is of the part.
+ */
+struct image_header {
+    std::int32_t rank = 0;
+    std::int32_t ranks = 0;
+    std::int64_t safe_point = 0;
+};
+
+/** Memory that images are built in; kept from one to the next. Never moves while in use. */
+class image_memory {
+  public:
+    image_memory() = default;
+    image_memory(image_memory &&other) noexcept;
+    image_memory &operator=(image_memory &&other) noexcept;
+    ~image_memory();
+
+    /** At least so much address space; touched pages only are memory. Content is lost. */
+    void reserve(std::size_t bytes);
+    std::byte *data() const noexcept { return data_; }
+    std::size_t capacity() const noexcept { return capacity_; }
+
+  private:
+    std::byte *data_ = nullptr;
+    std::size_t capacity_ = 0;
+};
+
+/** Room that an image of @arrays can need. */
+std::size_t image_bound(std::span<const array> arrays);
+
+class image_writer {
+  public:
+    /** Builds in @memory, which must have room for the bound and outlive the writer. */
+    image_writer(image_memory &memory, const image_header &header);
+    ~image_writer();
+    image_writer(const image_writer &) = delete;
+    image_writer &operator=(const image_writer &) = delete;
+
+    void write(const array &source) { write(source, 0, source.count); }
+    /** Elements @first to @first + @count; @first a multiple of segment_elements(). */
+    void write(const array &source, std::uint64_t first, std::uint64_t count);
+
+    /** The finished file, in the memory given. Nothing may be written after. */
+    std::span<const std::byte> finish();
+
+    std::uint64_t zero_bytes() const noexcept { return zero_bytes_; }
+
+  private:
+    struct file;
+    file *file_;
+    std::uint64_t zero_bytes_ = 0;
+};
+
+class image_reader {
+  public:
+    /** @image must live as long as the reader; it is not copied and not changed. */
+    explicit image_reader(std::span<const std::byte> image);
+    explicit image_reader(const std::string &path);
+    ~image_reader();
+    image_reader(const image_reader &) = delete;
+    image_reader &operator=(const image_reader &) = delete;
+
+    image_header header() const;
+    std::vector<std::string> names() const;
+
+    /** Fill @target; throws -ENOENT, or -EBADMSG if type, count or checksum are not its own. */
+    void read(const array &target) const { read(target, 0, target.count); }
+    void read(const array &target, std::uint64_t first, std::uint64_t count) const;
+
+  private:
+    struct file;
+    file *file_;
+};
+
+/** Elements of one segment of @a, or more if the array is shorter: bounds the memory of a move. */
+std::uint64_t segment_elements(const array &a);
+
+} // namespace zc::migrate

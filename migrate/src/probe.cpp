@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "probe.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <netdb.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "error.h"
+
+extern char **environ;
+
+namespace zc::migrate {
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+struct outcome {
+    bool in_time = false;
+    int status = 0;
+    std::string said;
+};
+
+std::string drain(int fd)
+{
+    char buffer[1024];
+    std::string text;
+    for (ssize_t got; text.size() < 4096 && (got = read(fd, buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    return text;
+}
+
+outcome run(const std::vector<std::string> &words, double timeout_s)
+{
+    std::vector<char *> arguments;
+    for (const std::string &word : words)
+        arguments.push_back(const_cast<char *>(word.c_str()));
+    arguments.push_back(nullptr);
+
+    int output[2];
+    if (pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0)
+        throw_errno(errno, "pipe");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output[1], 1);
+    posix_spawn_file_actions_adddup2(&actions, output[1], 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    pid_t child = -1;
+    const int failed =
+        posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    close(output[1]);
+    outcome result;
+    if (failed) {
+        close(output[0]);
+        result.in_time = true;
+        result.status = 127 << 8;
+        result.said = words[0] + ": " + std::strerror(failed);
+        return result;
+    }
+    const auto deadline = clock_type::now() + std::chrono::duration<double>(timeout_s);
+    while (!result.in_time && clock_type::now() < deadline) {
+        result.in_time = waitpid(child, &result.status, WNOHANG) == child;
+        if (!result.in_time)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (!result.in_time) {
+        kill(-child, SIGKILL);
+        waitpid(child, &result.status, 0);
+    }
+    result.said = drain(output[0]);
+    close(output[0]);
+    while (!result.said.empty() && result.said.back() == '\n')
+        result.said.pop_back();
+    return result;
+}
+
+/** The launcher on the command line of Hydra's proxy, our parent; empty if there is none. */
+std::vector<std::string> hydra_launcher()
+{
+    std::ifstream file("/proc/" + std::to_string(getppid()) + "/cmdline", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1)
+        words.emplace_back(text.c_str() + at);
+    if (words.empty() || words[0].find("hydra_pmi_proxy") == std::string::npos)
+        return {};
+    std::string launcher, command;
+    for (std::size_t i = 1; i + 1 < words.size(); i++) {
+        if (words[i] == "--launcher")
+            launcher = words[i + 1];
+        if (words[i] == "--launcher-exec")
+            command = words[i + 1];
+    }
+    if (launcher != "ssh" && launcher != "rsh")
+        return {};
+    if (command.empty())
+        command = launcher;
+    return launcher == "ssh" && command.ends_with("ssh")
+               ? std::vector<std::string>{command, "-x", "-oBatchMode=yes"}
+               : std::vector<std::string>{command};
+}
+
+void knock(const std::string &host, double timeout_s)
+{
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (const int code = getaddrinfo(host.c_str(), "22", &hints, &found))
+        throw error(EHOSTUNREACH, "unknown host " + host + ": " + gai_strerror(code));
+    int problem = EHOSTUNREACH;
+    for (addrinfo *at = found; at && problem; at = at->ai_next) {
+        const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        problem = errno;
+        if (fd < 0)
+            continue;
+        problem = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
+        if (problem == EINPROGRESS) {
+            pollfd event{fd, POLLOUT, 0};
+            socklen_t length = sizeof problem;
+            if (poll(&event, 1, static_cast<int>(timeout_s * 1000)) <= 0)
+                problem = ETIMEDOUT;
+            else
+                getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length);
+        }
+        close(fd);
+        if (problem == ECONNREFUSED)
+            problem = 0; /* somebody is there to refuse */
+    }
+    freeaddrinfo(found);
+    if (problem)
+        throw_errno(problem, "host " + host + " cannot be reached");
+}
+
+void replace_all(std::string &text, const std::string &mark, const std::string &value)
+{
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
+        text.replace(at, mark.size(), value);
+}
+
+} // namespace
+
+void probe_host(const std::string &how, const std::string &host, const std::string &program,
+                double timeout_s)
+{
+    if (how == "none")
+        return;
+    std::vector<std::string> words;
+    if (how == "auto") {
+        words = hydra_launcher();
+        if (words.empty()) {
+            knock(host, timeout_s);
+            return;
+        }
+        words.insert(words.end(), {host, "test", "-x", "'" + program + "'"});
+    } else {
+        std::string command = how;
+        replace_all(command, "%h", host);
+        replace_all(command, "%p", program);
+        words = {"sh", "-c", command};
+    }
+    const outcome result = run(words, timeout_s);
+    const std::string said = result.said.empty() ? "" : ": " + result.said;
+    if (!result.in_time)
+        throw error(ETIMEDOUT, "host " + host + " does not answer within " +
+                                   std::to_string(static_cast<int>(timeout_s)) + " s" + said);
+    if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
+        throw error(ENOENT, "host " + host + " has no program " + program);
+    if (result.status != 0)
+        throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "array.h"
+
+namespace zc::migrate {
+
+/** The registered arrays of this process. Throws error; unchanged then. */
+class registry {
+  public:
+    const array &add(const std::string &name, void *address, std::uint64_t count, element type);
+    /** The same name and type elsewhere, or of another length. */
+    const array &replace(const std::string &name, void *address, std::uint64_t count);
+    void remove(const std::string &name);
+
+    const array *find(const std::string &name) const;
+    const std::map<std::string, array> &all() const noexcept { return arrays_; }
+    std::uint64_t bytes() const noexcept;
+
+    /** Throws -EFAULT naming the first array whose memory is not mapped readable (any more). */
+    void check_mapped() const;
+
+  private:
+    void check(const array &wanted, bool replacing) const;
+
+    std::map<std::string, array> arrays_;
+};
+
+} // namespace zc::migrate

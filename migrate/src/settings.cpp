@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "settings.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <unistd.h>
+
+#include "error.h"
+
+extern char **environ;
+
+namespace zc::migrate {
+
+namespace {
+
+constexpr const char *kKnown[] = {"ZC_MIGRATE",          "ZC_MIGRATE_JOB",
+                                  "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
+                                  "ZC_MIGRATE_RESTART",  "ZC_MIGRATE_TIMEOUT",
+                                  "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
+                                  "ZC_MIGRATE_FAULT",    "ZC_MIGRATE_SUCCESSOR"};
+
+std::string text(const char *name, const std::string &otherwise)
+{
+    const char *value = std::getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+double number(const char *name, double otherwise, double least, double most)
+{
+    const char *value = std::getenv(name);
+    if (!value || !*value)
+        return otherwise;
+    char *end = nullptr;
+    const double got = std::strtod(value, &end);
+    if (*end || !(got >= least && got <= most))
+        throw error(EINVAL, std::string("bad value of ") + name + ": " + value);
+    return got;
+}
+
+void warn_of_unknown()
+{
+    for (char **at = environ; *at; at++) {
+        const std::string_view entry(*at);
+        const std::string_view name = entry.substr(0, entry.find('='));
+        if (!name.starts_with("ZC_MIGRATE"))
+            continue;
+        bool known = false;
+        for (const char *one : kKnown)
+            known = known || name == one;
+        if (!known)
+            std::fprintf(stderr, "zcm: no such setting: %.*s\n", static_cast<int>(name.size()),
+                         name.data());
+    }
+}
+
+} // namespace
+
+std::string default_socket_directory()
+{
+    const char *runtime = std::getenv("XDG_RUNTIME_DIR");
+    if (runtime && *runtime == '/')
+        return std::string(runtime) + "/zcm";
+    return "/tmp/zcm-" + std::to_string(geteuid());
+}
+
+settings settings::from_environment()
+{
+    settings s;
+    const std::string on = text("ZC_MIGRATE", "0");
+    if (on != "0" && on != "1")
+        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0 or 1)");
+    s.on = on == "1";
+    if (!s.on)
+        return s;
+    warn_of_unknown();
+    s.job = text("ZC_MIGRATE_JOB", "");
+    for (char c : s.job)
+        if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-", c))
+            throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: " + s.job);
+    s.socket_directory = text("ZC_MIGRATE_SOCKETS", default_socket_directory());
+    s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
+    s.restart = text("ZC_MIGRATE_RESTART", "");
+    s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
+    s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
+    s.probe = text("ZC_MIGRATE_PROBE", "auto");
+    s.fault = text("ZC_MIGRATE_FAULT", "");
+    return s;
+}
+
+std::vector<std::string> inherited_environment()
+{
+    std::vector<std::string> found;
+    for (char **at = environ; *at; at++)
+        if (std::strncmp(*at, "ZC_", 3) == 0)
+            found.emplace_back(*at);
+    return found;
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace zc::migrate {
+
+/** ZC_MIGRATE and ZC_MIGRATE_*, read once. Bad values throw error(EINVAL) naming the variable. */
+struct settings {
+    bool on = false;
+    std::string job;               /* name of the job for zcctl */
+    std::string socket_directory;  /* of the sockets that zcctl finds; ours alone, mode 0700 */
+    std::string checkpoint_directory;
+    std::string restart;           /* checkpoint directory to resume from, or empty */
+    double timeout_s = 60;         /* silence of a peer that is taken for its death */
+    int attempts = 10;             /* safe points tried before messages in flight refuse a move */
+    std::string probe;             /* auto, none, or a command with %h and %p */
+    std::string fault;             /* tests only: where to fail */
+
+    static settings from_environment();
+};
+
+/** Where sockets are unless told otherwise: $XDG_RUNTIME_DIR/zcm or /tmp/zcm-UID. */
+std::string default_socket_directory();
+
+/** ZC_* variables of this process as NAME=VALUE, for a successor that may not inherit them. */
+std::vector<std::string> inherited_environment();
+
+} // namespace zc::migrate
