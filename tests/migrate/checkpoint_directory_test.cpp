@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "checkpoint_directory.h"
+#include "disk_writer.h"
+#include "error.h"
+
+namespace zc::migrate {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointDirectoryTest : public testing::Test {
+  protected:
+    CheckpointDirectoryTest()
+    {
+        std::string name = fs::temp_directory_path() / "zcm-test-XXXXXX";
+        place_ = mkdtemp(name.data());
+    }
+    ~CheckpointDirectoryTest() override { fs::remove_all(place_); }
+
+    static std::vector<std::byte> content(std::size_t bytes)
+    {
+        std::vector<std::byte> data(bytes);
+        for (std::size_t i = 0; i < bytes; i++)
+            data[i] = static_cast<std::byte>(i * 31 >> 3);
+        return data;
+    }
+    static std::vector<std::byte> read(const std::string &path)
+    {
+        std::ifstream file(path, std::ios::binary);
+        const std::string text((std::istreambuf_iterator<char>(file)), {});
+        const auto bytes = std::as_bytes(std::span(text));
+        return {bytes.begin(), bytes.end()};
+    }
+
+    std::string place_;
+};
+
+TEST_F(CheckpointDirectoryTest, FilesOfAnyLengthAreWrittenWhole)
+{
+    for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{524287},
+                              std::size_t{524289}, std::size_t{9 << 20} + 13}) {
+        const auto wanted = content(bytes);
+        write_durably(place_ + "/file", wanted);
+        EXPECT_EQ(read(place_ + "/file"), wanted) << bytes;
+    }
+    EXPECT_FALSE(fs::exists(place_ + "/file.part"));
+}
+
+TEST_F(CheckpointDirectoryTest, AFailedWriteLeavesTheOldFile)
+{
+    write_durably(place_ + "/file", content(100));
+    EXPECT_THROW(write_durably(place_ + "/none/file", content(100)), error);
+    EXPECT_THROW(write_durably("/dev/full/file", content(100)), error);
+    EXPECT_EQ(read(place_ + "/file"), content(100));
+}
+
+TEST_F(CheckpointDirectoryTest, LatestIsTheLastComplete)
+{
+    EXPECT_THROW(checkpoint_directory::latest(place_), error);
+    for (std::int64_t n : {10, 20}) {
+        const checkpoint_directory at(place_, n);
+        std::thread other([&] { at.write_rank(1, content(1000)); });
+        at.write_rank(0, content(2000));
+        at.commit(2, 10);
+        other.join();
+        const auto found = checkpoint_directory::latest(place_);
+        EXPECT_EQ(found.ranks, 2);
+        EXPECT_EQ(found.safe_point, n);
+        EXPECT_EQ(read(found.rank_file(1)), content(1000));
+    }
+    EXPECT_FALSE(fs::exists(place_ + "/at-10"));
+}
+
+TEST_F(CheckpointDirectoryTest, AMissingRankLeavesThePrevious)
+{
+    const checkpoint_directory first(place_, 1), second(place_, 2);
+    first.write_rank(0, content(10));
+    first.commit(1, 1);
+    second.write_rank(0, content(10));
+    EXPECT_THROW(second.commit(2, 0.05), error);
+    EXPECT_EQ(checkpoint_directory::latest(place_).safe_point, 1);
+    EXPECT_FALSE(fs::exists(place_ + "/at-2.part"));
+}
+
+TEST_F(CheckpointDirectoryTest, DamageIsNoticed)
+{
+    const checkpoint_directory at(place_, 1);
+    at.write_rank(0, content(10));
+    at.commit(1, 1);
+    fs::remove(place_ + "/latest/rank-0.h5");
+    EXPECT_THROW(checkpoint_directory::latest(place_), error);
+    std::ofstream(place_ + "/latest/manifest.json") << "{";
+    EXPECT_THROW(checkpoint_directory::latest(place_), error);
+}
+
+} // namespace
+} // namespace zc::migrate

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <sys/stat.h>
+#include <thread>
+
+#include "control_client.h"
+#include "control_server.h"
+#include "error.h"
+
+namespace zc::migrate {
+namespace {
+
+class ControlTest : public testing::Test {
+  protected:
+    ControlTest()
+    {
+        std::string name = std::filesystem::temp_directory_path() / "zcm-test-XXXXXX";
+        place_ = std::string(mkdtemp(name.data())) + "/sockets";
+    }
+    ~ControlTest() override
+    {
+        std::filesystem::remove_all(std::filesystem::path(place_).parent_path());
+    }
+    std::string ask(const std::string &line) { return ask_job(place_, "job", line, 10); }
+
+    std::string place_;
+    std::atomic<std::int64_t> safe_points_{7};
+    std::atomic<int> rung_{0};
+};
+
+const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})";
+
+TEST_F(ControlTest, StatusIsAnsweredAtOnce)
+{
+    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
+    server.set_status(R"({"ok":true})");
+    EXPECT_EQ(ask(R"({"command":"status"})"), R"({"ok":true,"safe_points":7})");
+    EXPECT_EQ(rung_, 0);
+    EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"});
+}
+
+TEST_F(ControlTest, OneRequestAtATime)
+{
+    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
+    std::string answer;
+    std::thread asker([&] { answer = ask(kMove); });
+    while (rung_ == 0)
+        std::this_thread::yield();
+    EXPECT_NE(ask(kMove).find("another request is under way"), std::string::npos);
+    const auto taken = server.take();
+    ASSERT_TRUE(taken);
+    EXPECT_EQ(taken->moves[0].host, "a");
+    EXPECT_FALSE(server.take());
+    EXPECT_FALSE(server.submit(*taken));
+    server.finish(R"({"ok":true})");
+    asker.join();
+    EXPECT_EQ(answer, R"({"ok":true})");
+    EXPECT_TRUE(server.submit(*taken));
+}
+
+TEST_F(ControlTest, AClosedDoorSaysWhy)
+{
+    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
+    server.close_door("too late");
+    EXPECT_NE(ask(kMove).find("too late"), std::string::npos);
+    EXPECT_EQ(rung_, 0);
+}
+
+TEST_F(ControlTest, ARequestIsExaminedFirst)
+{
+    control_server server(
+        place_, "job", 2, safe_points_,
+        [](const request &wanted) { throw error(EHOSTUNREACH, wanted.moves[0].host + " is away"); },
+        [&] { rung_++; });
+    EXPECT_NE(ask(kMove).find("a is away"), std::string::npos);
+    EXPECT_EQ(rung_, 0);
+    EXPECT_FALSE(server.take());
+}
+
+TEST_F(ControlTest, ASuccessorTakesTheNameOver)
+{
+    auto old = std::make_unique<control_server>(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
+    control_server fresh(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
+    fresh.set_status(R"({"fresh":1})");
+    old.reset(); /* must not take the new one's name away */
+    EXPECT_NE(ask(R"({"command":"status"})").find("fresh"), std::string::npos);
+}
+
+TEST_F(ControlTest, OnlyTheOwnerGetsIn)
+{
+    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
+    struct stat found;
+    ASSERT_EQ(stat(place_.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777, 0700u);
+    ASSERT_EQ(stat(server.path().c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777, 0600u);
+    ASSERT_EQ(chmod(place_.c_str(), 0755), 0);
+    EXPECT_THROW(control_server(place_, "two", 2, safe_points_, [](const request &) {}, [] {}), error);
+}
+
+} // namespace
+} // namespace zc::migrate

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job that can migrate, between two hosts of tests/hosts, for tests and benchmarks."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/hosts"))
+import launch  # noqa: E402
+
+H1, H2 = launch.ADDRESSES
+STOP = object()     # among a program's arguments: the file that ends it
+
+
+class Stage:
+    """Hosts, library and programs."""
+
+    def __init__(self, prefix, network, library, build_dir, sources):
+        self.prefix = prefix
+        self.network = network
+        self.library = pathlib.Path(library).resolve()
+        self.scratch = tempfile.TemporaryDirectory(prefix="zcm-")
+        libs = self.library / "lib"
+        self.programs = launch.build(
+            prefix, sources, build_dir,
+            flags=[f"-I{TOP}/migrate/include", f"-L{libs}", f"-Wl,-rpath,{libs}", "-Wl,--no-as-needed", "-lzcm-mpich"],
+            headers=[TOP / "migrate/include/zcm/zcm.h", libs / "libzcm-mpich.so"])
+        # The network namespaces of the hosts, to tell where a process is.
+        self.spaces = {}
+        for host in ("h1", "h2"):
+            info = os.stat(f"/run/netns/{network.name}-{host}")
+            self.spaces[info.st_ino] = host
+
+    def close(self):
+        self.scratch.cleanup()
+
+    def zcctl(self, *words, sockets, timeout=120):
+        """(exit status, answer as an object or None, what was said on stderr)"""
+        done = subprocess.run(
+            [str(self.library / "bin/zcctl"), "--sockets", sockets, "--json", *map(str, words)],
+            capture_output=True, text=True, timeout=timeout, check=False)
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            answer = None
+        return done.returncode, answer, done.stderr.strip()
+
+
+class Job:
+    """One run; always ended when the block ends, with everything it started."""
+
+    def __init__(self, stage, program, *args, ranks=4, hosts=(H1, H2), environment=None,
+                 mpiexec=(), migrate=True, launcher=None):
+        self.stage = stage
+        self.mark = uuid.uuid4().hex
+        self.directory = tempfile.mkdtemp(prefix="job-", dir=stage.scratch.name)
+        self.sockets = self.directory + "/sockets"
+        self.stop_file = self.directory + "/stop"
+        args = [self.stop_file if word is STOP else word for word in args]
+        env = dict(os.environ)
+        env.update(stage.network.environment())
+        env.update({"MPIR_CVAR_CH4_NETMOD": "zc", launch.MARK: self.mark,
+                    "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"})
+        if migrate:
+            env.update({"ZC_MIGRATE": "1", "ZC_MIGRATE_SOCKETS": self.sockets,
+                        "ZC_MIGRATE_JOB": "test", "ZC_MIGRATE_DIR": self.directory + "/saved"})
+        env.update(environment or {})
+        network = stage.network
+        tool = launch.find_tool(stage.prefix, "mpiexec")
+        start = [*launcher, "--mpiexec", tool, "--"] if launcher else [tool]
+        self.command = [str(launch.HOSTS), "--name", network.name, "exec", "h1", *start, *mpiexec,
+                        "-launcher", "ssh", "-launcher-exec", str(launch.HERE / "rsh"),
+                        "-iface", launch.INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks),
+                        stage.programs.get(program, program), *map(str, args)]
+        self.out, self.err = [], []
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen(self.command, env=env, cwd=self.directory,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.out),
+                                     (self.process.stderr, self.err))]
+        for reader in self.readers:
+            reader.start()
+
+    @staticmethod
+    def _read(pipe, lines):
+        for line in pipe:
+            lines.append(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                pass
+        for pid, _ in list(launch.processes(self.mark)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+
+    def stop(self):
+        pathlib.Path(self.stop_file).touch()
+
+    def said(self):
+        return "".join(self.out) + "".join(self.err)
+
+    def wait(self, timeout):
+        """Exit status, or None when time is up."""
+        try:
+            status = self.process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        for reader in self.readers:
+            reader.join(timeout=5)
+        return status
+
+    def ask(self, *words, timeout=120):
+        return self.stage.zcctl(*words, sockets=self.sockets, timeout=timeout)
+
+    def status(self):
+        return self.ask("status")[1]
+
+    def until_running(self, timeout=60, safe_points=3):
+        """The status once some safe points have been passed."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"ended early: {self.said()[-2000:]}")
+            code, status, _ = self.ask("status")
+            if code == 0 and status["safe_points"] >= safe_points:
+                return status
+            time.sleep(0.05)
+        raise AssertionError(f"not running after {timeout} s: {self.said()[-2000:]}")
+
+    def processes_on(self, host):
+        """[(pid, command line)] of what belongs to this run there; mpiexec lives on h1."""
+        found = []
+        for pid, _ in launch.processes(self.mark):
+            try:
+                if self.stage.spaces.get(os.stat(f"/proc/{pid}/ns/net").st_ino) != host:
+                    continue
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                line = b" ".join(words).decode(errors="replace").strip()
+            except OSError:
+                continue
+            if line and "mpiexec" not in words[0].decode(errors="replace"):
+                found.append((pid, line))
+        return found
+
+    def until_free(self, host, timeout=20):
+        """Seconds until no process of this run is on HOST."""
+        begin = time.monotonic()
+        while self.processes_on(host):
+            if time.monotonic() - begin > timeout:
+                raise AssertionError(f"still on {host}: {self.processes_on(host)}")
+            time.sleep(0.01)
+        return time.monotonic() - begin
