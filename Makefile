@@ -10,6 +10,9 @@
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,
 #                        and once the time to build an MPICH with ch4:ofi
+#   make bench           libzc against memcpy
+#   make demo-migrate    ranks of a running job leave an overloaded host
+#   make bench-migrate   what a migration costs, by way of memory and of the disk
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
 #   make check-fast      unit tests only, nothing installed
@@ -19,7 +22,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi
+.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -36,6 +39,12 @@ mpich: build
 
 demo: mpich
 	bench/mpi/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+
+demo-migrate: mpich
+	bench/migrate/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+
+bench-migrate: mpich
+	bench/migrate/bench.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 check-fast: build
 	ctest --preset release -j $(JOBS)

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a migration costs: by way of memory, of the disk, and beside them a bare spawn
+and a plain MPI_Send of the same bytes. The three take turns, round after round.
+
+  response    from the request until all ranks go on, ms
+  evacuation  from the request until the leaver's process is gone, ms
+  stall       the longest time a rank that did not move was held, ms
+  and one metric per phase; see zcctl(1)
+
+Cases: one (one of two ranks moves), two (two of four). 'overhead' compares heat2d with
+and without libzcm (ZC_MIGRATE unset, and set but never asked), in ns per iteration.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/migrate"))
+import stage as staging  # noqa: E402
+from stage import H1, H2, Job, launch  # noqa: E402
+
+MIB = 1 << 20
+PHASES = ["negotiation", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
+
+
+def percentile(values, fraction):
+    values = sorted(values)
+    place = fraction * (len(values) - 1)
+    low = int(place)
+    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (place - low)
+
+
+class Bench:
+    def __init__(self, options, stage):
+        self.options = options
+        self.stage = stage
+        self.samples = {}   # (case, impl, bytes, metric): [ms]
+
+    def add(self, case, impl, size, metric, value):
+        self.samples.setdefault((case, impl, size, metric), []).append(value)
+
+    def move(self, case, impl, mib, ranks, moving):
+        """One job; its ranks MOVING go to the other host."""
+        with Job(self.stage, "heat2d", "--rows", 64, "--columns", 1024, "--ballast", mib,
+                 "--iterations", 100000000, "--no-verify", ranks=ranks,
+                 environment={"ZC_MIGRATE_DIR": self.options.disk}) as job:
+            status = job.until_running(timeout=300, safe_points=20)
+            pids = [one["pid"] for one in status["ranks"] if one["rank"] in moving]
+            gone = {}
+
+            def watch(begin):
+                while pids and time.monotonic() - begin < 300:
+                    for pid in list(pids):
+                        if not os.path.exists(f"/proc/{pid}") or \
+                                pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+                            gone[pid] = (time.monotonic() - begin) * 1e3
+                            pids.remove(pid)
+                    time.sleep(0.002)
+
+            watcher = threading.Thread(target=watch, args=(time.monotonic(),), daemon=True)
+            watcher.start()
+            code, answer, said = job.ask("move", "--rank", ",".join(map(str, moving)), "--to", H1,
+                                         "--via", impl, timeout=300)
+            if code != 0:
+                raise launch.Error(f"{case} {impl} {mib} MiB: {said}\n{job.said()[-1000:]}")
+            watcher.join(timeout=60)
+        size = mib * MIB
+        self.add(case, impl, size, "response", answer["response_ms"])
+        self.add(case, impl, size, "stall", answer["stall_ms"])
+        if gone:
+            self.add(case, impl, size, "evacuation", max(gone.values()))
+        for phase in PHASES:
+            self.add(case, impl, size, phase, answer["phases_ms"][phase])
+        return answer["response_ms"]
+
+    def send(self, mib):
+        with Job(self.stage, "send", H1, mib * MIB, 1, ranks=1, hosts=(H2,), migrate=False) as job:
+            status = job.wait(300)
+            found = re.search(r"\{.*\}", job.said())
+            if status != 0 or not found:
+                raise launch.Error(f"send: exit status {status}: {job.said()[-1000:]}")
+        one = json.loads(found[0])
+        self.add("one", "send", mib * MIB, "spawn", one["spawn_ms"])
+        self.add("one", "send", mib * MIB, "transfer", one["send_ms"])
+        self.add("one", "send", mib * MIB, "response", one["spawn_ms"] + one["send_ms"])
+        return one["spawn_ms"] + one["send_ms"]
+
+    def overhead(self, impl, program, migrate):
+        """One rank: nothing but the safe point differs."""
+        iterations = 200000
+        with Job(self.stage, program, "--rows", 8, "--columns", 256, "--iterations", iterations,
+                 "--report", 10000, "--no-verify", ranks=1, hosts=(H1,), migrate=migrate) as job:
+            if job.wait(300) != 0:
+                raise launch.Error(f"{program}: {job.said()[-1000:]}")
+            times = [float(at) for at in re.findall(r"iteration \d+ at ([\d.]+)", job.said())]
+        steps = [(b - a) / 10000 * 1e9 for a, b in zip(times, times[1:])]
+        self.add("overhead", impl, 0, "iteration", percentile(steps, 0.1))
+
+    def run(self):
+        for turn in range(self.options.rounds):
+            print(f"round {turn + 1} of {self.options.rounds}", flush=True)
+            for impl, program, migrate in (("plain", "heat2d_plain", False),
+                                           ("off", "heat2d", False), ("on", "heat2d", True)):
+                self.overhead(impl, program, migrate)
+            for mib in self.options.sizes:
+                took = {"memory": self.move("one", "memory", mib, 2, [1]),
+                        "disk": self.move("one", "disk", mib, 2, [1]), "send": self.send(mib)}
+                if mib <= 64:
+                    self.move("two", "memory", mib, 4, [1, 3])
+                    self.move("two", "disk", mib, 4, [1, 3])
+                print(f"  {mib:>4} MiB  " + "  ".join(f"{k} {v:8.0f} ms" for k, v in took.items()),
+                      flush=True)
+
+    def write(self, path):
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        context = {"kernel": platform.release(), "cpus": os.cpu_count(),
+                   "load": os.getloadavg()[0], "disk": "O_DIRECT and fsync where possible",
+                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"context": context}) + "\n")
+            for (case, impl, size, metric), values in self.samples.items():
+                file.write(json.dumps({
+                    "bench": "migrate", "case": case, "impl": impl, "bytes": size,
+                    "metric": metric, "unit": "ns" if case == "overhead" else "ms",
+                    "median": round(percentile(values, 0.5), 3),
+                    "p10": round(percentile(values, 0.1), 3),
+                    "p90": round(percentile(values, 0.9), 3), "n": len(values)}) + "\n")
+
+    def median(self, case, impl, size, metric):
+        values = self.samples.get((case, impl, size, metric))
+        return percentile(values, 0.5) if values else float("nan")
+
+    def show(self):
+        columns = ["response", "evacuation", "stall", *PHASES]
+        print("\nmedians, ms" + "".join(f"{name:>12}" for name in columns))
+        cases = sorted({(case, size, impl) for case, impl, size, _ in self.samples
+                        if case != "overhead"})
+        for case, size, impl in cases:
+            print(f"{case} {size // MIB:>4} MiB {impl:<7}" +
+                  "".join(f"{self.median(case, impl, size, name):>12.1f}" for name in columns)
+                  .replace("nan", "  -"))
+        print()
+        for mib in self.options.sizes:
+            memory, disk, send = (self.median("one", impl, mib * MIB, "response")
+                                  for impl in ("memory", "disk", "send"))
+            print(f"{mib:>4} MiB: disk / memory {disk / memory:.2f}, "
+                  f"memory / (spawn + send) {memory / send:.2f}")
+        plain, off, on = (self.median("overhead", impl, 0, "iteration")
+                          for impl in ("plain", "off", "on"))
+        print(f"iteration of heat2d: plain {plain:.0f} ns, ZC_MIGRATE unset {off:.0f} ns "
+              f"({(off / plain - 1) * 100:+.2f} %), set and idle {on:.0f} ns "
+              f"({(on / plain - 1) * 100:+.2f} %)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
+    parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16, 64, 192, 512],
+                        metavar="MIB")
+    parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/migrate-disk"),
+                        help="where the disk path writes; must not be a tmpfs")
+    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/migrate.jsonl"))
+    options = parser.parse_args()
+    launch.exit_on_sigterm()
+    try:
+        prefix = launch.prefix_or_die(options.mpich)
+        launch.enter_private_namespace()
+        os.makedirs(options.disk, exist_ok=True)
+        with launch.Network("2") as network:
+            if network.hosts != "2":
+                print(f"bench: {network.why}", file=sys.stderr)
+                return 77
+            stage = staging.Stage(prefix, network, options.library, TOP / "build/mpi/migrate-bench",
+                                  [TOP / "examples/heat2d.c", TOP / "bench/migrate/send.c"])
+            stage.programs["heat2d_plain"] = launch.build(
+                prefix, [TOP / "examples/heat2d.c"], TOP / "build/mpi/migrate-plain",
+                flags=["-DPLAIN"])["heat2d"]
+            try:
+                bench = Bench(options, stage)
+                try:
+                    bench.run()
+                finally:
+                    if bench.samples:
+                        bench.write(options.out)
+                bench.show()
+            finally:
+                stage.close()
+    except launch.Error as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
