@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -457,16 +459,25 @@ void job::checkpoint()
                           static_cast<double>(data.bytes())});
     const std::vector<double> most = greatest(now_.ours, {(built - begin) * 1e3, (seconds() - met_) * 1e3});
     const std::int64_t n = safe_points_.load();
+    std::string nonce = std::to_string(getpid()) + "-" +
+                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+    share(now_.ours, 0, nonce);
     const double asked = arrived_.load();
     const bool answering = request_.has_value();
     request_.reset();
     settle();
     writer_problem_.clear();
-    writer_ = std::thread([this, memory, image, n, sum, most, begin, built, asked, answering] {
+    writer_ = std::thread([this, memory, image, n, nonce, sum, most, begin, built, asked, answering] {
         std::string text;
         try {
-            const checkpoint_directory place(settings_.checkpoint_directory, n);
-            place.write_rank(now_.rank, image);
+            const checkpoint_directory place(settings_.checkpoint_directory, n, nonce);
+            try {
+                place.write_rank(now_.rank, image);
+            } catch (const error &) {
+                if (now_.rank != 0)
+                    throw;
+                /* Of its own failure rank 0 hears below, with that of others. */
+            }
             if (now_.rank == 0) {
                 place.commit(now_.size, settings_.timeout_s);
                 const double done = seconds();

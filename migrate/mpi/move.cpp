@@ -2,12 +2,16 @@
 #include "move.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <unistd.h>
 
 #include "disk_writer.h"
@@ -114,6 +118,8 @@ void write_state(const registry &data, const image_header &header, const std::st
     effort.image_bytes = image.size();
     effort.build_ms = ms_since(begin);
     const double built = seconds();
+    std::error_code ignored; /* what is wrong shows when the file is written */
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
     write_durably(file, image);
     effort.transfer_ms = ms_since(built);
 }
@@ -269,6 +275,13 @@ void job::move(const request &wanted)
                                  : "";
     if (mine)
         attempt([&] { mine->serve(data, header(), file, settings_.fault); });
+    const effort spent = mine ? mine->spent() : effort{};
+    const std::vector<double> most =
+        greatest(now_.ours, {mine ? mine->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,
+                             spent.restore_ms, link_ms});
+    const std::vector<double> sum =
+        total(now_.ours, {static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
+                          mine ? static_cast<double>(data.bytes()) : 0.0});
     verdict = agree(now_.ours, complaint);
     if (!verdict.empty()) {
         if (mine)
@@ -281,15 +294,16 @@ void job::move(const request &wanted)
     /* All successors have all: from here on they are the ranks. */
     if (mine && settings_.fault == "leaver-dies")
         raise(SIGKILL);
-    const effort spent = mine ? mine->spent() : effort{};
-    const std::vector<double> most =
-        greatest(now_.ours, {mine ? mine->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,
-                             spent.restore_ms, link_ms});
-    const std::vector<double> sum =
-        total(now_.ours, {static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
-                          mine ? static_cast<double>(data.bytes()) : 0.0});
-    if (mine)
-        mine->go();
+    /* Nobody can do without another until the old world is gone. */
+    std::optional<watchdog> guard;
+    guard.emplace(settings_.timeout_s, "the move was agreed on, but a process died before it was done");
+    if (mine) {
+        try {
+            mine->go();
+        } catch (const error &problem) {
+            end_job(now_.rank, std::string("state handed over, but ") + problem.what());
+        }
+    }
     const double committed = seconds();
     if (release)
         release(now_.user, argument);
@@ -318,13 +332,18 @@ void job::move(const request &wanted)
     };
 
     if (mine) {
-        if (leader) {
-            /* The new rank 0 has its own socket by now; whoever asked is still ours to answer. */
-            const json done = json::parse(mine->line().receive().text);
-            outcome(complete(done.at("rebuilt")));
-            control_.reset();
+        guard.reset();
+        try {
+            if (leader) {
+                /* The new rank 0 has a socket by now; whoever asked is still ours to answer. */
+                const json done = json::parse(mine->line().receive(1e9).text);
+                outcome(complete(done.at("rebuilt")));
+                control_.reset();
+            }
+            mine->line().disconnect();
+        } catch (const std::exception &problem) {
+            complain(now_.rank, std::string("moved away, and then: ") + problem.what());
         }
-        mine->line().disconnect();
         if (!file.empty())
             unlink(file.c_str());
         end_progress();
@@ -335,6 +354,7 @@ void job::move(const request &wanted)
     moves_++;
     agreement_.open(now_.ours, greeting.requests);
     settle();
+    guard.reset();
     const std::vector<double> rebuilt = rebuild_world(committed);
     if (leader)
         outcome(complete(rebuilt));

@@ -40,15 +40,16 @@ int failure_of(const std::string &directory, int rank)
 
 } // namespace
 
-checkpoint_directory::checkpoint_directory(std::string directory, std::int64_t safe_point)
+checkpoint_directory::checkpoint_directory(std::string directory, std::int64_t safe_point,
+                                           std::string nonce)
     : directory_(std::move(directory)), name_("at-" + std::to_string(safe_point)),
-      safe_point_(safe_point)
+      nonce_(std::move(nonce)), safe_point_(safe_point)
 {
 }
 
 std::string checkpoint_directory::part() const
 {
-    return directory_ + "/" + name_ + ".part";
+    return directory_ + "/" + name_ + ".part-" + nonce_;
 }
 
 void checkpoint_directory::prepare() const
@@ -80,19 +81,25 @@ void checkpoint_directory::commit(int ranks, double timeout_s) const
     using clock = std::chrono::steady_clock;
     const auto deadline = clock::now() + std::chrono::duration<double>(timeout_s);
     try {
+        int failed_rank = -1, failure = 0;
         for (int rank = 0; rank < ranks;) {
-            if (fs::exists(part() + "/" + rank_name(rank))) {
+            const int code = failure_of(part(), rank);
+            if (code && failed_rank < 0) {
+                failed_rank = rank;
+                failure = code;
+            }
+            if (code || fs::exists(part() + "/" + rank_name(rank))) {
                 rank++;
                 continue;
             }
-            if (const int code = failure_of(part(), rank))
-                throw_errno(code, "rank " + std::to_string(rank) + " could not write its part of " +
-                                      directory_ + "/" + name_);
             if (clock::now() > deadline)
                 throw error(ETIMEDOUT, "rank " + std::to_string(rank) + " has not written its part of " +
                                            directory_ + "/" + name_ + " in time");
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
+        if (failed_rank >= 0)
+            throw_errno(failure, "rank " + std::to_string(failed_rank) +
+                                     " could not write its part of " + directory_ + "/" + name_);
         const std::string manifest =
             json{{"format", "zcm 1"}, {"ranks", ranks}, {"safe_point", safe_point_}}.dump(1) + "\n";
         write_durably(part() + "/manifest.json", std::as_bytes(std::span(manifest)));

@@ -13,19 +13,24 @@ namespace zc::migrate {
  *     DIR/latest -> at-1200            replaced by rename(2) once all is written
  *     DIR/at-1200/rank-0.h5 ...        one image per rank
  *     DIR/at-1200/manifest.json        ranks, safe point; written last
- *     DIR/at-1200.part/                being written; of no value after a crash
+ *     DIR/at-1200.part-NONCE/          being written; of no value after a crash, nor
+ *                                      mistaken for that of a later run
  *
  * A rank that cannot write says so by a file rank-N.failed-ERRNO. The previous
  * checkpoint is removed only after the new one is complete.
  */
 class checkpoint_directory {
   public:
-    checkpoint_directory(std::string directory, std::int64_t safe_point);
+    /** @nonce: the same in all ranks, and never again. */
+    checkpoint_directory(std::string directory, std::int64_t safe_point, std::string nonce);
 
     /** Every rank: write its image durably; throws, having told the others. */
     void write_rank(int rank, std::span<const std::byte> image) const;
 
-    /** Rank 0, after its own: wait for the others, then make it the latest. Throws. */
+    /**
+     * Rank 0, after its own, successful or not: wait for all, then make it the latest;
+     * or, if one failed, remove what there is, and throw.
+     */
     void commit(int ranks, double timeout_s) const;
 
     /** What is complete. Throws error naming the directory if nothing is, or it is damaged. */
@@ -44,6 +49,7 @@ class checkpoint_directory {
 
     std::string directory_;
     std::string name_;
+    std::string nonce_;
     std::int64_t safe_point_;
 };
 

@@ -33,7 +33,7 @@
  *
  * Threads: all calls by the thread that initialised MPI; MPI_THREAD_SINGLE is
  * enough. Switched on, the library has one thread of its own in rank 0 (requests)
- * and one in every rank while a checkpoint is written; neither calls MPI.
+ * and one in every rank while a checkpoint is written or a move is completed; none calls MPI.
  */
 
 #include <mpi.h>
