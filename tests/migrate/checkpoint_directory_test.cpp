@@ -65,7 +65,7 @@ TEST_F(CheckpointDirectoryTest, LatestIsTheLastComplete)
 {
     EXPECT_THROW(checkpoint_directory::latest(place_), error);
     for (std::int64_t n : {10, 20}) {
-        const checkpoint_directory at(place_, n);
+        const checkpoint_directory at(place_, n, "x");
         std::thread other([&] { at.write_rank(1, content(1000)); });
         at.write_rank(0, content(2000));
         at.commit(2, 10);
@@ -80,18 +80,31 @@ TEST_F(CheckpointDirectoryTest, LatestIsTheLastComplete)
 
 TEST_F(CheckpointDirectoryTest, AMissingRankLeavesThePrevious)
 {
-    const checkpoint_directory first(place_, 1), second(place_, 2);
+    const checkpoint_directory first(place_, 1, "x"), second(place_, 2, "x");
     first.write_rank(0, content(10));
     first.commit(1, 1);
     second.write_rank(0, content(10));
     EXPECT_THROW(second.commit(2, 0.05), error);
     EXPECT_EQ(checkpoint_directory::latest(place_).safe_point, 1);
-    EXPECT_FALSE(fs::exists(place_ + "/at-2.part"));
+    EXPECT_FALSE(fs::exists(place_ + "/at-2.part-x"));
+}
+
+TEST_F(CheckpointDirectoryTest, LeftoversOfACrashAreNotTakenForNew)
+{
+    checkpoint_directory(place_, 1, "crashed").write_rank(1, content(5));
+    const checkpoint_directory again(place_, 1, "again");
+    again.write_rank(0, content(10));
+    EXPECT_THROW(again.commit(2, 0.05), error);
+    again.write_rank(0, content(10));
+    again.write_rank(1, content(20));
+    again.commit(2, 1);
+    EXPECT_EQ(read(checkpoint_directory::latest(place_).rank_file(1)), content(20));
+    EXPECT_FALSE(fs::exists(place_ + "/at-1.part-crashed"));
 }
 
 TEST_F(CheckpointDirectoryTest, DamageIsNoticed)
 {
-    const checkpoint_directory at(place_, 1);
+    const checkpoint_directory at(place_, 1, "x");
     at.write_rank(0, content(10));
     at.commit(1, 1);
     fs::remove(place_ + "/latest/rank-0.h5");
