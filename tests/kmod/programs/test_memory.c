@@ -181,6 +181,9 @@ static void open_group(void)
         rmdir(group);
         ktap_skip("no memory cgroup");
     }
+    /* A test before may have failed. */
+    NEED(!file_write(in_group("memory.max"), "max"));
+    NEED(!file_write(in_group("memory.swap.max"), "max"));
 }
 
 static void close_group(void)
@@ -205,17 +208,22 @@ static void swapped_beyond_limit(void)
 static void reach_limit(void *arg)
 {
     struct zcdev_outcome outcome;
+    int limit;
 
     (void)arg;
     /* Nobody can be killed to make room: the allocation has to fail. */
     NEED(!file_write("/proc/self/oom_score_adj", "-1000"));
     swapped_beyond_limit();
+    /* Nor could a file be opened, or a message be written. */
+    NEED((limit = open(in_group("memory.max"), O_WRONLY | O_CLOEXEC)) >= 0);
     outcome = exchange(whole(&a), whole(&b), kSwapped);
+    NEED(write(limit, "max", 3) == 3);
+    ktap_note("after %llu of %d pages: %s", (unsigned long long)outcome.done / PAGE_SIZE, kSwapped,
+              zcdev_cause(outcome.cause));
     CHECK(outcome.cause == ZC_CAUSE_NO_MEMORY && outcome.error == ENOMEM, "errno %d, cause %s",
           outcome.error, zcdev_cause(outcome.cause));
     CHECK(outcome.done && outcome.done < kSwapped * PAGE_SIZE, "stopped after %llu bytes",
           (unsigned long long)outcome.done);
-    NEED(!file_write(in_group("memory.max"), "max"));
     NEED(!file_write(in_group("memory.swap.max"), "max"));
     check_both("out of memory");
     exchange_all(part(&a, outcome.done / PAGE_SIZE), part(&b, outcome.done / PAGE_SIZE),
