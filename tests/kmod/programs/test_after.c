@@ -151,12 +151,19 @@ static size_t move_to(const struct area *area, size_t pages, int node)
             at[i] = area_page(area, i);
             want[i] = node;
         }
+        /* A huge page wants 2 MiB of frames in one piece. */
+        if (tries) {
+            file_write("/proc/sys/vm/drop_caches", "3");
+            drain_lru();
+        }
         if (syscall(SYS_move_pages, 0, pages, at, want, is, MPOL_MF_MOVE) < 0)
             FAIL("set-up: move_pages: errno %d", errno);
         there = 0;
         for (size_t i = 0; i < pages; i++)
             there += is[i] == node;
     }
+    for (size_t i = 0; i < pages && there < pages; i += HUGE_PAGES)
+        ktap_note("page %zu of %s: %d, not %d", i, area->name, is[i], node);
     free(at);
     free(want);
     free(is);

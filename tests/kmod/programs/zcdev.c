@@ -117,6 +117,13 @@ struct zcdev_outcome zcdev_vector_by(struct uring *by, unsigned int flags, struc
 
     memcpy(before, ranges, count * sizeof(*before));
     outcome.error = zcdev_call_by(by, flags, &exchange);
+    if (by && outcome.error == ECANCELED) {
+        /* io_uring found no worker for it, as signals kept it from making one. */
+        CHECK(exchange.cause == ~0u && !memcmp(before, ranges, count * sizeof(*before)),
+              "cancelled, and yet begun");
+        free(before);
+        return (struct zcdev_outcome){.error = EINTR, .cause = ZC_CAUSE_INTERRUPTED};
+    }
     outcome.done = exchange.done;
     outcome.stopped = exchange.stopped;
     outcome.cause = exchange.cause;
@@ -143,7 +150,7 @@ void zcdev_check(const struct zcdev_outcome *outcome, const struct zc_range *bef
 {
     uint64_t sum = 0;
 
-    CHECK(outcome->cause < ZC_CAUSE_COUNT, "cause %u", outcome->cause);
+    CHECK(outcome->cause < ZC_CAUSE_COUNT, "cause %u, errno %d", outcome->cause, outcome->error);
     CHECK(outcome->error == zcdev_errno(outcome->cause), "errno %d with cause %s", outcome->error,
           zcdev_cause(outcome->cause));
     CHECK(outcome->stopped <= count, "stopped %u of %u", outcome->stopped, count);
