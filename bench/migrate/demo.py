@@ -41,9 +41,9 @@ def pin(job, stop):
 
 def run(stage, options, move):
     """[(second, iterations per second)] and what zcctl said."""
-    report = 200
-    with Job(stage, "heat2d", "--rows", 256, "--columns", 1024, "--iterations", 100000000,
-             "--report", report, "--no-verify", "--ballast", 16) as job:
+    report = 10
+    with Job(stage, "heat2d", "--rows", 128, "--columns", 1024, "--iterations", 100000000,
+             "--report", report, "--no-verify", "--ballast", 4) as job:
         stop = threading.Event()
         pinner = threading.Thread(target=pin, args=(job, stop), daemon=True)
         pinner.start()
@@ -52,7 +52,6 @@ def run(stage, options, move):
         try:
             job.until_running(timeout=120)
             time.sleep(options.before)
-            mark = len(job.out)
             begin = time.monotonic()
             load = [subprocess.Popen(["sh", "-c", "while :; do :; done"],
                                      preexec_fn=lambda: os.sched_setaffinity(0, {1}))
@@ -76,7 +75,6 @@ def run(stage, options, move):
     start = lines[0][1]
     rates = [((a + b) / 2 - start, (m - n) / (b - a)) for (n, a), (m, b) in zip(lines, lines[1:])
              if b > a and m > n]
-    del mark
     return rates, answer
 
 
@@ -157,10 +155,13 @@ def main():
         print(f"{second:>6} " + " ".join(f"{mean(points, second, second + 2):>9.0f}"
                                          for points in series.values()))
     without, with_ = (mean(points, settled, last) for points in series.values())
+    if not without or not with_:
+        print("demo: too few iterations in the time given for a figure (--after)", file=sys.stderr)
+        return 1
     print(f"\nload of {options.load} processes on h2; after the move (response "
           f"{answer['response_ms']:.0f} ms, stall {answer['stall_ms']:.0f} ms): "
           f"{with_:.0f} against {without:.0f} iterations per second, "
-          f"{(with_ / without - 1) * 100:+.0f} %" if without else "no measurement")
+          f"{(with_ / without - 1) * 100:+.0f} %")
     draw(options.svg, series, "heat2d, a load on one of two hosts")
     print(f"drawn: {options.svg}")
     return 0
