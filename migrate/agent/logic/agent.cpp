@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace zc::agent {
+namespace {
+
+member born(member self, std::uint64_t incarnation)
+{
+    self.incarnation = incarnation;
+    self.version = 1;
+    return self;
+}
+
+template <class T> std::unique_ptr<T> known(std::unique_ptr<T> made, const std::string &name)
+{
+    if (!made)
+        throw std::invalid_argument("unknown name: " + name);
+    return made;
+}
+
+} // namespace
+
+agent::agent(const settings &s, member self, std::uint64_t incarnation, std::uint64_t seed)
+    : settings_(s), random_(seed), incarnation_(incarnation), here_(settings_),
+      network_(settings_, born(std::move(self), incarnation), random_),
+      groups_(known(make_grouping(s.grouping), s.grouping)),
+      policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
+      decision_(make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_,
+                                        random_)),
+      protocol_(settings_, network_, here_, *decision_, *policy_, past_, history_, random_)
+{
+}
+
+effects agent::start(nanos now, const std::optional<saved_state> &saved)
+{
+    effects out;
+    out.save = true; /* our incarnation */
+    here_.start(now, saved ? 0 : settings_.lease);
+    network_.start(now);
+    protocol_.start(now, incarnation_, saved, out);
+    return out;
+}
+
+nanos agent::due() const
+{
+    return std::min(network_.due(), protocol_.due());
+}
+
+effects agent::on_time(nanos now)
+{
+    effects out;
+    network_.set_load(here_.digest(now));
+    if (now >= network_.due())
+        network_.tick(now, out.send);
+    if (now >= protocol_.due())
+        protocol_.tick(now, out);
+    return out;
+}
+
+effects agent::on_message(nanos now, const message &m)
+{
+    effects out;
+    node_id from = m.sender;
+    network_.set_load(here_.digest(now));
+    std::visit(
+        [&](const auto &body) {
+            if constexpr (requires { network_.on(now, from, body, out.send); })
+                network_.on(now, from, body, out.send);
+            else if constexpr (requires { network_.on(now, from, body); })
+                network_.on(now, from, body);
+            else
+                protocol_.on(now, from, body, out);
+        },
+        m.body);
+    return out;
+}
+
+effects agent::on_load(nanos now, const load_sample &sample)
+{
+    here_.on_load(now, sample);
+    return {};
+}
+
+void agent::on_job(const job_view &job)
+{
+    here_.on_job(job);
+    groups_->job(job.job, static_cast<std::uint32_t>(job.placement.size()));
+}
+
+void agent::on_job_gone(job_id job)
+{
+    here_.on_job_gone(job);
+    groups_->job_gone(job);
+}
+
+effects agent::on_outcome(nanos now, const msg::outcome &outcome)
+{
+    effects out;
+    protocol_.on_job(now, outcome, out);
+    return out;
+}
+
+effects agent::leave()
+{
+    effects out;
+    network_.leave(out.send);
+    return out;
+}
+
+std::string agent::state_text() const
+{
+    saved_state state;
+    state.id = network_.self().id;
+    state.incarnation = std::max(incarnation_, network_.self().incarnation);
+    protocol_.save_to(state);
+    return to_text(state);
+}
+
+} // namespace zc::agent

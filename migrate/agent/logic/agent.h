@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_AGENT_H_INCLUDED
+#define ZC_AGENT_AGENT_H_INCLUDED
+
+#include <memory>
+
+#include "protocol.h"
+
+namespace zc::agent {
+
+/**
+ * One node's agent: a state machine. Events go in with the time at which they
+ * happen; what is to be done comes out. It knows no clock, socket or file, so the
+ * simulation and zcmd run the same.
+ *
+ * After every call: write state_text() if effects say so, then do the rest, and
+ * call on_time() at due(), or earlier. One thread at a time.
+ */
+class agent {
+  public:
+    /** @self: id, host and address; @incarnation above that of every earlier life. */
+    agent(const settings &s, member self, std::uint64_t incarnation, std::uint64_t seed);
+    agent(const agent &) = delete;
+    agent &operator=(const agent &) = delete;
+
+    effects start(nanos now, const std::optional<saved_state> &saved);
+    effects on_time(nanos now);
+    nanos due() const;
+    /** Admitted already: see admission. */
+    effects on_message(nanos now, const message &m);
+    effects on_load(nanos now, const load_sample &sample);
+    void on_rank(nanos now, const rank_profile &profile) { here_.on_rank(now, profile); }
+    void on_rank_gone(const rank_key &key) { here_.on_rank_gone(key); }
+    void on_job(const job_view &job);
+    void on_job_gone(job_id job);
+    void on_traffic(job_id job, std::span<const zcp_event_t> events)
+    {
+        groups_->observe(job, events);
+    }
+    effects on_outcome(nanos now, const msg::outcome &outcome);
+    effects leave();
+
+    std::string state_text() const;
+    std::uint64_t incarnation() const { return incarnation_; }
+    const profiling &here() const { return here_; }
+    const membership &network() const { return network_; }
+    const history &decisions() const { return history_; }
+    history &decisions() { return history_; }
+    const protocol &moves() const { return protocol_; }
+    const grouping &groups() const { return *groups_; }
+    const settings &options() const { return settings_; }
+
+  private:
+    settings settings_;
+    random_source random_;
+    std::uint64_t incarnation_;
+    history history_;
+    profiling here_;
+    membership network_;
+    std::unique_ptr<grouping> groups_;
+    std::unique_ptr<policy> policy_;
+    experience past_;
+    std::unique_ptr<decision> decision_;
+    protocol protocol_;
+};
+
+} // namespace zc::agent
+
+#endif

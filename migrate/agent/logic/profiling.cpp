@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "profiling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace zc::agent {
+namespace {
+
+constexpr double kTimeConstant = 3.0;         /* seconds, of the smoothed demand of others */
+constexpr nanos kFirstMoments = 3 * kSecond;  /* ranks seen so soon were here before us */
+constexpr nanos kLinger = 15 * kSecond;       /* moved ranks may still be seen for so long */
+
+} // namespace
+
+double pace(double demand, double cpus, double speed)
+{
+    constexpr double kLeast = 1e-3;
+    return std::max(1.0, demand / std::max(cpus, kLeast)) / std::max(speed, kLeast);
+}
+
+void profiling::start(nanos now, nanos quarantine)
+{
+    started_ = now;
+    quarantine_ = quarantine;
+}
+
+std::uint32_t profiling::ranks_here() const
+{
+    return static_cast<std::uint32_t>(std::count_if(
+        ranks_.begin(), ranks_.end(), [](const auto &r) { return !r.second.leaving; }));
+}
+
+std::uint32_t profiling::expected() const
+{
+    std::size_t count = 0;
+    for (const auto &[txn, a] : arrivals_)
+        count += a.ranks.size();
+    return static_cast<std::uint32_t>(count);
+}
+
+void profiling::on_load(nanos now, const load_sample &sample)
+{
+    double others = std::max(0.0, sample.demand - static_cast<double>(ranks_.size()));
+    if (!sampled_) {
+        external_ = others;
+    } else {
+        double weight = 1 - std::exp(-to_seconds(now - last_sample_) / kTimeConstant);
+        external_ += (others - external_) * weight;
+    }
+    sampled_ = true;
+    last_sample_ = now;
+    load_ = sample;
+    bool overloaded = ranks_here() > 0 && (load_.draining || own_pace() * load_.speed >
+                                                                 1 + s_.hysteresis);
+    if (!overloaded)
+        overloaded_since_ = kNever;
+    else if (overloaded_since_ == kNever)
+        overloaded_since_ = now;
+
+    double level = demand() / std::max(load_.cpus, 1e-3) + (load_.draining ? 1000 : 0);
+    if (reference_ < 0 || std::abs(level - reference_) > 0.25 * std::max(reference_, 0.5)) {
+        reference_ = level;
+        generation_++;
+    }
+}
+
+nanos profiling::overloaded_for(nanos now) const
+{
+    return overloaded_since_ == kNever ? 0 : std::max<nanos>(now - overloaded_since_, 1);
+}
+
+void profiling::on_rank(nanos now, const rank_profile &profile)
+{
+    auto [at, is_new] = ranks_.try_emplace(profile.key);
+    local_rank &rank = at->second;
+    if (is_new) {
+        rank.arrived = now;
+        if (quarantine_ > 0 && now - started_ <= kFirstMoments)
+            rank.not_before = started_ + quarantine_;
+        for (auto &[txn, a] : arrivals_) {
+            if (a.job == profile.key.job && a.ranks.erase(profile.key.rank) > 0) {
+                rank.came_from = txn.decider;
+                rank.moves = a.moves + 1;
+            }
+        }
+    } else if (rank.leaving && profile.epoch > rank.profile.epoch) {
+        rank.leaving = false; /* it lives here in the new world: it did not go after all */
+    }
+    rank.profile = profile;
+    rank.last_seen = now;
+}
+
+void profiling::on_rank_gone(const rank_key &key)
+{
+    ranks_.erase(key);
+}
+
+void profiling::on_job_gone(job_id job)
+{
+    jobs_.erase(job);
+    std::erase_if(ranks_, [&](const auto &r) { return r.first.job == job; });
+}
+
+void profiling::expect(nanos, const txn_id &txn, job_id job, const std::vector<rank_id> &ranks,
+                       std::uint64_t bytes, std::uint32_t moves, nanos until)
+{
+    arrivals_[txn] = {job, {ranks.begin(), ranks.end()}, bytes, moves, until};
+}
+
+void profiling::expected_over(nanos now, const txn_id &txn, bool moved)
+{
+    auto at = arrivals_.find(txn);
+    if (at == arrivals_.end())
+        return;
+    if (moved)
+        at->second.until = std::min(at->second.until, now + kLinger); /* until they are seen */
+    else
+        arrivals_.erase(at);
+}
+
+void profiling::expire(nanos now)
+{
+    std::erase_if(arrivals_, [&](const auto &a) {
+        return now >= a.second.until || a.second.ranks.empty();
+    });
+    for (auto &[key, rank] : ranks_) {
+        if (rank.leaving && now - rank.leaving_since > kLinger && rank.last_seen > rank.leaving_since)
+            rank.leaving = false;
+    }
+}
+
+void profiling::mark_leaving(nanos now, const rank_key &key)
+{
+    auto at = ranks_.find(key);
+    if (at == ranks_.end())
+        return;
+    at->second.leaving = true;
+    at->second.leaving_since = now;
+}
+
+double profiling::demand() const
+{
+    return external_ + ranks_here() + expected();
+}
+
+double profiling::own_pace() const
+{
+    return ranks_here() == 0 ? 0 : pace(demand(), load_.cpus, load_.speed);
+}
+
+std::uint32_t profiling::capacity() const
+{
+    if (s_.max_ranks > 0)
+        return s_.max_ranks;
+    return static_cast<std::uint32_t>(std::clamp(load_.cpus * s_.oversubscribe, 1.0, 1e6));
+}
+
+load_digest profiling::digest(nanos) const
+{
+    std::uint32_t taken = ranks_here() + expected();
+    std::uint64_t promised = 0;
+    for (const auto &[txn, a] : arrivals_)
+        promised += a.bytes;
+    load_digest d;
+    d.cpus = static_cast<float>(load_.cpus);
+    d.demand = static_cast<float>(demand());
+    d.speed = static_cast<float>(load_.speed);
+    d.ranks = taken;
+    d.room = sampled_ && !load_.draining && capacity() > taken ? capacity() - taken : 0;
+    d.free_bytes = load_.free_bytes > promised ? load_.free_bytes - promised : 0;
+    d.draining = load_.draining;
+    return d;
+}
+
+const job_view *profiling::job(job_id job) const
+{
+    auto at = jobs_.find(job);
+    return at == jobs_.end() ? nullptr : &at->second;
+}
+
+} // namespace zc::agent

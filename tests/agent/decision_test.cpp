@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <memory>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "decision.h"
+
+namespace zc::agent {
+namespace {
+
+constexpr job_id kJob = 5;
+constexpr node_id kHere = 1;
+constexpr node_id kThere = 2;
+constexpr node_id kElsewhere = 3;
+
+class AgentDecisionTest : public testing::Test {
+  protected:
+    AgentDecisionTest()
+    {
+        member self;
+        self.id = kHere;
+        network_ = std::make_unique<membership>(s_, self, random_);
+        here_.start(0, 0);
+        thief_.id = kThere;
+        thief_.host = "there";
+        thief_.load = {4, 0, 1, 0, 16, std::uint64_t{1} << 33, false};
+        network_->learn(0, thief_);
+    }
+    /** @count ranks here, the rest elsewhere; overloaded for long. */
+    void ranks(rank_id count, rank_id elsewhere = 0, double cpus = 2, double others = 0)
+    {
+        job_view job;
+        job.job = kJob;
+        job.epoch = 1;
+        for (rank_id r = 0; r < count + elsewhere; r++)
+            job.placement.push_back(r < count ? kHere : kElsewhere);
+        here_.on_job(job);
+        for (rank_id r = 0; r < count; r++) {
+            rank_profile p;
+            p.key = {kJob, r};
+            p.image_bytes = image_;
+            p.elapsed_s = elapsed_;
+            p.flows = flows_[r];
+            here_.on_rank(10 * kSecond, p);
+        }
+        load_sample l;
+        l.cpus = cpus;
+        l.demand = count + others;
+        l.draining = draining_;
+        here_.on_load(10 * kSecond, l);
+        here_.on_load(20 * kSecond, l);
+    }
+    opinion decide(const char *policy = "random", const char *groups = "single")
+    {
+        groups_ = make_grouping(groups);
+        policy_ = make_policy(policy);
+        decision_ = make_balancing_decision(s_, here_, *network_, *groups_, *policy_, past_, random_);
+        return decision_->decide(21 * kSecond, thief_, links_,
+                                 [](const local_rank &, const member &, std::string &) { return true; });
+    }
+
+    settings s_;
+    random_source random_{1};
+    profiling here_{s_};
+    std::unique_ptr<membership> network_;
+    experience past_{s_};
+    std::unique_ptr<grouping> groups_;
+    std::unique_ptr<policy> policy_;
+    std::unique_ptr<decision> decision_;
+    member thief_;
+    std::vector<msg::link> links_;
+    std::map<rank_id, std::vector<flow>> flows_;
+    std::uint64_t image_ = 1 << 20;
+    double elapsed_ = 100;
+    bool draining_ = false;
+};
+
+TEST_F(AgentDecisionTest, MovesAsManyAsMakeTheSlowerNodeFastest)
+{
+    ranks(9); /* 4.5 per processor; 3 on 2 and 6 on 4 are 1.5 */
+    opinion o = decide();
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own.size(), 6u);
+    EXPECT_DOUBLE_EQ(o.give->figures.before, 4.5);
+    EXPECT_DOUBLE_EQ(o.give->figures.after, 1.5);
+}
+
+TEST_F(AgentDecisionTest, NoOverloadNoMove)
+{
+    ranks(2);
+    opinion o = decide();
+    EXPECT_FALSE(o.give);
+    EXPECT_NE(o.why.find("not overloaded"), std::string::npos) << o.why;
+}
+
+TEST_F(AgentDecisionTest, NotIntoAnotherOverload)
+{
+    ranks(3); /* 1.5 here; one more there would be 2.25 */
+    thief_.load.demand = 8;
+    thief_.load.ranks = 8;
+    opinion o = decide();
+    EXPECT_FALSE(o.give);
+    EXPECT_NE(o.why.find("hysteresis"), std::string::npos) << o.why;
+}
+
+TEST_F(AgentDecisionTest, GainMustPayForTheMove)
+{
+    image_ = std::uint64_t{4} << 30;
+    ranks(4); /* 100 s left, half of it to gain; 4 GiB and more at 100 MB/s */
+    thief_.load.free_bytes = std::uint64_t{1} << 40;
+    opinion o = decide();
+    EXPECT_FALSE(o.give);
+    EXPECT_NE(o.why.find("does not pay"), std::string::npos) << o.why;
+}
+
+TEST_F(AgentDecisionTest, MeasuredBandwidthCounts)
+{
+    image_ = std::uint64_t{4} << 30;
+    ranks(4);
+    thief_.load.free_bytes = std::uint64_t{1} << 40;
+    for (int i = 0; i < 20; i++)
+        network_->learn_bandwidth(kThere, std::uint64_t{10} << 30, kSecond);
+    EXPECT_TRUE(decide().give);
+}
+
+TEST_F(AgentDecisionTest, RoomAndMemoryAreKept)
+{
+    ranks(9);
+    thief_.load.room = 2;
+    opinion o = decide();
+    ASSERT_TRUE(o.give);
+    EXPECT_EQ(o.give->own.size(), 2u);
+    thief_.load.room = 16;
+    thief_.load.free_bytes = 5 << 20; /* three images and their margin */
+    o = decide();
+    ASSERT_TRUE(o.give);
+    EXPECT_EQ(o.give->own.size(), 3u);
+    thief_.load.room = 0;
+    EXPECT_FALSE(decide().give);
+}
+
+TEST_F(AgentDecisionTest, DrainingGivesAllThereIsRoomFor)
+{
+    draining_ = true;
+    ranks(2); /* not overloaded at all */
+    opinion o = decide();
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own.size(), 2u);
+}
+
+TEST_F(AgentDecisionTest, SlowProcessorsAreASortOfOverload)
+{
+    ranks(1, 0, 0.25);
+    EXPECT_TRUE(decide().give);
+}
+
+TEST_F(AgentDecisionTest, ApplicationPolicyGivesThePartnersOfTheThief)
+{
+    for (rank_id r = 0; r < 4; r++)
+        flows_[r] = {{4 + r, r == 2 ? 1e9 : 1e3, 1}};
+    ranks(4, 4, 3);
+    job_view job = *here_.job(kJob);
+    job.placement[6] = kThere; /* the partner of rank 2 */
+    here_.on_job(job);
+    opinion o = decide("application");
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own.at(0), 2u);
+}
+
+TEST_F(AgentDecisionTest, NetworkPolicyShortensTheWay)
+{
+    flows_[0] = {{3, 1e6, 1}}; /* to a neighbour here */
+    flows_[1] = {{4, 1e6, 1}}; /* to a node that is near the thief and far from us */
+    flows_[2] = {{3, 1e6, 1}};
+    ranks(4, 1, 3);
+    links_ = {{kElsewhere, 20, 1000}};
+    opinion o = decide("network");
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own.at(0), 1u);
+}
+
+TEST_F(AgentDecisionTest, GroupsStayTogether)
+{
+    for (rank_id r = 0; r < 8; r++)
+        flows_[r] = {{r ^ 1u, 1e6, 10}};
+    groups_ = make_grouping("zc");
+    for (const char *kind : {"zc", "matrix"}) {
+        ranks(8, 0, 4);
+        auto groups = make_grouping(kind);
+        groups->job(kJob, 8);
+        for (std::uint64_t t = 0; t < 30; t++) {
+            std::vector<zcp_event_t> events;
+            for (rank_id r = 0; r < 8; r++)
+                events.push_back({r, r ^ 1u, 100'000, t * 300'000'000, 0, 0});
+            groups->observe(kJob, events);
+        }
+        policy_ = make_policy("random");
+        decision_ = make_balancing_decision(s_, here_, *network_, *groups, *policy_, past_, random_);
+        opinion o = decision_->decide(
+            21 * kSecond, thief_, links_,
+            [](const local_rank &, const member &, std::string &) { return true; });
+        ASSERT_TRUE(o.give) << o.why;
+        std::set<rank_id> ranks(o.give->own.begin(), o.give->own.end());
+        EXPECT_EQ(ranks.size(), 4u);
+        for (rank_id r : ranks)
+            EXPECT_TRUE(ranks.contains(r ^ 1u)) << kind << ": rank " << r << " without its partner";
+    }
+}
+
+TEST_F(AgentDecisionTest, SecondThoughtsUseWhatTheTargetSaysNow)
+{
+    ranks(8);
+    opinion o = decide();
+    ASSERT_TRUE(o.give);
+    load_digest busy = thief_.load;
+    busy.demand = 30;
+    busy.ranks = 1;
+    EXPECT_FALSE(decision_->confirm(*o.give, busy));
+    EXPECT_TRUE(decision_->confirm(*o.give, thief_.load));
+}
+
+/* What one node finds worthwhile to take the other must be willing to give. */
+TEST_F(AgentDecisionTest, ThievesAndVictimsAgree)
+{
+    decide();
+    random_source r(3);
+    int both = 0;
+    for (int i = 0; i < 2000; i++) {
+        auto count = static_cast<rank_id>(1 + r.below(12));
+        double cpus = 1 + static_cast<double>(r.below(8));
+        std::destroy_at(&here_);
+        std::construct_at(&here_, s_);
+        ranks(count, 0, cpus, static_cast<double>(r.below(4)));
+        thief_.load = {static_cast<float>(1 + r.below(8)), static_cast<float>(r.below(20)), 1,
+                       static_cast<std::uint32_t>(r.below(3)), 1 + static_cast<std::uint32_t>(r.below(16)),
+                       std::uint64_t{1} << 33, false};
+        bool wanted = decision_->worthwhile(thief_.load, here_.digest(0));
+        opinion o = decide();
+        if (wanted) {
+            EXPECT_TRUE(o.give) << o.why;
+        }
+        both += wanted;
+    }
+    EXPECT_GT(both, 100);
+}
+
+} // namespace
+} // namespace zc::agent

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "bus.h"
+
+namespace zc::agent {
+namespace {
+
+using test::bus;
+using test::kJob;
+
+/** Two nodes of two processors; six ranks on the first. */
+class AgentProtocolTest : public testing::Test {
+  protected:
+    void begin(settings s = {})
+    {
+        b_ = std::make_unique<bus>(s);
+        b_->where.assign(6, 1);
+        b_->add(1, 2);
+        b_->add(2, 2);
+    }
+    std::unique_ptr<bus> b_;
+};
+
+TEST_F(AgentProtocolTest, AnIdleNodeGetsRanksInOneStep)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    EXPECT_EQ(b_->asked[0].target, 2u);
+    EXPECT_EQ(b_->asked[0].host, "h2");
+    EXPECT_EQ(b_->asked[0].epoch, 1u);
+    EXPECT_EQ(b_->asked[0].ranks.size(), 3u); /* both have three for two processors */
+    b_->finish(b_->asked[0], msg::verdict::moved);
+    const record *moved = b_->last(1, "moved");
+    ASSERT_NE(moved, nullptr);
+    EXPECT_NE(moved->why.find("6.00 threads on 2.00 processors here"), std::string::npos) << moved->why;
+    EXPECT_EQ(moved->phase_ms[2], 3);
+    b_->pass(200);
+    EXPECT_EQ(b_->asked.size(), 1u); /* and that is all */
+}
+
+TEST_F(AgentProtocolTest, WaitsUntilTheOverloadHasLasted)
+{
+    begin();
+    b_->pass(4);
+    EXPECT_EQ(b_->sent<msg::reserve>(), 0u);
+    b_->pass(10);
+    EXPECT_GT(b_->sent<msg::reserve>(), 0u);
+}
+
+TEST_F(AgentProtocolTest, IntentIsOnDiskBeforeTheJobIsAsked)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    auto &order = b_->order_of_effects;
+    auto ask = std::find(order.begin(), order.end(), "ask");
+    ASSERT_NE(ask, order.begin());
+    EXPECT_EQ(*(ask - 1), "save");
+    auto saved = from_text(b_->disk[1]);
+    ASSERT_TRUE(saved && saved->asked);
+    EXPECT_EQ(saved->asked->ask, b_->asked[0]);
+}
+
+TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
+{
+    settings s;
+    s.max_ranks = 6;
+    begin(s);
+    b_->pass(3);
+    /* Since it was heard of last, the target has promised its room to somebody else. */
+    b_->lost = {bus::kIndex<msg::ping>, bus::kIndex<msg::ack>, bus::kIndex<msg::steal>};
+    b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {0, 1, 2, 3, 4}, 10, 0});
+    b_->pass(4);
+    msg::steal stale;
+    stale.thief = b_->at(2).network().self();
+    stale.thief.load = {2, 0, 1, 0, 6, std::uint64_t{1} << 33, false};
+    stale.hops = 1;
+    b_->deliver(2, 1, stale);
+    EXPECT_TRUE(b_->asked.empty());
+    const record *aborted = b_->last(1, "aborted");
+    ASSERT_NE(aborted, nullptr);
+    EXPECT_NE(aborted->why.find("is full: room for 1"), std::string::npos) << aborted->why;
+}
+
+TEST_F(AgentProtocolTest, ASilentTargetIsGivenUpInTime)
+{
+    begin();
+    b_->lost = {bus::kIndex<msg::reserved>};
+    b_->pass(30);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "aborted"), nullptr);
+    EXPECT_EQ(b_->last(1, "aborted")->why, "no answer from the target");
+}
+
+TEST_F(AgentProtocolTest, ARankThatReachesNoSafePointIsSaidClearly)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    b_->finish(b_->asked[0], msg::verdict::timed_out);
+    const record *failed = b_->last(1, "failed");
+    ASSERT_NE(failed, nullptr);
+    EXPECT_NE(failed->why.find("safe point"), std::string::npos);
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "");
+    EXPECT_EQ(b_->at(2).here().digest(0).ranks, 0u); /* the room is free again */
+}
+
+TEST_F(AgentProtocolTest, RanksThatCannotMoveStay)
+{
+    begin();
+    b_->stuck = {0, 1, 2, 3, 4, 5};
+    b_->pass(30);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "refused"), nullptr);
+    EXPECT_NE(b_->last(1, "refused")->why.find("cannot be moved"), std::string::npos);
+}
+
+TEST_F(AgentProtocolTest, ARunThatIsNearlyOverIsNotMoved)
+{
+    begin();
+    b_->elapsed = 1;
+    b_->pass(30);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "refused"), nullptr);
+    EXPECT_NE(b_->last(1, "refused")->why.find("does not pay"), std::string::npos);
+}
+
+TEST_F(AgentProtocolTest, ABusyJobIsNotAsked)
+{
+    begin();
+    b_->busy = true;
+    b_->pass(30);
+    EXPECT_TRUE(b_->asked.empty());
+}
+
+TEST_F(AgentProtocolTest, ObservingSaysWhatItWouldDo)
+{
+    settings s;
+    s.act = mode::observe;
+    begin(s);
+    b_->pass(20);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "would_move"), nullptr);
+    EXPECT_EQ(b_->last(1, "would_move")->ranks.size(), 3u);
+}
+
+TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    b_->busy = true;
+    b_->kill(1);
+    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
+    b_->pass(5);
+    ASSERT_FALSE(b_->queried.empty());
+    EXPECT_EQ(b_->queried[0].txn, b_->asked[0].txn);
+    b_->busy = false;
+    b_->finish(b_->asked[0], msg::verdict::moved);
+    EXPECT_NE(b_->last(1, "moved"), nullptr);
+    EXPECT_EQ(b_->asked.size(), 1u);
+}
+
+TEST_F(AgentProtocolTest, WithoutItsStateItWaitsForOldLeasesToEnd)
+{
+    begin();
+    b_->pass(3);
+    b_->kill(1);
+    b_->add(1, 2, 0, std::nullopt);
+    b_->pass(50);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "refused"), nullptr);
+    EXPECT_NE(b_->last(1, "refused")->why.find("earlier life"), std::string::npos);
+    b_->pass(60);
+    EXPECT_FALSE(b_->asked.empty());
+}
+
+TEST_F(AgentProtocolTest, ARequestThatNeverArrivedIsClosed)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    msg::ask late = b_->asked[0];
+    b_->finish(late, msg::verdict::unknown);
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "");
+    EXPECT_NE(b_->last(1, "failed")->why.find("did not reach"), std::string::npos);
+}
+
+/* Ranks 0-5 at node 1, 6 at node 3; 5 and 6 talk, and node 1 reaches the job. */
+class AgentBorrowTest : public AgentProtocolTest {
+  protected:
+    void begin_three(settings s = {})
+    {
+        b_ = std::make_unique<bus>(s);
+        b_->where = {1, 1, 1, 1, 1, 1, 3};
+        b_->flows[5] = {{6, 1e8, 1000}};
+        b_->flows[6] = {{5, 1e8, 1000}};
+        b_->add(1, 2);
+        b_->add(2, 8);
+        b_->add(3, 1);
+    }
+};
+
+TEST_F(AgentBorrowTest, ThePartnerElsewhereComesToo)
+{
+    settings s;
+    s.policy = "application";
+    begin_three(s);
+    b_->stuck = {0, 1, 2, 3, 4};
+    b_->pass(25);
+    ASSERT_FALSE(b_->asked.empty());
+    bool together = false;
+    for (const msg::ask &a : b_->asked) {
+        std::set<rank_id> ranks(a.ranks.begin(), a.ranks.end());
+        together = together || (ranks.contains(5) && ranks.contains(6));
+    }
+    EXPECT_TRUE(together);
+}
+
+TEST_F(AgentBorrowTest, WhatIsLentIsNotDecidedOnTwice)
+{
+    begin_three();
+    b_->pass(3);
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, {6}});
+    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    auto saved = from_text(b_->disk[3]);
+    ASSERT_TRUE(saved);
+    ASSERT_EQ(saved->leases.size(), 1u);
+    b_->deliver(2, 3, msg::lend{{2, 1}, kJob, 1, {6}}); /* a second borrower */
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {2, 1}));
+    b_->deliver(1, 3, msg::release{{1, 900}, false});
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    b_->deliver(2, 3, msg::lend{{2, 2}, kJob, 1, {6}});
+    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {2, 2}));
+}
+
+TEST_F(AgentBorrowTest, LeasesOutliveTheLender)
+{
+    begin_three();
+    b_->pass(3);
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, {6}});
+    b_->kill(3);
+    b_->add(3, 1, 0, from_text(b_->disk[3]));
+    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+}
+
+TEST_F(AgentBorrowTest, OnlyTheDeciderItselfIsHeard)
+{
+    begin_three();
+    b_->pass(3);
+    b_->deliver(2, 3, msg::lend{{1, 900}, kJob, 1, {6}}); /* in the name of another */
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, {6}});
+    b_->deliver(2, 3, msg::release{{1, 901}, false});
+    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 901}));
+}
+
+TEST_F(AgentBorrowTest, AnotherEpochIsRefused)
+{
+    begin_three();
+    b_->pass(3);
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 2, {6}});
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+}
+
+TEST_F(AgentBorrowTest, ALateRequestAfterItWasGivenUpIsRefused)
+{
+    begin_three();
+    b_->pass(3);
+    msg::ask late{{3, 5}, kJob, 1, 2, "h2", {6}};
+    msg::outcome unknown{late.txn, kJob, msg::verdict::unknown, 0, 0, {}, ""};
+    b_->at(1).on_outcome(0, unknown); /* the decider asked how it goes, and heard that */
+    std::size_t before = b_->asked.size();
+    b_->deliver(3, 1, late);
+    EXPECT_EQ(b_->asked.size(), before);
+}
+
+} // namespace
+} // namespace zc::agent

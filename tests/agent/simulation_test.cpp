@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A few seeds of each kind; nightly runs many (tests/agent/nightly). */
+#include <gtest/gtest.h>
+
+#include "simulation.h"
+
+namespace zc::agent::sim {
+namespace {
+
+options faulty(std::uint64_t seed, std::uint32_t nodes)
+{
+    options o;
+    o.seed = seed;
+    o.nodes = nodes;
+    o.seconds = 720; /* failed attempts are repeated after up to 160 s */
+    o.loss = 0.02;
+    o.crash = 0.02;
+    o.lose_state = 0.3;
+    o.late = 0.01;
+    o.partitions = 2;
+    o.churn = 3;
+    o.load_changes = 4;
+    o.skew = 0.01;
+    o.stuck = 0.1;
+    o.fail = 0.1;
+    /* Doubled by every move: else what the faults have put off comes after the end. */
+    o.agents.residence = 10 * kSecond;
+    return o;
+}
+
+void expect_held(const options &o, const result &r)
+{
+    for (const std::string &v : r.violations)
+        ADD_FAILURE() << "seed " << o.seed << ", " << o.nodes << " nodes, " << o.agents.policy
+                      << ": " << v;
+}
+
+class AgentSimulationTest : public testing::TestWithParam<const char *> {};
+
+TEST_P(AgentSimulationTest, ImbalanceFallsAndAllIsQuiet)
+{
+    std::uint64_t moves = 0;
+    double before = 0;
+    double after = 0;
+    for (std::uint64_t seed = 1; seed <= 4; seed++) {
+        options o;
+        o.seed = seed;
+        o.nodes = 10 * static_cast<std::uint32_t>(seed);
+        o.agents.policy = GetParam();
+        result r = simulation(o).run();
+        expect_held(o, r);
+        EXPECT_LE(r.imbalance_after, r.imbalance_before) << "seed " << seed;
+        before += r.imbalance_before;
+        after += r.imbalance_after;
+        moves += r.moves;
+    }
+    EXPECT_LT(after, 0.85 * before);
+    EXPECT_GT(moves, 0u);
+}
+
+TEST_P(AgentSimulationTest, InvariantsHoldWhateverGoesWrong)
+{
+    std::uint64_t crashes = 0;
+    std::uint64_t moves = 0;
+    for (std::uint64_t seed = 1; seed <= 5; seed++) {
+        options o = faulty(seed, 12);
+        o.agents.policy = GetParam();
+        result r = simulation(o).run();
+        expect_held(o, r);
+        crashes += r.crashes;
+        moves += r.moves;
+    }
+    EXPECT_GT(crashes, 0u); /* else nothing was tested */
+    EXPECT_GT(moves, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, AgentSimulationTest,
+                         testing::Values("random", "application", "network"));
+
+TEST(AgentWorldTest, BalancedJobsAreLeftAlone)
+{
+    options o;
+    o.nodes = 16;
+    o.balanced = true;
+    result r = simulation(o).run();
+    expect_held(o, r);
+    EXPECT_EQ(r.asks, 0u);
+}
+
+/* A check that finds nothing is worth something only if it would find something. */
+TEST(AgentWorldTest, WithoutHysteresisOscillationIsFound)
+{
+    options o;
+    o.nodes = 8;
+    o.agents.hysteresis = -1;
+    o.agents.payback = -1e9;
+    o.agents.settle = o.agents.residence = o.agents.memory = 0;
+    std::size_t found = 0;
+    for (const std::string &v : simulation(o).run().violations)
+        found += v.find("oscillation") != std::string::npos;
+    EXPECT_GT(found, 0u);
+}
+
+TEST(AgentWorldTest, ObservingMovesNothing)
+{
+    options o;
+    o.nodes = 12;
+    o.agents.act = mode::observe;
+    result r = simulation(o).run();
+    EXPECT_EQ(r.asks, 0u);
+    EXPECT_GT(r.by_type["reserve"], 0u); /* but it went as far as it could */
+}
+
+TEST(AgentWorldTest, SwitchedOffIsOff)
+{
+    options o;
+    o.nodes = 12;
+    o.agents.act = mode::off;
+    result r = simulation(o).run();
+    EXPECT_EQ(r.asks + r.by_type["steal"] + r.by_type["reserve"] + r.by_type["nudge"], 0u);
+}
+
+TEST(AgentWorldTest, TheSameSeedIsTheSameRun)
+{
+    result a = simulation(faulty(9, 12)).run();
+    result b = simulation(faulty(9, 12)).run();
+    EXPECT_EQ(a.events, b.events);
+    EXPECT_EQ(a.message_bytes, b.message_bytes);
+    EXPECT_EQ(a.imbalance_after, b.imbalance_after);
+}
+
+} // namespace
+} // namespace zc::agent::sim
