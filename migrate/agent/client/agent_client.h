@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_CLIENT_H_INCLUDED
+#define ZC_AGENT_CLIENT_H_INCLUDED
+
+#include <stdexcept>
+#include <string>
+
+namespace zc::agent::client {
+
+/** In words for the user. */
+class client_error : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/** $XDG_RUNTIME_DIR/zcm/zcmd.sock, or /tmp/zcm-UID/zcmd.sock. */
+std::string default_socket();
+/** The text of a page of the agent behind @socket, e.g. "/nodes". */
+std::string get(const std::string &socket, const std::string &page);
+/** A command without an answer, e.g. "/drain". */
+void post(const std::string &socket, const std::string &command);
+
+} // namespace zc::agent::client
+
+#endif

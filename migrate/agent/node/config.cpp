@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#define TOML_HEADER_ONLY 0
+#include <toml++/toml.h>
+
+namespace zc::agent {
+namespace {
+
+/** One line of zcmd.toml: read into a config, and told to the reader of the manual. */
+struct knob {
+    const char *table;
+    const char *key;
+    const char *type;
+    const char *meaning;
+    /* Returns what is wrong, or nothing. */
+    std::function<std::string(config &, const toml::node &)> set;
+    std::function<std::string(const config &)> show;
+};
+
+std::string wanted(const char *what)
+{
+    return fmt::format("wants {}", what);
+}
+
+template <class Get> knob text(const char *table, const char *key, Get get, const char *meaning)
+{
+    return {table, key, "text", meaning,
+            [get](config &c, const toml::node &n) -> std::string {
+                auto v = n.value_exact<std::string>();
+                if (!v)
+                    return wanted("a text in quotes");
+                get(c) = *v;
+                return "";
+            },
+            [get](const config &c) {
+                auto copy = c;
+                return get(copy).empty() ? std::string("see below") : "\"" + get(copy) + "\"";
+            }};
+}
+
+template <class Get>
+knob choice(const char *table, const char *key, Get get, std::vector<std::string> names,
+            const char *meaning)
+{
+    return {table, key, "text", meaning,
+            [get, names](config &c, const toml::node &n) -> std::string {
+                auto v = n.value_exact<std::string>();
+                if (!v || std::find(names.begin(), names.end(), *v) == names.end())
+                    return fmt::format("wants one of {}", fmt::join(names, ", "));
+                get(c) = *v;
+                return "";
+            },
+            [get](const config &c) {
+                auto copy = c;
+                return "\"" + get(copy) + "\"";
+            }};
+}
+
+template <class Get>
+knob number(const char *table, const char *key, Get get, double least, double most,
+            const char *meaning)
+{
+    return {table, key, "number", meaning,
+            [get, least, most](config &c, const toml::node &n) -> std::string {
+                auto v = n.value<double>();
+                if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
+                    return fmt::format("wants a number from {} to {}", least, most);
+                using target = std::remove_reference_t<decltype(get(c))>;
+                if (std::is_integral_v<target> && *v != std::floor(*v))
+                    return fmt::format("wants a whole number from {} to {}", least, most);
+                get(c) = static_cast<target>(*v);
+                return "";
+            },
+            [get](const config &c) {
+                auto copy = c;
+                return fmt::format("{}", get(copy));
+            }};
+}
+
+template <class Get>
+knob seconds(const char *table, const char *key, Get get, double least, double most,
+             const char *meaning)
+{
+    return {table, key, "seconds", meaning,
+            [get, least, most](config &c, const toml::node &n) -> std::string {
+                auto v = n.value<double>();
+                if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
+                    return fmt::format("wants a number of seconds from {} to {}", least, most);
+                get(c) = from_seconds(*v);
+                return "";
+            },
+            [get](const config &c) {
+                auto copy = c;
+                return fmt::format("{}", to_seconds(get(copy)));
+            }};
+}
+
+#define AT(member) [](config &c) -> auto & { return c.member; }
+
+const std::vector<knob> &knobs()
+{
+    static const std::vector<knob> all = {
+        {"agent", "mode", "text",
+         "`move`; `observe`: everything but the move, with a report of what it would have done; `off`: member of the network, nothing else",
+         [](config &c, const toml::node &n) -> std::string {
+             auto v = n.value_exact<std::string>();
+             if (v == "move")
+                 c.logic.act = mode::move;
+             else if (v == "observe")
+                 c.logic.act = mode::observe;
+             else if (v == "off")
+                 c.logic.act = mode::off;
+             else
+                 return "wants one of move, observe, off";
+             return "";
+         },
+         [](const config &) { return std::string("\"move\""); }},
+        text("agent", "host", AT(host), "name of this node as MPI gives it; default: the host name"),
+        text("agent", "listen", AT(listen), "ZeroMQ endpoint to listen at"),
+        text("agent", "advertise", AT(advertise), "endpoint at which peers reach this node; default: `listen` with the host name"),
+        {"agent", "seeds", "list of text",
+         "endpoints of some agents to join by; needs to hold for the first contact only",
+         [](config &c, const toml::node &n) -> std::string {
+             const toml::array *list = n.as_array();
+             if (list == nullptr)
+                 return wanted("a list of endpoints");
+             c.logic.seeds.clear();
+             for (const toml::node &one : *list) {
+                 auto v = one.value_exact<std::string>();
+                 if (!v || v->empty() || v->size() > 200)
+                     return wanted("a list of endpoints in quotes");
+                 c.logic.seeds.push_back(*v);
+             }
+             return "";
+         },
+         [](const config &) { return std::string("[]"); }},
+        text("agent", "key_file", AT(key_file), "key pair made by **zcmd keygen**; default: `~/.config/zc/zcmd.key`"),
+        text("agent", "state_file", AT(state_file), "what must survive a crash; default: `zc/zcmd-HOST.json` in `$XDG_STATE_HOME` or `~/.local/state`"),
+        choice("agent", "log_level", AT(log_level), {"debug", "info", "warn", "error"}, "least important lines to print"),
+        text("agent", "record_file", AT(record_file), "samples and decisions are appended here as JSON lines, for **zcctl report**; default: none"),
+
+        number("node", "speed", AT(speed), 0.01, 1000, "of one processor, relative to those of the other nodes"),
+        number("node", "cpus", AT(cpus), 0, 65536, "processors; 0: what machine, affinity and cgroup allow"),
+        text("node", "cgroup", AT(cgroup), "directory of a cgroup; its limit and its threads are the node's; default: our own if it is limited, else the machine"),
+        number("node", "sample", AT(sample), 0.1, 60, "seconds between samples of load and ranks"),
+
+        seconds("membership", "period", AT(logic.period), 0.05, 60, "between pings"),
+        seconds("membership", "ping_timeout", AT(logic.ping_timeout), 0.01, 60, "before others are asked to ping"),
+        seconds("membership", "suspicion", AT(logic.suspicion), 0.1, 3600, "silent and suspected for so long: dead"),
+        seconds("membership", "forget", AT(logic.forget), 1, 1e6, "dead for so long: no longer looked for"),
+        number("membership", "max_members", AT(logic.max_members), 2, 4096, "agents known at a time"),
+        seconds("membership", "probe_period", AT(logic.probe_period), 0.1, 1e6, "between measurements of bandwidth"),
+        number("membership", "probe_bytes", AT(logic.probe_bytes), 1024, 1 << 20, "sent for one measurement"),
+
+        choice("policy", "stealing", AT(logic.policy), {"random", "application", "network"}, "where work is sought, and which rank is given"),
+        number("policy", "hops", AT(logic.hops), 1, 32, "agents a steal packet passes at most"),
+        seconds("policy", "steal_least", AT(logic.steal_least), 0.1, 3600, "shortest pause between steal packets"),
+        seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400, "longest, when nothing is to be had"),
+        choice("policy", "grouping", AT(logic.grouping), {"zc", "matrix", "single"}, "which ranks move together: as the prediction engine expects, by a decayed traffic matrix, or none"),
+
+        number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9, "part by which the iteration must become shorter"),
+        number("decision", "payback", AT(logic.payback), 1, 1000, "times that the gain must exceed the cost"),
+        seconds("decision", "settle", AT(logic.settle), 0, 3600, "overloaded for so long before anything is given"),
+        seconds("decision", "residence", AT(logic.residence), 0, 86400, "a rank that was moved stays for so long; doubles with each move"),
+        seconds("decision", "memory", AT(logic.memory), 0, 1e6, "a rank does not go back where it came from for so long"),
+        number("decision", "oversubscribe", AT(logic.oversubscribe), 0.1, 1000, "ranks per processor this node accepts"),
+        number("decision", "max_ranks", AT(logic.max_ranks), 0, 1e6, "ranks this node accepts; 0: by `oversubscribe`"),
+        number("decision", "most_at_once", AT(logic.most_at_once), 1, 1024, "ranks moved in one step"),
+
+        number("cost", "bandwidth", AT(logic.bandwidth), 1e3, 1e13, "bytes per second, where nothing was measured"),
+        number("cost", "spawn", AT(logic.spawn), 0, 3600, "seconds to start successors, until it was measured"),
+
+        seconds("protocol", "commit_window", AT(logic.commit_window), 0.1, 600, "from the first message of a move to the request to the job"),
+        seconds("protocol", "lease", AT(logic.lease), 1, 3600, "a lent rank is left alone by its owner; at least 4 commit windows"),
+        seconds("protocol", "move_timeout", AT(logic.move_timeout), 1, 86400, "without word from the job a move is given up"),
+
+        text("jobs", "socket_directory", AT(socket_directory), "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm` or `/tmp/zcm-UID`"),
+        text("jobs", "profile_directory", AT(profile_directory), "of the ranks' profiles; default: `ranks` in that directory"),
+
+        text("status", "socket", AT(status_socket), "for **zcctl** and Prometheus; default: `zcmd.sock` in that directory"),
+        number("status", "prometheus_port", AT(prometheus_port), 0, 65535, "also serve `/metrics` on 127.0.0.1 at this port; 0: no"),
+    };
+    return all;
+}
+
+#undef AT
+
+/** Optimal string alignment: the changes, omissions, additions and swaps between two names. */
+std::size_t distance(std::string_view a, std::string_view b)
+{
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); i++)
+        d[i][0] = i;
+    for (std::size_t j = 0; j <= b.size(); j++)
+        d[0][j] = j;
+    for (std::size_t i = 1; i <= a.size(); i++) {
+        for (std::size_t j = 1; j <= b.size(); j++) {
+            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
+                                d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    }
+    return d[a.size()][b.size()];
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string> &known)
+{
+    auto best = std::min_element(known.begin(), known.end(), [&](const auto &a, const auto &b) {
+        return distance(name, a) < distance(name, b);
+    });
+    if (best == known.end() || distance(name, *best) > std::max<std::size_t>(2, name.size() / 2))
+        return "";
+    return fmt::format("; did you mean \"{}\"?", *best);
+}
+
+[[noreturn]] void fail(const std::string &file, const toml::source_region &where, std::string_view key,
+                       const std::string &what)
+{
+    throw config_error(fmt::format("{}:{}: {}: {}", file, where.begin.line, key, what));
+}
+
+void check_together(const config &c, const std::string &file)
+{
+    auto wrong = [&](const char *what) { throw config_error(fmt::format("{}: {}", file, what)); };
+    if (c.logic.lease < 4 * c.logic.commit_window)
+        wrong("protocol.lease: must be at least four times protocol.commit_window, else a rank "
+              "could be decided on by two agents");
+    if (c.logic.steal_most < c.logic.steal_least)
+        wrong("policy.steal_most: must not be below policy.steal_least");
+    if (3 * c.logic.ping_timeout > 10 * c.logic.period)
+        wrong("membership.ping_timeout: must be at most a few periods");
+    if (!c.host.empty() && c.host.size() > 63)
+        wrong("agent.host: longer than 63 characters");
+}
+
+} // namespace
+
+config parse_config(std::string_view text, const std::string &name)
+{
+    toml::table root;
+    try {
+        root = toml::parse(text, name);
+    } catch (const toml::parse_error &e) {
+        throw config_error(fmt::format("{}:{}: not TOML: {}", name, e.source().begin.line,
+                                       std::string(e.description())));
+    }
+    config c;
+    for (const auto &[table_key, table_node] : root) {
+        std::string table(table_key.str());
+        std::vector<std::string> tables;
+        std::vector<std::string> keys;
+        for (const knob &k : knobs()) {
+            if (tables.empty() || tables.back() != k.table)
+                tables.emplace_back(k.table);
+            if (table == k.table)
+                keys.emplace_back(k.key);
+        }
+        if (keys.empty()) {
+            std::string hint = nearest(table, tables);
+            for (const knob &k : knobs()) {
+                if (table == k.key)
+                    hint = fmt::format("; it belongs below [{}]", k.table);
+            }
+            fail(name, table_key.source(), table, "no such table" + hint);
+        }
+        const toml::table *entries = table_node.as_table();
+        if (entries == nullptr)
+            fail(name, table_key.source(), table, "is a table: write [" + table + "]");
+        for (const auto &[key_key, node] : *entries) {
+            std::string key(key_key.str());
+            auto k = std::find_if(knobs().begin(), knobs().end(), [&](const knob &known) {
+                return table == known.table && key == known.key;
+            });
+            std::string full = table + "." + key;
+            if (k == knobs().end()) {
+                std::string hint = nearest(key, keys);
+                for (const knob &other : knobs()) {
+                    if (key == other.key)
+                        hint = fmt::format("; it belongs below [{}]", other.table);
+                }
+                fail(name, key_key.source(), full, "no such key" + hint);
+            }
+            std::string wrong = k->set(c, node);
+            if (!wrong.empty())
+                fail(name, node.source(), full, wrong);
+        }
+    }
+    check_together(c, name);
+    return c;
+}
+
+config read_config(const std::string &path)
+{
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream text;
+    if (!in || !(text << in.rdbuf()))
+        throw config_error(fmt::format("{}: {}", path, std::strerror(errno != 0 ? errno : EIO)));
+    return parse_config(text.str(), path);
+}
+
+void complete(config &c)
+{
+    auto environment = [](const char *name) -> std::string {
+        const char *value = std::getenv(name);
+        return value == nullptr ? "" : value;
+    };
+    if (c.host.empty()) {
+        char name[65] = {};
+        gethostname(name, sizeof name - 1);
+        c.host = name;
+    }
+    std::string home = environment("HOME");
+    std::string runtime = environment("XDG_RUNTIME_DIR");
+    std::string ours = runtime.empty() ? fmt::format("/tmp/zcm-{}", geteuid()) : runtime + "/zcm";
+    if (c.socket_directory.empty())
+        c.socket_directory = ours;
+    if (c.profile_directory.empty()) {
+        std::string given = environment("ZCM_PROFILE_DIR");
+        c.profile_directory = given.empty() ? ours + "/ranks" : given;
+    }
+    if (c.status_socket.empty())
+        c.status_socket = ours + "/zcmd.sock";
+    if (c.key_file.empty())
+        c.key_file = home + "/.config/zc/zcmd.key";
+    if (c.state_file.empty()) {
+        std::string state = environment("XDG_STATE_HOME");
+        c.state_file = (state.empty() ? home + "/.local/state" : state) + "/zc/zcmd-" + c.host + ".json";
+    }
+    if (c.advertise.empty()) {
+        c.advertise = c.listen;
+        auto star = c.advertise.find("://*");
+        if (star != std::string::npos)
+            c.advertise.replace(star + 3, 1, c.host);
+    }
+}
+
+std::string describe_config()
+{
+    std::string out;
+    std::string table;
+    config defaults;
+    for (const knob &k : knobs()) {
+        if (table != k.table) {
+            table = k.table;
+            out += fmt::format("\n## [{}]\n\n", table);
+        }
+        std::string shown = k.show(defaults);
+        out += fmt::format("**{}** ({}{}{})\n: {}.\n\n", k.key, k.type,
+                           shown == "see below" ? "" : ", ", shown == "see below" ? "" : shown,
+                           k.meaning);
+    }
+    return out;
+}
+
+} // namespace zc::agent

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel_load.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sched.h>
+#include <sstream>
+
+#include <hwloc.h>
+
+namespace zc::agent {
+namespace {
+
+std::optional<std::string> slurp(const std::string &path)
+{
+    std::ifstream in(path);
+    std::stringstream text;
+    if (!in || !(text << in.rdbuf()))
+        return {};
+    return text.str();
+}
+
+/** "key value" lines. */
+std::map<std::string, double> table(const std::string &text)
+{
+    std::map<std::string, double> values;
+    std::istringstream in(text);
+    std::string line;
+    while (std::getline(in, line)) {
+        std::istringstream words(line);
+        std::string key;
+        double value = 0;
+        if (words >> key >> value) {
+            if (key.ends_with(':'))
+                key.pop_back();
+            values[key] = value;
+        }
+    }
+    return values;
+}
+
+/** "some avg10=1.23 …" */
+std::optional<double> pressure(const std::optional<std::string> &text)
+{
+    double value = 0;
+    if (!text || std::sscanf(text->c_str(), "some avg10=%lf", &value) != 1)
+        return {};
+    return value;
+}
+
+double affinity()
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return std::max(1, CPU_COUNT(&set));
+}
+
+} // namespace
+
+machine_shape read_shape()
+{
+    machine_shape shape;
+    hwloc_topology_t topology = nullptr;
+    if (hwloc_topology_init(&topology) != 0)
+        return shape;
+    if (hwloc_topology_load(topology) == 0) {
+        auto count = [&](hwloc_obj_type_t type) {
+            return static_cast<unsigned>(std::max(0, hwloc_get_nbobjs_by_type(topology, type)));
+        };
+        shape.packages = count(HWLOC_OBJ_PACKAGE);
+        shape.numa_nodes = count(HWLOC_OBJ_NUMANODE);
+        shape.cores = count(HWLOC_OBJ_CORE);
+        shape.threads = count(HWLOC_OBJ_PU);
+        if (hwloc_obj_t machine = hwloc_get_root_obj(topology))
+            shape.memory_bytes = machine->total_memory;
+    }
+    hwloc_topology_destroy(topology);
+    return shape;
+}
+
+kernel_load::kernel_load(std::string cgroup, double cpus, std::string root)
+    : root_(std::move(root)), cgroup_(std::move(cgroup)), cgroup_given_(!cgroup_.empty()), cpus_(cpus)
+{
+    if (cgroup_given_)
+        return;
+    /* Our own, where it limits us: version 2 first, then the cpu controller of version 1. */
+    auto text = slurp(file("/proc/self/cgroup"));
+    std::istringstream lines(text.value_or(""));
+    std::string line;
+    std::vector<std::string> candidates;
+    while (std::getline(lines, line)) {
+        auto first = line.find(':');
+        auto second = line.find(':', first + 1);
+        if (first == std::string::npos || second == std::string::npos)
+            continue;
+        std::string controllers = line.substr(first + 1, second - first - 1);
+        std::string path = line.substr(second + 1);
+        if (path == "/")
+            path = "";
+        if (controllers.empty()) {
+            candidates.insert(candidates.begin(), {"/sys/fs/cgroup" + path, "/sys/fs/cgroup/unified" + path});
+        } else if (controllers == "cpu" || controllers == "cpu,cpuacct" || controllers == "cpuacct,cpu") {
+            candidates.push_back("/sys/fs/cgroup/cpu" + path);
+            candidates.push_back("/sys/fs/cgroup/cpu,cpuacct" + path);
+        }
+    }
+    for (const std::string &candidate : candidates) {
+        cgroup_ = candidate;
+        if (limit())
+            return;
+    }
+    cgroup_.clear();
+}
+
+std::string kernel_load::file(const std::string &path) const
+{
+    return root_ + path;
+}
+
+std::optional<double> kernel_load::limit() const
+{
+    if (cgroup_.empty())
+        return {};
+    if (auto text = slurp(file(cgroup_ + "/cpu.max"))) {
+        double quota = 0;
+        double period = 0;
+        if (std::sscanf(text->c_str(), "%lf %lf", &quota, &period) == 2 && period > 0 && quota > 0)
+            return quota / period;
+        return {}; /* "max" */
+    }
+    auto quota = slurp(file(cgroup_ + "/cpu.cfs_quota_us"));
+    auto period = slurp(file(cgroup_ + "/cpu.cfs_period_us"));
+    if (quota && period) {
+        double q = std::strtod(quota->c_str(), nullptr);
+        double p = std::strtod(period->c_str(), nullptr);
+        if (q > 0 && p > 0)
+            return q / p;
+    }
+    return {};
+}
+
+double kernel_load::runnable_in_cgroup()
+{
+    auto list = slurp(file(cgroup_ + "/cgroup.threads"));
+    if (!list || list->empty())
+        list = slurp(file(cgroup_ + "/tasks"));
+    std::istringstream tids(list.value_or(""));
+    double count = 0;
+    std::string tid;
+    while (tids >> tid) {
+        auto stat = slurp(file("/proc/" + tid + "/stat"));
+        if (!stat)
+            continue;
+        auto at = stat->rfind(')');
+        if (at != std::string::npos && at + 2 < stat->size() && (*stat)[at + 2] == 'R')
+            count++;
+    }
+    return count;
+}
+
+double kernel_load::runnable_in_machine()
+{
+    auto stat = slurp(file("/proc/stat"));
+    if (!stat)
+        return 0;
+    return table(*stat)["procs_running"];
+}
+
+double kernel_load::runnable()
+{
+    double now = cgroup_.empty() ? runnable_in_machine() : runnable_in_cgroup();
+    /* This thread runs while it looks; it is asleep nearly always. */
+    if (cgroup_.empty() || !cgroup_given_)
+        now = std::max(0.0, now - 1);
+    smoothed_ = smoothed_ < 0 ? now : 0.8 * smoothed_ + 0.2 * now;
+    return smoothed_;
+}
+
+kernel_reading kernel_load::read(std::uint64_t now_ns)
+{
+    kernel_reading r;
+    double passed_us = last_ns_ == 0 ? 0 : static_cast<double>(now_ns - last_ns_) / 1000;
+    last_ns_ = now_ns;
+    r.cpus = affinity();
+    if (auto limited = limit())
+        r.cpus = std::min(r.cpus, *limited);
+
+    auto stat = slurp(file("/proc/stat"));
+    if (stat) {
+        std::istringstream words(*stat);
+        std::string cpu;
+        double value = 0;
+        double total = 0;
+        double steal = 0;
+        double idle = 0;
+        words >> cpu;
+        for (int i = 0; i < 8 && words >> value; i++) { /* user nice system idle iowait irq softirq steal */
+            total += value;
+            if (i == 7)
+                steal = value;
+            if (i == 3 || i == 4)
+                idle += value;
+        }
+        if (last_total_ > 0 && total > last_total_) {
+            r.steal = std::clamp((steal - last_steal_) / (total - last_total_), 0.0, 1.0);
+            if (cgroup_.empty())
+                r.used = (1 - (idle - last_idle_) / (total - last_total_)) * affinity();
+        }
+        last_total_ = total;
+        last_steal_ = steal;
+        last_idle_ = idle;
+    }
+    if (!cgroup_.empty()) {
+        auto text = slurp(file(cgroup_ + "/cpu.stat"));
+        auto values = table(text.value_or(""));
+        double throttled = values.contains("throttled_usec") ? values["throttled_usec"]
+                                                             : values["throttled_time"] / 1000;
+        double used = values["usage_usec"];
+        if (!values.contains("usage_usec")) {
+            std::string accounting = cgroup_;
+            auto at = accounting.find("/cgroup/cpu/");
+            if (at != std::string::npos)
+                accounting.replace(at, 12, "/cgroup/cpuacct/");
+            auto ns = slurp(file(accounting + "/cpuacct.usage"));
+            used = ns ? std::strtod(ns->c_str(), nullptr) / 1000 : 0;
+        }
+        if (passed_us > 0) {
+            r.throttled = std::max(0.0, (throttled - last_throttled_us_) / passed_us);
+            r.used = std::max(0.0, (used - last_used_us_) / passed_us);
+        }
+        last_throttled_us_ = throttled;
+        last_used_us_ = used;
+        r.cpu_pressure = pressure(slurp(file(cgroup_ + "/cpu.pressure")));
+        r.memory_pressure = pressure(slurp(file(cgroup_ + "/memory.pressure")));
+    }
+    if (!r.cpu_pressure)
+        r.cpu_pressure = pressure(slurp(file("/proc/pressure/cpu")));
+    if (!r.memory_pressure)
+        r.memory_pressure = pressure(slurp(file("/proc/pressure/memory")));
+
+    /* What the hypervisor takes is not there to be used. */
+    r.cpus = std::max(0.01, cpus_ > 0 ? cpus_ : r.cpus * (1 - r.steal));
+    r.runnable = runnable();
+    auto memory = table(slurp(file("/proc/meminfo")).value_or(""));
+    r.free_bytes = static_cast<std::uint64_t>(memory["MemAvailable"]) << 10;
+    if (!cgroup_.empty()) {
+        auto most = slurp(file(cgroup_ + "/memory.max"));
+        auto used = slurp(file(cgroup_ + "/memory.current"));
+        if (most && used && *most != "max\n") {
+            auto m = std::strtoull(most->c_str(), nullptr, 10);
+            auto u = std::strtoull(used->c_str(), nullptr, 10);
+            r.free_bytes = std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 0);
+        }
+    }
+    return r;
+}
+
+} // namespace zc::agent

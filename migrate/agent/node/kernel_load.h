@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_KERNEL_LOAD_H_INCLUDED
+#define ZC_AGENT_KERNEL_LOAD_H_INCLUDED
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiling.h"
+
+namespace zc::agent {
+
+/** What hwloc says of the machine. */
+struct machine_shape {
+    unsigned packages = 0;
+    unsigned numa_nodes = 0;
+    unsigned cores = 0;
+    unsigned threads = 0;
+    std::uint64_t memory_bytes = 0;
+};
+machine_shape read_shape();
+
+/** What is asked of the kernel about load; every part may be missing. */
+struct kernel_reading {
+    double cpus = 1;                /* limit: affinity, cpuset, cgroup quota */
+    std::optional<double> runnable; /* threads, right now */
+    std::optional<double> cpu_pressure;
+    std::optional<double> memory_pressure;
+    std::optional<double> throttled; /* part of the time, since the last reading */
+    std::optional<double> used;      /* processors in use by the cgroup or the machine */
+    double steal = 0;
+    std::uint64_t free_bytes = 0;
+};
+
+/**
+ * Load of the node: of the whole machine, or of one cgroup (version 1 or 2) if it is
+ * given or if our own is limited. In a cgroup the threads in it that are runnable are
+ * counted; of the machine /proc/stat tells.
+ */
+class kernel_load {
+  public:
+    /** @root: "" or a directory that stands for /, for tests. */
+    kernel_load(std::string cgroup, double cpus, std::string root = "");
+
+    kernel_reading read(std::uint64_t now_ns);
+    /** Counts runnable threads only; cheap enough for ten times a second. */
+    double runnable();
+    const std::string &cgroup() const { return cgroup_; }
+
+  private:
+    std::string file(const std::string &path) const;
+    std::optional<double> limit() const;
+    double runnable_in_cgroup();
+    double runnable_in_machine();
+
+    std::string root_;
+    std::string cgroup_; /* directory; empty: the machine */
+    bool cgroup_given_;
+    double cpus_;
+    double smoothed_ = -1;
+    std::uint64_t last_ns_ = 0;
+    double last_throttled_us_ = 0;
+    double last_used_us_ = 0;
+    double last_steal_ = 0;
+    double last_total_ = 0;
+    double last_idle_ = 0;
+};
+
+} // namespace zc::agent
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_RANK_FILES_H_INCLUDED
+#define ZC_AGENT_RANK_FILES_H_INCLUDED
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiling.h"
+#include "zcm/profile.h"
+#include "zcp/grouping.h"
+
+namespace zc::agent {
+
+/** What one reading of a rank's profile gave. */
+struct rank_reading {
+    rank_profile profile;
+    std::uint32_t world = 0;
+    std::uint32_t pid = 0;
+    bool busy = false;
+    std::string job_name;
+    std::vector<std::string> host_of; /* of every rank; empty: not told */
+    std::vector<zcp_event_t> events;  /* since the last reading */
+    std::uint64_t events_missed = 0;  /* overwritten before they were read */
+};
+
+/**
+ * Reads the profiles that the ranks of this user write (zcm/profile.h). Files are
+ * read, not mapped, so that one which shrinks is an error and not a signal; what
+ * is not a whole profile of ours is left out and counted. Profiles of processes that
+ * have died are removed.
+ */
+class rank_files {
+  public:
+    explicit rank_files(std::string directory) : directory_(std::move(directory)) {}
+
+    /** All ranks here, by key. @now_ns: CLOCK_MONOTONIC. */
+    std::map<rank_key, rank_reading> read(std::uint64_t now_ns);
+    std::uint64_t refused() const { return refused_; }
+
+  private:
+    struct known {
+        std::uint64_t ring_head = 0;
+        std::uint64_t iterations = 0;
+        std::uint64_t mpi_ns = 0;
+        std::uint64_t at_ns = 0;
+        double iterations_per_s = 0;
+        std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> sent; /* bytes, messages */
+        std::map<std::uint32_t, flow> rates;
+        bool first = true;
+    };
+    bool read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out, known &k);
+
+    std::string directory_;
+    std::map<std::string, known> known_;
+    std::uint64_t refused_ = 0;
+};
+
+} // namespace zc::agent
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "message.h"
+
+namespace zc::agent {
+namespace {
+
+constexpr int kQueue = 64;            /* messages waiting for one peer */
+constexpr nanos kIdle = 900 * kSecond; /* a socket nobody used is closed */
+constexpr std::size_t kMostPeers = 4096;
+
+/* Close dead connections soon, so that what comes after a cut goes over a new one. */
+constexpr int kUserTimeout = 4000; /* ms, TCP_USER_TIMEOUT */
+
+void set(void *socket, int option, int value)
+{
+    if (zmq_setsockopt(socket, option, &value, sizeof value) != 0)
+        throw transport_error(fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
+}
+
+void set(void *socket, int option, const std::string &value)
+{
+    if (zmq_setsockopt(socket, option, value.data(), value.size()) != 0)
+        throw transport_error(fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
+}
+
+/** All parts of a message; empty if there is none. */
+std::vector<std::string> receive_parts(void *socket)
+{
+    std::vector<std::string> parts;
+    zmq_msg_t part;
+    do {
+        zmq_msg_init(&part);
+        if (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(&part);
+            return {};
+        }
+        parts.emplace_back(static_cast<const char *>(zmq_msg_data(&part)), zmq_msg_size(&part));
+        int more = zmq_msg_more(&part);
+        zmq_msg_close(&part);
+        if (!more)
+            break;
+    } while (true);
+    return parts;
+}
+
+} // namespace
+
+transport::transport(const std::string &listen, const key_pair &keys) : keys_(keys)
+{
+    public_raw_.resize(32);
+    zmq_z85_decode(reinterpret_cast<std::uint8_t *>(public_raw_.data()), keys_.public_key.c_str());
+    context_ = zmq_ctx_new();
+    try {
+        /* Those who ask to be let in, before anybody can (ZeroMQ RFC 27). */
+        door_ = open(ZMQ_REP);
+        if (zmq_bind(door_, "inproc://zeromq.zap.01") != 0)
+            throw transport_error(zmq_strerror(zmq_errno()));
+        inbox_ = open(ZMQ_PULL);
+        set(inbox_, ZMQ_CURVE_SERVER, 1);
+        set(inbox_, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
+        set(inbox_, ZMQ_ZAP_DOMAIN, "zcmd");
+        set(inbox_, ZMQ_RCVHWM, 1000);
+        set(inbox_, ZMQ_HANDSHAKE_IVL, 5000);
+        int64_t longest = kMaxProbe;
+        zmq_setsockopt(inbox_, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
+        zmq_socket_monitor(inbox_, "inproc://monitor",
+                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+        monitor_ = open(ZMQ_PAIR);
+        zmq_connect(monitor_, "inproc://monitor");
+        if (zmq_bind(inbox_, listen.c_str()) != 0)
+            throw transport_error(fmt::format("cannot listen at {}: {}", listen, zmq_strerror(zmq_errno())));
+        std::array<char, 256> name{};
+        std::size_t size = name.size();
+        zmq_getsockopt(inbox_, ZMQ_LAST_ENDPOINT, name.data(), &size);
+        endpoint_ = name.data();
+    } catch (...) {
+        for (void *socket : {door_, inbox_, monitor_}) {
+            if (socket != nullptr)
+                zmq_close(socket);
+        }
+        zmq_ctx_term(context_);
+        throw;
+    }
+}
+
+transport::~transport()
+{
+    for (auto &[address, peer] : peers_)
+        zmq_close(peer.socket);
+    zmq_socket_monitor(inbox_, nullptr, 0);
+    zmq_close(monitor_);
+    zmq_close(inbox_);
+    zmq_close(door_);
+    zmq_ctx_term(context_);
+}
+
+void *transport::open(int type)
+{
+    void *socket = zmq_socket(context_, type);
+    if (socket == nullptr)
+        throw transport_error(fmt::format("no socket: {}", zmq_strerror(zmq_errno())));
+    int linger = 0;
+    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    return socket;
+}
+
+void transport::send(nanos now, const std::string &address, const std::string &bytes)
+{
+    auto at = peers_.find(address);
+    if (at == peers_.end()) {
+        if (peers_.size() >= kMostPeers || !address.starts_with("tcp://")) {
+            dropped_++;
+            return;
+        }
+        void *socket = open(ZMQ_PUSH);
+        set(socket, ZMQ_CURVE_SERVERKEY, keys_.public_key);
+        set(socket, ZMQ_CURVE_PUBLICKEY, keys_.public_key);
+        set(socket, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
+        set(socket, ZMQ_SNDHWM, kQueue);
+        set(socket, ZMQ_RECONNECT_IVL, 200);
+        set(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
+        set(socket, ZMQ_CONNECT_TIMEOUT, 2000);
+        set(socket, ZMQ_TCP_MAXRT, kUserTimeout);
+        if (zmq_connect(socket, address.c_str()) != 0) {
+            zmq_close(socket);
+            dropped_++;
+            return;
+        }
+        at = peers_.emplace(address, peer_socket{socket, now}).first;
+    }
+    at->second.used = now;
+    if (zmq_send(at->second.socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0)
+        dropped_++;
+}
+
+bool transport::receive(std::string &bytes)
+{
+    std::vector<std::string> parts = receive_parts(inbox_);
+    if (parts.empty())
+        return false;
+    /* We send one part; more are joined and will not decode. */
+    bytes = std::move(parts[0]);
+    for (std::size_t i = 1; i < parts.size(); i++)
+        bytes += parts[i];
+    return true;
+}
+
+void transport::answer_door()
+{
+    for (;;) {
+        std::vector<std::string> request = receive_parts(door_);
+        if (request.empty())
+            return;
+        /* version, id, domain, address, identity, mechanism, credentials */
+        bool known = request.size() >= 7 && request[0] == "1.0" && request[5] == "CURVE" &&
+                     request[6] == public_raw_;
+        if (!known)
+            strangers_++;
+        std::string id = request.size() > 1 ? request[1] : "";
+        const std::array<std::string, 6> reply = {"1.0", id, known ? "200" : "400",
+                                                  known ? "OK" : "not one of us", known ? "agent" : "", ""};
+        for (std::size_t i = 0; i < reply.size(); i++)
+            zmq_send(door_, reply[i].data(), reply[i].size(), i + 1 < reply.size() ? ZMQ_SNDMORE : 0);
+    }
+}
+
+void transport::read_monitor()
+{
+    for (;;) {
+        std::vector<std::string> event = receive_parts(monitor_);
+        if (event.empty())
+            return;
+        std::uint16_t kind = 0;
+        if (event[0].size() >= 2)
+            std::memcpy(&kind, event[0].data(), sizeof kind);
+        /* Refusals by key are counted at the door. */
+        if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+            strangers_++;
+    }
+}
+
+void transport::tidy(nanos now)
+{
+    for (auto at = peers_.begin(); at != peers_.end();) {
+        if (now - at->second.used > kIdle) {
+            zmq_close(at->second.socket);
+            at = peers_.erase(at);
+        } else {
+            ++at;
+        }
+    }
+}
+
+} // namespace zc::agent

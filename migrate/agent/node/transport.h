@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_TRANSPORT_H_INCLUDED
+#define ZC_AGENT_TRANSPORT_H_INCLUDED
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include <zmq.h>
+
+#include "basics.h"
+#include "keys.h"
+
+namespace zc::agent {
+
+class transport_error : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/**
+ * Bytes between agents: ZeroMQ over TCP, one socket that receives, one per peer that
+ * sends, encrypted and authenticated with CURVE. Only our own public key is let in;
+ * everybody else is turned away during the handshake, before a byte of his reaches us,
+ * and counted. Messages may be lost or late, never garbled. One thread.
+ */
+class transport {
+  public:
+    transport(const std::string &listen, const key_pair &keys);
+    ~transport();
+    transport(const transport &) = delete;
+    transport &operator=(const transport &) = delete;
+
+    /** Where it really listens: the port filled in, if it was *. */
+    const std::string &endpoint() const { return endpoint_; }
+    /** Never blocks; what cannot be queued is dropped and counted. */
+    void send(nanos now, const std::string &address, const std::string &bytes);
+    /** False: nothing there. */
+    bool receive(std::string &bytes);
+    /** To be polled: messages, requests for admission, failures of handshakes. */
+    void *inbox() const { return inbox_; }
+    void *door() const { return door_; }
+    void *monitor() const { return monitor_; }
+    void answer_door();
+    void read_monitor();
+    /** Closes what has not been used for long. */
+    void tidy(nanos now);
+
+    std::uint64_t strangers() const { return strangers_; }
+    std::uint64_t dropped() const { return dropped_; }
+    std::size_t connections() const { return peers_.size(); }
+
+  private:
+    struct peer_socket {
+        void *socket = nullptr;
+        nanos used = 0;
+    };
+    void *open(int type);
+
+    key_pair keys_;
+    std::string public_raw_;
+    void *context_ = nullptr;
+    void *inbox_ = nullptr;
+    void *door_ = nullptr;
+    void *monitor_ = nullptr;
+    std::string endpoint_;
+    std::map<std::string, peer_socket> peers_;
+    std::uint64_t strangers_ = 0;
+    std::uint64_t dropped_ = 0;
+};
+
+} // namespace zc::agent
+
+#endif

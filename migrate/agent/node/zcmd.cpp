@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* zcmd: the agent of a node. See zcmd(8). */
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+using namespace zc::agent;
+
+namespace {
+
+enum { kDone = 0, kFailed = 1, kUsage = 2, kBadConfig = 3, kBadKey = 4 };
+
+std::string default_config()
+{
+    const char *home = std::getenv("HOME");
+    return std::string(home == nullptr ? "" : home) + "/.config/zc/zcmd.toml";
+}
+
+/** A missing file is an error only if it was named. */
+config load(const std::string &path, bool named)
+{
+    config c;
+    if (named || access(path.c_str(), F_OK) == 0)
+        c = read_config(path);
+    if (const char *wanted = std::getenv("ZC_MIGRATE")) { /* as for the job itself */
+        std::string mode_text = wanted;
+        if (mode_text == "observe")
+            c.logic.act = mode::observe;
+        else if (mode_text != "1" && !mode_text.empty())
+            throw config_error("ZC_MIGRATE: wants 1 or observe, is " + mode_text);
+    }
+    return c;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app("Agent of a node: notices overload and moves ranks of MPI jobs to better places", "zcmd");
+    app.set_version_flag("--version", ZC_VERSION);
+    app.require_subcommand(1);
+    std::string path = default_config();
+    auto *path_option = app.add_option("--config", path, "configuration file")->capture_default_str();
+    std::string key_path;
+    CLI::App *run = app.add_subcommand("run", "be the agent of this node, in the foreground");
+    std::string host;
+    std::string listen;
+    std::string advertise;
+    std::vector<std::string> seeds;
+    run->add_option("--host", host, "overrides agent.host");
+    run->add_option("--listen", listen, "overrides agent.listen");
+    run->add_option("--advertise", advertise, "overrides agent.advertise");
+    run->add_option("--seed", seeds, "an agent to join by (repeatable); adds to agent.seeds");
+    CLI::App *keygen = app.add_subcommand("keygen", "make the key pair that all agents of this user share");
+    keygen->add_option("--key", key_path, "file (default: agent.key_file)");
+    CLI::App *check = app.add_subcommand("check", "check configuration and key, and say what holds");
+    CLI::App *describe = app.add_subcommand("describe-config", "all settings, as Markdown");
+    app.footer("exit status: 0 done; 1 failed; 2 usage; 3 bad configuration; 4 bad key");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &e) {
+        return app.exit(e) == 0 ? kDone : kUsage;
+    }
+    try {
+        if (describe->parsed()) {
+            fmt::print("{}", describe_config());
+            return kDone;
+        }
+        config c = load(path, path_option->count() > 0);
+        if (!host.empty())
+            c.host = host;
+        if (!listen.empty()) {
+            c.listen = listen;
+            c.advertise = advertise; /* what the file says goes with what it says of listen */
+        } else if (!advertise.empty()) {
+            c.advertise = advertise;
+        }
+        complete(c);
+        c.logic.seeds.insert(c.logic.seeds.end(), seeds.begin(), seeds.end());
+
+        if (keygen->parsed()) {
+            std::string file = key_path.empty() ? c.key_file : key_path;
+            write_keys(file, make_keys());
+            fmt::print("{}: copy it to every node, by a safe way, with mode 0600\n", file);
+            return kDone;
+        }
+        key_pair keys = read_keys(c.key_file);
+        if (check->parsed()) {
+            kernel_load load(c.cgroup, c.cpus);
+            kernel_reading r = load.read(1);
+            fmt::print("host {}\nlisten {}\nadvertise {}\nkey {}\nstate {}\nstatus {}\nprofiles {}\n"
+                       "processors {:.2f}{}\nrunnable {:.0f}\n",
+                       c.host, c.listen, c.advertise, c.key_file, c.state_file, c.status_socket,
+                       c.profile_directory, r.cpus, load.cgroup().empty() ? "" : " (cgroup " + load.cgroup() + ")",
+                       r.runnable.value_or(0));
+            return kDone;
+        }
+        spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
+        spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+        spdlog::set_level(spdlog::level::from_str(c.log_level));
+        node_daemon(c, keys).run();
+        return kDone;
+    } catch (const config_error &e) {
+        fmt::print(stderr, "zcmd: {}\n", e.what());
+        return kBadConfig;
+    } catch (const key_error &e) {
+        fmt::print(stderr, "zcmd: {}\n", e.what());
+        return kBadKey;
+    } catch (const std::exception &e) {
+        fmt::print(stderr, "zcmd: {}\n", e.what());
+        return kFailed;
+    }
+}
