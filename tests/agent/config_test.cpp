@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config.h"
+
+namespace zc::agent {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(std::string_view text)
+{
+    try {
+        parse_config(text, "zcmd.toml");
+    } catch (const config_error &e) {
+        return e.what();
+    }
+    return "";
+}
+
+TEST(AgentConfigTest, EmptyFileIsTheDefaults)
+{
+    config c = parse_config("", "zcmd.toml");
+    EXPECT_EQ(c.logic.policy, "network");
+    EXPECT_EQ(c.logic.act, mode::move);
+}
+
+TEST(AgentConfigTest, ReadsEveryKind)
+{
+    config c = parse_config("[agent]\nmode = \"observe\"\nseeds = [\"tcp://a:1\", \"tcp://b:2\"]\n"
+                            "[membership]\nperiod = 0.5\nmax_members = 32\n"
+                            "[policy]\nstealing = \"random\"\n[decision]\nhysteresis = 0.3\n",
+                            "zcmd.toml");
+    EXPECT_EQ(c.logic.act, mode::observe);
+    EXPECT_EQ(c.logic.seeds, (std::vector<std::string>{"tcp://a:1", "tcp://b:2"}));
+    EXPECT_EQ(c.logic.period, kSecond / 2);
+    EXPECT_EQ(c.logic.max_members, 32u);
+    EXPECT_EQ(c.logic.policy, "random");
+    EXPECT_DOUBLE_EQ(c.logic.hysteresis, 0.3);
+}
+
+TEST(AgentConfigTest, NamesLineKeyAndNearestMatch)
+{
+    std::string e = error_of("[decision]\n\nhysterisis = 0.3\n");
+    EXPECT_THAT(e, HasSubstr("zcmd.toml:3: decision.hysterisis: no such key"));
+    EXPECT_THAT(e, HasSubstr("did you mean \"hysteresis\"?"));
+}
+
+TEST(AgentConfigTest, NamesTheTableNearest)
+{
+    EXPECT_THAT(error_of("[polcy]\nhops = 3\n"), HasSubstr("zcmd.toml:1: polcy: no such table; did you mean \"policy\"?"));
+}
+
+TEST(AgentConfigTest, SaysWhereAKeyBelongs)
+{
+    EXPECT_THAT(error_of("[agent]\nhops = 3\n"), HasSubstr("it belongs below [policy]"));
+    EXPECT_THAT(error_of("hops = 3\n"), HasSubstr("it belongs below [policy]"));
+}
+
+TEST(AgentConfigTest, NothingNearIsNotGuessed)
+{
+    EXPECT_THAT(error_of("[agent]\nqqqqqqqqqq = 1\n"), testing::Not(HasSubstr("did you mean")));
+}
+
+TEST(AgentConfigTest, RefusesWrongTypesAndRanges)
+{
+    EXPECT_THAT(error_of("[policy]\nhops = \"8\"\n"), HasSubstr("zcmd.toml:2: policy.hops: wants a number from 1 to 32"));
+    EXPECT_THAT(error_of("[policy]\nhops = 3.5\n"), HasSubstr("wants a whole number"));
+    EXPECT_THAT(error_of("[policy]\nhops = 0\n"), HasSubstr("from 1 to 32"));
+    EXPECT_THAT(error_of("[policy]\nstealing = \"nearest\"\n"), HasSubstr("wants one of random, application, network"));
+    EXPECT_THAT(error_of("[agent]\nseeds = \"tcp://a:1\"\n"), HasSubstr("wants a list"));
+    EXPECT_THAT(error_of("[agent]\nmode = \"on\"\n"), HasSubstr("move, observe, off"));
+    EXPECT_THAT(error_of("[membership]\nperiod = nan\n"), HasSubstr("wants a number of seconds"));
+    EXPECT_THAT(error_of("agent = 3\n"), HasSubstr("is a table"));
+}
+
+TEST(AgentConfigTest, RefusesLeasesThatEndTooSoon)
+{
+    EXPECT_THAT(error_of("[protocol]\nlease = 10\ncommit_window = 8\n"), HasSubstr("protocol.lease"));
+}
+
+TEST(AgentConfigTest, SaysWhereItIsNotToml)
+{
+    EXPECT_THAT(error_of("[agent]\nhost = \n"), HasSubstr("zcmd.toml:2: not TOML"));
+}
+
+TEST(AgentConfigTest, AMissingFileIsNamed)
+{
+    try {
+        read_config("/nonexistent/zcmd.toml");
+        FAIL();
+    } catch (const config_error &e) {
+        EXPECT_THAT(e.what(), HasSubstr("/nonexistent/zcmd.toml: No such file"));
+    }
+}
+
+TEST(AgentConfigTest, DescribesEverything)
+{
+    std::string text = describe_config();
+    for (const char *key : {"**hysteresis**", "**seeds**", "**prometheus_port**", "## [protocol]"})
+        EXPECT_THAT(text, HasSubstr(key));
+}
+
+} // namespace
+} // namespace zc::agent

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What zcmd reads and writes, without a network: load, keys, answers of jobs. */
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "job_socket.h"
+#include "kernel_load.h"
+#include "keys.h"
+#include "state.h"
+
+namespace zc::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AgentNodeTest : public testing::Test {
+  protected:
+    AgentNodeTest()
+    {
+        char name[] = "/tmp/zca-node-XXXXXX";
+        root_ = mkdtemp(name);
+    }
+    ~AgentNodeTest() override { fs::remove_all(root_); }
+    void put(const std::string &path, const std::string &text)
+    {
+        fs::create_directories(fs::path(root_ + path).parent_path());
+        std::ofstream(root_ + path) << text;
+    }
+    std::string root_;
+};
+
+TEST_F(AgentNodeTest, ReadsACgroupOfVersion2)
+{
+    put("/cg/cpu.max", "150000 100000\n");
+    put("/cg/cgroup.threads", "11\n12\n13\n");
+    put("/proc/11/stat", "11 (a b) R 1\n");
+    put("/proc/12/stat", "12 (x) S 1\n");
+    put("/proc/13/stat", "13 (R) D) R 1\n");
+    put("/cg/cpu.stat", "usage_usec 1000\nthrottled_usec 0\n");
+    put("/cg/cpu.pressure", "some avg10=12.50 avg60=0 avg300=0 total=1\n");
+    kernel_load load("/cg", 0, root_);
+    load.read(1'000'000'000);
+    put("/cg/cpu.stat", "usage_usec 1001000\nthrottled_usec 500000\n");
+    kernel_reading r = load.read(2'000'000'000);
+    EXPECT_NEAR(r.cpus, 1.5, 1e-6);
+    EXPECT_NEAR(r.runnable.value(), 2, 1e-6);
+    EXPECT_NEAR(r.throttled.value(), 0.5, 1e-6);
+    EXPECT_NEAR(r.used.value(), 1, 1e-6);
+    EXPECT_NEAR(r.cpu_pressure.value(), 12.5, 1e-6);
+}
+
+TEST_F(AgentNodeTest, FindsItsOwnCgroupOfVersion1IfThatIsLimited)
+{
+    put("/proc/self/cgroup", "3:memory:/x\n1:cpu,cpuacct:/jobs/7\n0::/\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/jobs/7/cpu.cfs_quota_us", "50000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/jobs/7/cpu.cfs_period_us", "100000\n");
+    kernel_load load("", 0, root_);
+    EXPECT_EQ(load.cgroup(), "/sys/fs/cgroup/cpu,cpuacct/jobs/7");
+    EXPECT_NEAR(load.read(1).cpus, 0.5, 1e-6);
+}
+
+TEST_F(AgentNodeTest, WithoutALimitItIsTheMachine)
+{
+    put("/proc/self/cgroup", "0::/user\n");
+    put("/sys/fs/cgroup/user/cpu.max", "max 100000\n");
+    put("/proc/stat", "cpu 1 1 1 1 1 1 1 1\nprocs_running 9\n");
+    put("/proc/meminfo", "MemAvailable: 2048 kB\n");
+    kernel_load load("", 3, root_);
+    EXPECT_EQ(load.cgroup(), "");
+    kernel_reading r = load.read(1);
+    EXPECT_NEAR(r.runnable.value(), 8, 1e-6); /* without ourselves */
+    EXPECT_NEAR(r.cpus, 3, 1e-6);             /* as told */
+    EXPECT_EQ(r.free_bytes, 2048u << 10);
+}
+
+TEST_F(AgentNodeTest, NothingReadableIsNoDisaster)
+{
+    kernel_load load("/nowhere", 0, root_);
+    kernel_reading r = load.read(1);
+    EXPECT_GT(r.cpus, 0);
+    EXPECT_FALSE(r.cpu_pressure);
+}
+
+TEST_F(AgentNodeTest, KeysComeBack)
+{
+    std::string path = root_ + "/new/key";
+    key_pair made = make_keys();
+    write_keys(path, made);
+    key_pair read = read_keys(path);
+    EXPECT_EQ(read.public_key, made.public_key);
+    EXPECT_EQ(read.secret_key, made.secret_key);
+    EXPECT_THROW(write_keys(path, made), key_error); /* not over another */
+}
+
+TEST_F(AgentNodeTest, RefusesKeysThatOthersMayRead)
+{
+    std::string path = root_ + "/key";
+    write_keys(path, make_keys());
+    chmod(path.c_str(), 0640);
+    EXPECT_THROW(read_keys(path), key_error);
+}
+
+TEST_F(AgentNodeTest, RefusesKeysThatAreNotAPair)
+{
+    EXPECT_THROW(read_keys(root_ + "/missing"), key_error);
+    put("/noise", "hello\n");
+    chmod((root_ + "/noise").c_str(), 0600);
+    EXPECT_THROW(read_keys(root_ + "/noise"), key_error);
+    key_pair mixed = make_keys();
+    mixed.public_key = make_keys().public_key;
+    write_keys(root_ + "/mixed", mixed);
+    EXPECT_THROW(read_keys(root_ + "/mixed"), key_error);
+}
+
+msg::outcome answer(const std::string &line)
+{
+    msg::outcome o;
+    read_answer(line, o);
+    return o;
+}
+
+TEST_F(AgentNodeTest, UnderstandsTheAnswersOfAJob)
+{
+    msg::outcome o = answer(R"({"ok":true,"epoch":4,"bytes":77,"phases":{"spawn":12.5,"transfer":3}})");
+    EXPECT_EQ(o.what, msg::verdict::moved);
+    EXPECT_EQ(o.epoch, 4u);
+    EXPECT_EQ(o.bytes, 77u);
+    EXPECT_EQ(o.phase_ms[2], 12.5f);
+    EXPECT_EQ(o.phase_ms[3], 3.0f);
+    auto refusal = [](int code) {
+        return answer(R"({"ok":false,"code":)" + std::to_string(code) + R"(,"error":"no"})").what;
+    };
+    EXPECT_EQ(refusal(EBUSY), msg::verdict::refused);
+    EXPECT_EQ(refusal(EINVAL), msg::verdict::refused);
+    EXPECT_EQ(refusal(ETIMEDOUT), msg::verdict::timed_out);
+    EXPECT_EQ(refusal(EIO), msg::verdict::failed);
+}
+
+TEST_F(AgentNodeTest, NonsenseFromAJobIsAFailureInWords)
+{
+    for (const char *line : {"", "[]", "{\"ok\":3}", "\x1b[31m", "{\"ok\":true,\"phases\":{\"spawn\":-1e999}}"}) {
+        msg::outcome o = answer(line);
+        for (char c : o.reason)
+            EXPECT_GE(c, ' ');
+        EXPECT_TRUE(o.what == msg::verdict::failed || o.what == msg::verdict::moved);
+    }
+}
+
+TEST_F(AgentNodeTest, StateComesBack)
+{
+    saved_state s;
+    s.id = 0xffffffffffffffff;
+    s.incarnation = 9;
+    s.asked = saved_state::intent{{{1, 2}, 3, 4, 5, "host", {6, 7}}, {8}};
+    s.leases = {{{1, 2}, {3, 4}}};
+    auto back = from_text(to_text(s));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->id, s.id);
+    EXPECT_EQ(back->asked->ask, s.asked->ask);
+    EXPECT_EQ(back->asked->lenders, s.asked->lenders);
+    EXPECT_EQ(back->leases, s.leases);
+}
+
+TEST_F(AgentNodeTest, HalfAStateIsNone)
+{
+    saved_state s;
+    s.asked = saved_state::intent{{{1, 2}, 3, 4, 5, "host", {6, 7}}, {8}};
+    std::string text = to_text(s);
+    for (std::size_t length = 0; length < text.size(); length++)
+        ASSERT_FALSE(from_text(std::string_view(text).substr(0, length)));
+    EXPECT_FALSE(from_text(R"({"version":1,"id":"x","incarnation":0,"leases":[]})"));
+}
+
+} // namespace
+} // namespace zc::agent
