@@ -139,31 +139,63 @@ static int nodes(void)
     return stat("/sys/devices/system/node/node1", &st) ? 1 : 2;
 }
 
-/* Asks for every page to be on @node. Return: pages that are. */
+/* Of the pages that did not move, what the kernel said and what they are. */
+static void tell_unmoved(const struct area *area, size_t pages, int node, const int *is)
+{
+    int told = 0;
+
+    for (size_t i = 0; i < pages && told < 8; i++) {
+        if (is[i] == node || (i && is[i] == is[i - 1]))
+            continue;
+        ktap_note("page %zu of %s: %d, not %d; pagemap %#llx, %s", i, area->name, is[i], node,
+                  (unsigned long long)pagemap_of(area_page(area, i)),
+                  page_is(area_page(area, i), KPF_THP) ? "huge" : "small");
+        told++;
+    }
+    ktap_note("of %zu pages %zu are present, %zu in swap; %ld marked by NUMA balancing since boot",
+              pages, pages_present(area->at, pages), pages_swapped(area->at, pages),
+              file_number("/proc/vmstat", "numa_pte_updates"));
+}
+
+/*
+ * Asks for every page to be on @node. Return: pages that are.
+ *
+ * NUMA balancing takes access away from entries to see who faults, and until somebody
+ * does, move_pages() of Linux 6.1 finds no page there: its follow_page() stops at such an
+ * entry with ENOENT, at a huge page's with EFAULT. And whoever faults has the page moved
+ * to his own node. So it is kept away meanwhile: with a memory policy of its own a task is
+ * not scanned. Reading the pages then gives access back, and brings in what is swapped.
+ */
 static size_t move_to(const struct area *area, size_t pages, int node)
 {
     void **at = malloc(pages * sizeof(*at));
     int *want = malloc(pages * sizeof(*want)), *is = malloc(pages * sizeof(*is));
     size_t there = 0;
 
+    NEED(at && want && is);
+    NEED(!syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0UL));
     for (int tries = 0; tries < 20 && there < pages; tries++) {
         for (size_t i = 0; i < pages; i++) {
             at[i] = area_page(area, i);
             want[i] = node;
+            is[i] = -1; /* not written where pages fail to move */
         }
         /* A huge page wants 2 MiB of frames in one piece. */
         if (tries) {
             file_write("/proc/sys/vm/drop_caches", "3");
             drain_lru();
         }
+        area_check_part(area, 0, pages, "to be moved");
         if (syscall(SYS_move_pages, 0, pages, at, want, is, MPOL_MF_MOVE) < 0)
             FAIL("set-up: move_pages: errno %d", errno);
         there = 0;
         for (size_t i = 0; i < pages; i++)
             there += is[i] == node;
     }
-    for (size_t i = 0; i < pages && there < pages; i += HUGE_PAGES)
-        ktap_note("page %zu of %s: %d, not %d", i, area->name, is[i], node);
+    if (there < pages)
+        tell_unmoved(area, pages, node, is);
+    area_check_part(area, 0, pages, "asked to move");
+    NEED(!syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL));
     free(at);
     free(want);
     free(is);
@@ -205,6 +237,79 @@ TEST(after_migration_huge,
             area_check(&huge[i], "moved");
         }
     }
+}
+
+static const char balancing[] = "/proc/sys/kernel/numa_balancing";
+static const char *const pace[] = {"/sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+                                   "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"};
+
+static long marked(void)
+{
+    return file_number("/proc/vmstat", "numa_pte_updates");
+}
+
+static void exchange_untouched(struct area *one, struct area *other, size_t unit)
+{
+    const size_t pages = one->pages - unit;
+    struct zcdev_outcome outcome = zcdev_pair(area_page(one, unit), other->at, pages * PAGE_SIZE);
+
+    area_exchanged(one, unit, other, 0, outcome.done / PAGE_SIZE);
+    /* A hinting fault of ours may be moving the page. */
+    CHECK(outcome.cause == ZC_CAUSE_NONE || outcome.cause == ZC_CAUSE_RACED, "%s",
+          zcdev_cause(outcome.cause));
+}
+
+/* Reads nothing between exchanges: a marked entry is exchanged as it is. */
+static void exchange_marked(void *arg)
+{
+    const long before = marked();
+    struct area huge[2];
+
+    (void)arg;
+    exchanged_areas(kPages);
+    for (int i = 0; i < 2; i++)
+        fixture_area(FIXTURE_HUGE, &huge[i], i ? "d" : "c", 2 * HUGE_PAGES, 0);
+    for (int turn = 0; turn < 6 || (marked() - before < 500 && turn < 60); turn++) {
+        /* Those on the other node are marked, whichever is ours. */
+        move_to(&a, kPages, 0);
+        move_to(&b, kPages, 1);
+        for (int i = 0; i < 200; i++) {
+            exchange_untouched(&a, &b, 1 + i % 3);
+            exchange_untouched(&huge[i % 2], &huge[!(i % 2)], HUGE_PAGES);
+        }
+        check_both("watched by NUMA balancing");
+        area_check(&huge[0], "watched by NUMA balancing");
+        area_check(&huge[1], "watched by NUMA balancing");
+    }
+    if (marked() - before < 500)
+        ktap_skip("NUMA balancing has marked %ld pages only", marked() - before);
+    ktap_note("%ld pages marked", marked() - before);
+}
+
+TEST(during_numa_balancing, "during: exchanges of pages that NUMA balancing watches lose nothing")
+{
+    const long was = file_number(balancing, NULL);
+    long paces[2];
+    siginfo_t end;
+    int child;
+
+    need_root();
+    if (nodes() < 2 || was < 0)
+        ktap_skip("one NUMA node only, or no NUMA balancing");
+    for (int i = 0; i < 2; i++) {
+        paces[i] = file_number(pace[i], NULL);
+        if (paces[i] < 0 || file_write(pace[i], "1"))
+            ktap_skip("the pace of NUMA balancing cannot be set");
+    }
+    file_write(balancing, "1");
+    /* A new process is looked at soon. */
+    child = ktap_child(exchange_marked, NULL);
+    while (waitid(P_PID, child, &end, WEXITED | WNOWAIT) && errno == EINTR)
+        ;
+    file_write(balancing, "%ld", was);
+    for (int i = 0; i < 2; i++)
+        file_write(pace[i], "%ld", paces[i]);
+    ktap_wait(child);
 }
 
 TEST(after_soft_offline,
