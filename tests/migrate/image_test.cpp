@@ -5,6 +5,9 @@
 #include <cstring>
 #include <functional>
 #include <vector>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #include "error.h"
 #include "image.h"
@@ -174,6 +177,10 @@ TEST_F(ImageTest, RubbishIsNoImage)
 
 TEST_F(ImageTest, TooLittleMemoryIsAnError)
 {
+#ifdef __SANITIZE_ADDRESS__
+    /* HDF5 1.10 cannot close a file that it cannot write, and keeps its buffers. */
+    __lsan::ScopedDisabler hdf5s_own;
+#endif
     std::vector<double> data = numbers(1 << 20);
     memory_.reserve(2 << 20);
     EXPECT_NE(code_of([&] {
