@@ -133,6 +133,9 @@ TEST_F(AgentNodeTest, UnderstandsTheAnswersOfAJob)
     EXPECT_EQ(o.bytes, 77u);
     EXPECT_EQ(o.phase_ms[2], 12.5f);
     EXPECT_EQ(o.phase_ms[3], 3.0f);
+    o = answer(R"({"ok":true,"bytes":{"data":9,"image":7,"zero":1},"phases_ms":{"spawn":2}})"); /* libzcm's */
+    EXPECT_EQ(o.bytes, 7u);
+    EXPECT_EQ(o.phase_ms[2], 2.0f);
     auto refusal = [](int code) {
         return answer(R"({"ok":false,"code":)" + std::to_string(code) + R"(,"error":"no"})").what;
     };

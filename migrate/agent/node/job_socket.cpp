@@ -48,6 +48,17 @@ float phase(const json &phases, const char *name)
     return std::isfinite(ms) && ms > 0 && ms < 1e12 ? static_cast<float>(ms) : 0;
 }
 
+/** 0: not told. libzcm tells how many moves there have been; the profile's epoch is one more. */
+std::uint64_t epoch_of(const json &status)
+{
+    if (!status.is_object())
+        return 0;
+    if (auto at = status.find("epoch"); at != status.end() && at->is_number_unsigned())
+        return at->get<std::uint64_t>();
+    auto at = status.find("moves");
+    return at != status.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() + 1 : 0;
+}
+
 bool path_is_plain(const std::string &name)
 {
     return !name.empty() && name.find('/') == std::string::npos && name[0] != '.';
@@ -74,6 +85,8 @@ void read_answer(const std::string &line, msg::outcome &out)
     out.reason = text("error");
     out.epoch = whole("epoch");
     out.bytes = whole("bytes");
+    if (auto at = answer.find("bytes"); at != answer.end() && at->is_object())
+        out.bytes = at->value("image", json()).is_number_unsigned() ? at->at("image").get<std::uint64_t>() : 0;
     for (const char *key : {"phases", "phases_ms"}) {
         auto at = answer.find(key);
         if (at != answer.end() && at->is_object()) {
@@ -230,9 +243,8 @@ msg::outcome job_socket::carry_out(const msg::ask &wanted, const std::string &jo
     bool sent = false;
     try {
         json status = json::parse(exchange(job_name, R"({"command":"status"})", 10), nullptr, false);
-        if (status.is_object() && status.contains("epoch") && status["epoch"].is_number_unsigned() &&
-            status["epoch"].get<std::uint64_t>() != wanted.epoch) {
-            o.epoch = status["epoch"].get<std::uint64_t>();
+        o.epoch = epoch_of(status);
+        if (o.epoch != 0 && o.epoch != wanted.epoch) {
             o.reason = "the job has been reconfigured since";
             return o;
         }
