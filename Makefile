@@ -10,7 +10,6 @@
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,
 #                        and once the time to build an MPICH with ch4:ofi
-#   make bench           libzc against memcpy
 #   make demo-migrate    ranks of a running job leave an overloaded host
 #   make bench-migrate   what a migration costs, by way of memory and of the disk
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
