@@ -9,51 +9,52 @@
 
 const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
     {"messages_direct", "announced messages that the network wrote into the user buffer",
-     MPIDI_ZC_COUNTER, NETMOD(messages_direct)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(messages_direct)},
     {"messages_rebound", "landed messages whose pages were exchanged with the user buffer's",
-     MPIDI_ZC_COUNTER, NETMOD(messages_rebound)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(messages_rebound)},
     {"messages_copied", "landed messages that were copied to the user buffer",
-     MPIDI_ZC_COUNTER, NETMOD(messages_copied)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(messages_copied)},
     {"bytes_direct", "bytes that the network wrote into user buffers",
-     MPIDI_ZC_COUNTER, NETMOD(bytes_direct)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(bytes_direct)},
     {"bytes_rebound", "bytes that reached user buffers by exchange of pages",
-     MPIDI_ZC_COUNTER, NETMOD(bytes_rebound)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(bytes_rebound)},
     {"bytes_copied", "bytes copied from landing memory, edges of rebound messages among them",
-     MPIDI_ZC_COUNTER, NETMOD(bytes_copied)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(bytes_copied)},
     {"prediction_hits", "landed messages whose user buffer was foreseen",
-     MPIDI_ZC_COUNTER, PREDICTION(hits)},
+     MPI_T_PVAR_CLASS_COUNTER, PREDICTION(hits)},
     {"prediction_misses", "landed messages for which another user buffer was foreseen",
-     MPIDI_ZC_COUNTER, PREDICTION(misses)},
+     MPI_T_PVAR_CLASS_COUNTER, PREDICTION(misses)},
     {"prediction_misses_congruent", "of the misses, those at the same offset within the page",
-     MPIDI_ZC_COUNTER, PREDICTION(congruent)},
+     MPI_T_PVAR_CLASS_COUNTER, PREDICTION(congruent)},
     {"prediction_unknown", "landed messages for which no user buffer was foreseen",
-     MPIDI_ZC_COUNTER, PREDICTION(unknown)},
+     MPI_T_PVAR_CLASS_COUNTER, PREDICTION(unknown)},
     {"landed", "messages taken off the wire before their receive was posted",
-     MPIDI_ZC_COUNTER, NETMOD(landed)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(landed)},
     {"landed_by_thread", "of the landed, those taken by the landing thread",
-     MPIDI_ZC_COUNTER, NETMOD(landed_by_thread)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(landed_by_thread)},
     {"landing_memory", "bytes of landing memory backed by pages now",
-     MPIDI_ZC_LEVEL, LANDING(populated_now)},
+     MPI_T_PVAR_CLASS_LEVEL, LANDING(populated_now)},
     {"landing_in_use", "bytes of landing buffers that hold or await a message now",
-     MPIDI_ZC_LEVEL, LANDING(in_use_now)},
+     MPI_T_PVAR_CLASS_LEVEL, LANDING(in_use_now)},
     {"landing_high_water", "most bytes of landing memory ever backed by pages",
-     MPIDI_ZC_HIGH_WATER, LANDING(populated_max)},
+     /* not of class HIGHWATERMARK: MPICH keeps those itself, per handle, from its start on */
+     MPI_T_PVAR_CLASS_LEVEL, LANDING(populated_max)},
     {"landing_pages_populated", "pages of landing memory ever populated; few if recycling works",
-     MPIDI_ZC_COUNTER, LANDING(pages_populated)},
+     MPI_T_PVAR_CLASS_COUNTER, LANDING(pages_populated)},
     {"budget_refusals", "messages left with their sender for lack of landing memory",
-     MPIDI_ZC_COUNTER, NETMOD(budget_refusals)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(budget_refusals)},
     {"bounced", "matched messages that went through a buffer: not contiguous, or truncated",
-     MPIDI_ZC_COUNTER, NETMOD(bounced)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(bounced)},
     {"reordered", "messages that overtook an earlier one of the same sender",
-     MPIDI_ZC_COUNTER, NETMOD(reordered)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(reordered)},
     {"thread_wakeups", "times the network woke the landing thread",
-     MPIDI_ZC_COUNTER, NETMOD(thread_wakeups)},
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(thread_wakeups)},
     {"rebound_by_mremap", "deliveries rebound by page tables, mremap(2)",
-     MPIDI_ZC_COUNTER, LANDING(rebound_by_means[ZC_MEANS_MREMAP])},
+     MPI_T_PVAR_CLASS_COUNTER, LANDING(rebound_by_means[ZC_MEANS_MREMAP])},
     {"rebound_by_kmod", "deliveries rebound by the kernel module, /dev/zc",
-     MPIDI_ZC_COUNTER, LANDING(rebound_by_means[ZC_MEANS_KMOD])},
+     MPI_T_PVAR_CLASS_COUNTER, LANDING(rebound_by_means[ZC_MEANS_KMOD])},
     {"splits", "mapping boundaries that rebinding has made",
-     MPIDI_ZC_LEVEL, LANDING(splits_now)},
+     MPI_T_PVAR_CLASS_LEVEL, LANDING(splits_now)},
 };
 
 const int MPIDI_ZC_nr_counters = sizeof(MPIDI_ZC_counters) / sizeof(MPIDI_ZC_counters[0]);
@@ -84,18 +85,11 @@ static void read_counter(void *counter, void *object, int count, void *out)
 
 static void register_one(const char *name, const MPIDI_ZC_counter_t * counter)
 {
-    static const MPIR_T_pvar_class_t classes[] = {
-        [MPIDI_ZC_COUNTER] = MPI_T_PVAR_CLASS_COUNTER,
-        [MPIDI_ZC_LEVEL] = MPI_T_PVAR_CLASS_LEVEL,
-        /* not HIGHWATERMARK: MPICH keeps those itself, per handle, from its start on */
-        [MPIDI_ZC_HIGH_WATER] = MPI_T_PVAR_CLASS_LEVEL,
-    };
-    const MPIR_T_pvar_class_t class = classes[counter->kind];
     int index;
 
-    if (PMPI_T_pvar_get_index(name, class, &index) != MPI_SUCCESS) {
-        MPIR_T_PVAR_REGISTER_impl(class, MPI_UNSIGNED_LONG_LONG, name, (void *) counter, 1,
-                                  MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC,
+    if (PMPI_T_pvar_get_index(name, counter->pvar_class, &index) != MPI_SUCCESS) {
+        MPIR_T_PVAR_REGISTER_impl(counter->pvar_class, MPI_UNSIGNED_LONG_LONG, name,
+                                  (void *) counter, 1, MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC,
                                   MPI_T_BIND_NO_OBJECT,
                                   MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
                                   read_counter, NULL, "CH4_ZC", counter->description);
@@ -118,7 +112,7 @@ void MPIDI_ZC_counters_register(void)
         reasons[i].counter = (MPIDI_ZC_counter_t) {
             .name = reasons[i].name,
             .description = reasons[i].description,
-            .kind = MPIDI_ZC_COUNTER,
+            .pvar_class = MPI_T_PVAR_CLASS_COUNTER,
             .offset = LANDING(copied_by_reason[i]),
         };
         register_one(reasons[i].name, &reasons[i].counter);

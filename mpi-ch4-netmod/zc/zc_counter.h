@@ -7,16 +7,10 @@
 
 #include "zc_stats.h"
 
-typedef enum {
-    MPIDI_ZC_COUNTER,           /* grows */
-    MPIDI_ZC_LEVEL,             /* goes up and down */
-    MPIDI_ZC_HIGH_WATER,
-} MPIDI_ZC_counter_kind_t;
-
 typedef struct {
     const char *name;           /* the performance variable is MPIDI_ZC_PVAR_PREFIX and this */
     const char *description;
-    MPIDI_ZC_counter_kind_t kind;
+    int pvar_class;             /* MPI_T_PVAR_CLASS_COUNTER or _LEVEL */
     size_t offset;              /* of a uint64_t in MPIDI_ZC_report_t */
 } MPIDI_ZC_counter_t;
 

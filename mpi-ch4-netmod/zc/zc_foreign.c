@@ -185,6 +185,29 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 #define MAX_NEAR 32
 static int nr_near;             /* offered, and not in vain */
 
+/* Does UCX reach processes of this host over it? It tells what it chose in words only,
+ * and most programs never ask. */
+static bool has_shared_memory(void)
+{
+    static bool known, found;
+    char *text = NULL;
+    size_t length;
+
+    if (known) {
+        return found;
+    }
+    FILE *file = open_memstream(&text, &length);
+    if (file) {
+        ucp_context_print_info(MPIDI_ZC_global.context, file);
+        fclose(file);
+        found = text && (strstr(text, " posix/") || strstr(text, " sysv/") ||
+                         strstr(text, " xpmem/"));
+        free(text);
+        known = true;
+    }
+    return found;
+}
+
 static void near_sent(void *request, ucs_status_t status, void *user_data)
 {
     ucp_request_free(request);
@@ -200,8 +223,8 @@ static void offer_nearness(foreign_t * f)
         .cb.send = near_sent,
     };
 
-    if (MPIDI_ZC_global.shared_memory && nr_near < MAX_NEAR &&
-        f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host) {
+    if (f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host && nr_near < MAX_NEAR &&
+        has_shared_memory()) {
         f->offered = true;
         nr_near++;
         (void) ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_NEAR, NULL, 0,
@@ -334,11 +357,6 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const foreign_t * f, size_t * lengt
 {
     *length = f->upid_length;
     return f->upid;
-}
-
-bool MPIDI_ZC_foreign_failed(const foreign_t * f)
-{
-    return f->failed;
 }
 
 /* ---- its end ---- */

@@ -52,9 +52,6 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const struct MPIDI_ZC_foreign *fore
  * hosts that our world is not on, beyond them. Only this process knows them so. */
 int MPIDI_ZC_foreign_node(int avtid, int lpid);
 
-/* Has the connection failed? Then nothing will come of waiting for it. */
-bool MPIDI_ZC_foreign_failed(const struct MPIDI_ZC_foreign *foreign);
-
 /* The order of what comes from @sender, made when it is first heard of; NULL: no memory. */
 MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t sender);
 

@@ -93,7 +93,7 @@ cvars:
       scope       : MPI_T_SCOPE_LOCAL
       description : >-
         Whether messages from processes of this world on this host land, too. 1, 0, or
-        auto - yes, which was measured to gain from 64 KiB on.
+        auto, which is 1.
 
     - name        : MPIR_CVAR_CH4_ZC_NATIVE_RMA
       category    : CH4_ZC
@@ -328,24 +328,6 @@ int MPIDI_ZC_set_handler(unsigned id, ucp_am_recv_callback_t callback)
     goto fn_exit;
 }
 
-/* UCX does not tell what it chose but in words. */
-static bool has_shared_memory(void)
-{
-    char *text = NULL;
-    size_t length;
-    bool found = false;
-
-    FILE *file = open_memstream(&text, &length);
-    if (file) {
-        ucp_context_print_info(MPIDI_ZC_global.context, file);
-        fclose(file);
-        found = text && (strstr(text, " posix/") || strstr(text, " sysv/") ||
-                         strstr(text, " xpmem/"));
-        free(text);
-    }
-    return found;
-}
-
 static int init_context(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -368,7 +350,6 @@ static int init_context(void)
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
-    MPIDI_ZC_global.shared_memory = has_shared_memory();
 
   fn_exit:
     return mpi_errno;

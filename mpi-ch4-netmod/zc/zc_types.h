@@ -59,7 +59,6 @@ typedef struct {
     size_t address_length;
     struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride */
     size_t world_stride;
-    bool shared_memory;         /* UCX reaches processes of this host over it */
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
 
     zc_t *landing;
