@@ -4,12 +4,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 
 namespace zc::agent {
 namespace {
 
-/** Appends little-endian numbers. */
+/** Appends little-endian numbers. What it is given, it takes to be right. */
 class writer {
   public:
     template <class T> void number(T value)
@@ -21,7 +22,9 @@ class writer {
         else
             put(static_cast<std::uint64_t>(value), sizeof(T));
     }
+    void amount(float value) { number(value); }
     void flag(bool value) { put(value ? 1 : 0, 1); }
+    template <class Enum> void one_of(Enum value, Enum) { put(static_cast<std::uint64_t>(value), 1); }
     void text(const std::string &value, std::size_t most = kMaxText)
     {
         std::size_t length = std::min(value.size(), most);
@@ -29,7 +32,7 @@ class writer {
         bytes_.append(value, 0, length);
     }
     template <class T, class Each>
-    void list(const std::vector<T> &values, std::size_t most, Each &&each)
+    void list(const std::vector<T> &values, std::size_t most, std::size_t, Each &&each)
     {
         std::size_t count = std::min(values.size(), most);
         number(static_cast<std::uint16_t>(count));
@@ -37,6 +40,7 @@ class writer {
             each(values[i]);
     }
     void zeros(std::size_t count) { bytes_.append(count, '\0'); }
+    void require(bool) {}
     void patch(std::size_t at, std::uint32_t value)
     {
         for (int i = 0; i < 4; i++)
@@ -72,14 +76,12 @@ class reader {
     void amount(float &value)
     {
         number(value);
-        if (!std::isfinite(value) || value < 0 || value > 1e15f)
-            fail(flaw::bad_value);
+        require(std::isfinite(value) && value >= 0 && value <= 1e15f);
     }
     void flag(bool &value)
     {
         std::uint64_t byte = get(1);
-        if (byte > 1)
-            fail(flaw::bad_value);
+        require(byte <= 1);
         value = byte == 1;
     }
     template <class Enum> void one_of(Enum &value, Enum last)
@@ -94,8 +96,7 @@ class reader {
     void text(std::string &value, std::size_t most = kMaxText)
     {
         std::uint64_t length = get(2);
-        if (length > most)
-            fail(flaw::bad_value);
+        require(length <= most);
         if (flaw_ == flaw::none && length > bytes_.size())
             fail(flaw::truncated);
         if (flaw_ != flaw::none)
@@ -131,10 +132,10 @@ class reader {
         }
         bytes_.remove_prefix(count);
     }
-    void fail(flaw f)
+    void require(bool holds)
     {
-        if (flaw_ == flaw::none)
-            flaw_ = f;
+        if (!holds)
+            fail(flaw::bad_value);
     }
     flaw end()
     {
@@ -144,6 +145,11 @@ class reader {
     }
 
   private:
+    void fail(flaw f)
+    {
+        if (flaw_ == flaw::none)
+            flaw_ = f;
+    }
     std::uint64_t get(std::size_t width)
     {
         if (width > bytes_.size())
@@ -162,301 +168,177 @@ class reader {
 
 /* One function per type, for both directions: what is written is what is read. */
 
-void put(writer &w, const txn_id &v)
+template <class T, class Plain>
+concept is = std::same_as<std::remove_const_t<T>, Plain>;
+
+void fields(auto &s, is<txn_id> auto &v)
 {
-    w.number(v.decider);
-    w.number(v.number);
-}
-void get(reader &r, txn_id &v)
-{
-    r.number(v.decider);
-    r.number(v.number);
-    if (v.decider == kNobody)
-        r.fail(flaw::bad_value);
+    s.number(v.decider);
+    s.number(v.number);
+    s.require(v.decider != kNobody);
 }
 
-void put(writer &w, const load_digest &v)
+void fields(auto &s, is<load_digest> auto &v)
 {
-    w.number(v.cpus);
-    w.number(v.demand);
-    w.number(v.speed);
-    w.number(v.ranks);
-    w.number(v.room);
-    w.number(v.free_bytes);
-    w.flag(v.draining);
-}
-void get(reader &r, load_digest &v)
-{
-    r.amount(v.cpus);
-    r.amount(v.demand);
-    r.amount(v.speed);
-    r.number(v.ranks);
-    r.number(v.room);
-    r.number(v.free_bytes);
-    r.flag(v.draining);
+    s.amount(v.cpus);
+    s.amount(v.demand);
+    s.amount(v.speed);
+    s.number(v.ranks);
+    s.number(v.room);
+    s.number(v.free_bytes);
+    s.flag(v.draining);
 }
 
-void put(writer &w, const member &v)
+void fields(auto &s, is<member> auto &v)
 {
-    w.number(v.id);
-    w.number(v.incarnation);
-    w.number(v.version);
-    w.number(static_cast<std::uint8_t>(v.state));
-    w.text(v.host);
-    w.text(v.address);
-    put(w, v.load);
-}
-void get(reader &r, member &v)
-{
-    r.number(v.id);
-    r.number(v.incarnation);
-    r.number(v.version);
-    r.one_of(v.state, member_state::left);
-    r.text(v.host);
-    r.text(v.address);
-    get(r, v.load);
-    if (v.id == kNobody)
-        r.fail(flaw::bad_value);
+    s.number(v.id);
+    s.number(v.incarnation);
+    s.number(v.version);
+    s.one_of(v.state, member_state::left);
+    s.text(v.host);
+    s.text(v.address);
+    fields(s, v.load);
+    s.require(v.id != kNobody);
 }
 constexpr std::size_t kLeastMember = 8 + 8 + 4 + 1 + 2 + 2 + 29;
 
-void put(writer &w, const std::vector<member> &v)
+void fields(auto &s, is<std::vector<member>> auto &v)
 {
-    w.list(v, kMaxGossip, [&](const member &m) { put(w, m); });
-}
-void get(reader &r, std::vector<member> &v)
-{
-    r.list(v, kMaxGossip, kLeastMember, [&](member &m) { get(r, m); });
-}
-void put(writer &w, const std::vector<rank_id> &v)
-{
-    w.list(v, kMaxRanks, [&](rank_id rank) { w.number(rank); });
-}
-void get(reader &r, std::vector<rank_id> &v)
-{
-    r.list(v, kMaxRanks, 4, [&](rank_id &rank) { r.number(rank); });
-    if (v.empty())
-        r.fail(flaw::bad_value);
+    s.list(v, kMaxGossip, kLeastMember, [&](auto &m) { fields(s, m); });
 }
 
-void put(writer &w, const msg::ping &v)
+void fields(auto &s, is<std::vector<rank_id>> auto &v)
 {
-    w.number(v.nonce);
-    put(w, v.gossip);
+    s.list(v, kMaxRanks, 4, [&](auto &rank) { s.number(rank); });
+    s.require(!v.empty());
 }
-void get(reader &r, msg::ping &v)
+
+void fields(auto &s, is<msg::ping> auto &v)
 {
-    r.number(v.nonce);
-    get(r, v.gossip);
+    s.number(v.nonce);
+    fields(s, v.gossip);
 }
-void put(writer &w, const msg::ack &v)
+
+void fields(auto &s, is<msg::ack> auto &v)
 {
-    w.number(v.nonce);
-    put(w, v.gossip);
+    s.number(v.nonce);
+    fields(s, v.gossip);
 }
-void get(reader &r, msg::ack &v)
+
+void fields(auto &s, is<msg::ping_for_me> auto &v)
 {
-    r.number(v.nonce);
-    get(r, v.gossip);
+    s.number(v.nonce);
+    s.number(v.target);
 }
-void put(writer &w, const msg::ping_for_me &v)
+
+void fields(auto &s, is<msg::it_lives> auto &v)
 {
-    w.number(v.nonce);
-    w.number(v.target);
+    s.number(v.nonce);
+    s.number(v.target);
 }
-void get(reader &r, msg::ping_for_me &v)
+
+void fields(auto &s, is<msg::probe> auto &v)
 {
-    r.number(v.nonce);
-    r.number(v.target);
+    s.number(v.nonce);
+    s.number(v.padding);
+    s.zeros(v.padding);
 }
-void put(writer &w, const msg::it_lives &v)
+
+void fields(auto &s, is<msg::probe_ack> auto &v)
 {
-    w.number(v.nonce);
-    w.number(v.target);
+    s.number(v.nonce);
 }
-void get(reader &r, msg::it_lives &v)
+
+void fields(auto &s, is<msg::link> auto &v)
 {
-    r.number(v.nonce);
-    r.number(v.target);
+    s.number(v.node);
+    s.amount(v.rtt_us);
+    s.amount(v.bytes_per_us);
 }
-void put(writer &w, const msg::probe &v)
+
+void fields(auto &s, is<msg::steal> auto &v)
 {
-    w.number(v.nonce);
-    w.number(v.padding);
-    w.zeros(v.padding);
+    s.number(v.packet);
+    fields(s, v.thief);
+    s.number(v.hops);
+    s.list(v.visited, kMaxVisited, 8, [&](auto &node) { s.number(node); });
+    s.list(v.links, kMaxLinks, 16, [&](auto &link) { fields(s, link); });
+    s.require(v.hops <= kMaxVisited);
 }
-void get(reader &r, msg::probe &v)
+
+void fields(auto &s, is<msg::nudge> auto &v)
 {
-    r.number(v.nonce);
-    r.number(v.padding);
-    r.zeros(v.padding);
+    fields(s, v.sender);
 }
-void put(writer &w, const msg::probe_ack &v)
+
+void fields(auto &s, is<msg::reserve> auto &v)
 {
-    w.number(v.nonce);
+    fields(s, v.txn);
+    s.number(v.job);
+    fields(s, v.ranks);
+    s.number(v.bytes);
+    s.number(v.moves);
 }
-void get(reader &r, msg::probe_ack &v)
+
+void fields(auto &s, is<msg::reserved> auto &v)
 {
-    r.number(v.nonce);
+    fields(s, v.txn);
+    s.flag(v.granted);
+    fields(s, v.load);
+    s.text(v.reason);
 }
-void put(writer &w, const msg::link &v)
+
+void fields(auto &s, is<msg::lend> auto &v)
 {
-    w.number(v.node);
-    w.number(v.rtt_us);
-    w.number(v.bytes_per_us);
+    fields(s, v.txn);
+    s.number(v.job);
+    s.number(v.epoch);
+    fields(s, v.ranks);
 }
-void get(reader &r, msg::link &v)
+
+void fields(auto &s, is<msg::lent> auto &v)
 {
-    r.number(v.node);
-    r.amount(v.rtt_us);
-    r.amount(v.bytes_per_us);
+    fields(s, v.txn);
+    s.flag(v.granted);
+    s.number(v.bytes);
+    s.text(v.reason);
 }
-void put(writer &w, const msg::steal &v)
+
+void fields(auto &s, is<msg::release> auto &v)
 {
-    w.number(v.packet);
-    put(w, v.thief);
-    w.number(v.hops);
-    w.list(v.visited, kMaxVisited, [&](node_id n) { w.number(n); });
-    w.list(v.links, kMaxLinks, [&](const msg::link &l) { put(w, l); });
+    fields(s, v.txn);
+    s.flag(v.moved);
 }
-void get(reader &r, msg::steal &v)
+
+void fields(auto &s, is<msg::ask> auto &v)
 {
-    r.number(v.packet);
-    get(r, v.thief);
-    r.number(v.hops);
-    r.list(v.visited, kMaxVisited, 8, [&](node_id &n) { r.number(n); });
-    r.list(v.links, kMaxLinks, 16, [&](msg::link &l) { get(r, l); });
-    if (v.hops > kMaxVisited)
-        r.fail(flaw::bad_value);
+    fields(s, v.txn);
+    s.number(v.job);
+    s.number(v.epoch);
+    s.number(v.target);
+    s.text(v.host);
+    fields(s, v.ranks);
 }
-void put(writer &w, const msg::nudge &v)
+
+void fields(auto &s, is<msg::query> auto &v)
 {
-    put(w, v.sender);
+    fields(s, v.txn);
+    s.number(v.job);
 }
-void get(reader &r, msg::nudge &v)
+
+void fields(auto &s, is<msg::outcome> auto &v)
 {
-    get(r, v.sender);
+    fields(s, v.txn);
+    s.number(v.job);
+    s.one_of(v.what, msg::verdict::unknown);
+    s.number(v.epoch);
+    s.number(v.bytes);
+    for (auto &ms : v.phase_ms)
+        s.amount(ms);
+    s.text(v.reason);
 }
-void put(writer &w, const msg::reserve &v)
-{
-    put(w, v.txn);
-    w.number(v.job);
-    put(w, v.ranks);
-    w.number(v.bytes);
-    w.number(v.moves);
-}
-void get(reader &r, msg::reserve &v)
-{
-    get(r, v.txn);
-    r.number(v.job);
-    get(r, v.ranks);
-    r.number(v.bytes);
-    r.number(v.moves);
-}
-void put(writer &w, const msg::reserved &v)
-{
-    put(w, v.txn);
-    w.flag(v.granted);
-    put(w, v.load);
-    w.text(v.reason);
-}
-void get(reader &r, msg::reserved &v)
-{
-    get(r, v.txn);
-    r.flag(v.granted);
-    get(r, v.load);
-    r.text(v.reason);
-}
-void put(writer &w, const msg::lend &v)
-{
-    put(w, v.txn);
-    w.number(v.job);
-    w.number(v.epoch);
-    put(w, v.ranks);
-}
-void get(reader &r, msg::lend &v)
-{
-    get(r, v.txn);
-    r.number(v.job);
-    r.number(v.epoch);
-    get(r, v.ranks);
-}
-void put(writer &w, const msg::lent &v)
-{
-    put(w, v.txn);
-    w.flag(v.granted);
-    w.number(v.bytes);
-    w.text(v.reason);
-}
-void get(reader &r, msg::lent &v)
-{
-    get(r, v.txn);
-    r.flag(v.granted);
-    r.number(v.bytes);
-    r.text(v.reason);
-}
-void put(writer &w, const msg::release &v)
-{
-    put(w, v.txn);
-    w.flag(v.moved);
-}
-void get(reader &r, msg::release &v)
-{
-    get(r, v.txn);
-    r.flag(v.moved);
-}
-void put(writer &w, const msg::ask &v)
-{
-    put(w, v.txn);
-    w.number(v.job);
-    w.number(v.epoch);
-    w.number(v.target);
-    w.text(v.host);
-    put(w, v.ranks);
-}
-void get(reader &r, msg::ask &v)
-{
-    get(r, v.txn);
-    r.number(v.job);
-    r.number(v.epoch);
-    r.number(v.target);
-    r.text(v.host);
-    get(r, v.ranks);
-}
-void put(writer &w, const msg::query &v)
-{
-    put(w, v.txn);
-    w.number(v.job);
-}
-void get(reader &r, msg::query &v)
-{
-    get(r, v.txn);
-    r.number(v.job);
-}
-void put(writer &w, const msg::outcome &v)
-{
-    put(w, v.txn);
-    w.number(v.job);
-    w.number(static_cast<std::uint8_t>(v.what));
-    w.number(v.epoch);
-    w.number(v.bytes);
-    for (float ms : v.phase_ms)
-        w.number(ms);
-    w.text(v.reason);
-}
-void get(reader &r, msg::outcome &v)
-{
-    get(r, v.txn);
-    r.number(v.job);
-    r.one_of(v.what, msg::verdict::unknown);
-    r.number(v.epoch);
-    r.number(v.bytes);
-    for (float &ms : v.phase_ms)
-        r.amount(ms);
-    r.text(v.reason);
-}
-void put(writer &, const msg::leave &) {}
-void get(reader &, msg::leave &) {}
+
+void fields(auto &, is<msg::leave> auto &) {}
 
 template <std::size_t I = 0> flaw read_body(std::size_t type, reader &r, message_body &body)
 {
@@ -465,7 +347,7 @@ template <std::size_t I = 0> flaw read_body(std::size_t type, reader &r, message
     } else {
         if (type != I)
             return read_body<I + 1>(type, r, body);
-        get(r, body.emplace<I>());
+        fields(r, body.emplace<I>());
         return r.end();
     }
 }
@@ -507,7 +389,7 @@ std::string encode(const message &m)
     w.number(m.incarnation);
     w.number(m.sequence);
     w.number(std::uint32_t{0});
-    std::visit([&](const auto &body) { put(w, body); }, m.body);
+    std::visit([&](const auto &body) { fields(w, body); }, m.body);
     w.patch(kHeaderBytes - 4, static_cast<std::uint32_t>(w.size() - kHeaderBytes));
     return w.take();
 }
