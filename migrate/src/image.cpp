@@ -59,6 +59,13 @@ void ensure(herr_t status, const std::string &what)
         throw error(EBADMSG, "HDF5 cannot " + what);
 }
 
+/** Selects elements of the file's @space; the result is the space of them in memory. */
+handle selected(const handle &space, hsize_t offset, hsize_t length, const std::string &what)
+{
+    ensure(H5Sselect_hyperslab(space, H5S_SELECT_SET, &offset, nullptr, &length, nullptr), what);
+    return {H5Screate_simple(1, &length, nullptr), H5Sclose, what};
+}
+
 hid_t memory_type(element type)
 {
     switch (type) {
@@ -337,10 +344,7 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
             run += some;
         }
         if (run > at) {
-            const hsize_t offset = at, length = run - at;
-            ensure(H5Sselect_hyperslab(space, H5S_SELECT_SET, &offset, nullptr, &length, nullptr),
-                   what);
-            handle memory(H5Screate_simple(1, &length, nullptr), H5Sclose, what);
+            const handle memory = selected(space, at, run - at, what);
             ensure(H5Dwrite(data, memory_type(source.type), memory, space, H5P_DEFAULT,
                             source.address + at * size),
                    what);
@@ -475,10 +479,7 @@ void image_reader::read(const array &target, std::uint64_t first, std::uint64_t 
         while (run < end && is_stored(run))
             run = std::min<std::uint64_t>(end, run + chunk);
         if (run > at) {
-            const hsize_t offset = at, length = run - at;
-            ensure(H5Sselect_hyperslab(space, H5S_SELECT_SET, &offset, nullptr, &length, nullptr),
-                   what);
-            handle memory(H5Screate_simple(1, &length, nullptr), H5Sclose, what);
+            const handle memory = selected(space, at, run - at, what);
             ensure(H5Dread(data, memory_type(target.type), memory, space, H5P_DEFAULT,
                            target.address + at * size),
                    what);
