@@ -88,36 +88,6 @@ TEST_F(DeliverKmodTest, TheMappingsAreLeftAlone)
     EXPECT_TRUE(!locked || vm_flags(b.at() + 8 * kPage).find(" lo") != std::string::npos);
 }
 
-TEST_F(DeliverKmodTest, TheSlotIsRecycledWithoutFaults)
-{
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    for (unsigned i = 0; i < 4; i++)
-        deliver(b.data() + 16, MiB - 16, i);
-    std::uint64_t populated = stats().pages_populated;
-    for (unsigned i = 0; i < 50; i++)
-        deliver(b.data() + 16, MiB - 16, i);
-    EXPECT_EQ(stats().pages_populated, populated);
-    EXPECT_EQ(stats().populated_now, MiB);
-}
-
-/* What the user had never touched is missing in the slot, and must be there
- * again before the next message lands. */
-TEST_F(DeliverKmodTest, UntouchedUserMemoryLeavesNoHoles)
-{
-    for (unsigned i = 0; i < 5; i++) {
-        buffer b(MiB);
-        zc_landing_t *l = acquire(MiB - 16, b.data() + 16);
-        char *data = static_cast<char *>(zc_landing_data(l));
-        range pages = touched_units(range_at(as_address(data), MiB - 16), kPage);
-        EXPECT_EQ(resident_bytes(pages), pages.size()) << i;
-        fill(data, MiB - 16, i);
-        EXPECT_EQ(deliver_landing(l, b.data() + 16, MiB - 16).reason, ZC_REASON_NONE);
-        EXPECT_EQ(first_wrong(b.data() + 16, MiB - 16, i), MiB - 16);
-    }
-    EXPECT_LE(stats().populated_max, params_.budget_bytes);
-}
-
 TEST_F(DeliverKmodTest, ARefusedPageIsCopiedAndTheExchangeGoesOn)
 {
     buffer b(MiB);
@@ -254,25 +224,6 @@ TEST_F(DeliverKmodTest, AMirroredAddressSpaceIsLeftAloneForAWhile)
         EXPECT_EQ(deliver(b.data() + 16, 64 * KiB, i).reason, ZC_REASON_NOTIFIER);
     EXPECT_EQ(fake_->calls().size(), 1u);
     EXPECT_EQ(stats().copied_by_reason[ZC_REASON_NOTIFIER], 20u);
-}
-
-TEST_F(DeliverKmodTest, TellsBeforeItRebinds)
-{
-    struct call {
-        void *addr = nullptr;
-        std::size_t len = 0;
-        char first = 0;
-    } seen;
-    params_.before_rebind = [](void *arg, void *addr, std::size_t len) {
-        *static_cast<call *>(arg) = {addr, len, *static_cast<char *>(addr)};
-    };
-    params_.before_rebind_arg = &seen;
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    deliver(b.data() + 16, 64 * KiB, 1);
-    EXPECT_EQ(seen.addr, b.data() + kPage);
-    EXPECT_EQ(seen.len, 15 * kPage);
-    EXPECT_EQ(seen.first, 9) << "too late";
 }
 
 TEST_F(DeliverKmodTest, MispredictedIsNeverAsked)

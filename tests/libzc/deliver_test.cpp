@@ -232,15 +232,6 @@ TEST_F(DeliverTest, SeveralVmasInOneBuffer)
     EXPECT_EQ(b.data()[16 + 20 * kPage], 9);
 }
 
-TEST_F(DeliverTest, UntouchedUserMemory)
-{
-    for (unsigned i = 0; i < 10; i++) {
-        buffer b(MiB);
-        EXPECT_EQ(deliver(b.data() + 16, MiB - 16, i).reason, ZC_REASON_NONE);
-    }
-    EXPECT_LE(stats().populated_max, params_.budget_bytes);
-}
-
 TEST_F(DeliverTest, FlagsOfTheUsersMappingStayTheSame)
 {
     buffer b(16 * MiB);
@@ -276,28 +267,6 @@ TEST_F(DeliverTest, AUsersWishNotToForkDoesNotReachAnother)
     }
 }
 
-TEST_F(DeliverTest, TellsBeforeItRebinds)
-{
-    struct call {
-        void *addr = nullptr;
-        std::size_t len = 0;
-        char first = 0;
-    } seen;
-    params_.before_rebind = [](void *arg, void *addr, std::size_t len) {
-        *static_cast<call *>(arg) = {addr, len, *static_cast<char *>(addr)};
-    };
-    params_.before_rebind_arg = &seen;
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    deliver(b.data() + 16, 64 * KiB, 1);
-    EXPECT_EQ(seen.addr, b.data() + kPage);
-    EXPECT_EQ(seen.len, 15 * kPage);
-    EXPECT_EQ(seen.first, 9) << "too late";
-    seen = {};
-    deliver(b.data() + 16, 2000, 1);
-    EXPECT_EQ(seen.addr, nullptr) << "nothing was rebound";
-}
-
 TEST_F(DeliverTest, LogsEachReasonOnce)
 {
     std::vector<std::string> lines;
@@ -315,31 +284,6 @@ TEST_F(DeliverTest, LogsEachReasonOnce)
     EXPECT_NE(lines[0].find("small"), std::string::npos);
     EXPECT_NE(lines[1].find("shared"), std::string::npos);
     EXPECT_EQ(lines[0].find('\n'), std::string::npos);
-}
-
-TEST_F(DeliverTest, RecyclingDoesNotFault)
-{
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    auto once = [&](unsigned seed) {
-        zc_landing_t *l = acquire(MiB - 100, b.data() + 50);
-        std::memset(zc_landing_data(l), static_cast<int>(seed), MiB - 100);
-        ASSERT_EQ(deliver_landing(l, b.data() + 50, MiB - 100).reason, ZC_REASON_NONE);
-        ASSERT_EQ(b.data()[50], static_cast<char>(seed));
-        ASSERT_EQ(b.data()[MiB - 51], static_cast<char>(seed));
-    };
-    for (unsigned i = 0; i < 8; i++)
-        once(i);
-    std::uint64_t populated = stats().pages_populated;
-    std::size_t mappings = count_mappings();
-    long faults = minor_faults();
-    for (unsigned i = 0; i < 1000; i++)
-        once(i);
-    EXPECT_EQ(stats().pages_populated, populated);
-    if (!kSanitized) {
-        EXPECT_LT(minor_faults() - faults, 50);
-        EXPECT_LE(count_mappings(), mappings + 2);
-    }
 }
 
 TEST_F(DeliverTest, RecyclingWorksForHugeMessages)
@@ -373,22 +317,6 @@ TEST_F(DeliverTest, HugePagesAreExchangedWholeAndNeverSplit)
         EXPECT_EQ(how.bytes_rebound, 8 * MiB);
         EXPECT_EQ(huge_bytes(b.all()), b.size());
     }
-}
-
-TEST_F(DeliverTest, HugePagesAreNotTradedForSmallOnes)
-{
-    if (!huge_pages_available())
-        GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(16 * MiB), small(16 * MiB);
-    advise(small.all(), MADV_NOHUGEPAGE);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
-    std::memset(small.data(), 9, small.size());
-    zc_landing_t *l = acquire(8 * MiB, small.data());
-    EXPECT_EQ(deliver_landing(l, b.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
-    EXPECT_EQ(huge_bytes(b.all()), b.size());
-    l = acquire(8 * MiB, b.data());
-    EXPECT_EQ(deliver_landing(l, small.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
 }
 
 TEST_F(DeliverTest, ABufferInsideOneHugePageIsCopied)

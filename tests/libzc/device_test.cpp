@@ -123,50 +123,6 @@ TEST_F(DeviceTest, NoMappingChanges)
     EXPECT_EQ(vm_flags(b.at()), flags);
 }
 
-TEST_F(DeviceTest, RecyclingDoesNotFault)
-{
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    auto once = [&](int i) {
-        zc_landing_t *l = acquire(MiB - 100, b.data() + 50);
-        std::memset(zc_landing_data(l), i, MiB - 100);
-        ASSERT_EQ(deliver_landing(l, b.data() + 50, MiB - 100).reason, ZC_REASON_NONE);
-        ASSERT_EQ(b.data()[50], static_cast<char>(i));
-        ASSERT_EQ(b.data()[MiB - 51], static_cast<char>(i));
-    };
-    for (int i = 0; i < 8; i++)
-        once(i);
-    std::uint64_t populated = stats().pages_populated;
-    long faults = minor_faults();
-    for (int i = 0; i < 300; i++)
-        once(i);
-    EXPECT_EQ(stats().pages_populated, populated);
-    EXPECT_TRUE(kSanitized || minor_faults() - faults < 50);
-}
-
-TEST_F(DeviceTest, UntouchedUserMemoryLeavesNoHoles)
-{
-    for (unsigned i = 0; i < 5; i++) {
-        buffer b(MiB);
-        zc_landing_t *l = acquire(MiB - 16, b.data() + 16);
-        char *data = static_cast<char *>(zc_landing_data(l));
-        range pages = touched_units(range_at(as_address(data), MiB - 16), kPage);
-        EXPECT_EQ(resident_bytes(pages), pages.size()) << i;
-        fill(data, MiB - 16, i);
-        EXPECT_EQ(deliver_landing(l, b.data() + 16, MiB - 16).reason, ZC_REASON_NONE);
-        EXPECT_EQ(first_wrong(b.data() + 16, MiB - 16, i), MiB - 16);
-    }
-}
-
-TEST_F(DeviceTest, UserMemoryThatWasOnlyRead)
-{
-    buffer b(MiB);
-    for (std::size_t at = 0; at < MiB; at += kPage)
-        EXPECT_EQ(const_cast<volatile char *>(b.data())[at], 0);
-    for (unsigned i = 0; i < 3; i++)
-        EXPECT_EQ(deliver(b.data() + 16, MiB - 16, i).reason, ZC_REASON_NONE);
-}
-
 TEST_F(DeviceTest, Shared)
 {
     buffer b(MiB, MAP_SHARED | MAP_ANONYMOUS);
@@ -294,22 +250,6 @@ TEST_F(DeviceTest, HugePagesAreExchangedWholeAndNeverSplit)
         EXPECT_EQ(huge_bytes(b.all()), b.size());
     }
     EXPECT_EQ(deliver(b.data(), 10 * MiB, 6).reason, ZC_REASON_NONE);
-}
-
-TEST_F(DeviceTest, HugePagesAreNotTradedForSmallOnes)
-{
-    if (!huge_pages_available())
-        GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(16 * MiB), small(16 * MiB);
-    advise(small.all(), MADV_NOHUGEPAGE);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
-    std::memset(small.data(), 9, small.size());
-    zc_landing_t *l = acquire(8 * MiB, small.data());
-    EXPECT_EQ(deliver_landing(l, b.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
-    EXPECT_EQ(huge_bytes(b.all()), b.size());
-    l = acquire(8 * MiB, b.data());
-    EXPECT_EQ(deliver_landing(l, small.data(), 8 * MiB).reason, ZC_REASON_PAGE_SIZE);
 }
 
 TEST_F(DeviceTest, SignalsOnlyCostTime)
