@@ -57,11 +57,16 @@ class Bench:
             pids = [one["pid"] for one in status["ranks"] if one["rank"] in moving]
             gone = {}
 
+            def is_gone(pid):
+                try:
+                    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+                except (FileNotFoundError, ProcessLookupError):
+                    return True
+
             def watch(begin):
                 while pids and time.monotonic() - begin < 300:
                     for pid in list(pids):
-                        if not os.path.exists(f"/proc/{pid}") or \
-                                pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+                        if is_gone(pid):
                             gone[pid] = (time.monotonic() - begin) * 1e3
                             pids.remove(pid)
                     time.sleep(0.002)

@@ -38,9 +38,16 @@ std::uint64_t transfer::segments(const array &a)
     return (a.count + segment_elements(a) - 1) / segment_elements(a);
 }
 
+transfer::requests transfer::no_requests()
+{
+    requests none;
+    none.fill(MPI_REQUEST_NULL);
+    return none;
+}
+
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
 {
-    std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    requests requests = no_requests();
     auto interrupt = [this] {
         if (auto said = line_.poll())
             throw error(EPIPE, said->what == word::failed ? said->text
@@ -49,7 +56,8 @@ void transfer::send(const array &source, const image_header &header, effort &eff
     double mark = seconds();
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < segments(source); i++) {
-        const std::size_t slot = i % 2;
+        const std::size_t slot = i % kAlive;
+        make_progress();
         line_.finish(requests[slot], interrupt);
         effort.transfer_ms += lap_ms(mark);
 
@@ -75,25 +83,26 @@ void transfer::send(const array &source, const image_header &header, effort &eff
 
 void transfer::receive(const array &target, effort &effort)
 {
-    std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    requests requests = no_requests();
     const std::uint64_t all = segments(target);
     auto expect = [&](std::uint64_t i) {
-        image_memory &memory = memory_[i % 2];
+        image_memory &memory = memory_[i % kAlive];
         memory.reserve(segment_bound(target));
-        line_.expect_segment({memory.data(), segment_bound(target)}, requests[i % 2]);
+        line_.expect_segment({memory.data(), segment_bound(target)}, requests[i % kAlive]);
     };
     auto interrupt = [this] {
         if (auto said = line_.poll())
             throw error(EPIPE, "the predecessor gave up");
     };
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(all, 2); i++)
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(all, kAlive); i++)
         expect(i);
     double mark = seconds();
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < all; i++) {
-        const std::size_t bytes = line_.finish(requests[i % 2], interrupt);
+        make_progress();
+        const std::size_t bytes = line_.finish(requests[i % kAlive], interrupt);
         effort.transfer_ms += lap_ms(mark);
-        const std::byte *data = memory_[i % 2].data();
+        const std::byte *data = memory_[i % kAlive].data();
         trailer crc = 0;
         if (bytes > sizeof crc)
             std::memcpy(&crc, data + bytes - sizeof crc, sizeof crc);
@@ -104,8 +113,8 @@ void transfer::receive(const array &target, effort &effort)
         image_reader({data, bytes - sizeof crc}).read(target, first, count);
         first += count;
         effort.restore_ms += lap_ms(mark);
-        if (i + 2 < all)
-            expect(i + 2);
+        if (i + kAlive < all)
+            expect(i + kAlive);
     }
 }
 

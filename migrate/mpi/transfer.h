@@ -21,10 +21,11 @@ struct effort {
 };
 
 /**
- * An array on its way: a stream of segments, each an HDF5 image of at most 8 MiB of
- * it followed by the image's CRC-32C. Two of them are alive on each side, one in
- * the network and one being made or read: 16 MiB (and HDF5's some KiB) is all the
- * extra memory a move takes, whatever the size of the state.
+ * An array on its way: a stream of segments, each an HDF5 image of at most 1 MiB of
+ * it followed by the image's CRC-32C. Eight of them are alive on each side, most in
+ * the network and one being made or read: some 10 MiB is all the extra memory a move
+ * takes, whatever the size of the state. They are short so that the network, which
+ * waits for us to call MPI, does not wait long.
  */
 class transfer {
   public:
@@ -37,8 +38,12 @@ class transfer {
     void receive(const array &target, effort &effort);
 
   private:
+    static constexpr std::size_t kAlive = 8;
+    using requests = std::array<MPI_Request, kAlive>;
+    static requests no_requests();
+
     lifeline &line_;
-    std::array<image_memory, 2> memory_;
+    std::array<image_memory, kAlive> memory_;
 };
 
 } // namespace zc::migrate

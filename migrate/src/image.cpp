@@ -16,8 +16,8 @@ namespace zc::migrate {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 128 << 10;
-constexpr std::uint64_t kSegmentBytes = 8 << 20;
-constexpr std::size_t kGrowth = 1 << 20;
+constexpr std::uint64_t kSegmentBytes = 1 << 20;
+constexpr std::size_t kGrowth = kChunkBytes;
 constexpr const char *kFormat = "zcm 1";
 
 /* HDF5 prints its error stack unless told otherwise; the program's setting comes back. */
@@ -266,7 +266,7 @@ void image_memory::reserve(std::size_t bytes)
 
 std::size_t image_bound(std::span<const array> arrays)
 {
-    std::size_t bound = 4 * kGrowth; /* superblock, root group and the driver's rounding */
+    std::size_t bound = 1 << 20; /* superblock, root group and the driver's rounding */
     for (const array &a : arrays)
         bound += a.bytes() + kChunkBytes + (a.bytes() / kChunkBytes + 1) * 256 + (16 << 10);
     return bound;
@@ -333,6 +333,10 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
                            H5P_DEFAULT, creation, access),
                 H5Dclose, what);
 
+    /* H5Dwrite() fills and copies a chunk that is not there yet, then copies it again: whole
+     * chunks that need no conversion go there at once. */
+    const bool raw = is_chunked(source) && H5Tequal(file_type(source.type), memory_type(source.type)) > 0;
+
     /* Runs of chunks that are not zero. */
     const std::uint64_t end = first + count;
     for (std::uint64_t at = first; at < end;) {
@@ -342,6 +346,15 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
             if (is_zero({source.address + run * size, some * size}))
                 break;
             run += some;
+        }
+        if (raw) {
+            const std::uint64_t whole = run - (run - at) % chunk;
+            for (; at < whole; at += chunk) {
+                const hsize_t offset = at;
+                ensure(H5Dwrite_chunk(data, H5P_DEFAULT, 0, &offset, chunk * size,
+                                      source.address + at * size),
+                       what);
+            }
         }
         if (run > at) {
             const handle memory = selected(space, at, run - at, what);
