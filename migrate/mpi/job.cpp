@@ -139,7 +139,7 @@ void job::hand_over_to_singletons()
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
         try {
-            mine = std::make_unique<departure>(settings_, command_, host_name(), greeting);
+            mine = std::make_unique<departure>(settings_, command_, place{host_name(), false}, greeting);
         } catch (const error &problem) {
             complaint = problem.what();
         }
@@ -246,19 +246,21 @@ void job::examine(const request &wanted)
 /** Collective. */
 void job::refresh_status()
 {
-    struct place {
+    struct whereabouts {
         char host[128];
         int pid;
     } mine{};
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
-    std::vector<place> all(static_cast<std::size_t>(now_.size));
+    std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
     MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
+    for (const whereabouts &one : all)
+        hosts_.insert(one.host);
     if (!control_)
         return;
     json status = {{"ok", true}, {"job", name_}, {"moves", moves_}};
     for (int rank = 0; rank < now_.size; rank++) {
-        const place &at = all[static_cast<std::size_t>(rank)];
+        const whereabouts &at = all[static_cast<std::size_t>(rank)];
         status["ranks"].push_back({{"rank", rank}, {"host", at.host}, {"pid", at.pid}});
     }
     control_->set_status(status.dump());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +89,7 @@ class job {
     command command_;
     std::string name_;
     world now_;
+    std::set<std::string> hosts_; /* where ranks have been */
     negotiation agreement_;
     std::atomic<std::int64_t> safe_points_{0};
     std::int64_t calm_left_ = 1, calm_ = 1;

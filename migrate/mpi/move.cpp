@@ -60,7 +60,7 @@ class watchdog {
     std::thread thread_;
 };
 
-MPI_Comm spawn(const command &command, const std::string &host)
+MPI_Comm spawn(const command &command, const place &host)
 {
     /* Through env(1): not every launcher hands our environment on. */
     std::vector<std::string> words = inherited_environment();
@@ -75,9 +75,11 @@ MPI_Comm spawn(const command &command, const std::string &host)
 
     MPI_Info info;
     MPI_Info_create(&info);
-    MPI_Info_set(info, "host", host.c_str());
+    MPI_Info_set(info, "host", host.name.c_str());
 #ifdef OPEN_MPI
-    MPI_Info_set(info, "add-host", host.c_str());
+    /* To add one that it knows would end its daemon there; one that it does not has to be. */
+    if (host.is_new)
+        MPI_Info_set(info, "add-host", host.name.c_str());
 #endif
     MPI_Info_set(info, "wdir", command.directory.c_str());
     MPI_Errhandler before;
@@ -94,7 +96,7 @@ MPI_Comm spawn(const command &command, const std::string &host)
         char text[MPI_MAX_ERROR_STRING];
         int length = 0;
         MPI_Error_string(code != MPI_SUCCESS ? code : failed, text, &length);
-        throw error(EIO, "cannot start a successor on " + host + ": " +
+        throw error(EIO, "cannot start a successor on " + host.name + ": " +
                              std::string(text, static_cast<std::size_t>(length)));
     }
     return between;
@@ -128,12 +130,12 @@ void write_state(const registry &data, const image_header &header, const std::st
 
 /* ---- the leaver ---- */
 
-departure::departure(const settings &settings, const command &command, const std::string &host,
+departure::departure(const settings &settings, const command &command, const place &host,
                      const greeting &greeting)
 {
     const double begin = seconds();
     {
-        watchdog guard(settings.timeout_s, "no successor on " + host + " after " +
+        watchdog guard(settings.timeout_s, "no successor on " + host.name + " after " +
                                                std::to_string(static_cast<int>(settings.timeout_s)) +
                                                " s: " + command.program +
                                                " ended before MPI_Init there?");
@@ -224,11 +226,11 @@ void job::move(const request &wanted)
     greeting.safe_points = n;
     greeting.requests = agreement_.requests();
     greeting.job = name_;
-    std::string host;
+    place host;
     for (const request::target &one : wanted.moves) {
         if (one.rank == now_.rank) {
             greeting.index = static_cast<int>(greeting.leavers.size());
-            host = one.host;
+            host = {one.host, !hosts_.contains(one.host)};
         }
         greeting.leavers.push_back(one.rank);
     }
@@ -244,7 +246,7 @@ void job::move(const request &wanted)
             complaint = "rank " + std::to_string(now_.rank) + ": " + problem.what();
         }
     };
-    if (!host.empty())
+    if (!host.name.empty())
         attempt([&] {
             join_writer();
             data.check_mapped();

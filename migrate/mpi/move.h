@@ -12,6 +12,12 @@
 
 namespace zc::migrate {
 
+/** Where a successor is to run. */
+struct place {
+    std::string name;
+    bool is_new = false; /* no rank has been there */
+};
+
 /**
  * A leaver's dealings with its successor.
  *
@@ -21,7 +27,7 @@ namespace zc::migrate {
  */
 class departure {
   public:
-    departure(const settings &settings, const command &command, const std::string &host,
+    departure(const settings &settings, const command &command, const place &host,
               const greeting &greeting);
 
     void proceed() { line_->send(word::proceed); }

@@ -23,16 +23,18 @@ STOP = object()     # among a program's arguments: the file that ends it
 class Stage:
     """Hosts, library and programs."""
 
-    def __init__(self, prefix, network, library, build_dir, sources):
+    def __init__(self, prefix, network, library, build_dir, sources, family="mpich"):
         self.prefix = prefix
+        self.family = family
         self.network = network
         self.library = pathlib.Path(library).resolve()
         self.scratch = tempfile.TemporaryDirectory(prefix="zcm-")
         libs = self.library / "lib"
         self.programs = launch.build(
             prefix, sources, build_dir,
-            flags=[f"-I{TOP}/migrate/include", f"-L{libs}", f"-Wl,-rpath,{libs}", "-Wl,--no-as-needed", "-lzcm-mpich"],
-            headers=[TOP / "migrate/include/zcm/zcm.h", libs / "libzcm-mpich.so"])
+            flags=[f"-I{TOP}/migrate/include", f"-L{libs}", f"-Wl,-rpath,{libs}", "-Wl,--no-as-needed",
+                   f"-lzcm-{family}"],
+            headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"], family=family)
         # The network namespaces of the hosts, to tell where a process is.
         self.spaces = {}
         for host in ("h1", "h2"):
@@ -41,6 +43,28 @@ class Stage:
 
     def close(self):
         self.scratch.cleanup()
+
+    def name(self, host):
+        """What the launcher calls HOST: Open MPI 4.1 takes a second name for another host."""
+        return {H1: "h1", H2: "h2"}.get(host, host) if self.family == "openmpi" else host
+
+    def mpiexec(self, hosts, ranks, options, launcher, environment):
+        """The words before the program's own."""
+        tool = launch.find_tool(self.prefix, "mpiexec", self.family)
+        start = [str(launch.HOSTS), "--name", self.network.name, "exec", "h1",
+                 *([*launcher, "--mpiexec", tool, "--"] if launcher else [tool]), *options]
+        if self.family == "mpich":
+            return [*start, "-launcher", "ssh", "-launcher-exec", str(launch.HERE / "rsh"),
+                    "-iface", launch.INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks)]
+        settings = {"plm_rsh_agent": launch.HERE / "rsh", "pml": "ob1", "btl": "tcp,self",
+                    "osc": "pt2pt", "btl_tcp_if_include": launch.INTERFACE,
+                    "oob_tcp_if_include": launch.INTERFACE}
+        exported = [word for name in environment if name.startswith("ZC_") or name == launch.MARK
+                    for word in ("-x", name)]
+        return [*start, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                *(str(word) for name, value in settings.items() for word in ("--mca", name, value)),
+                *exported, "--host", ",".join(f"{self.name(host)}:64" for host in hosts),
+                "--map-by", "node", "-n", str(ranks)]
 
     def zcctl(self, *words, sockets, timeout=120):
         """(exit status, answer as an object or None, what was said on stderr)"""
@@ -73,12 +97,7 @@ class Job:
             env.update({"ZC_MIGRATE": "1", "ZC_MIGRATE_SOCKETS": self.sockets,
                         "ZC_MIGRATE_JOB": "test", "ZC_MIGRATE_DIR": self.directory + "/saved"})
         env.update(environment or {})
-        network = stage.network
-        tool = launch.find_tool(stage.prefix, "mpiexec")
-        start = [*launcher, "--mpiexec", tool, "--"] if launcher else [tool]
-        self.command = [str(launch.HOSTS), "--name", network.name, "exec", "h1", *start, *mpiexec,
-                        "-launcher", "ssh", "-launcher-exec", str(launch.HERE / "rsh"),
-                        "-iface", launch.INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks),
+        self.command = [*stage.mpiexec(hosts, ranks, mpiexec, launcher, env),
                         stage.programs.get(program, program), *map(str, args)]
         self.out, self.err = [], []
         self.begin = time.monotonic()
@@ -130,7 +149,7 @@ class Job:
         return status
 
     def ask(self, *words, timeout=120):
-        return self.stage.zcctl(*words, sockets=self.sockets, timeout=timeout)
+        return self.stage.zcctl(*map(self.stage.name, words), sockets=self.sockets, timeout=timeout)
 
     def status(self):
         return self.ask("status")[1]
