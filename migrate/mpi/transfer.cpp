@@ -38,16 +38,16 @@ std::uint64_t transfer::segments(const array &a)
     return (a.count + segment_elements(a) - 1) / segment_elements(a);
 }
 
-transfer::requests transfer::no_requests()
+transfer::request_set transfer::no_requests()
 {
-    requests none;
+    request_set none;
     none.fill(MPI_REQUEST_NULL);
     return none;
 }
 
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
 {
-    requests requests = no_requests();
+    request_set requests = no_requests();
     auto interrupt = [this] {
         if (auto said = line_.poll())
             throw error(EPIPE, said->what == word::failed ? said->text
@@ -83,7 +83,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
 
 void transfer::receive(const array &target, effort &effort)
 {
-    requests requests = no_requests();
+    request_set requests = no_requests();
     const std::uint64_t all = segments(target);
     auto expect = [&](std::uint64_t i) {
         image_memory &memory = memory_[i % kAlive];

@@ -39,8 +39,8 @@ class transfer {
 
   private:
     static constexpr std::size_t kAlive = 8;
-    using requests = std::array<MPI_Request, kAlive>;
-    static requests no_requests();
+    using request_set = std::array<MPI_Request, kAlive>;
+    static request_set no_requests();
 
     lifeline &line_;
     std::array<image_memory, kAlive> memory_;
