@@ -16,7 +16,7 @@ struct destroy {
 /** By zcp_groups: one engine per job. */
 class engine_grouping final : public grouping {
   public:
-    explicit engine_grouping(zcp_groups_kind_t kind) : kind_(kind) {}
+    engine_grouping(zcp_groups_kind_t kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {}
 
     void job(job_id job, std::uint32_t ranks) override
     {
@@ -28,6 +28,7 @@ class engine_grouping final : public grouping {
         params.ranks = ranks;
         params.kind = kind_;
         params.period_ns = kPeriod;
+        params.max_bytes = bytes_;
         zcp_groups_t *made = nullptr;
         if (ranks == 0 || zcp_groups_create(&params, &made) != 0)
             return; /* more ranks than it can do: they move one by one */
@@ -77,17 +78,18 @@ class engine_grouping final : public grouping {
         std::uint32_t ranks = 0;
     };
     zcp_groups_kind_t kind_;
+    std::size_t bytes_;
     std::map<job_id, engine> engines_;
 };
 
 } // namespace
 
-std::unique_ptr<grouping> make_grouping(std::string_view name)
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes)
 {
     if (name == "zc")
-        return std::make_unique<engine_grouping>(ZCP_GROUPS_DEFAULT);
+        return std::make_unique<engine_grouping>(ZCP_GROUPS_DEFAULT, bytes);
     if (name == "matrix")
-        return std::make_unique<engine_grouping>(ZCP_GROUPS_MATRIX);
+        return std::make_unique<engine_grouping>(ZCP_GROUPS_MATRIX, bytes);
     if (name == "single")
         return std::make_unique<grouping>();
     return nullptr;

@@ -33,8 +33,8 @@ class grouping {
 };
 
 /** "zc": the prediction engine; "matrix": a decayed traffic matrix; "single": no groups.
- *  NULL for another name. */
-std::unique_ptr<grouping> make_grouping(std::string_view name);
+ *  @bytes: memory for each job, 0 for the engine's default. NULL for another name. */
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes = 0);
 
 } // namespace zc::agent
 

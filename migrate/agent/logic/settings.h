@@ -41,6 +41,7 @@ struct settings {
     double oversubscribe = 4;    /* ranks per processor a node accepts; max_ranks overrides */
     std::uint32_t max_ranks = 0;
     std::string grouping = "zc"; /* zc, matrix, single */
+    std::size_t grouping_bytes = 0; /* memory for each job; 0: the engine's default */
     std::uint32_t most_at_once = 64; /* ranks in one step */
 
     /* [cost] */

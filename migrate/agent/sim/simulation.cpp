@@ -13,6 +13,7 @@ constexpr std::uint32_t kRack = 16;
 constexpr double kIteration = 0.1;   /* seconds at pace 1 */
 constexpr std::uint32_t kPartners = 4; /* ranks talk within groups of so many */
 constexpr std::size_t kMostViolations = 20;
+constexpr std::size_t kGroupingBytes = 96 << 10; /* its jobs are small; 10,000 agents have many of them */
 constexpr std::uint32_t kMovesInCalm = 3; /* of one rank; more is oscillation */
 
 node_id id_of(std::uint32_t n)
@@ -225,6 +226,7 @@ void simulation::boot(std::uint32_t n)
 {
     node &it = nodes_[n];
     settings s = o_.agents;
+    s.grouping_bytes = kGroupingBytes;
     for (int i = 0; i < 3; i++)
         s.seeds.push_back(address_of(static_cast<std::uint32_t>(random_.below(o_.nodes))));
     member self;
