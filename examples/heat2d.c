@@ -231,6 +231,7 @@ int main(int argc, char **argv)
         (ballast && zcm_register("ballast", ballast, ballast_bytes, MPI_BYTE) != 0))
         fail("cannot register");
     zcm_on_rebuild(disconnect_block, connect_block, &b);
+    zcm_total_safe_points(o.until ? 0 : o.iterations);
     if (!zcm_resumed())
 #endif
     {

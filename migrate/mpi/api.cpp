@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "zcm/zcm.h"
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <unistd.h>
+#include <vector>
 
 #include "error.h"
 #include "job.h"
+#include "profiler.h"
 
 using namespace zc::migrate;
 
@@ -16,6 +20,35 @@ namespace {
 /* One job per process, as there is one MPI. Empty while switched off. */
 std::unique_ptr<job> current;
 bool initialised = false, finalised = false;
+/* ZC_MIGRATE=observe: the program runs as if switched off, but its agents are told. */
+bool observing = false;
+std::int64_t observed_points = 0;
+
+void observe(const settings &chosen)
+{
+    const quiet ours;
+    int rank = 0, size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    profiler::identity who{draw_identity(), chosen.job, 0};
+    MPI_Bcast(&who.job, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    if (who.name.empty())
+        who.name = host_name() + "-" + std::to_string(getpid());
+    share(MPI_COMM_WORLD, 0, who.name);
+    std::vector<std::array<char, 128>> names(static_cast<std::size_t>(size));
+    std::array<char, 128> mine{};
+    host_name().copy(mine.data(), mine.size() - 1);
+    MPI_Allgather(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, names.data(),
+                  static_cast<int>(mine.size()), MPI_CHAR, MPI_COMM_WORLD);
+    profiler &told = profiler::instance();
+    told.open(who, rank, size, ZCM_PROFILE_MOVABLE | ZCM_PROFILE_OBSERVE);
+    told.link(MPI_COMM_WORLD);
+    std::vector<std::string> hosts;
+    for (const auto &name : names)
+        hosts.emplace_back(name.data());
+    told.place(1, hosts);
+    observing = true;
+}
 
 /* Whoever finds a cause prints it; this is the place where that is. */
 template <typename Action> int guarded(Action action) noexcept
@@ -110,7 +143,10 @@ int zcm_init(int *, char ***) noexcept
         if (!up || down)
             throw error(EINVAL, "zcm_init() before MPI_Init() or after MPI_Finalize()");
         settings chosen = settings::from_environment();
+        if (chosen.observe)
+            observe(chosen);
         if (chosen.on) {
+            const quiet ours;
             current = std::make_unique<job>(std::move(chosen));
             try {
                 current->start();
@@ -129,7 +165,9 @@ int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) 
         require_initialised();
         if (!name)
             throw error(EINVAL, "registered data without a name");
+        const quiet ours;
         const array &added = data().add(name, addr, count, element_of(type, name));
+        profiler::instance().image(data().bytes());
         if (!current)
             return;
         try {
@@ -146,6 +184,7 @@ int zcm_reregister(const char *name, void *addr, size_t count) noexcept
     return guarded([&] {
         require_initialised();
         data().replace(name ? name : "", addr, count);
+        profiler::instance().image(data().bytes());
     });
 }
 
@@ -154,6 +193,7 @@ int zcm_unregister(const char *name) noexcept
     return guarded([&] {
         require_initialised();
         data().remove(name ? name : "");
+        profiler::instance().image(data().bytes());
     });
 }
 
@@ -171,8 +211,11 @@ int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) noexce
 
 int zcm_safe_point(void) noexcept
 {
-    if (!current) [[likely]]
+    if (!current) [[likely]] {
+        if (observing)
+            profiler::instance().point(++observed_points);
         return initialised ? 0 : -EINVAL;
+    }
     return guarded([] { current->safe_point(); });
 }
 
@@ -184,6 +227,16 @@ MPI_Comm zcm_world(void) noexcept
 int zcm_resumed(void) noexcept
 {
     return current && current->is_resumed();
+}
+
+int zcm_total_safe_points(long long total) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        if (total < 0)
+            throw error(EINVAL, "a negative number of safe points: " + std::to_string(total));
+        profiler::instance().total(static_cast<std::uint64_t>(total));
+    });
 }
 
 int zcm_checkpoint(void) noexcept
@@ -201,6 +254,10 @@ int zcm_finalize(void) noexcept
     return guarded([] {
         require_initialised();
         finalised = true;
+        if (observing) {
+            profiler::instance().close();
+            observing = false;
+        }
         if (!current)
             return;
         const std::string problem = current->finish();

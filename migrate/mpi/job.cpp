@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <unistd.h>
 
@@ -26,12 +27,17 @@ namespace {
 
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr int kFlushTag = 7702;
+constexpr double kAnswerAtOnce = 20e-3; /* seconds that rank 0 waits in a safe point for answers */
+constexpr double kLastCall = 1;         /* it waits at a meeting for so long, late as it may be */
 
-std::string host_name()
+std::string no_safe_point(int rank, double patience_s)
 {
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    return name;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "%s%s did not come to a safe point in time (%g s); the job goes on as it was",
+                  rank < 0 ? "a rank" : "rank ", rank < 0 ? "" : std::to_string(rank).c_str(),
+                  patience_s);
+    return text;
 }
 
 int ended_rank = 0;
@@ -46,6 +52,22 @@ void watch_exit(int status, void *)
 }
 
 } // namespace
+
+std::string host_name()
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
+std::uint64_t draw_identity()
+{
+    std::random_device device;
+    std::uint64_t drawn = 0;
+    while (drawn == 0)
+        drawn = std::uint64_t{device()} << 32 | device();
+    return drawn;
+}
 
 void complain(int rank, const std::string &text)
 {
@@ -123,6 +145,8 @@ void job::hand_over_to_singletons()
     greeting.job = settings_.job.empty() ? host_name() + "-" + std::to_string(getpid())
                                          : settings_.job;
     share(MPI_COMM_WORLD, 0, greeting.job);
+    greeting.identity = draw_identity();
+    MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 
     std::string complaint;
     std::unique_ptr<departure> mine;
@@ -179,6 +203,9 @@ void job::start_as_successor(MPI_Comm parent)
         _exit(1);
     }
     name_ = greeting.job;
+    identity_ = greeting.identity;
+    moves_ = greeting.moves;
+    begun_ = seconds() - greeting.age_s;
     growth how;
     how.leavers = greeting.leavers;
     how.index = greeting.index;
@@ -198,7 +225,17 @@ void job::start_as_successor(MPI_Comm parent)
     if (!settings_.restart.empty())
         resume_from_disk();
     open_control();
+    open_profile();
     refresh_status();
+}
+
+void job::open_profile()
+{
+    profiler &told = profiler::instance();
+    told.open({identity_, name_, seconds() - begun_}, now_.rank, now_.size, ZCM_PROFILE_MOVABLE);
+    told.link(now_.user);
+    told.point(safe_points_.load());
+    tell_image();
 }
 
 void job::resume_from_disk()
@@ -221,7 +258,7 @@ void job::open_control()
         return;
     try {
         control_ = std::make_unique<control_server>(
-            settings_.socket_directory, name_, now_.size, safe_points_,
+            settings_.socket_directory, name_, now_.size, settings_.patience_s, epoch(), safe_points_,
             [this](const request &wanted) { examine(wanted); }, [this] { agreement_.ring(); });
     } catch (const error &problem) {
         complain(0, std::string("cannot be asked to move: ") + problem.what());
@@ -256,14 +293,19 @@ void job::refresh_status()
     MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
     for (const whereabouts &one : all)
         hosts_.insert(one.host);
+    std::vector<std::string> hosts;
+    for (const whereabouts &one : all)
+        hosts.emplace_back(one.host);
+    profiler::instance().place(epoch(), hosts);
+    profiler::instance().busy(false);
     if (!control_)
         return;
-    json status = {{"ok", true}, {"job", name_}, {"moves", moves_}};
+    json status = {{"ok", true}, {"job", name_}, {"moves", moves_}, {"epoch", epoch()}};
     for (int rank = 0; rank < now_.size; rank++) {
         const whereabouts &at = all[static_cast<std::size_t>(rank)];
         status["ranks"].push_back({{"rank", rank}, {"host", at.host}, {"pid", at.pid}});
     }
-    control_->set_status(status.dump());
+    control_->set_status(status.dump(), epoch());
 }
 
 /* ---- safe points ---- */
@@ -275,6 +317,7 @@ image_header job::header() const
 
 void job::busy_safe_point()
 {
+    const quiet ours;
     if (waiting_to_take_over_) {
         take_over();
     } else if (inheritance_) {
@@ -303,38 +346,105 @@ void job::busy_safe_point()
 void job::negotiate()
 {
     const std::int64_t n = safe_points_.load();
-    if (stage_ == stage::calm && now_.rank == 0) {
-        agreement_.begin();
+    if (stage_ != stage::agreed && !(now_.rank == 0 ? choose_place(n) : find_place(n)))
+        return;
+    if (n == target_)
+        meet();
+}
+
+/** Rank 0. Whether a place is known now. */
+bool job::choose_place(std::int64_t n)
+{
+    if (stage_ == stage::calm) {
+        agreement_.hear();
         request_ = control_ ? control_->take() : std::nullopt;
-        const auto place = request_ ? agreement_.find_meeting(n) : std::nullopt;
-        if (!place) {
-            outcome(refusal(ESHUTDOWN, "the job is finishing"));
-            return;
+        if (!request_) { /* withdrawn meanwhile */
+            settle();
+            return false;
         }
-        target_ = *place;
-        stage_ = stage::agreed;
+        deadline_ = arrived_.load() + settings_.patience_s;
+        agreement_.begin();
+        stage_ = stage::searching;
     }
-    pause pause;
-    while (stage_ == stage::calm) {
+    switch (agreement_.advance(n, kAnswerAtOnce, deadline_)) {
+    case negotiation::progress::found:
+        target_ = agreement_.place();
+        stage_ = stage::agreed;
+        return true;
+    case negotiation::progress::finishing:
+        agreement_.call_off();
+        outcome(refusal(ESHUTDOWN, "the job is finishing"));
+        return false;
+    case negotiation::progress::searching:
+        break;
+    }
+    if (seconds() > deadline_) {
+        const int silent = agreement_.missing();
+        agreement_.call_off();
+        outcome(refusal(ETIMEDOUT, no_safe_point(silent, settings_.patience_s)));
+    }
+    return false;
+}
+
+/** The others. */
+bool job::find_place(std::int64_t n)
+{
+    const double begin = seconds();
+    for (pause pause;; pause.rest()) {
         switch (agreement_.look(n)) {
         case negotiation::verdict::meet:
             target_ = n;
             stage_ = stage::agreed;
-            break;
+            return true;
         case negotiation::verdict::wait:
+            if (seconds() - begin > settings_.patience_s)
+                return false; /* rank 0 is far away; it will find that we have passed */
             make_progress();
-            pause.rest();
             break;
         case negotiation::verdict::cancelled:
             settle();
-            return;
+            return false;
         case negotiation::verdict::ahead:
         case negotiation::verdict::missed: /* the proposal will be raised */
-            return;
+            return false;
         }
     }
-    if (n == target_)
-        meet();
+}
+
+/** Are all here? If not, the request is over and everybody goes on. */
+bool job::gather()
+{
+    const bool leads = now_.rank == 0;
+    /* Rank 0 may be the late one; the others may be here. */
+    double deadline = leads ? std::max(deadline_, met_ + kLastCall) : met_ + settings_.patience_s;
+    if (leads && control_ && !control_->hold()) { /* whoever asked has been told that it took too long */
+        agreement_.arrive(attempts_);
+        agreement_.call_off();
+        outcome(refusal(ETIMEDOUT, ""));
+        return false;
+    }
+    agreement_.arrive(attempts_);
+    for (pause pause;; pause.rest()) {
+        const auto state = agreement_.gather();
+        if (state == negotiation::gathering::all)
+            return true;
+        const bool late = seconds() > deadline;
+        if (state == negotiation::gathering::off || (late && leads)) {
+            const int missing = agreement_.missing();
+            if (leads)
+                agreement_.call_off();
+            outcome(refusal(ETIMEDOUT, no_safe_point(missing, settings_.patience_s)));
+            return false;
+        }
+        if (late) {
+            if (agreement_.give_up()) {
+                settle();
+                return false;
+            }
+            deadline = 1e300; /* rank 0 has counted us in, so it is there, and will say */
+        }
+        make_progress();
+    }
 }
 
 /* Messages of the program that have been sent and not received. */
@@ -368,6 +478,8 @@ bool job::is_quiet(std::string &who) const
 void job::meet()
 {
     met_ = seconds();
+    if (!gather())
+        return;
     std::string text = request_ ? request_->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);
@@ -377,16 +489,21 @@ void job::meet()
     if (!in_flight.empty()) {
         if (++attempts_ < settings_.attempts) {
             target_++;
+            if (control_)
+                control_->release();
             return;
         }
         outcome(refusal(EAGAIN, "messages in flight at " + std::to_string(attempts_) +
                                     " safe points: " + in_flight));
         return;
     }
-    if (wanted.kind == request::what::move)
+    if (wanted.kind == request::what::move) {
+        profiler::instance().busy(true);
         move(wanted);
-    else
+        profiler::instance().busy(false);
+    } else {
         checkpoint();
+    }
 }
 
 void job::settle()
@@ -510,6 +627,7 @@ void job::checkpoint()
 
 std::string job::finish()
 {
+    const quiet ours;
     if (waiting_to_take_over_)
         throw error(EINVAL, "zcm_finalize() in a resumed process that has not come to a safe point");
     if (control_)
@@ -523,6 +641,7 @@ std::string job::finish()
         outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
     join_writer();
     control_.reset();
+    profiler::instance().close();
     agreement_.close();
     now_.disconnect();
     end_progress();

@@ -12,6 +12,7 @@
 
 #include "control_server.h"
 #include "negotiation.h"
+#include "profiler.h"
 #include "registry.h"
 #include "request.h"
 #include "settings.h"
@@ -42,6 +43,7 @@ class job {
     {
         const std::int64_t n = safe_points_.load(std::memory_order_relaxed) + 1;
         safe_points_.store(n, std::memory_order_relaxed);
+        profiler::instance().point(n);
         if (agreement_.is_called_at(n) || --calm_left_ <= 0) [[unlikely]]
             busy_safe_point();
     }
@@ -58,21 +60,28 @@ class job {
 
     MPI_Comm user_world() const noexcept { return now_.user; }
     bool is_resumed() const noexcept { return resumed_; }
+    /** The registered data has changed. */
+    void tell_image() { profiler::instance().image(data.bytes()); }
     int rank() const noexcept { return now_.rank; }
 
   private:
-    enum class stage { calm, agreed };
+    enum class stage { calm, searching, agreed };
 
     /* job.cpp: the life of a job and its safe points */
     [[noreturn]] void hand_over_to_singletons();
     void start_as_successor(MPI_Comm parent);
     void resume_from_disk();
     void open_control();
+    void open_profile();
+    std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
     void examine(const request &wanted);
     void refresh_status();
     void busy_safe_point();
     void negotiate();
+    bool choose_place(std::int64_t n);
+    bool find_place(std::int64_t n);
     void meet();
+    bool gather();
     bool is_quiet(std::string &who) const;
     void outcome(const std::string &text);
     void settle();
@@ -88,6 +97,8 @@ class job {
     settings settings_;
     command command_;
     std::string name_;
+    std::uint64_t identity_ = 0; /* of the job: names are used again */
+    double begun_ = 0;           /* the job, by our clock */
     world now_;
     std::set<std::string> hosts_; /* where ranks have been */
     negotiation agreement_;
@@ -98,6 +109,7 @@ class job {
     stage stage_ = stage::calm;
     std::int64_t target_ = 0; /* the safe point where all meet */
     int attempts_ = 0;
+    double deadline_ = 0;                /* rank 0: for all to have met */
     std::optional<request> request_;     /* rank 0: being carried out */
     double met_ = 0;                     /* when this rank came to the meeting */
     std::atomic<double> arrived_{0};     /* rank 0: when it was asked */
@@ -111,9 +123,13 @@ class job {
     std::thread writer_;
     std::string writer_problem_;
     std::string last_checkpoint_;
-    int moves_ = 0;
+    std::int64_t moves_ = 0;
 };
 
+/** A number that no other job has. */
+std::uint64_t draw_identity();
+/** Name of this host, as launchers and agents have it. */
+std::string host_name();
 /** Print "zcm: rank N: TEXT" on the standard error. */
 void complain(int rank, const std::string &text);
 /** The same, and end the whole job: by a signal, as launchers ignore other exits of one rank. */

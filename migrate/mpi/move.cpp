@@ -226,6 +226,9 @@ void job::move(const request &wanted)
     greeting.safe_points = n;
     greeting.requests = agreement_.requests();
     greeting.job = name_;
+    greeting.identity = identity_;
+    greeting.moves = moves_ + 1;
+    greeting.age_s = seconds() - begun_;
     place host;
     for (const request::target &one : wanted.moves) {
         if (one.rank == now_.rank) {
@@ -307,6 +310,8 @@ void job::move(const request &wanted)
         }
     }
     const double committed = seconds();
+    if (mine)
+        profiler::instance().close();
     if (release)
         release(now_.user, argument);
     agreement_.close();
@@ -317,6 +322,7 @@ void job::move(const request &wanted)
                    {"command", "move"},
                    {"via", wanted.via_disk ? "disk" : "memory"},
                    {"safe_point", n},
+                   {"epoch", epoch() + 1},
                    {"bytes", {{"data", sum[2]}, {"image", sum[0]}, {"zero", sum[1]}}}};
     for (const request::target &one : wanted.moves)
         report["moved"].push_back({{"rank", one.rank}, {"host", one.host}});
@@ -354,6 +360,7 @@ void job::move(const request &wanted)
     }
     now_ = next;
     moves_++;
+    profiler::instance().link(now_.user);
     agreement_.open(now_.ours, greeting.requests);
     settle();
     guard.reset();
@@ -394,6 +401,7 @@ void job::take_over()
     become_rank(now_.rank);
     agreement_.open(now_.ours, greeted_requests_);
     open_control();
+    open_profile();
     const std::vector<double> rebuilt = rebuild_world(committed);
     waiting_to_take_over_ = false;
     if (now_.rank == 0)

@@ -15,7 +15,8 @@ std::string greeting::to_json() const
     return json{{"moved", moved},     {"index", index},
                 {"rank", rank},       {"leavers", leavers},
                 {"requests", requests}, {"safe_points", safe_points},
-                {"job", job}}
+                {"job", job},         {"identity", identity},
+                {"moves", moves},     {"age_s", age_s}}
         .dump();
 }
 
@@ -30,6 +31,9 @@ greeting greeting::from_json(const std::string &text)
     g.safe_points = object.at("safe_points");
     g.requests = object.at("requests");
     g.job = object.at("job");
+    g.identity = object.at("identity");
+    g.moves = object.at("moves");
+    g.age_s = object.at("age_s");
     return g;
 }
 

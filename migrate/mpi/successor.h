@@ -21,6 +21,9 @@ struct greeting {
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;
+    std::uint64_t identity = 0; /* of the job, for agents */
+    std::int64_t moves = 0;     /* the job has made */
+    double age_s = 0;           /* of the job */
 
     std::string to_json() const;
     static greeting from_json(const std::string &text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control_server.h"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,12 @@ namespace zc::migrate {
 namespace {
 
 constexpr std::size_t kLongestRequest = 64 << 10;
+constexpr int kLookEvery = 100; /* ms, while somebody waits for an answer */
+
+double now_s()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void make_private_directory(const std::string &path)
 {
@@ -91,11 +98,11 @@ bool is_owner(int fd)
 } // namespace
 
 control_server::control_server(const std::string &directory, const std::string &job, int ranks,
-                               const std::atomic<std::int64_t> &safe_points,
+                               double patience_s, std::uint64_t epoch, const std::atomic<std::int64_t> &safe_points,
                                std::function<void(const request &)> examine,
                                std::function<void()> arrived)
     : path_(directory + "/" + job + ".sock"), ranks_(ranks), safe_points_(safe_points),
-      examine_(std::move(examine)), arrived_(std::move(arrived))
+      examine_(std::move(examine)), arrived_(std::move(arrived)), patience_s_(patience_s), epoch_(epoch)
 {
     make_private_directory(directory);
     listener_ = listen_at(path_);
@@ -135,9 +142,10 @@ control_server::~control_server()
         unlink(path_.c_str());
 }
 
-void control_server::set_status(std::string text)
+void control_server::set_status(std::string text, std::uint64_t epoch)
 {
     std::lock_guard lock(mutex_);
+    epoch_ = epoch;
     status_ = std::move(text);
 }
 
@@ -149,6 +157,7 @@ bool control_server::submit(const request &wanted)
     state_ = state::waiting;
     request_ = wanted;
     client_ = -1;
+    held_ = expired_ = false;
     return true;
 }
 
@@ -159,6 +168,37 @@ std::optional<request> control_server::take()
         return std::nullopt;
     state_ = state::running;
     return request_;
+}
+
+bool control_server::hold()
+{
+    std::lock_guard lock(mutex_);
+    held_ = true;
+    return !expired_;
+}
+
+void control_server::release()
+{
+    std::lock_guard lock(mutex_);
+    held_ = false;
+}
+
+/** Tell whoever asked that it takes too long. */
+void control_server::expire()
+{
+    std::lock_guard lock(mutex_);
+    if (state_ == state::idle || client_ < 0 || held_ || now_s() - asked_ < patience_s_)
+        return;
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "rank 0 did not come to a safe point in time (%g s); the job goes on as it was",
+                  patience_s_);
+    send_line(client_, refusal(ETIMEDOUT, text));
+    close(std::exchange(client_, -1));
+    if (state_ == state::waiting)
+        state_ = state::idle;
+    else
+        expired_ = true;
 }
 
 void control_server::finish(const std::string &outcome)
@@ -188,10 +228,20 @@ void control_server::serve()
 {
     for (;;) {
         pollfd events[2] = {{listener_, POLLIN, 0}, {wake_, POLLIN, 0}};
-        if (poll(events, 2, -1) < 0)
+        int ready;
+        {
+            std::unique_lock lock(mutex_);
+            const bool waits = state_ != state::idle && client_ >= 0;
+            lock.unlock();
+            ready = poll(events, 2, waits ? kLookEvery : -1);
+        }
+        if (ready < 0)
             continue;
         if (events[1].revents)
             return;
+        expire();
+        if (!events[0].revents)
+            continue;
         const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
         if (client >= 0)
             answer(client);
@@ -215,12 +265,15 @@ void control_server::answer(int client)
     }
 }
 
-std::string control_server::why_not_locked() const
+std::string control_server::why_not_locked(const request &wanted) const
 {
     if (!closed_.empty())
         return refusal(ESHUTDOWN, closed_);
     if (state_ != state::idle)
         return refusal(EBUSY, "another request is under way");
+    if (wanted.kind == request::what::move && wanted.epoch && *wanted.epoch != epoch_)
+        return refusal(ESTALE, "asked for epoch " + std::to_string(*wanted.epoch) + ", but it is " +
+                                   std::to_string(epoch_) + " by now: the job has been reconfigured");
     return "";
 }
 
@@ -236,17 +289,19 @@ void control_server::handle(int client, const std::string &line)
             status["safe_points"] = safe_points_.load(std::memory_order_relaxed);
             reply = status.dump();
         } else {
-            reply = why_not_locked();
+            reply = why_not_locked(wanted);
             if (reply.empty()) {
                 lock.unlock();
                 examine_(wanted);
                 lock.lock();
-                reply = why_not_locked();
+                reply = why_not_locked(wanted);
             }
             if (reply.empty()) {
                 state_ = state::waiting;
                 request_ = wanted;
                 client_ = client;
+                asked_ = now_s();
+                held_ = expired_ = false;
                 lock.unlock();
                 arrived_();
                 return;

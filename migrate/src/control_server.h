@@ -19,7 +19,11 @@ namespace zc::migrate {
  * directory is 0700, the socket 0600, and the peer's user is asked of the kernel.
  *
  * One request at a time: take() → the job carries it out → finish(). Another one
- * meanwhile is refused with EBUSY, one after close_door() with its reason.
+ * meanwhile is refused with EBUSY, one after close_door() with its reason, a move for
+ * another epoch than that of the status with ESTALE.
+ *
+ * Whoever asks has an answer within @patience_s: ETIMEDOUT, if by then rank 0 has not taken
+ * the request or does not hold() it. What was not taken is withdrawn.
  */
 class control_server {
   public:
@@ -28,7 +32,7 @@ class control_server {
      * throw error to refuse a request and take its time, and @arrived when one waits.
      */
     control_server(const std::string &directory, const std::string &job, int ranks,
-                   const std::atomic<std::int64_t> &safe_points,
+                   double patience_s, std::uint64_t epoch, const std::atomic<std::int64_t> &safe_points,
                    std::function<void(const request &)> examine, std::function<void()> arrived);
     ~control_server();
     control_server(const control_server &) = delete;
@@ -37,11 +41,15 @@ class control_server {
     const std::string &path() const noexcept { return path_; }
 
     /** JSON object: the answer to "status", but for the number of safe points. */
-    void set_status(std::string text);
+    void set_status(std::string text, std::uint64_t epoch);
     /** A request of the program itself; its outcome is not sent to anyone. */
     bool submit(const request &wanted);
     /** The request that waits to be carried out. */
     std::optional<request> take();
+    /** Rank 0 will answer, soon: false if it is too late. */
+    bool hold();
+    /** It has been put off. */
+    void release();
     /** Any thread: the outcome of what take() returned, as JSON text. */
     void finish(const std::string &outcome);
     /** Refuse everything from now on. */
@@ -53,7 +61,8 @@ class control_server {
     void serve();
     void answer(int client);
     void handle(int client, const std::string &line);
-    std::string why_not_locked() const;
+    std::string why_not_locked(const request &wanted) const;
+    void expire();
 
     std::string path_;
     int ranks_;
@@ -64,6 +73,11 @@ class control_server {
     int wake_ = -1;
     ino_t inode_ = 0;
     std::mutex mutex_;
+    double patience_s_;
+    std::uint64_t epoch_;
+    double asked_ = 0;     /* when request_ came */
+    bool held_ = false;    /* it will be answered */
+    bool expired_ = false; /* it has been answered: too late */
     std::string status_ = "{}";
     std::string closed_;
     state state_ = state::idle;

@@ -21,6 +21,8 @@ std::string request::to_json() const
     json object = {{"command", kCommands[static_cast<int>(kind)]}};
     if (kind == what::move) {
         object["via"] = via_disk ? "disk" : "memory";
+        if (epoch)
+            object["epoch"] = *epoch;
         for (const target &one : moves)
             object["moves"].push_back({{"rank", one.rank}, {"host", one.host}});
     }
@@ -47,6 +49,8 @@ request request::from_json(const std::string &text)
             if (via != "memory" && via != "disk")
                 throw error(EINVAL, "cannot move via " + via + " (memory or disk)");
             r.via_disk = via == "disk";
+            if (object.contains("epoch"))
+                r.epoch = object.at("epoch").get<std::uint64_t>();
             for (const json &one : object.at("moves"))
                 r.moves.push_back({one.at("rank"), one.at("host")});
         }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ struct request {
 
     what kind = what::status;
     std::vector<target> moves;
+    std::optional<std::uint64_t> epoch; /* moves: only if the job is in this one */
     bool via_disk = false; /* moves: by way of a file instead of memory */
 
     std::string to_json() const;

@@ -19,7 +19,8 @@ constexpr const char *kKnown[] = {"ZC_MIGRATE",          "ZC_MIGRATE_JOB",
                                   "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
                                   "ZC_MIGRATE_RESTART",  "ZC_MIGRATE_TIMEOUT",
                                   "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
-                                  "ZC_MIGRATE_FAULT",    "ZC_MIGRATE_SUCCESSOR"};
+                                  "ZC_MIGRATE_FAULT",    "ZC_MIGRATE_SUCCESSOR",
+                                  "ZC_MIGRATE_PATIENCE"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -69,10 +70,11 @@ settings settings::from_environment()
 {
     settings s;
     const std::string on = text("ZC_MIGRATE", "0");
-    if (on != "0" && on != "1")
-        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0 or 1)");
+    if (on != "0" && on != "1" && on != "observe")
+        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1 or observe)");
     s.on = on == "1";
-    if (!s.on)
+    s.observe = on == "observe";
+    if (!s.on && !s.observe)
         return s;
     warn_of_unknown();
     s.job = text("ZC_MIGRATE_JOB", "");
@@ -83,6 +85,7 @@ settings settings::from_environment()
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
+    s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
     s.fault = text("ZC_MIGRATE_FAULT", "");

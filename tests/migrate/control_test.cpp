@@ -35,8 +35,8 @@ const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})
 
 TEST_F(ControlTest, StatusIsAnsweredAtOnce)
 {
-    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
-    server.set_status(R"({"ok":true})");
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    server.set_status(R"({"ok":true})", 1);
     EXPECT_EQ(ask(R"({"command":"status"})"), R"({"ok":true,"safe_points":7})");
     EXPECT_EQ(rung_, 0);
     EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"});
@@ -44,7 +44,7 @@ TEST_F(ControlTest, StatusIsAnsweredAtOnce)
 
 TEST_F(ControlTest, OneRequestAtATime)
 {
-    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (rung_ == 0)
@@ -63,7 +63,7 @@ TEST_F(ControlTest, OneRequestAtATime)
 
 TEST_F(ControlTest, AClosedDoorSaysWhy)
 {
-    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     server.close_door("too late");
     EXPECT_NE(ask(kMove).find("too late"), std::string::npos);
     EXPECT_EQ(rung_, 0);
@@ -72,7 +72,7 @@ TEST_F(ControlTest, AClosedDoorSaysWhy)
 TEST_F(ControlTest, ARequestIsExaminedFirst)
 {
     control_server server(
-        place_, "job", 2, safe_points_,
+        place_, "job", 2, 60, 1, safe_points_,
         [](const request &wanted) { throw error(EHOSTUNREACH, wanted.moves[0].host + " is away"); },
         [&] { rung_++; });
     EXPECT_NE(ask(kMove).find("a is away"), std::string::npos);
@@ -80,25 +80,82 @@ TEST_F(ControlTest, ARequestIsExaminedFirst)
     EXPECT_FALSE(server.take());
 }
 
+TEST_F(ControlTest, AMoveForAnotherEpochIsRefused)
+{
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    server.set_status("{}", 7);
+    const std::string stale = R"({"command":"move","epoch":6,"moves":[{"rank":1,"host":"a"}]})";
+    const std::string answer = ask(stale);
+    EXPECT_NE(answer.find("\"code\":" + std::to_string(ESTALE)), std::string::npos) << answer;
+    EXPECT_EQ(rung_, 0);
+    std::string current = stale;
+    current.replace(current.find(":6,"), 3, ":7,");
+    std::thread asker([&] { EXPECT_EQ(ask(current), "{}"); });
+    while (rung_ == 0)
+        std::this_thread::yield();
+    EXPECT_TRUE(server.take());
+    server.finish("{}");
+    asker.join();
+}
+
+TEST_F(ControlTest, ARequestThatNobodyTakesIsWithdrawn)
+{
+    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    const std::string answer = ask(kMove);
+    EXPECT_NE(answer.find("\"code\":" + std::to_string(ETIMEDOUT)), std::string::npos) << answer;
+    EXPECT_NE(answer.find("rank 0 did not come to a safe point"), std::string::npos) << answer;
+    EXPECT_EQ(rung_, 1);
+    EXPECT_FALSE(server.take());
+}
+
+TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
+{
+    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    std::string answer;
+    std::thread asker([&] { answer = ask(kMove); });
+    while (!server.take())
+        std::this_thread::yield();
+    asker.join();
+    EXPECT_NE(answer.find("\"code\":" + std::to_string(ETIMEDOUT)), std::string::npos) << answer;
+    EXPECT_FALSE(server.hold()); /* too late */
+    EXPECT_NE(ask(kMove).find("another request is under way"), std::string::npos);
+    server.finish("{}");
+    EXPECT_TRUE(server.submit(request::from_json(kMove)));
+}
+
+TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
+{
+    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    std::string answer;
+    std::thread asker([&] { answer = ask(kMove); });
+    while (!server.take())
+        std::this_thread::yield();
+    EXPECT_TRUE(server.hold());
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    server.finish(R"({"ok":true})");
+    asker.join();
+    EXPECT_EQ(answer, R"({"ok":true})");
+}
+
 TEST_F(ControlTest, ASuccessorTakesTheNameOver)
 {
-    auto old = std::make_unique<control_server>(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
-    control_server fresh(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
-    fresh.set_status(R"({"fresh":1})");
+    auto old = std::make_unique<control_server>(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    control_server fresh(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    fresh.set_status(R"({"fresh":1})", 1);
     old.reset(); /* must not take the new one's name away */
     EXPECT_NE(ask(R"({"command":"status"})").find("fresh"), std::string::npos);
 }
 
 TEST_F(ControlTest, OnlyTheOwnerGetsIn)
 {
-    control_server server(place_, "job", 2, safe_points_, [](const request &) {}, [] {});
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
     struct stat found;
     ASSERT_EQ(stat(place_.c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0700u);
     ASSERT_EQ(stat(server.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0600u);
     ASSERT_EQ(chmod(place_.c_str(), 0755), 0);
-    EXPECT_THROW(control_server(place_, "two", 2, safe_points_, [](const request &) {}, [] {}), error);
+    EXPECT_THROW(control_server(place_, "two", 2, 60, 1, safe_points_, [](const request &) {}, [] {}), error);
 }
 
 } // namespace

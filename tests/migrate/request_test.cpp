@@ -23,6 +23,7 @@ TEST(RequestTest, IsTheSameAfterTheWire)
     request r;
     r.kind = request::what::move;
     r.moves = {{3, "a"}, {0, "b"}};
+    r.epoch = 5;
     r.via_disk = true;
     const request back = request::from_json(r.to_json());
     EXPECT_EQ(back.kind, r.kind);
@@ -30,6 +31,7 @@ TEST(RequestTest, IsTheSameAfterTheWire)
     EXPECT_EQ(back.moves[0].rank, 3);
     EXPECT_EQ(back.moves[1].host, "b");
     EXPECT_TRUE(back.via_disk);
+    EXPECT_EQ(back.epoch, 5u);
 }
 
 TEST(RequestTest, RefusesWhatItCannotDo)

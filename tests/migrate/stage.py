@@ -32,8 +32,10 @@ class Stage:
         libs = self.library / "lib"
         self.programs = launch.build(
             prefix, sources, build_dir,
-            flags=[f"-I{TOP}/migrate/include", f"-L{libs}", f"-Wl,-rpath,{libs}", "-Wl,--no-as-needed",
-                   f"-lzcm-{family}"],
+            # MPICH's own folders come first, and may hold an older libzcm that was installed there:
+            # ours is named outright, here and (LD_LIBRARY_PATH) where programs run.
+            flags=["-include", f"{TOP}/migrate/include/zcm/zcm.h", f"-I{TOP}/migrate/include",
+                   "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so")],
             headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"], family=family)
         # The network namespaces of the hosts, to tell where a process is.
         self.spaces = {}
@@ -91,6 +93,7 @@ class Job:
         args = [self.stop_file if word is STOP else word for word in args]
         env = dict(os.environ)
         env.update(stage.network.environment())
+        env["LD_LIBRARY_PATH"] = str(stage.library / "lib")
         env.update({"MPIR_CVAR_CH4_NETMOD": "zc", launch.MARK: self.mark,
                     "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"})
         if migrate:

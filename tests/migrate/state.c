@@ -14,9 +14,11 @@
  *   state missing              the successor does not register 'x'
  *   state freed                the memory of 'x' is unmapped without a word
  *   state quick                ends at once, over and over asked to move meanwhile
+ *   state lost RANK FILE       RANK is slow, and then comes to no safe point until FILE exists,
+ *                              while the others pass theirs
+ *   state talk ITERATIONS      messages of every kind that agents are told of, in known numbers
  *   state bad                  mistakes of the caller, each refused
  *   state exit                 rank 1 ends with status 5 after a while
- *   state checkpoint N         saves at iteration N, and goes on for 10 more
  */
 #define _GNU_SOURCE
 #include "../mpi/pattern.h"
@@ -243,6 +245,66 @@ static int mismatch(const char *kind, long iterations)
     return 0;
 }
 
+/* A rank that does not come to its safe points any more, and does not talk to anybody. */
+static int lost(long who, long iterations)
+{
+    long i = 0;
+    zcm_register("i", &i, 1, MPI_LONG);
+    for (; i < iterations; i++) {
+        CHECK(zcm_safe_point() == 0, "safe point");
+        if (i == 20 && rank == who)
+            while (access(stop_file, F_OK) != 0)
+                sleep_ms(20);
+        sleep_ms(i < 20 && rank == who ? 100 : 5); /* the others are ahead of it by then */
+    }
+    return 0;
+}
+
+/*
+ * In each iteration every rank sends to the next one 4 messages of 2000 bytes in all, by
+ * different calls, and takes part in a broadcast, a reduction and an exchange of all with all.
+ */
+static int talk(long iterations)
+{
+    static char out[1000], in[1000];
+    static char all_out[64 * 16], all_in[64 * 16];
+    long i = 0;
+    int sum, one = 1;
+    MPI_Comm backwards = MPI_COMM_NULL;
+    CHECK(ranks <= 64, "%d ranks", ranks);
+    zcm_register("i", &i, 1, MPI_LONG);
+    zcm_total_safe_points(iterations);
+    zcm_on_rebuild(release, build, NULL);
+    if (!zcm_resumed())
+        build(zcm_world(), NULL);
+    for (; i < iterations; i++) {
+        const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
+        MPI_Request request;
+        CHECK(zcm_safe_point() == 0, "safe point");
+        MPI_Sendrecv(out, 100, MPI_BYTE, right, 1, in, 100, MPI_BYTE, left, 1, zcm_world(),
+                     MPI_STATUS_IGNORE);
+        MPI_Irecv(in, 200, MPI_BYTE, left, 2, zcm_world(), &request);
+        MPI_Send(out, 200, MPI_BYTE, right, 2, zcm_world());
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        /* Over a communicator in which ranks have other numbers. */
+        MPI_Comm_split(zcm_world(), 0, -rank, &backwards);
+        MPI_Irecv(in, 700, MPI_BYTE, ranks - 1 - left, 3, backwards, &request);
+        MPI_Send(out, 700, MPI_BYTE, ranks - 1 - right, 3, backwards);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Comm_free(&backwards);
+        MPI_Startall(2, persistent); /* 1000 bytes more */
+        MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
+        MPI_Bcast(&one, 1, MPI_INT, 0, zcm_world());
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, zcm_world());
+        MPI_Alltoall(all_out, 16, MPI_BYTE, all_in, 16, MPI_BYTE, zcm_world());
+        sleep_ms(5);
+        if (is_over())
+            break;
+    }
+    release(zcm_world(), NULL);
+    return 0;
+}
+
 static int bad(void)
 {
     static double a[10];
@@ -267,6 +329,7 @@ static int bad(void)
     CHECK(zcm_reregister("a", a, 6) == -EEXIST, "overlap after realloc");
     CHECK(zcm_reregister("a", a, 4) == 0, "a again");
     CHECK(zcm_unregister("c") == -ENOENT, "unknown name");
+    CHECK(zcm_total_safe_points(-1) == -EINVAL && zcm_total_safe_points(7) == 0, "total");
     CHECK(zcm_unregister("b") == 0 && zcm_unregister("b") == -ENOENT, "twice");
     for (int code = 0; code < 140; code++)
         CHECK(zcm_strerror(-code), "strerror");
@@ -293,6 +356,10 @@ int main(int argc, char **argv)
         status = uneven(iterations);
     else if (!strcmp(mode, "crossing"))
         status = crossing(iterations);
+    else if (!strcmp(mode, "lost"))
+        status = lost(iterations, 4000);
+    else if (!strcmp(mode, "talk"))
+        status = talk(iterations);
     else if (!strcmp(mode, "bad"))
         status = bad();
     else if (!strcmp(mode, "quick"))

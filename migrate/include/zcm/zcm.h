@@ -116,6 +116,14 @@ ZCM_PUBLIC int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *
  */
 ZCM_PUBLIC int zcm_safe_point(void) ZCM_NOEXCEPT;
 
+/**
+ * zcm_total_safe_points - how many safe points the whole run will have, where that is known
+ *
+ * Agents (zcmd) weigh what a move costs against what remains of the run. Local; may be
+ * called again when it changes; 0: not known. Return: 0; -EINVAL negative.
+ */
+ZCM_PUBLIC int zcm_total_safe_points(long long total) ZCM_NOEXCEPT;
+
 /** zcm_world - the communicator to use for MPI_COMM_WORLD; another one after each move */
 ZCM_PUBLIC MPI_Comm zcm_world(void) ZCM_NOEXCEPT;
 

@@ -57,6 +57,7 @@ struct zcm_profile_peer {
 #define ZCM_PROFILE_MOVABLE 1u /* has called zcm_init() and reaches safe points */
 #define ZCM_PROFILE_BUSY 2u    /* its job is being reconfigured */
 #define ZCM_PROFILE_ENDED 4u   /* will not write again */
+#define ZCM_PROFILE_OBSERVE 8u /* ZC_MIGRATE=observe: decide, say so, do not move */
 
 /** Guarded by sequence: odd while they are being written. */
 struct zcm_profile_counters {

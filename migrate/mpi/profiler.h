@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <mpi.h>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "zcm/profile.h"
+
+namespace zc::migrate {
+
+/**
+ * What this rank tells the agent of its node (zcm/profile.h): safe points, bytes that a
+ * move would carry, time in MPI, and what it sends to whom, as wrappers.cpp sees it.
+ * One per process, as there is one MPI; while it is closed nothing is counted.
+ *
+ * What libzcm itself does in MPI is not the program's: it is done inside a `quiet`.
+ */
+class profiler {
+  public:
+    static profiler &instance();
+
+    /** What stays the same wherever the rank goes. */
+    struct identity {
+        std::uint64_t job = 0; /* drawn at the start of the job */
+        std::string name;      /* of the job's socket; "" if it has none */
+        double age_s = 0;      /* of the job */
+    };
+
+    /** Local. A profile that cannot be made is complained of; the rank does without. */
+    void open(const identity &who, int rank, int size, std::uint32_t flags);
+    /** The file goes. Local. */
+    void close();
+
+    /** This process is @rank of @world from now on. Local. */
+    void link(MPI_Comm world);
+    /** Who is where. Local. */
+    void place(std::uint64_t epoch, const std::vector<std::string> &host_of_rank);
+    void busy(bool is_busy);
+    void point(std::int64_t n) noexcept
+    {
+        zcm_profile_point(profile_, static_cast<std::uint64_t>(n), total_);
+    }
+    void image(std::uint64_t bytes) noexcept { zcm_profile_image(profile_, bytes); }
+    void total(std::uint64_t safe_points) noexcept { total_ = safe_points; }
+
+    /* ---- by wrappers.cpp ---- */
+    bool counts() const noexcept { return counts_.load(std::memory_order_relaxed); }
+    void spent(std::uint64_t ns);
+    void sent(MPI_Comm comm, int peer, std::uint64_t bytes, std::uint64_t time_ns);
+    void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, std::uint64_t time_ns);
+
+    /** Persistent sends: what a start of @request means. */
+    void remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes);
+    void started(MPI_Request request, std::uint64_t time_ns);
+    void forget(MPI_Request request);
+
+    /**
+     * @comm has been made by the program: its members tell each other who they are. Collective.
+     * (MPI_Group_translate_ranks() would do without, but of processes of several worlds MPICH
+     * 4.0.2 finds only some.)
+     */
+    void adopt(MPI_Comm comm);
+
+    /** Own rank in @comm and its size, as collectives need them. */
+    struct place_in {
+        int rank, size;
+    };
+    static place_in mine(MPI_Comm comm);
+
+  private:
+    friend class quiet;
+    friend int forget_table(MPI_Comm, int, void *, void *);
+    struct table {
+        std::vector<int> ranks; /* of the job, by rank in the communicator */
+    };
+    struct persistent {
+        int peer; /* of the world */
+        std::uint64_t bytes;
+    };
+
+    const table *table_of(MPI_Comm comm);
+    void keep(MPI_Comm comm, std::vector<int> ranks);
+    void hush(int by);
+    void told(int peer, std::uint64_t bytes, std::uint64_t time_ns);
+    std::unique_lock<std::mutex> lock();
+
+    zcm_profile *profile_ = nullptr;
+    bool adopts_ = false; /* in all ranks of the job or in none */
+    int rank_ = 0;
+    std::uint64_t total_ = 0;
+    std::uint32_t flags_ = 0;
+    std::atomic<bool> counts_{false};
+    int quiet_ = 0;
+    bool threads_ = false; /* several may be in MPI at once */
+    std::mutex mutex_;
+    int keyval_ = MPI_KEYVAL_INVALID;
+    MPI_Comm last_comm_ = MPI_COMM_NULL;
+    const table *last_ = nullptr;
+    std::unordered_map<MPI_Request, persistent> persistent_;
+};
+
+/** While one of these lives nothing is counted: libzcm is at work. */
+class quiet {
+  public:
+    quiet() { profiler::instance().hush(1); }
+    ~quiet() { profiler::instance().hush(-1); }
+    quiet(const quiet &) = delete;
+    quiet &operator=(const quiet &) = delete;
+};
+
+inline std::uint64_t monotonic_ns()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+           static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+} // namespace zc::migrate
