@@ -18,7 +18,8 @@ std::vector<std::string> jobs_in(const std::string &directory)
     std::vector<std::string> jobs;
     std::error_code ignored;
     for (const auto &entry : std::filesystem::directory_iterator(directory, ignored))
-        if (entry.path().extension() == ".sock")
+        /* The agent of the node listens there as well. */
+        if (entry.path().extension() == ".sock" && entry.path().stem() != "zcmd")
             jobs.push_back(entry.path().stem());
     std::sort(jobs.begin(), jobs.end());
     return jobs;

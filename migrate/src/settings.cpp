@@ -81,6 +81,8 @@ settings settings::from_environment()
     for (char c : s.job)
         if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-", c))
             throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: " + s.job);
+    if (s.job == "zcmd")
+        throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: zcmd (it would hide the agent's socket)");
     s.socket_directory = text("ZC_MIGRATE_SOCKETS", default_socket_directory());
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
     s.restart = text("ZC_MIGRATE_RESTART", "");

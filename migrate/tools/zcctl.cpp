@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* zcctl: ask a running job to move ranks or to save its state. See zcctl(1). */
+/* zcctl: ask a running job to move ranks or to save its state, or the agent of this node what
+ * it knows and does. See zcctl(1). */
 #include <cstdio>
 #include <exception>
 
@@ -8,17 +9,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "agent_client.h"
 #include "control_client.h"
 #include "error.h"
 #include "request.h"
 #include "settings.h"
+#include "verbs.h"
 
 using namespace zc::migrate;
 using nlohmann::json;
 
 namespace {
 
-enum { kDone = 0, kRefused = 1, kUsage = 2, kNoJob = 3, kBusy = 4 };
+enum { kDone = 0, kRefused = 1, kUsage = 2, kNoJob = 3, kBusy = 4 }; /* kNoJob: no agent either */
 
 std::string the_job(const std::string &directory, const std::string &wanted)
 {
@@ -67,11 +70,11 @@ void print_report(const json &report)
 
 int main(int argc, char **argv)
 {
-    CLI::App app("Move ranks of a running job to other hosts, or save its state", "zcctl");
+    CLI::App app("Move ranks of running jobs, save their state; ask the agent of this node", "zcctl");
     app.require_subcommand(1);
     app.fallthrough();
     app.set_version_flag("--version", ZC_VERSION);
-    app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job; 4 job busy");
+    app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job, or no agent; 4 job busy");
 
     std::string directory = default_socket_directory(), job_name, host, via = "memory";
     if (const char *given = std::getenv("ZC_MIGRATE_SOCKETS"); given && *given)
@@ -94,11 +97,22 @@ int main(int argc, char **argv)
         ->capture_default_str();
     CLI::App *save = app.add_subcommand("checkpoint", "save the state of all ranks to disk");
 
+    const CLI::App *status = app.get_subcommand("status");
+    zc::agent::client::add_agent_verbs(app);
+
     try {
-        app.parse(argc, argv);
+        app.parse(argc, argv); /* what agents are asked is asked in here */
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem) == 0 ? kDone : kUsage;
+    } catch (const zc::agent::client::no_agent &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kNoJob;
+    } catch (const std::exception &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kRefused;
     }
+    if (!*status && !*move && !*save)
+        return kDone;
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;

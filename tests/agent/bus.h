@@ -70,6 +70,7 @@ class bus {
             view.job = kJob;
             view.epoch = epoch;
             view.busy = busy;
+            view.observe = observe;
             view.placement = where;
             view.gateway = gateway;
             std::vector<rank_key> gone;
@@ -79,7 +80,8 @@ class bus {
             }
             for (const rank_key &key : gone)
                 a.on_rank_gone(key);
-            a.on_job(view);
+            if (!unaware.contains(id))
+                a.on_job(view);
             for (rank_id r = 0; r < where.size(); r++) {
                 if (where[r] != id)
                     continue;
@@ -142,7 +144,9 @@ class bus {
     std::uint64_t free_bytes = std::uint64_t{1} << 33;
     double elapsed = 100;
     bool busy = false;
+    bool observe = false; /* by the job's wish */
     node_id gateway = 1;
+    std::set<node_id> unaware; /* none of its ranks is there, so they do not know it */
 
     /* what was seen */
     std::vector<msg::ask> asked;

@@ -148,6 +148,18 @@ TEST_F(AgentProtocolTest, ObservingSaysWhatItWouldDo)
     EXPECT_EQ(b_->last(1, "would_move")->ranks.size(), 3u);
 }
 
+TEST_F(AgentProtocolTest, AJobThatObservesIsNotMoved)
+{
+    begin();
+    b_->observe = true;
+    b_->pass(20);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "would_move"), nullptr);
+    b_->observe = false; /* another job of the same shape */
+    b_->pass(60);
+    EXPECT_FALSE(b_->asked.empty());
+}
+
 TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
 {
     begin();
@@ -164,6 +176,24 @@ TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
     b_->finish(b_->asked[0], msg::verdict::moved);
     EXPECT_NE(b_->last(1, "moved"), nullptr);
     EXPECT_EQ(b_->asked.size(), 1u);
+}
+
+TEST_F(AgentProtocolTest, ARestartedDeciderFindsThatTheWholeJobHasGone)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    b_->kill(1);
+    for (node_id &where : b_->where)
+        where = 2;
+    b_->epoch++;
+    b_->unaware = {1};
+    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
+    b_->pass(10);
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "");
+    ASSERT_NE(b_->last(1, "aborted"), nullptr);
+    EXPECT_NE(b_->last(1, "aborted")->why.find("has left this node"), std::string::npos);
 }
 
 TEST_F(AgentProtocolTest, WithoutItsStateItWaitsForOldLeasesToEnd)

@@ -39,7 +39,8 @@ TEST_F(ControlTest, StatusIsAnsweredAtOnce)
     server.set_status(R"({"ok":true})", 1);
     EXPECT_EQ(ask(R"({"command":"status"})"), R"({"ok":true,"safe_points":7})");
     EXPECT_EQ(rung_, 0);
-    EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"});
+    const control_server agent(place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"}); /* an agent is no job */
 }
 
 TEST_F(ControlTest, OneRequestAtATime)

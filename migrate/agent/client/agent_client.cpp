@@ -35,7 +35,7 @@ std::string request(const std::string &path, const std::string &method, const st
     path.copy(address.sun_path, path.size());
     descriptor s{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     if (s.fd < 0 || connect(s.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
-        throw client_error("no agent at " + path + ": " + std::strerror(errno) + " (is zcmd running?)");
+        throw no_agent("no agent at " + path + ": " + std::strerror(errno) + " (is zcmd running?)");
     timeval patience{kPatience, 0};
     setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string text = method + " " + page + " HTTP/1.0\r\nHost: zcmd\r\nContent-Length: 0\r\n\r\n";

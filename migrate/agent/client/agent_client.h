@@ -12,6 +12,11 @@ class client_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/** Nobody listens there. */
+class no_agent : public client_error {
+    using client_error::client_error;
+};
+
 /** $XDG_RUNTIME_DIR/zcm/zcmd.sock, or /tmp/zcm-UID/zcmd.sock. */
 std::string default_socket();
 /** The text of a page of the agent behind @socket, e.g. "/nodes". */

@@ -183,10 +183,12 @@ void add_view(CLI::App &app, const char *name, const char *text, const char *pag
         verb->add_option("--job", v->job, "of this job only (as many digits as needed)");
         verb->add_option("--last", v->last, "so many")->capture_default_str();
     }
-    verb->callback([v, page_name, print, with_records] {
+    const CLI::Option *json_of_all = app.get_option_no_throw("--json");
+    verb->callback([v, page_name, print, with_records, json_of_all] {
+        const bool as_json = v->as_json || (json_of_all != nullptr && json_of_all->count() > 0);
         do {
             json j = page(*v, page_name);
-            if (v->as_json) {
+            if (as_json) {
                 if (with_records)
                     j["records"] = chosen(j, *v);
                 fmt::print("{}\n", j.dump());

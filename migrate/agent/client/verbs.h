@@ -10,8 +10,8 @@ namespace zc::agent::client {
 
 /**
  * Adds the verbs that ask an agent: nodes, ranks, groups, history, why, drain, resume,
- * leave, report. Each throws client_error from its callback when it fails; the caller
- * prints that and exits with 1. zcctl calls this; zcm-agentctl is nothing else.
+ * leave, report. Each throws client_error from its callback, so from app.parse(), when it
+ * fails. A --json that @app has already means the same as that of the verb.
  */
 void add_agent_verbs(CLI::App &app);
 

@@ -50,6 +50,7 @@ struct job_view {
     job_id job = 0;
     std::uint64_t epoch = 0; /* of the placement; grows with every reconfiguration */
     bool busy = false;       /* being reconfigured */
+    bool observe = false;    /* wants to be told what would be done, and no more */
     std::vector<node_id> placement; /* where each rank is; kNobody: not known */
     node_id gateway = kNobody;      /* the node that reaches the job */
     std::string name;

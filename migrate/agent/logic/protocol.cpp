@@ -240,15 +240,15 @@ void protocol::ask(nanos now, effects &out)
     const job_view *job = here_.job(p.job);
     if (job == nullptr || job->epoch != p.epoch || job->busy)
         return abandon(now, "the job has changed meanwhile", out);
-    if (gateway(p.job) == kNobody)
-        return abandon(now, "no agent that reaches the job is known", out);
-    if (s_.act == mode::observe) {
+    if (s_.act == mode::observe || job->observe) {
         history_.add(note(now, "would_move", p.why));
         release_all(false, out);
         attempt_.reset();
         pause(now, false);
         return;
     }
+    if (gateway(p.job) == kNobody)
+        return abandon(now, "no agent that reaches the job is known", out);
     attempt_->at = step::moving;
     attempt_->asked = now;
     attempt_->query_pause = kFirstQuery;
@@ -605,6 +605,10 @@ void protocol::tick(nanos now, effects &out)
                                                  : "no answer from the owner of a partner", out);
         else if (a.at == step::moving && now - a.asked >= s_.move_timeout)
             abandon(now, "no word from the job", out);
+        else if (a.at == step::moving && now - a.asked >= kFirstQuery && here_.sampled() &&
+                 here_.job(a.what.job) == nullptr)
+            /* Found so after a restart. None of its ranks is here to be decided on twice. */
+            abandon(now, "the job has left this node, or has ended", out);
         else if (a.at == step::moving && now >= a.next_query)
             query_job(now, out);
     }

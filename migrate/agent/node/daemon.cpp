@@ -300,6 +300,7 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
         if (r->profile.epoch > newest->profile.epoch)
             newest = r;
         view.busy = view.busy || r->busy;
+        view.observe = view.observe || r->observe;
     }
     view.epoch = newest->profile.epoch;
     view.name = newest->job_name;

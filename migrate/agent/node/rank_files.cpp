@@ -91,6 +91,7 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
     out.world = p->world;
     out.pid = p->pid;
     out.busy = (c.flags & ZCM_PROFILE_BUSY) != 0;
+    out.observe = (c.flags & ZCM_PROFILE_OBSERVE) != 0;
     out.job_name = p->job_name;
     std::size_t hosts = names.size() / ZCM_PROFILE_NAME;
     if (hosts > 0) {

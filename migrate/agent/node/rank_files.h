@@ -18,6 +18,7 @@ struct rank_reading {
     std::uint32_t world = 0;
     std::uint32_t pid = 0;
     bool busy = false;
+    bool observe = false;
     std::string job_name;
     std::vector<std::string> host_of; /* of every rank; empty: not told */
     std::vector<zcp_event_t> events;  /* since the last reading */
