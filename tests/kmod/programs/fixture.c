@@ -268,7 +268,7 @@ static void populate_huge(char *at, size_t pages)
     for (int i = 0; i < 20; i++) {
         for (size_t k = 0; k < pages; k += HUGE_PAGES)
             *(volatile char *)(at + k * PAGE_SIZE) = 1;
-        if (smaps_kib("AnonHugePages", at, pages * PAGE_SIZE) >= (long)pages * 4)
+        if (huge_kib(at, pages) >= (long)pages * 4)
             return;
         NEED(!madvise(at, pages * PAGE_SIZE, MADV_DONTNEED));
         file_write("/proc/sys/vm/drop_caches", "3");
@@ -331,7 +331,7 @@ static void check_by_small_entries(const char *at, size_t pages)
     /* Unless it has become one mapping with a neighbour, whose huge pages count too. */
     const bool alone = smaps_kib("Size", at, pages * PAGE_SIZE) == (long)(pages * PAGE_SIZE / 1024);
 
-    CHECK(!alone || smaps_kib("AnonHugePages", at, pages * PAGE_SIZE) == 0, "still mapped whole");
+    CHECK(!alone || huge_kib(at, pages) == 0, "still mapped whole");
     if (is_root())
         CHECK(pages_flagged(at, pages, KPF_THP) >= pages - pages / HUGE_PAGES,
               "the huge page itself was split");

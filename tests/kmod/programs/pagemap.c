@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_PAGEOUT
@@ -102,6 +104,20 @@ size_t pages_flagged(const void *at, size_t pages, int kpf)
     for (size_t i = 0; i < pages; i++)
         count += page_is((const char *)at + i * PAGE_SIZE, kpf);
     return count;
+}
+
+long huge_kib(const void *at, size_t pages)
+{
+    uintptr_t from = (uintptr_t)at, end = from + pages * PAGE_SIZE;
+    long kib;
+
+    /* A task with a memory policy of its own is not watched, and nothing taken from it anew. */
+    syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0UL);
+    for (uintptr_t p = from; p < end; p = (p / HUGE_SIZE + 1) * HUGE_SIZE)
+        (void)*(const volatile char *)p;
+    kib = smaps_kib("AnonHugePages", at, pages * PAGE_SIZE);
+    syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL);
+    return kib;
 }
 
 /* Pages the kernel could swap out if its reverse mapping finds them. */

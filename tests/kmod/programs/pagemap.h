@@ -47,6 +47,14 @@ size_t pages_swapped(const void *at, size_t pages);
 size_t pages_flagged(const void *at, size_t pages, int kpf);
 
 /**
+ * huge_kib - how much of a range is mapped by entries of 2 MiB
+ *
+ * Reads from each: from huge pages that NUMA balancing has taken access from, smaps looks
+ * away until somebody reads them.
+ */
+long huge_kib(const void *at, size_t pages);
+
+/**
  * page_out - have the range written to swap
  *
  * Tries hard: it is the test of the reverse mapping. Return: pages still not

@@ -366,11 +366,11 @@ TEST(after_collapse,
         }
         if (error)
             ktap_skip("MADV_COLLAPSE: %s", strerror(error));
-        CHECK(smaps_kib("AnonHugePages", small[i].at, HUGE_SIZE) == 2048, "not huge");
+        CHECK(huge_kib(small[i].at, HUGE_PAGES) == 2048, "not huge");
         area_check(&small[i], "collapsed");
     }
     exchange_all(whole(&small[0]), whole(&small[1]), HUGE_PAGES);
-    CHECK(smaps_kib("AnonHugePages", small[0].at, HUGE_SIZE) == 2048, "not huge any more");
+    CHECK(huge_kib(small[0].at, HUGE_PAGES) == 2048, "not huge any more");
 }
 
 /* ---- processes ---- */

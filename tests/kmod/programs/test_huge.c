@@ -13,15 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static long huge_kib(const struct area *area)
-{
-    return smaps_kib("AnonHugePages", area->at, area->pages * PAGE_SIZE);
-}
-
 static void still_huge(const struct area *area, size_t pages)
 {
-    CHECK(huge_kib(area) == (long)pages * 4, "%s: %ld KiB huge, not %zu", area->name,
-          huge_kib(area), pages * 4);
+    const long kib = huge_kib(area->at, area->pages);
+
+    CHECK(kib == (long)pages * 4, "%s: %ld KiB huge, not %zu", area->name, kib, pages * 4);
 }
 
 TEST(huge_whole, "huge: congruent huge pages are exchanged whole, without a copy, and stay huge")
@@ -84,7 +80,7 @@ TEST(huge_split_after, "huge: exchanged huge pages are split like others, and lo
                (long)b.at + (long)(pages * PAGE_SIZE));
     area_check(&a, "split");
     area_check(&b, "split");
-    if (huge_kib(&b))
+    if (huge_kib(b.at, pages))
         ktap_note("no split_huge_pages in debugfs");
     left = page_out(a.at, pages) + page_out(b.at, pages);
     CHECK(!left, "%zu pages cannot be swapped out any more", left);
