@@ -16,6 +16,8 @@ static void set_up(bool fixtures_only)
     setvbuf(stdout, NULL, _IOLBF, 0);
     /* Where every mapping gets huge pages there are no small ones to test with. */
     file_write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");
+    /* Nor do pages stay those of one place where KSM merges: tests of it start it. */
+    file_write("/sys/kernel/mm/ksm/run", "0");
 }
 
 int main(int argc, char **argv)

@@ -397,6 +397,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
+    file_write("/sys/kernel/mm/ksm/run", "1");
     printf("TAP version 13\n1..2\n# seed %llu, %llu rounds\n", (unsigned long long)seed,
            (unsigned long long)rounds);
     for (int i = 0; i < 2; i++)

@@ -617,6 +617,7 @@ TEST(during_ksm, "during: exchanges while KSM scans the same memory lose nothing
         b.id[i] = a.id[i];
         stamp(area_page(&b, i), b.id[i]);
     }
+    file_write("/sys/kernel/mm/ksm/run", "1");
     for (int i = 0; i < 300; i++) {
         struct zcdev_outcome outcome =
             zcdev_pair(area_page(&a, i % 9), area_page(&b, i % 7), (kPages - 10) * PAGE_SIZE);
@@ -630,6 +631,7 @@ TEST(during_ksm, "during: exchanges while KSM scans the same memory lose nothing
             area_stamp(&a, i / 8, 8);
         }
     }
+    file_write("/sys/kernel/mm/ksm/run", "0");
     check_both("under KSM");
 }
 

@@ -284,6 +284,7 @@ void disturb_open(void)
         if (uring_open(&rings[i], 4, 0))
             rings[i].sqes = NULL;
     uffd = uffd_open(0);
+    file_write("/sys/kernel/mm/ksm/run", "1");
     file_write("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "50");
     file_write("/sys/kernel/mm/transparent_hugepage/khugepaged/alloc_sleep_millisecs", "50");
 }
