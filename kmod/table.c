@@ -75,7 +75,8 @@ static int take_page(pte_t pte, const struct anon_vma *anon_vma, int needs_fault
 	if (pte_none(pte))
 		return ZC_CAUSE_NONE;
 	if (!pte_present(pte))
-		return needs_fault;	/* swapped out, migrating, poisoned */
+		/* Swapped out, migrating, poisoned; a guard no fault will ever bring in. */
+		return zc_pte_is_guard(pte) ? ZC_CAUSE_ACCESS : needs_fault;
 	if (zc_pte_uffd(pte))
 		return ZC_CAUSE_USERFAULTFD;
 	if (pte_special(pte))

@@ -8,6 +8,8 @@
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pgtable.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || !defined(CONFIG_X86_64)
@@ -19,6 +21,9 @@
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 #include <linux/io_uring/cmd.h>
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#include <linux/leafops.h>
 #endif
 
 /*
@@ -68,6 +73,18 @@ static inline pmd_t zc_pmd_read(pmd_t *pmd)
 #define zc_pte_uffd pte_uffd
 #define zc_pmd_uffd pmd_uffd
 #endif
+
+/* An entry that makes a fault of every touch: MADV_GUARD_INSTALL, since 6.13. */
+static inline bool zc_pte_is_guard(pte_t pte)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	return false;
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+	return is_guard_swp_entry(pte_to_swp_entry(pte));
+#else
+	return softleaf_is_guard_marker(softleaf_from_pte(pte));
+#endif
+}
 
 static inline bool zc_pte_is_device(pte_t pte)
 {
