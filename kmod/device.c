@@ -141,6 +141,7 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool *now
 	*done += range.done;
 	if (*nowait)
 		return -EAGAIN;
+	zc_count(&range);
 	if (put_range_result(user, &range))
 		return -EFAULT;
 	return errno_of[*cause];
@@ -240,6 +241,7 @@ static struct miscdevice zc_device = {
 	.name = "zc",
 	.fops = &zc_file_operations,
 	.mode = 0660,
+	.groups = zc_counter_groups,
 };
 
 static int __init zc_init(void)
@@ -256,6 +258,7 @@ static int __init zc_init(void)
 	err = zc_rmap_init();
 	if (err)
 		return err;
+	zc_counters_init();
 	err = misc_register(&zc_device);
 	if (err)
 		zc_rmap_exit();

@@ -12,6 +12,7 @@
  *   huge.c     huge pages of two page-middle directories
  *   rmap.c     what a folio must know of its new place
  *   tlb.c      the one kernel function that is not exported
+ *   counters.c what was done, for /sys/class/misc/zc/stats/
  *
  * Locks, from the outside in: mmap lock (read); before 6.18 the roots of both
  * anon_vmas, the second one by trylock; both page-table locks in the order of
@@ -19,6 +20,7 @@
  */
 
 #include <linux/mm_types.h>
+#include <linux/percpu.h>
 #include <linux/types.h>
 
 #include "uapi/zc_ioctl.h"
@@ -82,5 +84,21 @@ void zc_rmap_exit(void);
 int zc_tlb_init(void);
 void zc_tlb_flush(const struct zc_walk *w, unsigned int pages, unsigned int shift);
 void *zc_symbol(const char *name);
+
+/* counters.c */
+struct zc_counters {
+	unsigned long pages;			/* of either side */
+	unsigned long ranges[ZC_CAUSE_COUNT];	/* by what they ended with */
+};
+
+DECLARE_PER_CPU(struct zc_counters, zc_counters);
+extern const struct attribute_group *zc_counter_groups[];
+void zc_counters_init(void);
+
+static inline void zc_count(const struct zc_range *range)
+{
+	this_cpu_add(zc_counters.pages, range->done / PAGE_SIZE);
+	this_cpu_inc(zc_counters.ranges[range->cause]);
+}
 
 #endif /* ZC_H */

@@ -5,11 +5,14 @@
 #include "fixture.h"
 #include "ktap.h"
 #include "pagemap.h"
+#include "procfs.h"
 #include "zcdev.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -402,6 +405,45 @@ TEST(features, "interface: the features are those of this module and machine")
     f.f.size = 0;
     CHECK(ioctl(fd, ZC_IOC_FEATURES, &f) && errno == EINVAL, "size 0: errno %d", errno);
     CHECK(ioctl(fd, ZC_IOC_FEATURES, NULL) && errno == EFAULT, "NULL: errno %d", errno);
+}
+
+static long counted(const char *what)
+{
+    char path[80];
+
+    snprintf(path, sizeof(path), "/sys/class/misc/zc/stats/%s", what);
+    return file_number(path, NULL);
+}
+
+/* Nobody else uses the device meanwhile. */
+TEST(counters, "interface: sysfs counts pages, and ranges by what they ended with")
+{
+    long pages = counted("pages"), exchanged = counted("exchanged"), locked;
+    struct zc_range ranges[3];
+
+    make_valid();
+    CHECK(pages >= 0 && exchanged >= 0, "no counters");
+    for (int i = 1; i < ZC_CAUSE_COUNT; i++) {
+        char name[32] = "";
+
+        for (const char *c = zcdev_cause(i); *c; c++)
+            name[c - zcdev_cause(i)] = tolower(*c);
+        CHECK(counted(name) >= 0, "nothing is called %s", name);
+    }
+    for (int i = 0; i < 3; i++)
+        ranges[i] = (struct zc_range){.a = (uintptr_t)area_page(&a, i),
+                                      .b = (uintptr_t)area_page(&b, i),
+                                      .length = PAGE_SIZE};
+    locked = counted("locked");
+    NEED(!mlock(area_page(&b, 2), PAGE_SIZE));
+    CHECK(zcdev_vector(ranges, 3).cause == ZC_CAUSE_LOCKED, "not stopped");
+    area_exchanged(&a, 0, &b, 0, 2);
+    CHECK(counted("pages") == pages + 2 && counted("exchanged") == exchanged + 2 &&
+              counted("locked") == locked + 1,
+          "%ld, %ld, %ld more", counted("pages") - pages, counted("exchanged") - exchanged,
+          counted("locked") - locked);
+    area_check(&a, "counted");
+    area_check(&b, "counted");
 }
 
 TEST(unknown_ioctl, "interface: every other command is ENOTTY")
