@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "ktap.h"
 #include "procfs.h"
+#include "uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,57 +76,139 @@ static bool has_failed(void)
     return pread(fail_nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
 }
 
-static void whichever_fails(enum fixture kind_a, enum fixture kind_b, size_t pages, size_t offset_b)
+/* ---- calls, in which the @nth thing fails ---- */
+
+enum { kMostRanges = 8 };
+
+struct attempt {
+    struct zc_exchange exchange;
+    int error;
+    bool failed;
+};
+
+static struct attempt attempt_of(struct zc_range *ranges, unsigned int count)
 {
-    unsigned int nth, failures = 0, refused = 0, unread = 0;
+    return (struct attempt){.exchange = {.size = sizeof(struct zc_exchange),
+                                         .range_size = sizeof(*ranges),
+                                         .count = count,
+                                         .ranges = (uintptr_t)ranges}};
+}
+
+static struct attempt by_ioctl(struct zc_range *ranges, unsigned int count, unsigned int nth)
+{
+    struct attempt is = attempt_of(ranges, count);
+
+    set_failure(nth);
+    is.error = zcdev_call_by(NULL, 0, &is.exchange);
+    is.failed = has_failed();
+    set_failure(0);
+    return is;
+}
+
+static struct uring ring;
+
+/*
+ * Submission allocates, too. What it has not taken for want of memory is still queued, and
+ * submitted again without a failure.
+ */
+static struct attempt by_uring(struct zc_range *ranges, unsigned int count, unsigned int nth)
+{
+    struct attempt is = attempt_of(ranges, count);
+    struct zc_uring_cmd command = {.exchange = (uintptr_t)&is.exchange};
+    struct io_uring_cqe cqe;
+
+    uring_command(uring_sqe(&ring), zcdev_open(), ZC_URING_EXCHANGE, &command);
+    set_failure(nth);
+    uring_submit(&ring);
+    is.failed = has_failed();
+    set_failure(0);
+    if (__atomic_load_n(ring.sq_head, __ATOMIC_ACQUIRE) != *ring.sq_tail)
+        NEED(syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0) == 1);
+    NEED(!uring_next(&ring, &cqe));
+    is.error = -cqe.res;
+    return is;
+}
+
+/* What may be answered: that, or done. @huge: for want of a huge page a fault brings small ones. */
+static void check_answer(const struct attempt *is, unsigned int nth, bool huge)
+{
+    const uint32_t cause = is->exchange.cause;
+
+    CHECK(is->failed || !is->error || huge, "errno %d, though nothing has failed", is->error);
+    if (!is->error || (is->error == ENOMEM && cause == ZC_CAUSE_NO_MEMORY) ||
+        (is->error == ERANGE && cause == ZC_CAUSE_PAGE_SIZE && huge))
+        return;
+    /* Structures not read; a command of io_uring that nothing could be allocated for. */
+    CHECK((is->error == EFAULT || is->error == ENOMEM || is->error == ECANCELED ||
+           is->error == EAGAIN) &&
+              cause == ZC_CAUSE_NONE && !is->exchange.done,
+          "failure %u: errno %d, cause %u", nth, is->error, cause);
+}
+
+/* One attempt at memory of its own. Return: whether anything was made to fail. */
+static bool one_fails(struct attempt (*attempt)(struct zc_range *, unsigned int, unsigned int),
+                      unsigned int nth, size_t pages, unsigned int count, bool huge,
+                      unsigned int *refused)
+{
+    struct zc_range ranges[kMostRanges];
+    const size_t share = pages / count;
+    struct attempt is;
+    uint64_t sum = 0;
+
+    for (unsigned int i = 0; i < count; i++)
+        ranges[i] = (struct zc_range){.a = (uintptr_t)area_page(&a, i * share),
+                                      .b = (uintptr_t)area_page(&b, i * share),
+                                      .length = share * PAGE_SIZE};
+    is = attempt(ranges, count, nth);
+    check_answer(&is, nth, huge);
+    for (unsigned int i = 0; i < count; i++) {
+        area_exchanged(&a, i * share, &b, i * share, ranges[i].done / PAGE_SIZE);
+        sum += ranges[i].done;
+    }
+    CHECK(sum == is.exchange.done && (is.error || sum == pages * PAGE_SIZE),
+          "failure %u: errno %d after %llu, its ranges' %llu", nth, is.error,
+          (unsigned long long)is.exchange.done, (unsigned long long)sum);
+    check_both("after an allocation has failed");
+    *refused += is.error != 0;
+    /* Nothing is left locked, or half done, and reclaim finds every page. */
+    for (unsigned int i = 0; i < count && is.error != ERANGE; i++) {
+        const size_t done = ranges[i].done / PAGE_SIZE;
+
+        exchange_all(part(&a, i * share + done), part(&b, i * share + done), share - done);
+    }
+    if (file_number("/proc/meminfo", "SwapTotal") > 0) {
+        CHECK(!page_out(a.at, pages) && !page_out(b.at, pages), "not swapped out");
+        check_both("swapped out and in");
+    }
+    return is.failed;
+}
+
+static void whichever_fails_of(struct attempt (*attempt)(struct zc_range *, unsigned int,
+                                                         unsigned int),
+                               enum fixture kind_a, enum fixture kind_b, size_t pages,
+                               size_t offset_b, unsigned int count)
+{
+    const bool huge = kind_b == FIXTURE_HUGE_UNTOUCHED;
+    unsigned int nth, failures = 0, refused = 0;
     bool failed = true;
 
     for (nth = 1; failed; nth += nth < 40 ? 1 : 1 + nth / 10) {
-        struct zc_range range = {.length = pages * PAGE_SIZE};
-        struct zc_exchange exchange = {.size = sizeof(exchange),
-                                       .range_size = sizeof(range),
-                                       .count = 1,
-                                       .ranges = (uintptr_t)&range};
-        int error;
-
         fixture_area(kind_a, &a, "a", pages, 0);
         fixture_area(kind_b, &b, "b", pages, offset_b);
-        range.a = (uintptr_t)a.at;
-        range.b = (uintptr_t)b.at;
-        set_failure(nth);
-        error = zcdev_call_by(NULL, 0, &exchange);
-        failed = has_failed();
-        set_failure(0);
-
-        CHECK(exchange.done % PAGE_SIZE == 0 && exchange.done <= range.length, "done %llu",
-              (unsigned long long)exchange.done);
-        CHECK(error || exchange.done == range.length, "failure %u: success after %llu", nth,
-              (unsigned long long)exchange.done);
-        area_exchanged(&a, 0, &b, 0, exchange.done / PAGE_SIZE);
-        if (error == EFAULT && exchange.cause == ZC_CAUSE_NONE) {
-            CHECK(!exchange.done, "failure %u: EFAULT after %llu", nth,
-                  (unsigned long long)exchange.done);
-            unread++;
-        } else if (error) {
-            CHECK(exchange.cause == ZC_CAUSE_NO_MEMORY && error == ENOMEM,
-                  "failure %u: errno %d, cause %u", nth, error, exchange.cause);
-            refused++;
-        }
-        CHECK(failed || !error, "errno %d, though nothing has failed", error);
+        failed = one_fails(attempt, nth, pages, count, huge, &refused);
         failures += failed;
-        check_both("after an allocation has failed");
-        /* Nothing is left locked, or half done. */
-        if (exchange.done < range.length)
-            exchange_all(part(&a, exchange.done / PAGE_SIZE), part(&b, exchange.done / PAGE_SIZE),
-                         pages - exchange.done / PAGE_SIZE);
-        exchange_all(whole(&a), whole(&b), pages);
         area_release(&a);
         area_release(&b);
         fixture_end();
     }
-    ktap_note("%s and %s: %u failures, %u calls ended by one, %u structures not read",
-              fixture_name(kind_a), fixture_name(kind_b), failures, refused, unread);
+    ktap_note("%s and %s: %u failures, %u calls ended by one", fixture_name(kind_a),
+              fixture_name(kind_b), failures, refused);
     CHECK(failures, "nothing has failed");
+}
+
+static void whichever_fails(enum fixture kind_a, enum fixture kind_b, size_t pages, size_t offset_b)
+{
+    whichever_fails_of(by_ioctl, kind_a, kind_b, pages, offset_b, 1);
 }
 
 TEST(failing_small, "memory: whatever fails in an exchange of small pages, none is lost")
@@ -154,6 +239,52 @@ TEST(failing_huge, "memory: whatever fails in an exchange of huge pages, none is
     need_failures();
     zcdev_open();
     whichever_fails(FIXTURE_HUGE, FIXTURE_HUGE, 2 * HUGE_PAGES, 0);
+    whichever_fails(FIXTURE_HUGE, FIXTURE_HUGE_UNTOUCHED, HUGE_PAGES, 0);
+}
+
+TEST(failing_vector, "memory: whatever fails within a vector of ranges, it says what it has done")
+{
+    need_failures();
+    zcdev_open();
+    whichever_fails_of(by_ioctl, FIXTURE_SMALL, FIXTURE_SMALL, 400, 77, 8);
+    whichever_fails_of(by_ioctl, FIXTURE_SMALL, FIXTURE_UNTOUCHED, 64, 500, 4);
+}
+
+TEST(failing_uring, "memory: whatever fails in a command of io_uring, none is lost")
+{
+    int error;
+
+    need_failures();
+    zcdev_open();
+    error = uring_open(&ring, 4, 0);
+    if (error)
+        ktap_skip("io_uring: %s", strerror(error));
+    whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_SMALL, 90, 77, 1);
+    whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_UNTOUCHED, 64, 500, 4);
+}
+
+/* Those that are longer than the module knows are copied by the kernel's own means. */
+TEST(failing_structures, "memory: where a structure cannot be copied, EFAULT, and nothing is done")
+{
+    struct {
+        struct zc_exchange exchange;
+        uint64_t more;
+    } longer = {.exchange = {.size = sizeof(longer), .range_size = sizeof(struct zc_range)}};
+    struct zc_features features = {.size = sizeof(features)};
+    int error, fd = zcdev_open();
+    bool failed;
+
+    need_failures();
+    set_failure(1);
+    error = ioctl(fd, ZC_IOC_EXCHANGE, &longer) ? errno : 0;
+    failed = has_failed();
+    set_failure(0);
+    CHECK(failed && error == EFAULT, "exchange: errno %d", error);
+    set_failure(1);
+    error = ioctl(fd, ZC_IOC_FEATURES, &features) ? errno : 0;
+    failed = has_failed();
+    set_failure(0);
+    CHECK(failed && error == EFAULT, "features: errno %d", error);
 }
 
 /* ---- a memory cgroup at its limit ---- */
