@@ -205,6 +205,6 @@ void zc_folio_settle(struct folio *folio, struct anon_vma *to,
 		     const struct vm_area_struct *vma, unsigned long addr)
 {
 	WRITE_ONCE(folio->mapping, mapping_of(to));
-	folio->index = vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT);
+	folio->index = zc_anon_index(vma, addr);
 	folio_unlock(folio);
 }

@@ -74,6 +74,19 @@ static inline pmd_t zc_pmd_read(pmd_t *pmd)
 #define zc_pmd_uffd pmd_uffd
 #endif
 
+/*
+ * The place within its anon_vma of the page at @addr. Since 7.3 the offset of a private
+ * mapping of /dev/zero counts for it no more.
+ */
+static inline pgoff_t zc_anon_index(const struct vm_area_struct *vma, unsigned long addr)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 3, 0)
+	return vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT);
+#else
+	return vma_start_anon_pgoff(vma) + ((addr - vma->vm_start) >> PAGE_SHIFT);
+#endif
+}
+
 /* An entry that makes a fault of every touch: MADV_GUARD_INSTALL, since 6.13. */
 static inline bool zc_pte_is_guard(pte_t pte)
 {
