@@ -171,7 +171,7 @@ static long exchange(struct zc_exchange __user *user, bool *nowait)
 	for (i = 0; i < x.count && !err; i++) {
 		*nowait = may_not_wait && !x.done;
 
-		if (i && signal_pending(current)) {
+		if (i && task_sigpending(current)) {
 			x.cause = ZC_CAUSE_INTERRUPTED;
 			err = -EINTR;
 			break;

@@ -191,8 +191,11 @@ static enum zc_cause exchange_all(struct zc_walk *w, bool nowait, bool *locked)
 	bool first = true;
 
 	while (w->a < w->end) {
-		/* Whoever calls again after a signal gets at least one step further. */
-		if (!first && signal_pending(current))
+		/*
+		 * Whoever calls again after a signal gets at least one step further.
+		 * What io_uring has to tell a task is no signal.
+		 */
+		if (!first && task_sigpending(current))
 			return ZC_CAUSE_INTERRUPTED;
 		cause = zc_vmas_find(w);
 		if (cause)
