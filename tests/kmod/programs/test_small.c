@@ -25,7 +25,7 @@ static void swapped_out_and_in(struct area *a, struct area *b)
     if (!is_root() || file_number("/proc/meminfo", "SwapTotal") <= 0)
         return;
     left = page_out(a->at, a->pages) + page_out(b->at, b->pages);
-    CHECK(!left, "%zu pages cannot be swapped out any more", left);
+    CHECK(!left, "%s and %s: %zu pages cannot be swapped out any more", a->name, b->name, left);
     area_check(a, "swapped out and in");
     area_check(b, "swapped out and in");
 }
