@@ -26,6 +26,15 @@ static int take_huge(pmd_t pmd, const struct anon_vma *anon_vma, int needs_fault
 	return zc_folio_take(*folio, page, anon_vma);
 }
 
+/*
+ * Not mapped any more, but not empty: an empty entry would be taken for memory
+ * that was never touched, or has been given up, by who looks without the lock.
+ */
+static pmd_t take_out(struct vm_area_struct *vma, unsigned long addr, pmd_t *pmd)
+{
+	return pmdp_establish(vma, addr, pmd, pmd_mkinvalid(zc_pmd_read(pmd)));
+}
+
 static int take_pair(struct zc_walk *w, pmd_t *pmd_a, pmd_t *pmd_b, const struct zc_rmap *rmap,
 		     unsigned int i, struct zc_pair *pair)
 {
@@ -40,8 +49,8 @@ static int take_pair(struct zc_walk *w, pmd_t *pmd_a, pmd_t *pmd_b, const struct
 	if (why)
 		goto unlock_a;
 
-	pair->a.pmd = pmdp_huge_get_and_clear(w->mm, addr_a, pmd_a);
-	pair->b.pmd = pmdp_huge_get_and_clear(w->mm, addr_b, pmd_b);
+	pair->a.pmd = take_out(w->vma_a, addr_a, pmd_a);
+	pair->b.pmd = take_out(w->vma_b, addr_b, pmd_b);
 	if (!folio_maybe_dma_pinned(folio_a) && !folio_maybe_dma_pinned(folio_b))
 		return ZC_CAUSE_NONE;
 

@@ -319,6 +319,87 @@ TEST(two_exchangers, "threads: two of them exchange overlapping ranges, a third 
     finish(crew, 3, "exchanged by two");
 }
 
+enum { kUnits = 2 };
+
+static unsigned int reported[kUnits];
+
+static void exchange_all_units(struct crew_member *self)
+{
+    struct zcdev_outcome outcome = zcdev_pair(a.at, b.at, kUnits * HUGE_SIZE);
+
+    (void)self;
+    for (size_t i = 0; i < outcome.done / HUGE_SIZE; i++)
+        __atomic_fetch_add(&reported[i], 1, __ATOMIC_RELAXED);
+    CHECK(outcome.cause == ZC_CAUSE_NONE || outcome.cause == ZC_CAUSE_RACED, "%s",
+          zcdev_cause(outcome.cause));
+}
+
+TEST(two_exchangers_huge,
+     "threads: two of them exchange the same huge pages: whatever is reported is done")
+{
+    struct crew_member crew[] = {{"exchanger", exchange_all_units, .arg = NULL},
+                                 {"exchanger", exchange_all_units, .arg = NULL}};
+
+    zcdev_open();
+    fixture_area(FIXTURE_HUGE, &a, "a", kUnits * HUGE_PAGES, 0);
+    fixture_area(FIXTURE_HUGE, &b, "b", kUnits * HUGE_PAGES, 0);
+    crew_work(crew, 2, 1500);
+    for (size_t i = 0; i < kUnits; i++)
+        if (reported[i] % 2)
+            area_exchanged(&a, i * HUGE_PAGES, &b, i * HUGE_PAGES, HUGE_PAGES);
+    ktap_note("%u exchanges", reported[0]);
+    area_check(&a, "exchanged by two");
+    area_check(&b, "exchanged by two");
+}
+
+static struct {
+    pthread_barrier_t barrier;
+    bool stop;
+} giving_up;
+
+static void *give_up(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        pthread_barrier_wait(&giving_up.barrier);
+        if (giving_up.stop)
+            return NULL;
+        NEED(!madvise(a.at, HUGE_SIZE, MADV_DONTNEED));
+        pthread_barrier_wait(&giving_up.barrier);
+    }
+}
+
+/* Given up first, the zeros are in b; last, in a. */
+TEST(given_up_meanwhile,
+     "threads: a huge page given up (MADV_DONTNEED) while it is exchanged is given up")
+{
+    unsigned int first = 0, rounds = 0;
+    uint64_t begin = now_ms();
+    pthread_t thread;
+
+    zcdev_open();
+    fixture_area(FIXTURE_HUGE, &a, "a", HUGE_PAGES, 0);
+    fixture_area(FIXTURE_HUGE, &b, "b", HUGE_PAGES, 0);
+    NEED(!pthread_barrier_init(&giving_up.barrier, NULL, 2));
+    NEED(!pthread_create(&thread, NULL, give_up, NULL));
+    for (; rounds < 100 || now_ms() - begin < 3000; rounds++) {
+        struct zcdev_outcome outcome;
+
+        *(volatile char *)a.at = 1;
+        *(volatile char *)b.at = 2;
+        pthread_barrier_wait(&giving_up.barrier);
+        outcome = zcdev_pair(a.at, b.at, HUGE_SIZE);
+        pthread_barrier_wait(&giving_up.barrier);
+        CHECK(!*a.at || (!*b.at && outcome.done), "round %u: %d and %d after %s", rounds, *a.at,
+              *b.at, zcdev_cause(outcome.cause));
+        first += *a.at != 0;
+    }
+    giving_up.stop = true;
+    pthread_barrier_wait(&giving_up.barrier);
+    pthread_join(thread, NULL);
+    ktap_note("%u rounds, given up first in %u", rounds, first);
+}
+
 static void page_out_at_random(struct crew_member *self)
 {
     size_t first = crew_random(self, a.pages - 20);
