@@ -12,11 +12,13 @@
 namespace zc::predict {
 
 /**
- * Map of fixed memory: set-associative like a CPU's cache. A new key that finds
- * its set full replaces the least recently used entry of that set, so dead keys
- * age out and every operation looks at kWays entries at most.
+ * Map of fixed memory: set-associative like a CPU's cache. A key has two sets (cuckoo
+ * hashing without moves): the second takes what does not fit into the first, so live keys
+ * hardly displace each other while a third of the entries is free. A new key that finds
+ * both full replaces the least recently used entry of the two, so dead keys age out and
+ * every operation looks at 2 kWays entries at most.
  *
- *   hash ──▶ set │ tag tag … tag  use use … use │   one cache line tells whether
+ *   hash ──▶ set │ tag tag … tag  use use … use │   a cache line per set tells whether
  *                │ K,V K,V … K,V                │   a key is there
  */
 template <typename Key, typename Value>
@@ -52,15 +54,15 @@ class cache {
     }
 
     /**
-     * The value of @key, zero bytes if it is new; counts as a use. nullptr if
-     * every entry it could replace is @pinned.
+     * The value of @key, zero bytes if it is new; counts as a use. nullptr if every
+     * entry it could replace is @pinned or was among the last @recent used.
      */
     template <typename Pinned>
-    Value *insert(const Key &key, uint64_t hash, Pinned pinned)
+    Value *insert(const Key &key, uint64_t hash, Pinned pinned, uint32_t recent = 0)
     {
         if (Value *value = touch(key, hash))
             return value;
-        const uint32_t i = victim(hash, pinned);
+        const uint32_t i = victim(hash, pinned, recent);
         if (i == kNone)
             return nullptr;
         sets_[i / kWays].tags[i % kWays] = tag(hash);
@@ -88,6 +90,7 @@ class cache {
     /** As if it had not been used for ages: the first of its set to be replaced. */
     void neglect(uint32_t i) { sets_[i / kWays].uses[i % kWays] = now_ - UINT32_MAX / 2; }
 
+    uint32_t size() const { return nr_sets_ * kWays; }
     size_t bytes() const { return sets_.bytes() + entries_.bytes(); }
 
   private:
@@ -101,29 +104,39 @@ class cache {
     };
     static_assert(sizeof(entry) == sizeof(Key) + sizeof(Value), "padding would break the budget");
 
+    bool is_free(uint32_t i) const { return sets_[i / kWays].tags[i % kWays] == 0; }
+    uint32_t used(uint32_t i) const { return sets_[i / kWays].uses[i % kWays]; }
     static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; }
     /* The way a key takes if it is free, and where it is looked for first. */
-    static uint32_t favourite(uint64_t hash) { return static_cast<uint32_t>(hash >> 8) % kWays; }
+    uint32_t likely_index(uint64_t hash) const
+    {
+        return set_of(hash) * kWays + static_cast<uint32_t>(hash >> 8) % kWays;
+    }
 
     uint32_t set_of(uint64_t hash) const
     {
         return static_cast<uint32_t>(((hash >> 32) * nr_sets_) >> 32);
     }
+    uint32_t second_set_of(uint64_t hash) const { return set_of(std::rotl(hash, 32)); }
 
     uint32_t index_of(const Key &key, uint64_t hash) const
     {
-        const uint32_t first = set_of(hash) * kWays;
-        const labels &set = sets_[first / kWays];
-        const uint32_t likely = first + favourite(hash);
-        if (entries_[likely].key == key && set.tags[favourite(hash)] != 0)
+        const uint32_t likely = likely_index(hash);
+        if (entries_[likely].key == key && !is_free(likely))
             return likely;
+        const uint32_t i = index_within(likely / kWays, key, hash);
+        return i != kNone ? i : index_within(second_set_of(hash), key, hash);
+    }
+
+    uint32_t index_within(uint32_t set, const Key &key, uint64_t hash) const
+    {
         /* All tags at once: which way it is cannot be foretold by a branch. */
         const uint32_t wanted = tag(hash);
         uint32_t matches = 0;
         for (uint32_t way = 0; way < kWays; way++)
-            matches |= static_cast<uint32_t>(set.tags[way] == wanted) << way;
+            matches |= static_cast<uint32_t>(sets_[set].tags[way] == wanted) << way;
         for (; matches != 0; matches &= matches - 1) {
-            const uint32_t i = first + static_cast<uint32_t>(std::countr_zero(matches));
+            const uint32_t i = set * kWays + static_cast<uint32_t>(std::countr_zero(matches));
             if (entries_[i].key == key)
                 return i;
         }
@@ -131,23 +144,26 @@ class cache {
     }
 
     template <typename Pinned>
-    uint32_t victim(uint64_t hash, Pinned pinned) const
+    uint32_t victim(uint64_t hash, Pinned pinned, uint32_t recent) const
     {
-        const uint32_t s = set_of(hash);
-        const labels &set = sets_[s];
-        if (set.tags[favourite(hash)] == 0)
-            return s * kWays + favourite(hash);
+        const uint32_t likely = likely_index(hash);
+        if (is_free(likely))
+            return likely;
         uint32_t oldest = kNone;
-        for (uint32_t way = 0; way < kWays; way++) {
-            if (set.tags[way] == 0)
-                return s * kWays + way;
-            if (pinned(entries_[s * kWays + way].value))
-                continue;
-            /* Ages, not times, are compared: the clock may wrap. */
-            if (oldest == kNone || now_ - set.uses[way] > now_ - set.uses[oldest])
-                oldest = way;
+        uint32_t age = recent;
+        for (const uint32_t set : {likely / kWays, second_set_of(hash)}) {
+            for (uint32_t way = 0; way < kWays; way++) {
+                const uint32_t i = set * kWays + way;
+                if (is_free(i))
+                    return i;
+                /* Ages, not times, are compared: the clock may wrap. */
+                if (now_ - used(i) >= age && !pinned(value_at(i))) {
+                    oldest = i;
+                    age = now_ - used(i);
+                }
+            }
         }
-        return oldest == kNone ? kNone : s * kWays + oldest;
+        return oldest;
     }
 
     uint32_t nr_sets_;

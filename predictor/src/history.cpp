@@ -5,7 +5,8 @@
 
 namespace zc::predict {
 
-void history::fill(uint64_t addr, uint32_t times)
+template <uint32_t Depth>
+void basic_history<Depth>::fill(uint64_t addr, uint32_t times)
 {
     times = std::min(times, kDepth);
     std::fill_n(ring_.begin(), times, addr);
@@ -16,7 +17,8 @@ void history::fill(uint64_t addr, uint32_t times)
     lag_trust_ = trust::half();
 }
 
-void history::add(uint64_t addr)
+template <uint32_t Depth>
+void basic_history<Depth>::add(uint64_t addr)
 {
     const bool right = at_lag(lag_) == addr;
     lag_trust_.count(right);
@@ -32,22 +34,26 @@ void history::add(uint64_t addr)
 }
 
 /* A step seen twice in a row, pauses not counted, is a stride. */
-void history::follow_stride(uint64_t addr)
+template <uint32_t Depth>
+void basic_history<Depth>::follow_stride(uint64_t addr)
 {
     const uint64_t step = addr - at_lag(1);
     if (stride_ != 0)
         stride_trust_.count(step == stride_);
-    if (step == 0)
+    if (step == 0 || step == stride_)
         return;
-    if (step == last_step_ && step != stride_) {
+    uint32_t lag = 2;
+    while (lag < count_ && at_lag(lag) == at_lag(1))
+        lag++;
+    if (lag <= count_ && at_lag(1) - at_lag(lag) == step) {
         stride_ = step;
         stride_trust_ = trust::half();
     }
-    last_step_ = step;
 }
 
 /* How many addresses up to those at @lag agree with the last ones, as far as is known. */
-uint32_t history::length_at(uint32_t lag) const
+template <uint32_t Depth>
+uint32_t basic_history<Depth>::length_at(uint32_t lag) const
 {
     if (lag == lag_ && run_ != 0)
         return run_; /* further back than the ring reaches */
@@ -57,7 +63,8 @@ uint32_t history::length_at(uint32_t lag) const
     return length;
 }
 
-void history::choose_lag()
+template <uint32_t Depth>
+void basic_history<Depth>::choose_lag()
 {
     /* Often many lags match equally well: after A A A B A they are all those
      * that lead from one A to the next, but for one that leads to B. Their
@@ -87,5 +94,8 @@ void history::choose_lag()
     lag_ = static_cast<uint8_t>(lag);
     run_ = static_cast<uint8_t>(longest);
 }
+
+template class basic_history<history::kDepth>;
+template class basic_history<short_history::kDepth>;
 
 } // namespace zc::predict

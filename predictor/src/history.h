@@ -25,9 +25,15 @@ namespace zc::predict {
  *
  * Zero bytes are an empty history.
  */
-class history {
+template <uint32_t Depth>
+class basic_history {
   public:
-    static constexpr uint32_t kDepth = 40;
+    static constexpr uint32_t kDepth = Depth;
+
+    basic_history() = default;
+    /** One that remembers more, and for now knows as much. */
+    template <uint32_t Less>
+    explicit basic_history(const basic_history<Less> &from);
 
     /** As if @addr had been added @times times, to an empty history. */
     void fill(uint64_t addr, uint32_t times);
@@ -44,8 +50,12 @@ class history {
         return stride_ != 0 && !proven() && stride_trust_.value() > lag_trust_.value();
     }
     uint32_t period() const { return lag_; }
+    bool full() const { return count_ == kDepth; }
 
   private:
+    template <uint32_t Other>
+    friend class basic_history;
+
     uint64_t at_lag(uint32_t lag) const
     {
         return ring_[lag > head_ ? head_ + kDepth - lag : head_ - lag];
@@ -57,15 +67,33 @@ class history {
     void follow_stride(uint64_t addr);
 
     std::array<uint64_t, kDepth> ring_;
-    uint64_t stride_;    /* modulo 2^64; 0: none */
-    uint64_t last_step_; /* the last that was not 0 */
-    uint8_t head_;       /* where the next address goes */
+    uint64_t stride_; /* modulo 2^64; 0: none */
+    uint8_t head_;    /* where the next address goes */
     uint8_t count_;
     uint8_t lag_; /* 1 … count_ once there is an address */
     uint8_t run_; /* addresses in a row that agree with it, saturating */
     trust lag_trust_;
     trust stride_trust_;
 };
+
+using history = basic_history<40>;
+/* Enough for two to four buffers in turn, which most keys that vary have: with a few
+ * words of its owner it is a cache line. */
+using short_history = basic_history<5>;
+
+extern template class basic_history<history::kDepth>;
+extern template class basic_history<short_history::kDepth>;
+
+template <uint32_t Depth>
+template <uint32_t Less>
+basic_history<Depth>::basic_history(const basic_history<Less> &from)
+    : ring_{}, stride_(from.stride_), head_(from.count_), count_(from.count_), lag_(from.lag_),
+      run_(from.run_), lag_trust_(from.lag_trust_), stride_trust_(from.stride_trust_)
+{
+    static_assert(Less < Depth);
+    for (uint32_t i = 0; i < count_; i++)
+        ring_[i] = from.at_lag(count_ - i);
+}
 
 } // namespace zc::predict
 

@@ -68,14 +68,17 @@ class tally {
 } // namespace
 
 /* How the memory is shared, in parts of kParts. */
-constexpr size_t kParts = 64;
-constexpr size_t kSubstreams = 28;
-constexpr size_t kWideKeys = 2;
-constexpr size_t kHistories = 8;
-constexpr size_t kWideHistories = 1;
-constexpr size_t kStream = 13;
-constexpr size_t kClaims = 12;
-static_assert(kSubstreams + kWideKeys + kHistories + kWideHistories + kStream + kClaims == kParts);
+constexpr size_t kParts = 128;
+constexpr size_t kSubstreams = 56;
+constexpr size_t kWideKeys = 4;
+constexpr size_t kShortHistories = 11;
+constexpr size_t kHistories = 5;
+constexpr size_t kWideHistories = 1; /* of each kind */
+constexpr size_t kStream = 26;
+constexpr size_t kClaims = 24;
+static_assert(kSubstreams + kWideKeys + kShortHistories + kHistories + 2 * kWideHistories +
+                  kStream + kClaims ==
+              kParts);
 
 static size_t share(size_t max_bytes, size_t parts)
 {
@@ -85,7 +88,8 @@ static size_t share(size_t max_bytes, size_t parts)
 keyed::keyed(size_t max_bytes, uint32_t horizon, float min_confidence)
     : zcp(share(max_bytes, kClaims), horizon, min_confidence),
       substreams_(share(max_bytes, kSubstreams)), wide_(share(max_bytes, kWideKeys)),
-      histories_(share(max_bytes, kHistories)), wide_histories_(share(max_bytes, kWideHistories)),
+      histories_(share(max_bytes, kShortHistories), share(max_bytes, kHistories)),
+      wide_histories_(share(max_bytes, kWideHistories), share(max_bytes, kWideHistories)),
       stream_(share(max_bytes, kStream))
 {
 }
@@ -112,6 +116,14 @@ uint32_t keyed::insert(const key &key)
 {
     const auto pinned = [](const substream &sub) { return sub.unsettled != 0; };
     const substream *sub = substreams_.insert(key, key.hash(), pinned);
+    return sub ? substreams_.index(sub) : kNone;
+}
+
+/* The same, unless one that may still be in use would have to go. */
+uint32_t keyed::insert_spare(const key &key)
+{
+    const auto pinned = [](const substream &sub) { return sub.unsettled != 0; };
+    const substream *sub = substreams_.insert(key, key.hash(), pinned, substreams_.size());
     return sub ? substreams_.index(sub) : kNone;
 }
 
@@ -156,15 +168,15 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
 {
     const key exact = key::exact(envelope);
     const key any = key::any_size(envelope);
-    const uint32_t of_any = insert(any);
-    if (of_any == kNone)
-        return false;
+    const uint32_t of_any = insert_spare(any);
+    if (of_any == kNone) { /* all that is there is in use: of more use than a second size */
+        out.exact = insert(exact);
+        return out.exact != kNone;
+    }
     substream &flow = substreams_.value_at(of_any);
     const uint32_t only = flow.sizes == 1 ? flow.any - 1 : kNone;
     flow.sizes = static_cast<uint8_t>(std::min(flow.sizes + 1, kManySizes)) & kManySizes;
     flow.fresh = static_cast<uint8_t>(flow.fresh == UINT8_MAX ? kDrifting : flow.fresh + 1);
-    if (flow.sizes == 1)
-        substreams_.neglect(of_any); /* of use only if another size comes, as it seldom does */
     if (flow.sizes > 1) {
         out.any = of_any;
         out.rough = insert(key::rough(envelope));
@@ -173,6 +185,7 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
             substreams_.key_at(only).sized == sizing::exact) {
             adopt(of_any, only);
             substreams_.value_at(only).sizes = flow.sizes;
+            substreams_.value_at(only).any = of_any + 1;
             if (out.rough != kNone &&
                 rough_size(substreams_.key_at(only).bytes) == rough_size(envelope.bytes))
                 adopt(out.rough, only);
@@ -188,8 +201,10 @@ bool keyed::make_new_size(const zcp_envelope_t &envelope, entries &out)
         substreams_.value_at(out.exact).any = of_any + 1;
         substreams_.value_at(out.exact).rough = out.rough + 1;
         substreams_.value_at(out.exact).sizes = flow.sizes;
-        if (flow.sizes == 1)
+        if (flow.sizes == 1) {
             flow.any = out.exact + 1;
+            substreams_.neglect(of_any); /* of use only if another size comes, as it seldom does */
+        }
     }
     /* One insertion may have replaced another's entry. */
     if (!is(out.any, any))
@@ -284,11 +299,13 @@ uint64_t keyed::expected(const substream &sub, uint32_t entry, uint32_t nth) con
 {
     if (sub.history == 0)
         return sub.last;
-    const history *history = histories_of(entry).find(sub.history, entry);
-    if (!history)
+    const histories &histories = histories_of(entry);
+    if (!histories.is_of(sub.history, entry))
         return sub.last;
-    /* Buffers in turn recur; that all keys together advance evenly would be chance. */
-    return entry < kWide ? history->next(nth) : history->recurring(nth);
+    return histories.ask(sub.history, [&](const auto &history) {
+        /* Buffers in turn recur; that all keys together advance evenly would be chance. */
+        return entry < kWide ? history.next(nth) : history.recurring(nth);
+    });
 }
 
 /* Can @sub be asked for one more message, besides @more? */
@@ -445,21 +462,17 @@ void keyed::close(const message &claim) noexcept
 void keyed::learn_varying(substream &sub, uint32_t entry, uint64_t addr)
 {
     histories &histories = histories_of(entry);
-    history *history = histories.touch(sub.history, entry);
-    if (history && addr == sub.last && sub.repeats >= history::kDepth) {
+    if (!histories.is_of(sub.history, entry)) {
+        const uint32_t slot = histories.take(entry, sub.history != 0, sub.last, sub.repeats);
+        if (slot == 0)
+            return; /* until one can be had, the last address has to do */
+        sub.history = slot;
+    } else if (addr == sub.last && sub.repeats >= history::kDepth) {
         histories.release(sub.history); /* nothing but this address is left in it */
         sub.history = 0;
         return;
     }
-    if (!history) {
-        const uint32_t slot = histories.take(entry, sub.history != 0);
-        history = histories.touch(slot, entry);
-        if (!history)
-            return; /* until one can be had, the last address has to do */
-        sub.history = slot;
-        history->fill(sub.last, sub.repeats);
-    }
-    history->add(addr);
+    sub.history = histories.add(sub.history, entry, addr);
 }
 
 void keyed::learn(substream &sub, uint32_t entry, uint64_t addr)
@@ -632,7 +645,14 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
         return;
     }
     const substream &chosen = at(guess.entry);
-    const history *history = histories_of(guess.entry).find(chosen.history, guess.entry);
+    const histories &histories = histories_of(guess.entry);
+    bool advances = false;
+    uint32_t period = 1;
+    if (histories.is_of(chosen.history, guess.entry))
+        histories.ask(chosen.history, [&](const auto &history) {
+            advances = history.strides();
+            period = history.period();
+        });
     score answers = exact ? exact->answers : score();
     if (!answers.begun())
         answers.begin(chosen.address, evidence(guess.entry));
@@ -649,11 +669,11 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
         out.cause = ZCP_CAUSE_STREAM;
     } else if (!is(guess.entry, key::exact(envelope))) {
         out.cause = ZCP_CAUSE_ANY_SIZE;
-    } else if (history && history->strides()) {
+    } else if (advances) {
         out.cause = ZCP_CAUSE_STRIDE;
-    } else if (history && history->period() > 1) {
+    } else if (period > 1) {
         out.cause = ZCP_CAUSE_PERIOD;
-        out.period = history->period();
+        out.period = period;
     } else {
         out.cause = ZCP_CAUSE_CONSTANT;
     }

@@ -109,6 +109,7 @@ class keyed final : public zcp {
 
     uint32_t find(const key &key, uint64_t hash) const;
     uint32_t insert(const key &key);
+    uint32_t insert_spare(const key &key);
     bool is(uint32_t entry, const key &key) const;
     entries known_entries(const zcp_envelope_t &envelope) const;
     bool make_entries(const zcp_envelope_t &envelope, entries &out);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "hash.h"
+#include "history.h"
 
 namespace zc::predict {
 
@@ -15,6 +16,7 @@ static constexpr uint32_t kLongest = 1024;               /* longer suffixes coun
 static constexpr uint32_t kLost = 64;
 static constexpr uint32_t kSeldom = 8;
 static constexpr size_t kEntriesPerLoop = 4;
+static constexpr size_t kRounds = 12; /* looked back on for sizes */
 
 static constexpr uint64_t power(uint64_t base, uint32_t exponent)
 {
@@ -176,6 +178,26 @@ stream::position stream::end_of_loop(uint64_t lag, uint32_t length, uint32_t sha
 
 /* ---- what comes next ---- */
 
+/* The size of what is foretold by @p, @rounds of @lag later. */
+uint64_t stream::size_in(position p, uint64_t lag, uint64_t rounds) const
+{
+    std::array<uint64_t, kRounds> sizes; /* the last one first */
+    uint32_t known = 0;
+    bool varies = false;
+    for (position q = p; known < sizes.size() && held(q) && hashes_[slot(q)] == hashes_[slot(p)];
+         q -= std::min(lag, q)) {
+        sizes[known] = ring_[slot(q)].envelope.bytes;
+        varies |= sizes[known++] != sizes[0];
+    }
+    if (!varies)
+        return sizes[0];
+    history history{};
+    history.fill(sizes[known - 1], 1);
+    for (uint32_t i = known - 1; i-- > 0;)
+        history.add(sizes[i]);
+    return history.next(static_cast<uint32_t>(std::min<uint64_t>(rounds, kLongest)));
+}
+
 stream::walk::walk(const stream &of)
     : stream_(of), at_(of.held(of.match_) ? of.match_ : 0), lag_(of.now_ + 1 - at_),
       length_(of.length_), last_shape_(of.hashes_[of.slot(of.now_)]),
@@ -196,6 +218,7 @@ stream::source stream::walk::step(zcp_receive_t &out)
         const position p =
             at_ <= stream_.now_ ? at_ : at_ - (at_ - stream_.now_ + lag_ - 1) / lag_ * lag_;
         out = stream_.ring_[stream_.slot(p)];
+        out.envelope.bytes = stream_.size_in(p, lag_, (at_ - p) / lag_ + 1);
         how = stream_.adjacent(p) ? source::adjacent : source::past;
         last_shape_ = stream_.hashes_[stream_.slot(p)];
         length_ = std::min(length_ + 1, kLongest);

@@ -32,6 +32,9 @@ namespace zc::predict {
  * and 32 receives to where they were last seen, the idea of LZ77 match finders;
  * each is verified before use.
  *
+ * Sizes that differ a little from round to round go on as addresses of a key do
+ * (history.h): they advance evenly, or recur.
+ *
  * Blocks that lie side by side (the receives of a gather or an all-to-all) are
  * expected side by side again, wherever the first one goes. Side by side and
  * from consecutive ranks, they are expected to go on even where none was seen.
@@ -91,6 +94,7 @@ class stream {
     position end_of_loop(uint64_t lag, uint32_t length, uint32_t shape) const;
     bool adjacent(position p) const;
     bool in_series() const;
+    uint64_t size_in(position p, uint64_t lag, uint64_t rounds) const;
 
     uint64_t mask_;      /* ring entries - 1 */
     uint32_t shift_;     /* leaves as many bits of a hash */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cache.h"
+#include "hash.h"
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,53 @@ TEST(CacheTest, AnIndexLeadsBackToItsEntry)
     ASSERT_NE(nullptr, value);
     EXPECT_EQ(20u, cache.key_at(cache.index(value)));
     EXPECT_EQ(20u, cache.value_at(cache.index(value)));
+}
+
+/* Many more keys than a set has ways begin in one set: none is lost while there is room. */
+TEST(CacheTest, KeysThatDoNotFitIntoOneSetGoToAnother)
+{
+    small_cache cache(100 * kOneSet);
+    constexpr uint64_t kKeys = 40;
+    for (uint64_t key = 0; key < kKeys; key++)
+        cache.insert(key, key * 0x6180339);
+    for (uint64_t key = 0; key < kKeys; key++)
+        EXPECT_NE(nullptr, cache.find(key, key * 0x6180339)) << key;
+}
+
+TEST(CacheTest, HardlyAnyKeyIsLostWhileAThirdIsFree)
+{
+    small_cache cache(100 * kOneSet);
+    const uint64_t keys = cache.size() * 2 / 3;
+    size_t held = 0;
+    for (uint64_t key = 0; key < keys; key++)
+        cache.insert(key, zc::predict::mix(1, key));
+    for (uint64_t key = 0; key < keys; key++)
+        held += cache.find(key, zc::predict::mix(1, key)) != nullptr;
+    EXPECT_GE(held, keys * 99 / 100);
+}
+
+TEST(CacheTest, SparesWhatWasUsedOfLate)
+{
+    const auto pinned = [](uint64_t) { return false; };
+    small_cache cache(kOneSet);
+    for (uint64_t key = 0; key < small_cache::kWays; key++)
+        cache.insert(key, key);
+    EXPECT_EQ(nullptr, cache.insert(100, 100, pinned, small_cache::kWays));
+    for (uint64_t key = 1; key < small_cache::kWays; key++)
+        cache.touch(key, key);
+    EXPECT_NE(nullptr, cache.insert(100, 100, pinned, small_cache::kWays));
+    EXPECT_EQ(nullptr, cache.find(0, 0));
+}
+
+TEST(CacheTest, ANeglectedEntryIsTheFirstToGo)
+{
+    small_cache cache(kOneSet);
+    for (uint64_t key = 0; key < small_cache::kWays; key++)
+        cache.insert(key, key);
+    cache.neglect(cache.index(cache.find(5, 5)));
+    cache.insert(100, 100);
+    EXPECT_EQ(nullptr, cache.find(5, 5));
+    EXPECT_NE(nullptr, cache.find(0, 0));
 }
 
 TEST(CacheTest, TakesNoMoreMemoryThanGiven)

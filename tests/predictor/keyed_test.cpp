@@ -82,6 +82,18 @@ TEST(KeyedTest, FollowsNestedBuffers)
     EXPECT_EQ(1.0, landed(engine, stream, 10));
 }
 
+TEST(KeyedTest, FollowsRingsOfBuffersOfAnyLength)
+{
+    for (const uint64_t ring : {4, 5, 6, 12, 32}) {
+        std::vector<zcp_receive_t> round;
+        for (uint64_t i = 0; i < ring; i++)
+            round.push_back(to(envelope(1), 0x10000 + 0x1230 * (i * i)));
+        engine engine;
+        engine.receive(round, 2);
+        EXPECT_EQ(1.0, landed(engine, repeated(round, 5 * ring))) << ring;
+    }
+}
+
 /* NAS CG: 25 times one buffer, once another. A plain longest match would expect
  * the odd one after every repetition, since that is what followed last time. */
 TEST(KeyedTest, ExpectsAnOddBufferNotBeforeItsTime)

@@ -75,12 +75,30 @@ TEST(AgingTest, HistoriesOfDeadKeysMakeRoomForLiveOnes)
         EXPECT_EQ(0xa000u, engine.arrive(envelope(50000 + i)).addr) << i;
 }
 
+/* A third of 4,096 senders have two buffers: all of it is known at once. */
+TEST(AgingTest, ThousandsOfSendersAreKnownAtOnce)
+{
+    engine engine;
+    constexpr int32_t kSenders = 4096;
+    uint64_t right = 0;
+    for (int round = 0; round < 12; round++) {
+        for (int32_t sender = 0; sender < kSenders; sender++) {
+            const uint64_t base = 0x100000 * (static_cast<uint64_t>(sender) + 1);
+            const uint64_t addr = base + (sender % 3 == 0 && round % 2 ? 0x80000 : 0);
+            const zcp_landing_t landing = engine.arrive(envelope(sender));
+            right += round >= 4 && landing.addr == addr;
+            engine.settle(landing, addr);
+        }
+    }
+    EXPECT_GE(right, uint64_t{8} * kSenders * 97 / 100);
+}
+
 /* Twice as many keys with two buffers as there is room for: those that have a
  * history keep it, and are right. */
 TEST(AgingTest, TooManyVaryingKeysDoNotStarveAll)
 {
     engine engine;
-    constexpr int32_t kKeys = 800;
+    constexpr int32_t kKeys = 3000;
     const uint64_t before = engine.stats().hits;
     for (int round = 0; round < 40; round++) {
         for (int32_t key = 0; key < kKeys; key++) {

@@ -66,6 +66,34 @@ TEST(StreamTest, DriftingSizesDoNotBreakThePattern)
     EXPECT_EQ(0xc000u, coming[1].addr);
 }
 
+TEST(StreamTest, SizesThatAdvanceEvenlyGoOn)
+{
+    engine engine;
+    constexpr uint64_t kStep = 16;
+    const auto round = [](uint64_t step) {
+        auto rows = blocks(4, 20000, 0x100000, kStep * step);
+        rows.push_back(to(envelope(9, 2, 3000), 0x8000));
+        return rows;
+    };
+    for (uint64_t step = 0; step < 5; step++)
+        engine.receive(round(step));
+    const auto coming = engine.next(10); /* two rounds, neither of them seen before */
+    ASSERT_EQ(10u, coming.size());
+    for (uint64_t i = 0; i < coming.size(); i++)
+        EXPECT_TRUE(same(round(5 + i / 5)[i % 5], coming[i])) << i;
+}
+
+TEST(StreamTest, ASizeThatChangedOnceStaysAsItIs)
+{
+    engine engine;
+    for (const uint64_t bytes : {20000, 20000, 20000, 20016, 20016})
+        engine.receive({to(envelope(1, 1, bytes), 0xa000), to(envelope(2, 2, 3000), 0xb000)});
+    const auto coming = engine.next(3);
+    ASSERT_EQ(3u, coming.size());
+    EXPECT_EQ(20016u, coming[0].envelope.bytes);
+    EXPECT_EQ(20016u, coming[2].envelope.bytes);
+}
+
 /* 20 rounds of a short loop, then something else: the second time the end comes
  * as no surprise, though every suffix within the loop is alike. */
 TEST(StreamTest, ALoopEndsAfterAsManyRounds)
