@@ -62,9 +62,16 @@ class cache {
     {
         if (Value *value = touch(key, hash))
             return value;
-        const uint32_t i = victim(hash, pinned, recent);
+        uint32_t i = victim(hash, pinned, recent);
         if (i == kNone)
             return nullptr;
+        /* Where a neglected entry is in the way of being found at once, it moves. */
+        if (const uint32_t likely = likely_index(hash);
+            i != likely && i / kWays == likely / kWays && is_neglected(likely) &&
+            !pinned(value_at(likely))) {
+            move(likely, i);
+            i = likely;
+        }
         sets_[i / kWays].tags[i % kWays] = tag(hash);
         use(i);
         entries_[i] = {key, Value{}};
@@ -76,7 +83,7 @@ class cache {
         return insert(key, hash, [](const Value &) { return false; });
     }
 
-    /** Entries do not move: an index stays good while its entry is not replaced. */
+    /** An index stays good while its entry is neither neglected nor replaced. */
     uint32_t index(const Value *value) const
     {
         const auto offset = reinterpret_cast<const char *>(value) -
@@ -87,8 +94,9 @@ class cache {
     Value &value_at(uint32_t i) { return entries_[i].value; }
     const Value &value_at(uint32_t i) const { return entries_[i].value; }
     void use(uint32_t i) { sets_[i / kWays].uses[i % kWays] = ++now_; }
-    /** As if it had not been used for ages: the first of its set to be replaced. */
-    void neglect(uint32_t i) { sets_[i / kWays].uses[i % kWays] = now_ - UINT32_MAX / 2; }
+    /** As if it had not been used for ages: the first of its set to be replaced, or moved
+     *  within it. */
+    void neglect(uint32_t i) { sets_[i / kWays].uses[i % kWays] = now_ - 2 * kLongUnused; }
 
     uint32_t size() const { return nr_sets_ * kWays; }
     size_t bytes() const { return sets_.bytes() + entries_.bytes(); }
@@ -104,6 +112,15 @@ class cache {
     };
     static_assert(sizeof(entry) == sizeof(Key) + sizeof(Value), "padding would break the budget");
 
+    static constexpr uint32_t kLongUnused = UINT32_MAX / 4;
+
+    bool is_neglected(uint32_t i) const { return !is_free(i) && now_ - used(i) > kLongUnused; }
+    void move(uint32_t from, uint32_t to)
+    {
+        sets_[to / kWays].tags[to % kWays] = sets_[from / kWays].tags[from % kWays];
+        sets_[to / kWays].uses[to % kWays] = used(from);
+        entries_[to] = entries_[from];
+    }
     bool is_free(uint32_t i) const { return sets_[i / kWays].tags[i % kWays] == 0; }
     uint32_t used(uint32_t i) const { return sets_[i / kWays].uses[i % kWays]; }
     static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash) | 1; }

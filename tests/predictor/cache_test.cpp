@@ -118,6 +118,30 @@ TEST(CacheTest, ANeglectedEntryIsTheFirstToGo)
     EXPECT_NE(nullptr, cache.find(0, 0));
 }
 
+TEST(CacheTest, ANeglectedEntryThatMovesIsStillFound)
+{
+    small_cache cache(kOneSet);
+    *cache.insert(1, 1) = 10;
+    cache.neglect(cache.index(cache.find(1, 1)));
+    *cache.insert(2, 2) = 20; /* likes the same place */
+    ASSERT_NE(nullptr, cache.find(1, 1));
+    EXPECT_EQ(10u, *cache.find(1, 1));
+    EXPECT_EQ(20u, *cache.find(2, 2));
+    EXPECT_NE(nullptr, cache.insert(3, 3));
+    EXPECT_NE(nullptr, cache.find(1, 1));
+}
+
+TEST(CacheTest, APinnedEntryStaysWhereItIs)
+{
+    const auto pinned = [](uint64_t value) { return value == 10; };
+    small_cache cache(kOneSet);
+    uint64_t *first = cache.insert(1, 1, pinned);
+    *first = 10;
+    cache.neglect(cache.index(first));
+    cache.insert(2, 2, pinned);
+    EXPECT_EQ(first, cache.find(1, 1));
+}
+
 TEST(CacheTest, TakesNoMoreMemoryThanGiven)
 {
     for (const size_t sets : {1, 2, 100})
