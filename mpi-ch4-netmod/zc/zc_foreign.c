@@ -3,8 +3,8 @@
 #include <sys/random.h>
 #include "zc_foreign.h"
 
-/* How long finalize waits for goodbyes: MPI_Finalize is collective over connected
- * processes, but one of them may have died. */
+/* How long finalize waits for the answers of those it was connected with: one may have
+ * died, or compute on without a landing thread. */
 #define GOODBYE_SECONDS 10
 
 typedef struct MPIDI_ZC_foreign {
@@ -18,6 +18,7 @@ typedef struct MPIDI_ZC_foreign {
     int node;
     bool failed;
     bool said_goodbye, heard_goodbye;
+    int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
     size_t upid_length;
     MPIDI_ZC_upid_t *upid;
@@ -32,6 +33,7 @@ typedef struct sender {
 typedef struct {
     uint64_t from, to;          /* processes */
     uint64_t number;            /* of the sender's messages: no more will come */
+    uint64_t leaving;           /* 1: the sender is in MPI_Finalize, and waits for an answer */
 } goodbye_t;
 
 /* A neighbour's whole address that has come before the neighbour itself. */
@@ -395,7 +397,8 @@ static void close_endpoint(foreign_t * f, ucp_ep_h ep)
 /* Both have said goodbye, or one is dead: nothing more comes or goes. */
 static void close_if_over(foreign_t * f)
 {
-    if (f->avtid >= 0 || !f->said_goodbye || !(f->heard_goodbye || f->failed)) {
+    if (f->avtid >= 0 || !f->said_goodbye || f->nr_goodbyes > 0 ||
+        !(f->heard_goodbye || f->failed)) {
         return;
     }
     for (foreign_t ** at = &connections; *at; at = &(*at)->next) {
@@ -419,37 +422,43 @@ static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
     foreign_t *f = user_data;
 
     ucp_request_free(request);
-    f->said_goodbye = true;
+    f->nr_goodbyes--;
     f->failed = f->failed || status != UCS_OK;
     close_if_over(f);
 }
 
-static void say_goodbye(foreign_t * f)
+static void say_goodbye(foreign_t * f, bool leaving)
 {
     const goodbye_t goodbye = {
         .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
         .to = f->id,
         .number = f->self,
+        .leaving = leaving,
     };
-    /* The connection's own answer tells that the goodbye has got through. */
-    ucp_request_param_t param = {
+    const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = goodbye_sent,
         .user_data = f,
     };
 
-    f->avtid = f->lpid = -1;
+    f->said_goodbye = true;
     if (!f->failed) {
-        param.cb.send = goodbye_sent;
         ucs_status_ptr_t request = ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_BYE, NULL, 0, &goodbye,
                                                    sizeof(goodbye), &param);
-        if (request && !UCS_PTR_IS_ERR(request)) {
-            return;
-        }
         f->failed = UCS_PTR_IS_ERR(request);
+        f->nr_goodbyes += request && !f->failed;
     }
-    f->said_goodbye = true;
+}
+
+/* CH4 uses it no more. */
+static void give_up(foreign_t * f)
+{
+    f->avtid = f->lpid = -1;
+    if (!f->said_goodbye) {
+        say_goodbye(f, false);
+    }
     close_if_over(f);
 }
 
@@ -463,10 +472,19 @@ ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_l
     }
     memcpy(&goodbye, data, sizeof(goodbye));
     forget_sender(goodbye.number);
-    for (foreign_t * f = connections; f; f = f->next) {
-        if (f->id == goodbye.from && !f->heard_goodbye) {
-            f->heard_goodbye = true;
-            close_if_over(f);
+    for (foreign_t * f = connections, *next; f; f = next) {
+        next = f->next;
+        if (f->id != goodbye.from || (f->heard_goodbye && !goodbye.leaving)) {
+            continue;
+        }
+        f->heard_goodbye = true;
+        /* Who is leaving can be answered before CH4 gives the connection up, which may
+         * be much later: nobody will connect to that process again. */
+        if (goodbye.leaving && !f->said_goodbye) {
+            say_goodbye(f, false);
+        }
+        close_if_over(f);
+        if (!goodbye.leaving) {
             break;
         }
     }
@@ -478,7 +496,7 @@ void MPIDI_ZC_foreign_detach(int avtid)
     for (foreign_t * f = connections, *next; f; f = next) {
         next = f->next;
         if (f->avtid == avtid) {
-            say_goodbye(f);
+            give_up(f);
         }
     }
 }
@@ -492,8 +510,11 @@ void MPIDI_ZC_foreign_finalize(void)
         next = f->next;
         if (f->avtid >= 0) {
             MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).foreign = NULL;
-            say_goodbye(f);
         }
+        if (!f->heard_goodbye) {
+            say_goodbye(f, true);
+        }
+        give_up(f);
     }
     MPL_wtime(&start);
     while ((connections || nr_closing > 0) && waited < GOODBYE_SECONDS) {

@@ -16,7 +16,8 @@
  * do, it goes on over shared memory.
  *
  * A connection ends when the last communicator across it is freed on both
- * sides: each says goodbye, and closes its endpoint when it has heard it. */
+ * sides: each says goodbye, and closes its endpoint when it has heard it. A process
+ * in MPI_Finalize says that it is leaving, and is answered at once. */
 
 #include "zc_impl.h"
 

@@ -8,6 +8,7 @@
  *   spawn rounds N     spawn one and disconnect, N times: nothing grows
  *   spawn connect N    ports within one job, N connections: nothing grows
  *   spawn nobody       connecting to a closed port is an error, in time
+ *   spawn leave        children finalize while their parents keep the communicators
  */
 #include "check.h"
 #include <dirent.h>
@@ -283,6 +284,64 @@ static void nobody(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Ended, though perhaps not yet waited for by its parent. */
+static int has_ended(int pid)
+{
+    char name[64], state = 'Z';
+    snprintf(name, sizeof name, "/proc/%d/stat", pid);
+    FILE *file = fopen(name, "r");
+    if (file) {
+        CHECK(fscanf(file, "%*d %*[^)]) %c", &state) == 1, "%s", name);
+        fclose(file);
+    }
+    return state == 'Z';
+}
+
+/* One child leaves at once; one has been given up by itself, but not by its parents. */
+static void leave(const char *program)
+{
+    enum { ROUNDS = 2, SOON_S = 5 };
+    static const char *const roles[ROUNDS] = {"leave", "disconnect"};
+    MPI_Comm child[ROUNDS];
+    double slowest = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        int pid = 0, flag;
+        spawn(program, roles[i], 1, MPI_COMM_WORLD, &child[i]);
+        if (check_rank == 0)
+            MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child[i], MPI_STATUS_IGNORE);
+        MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        const double start = MPI_Wtime();
+        double waited = 0;
+        while (!has_ended(pid) && (waited = MPI_Wtime() - start) < 30) {
+            MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+            check_sleep_ms(1);
+        }
+        slowest = waited > slowest ? waited : slowest;
+    }
+    if (check_rank == 0)
+        printf("# the slowest needed %.2f s to finalize\n", slowest);
+    CHECK(slowest < SOON_S, "a child needed %.1f s to finalize", slowest);
+    for (int i = 0; i < ROUNDS; i++)
+        MPI_Comm_disconnect(&child[i]);
+    const double start = now_s();
+    check_announce_end();
+    MPI_Finalize();
+    const double seconds = now_s() - start;
+    if (seconds > SOON_S) {
+        fprintf(stderr, "rank %d: parents needed %.1f s to finalize\n", check_rank, seconds);
+        exit(1);
+    }
+    exit(0);
+}
+
 static void be_child(const char *program, const char *role, MPI_Comm parent)
 {
     MPI_Comm merged, again, own;
@@ -292,6 +351,13 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         value = -value;
         MPI_Send(&value, 1, MPI_INT, 0, TAG, parent);
         MPI_Comm_disconnect(&parent);
+        return;
+    }
+    if (!strcmp(role, "leave") || !strcmp(role, "disconnect")) {
+        int pid = getpid();
+        MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+        if (!strcmp(role, "disconnect"))
+            MPI_Comm_disconnect(&parent);
         return;
     }
     int parents;
@@ -342,6 +408,8 @@ int main(int argc, char **argv)
         connections(count);
     else if (!strcmp(what, "nobody"))
         nobody();
+    else if (!strcmp(what, "leave"))
+        leave(argv[0]);
     else
         CHECK(0, "no such test: %s", what);
     return check_finish();
