@@ -262,6 +262,13 @@ static int parse_params(MPIDI_ZC_params_t * params)
                          "**zc_param %s %s", "MPIR_CVAR_CH4_ZC_HORIZON", "less than 1");
     params->horizon = MPIR_CVAR_CH4_ZC_HORIZON;
 
+    /* MPI_T_finalize takes strings away from a running MPI. */
+    params->calibrate = !*MPIR_CVAR_CH4_ZC_COST_FILE;
+    if (*MPIR_CVAR_CH4_ZC_STATS_FILE) {
+        params->stats_file = MPL_strdup(MPIR_CVAR_CH4_ZC_STATS_FILE);
+        MPIR_ERR_CHKANDJUMP(!params->stats_file, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    }
+
   fn_exit:
     return mpi_errno;
   fn_fail:

@@ -70,7 +70,7 @@ static void *landing_thread(void *arg)
     /* Measures what deliveries cost in this process, with its threads, while the
      * application starts up; else its first delivery would wait for it. A
      * failure leaves libzc's estimates. */
-    if (!*MPIR_CVAR_CH4_ZC_COST_FILE) {
+    if (MPIDI_ZC_global.params.calibrate) {
         (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
     }
 

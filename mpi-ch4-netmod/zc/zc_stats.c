@@ -78,10 +78,10 @@ static void write_json(FILE * file, const MPIDI_ZC_report_t * r)
 
 void MPIDI_ZC_report_write_file(const MPIDI_ZC_report_t * report)
 {
-    const char *prefix = MPIR_CVAR_CH4_ZC_STATS_FILE;
+    const char *prefix = MPIDI_ZC_global.params.stats_file;
     char path[4096], part[4096];
 
-    if (!prefix || !*prefix) {
+    if (!prefix) {
         return;
     }
     if (snprintf(path, sizeof(path), "%s.%d.json", prefix, report->rank) >= (int) sizeof(path) ||

@@ -135,6 +135,7 @@ void MPIDI_ZC_free_all(void)
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
     MPL_free(MPIDI_ZC_global.world);
+    MPL_free(MPIDI_ZC_global.params.stats_file);
     zcp_destroy(MPIDI_ZC_global.predictor);
     zc_destroy(MPIDI_ZC_global.landing);
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));

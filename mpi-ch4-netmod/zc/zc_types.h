@@ -44,6 +44,8 @@ typedef struct {
     int horizon;
     bool landing_thread;
     bool intra_node;            /* land what comes from this host, too */
+    bool calibrate;             /* measure in this process what rebinding costs */
+    char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;
 
 /* Lists of arrivals; see zc_arrival.h. */

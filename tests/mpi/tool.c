@@ -4,6 +4,7 @@
  * are read by another thread while messages land, and after MPI_Finalize.
  *
  *   tool         with the tool interface open from before MPI_Init to after MPI_Finalize
+ *   tool closed  closed while MPI goes on, which takes away MPICH's settings
  */
 #include "check.h"
 #include <pthread.h>
@@ -121,10 +122,22 @@ static void exchange(void)
     free(buf);
 }
 
+static int closed_early(int *argc, char ***argv)
+{
+    int level;
+    check_init(argc, argv, MPI_THREAD_SINGLE);
+    CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &level) == MPI_SUCCESS, "MPI_T");
+    MPI_T_finalize();
+    exchange();
+    return check_finish();
+}
+
 int main(int argc, char **argv)
 {
     int level;
     pthread_t watcher;
+    if (argc > 1 && !strcmp(argv[1], "closed"))
+        return closed_early(&argc, &argv);
     CHECK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS, "MPI_T");
     check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
     find_settings();
