@@ -7,6 +7,12 @@
  * died, or compute on without a landing thread. */
 #define GOODBYE_SECONDS 10
 
+typedef struct {
+    uint64_t from, to;          /* processes */
+    uint64_t number;            /* of the sender's messages: no more will come */
+    uint64_t leaving;           /* 1: the sender is in MPI_Finalize, and waits for an answer */
+} goodbye_t;
+
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
     ucp_ep_h ep;
@@ -18,6 +24,7 @@ typedef struct MPIDI_ZC_foreign {
     int node;
     bool failed;
     bool said_goodbye, heard_goodbye;
+    goodbye_t goodbye[2];       /* UCP reads them until they are sent; [1]: leaving */
     int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
     size_t upid_length;
@@ -29,12 +36,6 @@ typedef struct sender {
     uint64_t number;
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
-
-typedef struct {
-    uint64_t from, to;          /* processes */
-    uint64_t number;            /* of the sender's messages: no more will come */
-    uint64_t leaving;           /* 1: the sender is in MPI_Finalize, and waits for an answer */
-} goodbye_t;
 
 /* A neighbour's whole address that has come before the neighbour itself. */
 typedef struct neighbour {
@@ -429,12 +430,7 @@ static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
 
 static void say_goodbye(foreign_t * f, bool leaving)
 {
-    const goodbye_t goodbye = {
-        .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
-        .to = f->id,
-        .number = f->self,
-        .leaving = leaving,
-    };
+    goodbye_t *goodbye = &f->goodbye[leaving];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
@@ -443,10 +439,16 @@ static void say_goodbye(foreign_t * f, bool leaving)
         .user_data = f,
     };
 
+    *goodbye = (goodbye_t) {
+        .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
+        .to = f->id,
+        .number = f->self,
+        .leaving = leaving,
+    };
     f->said_goodbye = true;
     if (!f->failed) {
-        ucs_status_ptr_t request = ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_BYE, NULL, 0, &goodbye,
-                                                   sizeof(goodbye), &param);
+        ucs_status_ptr_t request = ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
+                                                   sizeof(*goodbye), &param);
         f->failed = UCS_PTR_IS_ERR(request);
         f->nr_goodbyes += request && !f->failed;
     }
