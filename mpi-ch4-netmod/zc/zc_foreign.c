@@ -15,8 +15,8 @@ typedef struct {
 
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
-    ucp_ep_h ep;
-    ucp_ep_h first_ep;          /* over the network, where there is a nearer one now; or NULL */
+    ucp_ep_h far_ep;            /* over the network */
+    ucp_ep_h near_ep;           /* over shared memory, where there is that; or NULL */
     bool offered;               /* we have told it our whole address */
     uint64_t id;                /* of the process */
     uint64_t self;              /* the number of what we send */
@@ -230,7 +230,7 @@ static void offer_nearness(foreign_t * f)
         has_shared_memory()) {
         f->offered = true;
         nr_near++;
-        (void) ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_NEAR, NULL, 0,
+        (void) ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NEAR, NULL, 0,
                                MPIDI_ZC_upid_of(MPIR_Process.rank), MPIDI_ZC_global.world_stride,
                                &param);
     }
@@ -240,12 +240,9 @@ static void offer_nearness(foreign_t * f)
  * the old way lose nothing; it is closed with the connection. */
 static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
 {
-    ucp_ep_h ep;
-
-    if (f->offered && !f->first_ep && !f->failed &&
-        create_endpoint(f, upid, true, &ep) == MPI_SUCCESS) {
-        f->first_ep = f->ep;
-        f->ep = MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).ep = ep;
+    if (f->offered && !f->near_ep && !f->failed &&
+        create_endpoint(f, upid, true, &f->near_ep) == MPI_SUCCESS) {
+        MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).ep = f->near_ep;
         MPL_free(f->upid);
         f->upid = upid;
         f->upid_length = length;
@@ -316,12 +313,12 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     mpi_errno = MPIDI_ZC_upid_draw(&f->self);
     MPIR_ERR_CHECK(mpi_errno);
     f->self |= MPIDI_ZC_FOREIGN;
-    mpi_errno = create_endpoint(f, f->upid, false, &f->ep);
+    mpi_errno = create_endpoint(f, f->upid, false, &f->far_ep);
     MPIR_ERR_CHECK(mpi_errno);
 
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid));
     memset(peer, 0, sizeof(*peer));
-    peer->ep = f->ep;
+    peer->ep = f->far_ep;
     peer->self = f->self;
     peer->foreign = f;
     f->next = connections;
@@ -380,18 +377,41 @@ static void closed(void *request, ucs_status_t status, void *user_data)
     endpoint_closed(user_data);
 }
 
-static void close_endpoint(foreign_t * f, ucp_ep_h ep)
+static void close_endpoint(foreign_t * f, ucp_ep_h ep, uint32_t flags)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
             UCP_OP_ATTR_FIELD_USER_DATA,
-        .flags = f->failed ? UCP_EP_CLOSE_FLAG_FORCE : 0,
+        .flags = flags,
         .cb.send = closed,
         .user_data = f,
     };
     ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
     if (!request || UCS_PTR_IS_ERR(request)) {
         endpoint_closed(f);
+    }
+}
+
+static void flushed(void *request, ucs_status_t status, void *user_data)
+{
+    foreign_t *f = user_data;
+
+    ucp_request_free(request);
+    close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
+}
+
+/* Closed gently, an endpoint would stay with UCX for ever, in case the other side still
+ * uses it: it is flushed, and then closed by force. */
+static void close_far_endpoint(foreign_t * f)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send = flushed,
+        .user_data = f,
+    };
+    ucs_status_ptr_t request = f->failed ? NULL : ucp_ep_flush_nbx(f->far_ep, &param);
+    if (!request || UCS_PTR_IS_ERR(request)) {
+        close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
     }
 }
 
@@ -408,14 +428,13 @@ static void close_if_over(foreign_t * f)
             break;
         }
     }
-    ucp_ep_h first_ep = f->first_ep;
-    nr_near -= f->offered && !first_ep;
-    f->nr_closing = first_ep ? 2 : 1;
+    nr_near -= f->offered && !f->near_ep;
+    f->nr_closing = f->near_ep ? 2 : 1;
     nr_closing++;
-    close_endpoint(f, f->ep);
-    if (first_ep) {
-        close_endpoint(f, first_ep);
+    if (f->near_ep) {
+        close_endpoint(f, f->near_ep, 0);
     }
+    close_far_endpoint(f);
 }
 
 static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
@@ -447,7 +466,8 @@ static void say_goodbye(foreign_t * f, bool leaving)
     };
     f->said_goodbye = true;
     if (!f->failed) {
-        ucs_status_ptr_t request = ucp_am_send_nbx(f->ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
+        ucp_ep_h ep = f->near_ep ? f->near_ep : f->far_ep;
+        ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
                                                    sizeof(*goodbye), &param);
         f->failed = UCS_PTR_IS_ERR(request);
         f->nr_goodbyes += request && !f->failed;

@@ -12,6 +12,7 @@
  */
 #include "check.h"
 #include <dirent.h>
+#include <malloc.h>
 
 enum { LARGE = 4 << 20, TAG = 9 };
 
@@ -198,23 +199,34 @@ static long resident_kib(void)
 /* Measured after a quarter of the rounds, when every pool has its size. */
 struct growth {
     int rounds, round, descriptors;
-    long kib;
+    long kib, bytes;
 };
+
+static long allocated_bytes(void)
+{
+    const struct mallinfo2 all = mallinfo2();
+    return (long)(all.uordblks + all.hblkhd);
+}
 
 static void watch(struct growth *g)
 {
     if (++g->round == (g->rounds + 3) / 4) {
         g->descriptors = open_descriptors();
         g->kib = resident_kib();
+        g->bytes = allocated_bytes();
     } else if (g->round == g->rounds) {
         const int descriptors = settled_descriptors(g->descriptors + 4);
-        const long kib = resident_kib();
-        printf("# %d rounds: descriptors %d to %d, resident %ld to %ld KiB\n", g->rounds,
-               g->descriptors, descriptors, g->kib, kib);
+        const long kib = resident_kib(), bytes = allocated_bytes() - g->bytes;
+        const int since = g->rounds - (g->rounds + 3) / 4;
+        printf("# %d rounds: descriptors %d to %d, resident %ld to %ld KiB, %ld bytes a round\n",
+               g->rounds, g->descriptors, descriptors, g->kib, kib, bytes / since);
         CHECK(descriptors <= g->descriptors + 4, "descriptors grow from %d to %d", g->descriptors,
               descriptors);
         /* Half a KiB a round would be 5 MiB in ten thousand. */
         CHECK(kib <= g->kib + 1024 + g->rounds / 2, "memory grows from %ld to %ld KiB", g->kib, kib);
+        /* UCX keeps some 110 bytes of every peer it has ever had. */
+        if (since >= 500)
+            CHECK(bytes / since <= 150, "%ld bytes are left of every round", bytes / since);
     }
 }
 
