@@ -12,6 +12,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
+                      src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
                       src/mpid/ch4/netmod/zc/zc_progress.h       \
@@ -33,6 +34,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
+                      src/mpid/ch4/netmod/zc/zc_peer.c           \
                       src/mpid/ch4/netmod/zc/zc_spawn.c          \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \

@@ -3,6 +3,7 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_foreign.h"
+#include "zc_peer.h"
 
 /* The receiving side of CH4's active messages: puts them back into order and
  * hands them to CH4's handlers. */
@@ -157,7 +158,10 @@ static void check_fatal(int mpi_errno)
 static MPIDI_ZC_inbound_t *inbound_of(uint64_t sender)
 {
     if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
-        return &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)).inbound;
+        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender));
+        /* Who has written may die; without memory, that is noticed when we write. */
+        (void) MPIDI_ZC_peer_endpoint(peer);
+        return &peer->inbound;
     }
     MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_inbound(sender);
     MPIR_Assert(in);

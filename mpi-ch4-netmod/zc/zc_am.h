@@ -16,6 +16,7 @@
 
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_peer.h"
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, MPIDI_ZC_addr_t * peer,
                                                       int handler_id, const void *am_hdr,
@@ -55,6 +56,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     const void *payload = NULL;
     am->pack_buffer = NULL;
     am->header = NULL;
+    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    MPIR_ERR_CHECK(mpi_errno);
     if (data_sz > 0 && likely(dt_contig)) {
         payload = MPIR_get_contig_ptr(data, dt_true_lb);
     } else if (data_sz > 0) {
@@ -110,6 +113,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
     const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
 
     MPIR_FUNC_ENTER;
+
+    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    MPIR_ERR_CHECK(mpi_errno);
 
     char *header = MPL_malloc(header_length, MPL_MEM_BUFFER);
     MPIR_ERR_CHKANDJUMP(!header, mpi_errno, MPI_ERR_OTHER, "**nomem");

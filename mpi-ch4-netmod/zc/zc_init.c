@@ -404,21 +404,8 @@ static int init_worker(void)
     goto fn_exit;
 }
 
-/* A process of another host has died, or the way to it is cut. There is no request
- * that could tell the application of it: it may well wait for something else. Of this
- * host's processes the launcher knows; UCX's shared memory cannot tell. */
-static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
-{
-    char text[MPI_MAX_ERROR_STRING];
-
-    if (!MPIDI_ZC_global.closing) {
-        snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
-                 MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
-        MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
-    }
-}
-
-static int connect_world(void)
+/* Everybody learns everybody's address; endpoints come later: zc_peer.h. */
+static int exchange_addresses(void)
 {
     int mpi_errno = MPI_SUCCESS;
     void *table = NULL;
@@ -442,23 +429,7 @@ static int connect_world(void)
     MPIDI_ZC_global.world_stride = stride;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        memset(&MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)), 0, sizeof(MPIDI_ZC_addr_t));
-    }
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
-        ucp_ep_params_t params = {
-            .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-            .address = (const ucp_address_t *) MPIDI_ZC_upid_of(rank)->address,
-            .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
-        };
-        if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[MPIR_Process.rank]) {
-            params.field_mask |=
-                UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-            params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        }
-        peer->self = MPIR_Process.rank;
-        ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
-        MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+        MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
     }
 
   fn_exit:
@@ -503,7 +474,7 @@ int MPIDI_ZC_init_world(void)
 
     mpi_errno = init_worker();
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = connect_world();
+    mpi_errno = exchange_addresses();
     MPIR_ERR_CHECK(mpi_errno);
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;

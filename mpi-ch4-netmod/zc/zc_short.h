@@ -53,7 +53,9 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
         .handler_id = MPIDIG_SEND,
         .data_size = data_sz,
     };
-    if (ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) == NULL) {
+    /* Without an endpoint yet the long way makes it. */
+    if (likely(peer->ep) &&
+        ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) == NULL) {
         peer->next_send++;
         *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
         sent = true;

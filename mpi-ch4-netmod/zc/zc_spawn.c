@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_foreign.h"
+#include "zc_peer.h"
 #include "zc_noinline.h"
 
 /* What CH4 needs of a netmod to reach processes of another MPI_COMM_WORLD: their
@@ -216,7 +217,7 @@ static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
 int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
-    const MPIDI_ZC_addr_t *peer =
+    MPIDI_ZC_addr_t *peer =
         &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
                                     MPIDIU_GPID_GET_LPID(remote_gpid)));
     ucp_request_param_t param = {
@@ -227,6 +228,8 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     bool in_time = true;
 
     MPL_wtime(&start);
+    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    MPIR_ERR_CHECK(mpi_errno);
     ucs_status_ptr_t request = ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_DYNAMIC, &tag, sizeof(tag),
                                                buf, size, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");

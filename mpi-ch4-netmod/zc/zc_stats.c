@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_counter.h"
+#include "zc_peer.h"
 
 /* How long rank 0 waits for the last report. */
 #define GATHER_SECONDS 2.0
@@ -123,9 +124,11 @@ int MPIDI_ZC_report_send(const MPIDI_ZC_report_t * report)
             .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
             .flags = UCP_AM_SEND_FLAG_EAGER,
         };
-        ucs_status_ptr_t request =
-            ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, 0)).ep, MPIDI_ZC_AM_REPORT, NULL, 0,
-                            report, sizeof(*report), &param);
+        MPIDI_ZC_addr_t *first = &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
+        mpi_errno = MPIDI_ZC_peer_endpoint(first);
+        MPIR_ERR_CHECK(mpi_errno);
+        ucs_status_ptr_t request = ucp_am_send_nbx(first->ep, MPIDI_ZC_AM_REPORT, NULL, 0, report,
+                                                   sizeof(*report), &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
     }

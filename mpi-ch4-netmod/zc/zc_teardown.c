@@ -5,6 +5,7 @@
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_stats.h"
+#include "zc_peer.h"
 #include "zc_noinline.h"
 
 /* End of the netmod, without a hang and without an error from a peer that is
@@ -65,14 +66,16 @@ static int barrier(void)
     const int size = MPIR_Process.size;
 
     for (uint32_t round = 0; (1L << round) < size; round++) {
-        const int to = (int) ((MPIR_Process.rank + (1L << round)) % size);
+        MPIDI_ZC_addr_t *to =
+            &MPIDI_ZC_AV(&MPIDIU_get_av(0, (MPIR_Process.rank + (1L << round)) % size));
         ucp_request_param_t param = {
             .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
             .flags = UCP_AM_SEND_FLAG_EAGER,
         };
-        ucs_status_ptr_t request =
-            ucp_am_send_nbx(MPIDI_ZC_AV(&MPIDIU_get_av(0, to)).ep, MPIDI_ZC_AM_TEARDOWN, &round,
-                            sizeof(round), NULL, 0, &param);
+        mpi_errno = MPIDI_ZC_peer_endpoint(to);
+        MPIR_ERR_CHECK(mpi_errno);
+        ucs_status_ptr_t request = ucp_am_send_nbx(to->ep, MPIDI_ZC_AM_TEARDOWN, &round,
+                                                   sizeof(round), NULL, 0, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
         while (MPIDI_ZC_global.teardown_heard[round] == 0) {

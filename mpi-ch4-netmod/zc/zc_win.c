@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_win.h"
+#include "zc_peer.h"
 #include "zc_noinline.h"
 
 /* ---- memory that UCX reaches ---- */
@@ -101,10 +102,15 @@ static int share_memory(MPIR_Win * win)
         MPIDI_ZC_target_t *target = &zc->targets[rank];
         target->base = members[rank].base;
         target->disp_unit = members[rank].disp_unit;
-        target->ep = MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank)).ep;
-        if (counts[rank] > 0 && rank != comm->rank &&
-            ucp_ep_rkey_unpack(target->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
-            target->rkey = NULL;
+        if (counts[rank] > 0 && rank != comm->rank) {
+            MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+            if (MPIDI_ZC_peer_endpoint(peer) != MPI_SUCCESS ||
+                ucp_ep_rkey_unpack(peer->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
+                target->rkey = NULL;
+            }
+            target->ep = peer->ep;
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         }
     }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_peer.h"
+#include "zc_foreign.h"
+
+/* A process of another host has died, or the way to it is cut. There is no request
+ * that could tell the application of it: it may well wait for something else. Of this
+ * host's processes the launcher knows; UCX's shared memory cannot tell. */
+static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    char text[MPI_MAX_ERROR_STRING];
+
+    if (!MPIDI_ZC_global.closing) {
+        snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
+                 MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
+    }
+}
+
+/* Peers are elements of CH4's table of the world. */
+static int world_rank_of(const MPIDI_ZC_addr_t * peer)
+{
+    const char *first = (const char *) &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
+    return (int) (((const char *) peer - first) / sizeof(MPIDI_av_entry_t));
+}
+
+int MPIDI_ZC_peer_connect(MPIDI_ZC_addr_t * peer)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int rank = world_rank_of(peer);
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+        .address = (const ucp_address_t *) MPIDI_ZC_upid_of(rank)->address,
+        .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
+    };
+
+    if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[MPIR_Process.rank]) {
+        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    }
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    peer->ep = NULL;
+    goto fn_exit;
+}
