@@ -9,6 +9,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
+                      src/mpid/ch4/netmod/zc/zc_idle.h           \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
@@ -31,6 +32,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
+                      src/mpid/ch4/netmod/zc/zc_idle.c           \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \
                       src/mpid/ch4/netmod/zc/zc_object.c         \

@@ -77,7 +77,7 @@ static uint64_t hash(uint64_t sum, const char *bytes, size_t length)
 
 uint64_t MPIDI_ZC_own_host(void)
 {
-    uint64_t sum = 0xcbf29ce484222325ULL;
+    uint64_t sum = 0xcbf29ce484222325ULL, machine;
     char text[256] = "";
 
     /* Names alone may repeat ("localhost"), and so may boots (containers). */
@@ -86,10 +86,11 @@ uint64_t MPIDI_ZC_own_host(void)
         sum = hash(sum, text, fread(text, 1, sizeof(text), file));
         fclose(file);
     }
+    machine = sum ^ sum << 32;
     if (gethostname(text, sizeof(text)) == 0) {
         sum = hash(sum, text, strnlen(text, sizeof(text)));
     }
-    return sum;
+    return machine >> 32 << 32 | (uint32_t) (sum ^ sum >> 32);
 }
 
 static int node_of(uint64_t host)
@@ -297,6 +298,13 @@ ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_
 
 /* ---- connecting ---- */
 
+static void add_rank_here(const foreign_t * f, int ranks)
+{
+    if (MPIDI_ZC_same_machine(f->upid->host, MPIDI_ZC_upid_of(MPIR_Process.rank)->host)) {
+        MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_global.idle, ranks);
+    }
+}
+
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -323,6 +331,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     peer->foreign = f;
     f->next = connections;
     connections = f;
+    add_rank_here(f, 1);
 
     offer_nearness(f);
     size_t whole_length;
@@ -428,6 +437,7 @@ static void close_if_over(foreign_t * f)
             break;
         }
     }
+    add_rank_here(f, -1);
     nr_near -= f->offered && !f->near_ep;
     f->nr_closing = f->near_ep ? 2 : 1;
     nr_closing++;
@@ -540,7 +550,8 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     MPL_wtime(&start);
     while ((connections || nr_closing > 0) && waited < GOODBYE_SECONDS) {
-        ucp_worker_progress(MPIDI_ZC_global.worker);
+        MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
+                             ucp_worker_progress(MPIDI_ZC_global.worker));
         /* Some may have failed meanwhile. */
         for (foreign_t * f = connections, *next; f; f = next) {
             next = f->next;

@@ -24,7 +24,8 @@
 /* What CH4 calls a upid: identity and address of a process. */
 typedef struct MPIDI_ZC_upid {
     uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
-    uint64_t host;              /* the same for processes that can share memory */
+    uint64_t host;              /* the same for processes that can share memory; the
+                                 * upper half, for those under one kernel */
     char address[];             /* UCP worker address, zeros after it */
 } MPIDI_ZC_upid_t;
 
@@ -38,6 +39,12 @@ int MPIDI_ZC_upid_draw(uint64_t * id);
 
 /* Tells this host and container from others. */
 uint64_t MPIDI_ZC_own_host(void);
+
+/* Are these two hosts one machine, under one kernel? */
+static inline bool MPIDI_ZC_same_machine(uint64_t host, uint64_t other)
+{
+    return host >> 32 == other >> 32;
+}
 
 /* Connects to the process of @upid, @length bytes, as @lpid of @avtid. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);

@@ -23,7 +23,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 {
     if (request) {
         while (ucp_request_check_status(request) == UCS_INPROGRESS) {
-            ucp_worker_progress(MPIDI_ZC_global.worker);
+            MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
+                                 ucp_worker_progress(MPIDI_ZC_global.worker));
         }
         ucp_request_free(request);
     }

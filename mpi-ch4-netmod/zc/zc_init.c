@@ -417,7 +417,10 @@ static int exchange_addresses(void)
     MPIR_CHKLMEM_MALLOC(mine, MPIDI_ZC_upid_t *, length, mpi_errno, "upid", MPL_MEM_ADDRESS);
     mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
-    mine->host = MPIR_CVAR_NOLOCAL ? mine->id : MPIDI_ZC_own_host();
+    mine->host = MPIDI_ZC_own_host();
+    if (MPIR_CVAR_NOLOCAL) {
+        mine->host = mine->host >> 32 << 32 | (uint32_t) mine->id;
+    }
     memcpy(mine->address, MPIDI_ZC_global.address, MPIDI_ZC_global.address_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
                                       mine, (int) length, FALSE, FALSE, &table, &stride);
@@ -430,6 +433,9 @@ static int exchange_addresses(void)
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
+        if (MPIDI_ZC_same_machine(MPIDI_ZC_upid_of(rank)->host, mine->host)) {
+            MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_global.idle, 1);
+        }
     }
 
   fn_exit:
@@ -449,6 +455,7 @@ int MPIDI_ZC_init_local(int *tag_bits)
     int mpi_errno = MPI_SUCCESS;
 
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
+    MPIDI_ZC_idle_init(&MPIDI_ZC_global.idle);
     mpi_errno = parse_params(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
 

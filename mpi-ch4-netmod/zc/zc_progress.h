@@ -11,7 +11,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
     int mpi_errno = MPI_SUCCESS;
 
     if (vci == 0) {
-        ucp_worker_progress(MPIDI_ZC_global.worker);
+        MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
+                             ucp_worker_progress(MPIDI_ZC_global.worker));
         if (unlikely(MPIDI_ZC_global.retry_queued)) {
             mpi_errno = MPIDI_ZC_land_queued();
         }

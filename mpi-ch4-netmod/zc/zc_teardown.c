@@ -79,7 +79,8 @@ static int barrier(void)
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
         while (MPIDI_ZC_global.teardown_heard[round] == 0) {
-            ucp_worker_progress(MPIDI_ZC_global.worker);
+            MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
+                                 ucp_worker_progress(MPIDI_ZC_global.worker));
         }
     }
 

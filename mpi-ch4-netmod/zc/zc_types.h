@@ -7,6 +7,7 @@
 #include <ucp/api/ucp.h>
 #include <zc/zc.h>
 #include <zcp/predictor.h>
+#include "zc_idle.h"
 #include "zc_pre.h"
 
 /* UCP active-message identifiers. */
@@ -75,6 +76,7 @@ typedef struct {
     bool closing;               /* in finalize: nothing new is landed */
     bool over;                  /* what UCP still has to say concerns nobody */
     struct MPIDI_ZC_arrival *free_arrivals;
+    MPIDI_ZC_idle_t idle;
 
     /* Rounds of the teardown barrier that each distance has been heard from. */
     int teardown_heard[32];
