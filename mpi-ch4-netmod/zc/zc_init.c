@@ -404,6 +404,34 @@ static int init_worker(void)
     goto fn_exit;
 }
 
+/* CH4's table has 4 KiB for each rank, of which an address takes a few hundred bytes:
+ * what is kept, for the day when somebody outside this world wants to connect, is as
+ * wide as the longest. @table: for each rank the length of its upid, and the upid. */
+static int keep_addresses(const char *table, size_t table_stride)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const size_t size = MPIR_Process.size;
+    size_t stride = 0, length;
+
+    for (size_t rank = 0; rank < size; rank++) {
+        memcpy(&length, table + rank * table_stride, sizeof(length));
+        stride = MPL_MAX(stride, (length + 7) & ~(size_t) 7);
+    }
+    MPIDI_ZC_global.world = MPL_calloc(size, stride, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.world, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIDI_ZC_global.world_stride = stride;
+    for (size_t rank = 0; rank < size; rank++) {
+        memcpy(&length, table + rank * table_stride, sizeof(length));
+        memcpy((char *) MPIDI_ZC_global.world + rank * stride,
+               table + rank * table_stride + sizeof(length), length);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 /* Everybody learns everybody's address; endpoints come later: zc_peer.h. */
 static int exchange_addresses(void)
 {
@@ -411,10 +439,14 @@ static int exchange_addresses(void)
     void *table = NULL;
     int stride;
     const size_t length = sizeof(MPIDI_ZC_upid_t) + MPIDI_ZC_global.address_length;
+    char *entry;
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
-    MPIR_CHKLMEM_MALLOC(mine, MPIDI_ZC_upid_t *, length, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    MPIR_CHKLMEM_MALLOC(entry, char *, sizeof(length) + length, mpi_errno, "upid",
+                        MPL_MEM_ADDRESS);
+    memcpy(entry, &length, sizeof(length));
+    mine = (MPIDI_ZC_upid_t *) (entry + sizeof(length));
     mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
     mine->host = MPIDI_ZC_own_host();
@@ -423,13 +455,11 @@ static int exchange_addresses(void)
     }
     memcpy(mine->address, MPIDI_ZC_global.address, MPIDI_ZC_global.address_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      mine, (int) length, FALSE, FALSE, &table, &stride);
+                                      entry, (int) (sizeof(length) + length), FALSE, FALSE, &table,
+                                      &stride);
     MPIR_ERR_CHECK(mpi_errno);
-    /* Kept for the day when somebody outside this world wants to connect. */
-    MPIDI_ZC_global.world = MPL_malloc((size_t) stride * MPIR_Process.size, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.world, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    memcpy(MPIDI_ZC_global.world, table, (size_t) stride * MPIR_Process.size);
-    MPIDI_ZC_global.world_stride = stride;
+    mpi_errno = keep_addresses(table, stride);
+    MPIR_ERR_CHECK(mpi_errno);
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
