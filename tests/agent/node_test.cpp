@@ -55,6 +55,18 @@ TEST_F(AgentNodeTest, ReadsACgroupOfVersion2)
     EXPECT_NEAR(r.cpu_pressure.value(), 12.5, 1e-6);
 }
 
+TEST_F(AgentNodeTest, AThreadThatGivesWayCountsForLess)
+{
+    const std::string before_nice = " R 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 ";
+    put("/cg/cpu.max", "100000 100000\n");
+    put("/cg/cgroup.threads", "11\n12\n13\n");
+    put("/proc/11/stat", "11 (rank)" + before_nice + "0 1 0 99\n");
+    put("/proc/12/stat", "12 (leaver)" + before_nice + "10 1 0 99\n");
+    put("/proc/13/stat", "13 (eager)" + before_nice + "-5 1 0 99\n"); /* one processor is all it can use */
+    kernel_load load("/cg", 0, root_);
+    EXPECT_NEAR(load.read(1'000'000'000).runnable.value(), 2.107, 1e-3);
+}
+
 TEST_F(AgentNodeTest, FindsItsOwnCgroupOfVersion1IfThatIsLimited)
 {
     put("/proc/self/cgroup", "3:memory:/x\n1:cpu,cpuacct:/jobs/7\n0::/\n");

@@ -2,6 +2,7 @@
 #include "kernel_load.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -49,6 +50,22 @@ std::optional<double> pressure(const std::optional<std::string> &text)
     if (!text || std::sscanf(text->c_str(), "some avg10=%lf", &value) != 1)
         return {};
     return value;
+}
+
+/**
+ * What a runnable thread takes from others, by its nice value: the scheduler gives 1.25 times less
+ * for each step (kernel/sched/core.c, sched_prio_to_weight). @stat: /proc/TID/stat from the state on.
+ */
+double weight_of(const std::string &stat)
+{
+    constexpr int kNice = 16; /* fields after the state */
+    std::istringstream words(stat);
+    std::string word;
+    for (int i = 0; i <= kNice; i++) {
+        if (!(words >> word))
+            return 1;
+    }
+    return std::min(1.0, std::pow(1.25, -std::strtod(word.c_str(), nullptr)));
 }
 
 double affinity()
@@ -157,7 +174,7 @@ double kernel_load::runnable_in_cgroup()
             continue;
         auto at = stat->rfind(')');
         if (at != std::string::npos && at + 2 < stat->size() && (*stat)[at + 2] == 'R')
-            count++;
+            count += weight_of(stat->substr(at + 2));
     }
     return count;
 }
