@@ -11,6 +11,7 @@
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,
 #                        and once the time to build an MPICH with ch4:ofi
 #   make demo-migrate    ranks of a running job leave an overloaded host
+#   make demo-comigrate  jobs move themselves: joins, shrinks, replaces; groups, overhead
 #   make bench-migrate   what a migration costs, by way of memory and of the disk
 #   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
 #                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
@@ -21,7 +22,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi demo-migrate bench-migrate
+.PHONY: demo-comigrate all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -41,6 +42,9 @@ demo: mpich
 
 demo-migrate: mpich
 	bench/migrate/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+
+demo-comigrate: mpich
+	bench/agent/comigrate.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 bench-migrate: mpich
 	bench/migrate/bench.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs that move themselves: the experiments of MPI/IOS (El Maghraoui et al.) with heat2d, and a
+program whose partners change.
+
+  join      four ranks on one overloaded node; another node joins
+  shrink    ranks on three nodes; one is overloaded; they go on with two
+  replace   ranks on two nodes; one gets slow, a fast one joins
+  phases    as join, with a program whose partners have changed some seconds before
+  idle      ranks on two balanced nodes: nothing to do
+
+Nodes are network namespaces with shares of this machine's processors (cgroups). What happens to a
+node happens at the same moment of each run; from there on
+
+  time          seconds until so many iterations are done
+  throughput    iterations per second in the last third of them
+  bytes_across  bytes per iteration from a host to another in that third, as ranks tell them
+
+without migration (off), deciding without moving (observe), and moving ranks one by one
+(single), or grouped by the decayed traffic matrix (matrix) or by the prediction engine (zc). The
+ways take turns, round after round.
+
+Exit status: 0 done; 1 failed; 2 usage; 77 cannot run here.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/agent"))
+from cluster import NEVER, STOP, Cluster, Failed, Job, launch  # noqa: E402
+from network import need  # noqa: E402
+
+IMPLS = ["off", "observe", "single", "matrix", "zc"]
+EXPERIMENTS = ["join", "shrink", "replace"]
+# Processors of each node; ranks; what happens.
+CASES = {
+    "join": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
+    "shrink": {"shares": [0.4, 0.4, 0.4], "hosts": [1, 1, 2, 3]},
+    "replace": {"shares": [0.4, 0.4, 0.8], "hosts": [1, 1, 2, 2]},
+    "phases": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
+    "idle": {"shares": [0.4, 0.4], "hosts": [1, 1, 2, 2]},
+}
+GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
+
+
+def percentile(values, fraction):
+    values = sorted(values)
+    place = fraction * (len(values) - 1)
+    low = int(place)
+    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (place - low)
+
+
+class Bench:
+    def __init__(self, options, prefix):
+        self.options, self.prefix = options, prefix
+        self.samples = {}  # (case, impl, metric): [value]
+        self.series = {}   # (case, impl): [(second, iterations per second)], of the first round
+        self.moves = {}    # likewise: seconds at which ranks were moved
+
+    def run(self, case, impl):
+        with tempfile.TemporaryDirectory(prefix="zca-") as directory:
+            with Cluster(len(CASES[case]["shares"]), self.options.tools, self.prefix,
+                         pathlib.Path(directory), CASES[case]["shares"]) as cluster:
+                self.measure(cluster, case, impl)
+
+    def agents(self, cluster, case, impl):
+        """Those that are there from the beginning, and the host that joins."""
+        if impl == "off":
+            return [], None
+        joining = {"join": 2, "phases": 2, "replace": 3}.get(case)
+        hosts = [h for h in range(1, cluster.network.count + 1) if h != joining]
+        # Steal packets are not to be waited for long, and the run is short.
+        settings = {"policy": {"grouping": "zc" if impl == "observe" else impl, "steal_most": 4},
+                    "decision": {"settle": 2, "residence": 20, "max_ranks": 16}}
+        return cluster.start_agents(hosts, settings), (joining, settings)
+
+    def measure(self, cluster, case, impl):
+        options = self.options
+        agents, joining = self.agents(cluster, case, impl)
+        mode = {"off": None, "observe": "observe"}.get(impl, "1")
+        goal = options.iterations
+        if case == "phases":
+            program = ["phases", "--iterations", NEVER, "--switch", STOP, "--work", 200, "--report", 1]
+        else:
+            program = ["heat2d", "--rows", 512, "--columns", 2048, "--iterations", NEVER, "--no-verify",
+                       "--report", 1]
+        with Job(cluster, *program, hosts=CASES[case]["hosts"], mode=mode) as job:
+            self.until(job, 10)
+            time.sleep(options.before)
+            if case == "phases":
+                job.stop()  # the file by which the program is told to go on to its other phase
+                time.sleep(options.noticed)
+            begin = time.monotonic()
+            start = self.progress(job)[-1][1]
+            if case in ("shrink", "replace"):
+                cluster.busy(CASES[case]["hosts"][-1], options.load)
+            if joining and joining[0]:
+                agents.append(cluster.agent(joining[0], joining[1]))
+            self.until(job, start + goal * 2 // 3)
+            told = job.profiles() if mode else {}
+            self.until(job, start + goal)
+            across = self.across(told, job.profiles()) if mode else None
+            lines = [(at - begin, done - start) for at, done in self.progress(job) if at >= begin]
+        total = next(at for at, done in lines if done >= goal)
+        third = next(at for at, done in lines if done >= goal * 2 // 3)
+        self.add(case, impl, "time", total)
+        self.add(case, impl, "throughput", (goal - goal * 2 // 3) / (total - third))
+        if across is not None:
+            self.add(case, impl, "bytes_across", across)
+        moved = self.moved(agents)
+        print(f"  {case:<8} {impl:<8} {total:6.1f} s, at last {(goal - goal * 2 // 3) / (total - third):6.1f} "
+              f"iterations/s" + (f", {across / 1024:7.1f} KiB across" if across is not None else "") +
+              "".join(f"; {one}" for one in moved), flush=True)
+        if (case, impl) not in self.series:
+            self.series[case, impl] = rates(lines, max(1.0, total / 40))
+
+    def moved(self, agents):
+        """What was moved, in words."""
+        found = []
+        for agent in agents:
+            for line in agent.record.read_text(encoding="utf-8").splitlines() if agent.record.exists() else []:
+                one = json.loads(line) if line.endswith("}") else {}
+                if one.get("kind") == "decision" and one["what"] in ("moved", "would_move", "failed"):
+                    found.append((one["time"], f"{one['what']} {','.join(map(str, one['ranks']))} to {one['to_host']}"))
+        return [text for _, text in sorted(found)]
+
+    @staticmethod
+    def progress(job):
+        """[(second, iterations done)]"""
+        return [(at, int(m[1])) for at, line in list(job.out)
+                if (m := re.match(r"iteration (\d+) at", line))]
+
+    def until(self, job, iterations):
+        deadline = time.monotonic() + self.options.limit
+        while not (lines := self.progress(job)) or lines[-1][1] < iterations:
+            if job.process.poll() is not None:
+                raise Failed(f"ended early: {job.said()[-1500:]}")
+            if time.monotonic() > deadline:
+                raise Failed(f"{iterations} iterations not within {self.options.limit} s: {job.said()[-500:]}")
+            time.sleep(0.1)
+
+    @staticmethod
+    def across(before, after):
+        """Bytes per iteration from one host to another, between two readings."""
+        total = 0.0
+        for rank, (host, one) in after.items():
+            if rank not in before or before[rank][1].pid != one.pid:
+                continue  # moved in between
+            passed = one.iterations - before[rank][1].iterations
+            for peer, sent in one.sent.items():
+                if passed > 0 and peer in after and after[peer][0] != host:
+                    total += (sent - before[rank][1].sent.get(peer, 0)) / passed
+        return total
+
+    def add(self, case, impl, metric, value):
+        self.samples.setdefault((case, impl, metric), []).append(value)
+
+    def median(self, case, impl, metric):
+        values = self.samples.get((case, impl, metric))
+        return percentile(values, 0.5) if values else None
+
+    def all(self):
+        for turn in range(self.options.rounds):
+            print(f"round {turn + 1} of {self.options.rounds}", flush=True)
+            for case in self.options.cases:
+                for impl in self.options.impls:
+                    if self.options.quick and impl in {"phases": ("off", "observe"), "idle": ("single", "matrix")}.get(
+                            case, ("observe", "single", "matrix")):
+                        continue
+                    try:
+                        self.run(case, impl)
+                    except Failed as problem:
+                        print(f"  {case:<8} {impl:<8} FAILED: {problem}", flush=True)
+                        self.options.failed = True
+
+    def write(self, path):
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        context = {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
+                   "iterations": self.options.iterations, "shares": {c: CASES[c]["shares"] for c in self.options.cases},
+                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+        units = {"time": "s", "throughput": "1/s", "bytes_across": "bytes"}
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"context": context}) + "\n")
+            for (case, impl, metric), values in self.samples.items():
+                file.write(json.dumps({
+                    "bench": "agents", "case": case, "impl": impl, "bytes": 0, "metric": metric,
+                    "unit": units[metric], "median": round(percentile(values, 0.5), 3),
+                    "p10": round(percentile(values, 0.1), 3), "p90": round(percentile(values, 0.9), 3),
+                    "n": len(values)}) + "\n")
+
+    def show(self):
+        print(f"\n{'':<18}{'time':>9}{'throughput':>12}{'across':>12}   medians; against off")
+        for case in self.options.cases:
+            for impl in IMPLS:
+                took, rate, across = (self.median(case, impl, m) for m in ("time", "throughput", "bytes_across"))
+                if took is None:
+                    continue
+                off, off_rate = self.median(case, "off", "time"), self.median(case, "off", "throughput")
+                text = f"{case:<9}{impl:<9}{took:>7.1f} s{rate:>10.1f}/s"
+                text += f"{across / 1024:>8.1f} KiB" if across is not None else " " * 12
+                if off and impl != "off":
+                    text += f"   {(took / off - 1) * 100:+.0f} % time, {(rate / off_rate - 1) * 100:+.0f} % throughput"
+                print(text)
+        for case, gain in GAIN_OF_IOS.items():
+            if case in self.options.cases:
+                print(f"MPI/IOS, {case}: {'+' if case == 'replace' else '-'}{gain * 100:.0f} % "
+                      f"{'throughput' if case == 'replace' else 'time'}")
+
+
+def rates(lines, step):
+    """Iterations per second over time, in steps of so many seconds."""
+    points, last = [], lines[0]
+    for at, done in lines[1:]:
+        if at - last[0] >= step:
+            points.append(((at + last[0]) / 2, (done - last[1]) / (at - last[0])))
+            last = (at, done)
+    return points
+
+
+def draw(path, series, cases):
+    """One panel per case, one line per way."""
+    colours = {"off": "#c0392b", "observe": "#7f8c8d", "single": "#d68910", "matrix": "#2471a3", "zc": "#1e8449"}
+    width, height, margin = 340, 240, 44
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * len(cases)}" height="{height + 40}" '
+           'font-family="sans-serif" font-size="11">',
+           f'<rect width="{width * len(cases)}" height="{height + 40}" fill="white"/>']
+    for i, impl in enumerate(impl for impl in colours if any((case, impl) in series for case in cases)):
+        out.append(f'<text x="{margin + 70 * i}" y="{height + 30}" fill="{colours[impl]}">{impl}</text>')
+    for place, case in enumerate(cases):
+        left = width * place + margin
+        mine = {impl: points for (c, impl), points in series.items() if c == case and points}
+        most_x = max((x for points in mine.values() for x, _ in points), default=1)
+        most_y = max((y for points in mine.values() for _, y in points), default=1)
+        wide, high = width - margin - 16, height - 60
+        out += [f'<text x="{left}" y="18" font-size="13">{case}</text>',
+                f'<text x="{left}" y="34">iterations/s, most {most_y:.0f}</text>',
+                f'<path d="M{left} 40 V{40 + high} H{left + wide}" fill="none" stroke="black"/>',
+                f'<text x="{left + wide}" y="{54 + high}" text-anchor="end">{most_x:.0f} s</text>']
+        for impl, points in mine.items():
+            line = " ".join(f"{left + x / most_x * wide:.1f},{40 + high - y / most_y * high:.1f}" for x, y in points)
+            out.append(f'<polyline points="{line}" fill="none" stroke="{colours[impl]}" stroke-width="1.6"/>')
+    pathlib.Path(path).write_text("\n".join([*out, "</svg>"]) + "\n", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
+    parser.add_argument("--tools", metavar="DIR", default=str(TOP / "build/release/bin"),
+                        help="folder of zcmd and zcctl; libzcm is beside it")
+    parser.add_argument("--quick", action="store_true",
+                        help="one short round, and only the ways that a case is about")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--iterations", type=int, help="from what happens to the end of a run")
+    parser.add_argument("--before", type=float, default=14, metavar="S",
+                        help="seconds before it happens; what started the job is busy for some 10")
+    parser.add_argument("--noticed", type=float, default=5, metavar="S",
+                        help="phases: from the change of partners until the node joins")
+    parser.add_argument("--limit", type=float, default=300, metavar="S", help="a run that takes longer has failed")
+    parser.add_argument("--load", type=int, default=4, help="busy processes on an overloaded node")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--impls", nargs="+", choices=IMPLS, default=IMPLS)
+    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/agents.jsonl"))
+    parser.add_argument("--svg", metavar="FILE", default=str(TOP / "out/agents.svg"))
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    options.iterations = options.iterations or (800 if options.quick else 1500)
+    options.failed = False
+    launch.exit_on_sigterm()
+    why = need("ip", "curl")
+    if why:
+        print(f"comigrate: {why}", file=sys.stderr)
+        return 77
+    try:
+        bench = Bench(options, launch.prefix_or_die(options.mpich))
+        try:
+            bench.all()
+        finally:
+            if bench.samples:
+                bench.write(options.out)
+                draw(options.svg, bench.series, options.cases)
+        bench.show()
+        print(f"figures: {options.out}; picture: {options.svg}")
+    except PermissionError as error:
+        print(f"comigrate: {error}", file=sys.stderr)
+        return 77
+    except launch.Error as error:
+        print(f"comigrate: {error}", file=sys.stderr)
+        return 1
+    return 1 if options.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

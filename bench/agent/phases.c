@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program whose partners change: first a butterfly, in which each rank talks to the one N/2 away,
+ * then, once FILE exists, a halo, in which ranks 2k and 2k+1 talk to each other.
+ *
+ *     butterfly   0──2  1──3        halo   0──1  2──3
+ *
+ * Whoever moves ranks from one host to another should take along those that talk to each
+ * other in the phase to come. The sum that each rank ends with does not depend on where
+ * it was; rank 0 prints it.
+ */
+#include <getopt.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zcm/zcm.h>
+
+enum { TAG = 1 };
+
+int main(int argc, char **argv)
+{
+    long iterations = 1000, doubles = 8192, work = 20, report = 0, i = 0;
+    const char *until = NULL, *file = NULL;
+    int rank, ranks, halo = 0;
+    const struct option known[] = {{"iterations", required_argument, NULL, 'i'},
+                                   {"switch", required_argument, NULL, 's'},
+                                   {"doubles", required_argument, NULL, 'd'},
+                                   {"work", required_argument, NULL, 'w'},
+                                   {"report", required_argument, NULL, 'r'},
+                                   {"until", required_argument, NULL, 'u'},
+                                   {0}};
+    MPI_Init(&argc, &argv);
+    if (zcm_init(&argc, &argv) != 0)
+        return 1;
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        long *number = c == 'i' ? &iterations : c == 'd' ? &doubles : c == 'w' ? &work : c == 'r' ? &report : NULL;
+        if (number)
+            *number = strtol(optarg, NULL, 10);
+        else if (c == 'u')
+            until = optarg;
+        else if (c == 's')
+            file = optarg;
+        else {
+            fprintf(stderr, "usage: phases [--iterations N] [--switch FILE] [--doubles N] [--work N] "
+                            "[--report N] [--until FILE]\n");
+            exit(2);
+        }
+    }
+    MPI_Comm_rank(zcm_world(), &rank);
+    MPI_Comm_size(zcm_world(), &ranks);
+    if (iterations < 1 || doubles < 1 || work < 0 || ranks % 2) {
+        fprintf(stderr, "phases: bad numbers (and an even number of ranks is needed)\n");
+        exit(2);
+    }
+    double *mine = malloc((size_t)doubles * sizeof *mine), *theirs = malloc((size_t)doubles * sizeof *theirs);
+    if (!mine || !theirs)
+        exit(1);
+    for (long k = 0; k < doubles; k++)
+        mine[k] = (double)(rank + 1) + (double)(k % 7);
+    if (zcm_register("mine", mine, (size_t)doubles, MPI_DOUBLE) != 0 ||
+        zcm_register("halo", &halo, 1, MPI_INT) != 0 || zcm_register("i", &i, 1, MPI_LONG) != 0)
+        exit(1);
+    zcm_total_safe_points(until ? 0 : iterations);
+    for (; i < iterations; i++) {
+        if (zcm_safe_point() != 0)
+            exit(1);
+        if (file && !halo && i % 8 == 0) {
+            halo = rank == 0 && access(file, F_OK) == 0;
+            MPI_Bcast(&halo, 1, MPI_INT, 0, zcm_world());
+        }
+        const int partner = halo ? rank ^ 1 : (rank + ranks / 2) % ranks;
+        MPI_Sendrecv(mine, (int)doubles, MPI_DOUBLE, partner, TAG, theirs, (int)doubles, MPI_DOUBLE,
+                     partner, TAG, zcm_world(), MPI_STATUS_IGNORE);
+        for (long k = 0; k < doubles; k++)
+            mine[k] = 0.5 * (mine[k] + theirs[k]);
+        for (long w = 0; w < work; w++)
+            for (long k = 1; k < doubles; k++)
+                mine[k] = 0.999 * mine[k] + 0.001 * mine[k - 1];
+        if (report > 0 && rank == 0 && i % report == 0) {
+            printf("iteration %ld at %.6f\n", i, MPI_Wtime());
+            fflush(stdout);
+        }
+        if (until && i % 16 == 15) {
+            int stop = rank == 0 && access(until, F_OK) == 0;
+            MPI_Bcast(&stop, 1, MPI_INT, 0, zcm_world());
+            if (stop)
+                break;
+        }
+    }
+    double sum = 0, all = 0;
+    for (long k = 0; k < doubles; k++)
+        sum += mine[k];
+    MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, zcm_world());
+    if (rank == 0) {
+        printf("%ld iterations, sum %.17g\n", i, all);
+        fflush(stdout);
+    }
+    zcm_finalize();
+    MPI_Finalize();
+    free(mine);
+    free(theirs);
+    return 0;
+}
