@@ -163,7 +163,8 @@ void negotiation::call_off()
 
 negotiation::verdict negotiation::look(std::int64_t n) const noexcept
 {
-    const std::int64_t proposed = memory_[kProposal].load(), confirmed = memory_[kConfirmation].load();
+    const std::int64_t proposed = memory_[kProposal].load(),
+                       confirmed = memory_[kConfirmation].load();
     const std::int64_t request = proposed >> kStampShift, place = proposed & kNever;
     if (confirmed == ((request << kStampShift) | kNever))
         return verdict::cancelled;

@@ -61,10 +61,7 @@ class negotiation {
         counter().store(n, std::memory_order_relaxed);
         return proposal().load(std::memory_order_relaxed) != quiet_;
     }
-    bool is_called() const noexcept
-    {
-        return memory_[0].load(std::memory_order_relaxed) != quiet_;
-    }
+    bool is_called() const noexcept { return memory_[0].load(std::memory_order_relaxed) != quiet_; }
     /** There will be no more safe points. */
     void never_again() noexcept { counter().store(kNever); }
 

@@ -48,10 +48,9 @@ void profiler::open(const identity &who, int rank, int size, std::uint32_t flags
     rank_ = rank;
     adopts_ = true;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_table, &keyval_, nullptr);
-    const int code = zcm_profile_create(nullptr, who.job, who.name.c_str(),
-                                        static_cast<std::uint32_t>(rank),
-                                        static_cast<std::uint32_t>(size),
-                                        static_cast<std::uint32_t>(size), &profile_);
+    const int code = zcm_profile_create(
+        nullptr, who.job, who.name.c_str(), static_cast<std::uint32_t>(rank),
+        static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(size), &profile_);
     if (code != 0) {
         profile_ = nullptr;
         if (rank == 0)
@@ -60,8 +59,8 @@ void profiler::open(const identity &who, int rank, int size, std::uint32_t flags
         return;
     }
     zcm_profile_begin_(profile_);
-    profile_->counters.start_ns -= std::min(profile_->counters.start_ns,
-                                            static_cast<std::uint64_t>(who.age_s * 1e9));
+    profile_->counters.start_ns -=
+        std::min(profile_->counters.start_ns, static_cast<std::uint64_t>(who.age_s * 1e9));
     zcm_profile_end_(profile_);
     flags_ = flags;
     zcm_profile_flags(profile_, flags_);

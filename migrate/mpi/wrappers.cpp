@@ -129,7 +129,8 @@ void tell_gather(const span &inside, MPI_Comm comm, int root, std::uint64_t byte
 
 void tell_scatter(const span &inside, MPI_Comm comm, int root, std::uint64_t bytes_each)
 {
-    if (inside && (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
+    if (inside &&
+        (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
         inside.sent_to_all(comm, bytes_each);
 }
 
@@ -151,7 +152,8 @@ extern "C" {
 /* ---- messages ---- */
 
 #define ZCM_BLOCKING_SEND(name)                                                                    \
-    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) \
+    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag,               \
+                   MPI_Comm comm)                                                                  \
     {                                                                                              \
         const span inside;                                                                         \
         if (inside)                                                                                \
@@ -164,8 +166,8 @@ ZCM_BLOCKING_SEND(Rsend)
 ZCM_BLOCKING_SEND(Bsend)
 
 #define ZCM_NONBLOCKING_SEND(name)                                                                 \
-    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, \
-                   MPI_Request *request)                                                           \
+    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag,               \
+                   MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
         const span inside;                                                                         \
         if (inside)                                                                                \
@@ -179,8 +181,8 @@ ZCM_NONBLOCKING_SEND(Ibsend)
 
 /* Made again by the program's rebuild function, inside a safe point: so remembered always. */
 #define ZCM_PERSISTENT_SEND(name)                                                                  \
-    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, \
-                   MPI_Request *request)                                                           \
+    int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag,               \
+                   MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
         const int code = PMPI_##name(buf, count, type, dest, tag, comm, request);                  \
         if (code == MPI_SUCCESS && dest != MPI_PROC_NULL)                                          \
@@ -300,8 +302,8 @@ int MPI_Ibcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm,
     return PMPI_Ibcast(buf, count, type, root, comm, request);
 }
 
-int MPI_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op, int root,
-               MPI_Comm comm)
+int MPI_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op,
+               int root, MPI_Comm comm)
 {
     const span inside;
     tell_reduction(inside, comm, root, bytes_of(count, type));
@@ -342,8 +344,7 @@ int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int counts[], M
 {
     const span inside;
     if (inside && !is_inter(comm))
-        tell_doubling(inside, comm,
-                      bytes_of(counts[profiler::mine(comm).rank], type));
+        tell_doubling(inside, comm, bytes_of(counts[profiler::mine(comm).rank], type));
     return PMPI_Reduce_scatter(sendbuf, recvbuf, counts, type, op, comm);
 }
 
@@ -378,7 +379,8 @@ int MPI_Gatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void 
 {
     const span inside;
     tell_gather(inside, comm, root, bytes_of(sendcount, sendtype));
-    return PMPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, places, recvtype, root, comm);
+    return PMPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, places, recvtype, root,
+                        comm);
 }
 
 int MPI_Scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -393,11 +395,12 @@ int MPI_Scatterv(const void *sendbuf, const int counts[], const int places[], MP
                  void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
     const span inside;
-    if (inside && (root == MPI_ROOT ||
-                   (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
+    if (inside &&
+        (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
         for (int peer = 0; peer < remote_size(comm); peer++)
             inside.sent(comm, peer, bytes_of(counts[peer], sendtype));
-    return PMPI_Scatterv(sendbuf, counts, places, sendtype, recvbuf, recvcount, recvtype, root, comm);
+    return PMPI_Scatterv(sendbuf, counts, places, sendtype, recvbuf, recvcount, recvtype, root,
+                         comm);
 }
 
 int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -409,9 +412,9 @@ int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
     return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 
-int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[], MPI_Datatype sendtype,
-                  void *recvbuf, const int recvcounts[], const int recvplaces[],
-                  MPI_Datatype recvtype, MPI_Comm comm)
+int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[],
+                  MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                  const int recvplaces[], MPI_Datatype recvtype, MPI_Comm comm)
 {
     const span inside;
     if (inside && sendbuf != MPI_IN_PLACE)
@@ -433,7 +436,8 @@ int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[], M
         return code;                                                                               \
     }
 ZCM_NEW_COMM(Comm_dup, (MPI_Comm comm, MPI_Comm *fresh), (comm, fresh))
-ZCM_NEW_COMM(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *fresh), (comm, info, fresh))
+ZCM_NEW_COMM(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *fresh),
+             (comm, info, fresh))
 ZCM_NEW_COMM(Comm_split, (MPI_Comm comm, int colour, int key, MPI_Comm *fresh),
              (comm, colour, key, fresh))
 ZCM_NEW_COMM(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *fresh),
