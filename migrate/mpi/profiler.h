@@ -50,7 +50,8 @@ class profiler {
     void total(std::uint64_t safe_points) noexcept { total_ = safe_points; }
 
     /* ---- by wrappers.cpp ---- */
-    bool counts() const noexcept { return counts_.load(std::memory_order_relaxed); }
+    /* Of the class, so that a call that does not count pays for one load. */
+    static bool counts() noexcept { return counts_.load(std::memory_order_relaxed); }
     void spent(std::uint64_t ns);
     void sent(MPI_Comm comm, int peer, std::uint64_t bytes, std::uint64_t time_ns);
     void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, std::uint64_t time_ns);
@@ -95,7 +96,7 @@ class profiler {
     int rank_ = 0;
     std::uint64_t total_ = 0;
     std::uint32_t flags_ = 0;
-    std::atomic<bool> counts_{false};
+    static inline std::atomic<bool> counts_{false};
     int quiet_ = 0;
     bool threads_ = false; /* several may be in MPI at once */
     std::mutex mutex_;

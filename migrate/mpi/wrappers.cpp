@@ -23,7 +23,7 @@ namespace {
 /** The time inside one call, if it counts. */
 class span {
   public:
-    span() : begin_(profiler::instance().counts() ? monotonic_ns() : 0) {}
+    span() : begin_(profiler::counts() ? monotonic_ns() : 0) {}
     ~span()
     {
         if (begin_)
