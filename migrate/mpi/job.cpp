@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"
@@ -85,13 +84,6 @@ void end_job(int rank, const std::string &text)
     complain(rank, text);
     raise(SIGKILL);
     std::abort();
-}
-
-void finalize_in_the_background()
-{
-    constexpr int kNice = 10; /* a tenth of what others get: it still ends on a busy host */
-    (void)setpriority(PRIO_PROCESS, 0, kNice);
-    MPI_Finalize();
 }
 
 void become_rank(int rank)
@@ -192,7 +184,7 @@ void job::hand_over_to_singletons()
     how.line = mine->line().comm();
     grow(how);
     mine->line().disconnect();
-    finalize_in_the_background();
+    MPI_Finalize();
     std::exit(0);
 }
 

@@ -134,11 +134,6 @@ std::string host_name();
 void complain(int rank, const std::string &text);
 /** The same, and end the whole job: by a signal, as launchers ignore other exits of one rank. */
 [[noreturn]] void end_job(int rank, const std::string &text);
-/**
- * MPI_Finalize of a process that is no rank any more. Saying goodbye to its peers may take some
- * seconds, in which it would take the processor from those it has made room for.
- */
-void finalize_in_the_background();
 /** From now on this process is a rank: if it exits with an error the job does not go on without it. */
 void become_rank(int rank);
 

@@ -355,7 +355,7 @@ void job::move(const request &wanted)
         if (!file.empty())
             unlink(file.c_str());
         end_progress();
-        finalize_in_the_background();
+        MPI_Finalize();
         std::exit(0);
     }
     now_ = next;
