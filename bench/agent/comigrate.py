@@ -36,8 +36,10 @@ import time
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/agent"))
+sys.path.insert(0, str(TOP / "bench"))
 from cluster import NEVER, STOP, Cluster, Failed, Job, launch  # noqa: E402
 from network import need  # noqa: E402
+from spread import percentile  # noqa: E402
 
 IMPLS = ["off", "observe", "single", "matrix", "zc"]
 EXPERIMENTS = ["join", "shrink", "replace"]
@@ -50,13 +52,6 @@ CASES = {
     "idle": {"shares": [0.4, 0.4], "hosts": [1, 1, 2, 2]},
 }
 GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
-
-
-def percentile(values, fraction):
-    values = sorted(values)
-    place = fraction * (len(values) - 1)
-    low = int(place)
-    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (place - low)
 
 
 class Bench:

@@ -25,18 +25,13 @@ import time
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/migrate"))
+sys.path.insert(0, str(TOP / "bench"))
 import stage as staging  # noqa: E402
+from spread import percentile  # noqa: E402
 from stage import H1, H2, Job, launch  # noqa: E402
 
 MIB = 1 << 20
 PHASES = ["negotiation", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
-
-
-def percentile(values, fraction):
-    values = sorted(values)
-    place = fraction * (len(values) - 1)
-    low = int(place)
-    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (place - low)
 
 
 class Bench:

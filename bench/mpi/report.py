@@ -9,8 +9,12 @@ import pathlib
 import platform
 import re
 import subprocess
+import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bench"))
+from spread import median, percentile  # noqa: E402
+
 HERE = TOP / "bench/mpi"
 PATTERN = TOP / "tests/mpi/pattern.h"
 # Stock ch4:ucx over TCP now and then never comes back from MPI_Finalize; its
@@ -72,18 +76,6 @@ METRICS = {
 # A program's figure may depend on one of these beside the bytes; the metric's
 # name then says so, e.g. "reverse/queued:1000".
 PARAMETERS = ("queued", "ranks")
-
-
-def percentile(values, fraction):
-    values = sorted(values)
-    place = fraction * (len(values) - 1)
-    low = int(place)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (place - low)
-
-
-def median(values):
-    return percentile(values, 0.5)
 
 
 def base_of(metric):
