@@ -96,7 +96,7 @@ class Bench:
 
     def overhead(self, impl, program, migrate):
         """One rank: nothing but the safe point differs."""
-        iterations = 200000
+        iterations = 2000000 # some seconds: what started the job is still ending in the first of them
         with Job(self.stage, program, "--rows", 8, "--columns", 256, "--iterations", iterations,
                  "--report", 10000, "--no-verify", ranks=1, hosts=(H1,), migrate=migrate) as job:
             if job.wait(300) != 0:
