@@ -131,7 +131,7 @@ class Bench:
     @staticmethod
     def progress(job):
         """[(second, iterations done)]"""
-        return [(at, int(m[1])) for at, line in list(job.out)
+        return [(line.at, int(m[1])) for line in list(job.out)
                 if (m := re.match(r"iteration (\d+) at", line))]
 
     def until(self, job, iterations):

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 
@@ -205,15 +204,15 @@ class Cluster:
         return done.returncode, done.stdout, done.stderr.strip()
 
 
-class Job:
-    """A run of mpiexec on h1; always ended with the block, and all that it started."""
+class Job(launch.Running):
+    """A run of mpiexec on h1."""
 
     def __init__(self, cluster, program, *arguments, hosts, mode="1", environment=None, plain=False):
         self.cluster, self.hosts = cluster, hosts
-        self.mark = uuid.uuid4().hex
+        mark = uuid.uuid4().hex
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=cluster.directory))
         self.stop_file = self.directory / "stop"
-        env = {**cluster.environment(), launch.MARK: self.mark}
+        env = {**cluster.environment(), launch.MARK: mark}
         if mode:
             env["ZC_MIGRATE"] = mode
             env["ZC_MIGRATE_JOB"] = "test"
@@ -230,53 +229,16 @@ class Job:
                  ",".join(f"h{host}:{count}" for host, count in blocks), "-n", len(hosts),
                  cluster.programs[program],
                  *(self.stop_file if word is STOP else word for word in arguments)]
-        self.out, self.err = [], []
-        self.begin = time.monotonic()
-        self.process = subprocess.Popen(cluster.command(1, words), env=env, cwd=self.directory,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
-        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
-                        for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))]
-        for reader in self.readers:
-            reader.start()
-
-    @staticmethod
-    def _read(pipe, lines):
-        for line in pipe:
-            lines.append((time.monotonic(), line))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=2)
-            except subprocess.TimeoutExpired:
-                pass
-        for _ in range(3):
-            for pid, _ in list(launch.processes(self.mark)):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-        self.process.wait()
-
-    def said(self):
-        return "".join(line for _, line in [*self.out, *self.err])
+        super().__init__(cluster.command(1, words), mark, env, self.directory)
 
     def stop(self):
         self.stop_file.touch()
 
     def wait(self, timeout):
         """Exit status; Failed after TIMEOUT."""
-        try:
-            status = self.process.wait(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"the job does not end: {self.said()[-1500:]}") from None
-        for reader in self.readers:
-            reader.join(timeout=5)
+        status = super().wait(timeout)
+        if status is None:
+            raise Failed(f"the job does not end: {self.said()[-1500:]}")
         return status
 
     def status(self):

@@ -299,6 +299,59 @@ def _wait_on(pidfd, process, deadline, finalizing, grace, result, tick):
             return None
 
 
+class Running:
+    """A run that others look at while it goes on; ended with its block, and all that it started.
+
+    COMMAND's processes are known by MARK, which is in ENVIRONMENT.
+    """
+
+    def __init__(self, command, mark, environment, directory):
+        self.mark = mark
+        self.out, self.err = [], []
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen(command, env=environment, cwd=directory,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.out),
+                                     (self.process.stderr, self.err))]
+        for reader in self.readers:
+            reader.start()
+
+    @staticmethod
+    def _read(pipe, lines):
+        for line in pipe:
+            lines.append(Line(line))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _end(self.process, self.mark)
+
+    def said(self):
+        return "".join(self.out) + "".join(self.err)
+
+    def wait(self, timeout):
+        """Exit status, or None when time is up."""
+        try:
+            status = self.process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        for reader in self.readers:
+            reader.join(timeout=5)
+        return status
+
+
+class Line(str):
+    """What was said, and when it was read."""
+
+    def __new__(cls, text):
+        line = super().__new__(cls, text)
+        line.at = time.monotonic()
+        return line
+
+
 def processes(mark):
     """Yield (pid, environment) of every process that carries MARK."""
     wanted = f"{MARK}={mark}".encode()
@@ -367,11 +420,12 @@ def _end(process, mark):
     give_up = time.monotonic() + (0.5 if process.poll() is not None else 0.0)
     while any(True for _ in processes(mark)) and time.monotonic() < give_up:
         time.sleep(0.02)
-    for pid, _ in list(processes(mark)):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    for _ in range(3):      # what is being started meanwhile shows up later
+        for pid, _ in list(processes(mark)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
     process.wait()
 
 

@@ -3,11 +3,9 @@
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 
@@ -80,13 +78,13 @@ class Stage:
         return done.returncode, answer, done.stderr.strip()
 
 
-class Job:
-    """One run; always ended when the block ends, with everything it started."""
+class Job(launch.Running):
+    """One run of a program that can migrate."""
 
     def __init__(self, stage, program, *args, ranks=4, hosts=(H1, H2), environment=None,
                  mpiexec=(), migrate=True, launcher=None):
         self.stage = stage
-        self.mark = uuid.uuid4().hex
+        mark = uuid.uuid4().hex
         self.directory = tempfile.mkdtemp(prefix="job-", dir=stage.scratch.name)
         self.sockets = self.directory + "/sockets"
         self.stop_file = self.directory + "/stop"
@@ -94,62 +92,18 @@ class Job:
         env = dict(os.environ)
         env.update(stage.network.environment())
         env["LD_LIBRARY_PATH"] = str(stage.library / "lib")
-        env.update({"MPIR_CVAR_CH4_NETMOD": "zc", launch.MARK: self.mark,
+        env.update({"MPIR_CVAR_CH4_NETMOD": "zc", launch.MARK: mark,
                     "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"})
         if migrate:
             env.update({"ZC_MIGRATE": "1", "ZC_MIGRATE_SOCKETS": self.sockets,
                         "ZC_MIGRATE_JOB": "test", "ZC_MIGRATE_DIR": self.directory + "/saved"})
         env.update(environment or {})
-        self.command = [*stage.mpiexec(hosts, ranks, mpiexec, launcher, env),
-                        stage.programs.get(program, program), *map(str, args)]
-        self.out, self.err = [], []
-        self.begin = time.monotonic()
-        self.process = subprocess.Popen(self.command, env=env, cwd=self.directory,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
-        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
-                        for pair in ((self.process.stdout, self.out),
-                                     (self.process.stderr, self.err))]
-        for reader in self.readers:
-            reader.start()
-
-    @staticmethod
-    def _read(pipe, lines):
-        for line in pipe:
-            lines.append(line)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=2)
-            except subprocess.TimeoutExpired:
-                pass
-        for pid, _ in list(launch.processes(self.mark)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        self.process.wait()
+        super().__init__([*stage.mpiexec(hosts, ranks, mpiexec, launcher, env),
+                          stage.programs.get(program, program), *map(str, args)],
+                         mark, env, self.directory)
 
     def stop(self):
         pathlib.Path(self.stop_file).touch()
-
-    def said(self):
-        return "".join(self.out) + "".join(self.err)
-
-    def wait(self, timeout):
-        """Exit status, or None when time is up."""
-        try:
-            status = self.process.wait(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return None
-        for reader in self.readers:
-            reader.join(timeout=5)
-        return status
 
     def ask(self, *words, timeout=120):
         return self.stage.zcctl(*map(self.stage.name, words), sockets=self.sockets, timeout=timeout)
