@@ -29,7 +29,7 @@ from network import Agent, Failed, Network, make_key, wait_for  # noqa: E402
 
 STOP = object()  # among a program's arguments: the file that ends it
 NEVER = 100000000  # iterations
-PERIOD_US = 10000  # of a cgroup's share: short, as ranks wait for each other
+PERIOD_US = 2500  # of a cgroup's share: short against an iteration, as ranks wait for each other
 # Quick to decide, so that a test takes seconds; nothing that would make it decide otherwise.
 QUICK = {"membership": {"period": 0.5, "ping_timeout": 0.4, "suspicion": 3, "probe_period": 1},
          "decision": {"settle": 2, "max_ranks": 16}, "cost": {"spawn": 1}}
