@@ -30,8 +30,6 @@ typedef struct MPIDIG_index_tables {
     node_t *free;
 } tables_t;
 
-MPIDIG_index_t MPIDIG_posted_index, MPIDIG_unexp_index;
-
 static int source_of(MPIR_Request * req)
 {
     return MPIDIG_REQUEST(req, u.recv.source);

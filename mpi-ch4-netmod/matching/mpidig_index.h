@@ -18,22 +18,20 @@
  * first wild one that fits. A receive with a wildcard walks the list of unexpected
  * messages. Without memory there is no index, and the list serves alone.
  *
- * Only the queues of VCI 0 have one. Called with its lock. */
+ * Each queue of each VCI has its own. Called with the lock of the VCI. */
 
 #define MPIDIG_INDEX_BUILD 128
 #define MPIDIG_INDEX_DROP 32
 
-typedef struct MPIDIG_index {
-    unsigned count;             /* entries of the list */
-    struct MPIDIG_index_tables *tables; /* NULL: none now */
-} MPIDIG_index_t;
+/* Queues that have one lie in MPIDI_per_vci_t, and so does the index. */
+#define MPIDIG_INDEX_OF(list, queue, index) \
+    (&((MPIDI_per_vci_t *) ((char *) (list) - offsetof(MPIDI_per_vci_t, queue)))->index)
 
-extern MPIDIG_index_t MPIDIG_posted_index, MPIDIG_unexp_index;
-
-MPL_STATIC_INLINE_PREFIX MPIDIG_index_t *MPIDIG_index_of(MPIR_Request ** list)
+MPL_STATIC_INLINE_PREFIX MPIDIG_index_t *MPIDIG_index_of(MPIR_Request ** list,
+                                                         enum MPIDIG_queue_type qtype)
 {
-    return list == &MPIDI_global.per_vci[0].posted_list ? &MPIDIG_posted_index :
-        list == &MPIDI_global.per_vci[0].unexp_list ? &MPIDIG_unexp_index : NULL;
+    return qtype == MPIDIG_PT2PT_POSTED ? MPIDIG_INDEX_OF(list, posted_list, posted_index) :
+        qtype == MPIDIG_PT2PT_UNEXP ? MPIDIG_INDEX_OF(list, unexp_list, unexp_index) : NULL;
 }
 
 void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list);
@@ -47,9 +45,11 @@ MPIR_Request *MPIDIG_index_find(const MPIDIG_index_t * index, int rank, int tag,
                                 MPIR_Context_id_t context_id);
 
 /* @req is now the last of @list. */
-MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list, MPIR_Request * req)
+MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list,
+                                                    enum MPIDIG_queue_type qtype,
+                                                    MPIR_Request * req)
 {
-    MPIDIG_index_t *index = MPIDIG_index_of(list);
+    MPIDIG_index_t *index = MPIDIG_index_of(list, qtype);
     if (index) {
         index->count++;
         if (unlikely(index->tables)) {
@@ -61,9 +61,11 @@ MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list, MPIR_R
 }
 
 /* @req has been taken from @list. */
-MPL_STATIC_INLINE_PREFIX void MPIDIG_index_removed(MPIR_Request ** list, MPIR_Request * req)
+MPL_STATIC_INLINE_PREFIX void MPIDIG_index_removed(MPIR_Request ** list,
+                                                   enum MPIDIG_queue_type qtype,
+                                                   MPIR_Request * req)
 {
-    MPIDIG_index_t *index = MPIDIG_index_of(list);
+    MPIDIG_index_t *index = MPIDIG_index_of(list, qtype);
     if (index) {
         index->count--;
         if (unlikely(index->tables)) {

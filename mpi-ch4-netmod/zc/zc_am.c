@@ -56,7 +56,8 @@ static bool may_land(uint64_t sender)
  * CH4's send handler is always called in its "transport rendezvous" mode: it
  * then leaves unexpected data to us, eager data too, which CH4 itself would
  * keep in cells of 68 KiB however short it is. */
-static int dispatch(const char *header, void *data, size_t length, void *descriptor)
+static int dispatch(MPIDI_ZC_vci_t * vci, const char *header, void *data, size_t length,
+                    void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_header_t h;
@@ -76,12 +77,12 @@ static int dispatch(const char *header, void *data, size_t length, void *descrip
     MPIR_ERR_CHECK(mpi_errno);
 
     if (descriptor && rreq) {
-        mpi_errno = MPIDI_ZC_arrival_rndv(rreq, descriptor, h.data_size,
+        mpi_errno = MPIDI_ZC_arrival_rndv(vci, rreq, descriptor, h.data_size,
                                           is_send && may_land(h.sender));
     } else if (descriptor) {
-        ucp_am_data_release(MPIDI_ZC_global.worker, descriptor);
+        ucp_am_data_release(vci->worker, descriptor);
     } else if (rreq) {
-        mpi_errno = MPIDI_ZC_arrival_eager(rreq, data, length);
+        mpi_errno = MPIDI_ZC_arrival_eager(vci, rreq, data, length);
     }
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -91,8 +92,9 @@ static int dispatch(const char *header, void *data, size_t length, void *descrip
     goto fn_exit;
 }
 
-static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *header,
-                      size_t header_length, const void *data, size_t length, void *descriptor)
+static int keep_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint32_t sequence,
+                      const void *header, size_t header_length, const void *data, size_t length,
+                      void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
     const size_t data_kept = descriptor ? 0 : length;
@@ -116,7 +118,7 @@ static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *he
     }
     early->next = *at;
     *at = early;
-    MPIDI_ZC_global.stats.reordered++;
+    vci->stats.reordered++;
 
   fn_exit:
     return mpi_errno;
@@ -124,7 +126,7 @@ static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *he
     goto fn_exit;
 }
 
-static int dispatch_early(MPIDI_ZC_inbound_t * in)
+static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
 {
     int mpi_errno = MPI_SUCCESS;
 
@@ -133,7 +135,7 @@ static int dispatch_early(MPIDI_ZC_inbound_t * in)
         const size_t data_at = (early->header_length + 15) & ~(size_t) 15;
         in->early = early->next;
         in->next++;
-        mpi_errno = dispatch(early->bytes, early->bytes + data_at, early->length,
+        mpi_errno = dispatch(vci, early->bytes, early->bytes + data_at, early->length,
                              early->descriptor);
         MPL_free(early);
         MPIR_ERR_CHECK(mpi_errno);
@@ -155,13 +157,14 @@ static void check_fatal(int mpi_errno)
     }
 }
 
-static MPIDI_ZC_inbound_t *inbound_of(uint64_t sender)
+static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
 {
     if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
         MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender));
+        MPIDI_ZC_lane_t *lane = likely(!vci->lanes) ? &peer->lane : &vci->lanes[sender];
         /* Who has written may die; without memory, that is noticed when we write. */
-        (void) MPIDI_ZC_peer_endpoint(peer);
-        return &peer->inbound;
+        (void) MPIDI_ZC_lane_endpoint(peer, lane, vci->number);
+        return &lane->inbound;
     }
     MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_inbound(sender);
     MPIR_Assert(in);
@@ -169,23 +172,24 @@ static MPIDI_ZC_inbound_t *inbound_of(uint64_t sender)
 }
 
 /* Header and data of one message as they come from UCP. */
-static void receive(const void *header, size_t header_length, void *data, size_t length,
-                    void *descriptor)
+static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_length, void *data,
+                    size_t length, void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_header_t h;
     memcpy(&h, header, sizeof(h));
 
-    MPIDI_ZC_inbound_t *in = inbound_of(h.sender);
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender);
     if (unlikely(h.sequence != in->next)) {
-        mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
+        mpi_errno = keep_early(vci, in, h.sequence, header, header_length, data, length,
+                               descriptor);
         check_fatal(mpi_errno);
         return;
     }
     in->next++;
     /* CH4's header holds 8-byte words; UCP promises no alignment. */
     if (likely(((uintptr_t) header & 7) == 0)) {
-        mpi_errno = dispatch(header, data, length, descriptor);
+        mpi_errno = dispatch(vci, header, data, length, descriptor);
     } else {
         uint64_t aligned[32];
         void *copy = aligned;
@@ -194,14 +198,14 @@ static void receive(const void *header, size_t header_length, void *data, size_t
             MPIR_Assert(copy);
         }
         memcpy(copy, header, header_length);
-        mpi_errno = dispatch(copy, data, length, descriptor);
+        mpi_errno = dispatch(vci, copy, data, length, descriptor);
         if (unlikely(copy != aligned)) {
             MPL_free(copy);
         }
     }
     check_fatal(mpi_errno);
     if (unlikely(in->early)) {
-        mpi_errno = dispatch_early(in);
+        mpi_errno = dispatch_early(vci, in);
         check_fatal(mpi_errno);
     }
 }
@@ -209,10 +213,11 @@ static void receive(const void *header, size_t header_length, void *data, size_t
 /* The commonest case, without CH4's callbacks: the receive at the head of the
  * posted queue wants this message and has one piece of room for it. False: not
  * so, and nothing has happened. */
-static bool receive_at_head(const MPIDIG_hdr_t * match, const void *data, MPI_Aint length)
+static bool receive_at_head(int vci, const MPIDIG_hdr_t * match, const void *data,
+                            MPI_Aint length)
 {
 #ifdef MPIDI_CH4_DIRECT_NETMOD
-    MPIR_Request *rreq = MPIDI_global.per_vci[0].posted_list;
+    MPIR_Request *rreq = MPIDI_global.per_vci[vci].posted_list;
     if (!rreq || !MPIDIG_match_request(match->src_rank, match->tag, match->context_id, rreq,
                                        MPIDIG_PT2PT_POSTED)) {
         return false;
@@ -230,7 +235,7 @@ static bool receive_at_head(const MPIDIG_hdr_t * match, const void *data, MPI_Ai
     }
 
     rreq = MPIDIG_rreq_dequeue(match->src_rank, match->tag, match->context_id,
-                               &MPIDI_global.per_vci[0].posted_list, MPIDIG_PT2PT_POSTED);
+                               &MPIDI_global.per_vci[vci].posted_list, MPIDIG_PT2PT_POSTED);
     if (length > 0) {
         memcpy(MPIR_get_contig_ptr(MPIDIG_REQUEST(rreq, buffer), true_lb), data, length);
     }
@@ -252,7 +257,7 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 {
     const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
 
-    receive(header, header_length, data, length, rndv ? data : NULL);
+    receive(arg, header, header_length, data, length, rndv ? data : NULL);
     /* A rendezvous descriptor is ours until it is received or released. */
     return rndv ? UCS_INPROGRESS : UCS_OK;
 }
@@ -263,6 +268,7 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
 {
     const size_t before_data = offsetof(MPIDI_ZC_short_packet_t, data);
     char *const bytes = (char *) data + before_data;
+    MPIDI_ZC_vci_t *vci = arg;
     /* The packet has words of 8 bytes; UCP promises no alignment. */
     struct {
         MPIDI_ZC_am_header_t am;
@@ -271,12 +277,12 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
     MPL_COMPILE_TIME_ASSERT(sizeof(head) == offsetof(MPIDI_ZC_short_packet_t, data));
     memcpy(&head, data, sizeof(head));
 
-    MPIDI_ZC_inbound_t *in = inbound_of(head.am.sender);
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, head.am.sender);
     if (likely(head.am.sequence == in->next && in->early == NULL) &&
-        receive_at_head(&head.match, bytes, length - before_data)) {
+        receive_at_head(vci->number, &head.match, bytes, length - before_data)) {
         in->next++;
     } else {
-        receive(&head, before_data, bytes, length - before_data, NULL);
+        receive(vci, &head, before_data, bytes, length - before_data, NULL);
     }
     return UCS_OK;
 }

@@ -9,7 +9,8 @@
  * fetches the data when it knows where to: at once into the user buffer if the
  * receive is posted, at once into a landing buffer if it is not.
  *
- * All functions are called inside MPI, or by the landing thread inside the gate.
+ * All functions are called inside the lock of src_vci, or by the landing thread inside
+ * the gate. dst_vci is the same number: MPIDI_ZC_lane_t.
  *
  * Only func_table.c includes this file: with several netmods in one library the
  * names below are those of the function table everywhere else. */
@@ -18,13 +19,13 @@
 #include "zc_arrival.h"
 #include "zc_peer.h"
 
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, MPIDI_ZC_addr_t * peer,
-                                                      int handler_id, const void *am_hdr,
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_addr_t * peer,
+                                                      MPIDI_ZC_lane_t * lane, int handler_id, const void *am_hdr,
                                                       MPI_Aint am_hdr_sz, MPI_Aint data_sz,
                                                       int src_vci, int dst_vci)
 {
     MPIDI_ZC_am_header_t header = {
-        .sequence = peer->next_send++,
+        .sequence = lane->next_send++,
         .sender = peer->self,
         .handler_id = handler_id,
         .src_vci = src_vci,
@@ -44,6 +45,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
     const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
 
     MPIR_FUNC_ENTER;
@@ -56,7 +58,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     const void *payload = NULL;
     am->pack_buffer = NULL;
     am->header = NULL;
-    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
     if (data_sz > 0 && likely(dt_contig)) {
         payload = MPIR_get_contig_ptr(data, dt_true_lb);
@@ -76,8 +78,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         am->header = MPL_malloc(header_length, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(!am->header, mpi_errno, MPI_ERR_OTHER, "**nomem");
     }
-    MPIDI_ZC_am_fill_header(am->header, peer, handler_id, am_hdr, am_hdr_sz, data_sz, src_vci,
-                            dst_vci);
+    MPIDI_ZC_am_fill_header(am->header, peer, lane, handler_id, am_hdr, am_hdr_sz, data_sz,
+                            src_vci, dst_vci);
     am->handler_id = handler_id;
 
     ucp_request_param_t param = {
@@ -88,7 +90,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         .cb.send = MPIDI_ZC_am_send_done,
         .user_data = sreq,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_MESSAGE, am->header,
+    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, am->header,
                                                header_length, payload, data_sz, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
     if (request == NULL) {
@@ -110,16 +112,18 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
     const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
 
     MPIR_FUNC_ENTER;
 
-    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
 
     char *header = MPL_malloc(header_length, MPL_MEM_BUFFER);
     MPIR_ERR_CHKANDJUMP(!header, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    MPIDI_ZC_am_fill_header(header, peer, handler_id, am_hdr, am_hdr_sz, 0, src_vci, dst_vci);
+    MPIDI_ZC_am_fill_header(header, peer, lane, handler_id, am_hdr, am_hdr_sz, 0, src_vci,
+                            dst_vci);
 
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -128,7 +132,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
         .cb.send = MPIDI_ZC_am_header_done,
         .user_data = header,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_MESSAGE, header,
+    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, header,
                                                header_length, NULL, 0, &param);
     if (request == NULL || UCS_PTR_IS_ERR(request)) {
         MPL_free(header);

@@ -36,11 +36,11 @@ static void list_move(MPIDI_ZC_arrivals_t * list, MPIDI_ZC_arrival_t * a)
     list_append(list, a);
 }
 
-static MPIDI_ZC_arrival_t *arrival_new(MPIR_Request * rreq, size_t bytes)
+static MPIDI_ZC_arrival_t *arrival_new(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, size_t bytes)
 {
-    MPIDI_ZC_arrival_t *a = MPIDI_ZC_global.free_arrivals;
+    MPIDI_ZC_arrival_t *a = vci->free_arrivals;
     if (a) {
-        MPIDI_ZC_global.free_arrivals = a->next;
+        vci->free_arrivals = a->next;
     } else {
         a = MPL_malloc(sizeof(*a), MPL_MEM_BUFFER);
         if (!a) {
@@ -48,17 +48,18 @@ static MPIDI_ZC_arrival_t *arrival_new(MPIR_Request * rreq, size_t bytes)
         }
     }
     memset(a, 0, sizeof(*a));
+    a->vci = vci;
     a->rreq = rreq;
     a->bytes = bytes;
-    list_append(&MPIDI_ZC_global.arrivals, a);
+    list_append(&vci->arrivals, a);
     return a;
 }
 
 static void arrival_free(MPIDI_ZC_arrival_t * a)
 {
     list_remove(a);
-    a->next = MPIDI_ZC_global.free_arrivals;
-    MPIDI_ZC_global.free_arrivals = a;
+    a->next = a->vci->free_arrivals;
+    a->vci->free_arrivals = a;
 }
 
 /* Where the data of a matched request goes if it is one contiguous piece, or
@@ -120,9 +121,8 @@ static void set_transfer_error(MPIR_Request * rreq, ucs_status_t status)
 
 /* ---- delivery of what is already here ---- */
 
-static void count_delivery(const zc_delivery_t * how)
+static void count_delivery(MPIDI_ZC_stats_t * stats, const zc_delivery_t * how)
 {
-    MPIDI_ZC_stats_t *stats = &MPIDI_ZC_global.stats;
     if (how->bytes_rebound > 0) {
         stats->messages_rebound++;
     } else {
@@ -136,7 +136,7 @@ static void count_delivery(const zc_delivery_t * how)
 static void settle(MPIDI_ZC_arrival_t * a)
 {
     if (a->predicted) {
-        zcp_settle(MPIDI_ZC_global.predictor, a->claim, user_address(a->rreq));
+        zcp_settle(a->vci->predictor, a->claim, user_address(a->rreq));
         a->predicted = false;
     }
 }
@@ -160,15 +160,15 @@ static void deliver(MPIDI_ZC_arrival_t * a)
         zc_delivery_t how;
         int err = zc_deliver(MPIDI_ZC_global.landing, landing, target, bytes, &how);
         MPIR_Assert(err == 0);
-        count_delivery(&how);
+        count_delivery(&a->vci->stats, &how);
         MPIR_STATUS_SET_COUNT(rreq->status, bytes);
     } else {
         zc_delivery_t how = {.bytes_copied = a->bytes };
         MPIDIG_recv_copy(zc_landing_data(landing), rreq);
         zc_landing_release(MPIDI_ZC_global.landing, landing);
-        count_delivery(&how);
+        count_delivery(&a->vci->stats, &how);
     }
-    MPIDI_ZC_global.retry_queued = MPIDI_ZC_global.queued.first != NULL;
+    __atomic_fetch_add(&MPIDI_ZC_global.releases, 1, __ATOMIC_SEQ_CST);
     arrival_free(a);
     complete(rreq);
 }
@@ -180,7 +180,7 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
     MPIDI_ZC_arrival_t *a = user_data;
     MPIR_Request *rreq = a->rreq;
 
-    MPIDI_ZC_global.nr_fetching--;
+    a->vci->nr_fetching--;
     ucp_request_free(request);
     if (unlikely(status != UCS_OK && a->state != MPIDI_ZC_LANDING)) {
         set_transfer_error(rreq, status);
@@ -220,8 +220,8 @@ static int fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
         .cb.recv_am = fetch_done,
         .user_data = a,
     };
-    MPIDI_ZC_global.nr_fetching++;
-    ucs_status_ptr_t request = ucp_am_recv_data_nbx(MPIDI_ZC_global.worker, descriptor, target,
+    a->vci->nr_fetching++;
+    ucs_status_ptr_t request = ucp_am_recv_data_nbx(a->vci->worker, descriptor, target,
                                                     a->bytes, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_recv_data_nbx");
 
@@ -242,13 +242,13 @@ static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
     a->matched = true;
     if (likely(target && room >= a->bytes)) {
         a->state = MPIDI_ZC_DIRECT;
-        MPIDI_ZC_global.stats.messages_direct++;
-        MPIDI_ZC_global.stats.bytes_direct += a->bytes;
+        a->vci->stats.messages_direct++;
+        a->vci->stats.bytes_direct += a->bytes;
     } else {
         a->state = MPIDI_ZC_BOUNCING;
         a->buffer = target = MPL_malloc(a->bytes, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(!target, mpi_errno, MPI_ERR_OTHER, "**nomem");
-        MPIDI_ZC_global.stats.bounced++;
+        a->vci->stats.bounced++;
     }
     mpi_errno = fetch(a, descriptor, target);
     MPIR_ERR_CHECK(mpi_errno);
@@ -266,24 +266,30 @@ static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
 static int land(MPIDI_ZC_arrival_t * a, bool * landed)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_vci_t *vci = a->vci;
     void *descriptor = a->descriptor;
+    /* What comes free from here on is a reason to try again. */
+    const unsigned releases = __atomic_load_n(&MPIDI_ZC_global.releases, __ATOMIC_SEQ_CST);
 
     int err = zc_landing_acquire(MPIDI_ZC_global.landing, a->bytes,
                                  (void *) (uintptr_t) a->expected, &a->landing);
     *landed = err == 0;
     if (err) {
         if (err != -ENOBUFS) {
-            list_move(&MPIDI_ZC_global.arrivals, a);
-        } else if (a->list != &MPIDI_ZC_global.queued) {
-            list_move(&MPIDI_ZC_global.queued, a);
+            list_move(&vci->arrivals, a);
+        } else if (a->list != &vci->queued) {
+            list_move(&vci->queued, a);
+        }
+        if (vci->queued.first == a) {
+            vci->seen_releases = releases;
         }
         goto fn_exit;
     }
-    list_move(&MPIDI_ZC_global.arrivals, a);
+    list_move(&vci->arrivals, a);
     a->state = MPIDI_ZC_LANDING;
     a->descriptor = NULL;
-    MPIDI_ZC_global.stats.landed++;
-    MPIDI_ZC_global.stats.landed_by_thread += MPIDI_ZC_global.in_landing_thread;
+    vci->stats.landed++;
+    vci->stats.landed_by_thread += MPIDI_ZC_global.in_landing_thread;
     mpi_errno = fetch(a, descriptor, zc_landing_data(a->landing));
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -293,17 +299,16 @@ static int land(MPIDI_ZC_arrival_t * a, bool * landed)
     goto fn_exit;
 }
 
-int MPIDI_ZC_land_queued(void)
+int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_arrival_t *a;
 
-    MPIDI_ZC_global.retry_queued = false;
-    while ((a = MPIDI_ZC_global.queued.first) != NULL) {
+    while ((a = vci->queued.first) != NULL) {
         bool landed;
         mpi_errno = land(a, &landed);
         MPIR_ERR_CHECK(mpi_errno);
-        if (!landed && a == MPIDI_ZC_global.queued.first) {
+        if (!landed && a == vci->queued.first) {
             break;
         }
     }
@@ -316,7 +321,8 @@ int MPIDI_ZC_land_queued(void)
 
 /* ---- events ---- */
 
-int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes)
+int MPIDI_ZC_arrival_eager(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, const void *data,
+                           size_t bytes)
 {
     int mpi_errno = MPI_SUCCESS;
 
@@ -324,7 +330,7 @@ int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes)
         MPIDIG_recv_copy((void *) data, rreq);
         complete(rreq);
     } else {
-        MPIDI_ZC_arrival_t *a = arrival_new(rreq, bytes);
+        MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, bytes);
         MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
         a->state = MPIDI_ZC_HELD;
         if (bytes > 0) {
@@ -341,12 +347,13 @@ int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes)
     goto fn_exit;
 }
 
-int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool may_land)
+int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
+                          size_t bytes, bool may_land)
 {
     int mpi_errno = MPI_SUCCESS;
     const bool large = may_land && bytes >= MPIDI_ZC_global.params.landing_threshold;
 
-    MPIDI_ZC_arrival_t *a = arrival_new(rreq, bytes);
+    MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, bytes);
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
 
     if (MPIDIG_recv_initialized(rreq)) {
@@ -355,7 +362,7 @@ int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, b
                 .envelope = envelope_of(rreq, bytes),
                 .addr = user_address(rreq),
             };
-            zcp_receive(MPIDI_ZC_global.predictor, &receive);
+            zcp_receive(vci->predictor, &receive);
         }
         mpi_errno = fetch_matched(a, descriptor);
         MPIR_ERR_CHECK(mpi_errno);
@@ -366,7 +373,7 @@ int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, b
         if (large) {
             zcp_landing_t guess;
             const zcp_envelope_t envelope = envelope_of(rreq, bytes);
-            int known = zcp_arrival(MPIDI_ZC_global.predictor, &envelope, &guess);
+            int known = zcp_arrival(vci->predictor, &envelope, &guess);
             a->predicted = known >= 0;
             if (a->predicted) {
                 a->claim = guess.claim;
@@ -375,14 +382,14 @@ int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, b
             bool landed = false;
             if (unlikely(MPIDI_ZC_global.closing)) {
                 goto fn_exit;
-            } else if (MPIDI_ZC_global.queued.first == NULL) {
+            } else if (vci->queued.first == NULL) {
                 mpi_errno = land(a, &landed);
                 MPIR_ERR_CHECK(mpi_errno);
             } else {
                 /* those that already stand in line go first */
-                list_move(&MPIDI_ZC_global.queued, a);
+                list_move(&vci->queued, a);
             }
-            MPIDI_ZC_global.stats.budget_refusals += !landed;
+            vci->stats.budget_refusals += !landed;
         }
     }
 
@@ -411,7 +418,7 @@ int MPIDI_ZC_arrival_matched(MPIR_Request * rreq)
             break;
         case MPIDI_ZC_WAITING:
             settle(a);
-            list_move(&MPIDI_ZC_global.arrivals, a);
+            list_move(&a->vci->arrivals, a);
             mpi_errno = fetch_matched(a, a->descriptor);
             MPIR_ERR_CHECK(mpi_errno);
             break;
@@ -433,7 +440,7 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
     while (list->first) {
         MPIDI_ZC_arrival_t *a = list->first;
         if (a->state == MPIDI_ZC_WAITING) {
-            ucp_am_data_release(MPIDI_ZC_global.worker, a->descriptor);
+            ucp_am_data_release(a->vci->worker, a->descriptor);
         } else if (a->landing) {
             zc_landing_release(MPIDI_ZC_global.landing, a->landing);
         }
@@ -442,13 +449,13 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
     }
 }
 
-void MPIDI_ZC_arrivals_drop(void)
+void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci)
 {
-    drop_list(&MPIDI_ZC_global.arrivals);
-    drop_list(&MPIDI_ZC_global.queued);
-    while (MPIDI_ZC_global.free_arrivals) {
-        MPIDI_ZC_arrival_t *a = MPIDI_ZC_global.free_arrivals;
-        MPIDI_ZC_global.free_arrivals = a->next;
+    drop_list(&vci->arrivals);
+    drop_list(&vci->queued);
+    while (vci->free_arrivals) {
+        MPIDI_ZC_arrival_t *a = vci->free_arrivals;
+        vci->free_arrivals = a->next;
         MPL_free(a);
     }
 }

@@ -20,7 +20,8 @@
  *
  * User memory is written in DIRECT, and on delivery: both are after the match.
  *
- * All functions are called inside MPI, or by the landing thread inside the gate. */
+ * All functions are called inside the lock of the VCI, or by the landing thread inside the
+ * gate. */
 
 #include "zc_impl.h"
 
@@ -45,24 +46,35 @@ typedef struct MPIDI_ZC_arrival {
     void *descriptor;           /* UCP's, while WAITING */
     zc_landing_t *landing;      /* LANDING, LANDED */
     void *buffer;               /* HELD, BOUNCING; owned */
+    MPIDI_ZC_vci_t *vci;        /* that it has come over */
     MPIDI_ZC_arrivals_t *list;  /* the one it is on */
     struct MPIDI_ZC_arrival *next, *previous;
 } MPIDI_ZC_arrival_t;
 
 /* A message with its data at hand. @rreq: what CH4's handler returned. */
-int MPIDI_ZC_arrival_eager(MPIR_Request * rreq, const void *data, size_t bytes);
+int MPIDI_ZC_arrival_eager(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, const void *data,
+                           size_t bytes);
 
 /* A message announced by UCP; takes over @descriptor. @may_land: it is a send, from where
  * it may be fetched before the match. */
-int MPIDI_ZC_arrival_rndv(MPIR_Request * rreq, void *descriptor, size_t bytes, bool may_land);
+int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
+                          size_t bytes, bool may_land);
 
 /* CH4's call when a receive meets the unexpected message of @rreq. */
 int MPIDI_ZC_arrival_matched(MPIR_Request * rreq);
 
-/* Lands messages that stood in line for landing memory, oldest first. */
-int MPIDI_ZC_land_queued(void);
+/* Lands messages that stood in line for landing memory, oldest first. Each VCI has its
+ * own line; the memory is everybody's. */
+int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci);
+
+/* Has landing memory come free, over whatever VCI, since somebody in line was refused? */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_line_moves(const MPIDI_ZC_vci_t * vci)
+{
+    return unlikely(vci->queued.first) &&
+        vci->seen_releases != __atomic_load_n(&MPIDI_ZC_global.releases, __ATOMIC_RELAXED);
+}
 
 /* Frees every arrival that was never matched. */
-void MPIDI_ZC_arrivals_drop(void);
+void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci);
 
 #endif /* ZC_ARRIVAL_H_INCLUDED */

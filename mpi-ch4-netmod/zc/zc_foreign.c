@@ -172,7 +172,7 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
         .err_mode = near ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = peer_failed,.arg = f},
     };
-    ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, ep);
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
   fn_exit:
@@ -243,7 +243,7 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
 {
     if (f->offered && !f->near_ep && !f->failed &&
         create_endpoint(f, upid, true, &f->near_ep) == MPI_SUCCESS) {
-        MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).ep = f->near_ep;
+        MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane.ep = f->near_ep;
         MPL_free(f->upid);
         f->upid = upid;
         f->upid_length = length;
@@ -298,10 +298,11 @@ ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_
 
 /* ---- connecting ---- */
 
+/* Who waits for it waits on VCI 0. */
 static void add_rank_here(const foreign_t * f, int ranks)
 {
     if (MPIDI_ZC_same_machine(f->upid->host, MPIDI_ZC_upid_of(MPIR_Process.rank)->host)) {
-        MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_global.idle, ranks);
+        MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_VCI(0).idle, ranks);
     }
 }
 
@@ -326,7 +327,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
 
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid));
     memset(peer, 0, sizeof(*peer));
-    peer->ep = f->far_ep;
+    peer->lane.ep = f->far_ep;
     peer->self = f->self;
     peer->foreign = f;
     f->next = connections;
@@ -550,8 +551,7 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     MPL_wtime(&start);
     while ((connections || nr_closing > 0) && waited < GOODBYE_SECONDS) {
-        MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
-                             ucp_worker_progress(MPIDI_ZC_global.worker));
+        MPIDI_ZC_progress_all();
         /* Some may have failed meanwhile. */
         for (foreign_t * f = connections, *next; f; f = next) {
             next = f->next;

@@ -19,6 +19,9 @@
  * sides: each says goodbye, and closes its endpoint when it has heard it. A process
  * in MPI_Finalize says that it is leaving, and is answered at once. */
 
+/* All of it is on VCI 0, and used inside its lock: CH4 keeps communicators across worlds
+ * there, since worlds need not have the same number of VCIs. */
+
 #include "zc_impl.h"
 
 /* What CH4 calls a upid: identity and address of a process. */

@@ -18,20 +18,35 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
-/* Progresses until UCP is done with @request (NULL: it is), and frees it. */
+MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_progress_vci(MPIDI_ZC_vci_t * vci)
+{
+    const unsigned events = ucp_worker_progress(vci->worker);
+    MPIDI_ZC_idle_polled(&vci->idle, events);
+    return events;
+}
+
+/* Of all VCIs, where no other thread is in MPI. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_progress_all(void)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(v));
+    }
+}
+
+/* Progresses until UCP is done with @request (NULL: it is), and frees it. Like all of
+ * finalize, where no other thread is in MPI. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 {
     if (request) {
         while (ucp_request_check_status(request) == UCS_INPROGRESS) {
-            MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
-                                 ucp_worker_progress(MPIDI_ZC_global.worker));
+            MPIDI_ZC_progress_all();
         }
         ucp_request_free(request);
     }
 }
 
-/* Whom UCP calls with active messages of kind @id; zc_init.c. */
-int MPIDI_ZC_set_handler(unsigned id, ucp_am_recv_callback_t callback);
+/* Whom UCP calls with active messages of kind @id, and with @vci; zc_init.c. */
+int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback);
 
 /* A packet must fit the transports' short messages to gain anything. */
 #define MPIDI_ZC_SHORT_MAX 2048

@@ -304,9 +304,11 @@ static int init_landing(const MPIDI_ZC_params_t * params)
                          MPIR_CVAR_CH4_ZC_COST_FILE);
     MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
                          strerror(-err));
-    err = zcp_create(&prediction, &MPIDI_ZC_global.predictor);
-    MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
-                         strerror(-err));
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        err = zcp_create(&prediction, &MPIDI_ZC_VCI(v).predictor);
+        MPIR_ERR_CHKANDJUMP1(err, mpi_errno, MPI_ERR_OTHER, "**zc_landing", "**zc_landing %s",
+                             strerror(-err));
+    }
 
   fn_exit:
     return mpi_errno;
@@ -316,17 +318,18 @@ static int init_landing(const MPIDI_ZC_params_t * params)
 
 /* ---- UCX ---- */
 
-int MPIDI_ZC_set_handler(unsigned id, ucp_am_recv_callback_t callback)
+int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_am_handler_param_t param = {
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-            UCP_AM_HANDLER_PARAM_FIELD_CB,
+            UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
         .id = id,
         .flags = UCP_AM_FLAG_WHOLE_MSG,
         .cb = callback,
+        .arg = vci,
     };
-    ucs_status_t status = ucp_worker_set_am_recv_handler(MPIDI_ZC_global.worker, &param);
+    ucs_status_t status = ucp_worker_set_am_recv_handler(vci->worker, &param);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_set_am_recv_handler");
 
   fn_exit:
@@ -345,6 +348,10 @@ static int init_context(void)
         .estimated_num_eps = MPIR_Process.size,
     };
 
+    if (MPIDI_global.n_vcis > 1) {
+        params.field_mask |= UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+        params.mt_workers_shared = 1;
+    }
     if (MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
         params.features |= UCP_FEATURE_RMA;
     }
@@ -364,38 +371,26 @@ static int init_context(void)
     goto fn_exit;
 }
 
-static int init_worker(void)
+static int init_worker(MPIDI_ZC_vci_t * vci)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_worker_params_t params = {
         .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SERIALIZED,      /* by MPICH and the gate */
+        .thread_mode = UCS_THREAD_MODE_SERIALIZED,      /* by the lock of the VCI and the gate */
     };
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER };
 
-    ucs_status_t status = ucp_worker_create(MPIDI_ZC_global.context, &params,
-                                            &MPIDI_ZC_global.worker);
+    ucs_status_t status = ucp_worker_create(MPIDI_ZC_global.context, &params, &vci->worker);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_create");
-    status = ucp_worker_query(MPIDI_ZC_global.worker, &attr);
+    status = ucp_worker_query(vci->worker, &attr);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
     MPIDI_ZC_global.max_am_header = attr.max_am_header - sizeof(MPIDI_ZC_am_header_t);
-    status = ucp_worker_get_address(MPIDI_ZC_global.worker, &MPIDI_ZC_global.address,
-                                    &MPIDI_ZC_global.address_length);
+    status = ucp_worker_get_address(vci->worker, &vci->address, &vci->address_length);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_address");
 
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(MPIDI_ZC_AM_NEAR, MPIDI_ZC_near_handler);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -404,26 +399,80 @@ static int init_worker(void)
     goto fn_exit;
 }
 
+/* VCI 0 is also where processes say what is not CH4's. */
+static int set_own_handlers(MPIDI_ZC_vci_t * vci)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_NEAR, MPIDI_ZC_near_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int init_vcis(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
+        mpi_errno = init_worker(vci);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (v > 0) {
+            vci->lanes = MPL_calloc(MPIR_Process.size, sizeof(*vci->lanes), MPL_MEM_ADDRESS);
+            MPIR_ERR_CHKANDJUMP(!vci->lanes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+        }
+    }
+    mpi_errno = set_own_handlers(&MPIDI_ZC_VCI(0));
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* What a process puts into CH4's table, before its upid. */
+typedef struct {
+    uint32_t upid_length;
+    uint32_t nr_vcis;
+} entry_t;
+
 /* CH4's table has 4 KiB for each rank, of which an address takes a few hundred bytes:
  * what is kept, for the day when somebody outside this world wants to connect, is as
- * wide as the longest. @table: for each rank the length of its upid, and the upid. */
+ * wide as the longest. @table: for each rank an entry_t and its upid. */
 static int keep_addresses(const char *table, size_t table_stride)
 {
     int mpi_errno = MPI_SUCCESS;
     const size_t size = MPIR_Process.size;
-    size_t stride = 0, length;
+    size_t stride = 0;
+    entry_t entry;
 
     for (size_t rank = 0; rank < size; rank++) {
-        memcpy(&length, table + rank * table_stride, sizeof(length));
-        stride = MPL_MAX(stride, (length + 7) & ~(size_t) 7);
+        memcpy(&entry, table + rank * table_stride, sizeof(entry));
+        stride = MPL_MAX(stride, (entry.upid_length + 7) & ~(size_t) 7);
+        MPIR_ERR_CHKANDJUMP3((int) entry.nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
+                             "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
+                             (int) entry.nr_vcis, (int) rank);
     }
     MPIDI_ZC_global.world = MPL_calloc(size, stride, MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.world, mpi_errno, MPI_ERR_OTHER, "**nomem");
     MPIDI_ZC_global.world_stride = stride;
     for (size_t rank = 0; rank < size; rank++) {
-        memcpy(&length, table + rank * table_stride, sizeof(length));
+        memcpy(&entry, table + rank * table_stride, sizeof(entry));
         memcpy((char *) MPIDI_ZC_global.world + rank * stride,
-               table + rank * table_stride + sizeof(length), length);
+               table + rank * table_stride + sizeof(entry), entry.upid_length);
     }
 
   fn_exit:
@@ -436,26 +485,27 @@ static int keep_addresses(const char *table, size_t table_stride)
 static int exchange_addresses(void)
 {
     int mpi_errno = MPI_SUCCESS;
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
     void *table = NULL;
     int stride;
-    const size_t length = sizeof(MPIDI_ZC_upid_t) + MPIDI_ZC_global.address_length;
+    const size_t length = sizeof(MPIDI_ZC_upid_t) + vci->address_length;
+    const entry_t head = {.upid_length = length,.nr_vcis = MPIDI_global.n_vcis };
     char *entry;
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
-    MPIR_CHKLMEM_MALLOC(entry, char *, sizeof(length) + length, mpi_errno, "upid",
-                        MPL_MEM_ADDRESS);
-    memcpy(entry, &length, sizeof(length));
-    mine = (MPIDI_ZC_upid_t *) (entry + sizeof(length));
+    MPIR_CHKLMEM_MALLOC(entry, char *, sizeof(head) + length, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    memcpy(entry, &head, sizeof(head));
+    mine = (MPIDI_ZC_upid_t *) (entry + sizeof(head));
     mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
     mine->host = MPIDI_ZC_own_host();
     if (MPIR_CVAR_NOLOCAL) {
         mine->host = mine->host >> 32 << 32 | (uint32_t) mine->id;
     }
-    memcpy(mine->address, MPIDI_ZC_global.address, MPIDI_ZC_global.address_length);
+    memcpy(mine->address, vci->address, vci->address_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      entry, (int) (sizeof(length) + length), FALSE, FALSE, &table,
+                                      entry, (int) (sizeof(head) + length), FALSE, FALSE, &table,
                                       &stride);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = keep_addresses(table, stride);
@@ -464,7 +514,9 @@ static int exchange_addresses(void)
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
         if (MPIDI_ZC_same_machine(MPIDI_ZC_upid_of(rank)->host, mine->host)) {
-            MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_global.idle, 1);
+            for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+                MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_VCI(v).idle, 1);
+            }
         }
     }
 
@@ -478,6 +530,45 @@ static int exchange_addresses(void)
     goto fn_exit;
 }
 
+/* The same for the workers of the other VCIs, if there are any, over that of VCI 0. */
+static int exchange_lane_addresses(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int nr_others = MPIDI_global.n_vcis - 1;
+    MPIR_Comm *comm = MPIR_Process.comm_world;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int longest = 0, stride;
+    char *mine;
+
+    for (int v = 1; v <= nr_others; v++) {
+        longest = MPL_MAX(longest, (int) MPIDI_ZC_VCI(v).address_length);
+    }
+    mpi_errno = MPIR_Allreduce_allcomm_auto(&longest, &stride, 1, MPI_INT, MPI_MAX, comm,
+                                            &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    stride = (stride + 7) & ~7;
+
+    const size_t row = (size_t) nr_others * stride;
+    MPIDI_ZC_global.lane_stride = stride;
+    MPIDI_ZC_global.lane_addresses = MPL_calloc(MPIR_Process.size, row, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.lane_addresses, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mine = MPIDI_ZC_global.lane_addresses + MPIR_Process.rank * row;
+    for (int v = 1; v <= nr_others; v++) {
+        const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
+        memcpy(mine + (v - 1) * (size_t) stride, vci->address, vci->address_length);
+    }
+    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE,
+                                            MPIDI_ZC_global.lane_addresses, row, MPI_BYTE, comm,
+                                            &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 /* ---- hooks ---- */
 
 int MPIDI_ZC_init_local(int *tag_bits)
@@ -485,7 +576,10 @@ int MPIDI_ZC_init_local(int *tag_bits)
     int mpi_errno = MPI_SUCCESS;
 
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
-    MPIDI_ZC_idle_init(&MPIDI_ZC_global.idle);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_VCI(v).number = v;
+        MPIDI_ZC_idle_init(&MPIDI_ZC_VCI(v).idle);
+    }
     mpi_errno = parse_params(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -509,7 +603,7 @@ int MPIDI_ZC_init_world(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    mpi_errno = init_worker();
+    mpi_errno = init_vcis();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = exchange_addresses();
     MPIR_ERR_CHECK(mpi_errno);
@@ -526,6 +620,10 @@ int MPIDI_ZC_post_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
+    if (MPIDI_global.n_vcis > 1) {
+        mpi_errno = exchange_lane_addresses();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
     if (MPIDI_ZC_global.params.landing_thread) {
         mpi_errno = MPIDI_ZC_landing_thread_start();
         MPIR_ERR_CHECK(mpi_errno);

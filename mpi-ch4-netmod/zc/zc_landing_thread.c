@@ -16,8 +16,38 @@ static unsigned long entries(void)
     return __atomic_load_n(&MPIDU_device_gate.entries, __ATOMIC_RELAXED);
 }
 
+/* One round of progress; the number of events. */
+static unsigned land_once(void)
+{
+    unsigned events = 0;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
+        /* Free: nobody else is inside. But CH4 may want to let go of it for a moment. */
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
+        events += ucp_worker_progress(vci->worker);
+        if (MPIDI_ZC_line_moves(vci)) {
+            /* An error here is found again, and reported, by the application. */
+            (void) MPIDI_ZC_land_queued(vci);
+        }
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
+    }
+    return events;
+}
+
+/* Afterwards poll() will tell of whatever comes; false: something has come. */
+static bool arm(void)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        if (ucp_worker_arm(MPIDI_ZC_VCI(v).worker) != UCS_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Progresses until the network is quiet or the application wants in. True if it
- * is quiet; the worker is then armed, so that poll() will tell of more. */
+ * is quiet; the workers are then armed. */
 static bool land_until_quiet(void)
 {
     bool quiet = false;
@@ -27,12 +57,7 @@ static bool land_until_quiet(void)
     }
     MPIDI_ZC_global.in_landing_thread = true;
     while (!quiet && !MPIDU_device_gate_app_inside()) {
-        unsigned events = ucp_worker_progress(MPIDI_ZC_global.worker);
-        if (unlikely(MPIDI_ZC_global.retry_queued)) {
-            /* An error here is found again, and reported, by the application. */
-            (void) MPIDI_ZC_land_queued();
-        }
-        quiet = events == 0 && ucp_worker_arm(MPIDI_ZC_global.worker) == UCS_OK;
+        quiet = land_once() == 0 && arm();
     }
     MPIDI_ZC_global.in_landing_thread = false;
     MPIDU_device_gate_leave();
@@ -42,12 +67,14 @@ static bool land_until_quiet(void)
 /* Sleeps until the network or the end; false: the end. */
 static bool sleep_on_network(void)
 {
-    struct pollfd fds[2] = {
+    struct pollfd fds[1 + MPIDI_CH4_MAX_VCIS] = {
         {.fd = MPIDI_ZC_global.stop_fd, .events = POLLIN},
-        {.fd = MPIDI_ZC_global.wakeup_fd, .events = POLLIN},
     };
-    poll(fds, 2, -1);
-    MPIDI_ZC_global.stats.thread_wakeups++;
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        fds[1 + v] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
+    }
+    poll(fds, 1 + MPIDI_global.n_vcis, -1);
+    MPIDI_ZC_VCI(0).stats.thread_wakeups++;
     return !(fds[0].revents & POLLIN);
 }
 
@@ -102,8 +129,11 @@ int MPIDI_ZC_landing_thread_start(void)
     int err;
 
     MPIDI_ZC_global.stop_fd = -1;
-    ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_global.worker, &MPIDI_ZC_global.wakeup_fd);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,
+                                                 &MPIDI_ZC_VCI(v).wakeup_fd);
+        MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
+    }
     MPIDI_ZC_global.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.stop_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
                          "**zc_thread %s", strerror(errno));

@@ -9,7 +9,7 @@
  * thread progresses. So the code that both run needs no lock, and an application
  * that stays below MPI_THREAD_MULTIPLE pays for none.
  *
- * The thread sleeps on the UCX worker's file descriptor, but only while the
+ * The thread sleeps on the UCX workers' file descriptors, but only while the
  * application stays out of MPI: with the application polling in there, every
  * message would wake the thread for nothing and delay its own sender. MPI has no
  * "left the library" event, so the thread looks, less and less often while it
@@ -17,7 +17,7 @@
  *
  *        ┌────────── the application is in MPI ───────────┐
  *        ▼                                                │
- *     WATCHING  sleep 50 µs … 4 ms  ── not entered ──▶ LISTENING  poll(worker fd)
+ *     WATCHING  sleep 50 µs … 4 ms  ── not entered ──▶ LISTENING  poll(their fds)
  *               since the last look                       │      ▲
  *                                                         └──────┘ an event: land
  *

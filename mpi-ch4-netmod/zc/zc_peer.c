@@ -17,20 +17,22 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     }
 }
 
-/* Peers are elements of CH4's table of the world. */
-static int world_rank_of(const MPIDI_ZC_addr_t * peer)
+static const ucp_address_t *address_of(int rank, int vci)
 {
-    const char *first = (const char *) &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
-    return (int) (((const char *) peer - first) / sizeof(MPIDI_av_entry_t));
+    const int nr_others = MPIDI_global.n_vcis - 1;
+    const void *address = vci == 0 ? MPIDI_ZC_upid_of(rank)->address :
+        MPIDI_ZC_global.lane_addresses +
+        ((size_t) rank * nr_others + vci - 1) * MPIDI_ZC_global.lane_stride;
+    return address;
 }
 
-int MPIDI_ZC_peer_connect(MPIDI_ZC_addr_t * peer)
+int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
-    const int rank = world_rank_of(peer);
+    const int rank = MPIDI_ZC_world_rank_of(peer);
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address = (const ucp_address_t *) MPIDI_ZC_upid_of(rank)->address,
+        .address = address_of(rank, vci),
         .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
     };
 
@@ -38,12 +40,12 @@ int MPIDI_ZC_peer_connect(MPIDI_ZC_addr_t * peer)
         params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     }
-    ucs_status_t status = ucp_ep_create(MPIDI_ZC_global.worker, &params, &peer->ep);
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, &lane->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
   fn_exit:
     return mpi_errno;
   fn_fail:
-    peer->ep = NULL;
+    lane->ep = NULL;
     goto fn_exit;
 }

@@ -4,17 +4,32 @@
 
 /* Endpoints to processes of our own MPI_COMM_WORLD. Most ranks of a large job never
  * talk to most others, and an endpoint costs kilobytes: it is made when the first
- * message goes there, or comes from there. (Those to other worlds: zc_foreign.h.) */
+ * message of a VCI goes there, or comes from there. (Those to other worlds: zc_foreign.h.) */
 
 #include "zc_impl.h"
 
-/* Makes @peer's endpoint; called with the lock of VCI 0. */
-int MPIDI_ZC_peer_connect(MPIDI_ZC_addr_t * peer);
-
-/* @peer->ep, made now if there is none. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_peer_endpoint(MPIDI_ZC_addr_t * peer)
+/* Peers are elements of CH4's table of the world. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_world_rank_of(const MPIDI_ZC_addr_t * peer)
 {
-    return likely(peer->ep) ? MPI_SUCCESS : MPIDI_ZC_peer_connect(peer);
+    const char *first = (const char *) &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
+    return (int) (((const char *) peer - first) / sizeof(MPIDI_av_entry_t));
+}
+
+/* Those to other worlds have one of VCI 0 only: CH4 keeps their communicators there. */
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_lane_t *MPIDI_ZC_lane_of(MPIDI_ZC_addr_t * peer, int vci)
+{
+    return likely(vci == 0) ? &peer->lane :
+        &MPIDI_ZC_VCI(vci).lanes[MPIDI_ZC_world_rank_of(peer)];
+}
+
+/* Makes the endpoint of @lane, which is @peer's of @vci; called with the lock of @vci. */
+int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
+
+/* @lane->ep, made now if there is none. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_lane_endpoint(const MPIDI_ZC_addr_t * peer,
+                                                    MPIDI_ZC_lane_t * lane, int vci)
+{
+    return likely(lane->ep) ? MPI_SUCCESS : MPIDI_ZC_lane_connect(peer, lane, vci);
 }
 
 #endif /* ZC_PEER_H_INCLUDED */

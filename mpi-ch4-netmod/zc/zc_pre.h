@@ -12,7 +12,7 @@
  *
  *   UCP user header:  | am_header (24 bytes) | CH4 header |      payload: UCP data
  *
- * `sequence` numbers the messages from one process to another. UCP keeps the
+ * `sequence` numbers the messages from one VCI to another. UCP keeps the
  * order of single-fragment messages only: one that it splits is delivered when
  * its last fragment is there. */
 typedef struct {
@@ -90,13 +90,19 @@ typedef struct {
     struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence */
 } MPIDI_ZC_inbound_t;
 
+/* The way between a VCI of ours and the one of the same number of a peer. Messages
+ * never go from one number to another: CH4 gives each communicator one. */
+typedef struct {
+    ucp_ep_h ep;                /* NULL: not made yet */
+    uint32_t next_send;         /* sequence of the next message */
+    MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
+} MPIDI_ZC_lane_t;
+
 /* One peer, in CH4's address vector. */
 typedef struct {
-    ucp_ep_h ep;
+    MPIDI_ZC_lane_t lane;       /* of VCI 0; all others: MPIDI_ZC_vci_t */
     uint64_t self;              /* our messages' `sender` */
-    uint32_t next_send;         /* sequence of the next message to this peer */
-    MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
-    struct MPIDI_ZC_foreign *foreign;   /* of any other: zc_foreign.h */
+    struct MPIDI_ZC_foreign *foreign;   /* of a peer in another MPI_COMM_WORLD: zc_foreign.h */
 } MPIDI_ZC_addr_t;
 
 #endif /* ZC_PRE_H_INCLUDED */

@@ -5,17 +5,15 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 
-/* Called with the lock of @vci. All of zc's traffic is on VCI 0. */
+/* Called with the lock of @vci. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_vci_t *zc = &MPIDI_ZC_VCI(vci);
 
-    if (vci == 0) {
-        MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
-                             ucp_worker_progress(MPIDI_ZC_global.worker));
-        if (unlikely(MPIDI_ZC_global.retry_queued)) {
-            mpi_errno = MPIDI_ZC_land_queued();
-        }
+    MPIDI_ZC_progress_vci(zc);
+    if (unlikely(MPIDI_ZC_line_moves(zc))) {
+        mpi_errno = MPIDI_ZC_land_queued(zc);
     }
     return mpi_errno;
 }

@@ -77,33 +77,34 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bo
                                                 MPIR_Request ** req_p)
 {
     int mpi_errno = MPI_SUCCESS;
+    const int vci = MPIDI_WIN(win, am_vci);
     MPIR_Request *req = NULL;
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
         .cb.send = MPIDI_ZC_rma_done,
     };
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
     if (req_p) {
-        req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
+        req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, vci, 2);
         MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
         *req_p = req;
     }
     param.user_data = req;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     ucp_ep_h ep = op->target->ep;
     ucs_status_ptr_t request = is_put ?
         ucp_put_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param) :
         ucp_get_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param);
     op->target->dirty = MPIDI_ZC_WIN(win).dirty = true;
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIDI_ZC_CHECK_POINTER(request, is_put ? "ucp_put_nbx" : "ucp_get_nbx");
     if (request == NULL && req) {
         MPID_Request_complete(req);
     }
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;

@@ -10,13 +10,14 @@
  * transport; header and payload together always cost it a request. */
 
 #include "zc_impl.h"
+#include "zc_peer.h"
 
 /* Sends at once or not at all: false if the ordinary path has to. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint count,
                                                   MPI_Datatype datatype, int tag,
                                                   MPIR_Comm * comm, int context_offset,
-                                                  MPIDI_av_entry_t * addr, int error_bits,
-                                                  MPIR_Request ** req_p)
+                                                  MPIDI_av_entry_t * addr, int vci,
+                                                  int error_bits, MPIR_Request ** req_p)
 {
     bool sent = false;
     int dt_contig;
@@ -45,22 +46,25 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
         memcpy(packet.data, MPIR_get_contig_ptr(buf, dt_true_lb), data_sz);
     }
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(&MPIDI_ZC_AV(addr), vci);
     packet.am = (MPIDI_ZC_am_header_t) {
-        .sequence = peer->next_send,
+        .sequence = lane->next_send,
         .sender = peer->self,
         .handler_id = MPIDIG_SEND,
+        .src_vci = vci,
+        .dst_vci = vci,
         .data_size = data_sz,
     };
     /* Without an endpoint yet the long way makes it. */
-    if (likely(peer->ep) &&
-        ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) == NULL) {
-        peer->next_send++;
+    if (likely(lane->ep) &&
+        ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) == NULL) {
+        lane->next_send++;
         *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
         sent = true;
     }
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return sent;
 }
 

@@ -20,7 +20,7 @@ static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
     };
 
     *upid = NULL;
-    ucs_status_t status = ucp_worker_query(MPIDI_ZC_global.worker, &attr);
+    ucs_status_t status = ucp_worker_query(MPIDI_ZC_VCI(0).worker, &attr);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
     *length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
     *upid = MPL_malloc(*length, MPL_MEM_ADDRESS);
@@ -29,7 +29,7 @@ static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
         (*upid)->host = MPIDI_ZC_upid_of(MPIR_Process.rank)->host;
         memcpy((*upid)->address, attr.address, attr.address_length);
     }
-    ucp_worker_release_address(MPIDI_ZC_global.worker, attr.address);
+    ucp_worker_release_address(MPIDI_ZC_VCI(0).worker, attr.address);
     MPIR_ERR_CHKANDJUMP(!*upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
 
   fn_exit:
@@ -61,6 +61,7 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
 
     *local_upid_size = NULL;
     *local_upids = NULL;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     sizes = MPL_malloc(comm->local_size * sizeof(int), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (comm == MPIR_Process.comm_self) {
@@ -87,6 +88,7 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
     *local_upids = upids;
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     return mpi_errno;
   fn_fail:
     MPL_free(sizes);
@@ -108,6 +110,7 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     return false;
 }
 
+/* Called with the lock of VCI 0 (patches/0004). */
 int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                             uint64_t * remote_gpids)
 {
@@ -189,16 +192,21 @@ ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t head
 
 static bool take_letter(int tag, void *buf, size_t size)
 {
+    bool taken = false;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     for (letter_t ** at = &letters; *at; at = &(*at)->next) {
         letter_t *letter = *at;
         if (letter->tag == tag) {
             memcpy(buf, letter->bytes, MPL_MIN(size, letter->length));
             *at = letter->next;
             MPL_free(letter);
-            return true;
+            taken = true;
+            break;
         }
     }
-    return false;
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return taken;
 }
 
 /* One round of waiting; false when @timeout seconds (0: any time) are over. */
@@ -228,10 +236,12 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     bool in_time = true;
 
     MPL_wtime(&start);
-    mpi_errno = MPIDI_ZC_peer_endpoint(peer);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    mpi_errno = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    ucs_status_ptr_t request = mpi_errno ? NULL :
+        ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &tag, sizeof(tag), buf, size, &param);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIR_ERR_CHECK(mpi_errno);
-    ucs_status_ptr_t request = ucp_am_send_nbx(peer->ep, MPIDI_ZC_AM_DYNAMIC, &tag, sizeof(tag),
-                                               buf, size, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
     if (request) {
         ucs_status_t status = UCS_INPROGRESS;
@@ -240,7 +250,7 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
             MPIR_ERR_CHECK(mpi_errno);
         }
         if (status == UCS_INPROGRESS) {
-            ucp_request_cancel(MPIDI_ZC_global.worker, request);
+            ucp_request_cancel(MPIDI_ZC_VCI(0).worker, request);
         }
         ucp_request_free(request);
         MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",

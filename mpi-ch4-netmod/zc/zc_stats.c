@@ -15,15 +15,29 @@ static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
 static MPIDI_ZC_report_t last;
 static bool live;
 
+/* @sum += @more, both @bytes long and made of uint64_t. */
+static void add_words(void *sum, const void *more, size_t bytes)
+{
+    uint64_t *s = sum;
+    const uint64_t *m = more;
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
+        s[i] += m[i];
+    }
+}
+
 static void fill(MPIDI_ZC_report_t * report)
 {
     memset(report, 0, sizeof(*report));
     report->rank = MPIR_Process.rank;
-    report->netmod = MPIDI_ZC_global.stats;
     report->landing.size = sizeof(report->landing);
     zc_stats(MPIDI_ZC_global.landing, &report->landing);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        zcp_stats_t prediction = {.size = sizeof(prediction) };
+        zcp_stats(MPIDI_ZC_VCI(v).predictor, &prediction);
+        add_words(&report->prediction, &prediction, sizeof(prediction));
+        add_words(&report->netmod, &MPIDI_ZC_VCI(v).stats, sizeof(report->netmod));
+    }
     report->prediction.size = sizeof(report->prediction);
-    zcp_stats(MPIDI_ZC_global.predictor, &report->prediction);
 }
 
 void MPIDI_ZC_report_begin(void)
@@ -125,9 +139,9 @@ int MPIDI_ZC_report_send(const MPIDI_ZC_report_t * report)
             .flags = UCP_AM_SEND_FLAG_EAGER,
         };
         MPIDI_ZC_addr_t *first = &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
-        mpi_errno = MPIDI_ZC_peer_endpoint(first);
+        mpi_errno = MPIDI_ZC_lane_endpoint(first, &first->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = ucp_am_send_nbx(first->ep, MPIDI_ZC_AM_REPORT, NULL, 0, report,
+        ucs_status_ptr_t request = ucp_am_send_nbx(first->lane.ep, MPIDI_ZC_AM_REPORT, NULL, 0, report,
                                                    sizeof(*report), &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
@@ -197,7 +211,7 @@ void MPIDI_ZC_report_print_all(void)
     }
     const double deadline = seconds() + GATHER_SECONDS;
     while (nr_reports < MPIR_Process.size && seconds() < deadline) {
-        ucp_worker_progress(MPIDI_ZC_global.worker);
+        MPIDI_ZC_progress_all();
     }
     if (nr_reports > 0) {
         qsort(reports, nr_reports, sizeof(*reports), by_rank);

@@ -10,7 +10,8 @@
 
 /* End of the netmod, without a hang and without an error from a peer that is
  * faster. The rule: nobody blocks outside UCX while another still needs its
- * progress, and nobody closes while another still progresses.
+ * progress, and nobody closes while another still progresses. All VCIs take part; the
+ * barriers are VCI 0's.
  *
  *   0. drain       transfers we asked for have ended; no new ones are begun; processes
  *                  of other worlds have been told, and have answered or had the time to
@@ -29,8 +30,10 @@
 static void drain(void)
 {
     MPIDI_ZC_global.closing = true;
-    while (MPIDI_ZC_global.nr_fetching > 0) {
-        ucp_worker_progress(MPIDI_ZC_global.worker);
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        while (MPIDI_ZC_VCI(v).nr_fetching > 0) {
+            MPIDI_ZC_progress_all();
+        }
     }
 }
 
@@ -38,9 +41,12 @@ static int flush(void)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
-    ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_global.worker, &param);
-    MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
-    MPIDI_ZC_wait(request);
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_VCI(v).worker, &param);
+        MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
+        MPIDI_ZC_wait(request);
+    }
 
   fn_exit:
     return mpi_errno;
@@ -72,15 +78,14 @@ static int barrier(void)
             .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
             .flags = UCP_AM_SEND_FLAG_EAGER,
         };
-        mpi_errno = MPIDI_ZC_peer_endpoint(to);
+        mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = ucp_am_send_nbx(to->ep, MPIDI_ZC_AM_TEARDOWN, &round,
+        ucs_status_ptr_t request = ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, &round,
                                                    sizeof(round), NULL, 0, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
         while (MPIDI_ZC_global.teardown_heard[round] == 0) {
-            MPIDI_ZC_idle_polled(&MPIDI_ZC_global.idle,
-                                 ucp_worker_progress(MPIDI_ZC_global.worker));
+            MPIDI_ZC_progress_all();
         }
     }
 
@@ -99,39 +104,52 @@ static ucs_status_t ignore(void *arg, const void *header, size_t header_length, 
 
 /* UCX insists that endpoints with error handling have nothing left to send, and a
  * program may have sent what nobody receives. */
-static void abandon_endpoints(void)
+static void abandon_endpoints(MPIDI_ZC_vci_t * vci)
 {
     const ucp_request_param_t force = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_EP_CLOSE_FLAG_FORCE,
     };
 
-    MPIDI_ZC_global.over = true;
-    (void) MPIDI_ZC_set_handler(MPIDI_ZC_AM_MESSAGE, ignore);
-    (void) MPIDI_ZC_set_handler(MPIDI_ZC_AM_SHORT, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_SHORT, ignore);
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        ucp_ep_h ep = MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).ep;
+        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+        ucp_ep_h ep = MPIDI_ZC_lane_of(peer, vci->number)->ep;
         /* Refused for those without error handling, which need it not. */
         ucs_status_ptr_t request = ep ? ucp_ep_close_nbx(ep, &force) : NULL;
         if (request && !UCS_PTR_IS_ERR(request)) {
-            MPIDI_ZC_wait(request);
+            while (ucp_request_check_status(request) == UCS_INPROGRESS) {
+                ucp_worker_progress(vci->worker);
+            }
+            ucp_request_free(request);
         }
     }
+}
+
+static void free_vci(MPIDI_ZC_vci_t * vci)
+{
+    if (vci->address) {
+        ucp_worker_release_address(vci->worker, vci->address);
+    }
+    if (vci->worker) {
+        MPIDI_ZC_arrivals_drop(vci);
+        if (MPIDI_ZC_global.world && (vci->number == 0 || vci->lanes)) {
+            abandon_endpoints(vci);
+        }
+        ucp_worker_destroy(vci->worker);
+    }
+    MPL_free(vci->lanes);
+    zcp_destroy(vci->predictor);
 }
 
 /* Also after an initialisation that failed half-way. */
 void MPIDI_ZC_free_all(void)
 {
     MPIDI_ZC_report_end();
-    if (MPIDI_ZC_global.address) {
-        ucp_worker_release_address(MPIDI_ZC_global.worker, MPIDI_ZC_global.address);
-    }
-    if (MPIDI_ZC_global.worker) {
-        MPIDI_ZC_arrivals_drop();
-        if (MPIDI_ZC_global.world) {
-            abandon_endpoints();
-        }
-        ucp_worker_destroy(MPIDI_ZC_global.worker);
+    MPIDI_ZC_global.over = true;
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        free_vci(&MPIDI_ZC_VCI(v));
     }
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
@@ -139,8 +157,8 @@ void MPIDI_ZC_free_all(void)
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
     MPL_free(MPIDI_ZC_global.world);
+    MPL_free(MPIDI_ZC_global.lane_addresses);
     MPL_free(MPIDI_ZC_global.params.stats_file);
-    zcp_destroy(MPIDI_ZC_global.predictor);
     zc_destroy(MPIDI_ZC_global.landing);
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
 }

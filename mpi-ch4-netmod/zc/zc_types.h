@@ -55,28 +55,41 @@ typedef struct {
     struct MPIDI_ZC_arrival *last;
 } MPIDI_ZC_arrivals_t;
 
+/* One UCP worker and all that comes over it. Used inside the lock of the VCI, by the
+ * landing thread inside the gate. The counters are summed up when somebody asks. */
 typedef struct {
-    ucp_context_h context;
     ucp_worker_h worker;
-    ucp_address_t *address;
-    size_t address_length;
-    struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride */
-    size_t world_stride;
-    size_t max_am_header;       /* CH4's share of UCP's longest user header */
-
-    zc_t *landing;
-    zcp_t *predictor;
-    MPIDI_ZC_params_t params;
-    MPIDI_ZC_stats_t stats;
-
+    int number;
+    MPIDI_ZC_idle_t idle;
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
     MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
-    bool retry_queued;          /* landing memory came free */
+    unsigned seen_releases;     /* when the line was last tried */
     int nr_fetching;            /* transfers that we have asked a sender for */
+    struct MPIDI_ZC_arrival *free_arrivals;
+    zcp_t *predictor;
+    MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */
+    MPIDI_ZC_stats_t stats;
+
+    ucp_address_t *address;
+    size_t address_length;
+    int wakeup_fd;
+} __attribute__ ((aligned(64))) MPIDI_ZC_vci_t;
+
+typedef struct {
+    ucp_context_h context;
+    MPIDI_ZC_vci_t vcis[MPIDI_CH4_MAX_VCIS];    /* MPIDI_global.n_vcis of them */
+    struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address */
+    size_t world_stride;
+    char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
+    size_t lane_stride;
+    size_t max_am_header;       /* CH4's share of UCP's longest user header */
+
+    zc_t *landing;              /* of all VCIs */
+    unsigned releases;          /* atomic: how often landing memory came free; wraps */
+    MPIDI_ZC_params_t params;
+
     bool closing;               /* in finalize: nothing new is landed */
     bool over;                  /* what UCP still has to say concerns nobody */
-    struct MPIDI_ZC_arrival *free_arrivals;
-    MPIDI_ZC_idle_t idle;
 
     /* Rounds of the teardown barrier that each distance has been heard from. */
     int teardown_heard[32];
@@ -84,12 +97,12 @@ typedef struct {
     bool in_landing_thread;     /* who is progressing */
     bool landing_thread_running;
     pthread_t landing_thread;
-    int wakeup_fd;              /* of the UCP worker */
     int stop_fd;                /* eventfd that ends the landing thread */
 } MPIDI_ZC_global_t;
 
 extern MPIDI_ZC_global_t MPIDI_ZC_global;
 
+#define MPIDI_ZC_VCI(number) MPIDI_ZC_global.vcis[number]
 #define MPIDI_ZC_AV(av) ((av)->netmod.zc)
 #define MPIDI_ZC_AM_REQUEST(req) ((req)->dev.ch4.am.netmod_am.zc)
 

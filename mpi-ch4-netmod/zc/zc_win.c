@@ -26,6 +26,7 @@ static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
 
     *key = NULL;
     *key_bytes = 0;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     if (!win->base || win->size == 0 || MPIR_GPU_query_pointer_is_dev(win->base) ||
         ucp_mem_map(MPIDI_ZC_global.context, &params, &zc->memory) != UCS_OK) {
         zc->memory = NULL;
@@ -33,12 +34,14 @@ static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
         *key = NULL;
         *key_bytes = 0;
     }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
 }
 
 static void unmap_memory(MPIR_Win * win)
 {
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     if (zc->targets) {
         for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
             if (zc->targets[rank].rkey) {
@@ -50,6 +53,7 @@ static void unmap_memory(MPIR_Win * win)
     if (zc->memory) {
         ucp_mem_unmap(MPIDI_ZC_global.context, zc->memory);
     }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     memset(zc, 0, sizeof(*zc));
 }
 
@@ -61,6 +65,7 @@ static int share_memory(MPIR_Win * win)
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPIR_Comm *comm = win->comm_ptr;
     const int size = comm->local_size;
+    const int vci = MPIDI_WIN(win, am_vci);
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
     void *key = NULL;
     size_t key_bytes;
@@ -104,13 +109,14 @@ static int share_memory(MPIR_Win * win)
         target->disp_unit = members[rank].disp_unit;
         if (counts[rank] > 0 && rank != comm->rank) {
             MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
-            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-            if (MPIDI_ZC_peer_endpoint(peer) != MPI_SUCCESS ||
-                ucp_ep_rkey_unpack(peer->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
+            MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+            if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS ||
+                ucp_ep_rkey_unpack(lane->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
                 target->rkey = NULL;
             }
-            target->ep = peer->ep;
-            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+            target->ep = lane->ep;
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
         }
     }
 
@@ -147,19 +153,19 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
 }
 
-static int flush_endpoint(ucp_ep_h ep)
+/* Called with the lock of @vci. */
+static int flush_endpoint(ucp_ep_h ep, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");
     if (request) {
         ucs_status_t status = UCS_INPROGRESS;
         /* All of CH4's progress: the target may wait for an answer of ours. */
-        MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS, 0);
+        MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS,
+                                 vci);
         ucp_request_free(request);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_flush_nbx");
     }
@@ -170,15 +176,25 @@ static int flush_endpoint(ucp_ep_h ep)
     goto fn_exit;
 }
 
-int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win)
+static int flush_target(int rank, MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
 
     if (target->dirty) {
         target->dirty = false;
-        mpi_errno = flush_endpoint(target->ep);
+        mpi_errno = flush_endpoint(target->ep, MPIDI_WIN(win, am_vci));
     }
+    return mpi_errno;
+}
+
+int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    mpi_errno = flush_target(rank, win);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     return mpi_errno;
 }
 
@@ -186,13 +202,15 @@ int MPIDI_ZC_win_flush(MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     MPIDI_ZC_WIN(win).dirty = false;
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-        mpi_errno = MPIDI_ZC_win_flush_target(rank, win);
+        mpi_errno = flush_target(rank, win);
         MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads with communicators of their own, hence with VCIs of their own where there are
+ * several (MPIR_CVAR_CH4_NUM_VCIS), do not notice each other.
+ *
+ *   vcis traffic   each thread runs its own mix of small, late, wildcard, probed,
+ *                  synchronous and one-sided communication on its communicator
+ *   vcis blocked   threads that wait (in a receive, a probe, a window's lock) hold nobody
+ *                  up, not even on their own communicator's VCI, and what lands for
+ *                  others lands
+ *   vcis unequal   the processes have different numbers of VCIs: all are told so
+ */
+#include "check.h"
+#include <pthread.h>
+
+enum { WORKERS = 6, ROUNDS = 36, BURST = 6, SLOTS = 64, COMPUTE_MS = 1000 };
+
+struct worker {
+    MPI_Comm comm;
+    uint64_t state; /* the same stream at all ranks */
+    uint64_t seed;
+    char *out, *in;
+    MPI_Win window;
+    int64_t *slots; /* SLOTS of them, which the window exposes */
+};
+
+static size_t small_size(struct worker *w)
+{
+    return check_random(&w->state, 3000);
+}
+
+static size_t large_size(struct worker *w)
+{
+    return 64 * KIB + check_random(&w->state, 448 * KIB);
+}
+
+static uint64_t content(const struct worker *w, int round, int source, int index)
+{
+    return w->seed + (uint64_t)((round * check_ranks + source) * BURST + index);
+}
+
+/* Everybody but @root sends it BURST messages of @bytes, tags 0, 1, ... */
+static void send_burst(struct worker *w, int round, int root, size_t bytes, int synchronous)
+{
+    MPI_Request requests[BURST];
+    for (int i = 0; i < BURST; i++) {
+        char *at = w->out + (size_t)i * bytes;
+        pattern_fill(at, bytes, content(w, round, check_rank, i));
+        if (synchronous)
+            MPI_Issend(at, (int)bytes, MPI_BYTE, root, i, w->comm, &requests[i]);
+        else
+            MPI_Isend(at, (int)bytes, MPI_BYTE, root, i, w->comm, &requests[i]);
+    }
+    MPI_Waitall(BURST, requests, MPI_STATUSES_IGNORE);
+}
+
+static void receive_in_reverse(struct worker *w, int round, int root, size_t bytes)
+{
+    for (int source = check_ranks - 1; source >= 0; source--) {
+        for (int i = BURST - 1; i >= 0 && source != root; i--) {
+            MPI_Recv(w->in, (int)bytes, MPI_BYTE, source, i, w->comm, MPI_STATUS_IGNORE);
+            check_content(w->in, bytes, content(w, round, source, i), "message in reverse order");
+        }
+    }
+}
+
+/* Messages of one sender must not overtake each other: their tags count. */
+static void receive_any(struct worker *w, int round, size_t bytes, int probing)
+{
+    int next[16] = {0};
+    CHECK(check_ranks <= 16, "%d ranks are too many", check_ranks);
+    for (int i = 0; i < BURST * (check_ranks - 1); i++) {
+        MPI_Status status;
+        MPI_Message message;
+        int count, found = 0;
+        switch (probing) {
+        case 0:
+            MPI_Recv(w->in, (int)bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm, &status);
+            break;
+        case 1:
+            MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm, &status);
+            MPI_Recv(w->in, (int)bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, w->comm,
+                     MPI_STATUS_IGNORE);
+            break;
+        case 2:
+            MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm, &message, &status);
+            MPI_Mrecv(w->in, (int)bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+            break;
+        default:
+            while (!found)
+                MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm, &found, &message, &status);
+            MPI_Mrecv(w->in, (int)bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+        }
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        CHECK((size_t)count == bytes, "%d bytes instead of %zu", count, bytes);
+        CHECK(status.MPI_TAG == next[status.MPI_SOURCE], "message %d of rank %d came as %d",
+              status.MPI_TAG, status.MPI_SOURCE, next[status.MPI_SOURCE]);
+        next[status.MPI_SOURCE]++;
+        check_content(w->in, bytes, content(w, round, status.MPI_SOURCE, status.MPI_TAG),
+                      "message from anybody");
+    }
+}
+
+/* Everybody writes into its slot at the next rank, and adds to a common one at rank 0. */
+static void one_sided(struct worker *w, int round)
+{
+    const int next = (check_rank + 1) % check_ranks;
+    const int before = (check_rank + check_ranks - 1) % check_ranks;
+    const int64_t mine = round * 1000 + check_rank, one = 1, zero = 0;
+    int64_t fetched = -1, read = -1;
+
+    if (check_rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->window);
+        MPI_Put(&zero, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, w->window);
+        MPI_Win_unlock(0, w->window);
+    }
+    MPI_Win_fence(0, w->window);
+    MPI_Put(&mine, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, w->window);
+    MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, MPI_SUM, w->window);
+    MPI_Win_fence(0, w->window);
+    CHECK(w->slots[0] == round * 1000 + before, "%lld put", (long long)w->slots[0]);
+    if (check_rank == 0)
+        CHECK(w->slots[1] == check_ranks, "%lld added", (long long)w->slots[1]);
+    MPI_Win_fence(0, w->window);
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->window);
+    MPI_Fetch_and_op(&one, &fetched, MPI_INT64_T, 0, 1, MPI_SUM, w->window);
+    MPI_Win_flush(0, w->window);
+    MPI_Win_unlock(0, w->window);
+    CHECK(fetched >= check_ranks && fetched < 2 * check_ranks, "%lld fetched", (long long)fetched);
+    MPI_Win_lock(MPI_LOCK_SHARED, next, 0, w->window);
+    MPI_Get(&read, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, w->window);
+    MPI_Win_unlock(next, w->window);
+    CHECK(read == mine, "%lld got", (long long)read);
+    MPI_Barrier(w->comm);
+}
+
+static void *traffic(void *argument)
+{
+    struct worker *w = argument;
+
+    MPI_Win_create(w->slots, SLOTS * sizeof(*w->slots), sizeof(*w->slots), MPI_INFO_NULL, w->comm,
+                   &w->window);
+    for (int round = 0; round < ROUNDS; round++) {
+        const int root = (int)check_random(&w->state, (uint64_t)check_ranks);
+        const int kind = (int)check_random(&w->state, 8);
+        const int late_ms = (int)check_random(&w->state, 6);
+        const size_t bytes = kind == 0 || kind == 1 ? small_size(w) : large_size(w);
+        int64_t sum = -1, one = 1;
+
+        if (kind == 7) {
+            one_sided(w, round);
+        } else if (kind == 6) {
+            MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, w->comm);
+            CHECK(sum == check_ranks, "the sum is %lld", (long long)sum);
+        } else if (check_rank != root) {
+            send_burst(w, round, root, bytes, kind == 1 || kind == 5);
+        } else {
+            if (kind != 0)
+                check_sleep_ms(late_ms);
+            if (kind == 0 || kind == 2)
+                receive_in_reverse(w, round, root, bytes);
+            else
+                receive_any(w, round, bytes, kind == 1 ? 0 : kind - 2);
+        }
+        /* Of several senders one may be a round ahead of another. */
+        if (check_ranks > 2)
+            MPI_Barrier(w->comm);
+    }
+    MPI_Win_free(&w->window);
+    return NULL;
+}
+
+static void start(struct worker *w, int number)
+{
+    w->seed = check_seed + (uint64_t)number * 1000003;
+    w->state = w->seed;
+    w->out = check_malloc(BURST * 512 * KIB);
+    w->in = check_malloc(512 * KIB);
+    w->slots = check_malloc(SLOTS * sizeof(*w->slots));
+    memset(w->slots, 0, SLOTS * sizeof(*w->slots));
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
+}
+
+static void finish(struct worker *w)
+{
+    MPI_Comm_free(&w->comm);
+    free(w->out);
+    free(w->in);
+    free(w->slots);
+}
+
+static void run_traffic(void)
+{
+    static struct worker workers[WORKERS];
+    pthread_t threads[WORKERS];
+
+    for (int i = 0; i < WORKERS; i++)
+        start(&workers[i], i);
+    for (int i = 0; i < WORKERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, traffic, &workers[i]) == 0, "no thread");
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < WORKERS; i++)
+        finish(&workers[i]);
+}
+
+/* ---- blocked ---- */
+
+enum { GO_ON = 77 };
+
+static void *blocked_in_receive(void *argument)
+{
+    struct worker *w = argument;
+    int word = 0;
+    MPI_Recv(&word, 1, MPI_INT, 0, GO_ON, w->comm, MPI_STATUS_IGNORE);
+    CHECK(word == GO_ON, "received %d", word);
+    return NULL;
+}
+
+static void *blocked_in_probe(void *argument)
+{
+    struct worker *w = argument;
+    MPI_Probe(0, GO_ON, w->comm, MPI_STATUS_IGNORE);
+    return blocked_in_receive(w);
+}
+
+/* Rank 0 has the lock. */
+static void *blocked_in_lock(void *argument)
+{
+    struct worker *w = argument;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->window);
+    MPI_Win_unlock(0, w->window);
+    return NULL;
+}
+
+/* Ping-pong, so that a step held up holds up all that follow; the last message is large and
+ * finds its receiver late: a thread that waits for something else has to land it. */
+static void *passer_by(void *argument)
+{
+    struct worker *w = argument;
+    const size_t bytes = 512 * KIB;
+    const int peer = 1 - check_rank;
+
+    for (int i = 0; i < 50; i++) {
+        int word = i;
+        if (check_rank == 0)
+            MPI_Send(&word, 1, MPI_INT, peer, 1, w->comm);
+        MPI_Recv(&word, 1, MPI_INT, peer, 1, w->comm, MPI_STATUS_IGNORE);
+        CHECK(word == i, "received %d instead of %d", word, i);
+        if (check_rank == 1)
+            MPI_Send(&word, 1, MPI_INT, peer, 1, w->comm);
+    }
+    if (check_rank == 0) {
+        pattern_fill(w->out, bytes, w->seed);
+        const double begin = MPI_Wtime();
+        MPI_Send(w->out, (int)bytes, MPI_BYTE, peer, 2, w->comm);
+        const double took_ms = 1e3 * (MPI_Wtime() - begin);
+        CHECK(!getenv("EXPECT_LANDING") || took_ms < COMPUTE_MS / 2,
+              "sending took %.0f ms: until the receive was posted", took_ms);
+    } else {
+        check_sleep_ms(COMPUTE_MS);
+        MPI_Recv(w->in, (int)bytes, MPI_BYTE, peer, 2, w->comm, MPI_STATUS_IGNORE);
+        check_content(w->in, bytes, w->seed, "late message");
+    }
+    return NULL;
+}
+
+/* Rank 1 has two threads for each communicator: one that waits for rank 0's very last word,
+ * and one that talks with rank 0 before that. */
+static void run_blocked(void)
+{
+    static struct worker workers[WORKERS];
+    pthread_t waiting[WORKERS], passing[WORKERS];
+    void *(*const kinds[])(void *) = {blocked_in_receive, blocked_in_probe, blocked_in_lock};
+    int word = GO_ON;
+
+    CHECK(check_ranks == 2, "%d ranks instead of 2", check_ranks);
+    for (int i = 0; i < WORKERS; i++) {
+        struct worker *w = &workers[i];
+        start(w, i);
+        MPI_Win_create(w->slots, SLOTS * sizeof(*w->slots), sizeof(*w->slots), MPI_INFO_NULL,
+                       w->comm, &w->window);
+        if (check_rank == 0)
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->window);
+        MPI_Barrier(w->comm);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK(check_rank == 0 || pthread_create(&waiting[i], NULL, kinds[i % 3], &workers[i]) == 0,
+              "no thread");
+        CHECK(pthread_create(&passing[i], NULL, passer_by, &workers[i]) == 0, "no thread");
+    }
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(passing[i], NULL);
+    for (int i = 0; i < WORKERS; i++) {
+        if (check_rank == 0) {
+            MPI_Win_unlock(0, workers[i].window);
+            if (kinds[i % 3] != blocked_in_lock)
+                MPI_Send(&word, 1, MPI_INT, 1, GO_ON, workers[i].comm);
+        } else {
+            pthread_join(waiting[i], NULL);
+        }
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        MPI_Win_free(&workers[i].window);
+        finish(&workers[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "traffic";
+
+    if (!strcmp(what, "unequal")) {
+        const char *rank = getenv("PMI_RANK");
+        setenv("MPIR_CVAR_CH4_NUM_VCIS", rank && atoi(rank) == 0 ? "3" : "2", 1);
+    }
+    check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
+    if (!strcmp(what, "blocked"))
+        run_blocked();
+    else
+        run_traffic();
+    return check_finish();
+}
