@@ -222,42 +222,96 @@ static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
     return mpi_errno;
 }
 
+/* A letter on its way. UCP reads it until it is sent, which may be after we have given
+ * up waiting. */
+typedef struct {
+    bool awaited;               /* by dynamic_send, which frees it; else UCP's callback does */
+    ucs_status_t status;
+    int tag;
+    char bytes[];
+} outgoing_t;
+
+static void letter_sent(void *request, ucs_status_t status, void *user_data)
+{
+    outgoing_t *letter = user_data;
+
+    ucp_request_free(request);
+    if (letter->awaited) {
+        letter->status = status;
+    } else {
+        MPL_free(letter);
+    }
+}
+
+/* Hands @letter to UCP, which sets its status. */
+static int post(MPIDI_ZC_addr_t * peer, outgoing_t * letter, size_t size)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
+            UCP_OP_ATTR_FIELD_USER_DATA,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = letter_sent,
+        .user_data = letter,
+    };
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    mpi_errno = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    MPIR_ERR_CHECK(mpi_errno);
+    letter->status = UCS_INPROGRESS;
+    ucs_status_ptr_t request = ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &letter->tag,
+                                               sizeof(letter->tag), letter->bytes, size, &param);
+    if (!request || UCS_PTR_IS_ERR(request)) {
+        letter->status = UCS_PTR_STATUS(request);
+    }
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Frees @letter, or leaves that to UCP's callback. */
+static ucs_status_t let_go(outgoing_t * letter)
+{
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    const ucs_status_t status = letter->status;
+    if (status == UCS_INPROGRESS) {
+        letter->awaited = false;
+    } else {
+        MPL_free(letter);
+    }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return status;
+}
+
 int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_addr_t *peer =
         &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
                                     MPIDIU_GPID_GET_LPID(remote_gpid)));
-    ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
-    };
     MPL_time_t start;
     bool in_time = true;
 
     MPL_wtime(&start);
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    mpi_errno = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
-    ucs_status_ptr_t request = mpi_errno ? NULL :
-        ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &tag, sizeof(tag), buf, size, &param);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPIR_ERR_CHECK(mpi_errno);
-    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
-    if (request) {
-        ucs_status_t status = UCS_INPROGRESS;
-        while (in_time && (status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-            mpi_errno = progress_until(&start, timeout, &in_time);
-            MPIR_ERR_CHECK(mpi_errno);
-        }
-        if (status == UCS_INPROGRESS) {
-            ucp_request_cancel(MPIDI_ZC_VCI(0).worker, request);
-        }
-        ucp_request_free(request);
-        MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
-                             "**zc_timeout %d", timeout);
-        MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno, MPI_ERR_PORT, "**zc_ucx",
-                             "**zc_ucx %s %s", "connect", ucs_status_string(status));
+    outgoing_t *letter = MPL_calloc(1, sizeof(*letter) + size, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!letter, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    letter->awaited = true;
+    letter->tag = tag;
+    memcpy(letter->bytes, buf, size);
+    mpi_errno = post(peer, letter, size);
+    while (mpi_errno == MPI_SUCCESS && in_time &&
+           *(volatile ucs_status_t *) &letter->status == UCS_INPROGRESS) {
+        mpi_errno = progress_until(&start, timeout, &in_time);
     }
+    const ucs_status_t status = let_go(letter);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
+                         "**zc_timeout %d", timeout);
+    MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno, MPI_ERR_PORT, "**zc_ucx",
+                         "**zc_ucx %s %s", "connect", ucs_status_string(status));
 
   fn_exit:
     return mpi_errno;
