@@ -100,7 +100,7 @@ typedef struct {
     int stop_fd;                /* eventfd that ends the landing thread */
 } MPIDI_ZC_global_t;
 
-extern MPIDI_ZC_global_t MPIDI_ZC_global;
+extern MPIDI_ZC_global_t MPIDI_ZC_global __attribute__ ((visibility("hidden")));
 
 #define MPIDI_ZC_VCI(number) MPIDI_ZC_global.vcis[number]
 #define MPIDI_ZC_AV(av) ((av)->netmod.zc)
