@@ -183,10 +183,11 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 
 /* ---- from the network to shared memory ---- */
 
-/* UCX keeps endpoints without error handling until its worker is destroyed (30 KiB
- * each). So only so many of a process's connections go that way; a program that spawns
- * on and on does not grow. */
-#define MAX_NEAR 32
+/* UCX 1.13 keeps endpoints without error handling until its worker is destroyed, closed
+ * ones too, 26 KiB each: they cannot be counted back. So only so many of a process's
+ * connections go that way, as many as a large host has processors. That is 3.3 MiB at
+ * most, and a program that spawns on and on grows no more. */
+#define MAX_NEAR 128
 static int nr_near;             /* offered, and not in vain */
 
 /* Does UCX reach processes of this host over it? It tells what it chose in words only,
