@@ -42,6 +42,11 @@ void MPIDI_ZC_idle_add_ranks(MPIDI_ZC_idle_t * idle, int ranks)
 
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle)
 {
+    /* CH4 offers the processor in every round then, outside the lock that we are in. */
+    if (MPIR_ThreadInfo.isThreaded) {
+        idle->polls = 0;
+        return;
+    }
     if (idle->crowded) {
         /* If somebody takes it, that counts as a loss, too. */
         sched_yield();
