@@ -6,11 +6,13 @@
         with Job(cluster, "heat2d", "--iterations", 1000, hosts=[1, 1, 2, 2]) as job:
             ...
 """
+import copy
 import json
 import os
 import pathlib
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -106,8 +108,19 @@ class Shares:
                     time.sleep(0.02)
 
 
+def barrier(path):
+    """The first directory on the way to PATH that only its owner may pass, or None."""
+    for one in [*reversed(pathlib.Path(path).parents), pathlib.Path(path)]:
+        if one.is_dir() and not one.stat().st_mode & 0o001:
+            return one
+    return None
+
+
 class Cluster:
     """Hosts, their shares, and what is needed to run jobs and agents on them."""
+
+    user = None  # the uid that agents and ranks run as; None: our own
+    port = 7421
 
     def __init__(self, count, tools, prefix, directory, shares, build_dir=TOP / "build/mpi/agent"):
         self.tools, self.prefix = pathlib.Path(tools).resolve(), prefix
@@ -131,16 +144,42 @@ class Cluster:
         except PermissionError:
             self.network.__exit__()
             raise
+        self.furnish()
+        return self
+
+    def furnish(self):
+        """What the hosts see of our directory."""
         (self.directory / "here").mkdir()
+        (self.directory / "way").mkdir()
         lines = ["127.0.0.1 localhost"]
         for host in range(1, self.network.count + 1):
             (self.directory / f"h{host}/run").mkdir(parents=True)
             for place in (f"h{host}", f"h{host}/run"):
                 (self.directory / place).chmod(0o700)
+                self.give(self.directory / place)
             lines.append(f"{self.network.address(host)} h{host}")
         (self.directory / "hosts").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.key = make_key(self.tools, self.directory / "key")
-        return self
+        self.give(self.key)
+
+    def give(self, path):
+        """To the user."""
+        if self.user is not None:
+            os.chown(path, self.user, self.user)
+
+    def of_user(self, uid, port):
+        """The same hosts for another user, with directories, agents and a key of its own."""
+        for path in (self.tools, self.library, *self.programs.values()):
+            if barrier(path):
+                raise PermissionError(f"{barrier(path)} keeps another user from {path}")
+        other = copy.copy(self)
+        other.user, other.port, other.agents, other.load = uid, port, [], {}
+        self.directory.chmod(0o711)
+        other.directory = self.directory / f"user-{uid}"
+        other.directory.mkdir()
+        other.directory.chmod(0o711)
+        other.furnish()
+        return other
 
     def __exit__(self, *_):
         for host in list(self.load):
@@ -153,7 +192,11 @@ class Cluster:
 
     def environment(self):
         """Of what on-host starts."""
-        return {**os.environ, "ZCA_NETWORK": self.network.name, "ZCA_DIRECTORY": str(self.directory),
+        user = {}
+        if self.user is not None:
+            user = {"ZCA_USER": str(self.user), "ZCA_PREFIX": str(self.prefix),
+                    "ZCA_BARRIER": str(barrier(self.prefix) or "")}
+        return {**os.environ, **user, "ZCA_NETWORK": self.network.name, "ZCA_DIRECTORY": str(self.directory),
                 "ZCA_CGROUP": str(self.shares.place), "HOME": str(self.directory / "here"),
                 "XDG_RUNTIME_DIR": str(self.directory / "here/run"),
                 "LD_LIBRARY_PATH": str(self.library), "UCX_TLS": "tcp,self",
@@ -169,7 +212,8 @@ class Cluster:
         for name, table in {"node": {"cgroup": str(self.shares.seen(host))},
                             **(settings or {})}.items():
             tables.setdefault(name, {}).update(table)
-        one = Agent(self.network, host, self.tools, self.directory, self.key, **words, **tables)
+        one = Agent(self.network, host, self.tools, self.directory, self.key,
+                    **{"port": self.port, "user": self.user, **words}, **tables)
         self.agents.append(one)
         return one.start()
 
@@ -196,6 +240,15 @@ class Cluster:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def told(self, host):
+        """The profiles on HOST."""
+        for path in sorted((self.directory / f"h{host}/run/zcm/ranks").glob("*")):
+            try:
+                if path.suffix != ".new":
+                    yield profiles.Profile(path)
+            except (FileNotFoundError, struct.error):
+                continue  # gone meanwhile, or being made
+
     def zcctl(self, host, *words, timeout=120):
         """(exit status, standard output, standard error) of zcctl on HOST."""
         environment = {**self.environment(), "ZCA_CGROUP": ""}
@@ -205,17 +258,22 @@ class Cluster:
 
 
 class Job(launch.Running):
-    """A run of mpiexec on h1."""
+    """A run of mpiexec on h1; jobs of one user at a time need names of their own.
 
-    def __init__(self, cluster, program, *arguments, hosts, mode="1", environment=None, plain=False):
-        self.cluster, self.hosts = cluster, hosts
+    Another user's mpiexec is ours, as it has to enter hosts, and ranks beside it would be so too:
+    START names a host without ranks for it.
+    """
+
+    def __init__(self, cluster, program, *arguments, hosts, mode="1", environment=None, name="test", start=1):
+        self.cluster, self.hosts, self.name = cluster, hosts, name
         mark = uuid.uuid4().hex
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=cluster.directory))
+        cluster.give(self.directory)
         self.stop_file = self.directory / "stop"
         env = {**cluster.environment(), launch.MARK: mark}
         if mode:
             env["ZC_MIGRATE"] = mode
-            env["ZC_MIGRATE_JOB"] = "test"
+            env["ZC_MIGRATE_JOB"] = name
         env.update(environment or {})
         # One block of ranks after the other, as the list says.
         blocks = []
@@ -229,7 +287,11 @@ class Job(launch.Running):
                  ",".join(f"h{host}:{count}" for host, count in blocks), "-n", len(hosts),
                  cluster.programs[program],
                  *(self.stop_file if word is STOP else word for word in arguments)]
-        super().__init__(cluster.command(1, words), mark, env, self.directory)
+        super().__init__(cluster.command(start, words), mark, env, self.directory)
+
+    def socket(self, host):
+        """Where its control socket is while rank 0 is on HOST."""
+        return self.cluster.directory / f"h{host}/run/zcm/{self.name}.sock"
 
     def stop(self):
         self.stop_file.touch()
@@ -244,8 +306,8 @@ class Job(launch.Running):
     def status(self):
         """What the job says of itself, wherever its rank 0 is; None while it says nothing."""
         for host in range(1, self.cluster.network.count + 1):
-            if (self.cluster.directory / f"h{host}/run/zcm/test.sock").exists():
-                code, out, _ = self.cluster.zcctl(host, "--json", "status")
+            if self.socket(host).exists():
+                code, out, _ = self.cluster.zcctl(host, "--json", "--job", self.name, "status")
                 if code == 0:
                     return json.loads(out)
         return None
@@ -259,9 +321,9 @@ class Job(launch.Running):
         """{rank: (host, profile)}"""
         found = {}
         for host in range(1, self.cluster.network.count + 1):
-            for rank, one in profiles.read(self.cluster.directory / f"h{host}/run/zcm/ranks").items():
-                if rank not in found or found[rank][1].epoch < one.epoch:
-                    found[rank] = (host, one)
+            for one in self.cluster.told(host):
+                if one.job_name == self.name and (one.rank not in found or found[one.rank][1].epoch < one.epoch):
+                    found[one.rank] = (host, one)
         return found
 
     def iterations(self):
@@ -275,4 +337,8 @@ class Job(launch.Running):
             if self.process.poll() is not None:
                 raise Failed(f"ended early: {self.said()[-1500:]}")
             return self.iterations() > 3
-        return wait_for("the job runs", running, timeout)
+        try:
+            return wait_for("the job runs", running, timeout)
+        except Failed as problem:
+            raise Failed(f"{problem}: {self.name}, ranks on {self.where()}, {self.iterations()} iterations: "
+                         f"{self.said()[-1000:]}") from None

@@ -85,13 +85,19 @@ def remove_orphans():
 class Agent:
     """zcmd on one host, with a directory of its own as $HOME and $XDG_RUNTIME_DIR."""
 
-    def __init__(self, network, host, tools, directory, key, seeds=(1,), name=None, port=7421, **extra):
+    def __init__(self, network, host, tools, directory, key, seeds=(1,), name=None, port=7421, user=None,
+                 seed_port=None, **extra):
+        """USER: the uid it runs as, which owns KEY; None: ours. SEED_PORT: of the agents it joins by."""
         self.network, self.host, self.tools, self.port = network, host, pathlib.Path(tools), port
+        self.user = user
         self.name = name or f"h{host}"
         self.home = pathlib.Path(directory) / self.name
         self.run_dir = self.home / "run"
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self.run_dir.chmod(0o700)
+        if user is not None:
+            for place in (self.home, self.run_dir):
+                os.chown(place, user, user)
         self.key = key
         self.record = self.home / "record.jsonl"
         self.log = self.home / "log"
@@ -100,7 +106,7 @@ class Agent:
                  "advertise": f"tcp://{network.address(host)}:{port}", "key_file": str(key),
                  "state_file": str(self.home / "state.json"), "record_file": str(self.record),
                  "log_level": "debug",
-                 "seeds": [f"tcp://{network.address(seed)}:{port}" for seed in seeds]}
+                 "seeds": [f"tcp://{network.address(seed)}:{seed_port or port}" for seed in seeds]}
         tables = {"agent": agent, **extra}
         text = ""
         for table, entries in tables.items():
@@ -120,9 +126,10 @@ class Agent:
         return {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_dir)}
 
     def start(self):
+        words = [self.tools / "zcmd", "--config", self.config, "run"]
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                self.network.command(self.host, [self.tools / "zcmd", "--config", self.config, "run"]),
+                self.network.command(self.host, as_user(self.user, words)),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
         return self
 
@@ -157,6 +164,13 @@ class Agent:
         """{host: state} as this agent sees it."""
         answer = self.ask("nodes")
         return {n["host"]: n["state"] for n in answer["nodes"]} if answer else {}
+
+
+def as_user(uid, words):
+    """WORDS, to be run by another user."""
+    if uid is None:
+        return words
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *words]
 
 
 def wait_for(what, condition, timeout):
