@@ -67,6 +67,50 @@ TEST_F(AgentNodeTest, AThreadThatGivesWayCountsForLess)
     EXPECT_NEAR(load.read(1'000'000'000).runnable.value(), 2.107, 1e-3);
 }
 
+/* As seen where the launcher hands on a rank's output in a cgroup that is always out of its quota. */
+TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
+{
+    put("/cg/cpu.max", "40000 100000\n");
+    put("/cg/cgroup.threads", "11\n12\n13\n");
+    kernel_load load("/cg", 0, root_);
+    double counted = 0;
+    for (int look = 0; look < 200; look++) {
+        auto ran = [&](double part) { return std::to_string(static_cast<long>(part * look * 1e8)) + " 5 5\n"; };
+        put("/proc/11/stat", "11 (rank) R 1\n");
+        put("/proc/12/stat", "12 (rank) R 1\n");
+        put("/proc/13/stat", look % 4 == 3 ? "13 (proxy) S 1\n" : "13 (proxy) R 1\n");
+        put("/proc/11/schedstat", ran(0.19));
+        put("/proc/12/schedstat", ran(0.19));
+        put("/proc/13/schedstat", ran(0.019));
+        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
+    }
+    EXPECT_NEAR(counted, 2.1, 0.02); /* and not 2.75 */
+    /* Nobody is greedy: then a thread that waits half of the time is half a thread, as before. */
+    put("/cg/cgroup.threads", "13\n");
+    for (int look = 200; look < 400; look++) {
+        put("/proc/13/stat", look % 2 == 0 ? "13 (proxy) S 1\n" : "13 (proxy) R 1\n");
+        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
+    }
+    EXPECT_NEAR(counted, 0.5, 0.1);
+}
+
+TEST_F(AgentNodeTest, GreedyThreadsCountInFullHoweverUnevenTheirShares)
+{
+    put("/cg/cpu.max", "200000 100000\n");
+    put("/cg/cgroup.threads", "11\n12\n13\n");
+    kernel_load load("/cg", 0, root_);
+    double counted = 0;
+    for (int look = 0; look < 50; look++) {
+        for (const char *tid : {"11", "12", "13"}) {
+            put(std::string("/proc/") + tid + "/stat", std::string(tid) + " (rank) R 1\n");
+            double part = tid[1] == '1' ? 1.0 : 0.5; /* three on two processors, never evened out */
+            put(std::string("/proc/") + tid + "/schedstat", std::to_string(static_cast<long>(part * look * 1e8)) + " 5 5\n");
+        }
+        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
+    }
+    EXPECT_NEAR(counted, 3, 1e-6);
+}
+
 TEST_F(AgentNodeTest, FindsItsOwnCgroupOfVersion1IfThatIsLimited)
 {
     put("/proc/self/cgroup", "3:memory:/x\n1:cpu,cpuacct:/jobs/7\n0::/\n");

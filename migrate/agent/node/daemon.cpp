@@ -155,7 +155,7 @@ void node_daemon::run()
     while (!leaving_) {
         nanos at = now();
         if (at >= next_look_) {
-            load_.runnable();
+            load_.runnable(static_cast<std::uint64_t>(at));
             next_look_ = at + kLookAtQueue;
         }
         if (at >= next_sample_) {

@@ -15,6 +15,9 @@
 namespace zc::agent {
 namespace {
 
+constexpr double kLook = 0.1;    /* weight of the newest look at a thread */
+constexpr double kGreedy = 0.95; /* part of the looks; who is runnable in more never sleeps */
+
 std::optional<std::string> slurp(const std::string &path)
 {
     std::ifstream in(path);
@@ -160,21 +163,61 @@ std::optional<double> kernel_load::limit() const
     return {};
 }
 
-double kernel_load::runnable_in_cgroup()
+/** False if it is gone. */
+bool kernel_load::look_at(const std::string &tid, double passed_ns, thread &t) const
+{
+    auto stat = slurp(file("/proc/" + tid + "/stat"));
+    auto at = stat ? stat->rfind(')') : std::string::npos;
+    if (at == std::string::npos || at + 2 >= stat->size())
+        return false;
+    bool is_new = t.ran_ns < 0;
+    t.runnable = (*stat)[at + 2] == 'R';
+    t.weight = weight_of(stat->substr(at + 2));
+    t.waiting = is_new ? t.runnable : t.waiting + kLook * (t.runnable - t.waiting);
+    /* Nanoseconds on a processor, then those of waiting for one. */
+    auto text = slurp(file("/proc/" + tid + "/schedstat"));
+    double ran = text ? std::strtod(text->c_str(), nullptr) : 0;
+    if (text && !is_new && passed_ns > 0) {
+        double used = std::max(0.0, ran - t.ran_ns) / passed_ns;
+        t.used = t.used ? *t.used + kLook * (used - *t.used) : used;
+    }
+    t.ran_ns = ran;
+    return true;
+}
+
+double kernel_load::runnable_in_cgroup(std::uint64_t now_ns)
 {
     auto list = slurp(file(cgroup_ + "/cgroup.threads"));
     if (!list || list->empty())
         list = slurp(file(cgroup_ + "/tasks"));
+    double passed_ns = last_look_ns_ == 0 ? 0 : static_cast<double>(now_ns - last_look_ns_);
+    last_look_ns_ = now_ns;
+    std::map<std::string, thread> now;
     std::istringstream tids(list.value_or(""));
-    double count = 0;
     std::string tid;
     while (tids >> tid) {
-        auto stat = slurp(file("/proc/" + tid + "/stat"));
-        if (!stat)
-            continue;
-        auto at = stat->rfind(')');
-        if (at != std::string::npos && at + 2 < stat->size() && (*stat)[at + 2] == 'R')
-            count += weight_of(stat->substr(at + 2));
+        auto known = threads_.find(tid);
+        thread t = known == threads_.end() ? thread{} : known->second;
+        if (look_at(tid, passed_ns, t))
+            now[tid] = t;
+    }
+    threads_ = std::move(now);
+
+    double used = 0; /* by those that never sleep: their share is what anybody could have */
+    double weights = 0;
+    for (const auto &[id, t] : threads_) {
+        if (t.waiting > kGreedy && t.used) {
+            used += *t.used;
+            weights += t.weight;
+        }
+    }
+    double share = weights > 0 ? used / weights : 0;
+    double count = 0;
+    for (const auto &[id, t] : threads_) {
+        if (t.waiting > kGreedy || !t.used || share <= 0)
+            count += t.runnable ? t.weight : 0;
+        else
+            count += std::min(t.weight * t.waiting, *t.used / share);
     }
     return count;
 }
@@ -187,9 +230,9 @@ double kernel_load::runnable_in_machine()
     return table(*stat)["procs_running"];
 }
 
-double kernel_load::runnable()
+double kernel_load::runnable(std::uint64_t now_ns)
 {
-    double now = cgroup_.empty() ? runnable_in_machine() : runnable_in_cgroup();
+    double now = cgroup_.empty() ? runnable_in_machine() : runnable_in_cgroup(now_ns);
     /* This thread runs while it looks; it is asleep nearly always. */
     if (cgroup_.empty() || !cgroup_given_)
         now = std::max(0.0, now - 1);
@@ -261,7 +304,7 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
 
     /* What the hypervisor takes is not there to be used. */
     r.cpus = std::max(0.01, cpus_ > 0 ? cpus_ : r.cpus * (1 - r.steal));
-    r.runnable = runnable();
+    r.runnable = runnable(now_ns);
     auto memory = table(slurp(file("/proc/meminfo")).value_or(""));
     r.free_bytes = static_cast<std::uint64_t>(memory["MemAvailable"]) << 10;
     if (!cgroup_.empty()) {

@@ -2,6 +2,7 @@
 #ifndef ZC_AGENT_KERNEL_LOAD_H_INCLUDED
 #define ZC_AGENT_KERNEL_LOAD_H_INCLUDED
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ struct kernel_reading {
  * Load of the node: of the whole machine, or of one cgroup (version 1 or 2) if it is
  * given or if our own is limited. In a cgroup the threads in it that are runnable are
  * counted; of the machine /proc/stat tells.
+ *
+ * A thread that sleeps now and then gets what it wants before those that never do: the
+ * scheduler is fair. So beside such it counts for what it used, in shares of theirs, and
+ * not for how long it had to wait for it. In a cgroup that is out of its quota most of
+ * the time, a process that hands on a line of output now and then would else look as
+ * greedy as a rank.
  */
 class kernel_load {
   public:
@@ -44,13 +51,22 @@ class kernel_load {
 
     kernel_reading read(std::uint64_t now_ns);
     /** Counts runnable threads only; cheap enough for ten times a second. */
-    double runnable();
+    double runnable(std::uint64_t now_ns);
     const std::string &cgroup() const { return cgroup_; }
 
   private:
+    /** A thread as we have seen it; means over the last looks. */
+    struct thread {
+        double weight = 1;
+        double waiting = 0;         /* part of the looks in which it was runnable */
+        std::optional<double> used; /* processors */
+        double ran_ns = -1;         /* as it was at the last look */
+        bool runnable = false;      /* at the last look */
+    };
     std::string file(const std::string &path) const;
     std::optional<double> limit() const;
-    double runnable_in_cgroup();
+    bool look_at(const std::string &tid, double passed_ns, thread &t) const;
+    double runnable_in_cgroup(std::uint64_t now_ns);
     double runnable_in_machine();
 
     std::string root_;
@@ -58,6 +74,8 @@ class kernel_load {
     bool cgroup_given_;
     double cpus_;
     double smoothed_ = -1;
+    std::map<std::string, thread> threads_;
+    std::uint64_t last_look_ns_ = 0;
     std::uint64_t last_ns_ = 0;
     double last_throttled_us_ = 0;
     double last_used_us_ = 0;
