@@ -149,6 +149,31 @@ TEST_F(AgentDecisionTest, DrainingGivesAllThereIsRoomFor)
     EXPECT_EQ(o.give->own.size(), 2u);
 }
 
+/* Two ranks on less than a processor are an overload that never ends, so `settle` has long passed
+ * when something else runs for a moment. */
+TEST_F(AgentDecisionTest, WhatOthersDoForAMomentIsNoReason)
+{
+    ranks(2, 0, 0.4);
+    thief_.load = {0.4f, 1.16f, 1, 1, 16, std::uint64_t{1} << 33, false};
+    ASSERT_FALSE(decide().give); /* 2 on 0.4 here, 2.16 there: nothing to gain */
+    auto others = [this](int from_s, int to_s, double demand) {
+        load_sample l;
+        l.cpus = 0.4;
+        for (int t = from_s; t < to_s; t++) {
+            l.demand = 2 + demand;
+            here_.on_load(t * kSecond, l);
+        }
+    };
+    others(21, 26, 0);
+    others(26, 30, 4);
+    opinion o = decide();
+    EXPECT_FALSE(o.give) << o.give->why;
+    others(30, 33, 0);
+    EXPECT_FALSE(decide().give);
+    others(33, 45, 4); /* that is lasting */
+    EXPECT_TRUE(decide().give);
+}
+
 TEST_F(AgentDecisionTest, SlowProcessorsAreASortOfOverload)
 {
     ranks(1, 0, 0.25);

@@ -71,6 +71,8 @@ class balancing final : public decision {
     double way(node_id a, node_id b, const member &thief, std::span<const msg::link> links) const;
     void invite(plan &p, const job_view &job, const std::vector<rank_id> &group,
                 const load_digest &mine) const;
+    balance weigh(const plan &p, const load_digest &mine, const load_digest &target) const;
+    bool pays(const balance &b, double part = 1) const;
     double remaining(const plan &p) const;
     double transfer_s(const plan &p) const;
     std::string explain(const plan &p, const load_digest &mine, const load_digest &theirs) const;
@@ -357,24 +359,37 @@ double balancing::transfer_s(const plan &p) const
     return static_cast<double>(p.bytes) / rate;
 }
 
-bool balancing::confirm(plan &p, const load_digest &target)
+/** What the move is worth if @mine is the load here. */
+balance balancing::weigh(const plan &p, const load_digest &mine, const load_digest &target) const
 {
-    load_digest mine = here_.digest(0);
     auto own = static_cast<double>(p.own.size());
     double guests = 0;
     for (const auto &[home, ranks] : p.borrowed)
         guests += static_cast<double>(ranks.size());
-    balance &b = p.figures;
+    balance b;
     double there = target.ranks == 0 ? 0 : pace(target.demand, target.cpus, target.speed);
     b.before = mine.draining ? INFINITY : std::max(pace_now(mine), there);
     b.after = pace_after(mine, target, own, guests);
     b.remaining_s = remaining(p);
     b.cost_s = past_.spawn_s() + transfer_s(p);
     b.gain_s = mine.draining ? INFINITY : b.remaining_s * (1 - b.after / b.before);
+    return b;
+}
+
+/** @part: of what is demanded. */
+bool balancing::pays(const balance &b, double part) const
+{
+    return b.after <= b.before * (1 - part * s_.hysteresis) && b.gain_s >= part * s_.payback * b.cost_s;
+}
+
+bool balancing::confirm(plan &p, const load_digest &target)
+{
+    load_digest mine = here_.digest(0);
+    std::size_t wanted = p.all().size();
+    p.figures = weigh(p, mine, target);
     p.why = explain(p, mine, target);
-    if (target.room < own + guests) {
-        p.why = fmt::format("{} is full: room for {}, {} wanted", p.target.host, target.room,
-                            own + guests);
+    if (target.room < wanted) {
+        p.why = fmt::format("{} is full: room for {}, {} wanted", p.target.host, target.room, wanted);
         return false;
     }
     if (target.free_bytes > 0 &&
@@ -383,7 +398,17 @@ bool balancing::confirm(plan &p, const load_digest &target)
                             target.free_bytes >> 20, p.bytes >> 20);
         return false;
     }
-    return b.after <= b.before * (1 - s_.hysteresis) && b.gain_s >= s_.payback * b.cost_s;
+    if (!pays(p.figures))
+        return false;
+    /* How many ranks is a question for what others want now: while that rises, its least would move them
+     * one by one. Whether to move any is one for what has lasted; the least of what varies a little is below
+     * its mean, so half of the gain will do. */
+    load_digest lasting = here_.lasting(0);
+    if (pays(weigh(p, lasting, target), 0.5))
+        return true;
+    p.why += fmt::format("; but only {:.2f} threads have been here for {:.1f} s", lasting.demand,
+                         to_seconds(s_.settle));
+    return false;
 }
 
 std::string balancing::explain(const plan &p, const load_digest &mine,

@@ -8,6 +8,7 @@ namespace zc::agent {
 namespace {
 
 constexpr double kTimeConstant = 3.0;         /* seconds, of the smoothed demand of others */
+constexpr double kQuick = 1.0;
 constexpr nanos kFirstMoments = 3 * kSecond;  /* ranks seen so soon were here before us */
 constexpr nanos kLinger = 15 * kSecond;       /* moved ranks may still be seen for so long */
 
@@ -43,14 +44,20 @@ void profiling::on_load(nanos now, const load_sample &sample)
 {
     double others = std::max(0.0, sample.demand - static_cast<double>(ranks_.size()));
     if (!sampled_) {
-        external_ = others;
+        external_ = quick_ = others;
     } else {
-        double weight = 1 - std::exp(-to_seconds(now - last_sample_) / kTimeConstant);
-        external_ += (others - external_) * weight;
+        auto weight = [&](double constant) { return 1 - std::exp(-to_seconds(now - last_sample_) / constant); };
+        external_ += (others - external_) * weight(kTimeConstant);
+        quick_ += (others - quick_) * weight(kQuick);
     }
     sampled_ = true;
     last_sample_ = now;
     load_ = sample;
+    while (!lows_.empty() && lows_.back().demand >= quick_)
+        lows_.pop_back();
+    lows_.push_back({now, quick_});
+    while (lows_.front().time < now - s_.settle)
+        lows_.pop_front();
     bool overloaded = ranks_here() > 0 && (load_.draining || own_pace() * load_.speed >
                                                                  1 + s_.hysteresis);
     if (!overloaded)
@@ -58,9 +65,9 @@ void profiling::on_load(nanos now, const load_sample &sample)
     else if (overloaded_since_ == kNever)
         overloaded_since_ = now;
 
-    double level = demand() / std::max(load_.cpus, 1e-3) + (load_.draining ? 1000 : 0);
-    if (reference_ < 0 || std::abs(level - reference_) > 0.25 * std::max(reference_, 0.5)) {
-        reference_ = level;
+    double per_cpu = demand() / std::max(load_.cpus, 1e-3) + (load_.draining ? 1000 : 0);
+    if (reference_ < 0 || std::abs(per_cpu - reference_) > 0.25 * std::max(reference_, 0.5)) {
+        reference_ = per_cpu;
         generation_++;
     }
 }
@@ -170,6 +177,14 @@ load_digest profiling::digest(nanos) const
     d.room = sampled_ && !load_.draining && capacity() > taken ? capacity() - taken : 0;
     d.free_bytes = load_.free_bytes > promised ? load_.free_bytes - promised : 0;
     d.draining = load_.draining;
+    return d;
+}
+
+load_digest profiling::lasting(nanos now) const
+{
+    load_digest d = digest(now);
+    if (!lows_.empty())
+        d.demand = static_cast<float>(demand() - external_ + std::min(external_, lows_.front().demand));
     return d;
 }
 

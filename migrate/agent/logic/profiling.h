@@ -2,6 +2,7 @@
 #ifndef ZC_AGENT_PROFILING_H_INCLUDED
 #define ZC_AGENT_PROFILING_H_INCLUDED
 
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -95,7 +96,12 @@ class profiling {
     void expire(nanos now);
     void mark_leaving(nanos now, const rank_key &key);
 
+    /** What others are told. */
     load_digest digest(nanos now) const;
+    /** The same with the least demand of others during all of `settle`: what a decision to give has to
+     *  be right for as well. A node may be overloaded by its ranks alone, for ever; then what comes and
+     *  goes beside them is no reason. */
+    load_digest lasting(nanos now) const;
     const load_sample &load() const { return load_; }
     double external() const { return external_; }
     double demand() const; /* others', ranks here, ranks to come */
@@ -123,10 +129,17 @@ class profiling {
     std::uint32_t expected() const;
     std::uint32_t capacity() const;
 
+    struct level {
+        nanos time;
+        double demand;
+    };
+
     const settings &s_;
     load_sample load_;
     bool sampled_ = false;
     double external_ = 0;
+    double quick_ = 0;       /* likewise, but smoothed less: what is over must not linger */
+    std::deque<level> lows_; /* of quick_ within `settle`: ascending in both, the least first */
     nanos last_sample_ = 0;
     nanos overloaded_since_ = kNever;
     nanos started_ = 0;
