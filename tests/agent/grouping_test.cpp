@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the agents feed the prediction engine, and what it can tell from that. */
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "grouping.h"
+#include "thinning.h"
+
+namespace zc::agent {
+namespace {
+
+constexpr job_id kJob = 5;
+constexpr rank_id kRanks = 4;
+
+/** Four ranks with two phases in turn: in the first 0 and 2 are partners, in the second 0 and 1. */
+class alternating {
+  public:
+    alternating(const char *kind, double per_s) : groups_(make_grouping(kind)), per_s_(per_s)
+    {
+        groups_->job(kJob, kRanks);
+    }
+    /** So long in one phase, in counted iterations whose times are not quite regular. */
+    void phase(bool first, double seconds)
+    {
+        auto iterations = static_cast<long>(seconds * per_s_);
+        for (long i = 0; i < iterations; i++) {
+            now_s_ += (0.8 + 0.4 * random_.unit()) / per_s_;
+            std::vector<zcp_event_t> events;
+            for (rank_id r = 0; r < kRanks; r++)
+                events.push_back({r, r ^ (first ? 2u : 1u), 1 << 16, static_cast<std::uint64_t>(now_s_ * 1e9), 0, 0});
+            groups_->observe(kJob, events);
+        }
+    }
+    rank_id partner_of_0() const { return groups_->around(kJob, 0, 2).at(1); }
+
+  private:
+    std::unique_ptr<grouping> groups_;
+    double per_s_;
+    double now_s_ = 1;
+    random_source random_{7};
+};
+
+class AgentGroupingTest : public testing::TestWithParam<double> {};
+
+/* Who is moved now arrives in some two seconds, and stays. */
+TEST_P(AgentGroupingTest, ForetellsPartnersOfTheNextPhaseAndTheMatrixDoesNot)
+{
+    for (const char *kind : {"zc", "matrix"}) {
+        alternating job(kind, GetParam());
+        for (int cycle = 0; cycle < 6; cycle++) {
+            job.phase(true, 10);
+            job.phase(false, 10);
+        }
+        job.phase(true, 5);
+        EXPECT_EQ(job.partner_of_0(), 2u) << kind << " in the middle of the first phase";
+        job.phase(true, 3.5); /* 1.5 s are left of it */
+        EXPECT_EQ(job.partner_of_0(), kind == std::string("zc") ? 1u : 2u) << kind << " at its end";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(MessagesPerSecond, AgentGroupingTest, testing::Values(20, 200, 2000));
+
+TEST(AgentGroupingOnceTest, LearnsAChangeThatWasNotToBeForetold)
+{
+    for (const char *kind : {"zc", "matrix"}) {
+        alternating job(kind, 40);
+        job.phase(true, 20.5);
+        EXPECT_EQ(job.partner_of_0(), 2u) << kind;
+        job.phase(false, 9);
+        EXPECT_EQ(job.partner_of_0(), 1u) << kind;
+    }
+}
+
+TEST(AgentThinningTest, SlowSendersAreToldAsTheyAre)
+{
+    thinning t;
+    for (std::uint64_t i = 0; i < 1000; i++) {
+        zcp_event_t e{3, 4, 77, i * 100'000'000, 0, 0};
+        ASSERT_TRUE(t.pass(e));
+        ASSERT_EQ(e.bytes, 77u);
+    }
+}
+
+TEST(AgentThinningTest, FastSendersAreToldSeldomAndNoByteIsLost)
+{
+    thinning t;
+    std::uint64_t told = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t late = 0;
+    constexpr std::uint64_t kMessages = 200'000; /* in 20 s */
+    for (std::uint64_t i = 0; i < kMessages; i++) {
+        zcp_event_t e{3, static_cast<std::uint32_t>(4 + i % 3), 100, i * 100'000, 0, 0};
+        if (!t.pass(e))
+            continue;
+        told++;
+        bytes += e.bytes;
+        late += i > kMessages / 2;
+    }
+    EXPECT_LT(told, 2000u);
+    EXPECT_GT(late, 100u); /* of the last 10 s */
+    EXPECT_LT(late, 400u);
+    EXPECT_GT(bytes, kMessages * 100 * 98 / 100); /* but for those not yet told */
+    EXPECT_LE(bytes, kMessages * 100);
+}
+
+TEST(AgentThinningTest, ARareReceiverOfAFastSenderIsHeardOf)
+{
+    thinning t;
+    bool rare = false;
+    for (std::uint64_t i = 0; i < 1'000'000; i++) {
+        zcp_event_t often{3, 4, 100, i * 100'000, 0, 0};
+        t.pass(often);
+        if (i % 300'000 == 299'999) {
+            zcp_event_t seldom{3, 5, 1 << 30, i * 100'000, 0, 0};
+            rare = t.pass(seldom) || rare;
+        }
+    }
+    EXPECT_TRUE(rare);
+}
+
+TEST(AgentThinningTest, AfterAStormAllIsToldAgain)
+{
+    thinning t;
+    std::uint64_t now = 0;
+    for (int i = 0; i < 100'000; i++) {
+        zcp_event_t e{3, 4, 1, now += 100'000, 0, 0};
+        t.pass(e);
+    }
+    for (int i = 0; i < 2000; i++) {
+        zcp_event_t e{3, 4, 1, now += 1'000'000'000, 0, 0};
+        t.pass(e);
+    }
+    for (int i = 0; i < 100; i++) {
+        zcp_event_t e{3, 4, 1, now += 1'000'000'000, 0, 0};
+        EXPECT_TRUE(t.pass(e));
+    }
+}
+
+} // namespace
+} // namespace zc::agent
