@@ -14,6 +14,9 @@ constexpr double kIteration = 0.1;   /* seconds at pace 1 */
 constexpr std::uint32_t kPartners = 4; /* ranks talk within groups of so many */
 constexpr std::size_t kMostViolations = 20;
 constexpr std::size_t kGroupingBytes = 96 << 10; /* its jobs are small; 10,000 agents have many of them */
+constexpr std::uint32_t kPhaseRanks = 4;
+constexpr int kPhaseMessages = 10; /* per second and rank */
+constexpr double kAtTheEnd = 2;    /* seconds: a move takes about as long */
 constexpr std::uint32_t kMovesInCalm = 3; /* of one rank; more is oscillation */
 
 node_id id_of(std::uint32_t n)
@@ -67,6 +70,8 @@ void simulation::build()
         push(static_cast<nanos>(random_.below(kSecond)), kind::start, n);
         push(static_cast<nanos>(kSecond + random_.below(kSecond)), kind::sample, n);
     }
+    if (o_.phase_a > 0)
+        return build_phases();
     /* Jobs on stretches of nodes, each stretch with its own degree of overload. */
     std::uint32_t n = 0;
     job_id next = 1;
@@ -103,6 +108,70 @@ void simulation::build()
         push(sometime(0.05, 0.7), kind::go, static_cast<std::uint32_t>(random_.below(o_.nodes)));
     for (std::uint32_t i = 0; i < o_.load_changes; i++)
         push(sometime(0.05, 0.95), kind::change, static_cast<std::uint32_t>(random_.below(o_.nodes)));
+}
+
+void simulation::build_phases()
+{
+    double cycle = o_.phase_a + o_.phase_b;
+    for (std::uint32_t n = 0; n + 1 < o_.nodes; n += 2) {
+        job_id id = n / 2 + 1;
+        job &j = jobs_[id];
+        j.image = std::uint64_t{8} << 20;
+        for (rank_id k = 0; k < kPhaseRanks; k++) {
+            j.where.push_back(n);
+            nodes_[n].ranks.insert({id, k});
+            j.seat.push_back(k);
+        }
+        for (rank_id k = kPhaseRanks - 1; k > 0; k--)
+            std::swap(j.seat[k], j.seat[random_.below(k + 1)]);
+        nodes_[n + 1].cpus = 2;
+        auto cycles = static_cast<std::uint64_t>(std::max(1.0, o_.seconds * (1 - o_.calm) / cycle / 2));
+        double when = (static_cast<double>(cycles + random_.below(cycles)) + random_.unit()) * cycle;
+        push(from_seconds(when), kind::others_come, n);
+    }
+}
+
+/** @before_end: and not longer than this before its end; 0: wherever. */
+bool simulation::in_phase_a(nanos at, double before_end) const
+{
+    double place = std::fmod(to_seconds(at), o_.phase_a + o_.phase_b);
+    return place < o_.phase_a && (before_end <= 0 || place >= o_.phase_a - before_end);
+}
+
+rank_id simulation::partner(const job &j, rank_id rank, nanos at) const
+{
+    rank_id other = j.seat[rank] ^ (in_phase_a(at, 0) ? 2u : 1u);
+    return static_cast<rank_id>(std::find(j.seat.begin(), j.seat.end(), other) - j.seat.begin());
+}
+
+/** What the rank has sent within the last second; completes its profile. */
+std::vector<zcp_event_t> simulation::traffic(job &j, rank_profile &p, std::uint32_t n) const
+{
+    std::vector<zcp_event_t> events;
+    rank_id self = p.key.rank;
+    if (o_.phase_a > 0) {
+        p.flows.push_back({partner(j, self, now_), 1e6, kPhaseMessages});
+        for (int i = kPhaseMessages - 1; i >= 0; i--) {
+            nanos at = now_ - i * (kSecond / kPhaseMessages);
+            if (at < 0)
+                continue;
+            rank_id other = partner(j, self, at);
+            events.push_back({self, other, 100'000, static_cast<std::uint64_t>(at), 0, 0});
+            if (!j.at_the_end)
+                continue;
+            j.after.bytes += 100'000;
+            j.after.across += j.where[other] != n ? 100'000 : 0;
+        }
+        return events;
+    }
+    rank_id first = self / kPartners * kPartners;
+    for (rank_id other = first; other < std::min<std::size_t>(first + kPartners, j.where.size()); other++) {
+        if (other == self)
+            continue;
+        p.flows.push_back({other, 1e6, 10});
+        events.push_back({self, other, 100'000, static_cast<std::uint64_t>(now_), 0, 0});
+    }
+    return events;
 }
 
 double simulation::node_pace(std::uint32_t n) const
@@ -147,7 +216,15 @@ result simulation::run()
         handle(e);
     }
     measure(result_.imbalance_after, result_.worst_after);
-    bool constant = o_.load_changes == 0;
+    for (const auto &[id, j] : jobs_) {
+        if (!j.at_the_end)
+            continue;
+        traffic_after &sum = *j.at_the_end ? result_.at_the_end : result_.otherwise;
+        sum.jobs++;
+        sum.bytes += j.after.bytes;
+        sum.across += j.after.across;
+    }
+    bool constant = o_.load_changes == 0 && o_.phase_a == 0;
     if (constant && result_.imbalance_after > result_.imbalance_before * 1.001)
         violated(fmt::format("imbalance grew from {:.3f} to {:.3f}", result_.imbalance_before,
                              result_.imbalance_after));
@@ -218,6 +295,9 @@ void simulation::handle(event &e)
         break;
     case kind::change:
         nodes_[n].others = static_cast<double>(random_.below(8));
+        break;
+    case kind::others_come:
+        nodes_[n].others = 2;
         break;
     }
 }
@@ -311,15 +391,7 @@ void simulation::sample(std::uint32_t n)
         p.total_iterations = j.total;
         p.iterations_per_s = 1 / (kIteration * true_pace(j));
         p.elapsed_s = 1000 + to_seconds(now_); /* long runs: what pays, pays from the beginning */
-        std::vector<zcp_event_t> events;
-        rank_id first = key.rank / kPartners * kPartners;
-        for (rank_id other = first; other < std::min<std::size_t>(first + kPartners, j.where.size());
-             other++) {
-            if (other == key.rank)
-                continue;
-            p.flows.push_back({other, 1e6, 10});
-            events.push_back({key.rank, other, 100'000, static_cast<std::uint64_t>(now_), 0, 0});
-        }
+        std::vector<zcp_event_t> events = traffic(j, p, n);
         it.mind->on_rank(at, p);
         it.mind->on_traffic(key.job, events);
     }
@@ -485,6 +557,7 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
                                  "nor has borrowed it", rank, a.job, a.txn.decider));
     }
     j.busy = true;
+    j.begun = now_;
     j.current = a;
     j.reached_by = n;
     std::uint32_t target = index_of(a.target);
@@ -512,6 +585,8 @@ void simulation::job_done(job_id id)
     o.phase_ms[3] = static_cast<float>((j.seconds - 1) * 1000);
     j.busy = false;
     if (j.end == msg::verdict::moved) {
+        if (o_.phase_a > 0 && !j.at_the_end)
+            j.at_the_end = in_phase_a(j.begun, kAtTheEnd);
         result_.moves++;
         result_.ranks_moved += a.ranks.size();
         result_.last_move_ms = static_cast<std::uint64_t>(now_ / kMillisecond);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -31,7 +32,20 @@ struct options {
     double stuck = 0;       /* moves whose ranks do not reach a safe point */
     double fail = 0;        /* moves that are begun and undone */
     bool balanced = false;  /* no imbalance to begin with */
+    /* If not 0: another world. On every second node four ranks, the others idle; all jobs go through two
+     * phases of so many seconds in turn, each with its own pairs of partners; at some moment of the second
+     * half of the faulty part others come to each job's node, and two of its ranks should go. */
+    double phase_a = 0;
+    double phase_b = 0;
     settings agents;        /* of every agent */
+};
+
+/** Traffic of jobs since ranks of theirs were moved. */
+struct traffic_after {
+    std::uint64_t jobs = 0;
+    double bytes = 0;
+    double across = 0; /* of these, from one node to another */
+    double part() const { return bytes > 0 ? across / bytes : 0; }
 };
 
 /** What came of it. */
@@ -52,6 +66,8 @@ struct result {
     double imbalance_after = 0;
     double worst_before = 0;
     double worst_after = 0;
+    traffic_after at_the_end; /* with phases: of jobs moved in the last seconds of the first phase */
+    traffic_after otherwise;
     std::map<std::string, std::uint64_t> by_type;
     std::vector<std::string> violations; /* of the invariants; empty is good */
 };
@@ -65,7 +81,7 @@ class simulation {
 
   private:
     enum class kind : std::uint8_t {
-        deliver, wake, sample, restart, job_done, cut, heal, go, come, change, start,
+        deliver, wake, sample, restart, job_done, cut, heal, go, come, change, start, others_come,
     };
     struct event {
         nanos at;
@@ -104,15 +120,23 @@ class simulation {
         std::uint64_t total = 0;
         nanos counted = 0;
         bool busy = false;
+        nanos begun = 0;
         msg::ask current;
         std::uint32_t reached_by = 0;
         msg::verdict end = msg::verdict::moved;
         double seconds = 0;
         std::map<txn_id, msg::outcome> past;
         std::map<rank_id, std::set<std::uint32_t>> left_in_calm;
+        std::vector<rank_id> seat; /* with phases: partners are chosen by seats, not by ranks */
+        std::optional<bool> at_the_end; /* of a first phase ranks were first moved */
+        traffic_after after;
     };
 
     void build();
+    void build_phases();
+    rank_id partner(const job &j, rank_id rank, nanos at) const;
+    bool in_phase_a(nanos at, double before_end) const;
+    std::vector<zcp_event_t> traffic(job &j, rank_profile &p, std::uint32_t n) const;
     void push(nanos at, kind what, std::uint32_t node, std::uint64_t extra = 0, std::string bytes = {});
     void handle(event &e);
     void boot(std::uint32_t n);

@@ -16,6 +16,11 @@ namespace {
 
 enum { kHeld = 0, kViolated = 1, kUsage = 2 };
 
+nlohmann::json of(const sim::traffic_after &t)
+{
+    return {{"jobs", t.jobs}, {"bytes", t.bytes}, {"across", t.across}};
+}
+
 nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_s)
 {
     return {{"seed", o.seed},
@@ -38,6 +43,7 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
             {"steals_when_calm", r.steals_in_calm},
             {"imbalance", {r.imbalance_before, r.imbalance_after}},
             {"worst", {r.worst_before, r.worst_after}},
+            {"across_after_moves", {{"at_the_end", of(r.at_the_end)}, {"otherwise", of(r.otherwise)}}},
             {"by_type", r.by_type},
             {"violations", r.violations}};
 }
@@ -78,12 +84,19 @@ int main(int argc, char **argv)
     auto *churn = app.add_option("--churn", o.churn, "idle nodes that go and come");
     auto *changes = app.add_option("--load-changes", o.load_changes, "changes of the load of others");
     app.add_flag("--balanced", o.balanced, "begin without imbalance");
+    std::vector<double> phases;
+    app.add_option("--phases", phases, "jobs with two phases of so many seconds in turn, and partners of their own in each")
+        ->expected(2)->check(CLI::Range(0.5, 3600.0));
     app.add_flag("--json", json, "one JSON object per run");
     app.footer("exit status: 0 all invariants held; 1 one was violated: its seed is printed; 2 usage");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? kHeld : kUsage;
+    }
+    if (!phases.empty()) {
+        o.phase_a = phases[0];
+        o.phase_b = phases[1];
     }
     if (faults) {
         auto preset = [](CLI::Option *option, auto &value, auto preset_value) {
@@ -117,6 +130,10 @@ int main(int argc, char **argv)
                        r.refused_asks, r.moves, r.ranks_moved, r.failed, r.crashes,
                        r.imbalance_before, r.imbalance_after, r.worst_before, r.worst_after,
                        static_cast<double>(r.last_move_ms) / 1000);
+            if (o.phase_a > 0)
+                fmt::print("  {}: between nodes after moves at the end of the first phase {:.0f} % of the bytes ({} jobs), "
+                           "after others {:.0f} % ({} jobs)\n", o.agents.grouping, 100 * r.at_the_end.part(),
+                           r.at_the_end.jobs, 100 * r.otherwise.part(), r.otherwise.jobs);
         }
         for (const std::string &v : r.violations)
             fmt::print(stderr, "zcmd-sim: seed {}: {}\n", o.seed, v);
