@@ -7,6 +7,8 @@ program whose partners change.
   shrink    ranks on three nodes; one is overloaded; they go on with two
   replace   ranks on two nodes; one gets slow, a fast one joins
   phases    as join, with a program whose partners have changed some seconds before
+  turns     as phases, but partners take turns, and it happens so that the decision is due at the end
+            of the shorter phase
   idle      ranks on two balanced nodes: nothing to do
 
 Nodes are network namespaces with shares of this machine's processors (cgroups). What happens to a
@@ -49,8 +51,10 @@ CASES = {
     "shrink": {"shares": [0.4, 0.4, 0.4], "hosts": [1, 1, 2, 3]},
     "replace": {"shares": [0.4, 0.4, 0.8], "hosts": [1, 1, 2, 2]},
     "phases": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
+    "turns": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
     "idle": {"shares": [0.4, 0.4], "hosts": [1, 1, 2, 2]},
 }
+TURNS = (120, 480)  # iterations with one partner, then with the other
 GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
 
 
@@ -71,7 +75,7 @@ class Bench:
         """Those that are there from the beginning, and the host that joins."""
         if impl == "off":
             return [], None
-        joining = {"join": 2, "phases": 2, "replace": 3}.get(case)
+        joining = {"join": 2, "phases": 2, "turns": 2, "replace": 3}.get(case)
         hosts = [h for h in range(1, cluster.network.count + 1) if h != joining]
         # Steal packets are not to be waited for long, and the run is short.
         settings = {"policy": {"grouping": "zc" if impl == "observe" else impl, "steal_most": 4},
@@ -85,6 +89,9 @@ class Bench:
         goal = options.iterations
         if case == "phases":
             program = ["phases", "--iterations", NEVER, "--switch", STOP, "--work", 200, "--report", 1]
+        elif case == "turns":
+            program = ["phases", "--iterations", NEVER, "--turns", f"{TURNS[0]}:{TURNS[1]}", "--work", 200,
+                       "--report", 1]
         else:
             program = ["heat2d", "--rows", 512, "--columns", 2048, "--iterations", NEVER, "--no-verify",
                        "--report", 1]
@@ -94,6 +101,8 @@ class Bench:
             if case == "phases":
                 job.stop()  # the file by which the program is told to go on to its other phase
                 time.sleep(options.noticed)
+            elif case == "turns":
+                self.until_end_of_turn(job)
             begin = time.monotonic()
             start = self.progress(job)[-1][1]
             if case in ("shrink", "replace"):
@@ -143,6 +152,14 @@ class Bench:
                 raise Failed(f"{iterations} iterations not within {self.options.limit} s: {job.said()[-500:]}")
             time.sleep(0.1)
 
+    def until_end_of_turn(self, job):
+        """After some turns, which the engine has to have seen, until the decision would fall at the end of one."""
+        self.until(job, 4 * sum(TURNS))
+        first, last = self.progress(job)[-200], self.progress(job)[-1]
+        due = round(self.options.decides * (last[1] - first[1]) / (last[0] - first[0]))
+        turn = (last[1] + due) // sum(TURNS) + 1
+        self.until(job, turn * sum(TURNS) + TURNS[0] - due)
+
     @staticmethod
     def across(before, after):
         """Bytes per iteration from one host to another, between two readings."""
@@ -168,7 +185,7 @@ class Bench:
             print(f"round {turn + 1} of {self.options.rounds}", flush=True)
             for case in self.options.cases:
                 for impl in self.options.impls:
-                    if self.options.quick and impl in {"phases": ("off", "observe"), "idle": ("single", "matrix")}.get(
+                    if self.options.quick and impl in {"phases": ("off", "observe"), "turns": ("off", "observe"), "idle": ("single", "matrix")}.get(
                             case, ("observe", "single", "matrix")):
                         continue
                     try:
@@ -260,6 +277,8 @@ def main():
                         help="seconds before it happens; what started the job is busy for some 10")
     parser.add_argument("--noticed", type=float, default=5, metavar="S",
                         help="phases: from the change of partners until the node joins")
+    parser.add_argument("--decides", type=float, default=4, metavar="S",
+                        help="turns: seconds from the join to the decision")
     parser.add_argument("--limit", type=float, default=300, metavar="S", help="a run that takes longer has failed")
     parser.add_argument("--load", type=int, default=4, help="busy processes on an overloaded node")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program whose partners change: first a butterfly, in which each rank talks to the one N/2 away,
- * then, once FILE exists, a halo, in which ranks 2k and 2k+1 talk to each other.
+ * then, once FILE exists, a halo, in which ranks 2k and 2k+1 talk to each other. With --turns A:B they
+ * take turns: A iterations of butterfly, B of halo, and so on.
  *
  *     butterfly   0──2  1──3        halo   0──1  2──3
  *
@@ -21,6 +22,7 @@ enum { TAG = 1 };
 int main(int argc, char **argv)
 {
     long iterations = 1000, doubles = 8192, work = 20, report = 0, i = 0;
+    long butterflies = 0, halos = 0;
     const char *until = NULL, *file = NULL;
     int rank, ranks, halo = 0;
     const struct option known[] = {{"iterations", required_argument, NULL, 'i'},
@@ -29,6 +31,7 @@ int main(int argc, char **argv)
                                    {"work", required_argument, NULL, 'w'},
                                    {"report", required_argument, NULL, 'r'},
                                    {"until", required_argument, NULL, 'u'},
+                                   {"turns", required_argument, NULL, 't'},
                                    {0}};
     MPI_Init(&argc, &argv);
     if (zcm_init(&argc, &argv) != 0)
@@ -41,9 +44,11 @@ int main(int argc, char **argv)
             until = optarg;
         else if (c == 's')
             file = optarg;
+        else if (c == 't' && sscanf(optarg, "%ld:%ld", &butterflies, &halos) == 2 && butterflies > 0 && halos > 0)
+            continue;
         else {
             fprintf(stderr, "usage: phases [--iterations N] [--switch FILE] [--doubles N] [--work N] "
-                            "[--report N] [--until FILE]\n");
+                            "[--report N] [--until FILE] [--turns A:B]\n");
             exit(2);
         }
     }
@@ -65,7 +70,9 @@ int main(int argc, char **argv)
     for (; i < iterations; i++) {
         if (zcm_safe_point() != 0)
             exit(1);
-        if (file && !halo && i % 8 == 0) {
+        if (butterflies > 0)
+            halo = i % (butterflies + halos) >= butterflies;
+        else if (file && !halo && i % 8 == 0) {
             halo = rank == 0 && access(file, F_OK) == 0;
             MPI_Bcast(&halo, 1, MPI_INT, 0, zcm_world());
         }
