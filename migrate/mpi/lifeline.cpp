@@ -18,7 +18,7 @@ constexpr double kPingEvery = 0.25;
 lifeline::lifeline(MPI_Comm between, bool successor, double timeout_s)
     : between_(between), successor_(successor), timeout_s_(timeout_s)
 {
-    MPI_Intercomm_merge(between_, successor, &comm_);
+    PMPI_Intercomm_merge(between_, successor, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
 }

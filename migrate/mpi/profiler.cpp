@@ -46,7 +46,6 @@ void profiler::open(const identity &who, int rank, int size, std::uint32_t flags
     MPI_Query_thread(&threads);
     threads_ = threads == MPI_THREAD_MULTIPLE;
     rank_ = rank;
-    adopts_ = true;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_table, &keyval_, nullptr);
     const int code = zcm_profile_create(
         nullptr, who.job, who.name.c_str(), static_cast<std::uint32_t>(rank),
@@ -64,16 +63,16 @@ void profiler::open(const identity &who, int rank, int size, std::uint32_t flags
     zcm_profile_end_(profile_);
     flags_ = flags;
     zcm_profile_flags(profile_, flags_);
+    is_open_ = true;
     hush(0);
 }
 
 void profiler::close()
 {
     const auto guard = lock();
-    counts_ = false;
+    counts_ = is_open_ = false;
     zcm_profile_close(profile_, nullptr);
     profile_ = nullptr;
-    adopts_ = false;
     /* Tables that are left go with their communicators. */
     if (keyval_ != MPI_KEYVAL_INVALID)
         MPI_Comm_free_keyval(&keyval_);
@@ -87,15 +86,37 @@ void profiler::link(MPI_Comm world)
     keep(world, std::move(ranks));
 }
 
-void profiler::adopt(MPI_Comm comm)
+/** Each other's numbers in the job. Collective. */
+void profiler::introduce(MPI_Comm comm)
 {
-    int other_side = 0;
-    if (!adopts_ || comm == MPI_COMM_NULL ||
-        PMPI_Comm_test_inter(comm, &other_side) != MPI_SUCCESS || other_side)
-        return;
-    std::vector<int> ranks(static_cast<std::size_t>(mine(comm).size));
+    std::vector<int> ranks(static_cast<std::size_t>(others(comm)));
     PMPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, comm);
     keep(comm, std::move(ranks));
+}
+
+void profiler::adopt(MPI_Comm parent, MPI_Comm comm)
+{
+    bool known = false;
+    {
+        const auto guard = lock();
+        known = table_of(parent) != nullptr;
+    }
+    if (known && comm != MPI_COMM_NULL)
+        introduce(comm);
+}
+
+void profiler::adopt(MPI_Comm local, int leader, MPI_Comm bridge, MPI_Comm comm)
+{
+    int known = 0;
+    {
+        const auto guard = lock();
+        if (!table_of(local))
+            return;
+        known = mine(local).rank == leader && table_of(bridge) != nullptr;
+    }
+    PMPI_Bcast(&known, 1, MPI_INT, leader, local);
+    if (known)
+        introduce(comm);
 }
 
 void profiler::keep(MPI_Comm comm, std::vector<int> ranks)
@@ -137,6 +158,8 @@ void profiler::spent(std::uint64_t ns)
 
 const profiler::table *profiler::table_of(MPI_Comm comm)
 {
+    if (keyval_ == MPI_KEYVAL_INVALID)
+        return nullptr;
     if (comm == last_comm_)
         return last_;
     void *kept = nullptr;
@@ -148,27 +171,27 @@ const profiler::table *profiler::table_of(MPI_Comm comm)
     return last_;
 }
 
-void profiler::told(int peer, std::uint64_t bytes, std::uint64_t time_ns)
+void profiler::told(int peer, std::uint64_t bytes, moment &when)
 {
     if (peer >= 0 && static_cast<std::uint32_t>(peer) != profile_->rank)
-        zcm_profile_sent(profile_, static_cast<std::uint32_t>(peer), bytes, time_ns);
+        zcm_profile_sent(profile_, static_cast<std::uint32_t>(peer), bytes, when.ns());
 }
 
-void profiler::sent(MPI_Comm comm, int peer, std::uint64_t bytes, std::uint64_t time_ns)
+void profiler::sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when)
 {
     const auto guard = lock();
     const table *ranks = counts() ? table_of(comm) : nullptr;
     if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->ranks.size())
-        told(ranks->ranks[static_cast<std::size_t>(peer)], bytes, time_ns);
+        told(ranks->ranks[static_cast<std::size_t>(peer)], bytes, when);
 }
 
-void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, std::uint64_t time_ns)
+void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when)
 {
     const auto guard = lock();
     const table *ranks = counts() ? table_of(comm) : nullptr;
     if (ranks)
         for (int peer : ranks->ranks)
-            told(peer, bytes_each, time_ns);
+            told(peer, bytes_each, when);
 }
 
 void profiler::remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes)
@@ -179,12 +202,14 @@ void profiler::remember(MPI_Request request, MPI_Comm comm, int peer, std::uint6
         persistent_[request] = {ranks->ranks[static_cast<std::size_t>(peer)], bytes};
 }
 
-void profiler::started(MPI_Request request, std::uint64_t time_ns)
+void profiler::started(std::span<const MPI_Request> requests, moment &when)
 {
     const auto guard = lock();
-    const auto at = persistent_.find(request);
-    if (counts() && at != persistent_.end())
-        told(at->second.peer, at->second.bytes, time_ns);
+    if (persistent_.empty() || !counts())
+        return;
+    for (const MPI_Request request : requests)
+        if (const auto at = persistent_.find(request); at != persistent_.end())
+            told(at->second.peer, at->second.bytes, when);
 }
 
 void profiler::forget(MPI_Request request)
@@ -200,6 +225,22 @@ profiler::place_in profiler::mine(MPI_Comm comm)
     PMPI_Comm_rank(comm, &here.rank);
     PMPI_Comm_size(comm, &here.size);
     return here;
+}
+
+bool profiler::is_inter(MPI_Comm comm)
+{
+    int answer = 0;
+    return PMPI_Comm_test_inter(comm, &answer) == MPI_SUCCESS && answer;
+}
+
+int profiler::others(MPI_Comm comm)
+{
+    int size = 0;
+    if (is_inter(comm))
+        PMPI_Comm_remote_size(comm, &size);
+    else
+        PMPI_Comm_size(comm, &size);
+    return size;
 }
 
 } // namespace zc::migrate

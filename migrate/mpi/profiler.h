@@ -6,6 +6,7 @@
 #include <ctime>
 #include <mpi.h>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,28 @@
 #include "zcm/profile.h"
 
 namespace zc::migrate {
+
+inline std::uint64_t read_clock_ns(clockid_t clock) noexcept
+{
+    timespec t;
+    clock_gettime(clock, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+           static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+/** When a call was made. The clock is read when it is asked for, if it ever is, and once. */
+class moment {
+  public:
+    std::uint64_t ns() noexcept
+    {
+        if (!ns_)
+            ns_ = read_clock_ns(CLOCK_MONOTONIC);
+        return ns_;
+    }
+
+  private:
+    std::uint64_t ns_ = 0;
+};
 
 /**
  * What this rank tells the agent of its node (zcm/profile.h): safe points, bytes that a
@@ -52,33 +75,43 @@ class profiler {
     /* ---- by wrappers.cpp ---- */
     /* Of the class, so that a call that does not count pays for one load. */
     static bool counts() noexcept { return counts_.load(std::memory_order_relaxed); }
+    /** Is there a profile, if only to be written later? */
+    static bool is_open() noexcept { return is_open_.load(std::memory_order_relaxed); }
     void spent(std::uint64_t ns);
-    void sent(MPI_Comm comm, int peer, std::uint64_t bytes, std::uint64_t time_ns);
-    void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, std::uint64_t time_ns);
+    /** @peer: of the other side, if @comm is an intercommunicator. */
+    void sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when);
+    void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when);
 
-    /** Persistent sends: what a start of @request means. */
+    /** Persistent sends: what a start of each of @requests means. */
     void remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes);
-    void started(MPI_Request request, std::uint64_t time_ns);
+    void started(std::span<const MPI_Request> requests, moment &when);
     void forget(MPI_Request request);
 
     /**
-     * @comm has been made by the program: its members tell each other who they are. Collective.
+     * @comm has been made by the program out of @parent: its members tell each other who they
+     * are, and each other's sides if it is an intercommunicator. Collective. Nothing is done
+     * unless all of @parent are ranks of the job, as others would not join in.
      * (MPI_Group_translate_ranks() would do without, but of processes of several worlds MPICH
      * 4.0.2 finds only some.)
      */
-    void adopt(MPI_Comm comm);
+    void adopt(MPI_Comm parent, MPI_Comm comm);
+    /** The same of MPI_Intercomm_create(): only the two leaders know @bridge. */
+    void adopt(MPI_Comm local, int leader, MPI_Comm bridge, MPI_Comm comm);
 
     /** Own rank in @comm and its size, as collectives need them. */
     struct place_in {
         int rank, size;
     };
     static place_in mine(MPI_Comm comm);
+    static bool is_inter(MPI_Comm comm);
+    /** How many one can send to in @comm: of an intercommunicator, the other side. */
+    static int others(MPI_Comm comm);
 
   private:
     friend class quiet;
     friend int forget_table(MPI_Comm, int, void *, void *);
     struct table {
-        std::vector<int> ranks; /* of the job, by rank in the communicator */
+        std::vector<int> ranks; /* of the job, by rank in the communicator: its remote group */
     };
     struct persistent {
         int peer; /* of the world */
@@ -88,11 +121,12 @@ class profiler {
     const table *table_of(MPI_Comm comm);
     void keep(MPI_Comm comm, std::vector<int> ranks);
     void hush(int by);
-    void told(int peer, std::uint64_t bytes, std::uint64_t time_ns);
+    void introduce(MPI_Comm comm);
+    void told(int peer, std::uint64_t bytes, moment &when);
     std::unique_lock<std::mutex> lock();
 
     zcm_profile *profile_ = nullptr;
-    bool adopts_ = false; /* in all ranks of the job or in none */
+    static inline std::atomic<bool> is_open_{false};
     int rank_ = 0;
     std::uint64_t total_ = 0;
     std::uint32_t flags_ = 0;
@@ -114,13 +148,5 @@ class quiet {
     quiet(const quiet &) = delete;
     quiet &operator=(const quiet &) = delete;
 };
-
-inline std::uint64_t monotonic_ns()
-{
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-           static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 } // namespace zc::migrate

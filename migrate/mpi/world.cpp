@@ -65,7 +65,8 @@ void end_progress()
 
 world grow(const growth &how)
 {
-    /* One successor after the other joins: MPI links two groups at a time. */
+    /* One successor after the other joins: MPI links two groups at a time. Not by the program,
+     * so past wrappers.cpp. */
     const bool member = how.old != nullptr;
     MPI_Comm grown = member ? how.old->ours : MPI_COMM_NULL;
     for (int i = 0; i < static_cast<int>(how.leavers.size()); i++) {
@@ -74,10 +75,10 @@ world grow(const growth &how)
         const bool joins = !member && how.index == i;
         MPI_Comm between, next;
         if (joins)
-            MPI_Intercomm_create(MPI_COMM_SELF, 0, how.line, 0, kLinkTag, &between);
+            PMPI_Intercomm_create(MPI_COMM_SELF, 0, how.line, 0, kLinkTag, &between);
         else
-            MPI_Intercomm_create(grown, how.leavers[i], how.line, 1, kLinkTag, &between);
-        MPI_Intercomm_merge(between, joins, &next);
+            PMPI_Intercomm_create(grown, how.leavers[i], how.line, 1, kLinkTag, &between);
+        PMPI_Intercomm_merge(between, joins, &next);
         part(between);
         if (grown != MPI_COMM_NULL && !(member && grown == how.old->ours))
             part(grown);
@@ -86,7 +87,6 @@ world grow(const growth &how)
     const bool leaves =
         member && std::find(how.leavers.begin(), how.leavers.end(), how.rank) != how.leavers.end();
     world fresh;
-    /* Not by the program: past wrappers.cpp. */
     PMPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
     part(grown);
     if (fresh.ours != MPI_COMM_NULL) {

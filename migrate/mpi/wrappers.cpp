@@ -9,8 +9,14 @@
  * like, we tell the messages of the textbook algorithm: a binomial tree for broadcast and
  * reduction, recursive doubling for all-reductions and scans, a ring for all-gathers; gather,
  * scatter and all-to-all directly. Enough to see who communicates with whom, and it does
- * not take longer than what is told. Calls of Fortran, Test and Iprobe, which return at once,
- * and intercommunicators are not looked at.
+ * not take longer than what is told. Of intercommunicators, messages and rooted collectives
+ * are told. Calls of Fortran are not looked at.
+ *
+ * Time in MPI is told in ticks of the kernel's coarse clock (1 to 10 ms), which is read in a fifth
+ * of the time of the fine one: a call of length t sees a tick with probability t / tick, so that
+ * the sum is right in the mean however short calls are, and within some 3 % of a second's agent's
+ * reading. Calls that return at once (MPI_Isend) are not timed. The fine clock is read, once per
+ * call, for those that send something to another rank.
  */
 #include <mpi.h>
 
@@ -20,77 +26,101 @@ using namespace zc::migrate;
 
 namespace {
 
-/** The time inside one call, if it counts. */
-class span {
+/** What a message carries; asked for its bytes only where that is told. */
+struct amount {
+    int count;
+    MPI_Datatype type;
+    int times = 1;
+
+    std::uint64_t bytes() const
+    {
+        int size = 0;
+        if (count <= 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size <= 0)
+            return 0;
+        return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) *
+               static_cast<std::uint64_t>(times);
+    }
+};
+
+/** What one call sends, if it counts. */
+class telling {
   public:
-    span() : begin_(profiler::counts() ? monotonic_ns() : 0) {}
-    ~span()
-    {
-        if (begin_)
-            profiler::instance().spent(monotonic_ns() - begin_);
-    }
-    span(const span &) = delete;
-    span &operator=(const span &) = delete;
+    telling() : counts_(profiler::counts()) {}
+    telling(const telling &) = delete;
+    telling &operator=(const telling &) = delete;
 
-    explicit operator bool() const noexcept { return begin_ != 0; }
+    explicit operator bool() const noexcept { return counts_; }
 
-    void sent(MPI_Comm comm, int peer, std::uint64_t bytes) const
+    void sent(MPI_Comm comm, int peer, const amount &what) const
     {
-        if (begin_ && peer != MPI_PROC_NULL)
-            profiler::instance().sent(comm, peer, bytes, begin_);
+        if (counts_ && peer >= 0) /* not to MPI_PROC_NULL */
+            profiler::instance().sent(comm, peer, what.bytes(), when_);
     }
-    void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each) const
+    void sent_to_all(MPI_Comm comm, const amount &each) const
     {
-        if (begin_)
-            profiler::instance().sent_to_all(comm, bytes_each, begin_);
+        if (counts_)
+            profiler::instance().sent_to_all(comm, each.bytes(), when_);
     }
-    void started(MPI_Request request) const
+    void started(int count, const MPI_Request requests[]) const
     {
-        if (begin_)
-            profiler::instance().started(request, begin_);
+        if (counts_ && count > 0)
+            profiler::instance().started({requests, static_cast<std::size_t>(count)}, when_);
     }
 
   private:
-    std::uint64_t begin_;
+    const bool counts_;
+    mutable moment when_;
 };
 
-std::uint64_t bytes_of(int count, MPI_Datatype type)
-{
-    int size = 0;
-    if (count <= 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size <= 0)
-        return 0;
-    return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
-}
+/** The same of a call that may take time, and its time. */
+class span : public telling {
+  public:
+    span() : begin_(*this ? read_clock_ns(CLOCK_MONOTONIC_COARSE) : 0) {}
+    ~span()
+    {
+        if (!*this)
+            return;
+        const std::uint64_t end = read_clock_ns(CLOCK_MONOTONIC_COARSE);
+        if (end != begin_) [[unlikely]]
+            profiler::instance().spent(end - begin_);
+    }
+
+  private:
+    const std::uint64_t begin_;
+};
 
 bool is_inter(MPI_Comm comm)
 {
-    int answer = 0;
-    PMPI_Comm_test_inter(comm, &answer);
-    return answer != 0;
+    return profiler::is_inter(comm);
 }
 
 /** Down a binomial tree: rank r, counted from the root, sends to r + 2^k for all 2^k > r. */
-void tell_broadcast(const span &inside, MPI_Comm comm, int root, std::uint64_t bytes)
+void tell_broadcast(const telling &inside, MPI_Comm comm, int root, const amount &what)
 {
     if (!inside)
         return;
     if (is_inter(comm)) {
         if (root == MPI_ROOT)
-            inside.sent_to_all(comm, bytes);
+            inside.sent_to_all(comm, what);
         return;
     }
     const auto [rank, size] = profiler::mine(comm);
     const int mine = (rank - root + size) % size;
     for (int bit = 1; bit < size; bit *= 2)
         if (bit > mine && mine + bit < size)
-            inside.sent(comm, (mine + bit + root) % size, bytes);
+            inside.sent(comm, (mine + bit + root) % size, what);
 }
 
 /** Up the same tree: to the rank without one's highest bit. */
-void tell_reduction(const span &inside, MPI_Comm comm, int root, std::uint64_t bytes)
+void tell_reduction(const telling &inside, MPI_Comm comm, int root, const amount &what)
 {
-    if (!inside || is_inter(comm))
+    if (!inside)
         return;
+    if (is_inter(comm)) {
+        if (root >= 0)
+            inside.sent(comm, root, what);
+        return;
+    }
     const auto [rank, size] = profiler::mine(comm);
     const int mine = (rank - root + size) % size;
     if (mine == 0)
@@ -98,50 +128,41 @@ void tell_reduction(const span &inside, MPI_Comm comm, int root, std::uint64_t b
     int highest = 1;
     while (highest * 2 <= mine)
         highest *= 2;
-    inside.sent(comm, (mine - highest + root) % size, bytes);
+    inside.sent(comm, (mine - highest + root) % size, what);
 }
 
-void tell_doubling(const span &inside, MPI_Comm comm, std::uint64_t bytes)
+void tell_doubling(const telling &inside, MPI_Comm comm, const amount &what)
 {
     if (!inside || is_inter(comm))
         return;
     const auto [rank, size] = profiler::mine(comm);
     for (int bit = 1; bit < size; bit *= 2)
         if ((rank ^ bit) < size)
-            inside.sent(comm, rank ^ bit, bytes);
+            inside.sent(comm, rank ^ bit, what);
 }
 
 /** All blocks but one's own pass by, to the next rank. */
-void tell_ring(const span &inside, MPI_Comm comm, std::uint64_t block)
+void tell_ring(const telling &inside, MPI_Comm comm, const amount &block)
 {
     if (!inside || is_inter(comm))
         return;
     const auto [rank, size] = profiler::mine(comm);
     if (size > 1)
-        inside.sent(comm, (rank + 1) % size, block * static_cast<std::uint64_t>(size - 1));
+        inside.sent(comm, (rank + 1) % size, {block.count, block.type, size - 1});
 }
 
-void tell_gather(const span &inside, MPI_Comm comm, int root, std::uint64_t bytes)
+void tell_gather(const telling &inside, MPI_Comm comm, int root, const amount &what)
 {
-    if (inside && root >= 0)
-        inside.sent(comm, root, bytes);
+    /* The root's type may be anything: MPI_IN_PLACE. */
+    if (inside && root >= 0 && (is_inter(comm) || profiler::mine(comm).rank != root))
+        inside.sent(comm, root, what);
 }
 
-void tell_scatter(const span &inside, MPI_Comm comm, int root, std::uint64_t bytes_each)
+void tell_scatter(const telling &inside, MPI_Comm comm, int root, const amount &each)
 {
     if (inside &&
         (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
-        inside.sent_to_all(comm, bytes_each);
-}
-
-int remote_size(MPI_Comm comm)
-{
-    int size = 0;
-    if (is_inter(comm))
-        PMPI_Comm_remote_size(comm, &size);
-    else
-        PMPI_Comm_size(comm, &size);
-    return size;
+        inside.sent_to_all(comm, each);
 }
 
 } // namespace
@@ -156,8 +177,7 @@ extern "C" {
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
         const span inside;                                                                         \
-        if (inside)                                                                                \
-            inside.sent(comm, dest, bytes_of(count, type));                                        \
+        inside.sent(comm, dest, {count, type});                                                    \
         return PMPI_##name(buf, count, type, dest, tag, comm);                                     \
     }
 ZCM_BLOCKING_SEND(Send)
@@ -169,9 +189,8 @@ ZCM_BLOCKING_SEND(Bsend)
     int MPI_##name(const void *buf, int count, MPI_Datatype type, int dest, int tag,               \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
-        const span inside;                                                                         \
-        if (inside)                                                                                \
-            inside.sent(comm, dest, bytes_of(count, type));                                        \
+        const telling inside;                                                                      \
+        inside.sent(comm, dest, {count, type});                                                    \
         return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
     }
 ZCM_NONBLOCKING_SEND(Isend)
@@ -185,8 +204,8 @@ ZCM_NONBLOCKING_SEND(Ibsend)
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
         const int code = PMPI_##name(buf, count, type, dest, tag, comm, request);                  \
-        if (code == MPI_SUCCESS && dest != MPI_PROC_NULL)                                          \
-            profiler::instance().remember(*request, comm, dest, bytes_of(count, type));            \
+        if (profiler::is_open() && code == MPI_SUCCESS && dest >= 0)                               \
+            profiler::instance().remember(*request, comm, dest, amount{count, type}.bytes());      \
         return code;                                                                               \
     }
 ZCM_PERSISTENT_SEND(Send_init)
@@ -196,22 +215,22 @@ ZCM_PERSISTENT_SEND(Bsend_init)
 
 int MPI_Start(MPI_Request *request)
 {
-    const span inside;
-    inside.started(*request);
+    const telling inside;
+    inside.started(1, request);
     return PMPI_Start(request);
 }
 
 int MPI_Startall(int count, MPI_Request requests[])
 {
-    const span inside;
-    for (int i = 0; inside && i < count; i++)
-        inside.started(requests[i]);
+    const telling inside;
+    inside.started(count, requests);
     return PMPI_Startall(count, requests);
 }
 
 int MPI_Request_free(MPI_Request *request)
 {
-    profiler::instance().forget(*request);
+    if (profiler::is_open())
+        profiler::instance().forget(*request);
     return PMPI_Request_free(request);
 }
 
@@ -234,13 +253,31 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return PMPI_Probe(source, tag, comm, status);
 }
 
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    const span inside;
+    return PMPI_Mprobe(source, tag, comm, message, status);
+}
+
+int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    const span inside;
+    return PMPI_Iprobe(source, tag, comm, flag, status);
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    const span inside;
+    return PMPI_Improbe(source, tag, comm, flag, message, status);
+}
+
 int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                  void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
                  MPI_Comm comm, MPI_Status *status)
 {
     const span inside;
-    if (inside)
-        inside.sent(comm, dest, bytes_of(sendcount, sendtype));
+    inside.sent(comm, dest, {sendcount, sendtype});
     return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
                          source, recvtag, comm, status);
 }
@@ -249,8 +286,7 @@ int MPI_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int 
                          int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     const span inside;
-    if (inside)
-        inside.sent(comm, dest, bytes_of(count, type));
+    inside.sent(comm, dest, {count, type});
     return PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status);
 }
 
@@ -279,6 +315,33 @@ int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices
     return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
 }
 
+/* Tests are where programs that poll spend their time in MPI. */
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const span inside;
+    return PMPI_Test(request, flag, status);
+}
+
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    const span inside;
+    return PMPI_Testall(count, requests, flag, statuses);
+}
+
+int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+    const span inside;
+    return PMPI_Testany(count, requests, index, flag, status);
+}
+
+int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[],
+                 MPI_Status statuses[])
+{
+    const span inside;
+    return PMPI_Testsome(incount, requests, outcount, indices, statuses);
+}
+
 /* ---- collectives, and those that go on in the background ---- */
 
 int MPI_Barrier(MPI_Comm comm)
@@ -290,15 +353,15 @@ int MPI_Barrier(MPI_Comm comm)
 int MPI_Bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
     const span inside;
-    tell_broadcast(inside, comm, root, bytes_of(count, type));
+    tell_broadcast(inside, comm, root, {count, type});
     return PMPI_Bcast(buf, count, type, root, comm);
 }
 
 int MPI_Ibcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm,
                MPI_Request *request)
 {
-    const span inside;
-    tell_broadcast(inside, comm, root, bytes_of(count, type));
+    const telling inside;
+    tell_broadcast(inside, comm, root, {count, type});
     return PMPI_Ibcast(buf, count, type, root, comm, request);
 }
 
@@ -306,15 +369,15 @@ int MPI_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type,
                int root, MPI_Comm comm)
 {
     const span inside;
-    tell_reduction(inside, comm, root, bytes_of(count, type));
+    tell_reduction(inside, comm, root, {count, type});
     return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, comm);
 }
 
 int MPI_Ireduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op,
                 int root, MPI_Comm comm, MPI_Request *request)
 {
-    const span inside;
-    tell_reduction(inside, comm, root, bytes_of(count, type));
+    const telling inside;
+    tell_reduction(inside, comm, root, {count, type});
     return PMPI_Ireduce(sendbuf, recvbuf, count, type, op, root, comm, request);
 }
 
@@ -323,7 +386,7 @@ int MPI_Ireduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
         const span inside;                                                                         \
-        tell_doubling(inside, comm, bytes_of(count, type));                                        \
+        tell_doubling(inside, comm, {count, type});                                                \
         return PMPI_##name(sendbuf, recvbuf, count, type, op, comm);                               \
     }
 ZCM_DOUBLING(Allreduce)
@@ -334,8 +397,8 @@ ZCM_DOUBLING(Reduce_scatter_block)
 int MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm, MPI_Request *request)
 {
-    const span inside;
-    tell_doubling(inside, comm, bytes_of(count, type));
+    const telling inside;
+    tell_doubling(inside, comm, {count, type});
     return PMPI_Iallreduce(sendbuf, recvbuf, count, type, op, comm, request);
 }
 
@@ -344,7 +407,7 @@ int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int counts[], M
 {
     const span inside;
     if (inside && !is_inter(comm))
-        tell_doubling(inside, comm, bytes_of(counts[profiler::mine(comm).rank], type));
+        tell_doubling(inside, comm, {counts[profiler::mine(comm).rank], type});
     return PMPI_Reduce_scatter(sendbuf, recvbuf, counts, type, op, comm);
 }
 
@@ -352,7 +415,7 @@ int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, voi
                   int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
     const span inside;
-    tell_ring(inside, comm, bytes_of(recvcount, recvtype));
+    tell_ring(inside, comm, {recvcount, recvtype});
     return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 
@@ -361,7 +424,7 @@ int MPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, vo
 {
     const span inside;
     if (inside && !is_inter(comm))
-        tell_ring(inside, comm, bytes_of(counts[profiler::mine(comm).rank], recvtype));
+        tell_ring(inside, comm, {counts[profiler::mine(comm).rank], recvtype});
     return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, places, recvtype, comm);
 }
 
@@ -369,7 +432,7 @@ int MPI_Gather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *
                int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
     const span inside;
-    tell_gather(inside, comm, root, bytes_of(sendcount, sendtype));
+    tell_gather(inside, comm, root, {sendcount, sendtype});
     return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 
@@ -378,7 +441,7 @@ int MPI_Gatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void 
                 MPI_Comm comm)
 {
     const span inside;
-    tell_gather(inside, comm, root, bytes_of(sendcount, sendtype));
+    tell_gather(inside, comm, root, {sendcount, sendtype});
     return PMPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, places, recvtype, root,
                         comm);
 }
@@ -387,7 +450,7 @@ int MPI_Scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void 
                 int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
     const span inside;
-    tell_scatter(inside, comm, root, bytes_of(sendcount, sendtype));
+    tell_scatter(inside, comm, root, {sendcount, sendtype});
     return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 
@@ -397,8 +460,8 @@ int MPI_Scatterv(const void *sendbuf, const int counts[], const int places[], MP
     const span inside;
     if (inside &&
         (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
-        for (int peer = 0; peer < remote_size(comm); peer++)
-            inside.sent(comm, peer, bytes_of(counts[peer], sendtype));
+        for (int peer = 0; peer < profiler::others(comm); peer++)
+            inside.sent(comm, peer, {counts[peer], sendtype});
     return PMPI_Scatterv(sendbuf, counts, places, sendtype, recvbuf, recvcount, recvtype, root,
                          comm);
 }
@@ -408,7 +471,7 @@ int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
 {
     const span inside;
     if (inside)
-        inside.sent_to_all(comm, bytes_of(recvcount, recvtype));
+        inside.sent_to_all(comm, {recvcount, recvtype});
     return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 
@@ -418,8 +481,8 @@ int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[],
 {
     const span inside;
     if (inside && sendbuf != MPI_IN_PLACE)
-        for (int peer = 0; peer < remote_size(comm); peer++)
-            inside.sent(comm, peer, bytes_of(counts[peer], sendtype));
+        for (int peer = 0; peer < profiler::others(comm); peer++)
+            inside.sent(comm, peer, {counts[peer], sendtype});
     return PMPI_Alltoallv(sendbuf, counts, places, sendtype, recvbuf, recvcounts, recvplaces,
                           recvtype, comm);
 }
@@ -432,7 +495,7 @@ int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[],
         const span inside;                                                                         \
         const int code = PMPI_##name arguments;                                                    \
         if (code == MPI_SUCCESS)                                                                   \
-            profiler::instance().adopt(*fresh);                                                    \
+            profiler::instance().adopt(comm, *fresh);                                              \
         return code;                                                                               \
     }
 ZCM_NEW_COMM(Comm_dup, (MPI_Comm comm, MPI_Comm *fresh), (comm, fresh))
@@ -460,6 +523,18 @@ ZCM_NEW_COMM(Dist_graph_create_adjacent,
               int reorder, MPI_Comm *fresh),
              (comm, indegree, sources, source_weights, outdegree, destinations, weights, info,
               reorder, fresh))
+
+ZCM_NEW_COMM(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *fresh), (comm, high, fresh))
+
+int MPI_Intercomm_create(MPI_Comm local, int leader, MPI_Comm bridge, int remote_leader, int tag,
+                         MPI_Comm *fresh)
+{
+    const span inside;
+    const int code = PMPI_Intercomm_create(local, leader, bridge, remote_leader, tag, fresh);
+    if (code == MPI_SUCCESS)
+        profiler::instance().adopt(local, leader, bridge, *fresh);
+    return code;
+}
 
 #pragma GCC visibility pop
 } // extern "C"

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a rank tells its agent about its calls, looked up in its own profile after each of
+ * them: bytes and messages by peer, and time in MPI. Runs under ZC_MIGRATE=observe.
+ *
+ *   told          with 4 ranks
+ *   told child    spawned by it: a process that is no rank of the job
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <zcm/profile.h>
+#include <zcm/zcm.h>
+
+enum { RANKS = 4, TAG = 3, NOTHING = 0 };
+
+static int rank, failures;
+static const struct zcm_profile *profile;
+static char out[4096], in[4096];
+static int right, left;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "rank %d: %s\n", rank, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void find_profile(void)
+{
+    const char *directory = getenv("ZCM_PROFILE_DIR");
+    char end[64], path[4096];
+    snprintf(end, sizeof end, ".%d.%ld", rank, (long)getpid());
+    DIR *d = opendir(directory ? directory : "");
+    for (struct dirent *e; d && !profile && (e = readdir(d));) {
+        const size_t length = strlen(e->d_name);
+        if (length <= strlen(end) || strcmp(e->d_name + length - strlen(end), end) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
+        const int fd = open(path, O_RDONLY);
+        void *at = mmap(NULL, zcm_profile_size(RANKS, RANKS), PROT_READ, MAP_SHARED, fd, 0);
+        profile = fd >= 0 && at != MAP_FAILED ? at : NULL;
+    }
+    if (!profile || profile->magic != ZCM_PROFILE_MAGIC || profile->rank != (uint32_t)rank)
+        die("no profile of this rank");
+}
+
+/* ---- what has been told since the last look ---- */
+
+struct sum {
+    uint64_t bytes[RANKS], messages[RANKS], others, ring;
+};
+static struct sum before;
+static uint64_t began_ns;
+
+static struct sum look(void)
+{
+    struct sum now = {.others = profile->counters.others_bytes, .ring = profile->ring_head};
+    for (unsigned i = 0; i < ZCM_PROFILE_PEERS; i++) {
+        const struct zcm_profile_peer *p = &profile->peers[i];
+        if (p->rank_plus_1 > RANKS)
+            die("a peer that does not exist");
+        if (p->rank_plus_1) {
+            now.bytes[p->rank_plus_1 - 1] = p->bytes;
+            now.messages[p->rank_plus_1 - 1] = p->messages;
+        }
+    }
+    return now;
+}
+
+static void begin(void)
+{
+    before = look();
+    began_ns = now_ns();
+}
+
+/* Since begin(): to each rank so many bytes in so many messages, and in the ring nothing else. */
+static void check(const char *what, const uint64_t bytes[RANKS], const uint64_t messages[RANKS])
+{
+    const struct zcm_profile_message *ring = (const struct zcm_profile_message *)(profile + 1);
+    const struct sum now = look();
+    const uint64_t end_ns = now_ns();
+    uint64_t listed[RANKS] = {0};
+    int wrong = now.others != before.others;
+    for (uint64_t i = before.ring; i < now.ring; i++) {
+        const struct zcm_profile_message *m = &ring[i % ZCM_PROFILE_RING];
+        wrong |= m->peer >= RANKS || m->time_ns < began_ns || m->time_ns > end_ns;
+        if (m->peer < RANKS)
+            listed[m->peer]++;
+    }
+    for (int peer = 0; peer < RANKS; peer++) {
+        const uint64_t b = now.bytes[peer] - before.bytes[peer];
+        const uint64_t m = now.messages[peer] - before.messages[peer];
+        if (b == bytes[peer] && m == messages[peer] && listed[peer] == messages[peer] && !wrong)
+            continue;
+        failures++;
+        fprintf(stderr,
+                "rank %d: %s: to %d told %llu bytes in %llu messages (%llu listed%s), sent %llu in "
+                "%llu\n",
+                rank, what, peer, (unsigned long long)b, (unsigned long long)m,
+                (unsigned long long)listed[peer], wrong ? ", nonsense among them" : "",
+                (unsigned long long)bytes[peer], (unsigned long long)messages[peer]);
+    }
+    begin();
+}
+
+static void check_only(const char *what, int peer, uint64_t bytes, uint64_t messages)
+{
+    uint64_t b[RANKS] = {0}, m[RANKS] = {0};
+    if (peer >= 0) {
+        b[peer] = bytes;
+        m[peer] = messages;
+    }
+    check(what, b, m);
+}
+
+/* ---- messages ---- */
+
+typedef int blocking(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+typedef int nonblocking(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+
+static void messages(void)
+{
+    const struct {
+        const char *name;
+        blocking *send;
+    } sends[] = {{"Send", MPI_Send}, {"Ssend", MPI_Ssend}, {"Rsend", MPI_Rsend}, {"Bsend", MPI_Bsend}};
+    const struct {
+        const char *name;
+        nonblocking *send;
+    } starts[] = {{"Isend", MPI_Isend}, {"Issend", MPI_Issend}, {"Irsend", MPI_Irsend},
+                  {"Ibsend", MPI_Ibsend}};
+    static char buffer[1 << 16];
+    MPI_Request r[2];
+    MPI_Buffer_attach(buffer, sizeof buffer);
+    for (int i = 0; i < 4; i++) {
+        MPI_Irecv(in, 100 + i, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &r[0]);
+        MPI_Barrier(MPI_COMM_WORLD); /* tells nothing */
+        sends[i].send(out, 100 + i, MPI_BYTE, right, TAG, MPI_COMM_WORLD);
+        MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+        check_only(sends[i].name, right, (uint64_t)(100 + i), 1);
+        sends[i].send(out, 100, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_COMM_WORLD);
+        check_only(sends[i].name, MPI_PROC_NULL, NOTHING, NOTHING);
+
+        MPI_Irecv(in, 200 + i, MPI_INT, left, TAG, MPI_COMM_WORLD, &r[0]);
+        MPI_Barrier(MPI_COMM_WORLD);
+        starts[i].send(out, 200 + i, MPI_INT, right, TAG, MPI_COMM_WORLD, &r[1]);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+        check_only(starts[i].name, right, 4 * (uint64_t)(200 + i), 1);
+        starts[i].send(out, 200, MPI_INT, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, &r[1]);
+        MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+        check_only(starts[i].name, MPI_PROC_NULL, NOTHING, NOTHING);
+    }
+    int size;
+    void *gone;
+    MPI_Buffer_detach(&gone, &size);
+
+    MPI_Sendrecv(out, 300, MPI_BYTE, right, TAG, in, 300, MPI_BYTE, left, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check_only("Sendrecv", right, 300, 1);
+    MPI_Sendrecv(out, 300, MPI_BYTE, MPI_PROC_NULL, TAG, in, 300, MPI_BYTE, MPI_PROC_NULL, TAG,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check_only("Sendrecv to nobody", MPI_PROC_NULL, NOTHING, NOTHING);
+    MPI_Sendrecv_replace(in, 301, MPI_BYTE, right, TAG, left, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check_only("Sendrecv_replace", right, 301, 1);
+    MPI_Sendrecv(out, 0, MPI_BYTE, right, TAG, in, 0, MPI_BYTE, left, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check_only("an empty message", right, 0, 1);
+    MPI_Sendrecv(out, 40, MPI_BYTE, rank, TAG, in, 40, MPI_BYTE, rank, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, 40, MPI_BYTE, 0, TAG, in, 40, MPI_BYTE, 0, TAG, MPI_COMM_SELF,
+                 MPI_STATUS_IGNORE);
+    check_only("to itself", rank, NOTHING, NOTHING);
+
+    MPI_Datatype column; /* 5 doubles out of 50 */
+    MPI_Type_vector(5, 1, 10, MPI_DOUBLE, &column);
+    MPI_Type_commit(&column);
+    MPI_Sendrecv(out, 1, column, right, TAG, in, 5, MPI_DOUBLE, left, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    check_only("a derived type", right, 40, 1);
+    MPI_Type_free(&column);
+}
+
+static void persistent(void)
+{
+    MPI_Request r[4];
+    MPI_Send_init(out, 500, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &r[0]);
+    MPI_Recv_init(in, 500, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &r[1]);
+    MPI_Send_init(out, 600, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, &r[2]);
+    MPI_Recv_init(in, 600, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_COMM_WORLD, &r[3]);
+    check_only("Send_init", right, NOTHING, NOTHING);
+    for (int i = 0; i < 10; i++) {
+        MPI_Startall(4, r);
+        MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+    }
+    check_only("Startall", right, 5000, 10);
+    for (int i = 3; i >= 0; i--)
+        MPI_Start(&r[i]);
+    MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+    check_only("Start", right, 500, 1);
+    for (int i = 0; i < 4; i++)
+        MPI_Request_free(&r[i]);
+    /* The same handles come again, for something else. */
+    MPI_Recv_init(in, 50, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &r[0]);
+    MPI_Ssend_init(out, 50, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &r[1]);
+    MPI_Startall(2, r);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    check_only("after Request_free", left, 50, 1);
+    MPI_Request_free(&r[0]);
+    MPI_Request_free(&r[1]);
+}
+
+static void communicators(void)
+{
+    MPI_Comm reversed, half, bridge, copy, both;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    MPI_Sendrecv(out, 70, MPI_BYTE, RANKS - 1 - right, TAG, in, 70, MPI_BYTE, RANKS - 1 - left, TAG,
+                 reversed, MPI_STATUS_IGNORE);
+    check_only("a communicator with other numbers", right, 70, 1);
+
+    /* Ranks 0 and 2 on one side, 1 and 3 on the other; the leaders know each other from there. */
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, reversed, RANKS - 1 - (rank + 1) % 2, TAG, &bridge);
+    const int opposite = rank ^ 1;
+    MPI_Sendrecv(out, 80, MPI_BYTE, rank / 2, TAG, in, 80, MPI_BYTE, rank / 2, TAG, bridge,
+                 MPI_STATUS_IGNORE);
+    check_only("an intercommunicator", opposite, 80, 1);
+    MPI_Comm_dup(bridge, &copy);
+    MPI_Sendrecv(out, 81, MPI_BYTE, rank / 2, TAG, in, 81, MPI_BYTE, rank / 2, TAG, copy,
+                 MPI_STATUS_IGNORE);
+    check_only("a copy of it", opposite, 81, 1);
+    MPI_Bcast(out, 10, MPI_BYTE, rank % 2 ? 1 : rank == 2 ? MPI_ROOT : MPI_PROC_NULL, copy);
+    {
+        const uint64_t two[RANKS] = {0, 10, 0, 10}, one[RANKS] = {0, 1, 0, 1}, none[RANKS] = {0};
+        check("a broadcast to the other side", rank == 2 ? two : none, rank == 2 ? one : none);
+    }
+    /* Odd ranks come first then: 1 3 0 2. */
+    MPI_Intercomm_merge(bridge, rank % 2 == 0, &both);
+    MPI_Sendrecv(out, 82, MPI_BYTE, right / 2 + 2 * (right % 2 == 0), TAG, in, 82, MPI_BYTE,
+                 left / 2 + 2 * (left % 2 == 0), TAG, both, MPI_STATUS_IGNORE);
+    check_only("both sides in one", right, 82, 1);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&bridge);
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&reversed);
+}
+
+static void collectives(void)
+{
+    const uint64_t none[RANKS] = {0};
+    uint64_t b[RANKS], m[RANKS];
+    int value = rank, sum[RANKS] = {0};
+#define ALL(bytes_, messages_)                                                                     \
+    for (int peer = 0; peer < RANKS; peer++) {                                                     \
+        b[peer] = peer == rank ? 0 : (bytes_);                                                     \
+        m[peer] = peer == rank ? 0 : (messages_);                                                  \
+    }
+    MPI_Bcast(out, 10, MPI_BYTE, 1, MPI_COMM_WORLD); /* from 1 to 2 and 3, from 2 to 0 */
+    {
+        const uint64_t b1[RANKS] = {0, 0, 10, 10}, m1[RANKS] = {0, 0, 1, 1};
+        const uint64_t b2[RANKS] = {10}, m2[RANKS] = {1};
+        check("Bcast", rank == 1 ? b1 : rank == 2 ? b2 : none, rank == 1 ? m1 : rank == 2 ? m2 : none);
+    }
+    MPI_Reduce(&value, sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD); /* the same way back */
+    check_only("Reduce", rank == 1 ? MPI_PROC_NULL : rank == 0 ? 2 : 1, 4, 1);
+    MPI_Allreduce(&value, sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    memset(b, 0, sizeof b);
+    memset(m, 0, sizeof m);
+    b[rank ^ 1] = b[rank ^ 2] = 4;
+    m[rank ^ 1] = m[rank ^ 2] = 1;
+    check("Allreduce", b, m);
+    MPI_Allgather(&value, 1, MPI_INT, sum, 1, MPI_INT, MPI_COMM_WORLD);
+    check_only("Allgather", right, 12, 1);
+    MPI_Alltoall(out, 9, MPI_BYTE, in, 9, MPI_BYTE, MPI_COMM_WORLD);
+    ALL(9, 1)
+    check("Alltoall", b, m);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, 9, MPI_BYTE, MPI_COMM_WORLD);
+    check("Alltoall in place", b, m);
+    if (rank == 2)
+        MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, 8, MPI_BYTE, 2, MPI_COMM_WORLD);
+    else
+        MPI_Gather(out, 8, MPI_BYTE, NULL, 0, MPI_DATATYPE_NULL, 2, MPI_COMM_WORLD);
+    check_only("Gather", rank == 2 ? MPI_PROC_NULL : 2, 8, 1);
+    if (rank == 2)
+        MPI_Scatter(in, 8, MPI_BYTE, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 2, MPI_COMM_WORLD);
+    else
+        MPI_Scatter(NULL, 0, MPI_DATATYPE_NULL, in, 8, MPI_BYTE, 2, MPI_COMM_WORLD);
+    ALL(8, 1)
+    check("Scatter", rank == 2 ? b : none, rank == 2 ? m : none);
+    int counts[RANKS], places[RANKS];
+    for (int peer = 0; peer < RANKS; peer++) {
+        counts[peer] = 10 * (rank + peer);
+        places[peer] = 100 * peer;
+    }
+    MPI_Alltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+    ALL((uint64_t)(10 * (rank + peer)), 1)
+    check("Alltoallv", b, m);
+#undef ALL
+}
+
+/* ---- time ---- */
+
+static void spin_ms(double ms)
+{
+    const uint64_t end = now_ns() + (uint64_t)(ms * 1e6);
+    while (now_ns() < end)
+        continue;
+}
+
+/* Between so many and so many ms have been told. A tick of the coarse clock is 10 ms at most. */
+static void check_time(const char *what, uint64_t since_ns, double least_ms, double most_ms)
+{
+    const double told_ms = (double)(profile->counters.mpi_ns - since_ns) / 1e6;
+    if (told_ms >= least_ms - 10 && told_ms <= most_ms + 10)
+        return;
+    failures++;
+    fprintf(stderr, "rank %d: %s: told %.1f ms in MPI, not %.1f to %.1f\n", rank, what, told_ms,
+            least_ms, most_ms);
+}
+
+static void times(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    uint64_t told = profile->counters.mpi_ns;
+    spin_ms(100);
+    check_time("no call", told, 0, -10); /* nothing at all */
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    told = profile->counters.mpi_ns;
+    uint64_t start = now_ns();
+    if (rank == 0) {
+        spin_ms(300);
+        check_time("the one that is waited for", told, 0, -10);
+        for (int peer = 1; peer < RANKS; peer++)
+            MPI_Send(out, 1, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(in, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        const double passed = (double)(now_ns() - start) / 1e6;
+        check_time("one long wait", told, passed, passed);
+    }
+
+    /* Many short calls: seen as often as ticks come in one, so this is a statistic. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    told = profile->counters.mpi_ns;
+    start = now_ns();
+    int there = 0;
+    while (now_ns() - start < 400000000u)
+        for (int i = 0; i < 1000; i++)
+            MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    const double passed = (double)(now_ns() - start) / 1e6;
+    check_time("many short probes", told, 0.5 * passed, passed);
+}
+
+/* ---- others ---- */
+
+/* Processes that do not count do not join in what libzcm does when communicators are made. */
+static void strangers(char *program)
+{
+    MPI_Comm between, both, copy;
+    char *arguments[] = {"child", NULL};
+    MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between,
+                   MPI_ERRCODES_IGNORE);
+    begin();
+    MPI_Intercomm_merge(between, 0, &both);
+    MPI_Comm_dup(both, &copy);
+    if (rank == 0)
+        MPI_Send(out, 10, MPI_BYTE, RANKS, TAG, copy);
+    MPI_Barrier(copy);
+    check_only("to a stranger", MPI_PROC_NULL, NOTHING, NOTHING);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&between);
+}
+
+static int be_a_stranger(void)
+{
+    MPI_Comm parent, both, copy;
+    MPI_Comm_get_parent(&parent);
+    MPI_Intercomm_merge(parent, 1, &both);
+    MPI_Comm_dup(both, &copy);
+    MPI_Recv(in, 10, MPI_BYTE, 0, TAG, copy, MPI_STATUS_IGNORE);
+    MPI_Barrier(copy);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&parent);
+    MPI_Finalize();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int size, all = 0;
+    MPI_Init(&argc, &argv);
+    if (argc > 1)
+        return be_a_stranger();
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != RANKS)
+        die("4 ranks are needed");
+    if (zcm_init(&argc, &argv) != 0)
+        die("cannot start");
+    right = (rank + 1) % RANKS;
+    left = (rank + RANKS - 1) % RANKS;
+    find_profile();
+    begin();
+    messages();
+    persistent();
+    communicators();
+    collectives();
+    times();
+    strangers(argv[0]);
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("%s\n", all ? "WRONG" : "all right");
+        fflush(stdout);
+    }
+    zcm_finalize();
+    MPI_Finalize();
+    return all != 0;
+}
