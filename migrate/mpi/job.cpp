@@ -195,8 +195,10 @@ void job::start_as_successor(MPI_Comm parent)
     try {
         greeting = greeting::from_json(line->receive().text);
         now_.rank = greeting.rank;
-        if (line->receive(1e9).what != word::proceed)
+        if (line->receive(1e9).what != word::proceed) {
+            line->send_last(word::left);
             _exit(0);
+        }
     } catch (const std::exception &problem) {
         /* Nobody counts on this process yet. */
         complain(now_.rank, std::string("successor: ") + problem.what());
@@ -662,11 +664,7 @@ const array &job::restored(const array &target)
         from->restore(target);
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
-        try {
-            from->line().send(word::failed, problem.what());
-        } catch (const error &) {
-            /* It has gone, then. */
-        }
+        from->leave(problem.what());
         _exit(1); /* the predecessor is the rank, and goes on */
     }
     return target;

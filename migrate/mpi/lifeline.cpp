@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <sched.h>
+#include <vector>
 
 #include "error.h"
 #include "world.h"
@@ -86,6 +87,36 @@ void lifeline::send(word what, const std::string &text)
     finish(request, [] {});
 }
 
+void lifeline::send_last(word what)
+{
+    MPI_Request request;
+    require(MPI_Issend(nullptr, 0, MPI_BYTE, successor_ ? 0 : 1, static_cast<int>(what), comm_,
+                       &request),
+            "sending");
+    finish(request, [] {});
+}
+
+void lifeline::drain(word last, double timeout_s)
+{
+    std::vector<std::byte> scrap;
+    for (deadline limit(*this, timeout_s);; limit.check()) {
+        int there = 0, length = 0;
+        MPI_Status status;
+        require(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &there, &status), "a probe");
+        if (!there)
+            continue;
+        MPI_Get_count(&status, MPI_BYTE, &length);
+        scrap.resize(static_cast<std::size_t>(length));
+        MPI_Request request;
+        require(MPI_Irecv(scrap.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
+                          &request),
+                "receiving");
+        finish(request, [] {});
+        if (status.MPI_TAG == static_cast<int>(last))
+            return;
+    }
+}
+
 std::optional<message> lifeline::poll()
 {
     for (;;) {
@@ -101,6 +132,7 @@ std::optional<message> lifeline::poll()
         require(MPI_Recv(got.text.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
                          MPI_STATUS_IGNORE),
                 "receiving");
+        abandoned_ |= got.what == word::abandon;
         if (got.what != word::ping)
             return got;
     }
@@ -137,9 +169,12 @@ void lifeline::disconnect()
     part(between_);
 }
 
-void lifeline::forget()
+void lifeline::forget(bool silent)
 {
-    MPI_Comm_free(&comm_);
+    /* A message that is still to come would be taken for one of the next line, if that were
+     * given the same context id. */
+    if (silent)
+        MPI_Comm_free(&comm_);
     MPI_Comm_free(&between_);
 }
 

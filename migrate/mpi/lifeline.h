@@ -18,11 +18,15 @@ enum class word : int {
     answer,    /* leaver: it comes in so many segments, or lies in this file (JSON) */
     segment,   /* leaver: an image, followed by its checksum */
     ready,     /* successor: all is restored and verified (JSON); the acknowledgement */
-    failed,    /* successor: why not (text) */
+    failed,    /* successor: why not (text); it waits to be abandoned */
+    left,      /* successor, abandoned: the last that will be heard of it */
     go,        /* leaver: you are the rank now */
     done,      /* successor of rank 0: how the rebuilding went (JSON) */
     ping,      /* leaver: still there? fails if not */
 };
+
+/** Seconds that one waits for the other when they part without a result. */
+inline constexpr double kFarewell = 10;
 
 struct message {
     word what;
@@ -44,10 +48,16 @@ class lifeline {
     MPI_Comm comm() const noexcept { return comm_; }
 
     void send(word what, const std::string &text = "");
+    /** Returns when the peer has taken it: it cannot be lost if this process ends now. */
+    void send_last(word what);
     /** The next message, whatever it says; pings are swallowed. */
     message receive() { return receive(timeout_s_); }
     message receive(double timeout_s);
     std::optional<message> poll();
+    /** Drop all that comes, segments too, up to a message that says @last. */
+    void drain(word last, double timeout_s);
+    /** The predecessor has said so. */
+    bool is_abandoned() const noexcept { return abandoned_; }
 
     /** One direction of a stream of segments; @segment must stay as it is until drained. */
     void start_segment(std::span<const std::byte> segment, MPI_Request &request);
@@ -65,8 +75,8 @@ class lifeline {
 
     /** Both sides: end the connection in peace. */
     void disconnect();
-    /** The other side is dead or has been told to die. */
-    void forget();
+    /** The other side has ended. @silent: nothing of it can be under way any more. */
+    void forget(bool silent);
 
   private:
     class deadline {
@@ -88,6 +98,7 @@ class lifeline {
     MPI_Comm between_;
     MPI_Comm comm_ = MPI_COMM_NULL;
     bool successor_;
+    bool abandoned_ = false;
     double timeout_s_;
 };
 

@@ -173,7 +173,9 @@ void departure::answer(const std::string &question, const registry &data,
             line_->send(word::answer, json{{"file", file}}.dump());
         } else {
             line_->send(word::answer, json{{"segments", transfer::segments(*source)}}.dump());
-            transfer_->send(*source, header, effort_, fault == "corrupt");
+            transfer_->send(*source, header, effort_,
+                            fault == "corrupt" ||
+                                (fault == "corrupt-large" && transfer::segments(*source) > 1));
         }
     }
 }
@@ -205,12 +207,16 @@ void departure::serve(const registry &data, const image_header &header, const st
 
 void departure::abandon()
 {
+    bool silent = false;
     try {
         line_->send(word::abandon);
+        transfer_->finish();
+        line_->drain(word::left, kFarewell);
+        silent = true;
     } catch (const error &) {
-        /* It has ended already. */
+        /* It has ended already, or does not listen. */
     }
-    line_->forget();
+    line_->forget(silent);
 }
 
 /* ---- the job ---- */
@@ -392,8 +398,10 @@ void job::take_over()
         line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
         /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
         const message said = line.receive(1e9);
-        if (said.what != word::go)
+        if (said.what != word::go) {
+            from.leave("");
             _exit(0); /* nobody has missed this process */
+        }
     } catch (const error &problem) {
         end_job(now_.rank, std::string("state received, but ") + problem.what());
     }

@@ -35,7 +35,7 @@ class departure {
     void serve(const registry &data, const image_header &header, const std::string &file,
                const std::string &fault);
     void go() { line_->send(word::go); }
-    /** Tell the successor to end itself, if it still listens. */
+    /** Tell the successor to end itself, and wait a little until nothing is under way. */
     void abandon();
 
     lifeline &line() noexcept { return *line_; }

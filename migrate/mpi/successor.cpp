@@ -51,6 +51,20 @@ std::string from_file::forgotten() const
     return "";
 }
 
+void from_predecessor::leave(const std::string &why) noexcept
+{
+    try {
+        if (!line_->is_abandoned()) {
+            line_->send(word::failed, why);
+            line_->drain(word::abandon, kFarewell);
+        }
+        transfer_.cancel();
+        line_->send_last(word::left);
+    } catch (const std::exception &) {
+        /* The predecessor has gone, then. */
+    }
+}
+
 void from_predecessor::restore(const array &target)
 {
     line_->send(word::ask, json{{"name", target.name},

@@ -63,6 +63,9 @@ class from_predecessor final : public inheritance {
     /** The predecessor knows. */
     std::string forgotten() const override { return ""; }
 
+    /** Tell the predecessor why this process gives up, and part from it. Does not throw. */
+    void leave(const std::string &why) noexcept;
+
     lifeline &line() noexcept { return *line_; }
     const effort &spent() const noexcept { return effort_; }
 

@@ -47,7 +47,6 @@ transfer::request_set transfer::no_requests()
 
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
 {
-    request_set requests = no_requests();
     auto interrupt = [this] {
         if (auto said = line_.poll())
             throw error(EPIPE, said->what == word::failed ? said->text
@@ -58,7 +57,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
     for (std::uint64_t i = 0; i < segments(source); i++) {
         const std::size_t slot = i % kAlive;
         make_progress();
-        line_.finish(requests[slot], interrupt);
+        line_.finish(requests_[slot], interrupt);
         effort.transfer_ms += lap_ms(mark);
 
         const std::uint64_t count = std::min(segment_elements(source), source.count - first);
@@ -74,21 +73,20 @@ void transfer::send(const array &source, const image_header &header, effort &eff
         effort.image_bytes += image.size();
         effort.zero_bytes += writer.zero_bytes();
         effort.build_ms += lap_ms(mark);
-        line_.start_segment({image.data(), image.size() + sizeof crc}, requests[slot]);
+        line_.start_segment({image.data(), image.size() + sizeof crc}, requests_[slot]);
     }
-    for (MPI_Request &request : requests)
+    for (MPI_Request &request : requests_)
         line_.finish(request, interrupt);
     effort.transfer_ms += lap_ms(mark);
 }
 
 void transfer::receive(const array &target, effort &effort)
 {
-    request_set requests = no_requests();
     const std::uint64_t all = segments(target);
     auto expect = [&](std::uint64_t i) {
         image_memory &memory = memory_[i % kAlive];
         memory.reserve(segment_bound(target));
-        line_.expect_segment({memory.data(), segment_bound(target)}, requests[i % kAlive]);
+        line_.expect_segment({memory.data(), segment_bound(target)}, requests_[i % kAlive]);
     };
     auto interrupt = [this] {
         if (auto said = line_.poll())
@@ -100,7 +98,7 @@ void transfer::receive(const array &target, effort &effort)
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < all; i++) {
         make_progress();
-        const std::size_t bytes = line_.finish(requests[i % kAlive], interrupt);
+        const std::size_t bytes = line_.finish(requests_[i % kAlive], interrupt);
         effort.transfer_ms += lap_ms(mark);
         const std::byte *data = memory_[i % kAlive].data();
         trailer crc = 0;
@@ -116,6 +114,20 @@ void transfer::receive(const array &target, effort &effort)
         if (i + kAlive < all)
             expect(i + kAlive);
     }
+}
+
+void transfer::finish()
+{
+    for (MPI_Request &request : requests_)
+        line_.finish(request, [] {});
+}
+
+void transfer::cancel()
+{
+    for (MPI_Request &request : requests_)
+        if (request != MPI_REQUEST_NULL)
+            MPI_Cancel(&request); /* in vain if data is coming */
+    finish();
 }
 
 } // namespace zc::migrate

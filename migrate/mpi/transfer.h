@@ -37,12 +37,18 @@ class transfer {
     /** Throws error(EBADMSG) if a checksum differs. */
     void receive(const array &target, effort &effort);
 
+    /** After a send or receive that threw: what is under way is brought to its end, by the sender
+     *  while the receiver drains the line, then by the receiver. */
+    void finish();
+    void cancel();
+
   private:
     static constexpr std::size_t kAlive = 8;
     using request_set = std::array<MPI_Request, kAlive>;
     static request_set no_requests();
 
     lifeline &line_;
+    request_set requests_ = no_requests();
     std::array<image_memory, kAlive> memory_;
 };
 

@@ -17,6 +17,7 @@
  *   state lost RANK FILE       RANK is slow, and then comes to no safe point until FILE exists,
  *                              while the others pass theirs
  *   state talk ITERATIONS      messages of every kind that agents are told of, in known numbers
+ *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
  *   state exit                 rank 1 ends with status 5 after a while
  */
@@ -305,6 +306,49 @@ static int talk(long iterations)
     return 0;
 }
 
+/* How many more communicators MPI could make: those that were lost are missing. */
+static int count_room(void)
+{
+    enum { MOST = 1 << 16 };
+    static MPI_Comm made[MOST];
+    int n = 0;
+    MPI_Comm_set_errhandler(zcm_world(), MPI_ERRORS_RETURN);
+    while (n < MOST && MPI_Comm_dup(zcm_world(), &made[n]) == MPI_SUCCESS)
+        n++;
+    for (int i = 0; i < n; i++)
+        MPI_Comm_free(&made[i]);
+    return n;
+}
+
+static int room(long iterations)
+{
+    static char data[24 << 20]; /* more than is under way at once */
+    long i = 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s.count", stop_file);
+    zcm_register("i", &i, 1, MPI_LONG);
+    zcm_register("data", data, sizeof data, MPI_BYTE);
+    if (!zcm_resumed())
+        pattern_fill(data, sizeof data, 7);
+    for (; i < iterations; i++) {
+        CHECK(zcm_safe_point() == 0, "safe point");
+        int count = 0;
+        if (rank == 0)
+            count = unlink(path) == 0;
+        MPI_Bcast(&count, 1, MPI_INT, 0, zcm_world());
+        if (count) {
+            count = count_room();
+            if (rank == 0)
+                printf("room for %d\n", count);
+            fflush(stdout);
+        }
+        sleep_ms(2);
+        if (is_over())
+            break;
+    }
+    return 0;
+}
+
 static int bad(void)
 {
     static double a[10];
@@ -360,6 +404,8 @@ int main(int argc, char **argv)
         status = lost(iterations, 4000);
     else if (!strcmp(mode, "talk"))
         status = talk(iterations);
+    else if (!strcmp(mode, "room"))
+        status = room(iterations);
     else if (!strcmp(mode, "bad"))
         status = bad();
     else if (!strcmp(mode, "quick"))
