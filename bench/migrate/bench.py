@@ -8,10 +8,15 @@ and a plain MPI_Send of the same bytes. The three take turns, round after round.
   stall       the longest time a rank that did not move was held, ms
   and one metric per phase; see zcctl(1)
 
-Cases: one (one of two ranks moves), two (two of four). 'overhead' compares heat2d with
-and without libzcm (ZC_MIGRATE unset, and set but never asked), in ns per iteration.
+Cases: one (one of two ranks moves), two (two of four). disk-120 and disk-500 are the same disk,
+held to so many MB/s by the kernel (reading and writing each): what disks of other machines do.
+
+'overhead-*' compares heat2d with and without libzcm (ZC_MIGRATE unset, and set but never
+asked), by turns, in ns per iteration: tiny (one rank, 8 x 256), real (one rank, 128 x 1024) and
+pair (two ranks on one host, 128 x 1024 each).
 """
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -27,10 +32,23 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/migrate"))
 sys.path.insert(0, str(TOP / "bench"))
 import stage as staging  # noqa: E402
+from limited_disk import LimitedDisk, Unlimited  # noqa: E402
 from spread import percentile  # noqa: E402
 from stage import H1, H2, Job, launch  # noqa: E402
 
 MIB = 1 << 20
+# Plates: rows, columns, iterations, iterations between two looks at the clock, ranks. A run takes
+# seconds, as what started the job is still ending in the first of them; a look is so short a
+# time that most are not interrupted.
+PLATES = {"tiny": (8, 256, 2000000, 1000, 1), "real": (128, 1024, 30000, 20, 1),
+          "pair": (128, 1024, 30000, 20, 2)}
+# Where the linker puts the inner loop, and malloc() the plates, makes 4 % of the tiny one's time: in
+# all three it is the start of a cache line, and of a page.
+ALIGNED = ["-falign-functions=64", "-falign-loops=64"]
+SAME_PLACES = {"MALLOC_MMAP_THRESHOLD_": "4096"}
+IMPLEMENTATIONS = {"plain": ("heat2d_plain", False), "off": ("heat2d", False),
+                   "on": ("heat2d", True)}
+UNITS = {"iteration": "ns", "rate": "MB/s"} # else ms
 PHASES = ["negotiation", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
 
 
@@ -39,15 +57,33 @@ class Bench:
         self.options = options
         self.stage = stage
         self.samples = {}   # (case, impl, bytes, metric): [ms]
+        self.disks = {}     # impl: LimitedDisk
+        self.unlimited = ""
+        try:
+            for rate in options.rates:
+                disk = self.disks[f"disk-{rate}"] = LimitedDisk(options.disk, rate * 1000000)
+                self.samples["disk", f"disk-{rate}", 0, "rate"] = [disk.measured() / 1e6]
+                print(f"disk held to {rate} MB/s: {disk.measured() / 1e6:.0f} MB/s measured")
+        except Unlimited as problem:
+            self.unlimited = str(problem)
+            print(f"skipped: limited disks: {problem}")
+
+    def close(self):
+        for disk in self.disks.values():
+            disk.close()
 
     def add(self, case, impl, size, metric, value):
         self.samples.setdefault((case, impl, size, metric), []).append(value)
 
     def move(self, case, impl, mib, ranks, moving):
         """One job; its ranks MOVING go to the other host."""
-        with Job(self.stage, "heat2d", "--rows", 64, "--columns", 1024, "--ballast", mib,
-                 "--iterations", 100000000, "--no-verify", ranks=ranks,
-                 environment={"ZC_MIGRATE_DIR": self.options.disk}) as job:
+        via = "disk" if impl.startswith("disk") else impl
+        slow = self.disks[impl].around() if impl in self.disks else contextlib.nullcontext()
+        with slow:
+            job = Job(self.stage, "heat2d", "--rows", 64, "--columns", 1024, "--ballast", mib,
+                      "--iterations", 100000000, "--no-verify", ranks=ranks,
+                      environment={"ZC_MIGRATE_DIR": self.options.disk})
+        with job:
             status = job.until_running(timeout=300, safe_points=20)
             pids = [one["pid"] for one in status["ranks"] if one["rank"] in moving]
             gone = {}
@@ -69,7 +105,7 @@ class Bench:
             watcher = threading.Thread(target=watch, args=(time.monotonic(),), daemon=True)
             watcher.start()
             code, answer, said = job.ask("move", "--rank", ",".join(map(str, moving)), "--to", H1,
-                                         "--via", impl, timeout=300)
+                                         "--via", via, timeout=300)
             if code != 0:
                 raise launch.Error(f"{case} {impl} {mib} MiB: {said}\n{job.said()[-1000:]}")
             watcher.join(timeout=60)
@@ -94,26 +130,31 @@ class Bench:
         self.add("one", "send", mib * MIB, "response", one["spawn_ms"] + one["send_ms"])
         return one["spawn_ms"] + one["send_ms"]
 
-    def overhead(self, impl, program, migrate):
-        """One rank: nothing but the safe point differs."""
-        iterations = 2000000 # some seconds: what started the job is still ending in the first of them
-        with Job(self.stage, program, "--rows", 8, "--columns", 256, "--iterations", iterations,
-                 "--report", 10000, "--no-verify", ranks=1, hosts=(H1,), migrate=migrate) as job:
+    def overhead(self, plate, impl):
+        """A tenth of the iterations of a run is faster than what is noted of it."""
+        rows, columns, iterations, each, ranks = PLATES[plate]
+        program, migrate = IMPLEMENTATIONS[impl]
+        with Job(self.stage, program, "--rows", rows, "--columns", columns, "--iterations", iterations,
+                 "--report", each, "--no-verify", ranks=ranks, hosts=(H1,), migrate=migrate,
+                 environment=SAME_PLACES) as job:
             if job.wait(300) != 0:
                 raise launch.Error(f"{program}: {job.said()[-1000:]}")
             times = [float(at) for at in re.findall(r"iteration \d+ at ([\d.]+)", job.said())]
-        steps = [(b - a) / 10000 * 1e9 for a, b in zip(times, times[1:])]
-        self.add("overhead", impl, 0, "iteration", percentile(steps, 0.1))
+        steps = [(b - a) / each * 1e9 for a, b in zip(times, times[1:])]
+        self.add(f"overhead-{plate}", impl, 0, "iteration", percentile(steps, 0.1))
 
     def run(self):
+        for turn in range(self.options.idle_rounds):
+            print(f"idle, round {turn + 1} of {self.options.idle_rounds}", flush=True)
+            for plate in PLATES:
+                for impl in IMPLEMENTATIONS:
+                    self.overhead(plate, impl)
         for turn in range(self.options.rounds):
-            print(f"round {turn + 1} of {self.options.rounds}", flush=True)
-            for impl, program, migrate in (("plain", "heat2d_plain", False),
-                                           ("off", "heat2d", False), ("on", "heat2d", True)):
-                self.overhead(impl, program, migrate)
+            print(f"moves, round {turn + 1} of {self.options.rounds}", flush=True)
             for mib in self.options.sizes:
-                took = {"memory": self.move("one", "memory", mib, 2, [1]),
-                        "disk": self.move("one", "disk", mib, 2, [1]), "send": self.send(mib)}
+                took = {impl: self.move("one", impl, mib, 2, [1])
+                        for impl in ("memory", "disk", *self.disks)}
+                took["send"] = self.send(mib)
                 if mib <= 64:
                     self.move("two", "memory", mib, 4, [1, 3])
                     self.move("two", "disk", mib, 4, [1, 3])
@@ -124,13 +165,14 @@ class Bench:
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         context = {"kernel": platform.release(), "cpus": os.cpu_count(),
                    "load": os.getloadavg()[0], "disk": "O_DIRECT and fsync where possible",
+                   "limited_disks": self.unlimited or "blkio.throttle or io.max, read and write",
                    "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps({"context": context}) + "\n")
             for (case, impl, size, metric), values in self.samples.items():
                 file.write(json.dumps({
                     "bench": "migrate", "case": case, "impl": impl, "bytes": size,
-                    "metric": metric, "unit": "ns" if case == "overhead" else "ms",
+                    "metric": metric, "unit": UNITS.get(metric, "ms"),
                     "median": round(percentile(values, 0.5), 3),
                     "p10": round(percentile(values, 0.1), 3),
                     "p90": round(percentile(values, 0.9), 3), "n": len(values)}) + "\n")
@@ -143,22 +185,31 @@ class Bench:
         columns = ["response", "evacuation", "stall", *PHASES]
         print("\nmedians, ms" + "".join(f"{name:>12}" for name in columns))
         cases = sorted({(case, size, impl) for case, impl, size, _ in self.samples
-                        if case != "overhead"})
+                        if size})
         for case, size, impl in cases:
-            print(f"{case} {size // MIB:>4} MiB {impl:<7}" +
+            print(f"{case} {size // MIB:>4} MiB {impl:<9}" +
                   "".join(f"{self.median(case, impl, size, name):>12.1f}" for name in columns)
                   .replace("nan", "  -"))
         print()
         for mib in self.options.sizes:
-            memory, disk, send = (self.median("one", impl, mib * MIB, "response")
-                                  for impl in ("memory", "disk", "send"))
-            print(f"{mib:>4} MiB: disk / memory {disk / memory:.2f}, "
-                  f"memory / (spawn + send) {memory / send:.2f}")
-        plain, off, on = (self.median("overhead", impl, 0, "iteration")
-                          for impl in ("plain", "off", "on"))
-        print(f"iteration of heat2d: plain {plain:.0f} ns, ZC_MIGRATE unset {off:.0f} ns "
-              f"({(off / plain - 1) * 100:+.2f} %), set and idle {on:.0f} ns "
-              f"({(on / plain - 1) * 100:+.2f} %)")
+            response = {impl: self.median("one", impl, mib * MIB, "response")
+                        for impl in ("memory", "disk", *self.disks, "send")}
+            memory, send = response.pop("memory"), response.pop("send")
+            print(f"{mib:>4} MiB: memory / (spawn + send) {memory / send:.2f}, " +
+                  ", ".join(f"{impl} / memory {took / memory:.2f}" for impl, took in response.items()))
+        for plate, (rows, columns, _, _, ranks) in PLATES.items():
+            print(f"iteration of heat2d, {ranks} x {rows} x {columns}: " +
+                  ", ".join(self.shown(plate, impl) for impl in IMPLEMENTATIONS))
+
+    def shown(self, plate, impl):
+        """Median, range and how much more it is than plain."""
+        values = self.samples.get((f"overhead-{plate}", impl, 0, "iteration"))
+        if not values:
+            return f"{impl} -"
+        median = percentile(values, 0.5)
+        more = (median / self.median(f"overhead-{plate}", "plain", 0, "iteration") - 1) * 100
+        return (f"{impl} {median:,.0f} ns ({min(values):,.0f}..{max(values):,.0f})" +
+                (f" {more:+.2f} %" if impl != "plain" else ""))
 
 
 def main():
@@ -166,7 +217,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
     parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of moves")
+    parser.add_argument("--idle-rounds", type=int, default=5, help="of what being ready to move costs")
+    parser.add_argument("--rates", type=int, nargs="*", default=[120, 500], metavar="MB/S",
+                        help="also on the same disk, limited to these rates")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16, 64, 192, 512],
                         metavar="MIB")
     parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/migrate-disk"),
@@ -183,15 +237,17 @@ def main():
                 print(f"bench: {network.why}", file=sys.stderr)
                 return 77
             stage = staging.Stage(prefix, network, options.library, TOP / "build/mpi/migrate-bench",
-                                  [TOP / "examples/heat2d.c", TOP / "bench/migrate/send.c"])
+                                  [TOP / "examples/heat2d.c", TOP / "bench/migrate/send.c"],
+                                  flags=ALIGNED)
             stage.programs["heat2d_plain"] = launch.build(
                 prefix, [TOP / "examples/heat2d.c"], TOP / "build/mpi/migrate-plain",
-                flags=["-DPLAIN"])["heat2d"]
+                flags=["-DPLAIN", *ALIGNED])["heat2d"]
             try:
                 bench = Bench(options, stage)
                 try:
                     bench.run()
                 finally:
+                    bench.close()
                     if bench.samples:
                         bench.write(options.out)
                 bench.show()

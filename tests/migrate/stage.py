@@ -21,7 +21,7 @@ STOP = object()     # among a program's arguments: the file that ends it
 class Stage:
     """Hosts, library and programs."""
 
-    def __init__(self, prefix, network, library, build_dir, sources, family="mpich"):
+    def __init__(self, prefix, network, library, build_dir, sources, family="mpich", flags=()):
         self.prefix = prefix
         self.family = family
         self.network = network
@@ -34,7 +34,7 @@ class Stage:
             # ours is named outright, here and (LD_LIBRARY_PATH) where programs run.
             flags=["-include", f"{TOP}/migrate/include/zcm/zcm.h", f"-I{TOP}/migrate/include",
                    f"-I{TOP}/migrate/agent/include",
-                   "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so")],
+                   "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so"), *flags],
             headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"], family=family)
         # The network namespaces of the hosts, to tell where a process is.
         self.spaces = {}
