@@ -306,15 +306,16 @@ static int talk(long iterations)
     return 0;
 }
 
-/* How many more communicators MPI could make: those that were lost are missing. */
+/* How many more communicators this process could make: those that were lost are missing. */
 static int count_room(void)
 {
     enum { MOST = 1 << 16 };
     static MPI_Comm made[MOST];
     int n = 0;
-    MPI_Comm_set_errhandler(zcm_world(), MPI_ERRORS_RETURN);
-    while (n < MOST && MPI_Comm_dup(zcm_world(), &made[n]) == MPI_SUCCESS)
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (n < MOST && MPI_Comm_dup(MPI_COMM_SELF, &made[n]) == MPI_SUCCESS)
         n++;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
     for (int i = 0; i < n; i++)
         MPI_Comm_free(&made[i]);
     return n;
@@ -337,7 +338,8 @@ static int room(long iterations)
             count = unlink(path) == 0;
         MPI_Bcast(&count, 1, MPI_INT, 0, zcm_world());
         if (count) {
-            count = count_room();
+            const int mine = count_room();
+            MPI_Reduce(&mine, &count, 1, MPI_INT, MPI_MIN, 0, zcm_world());
             if (rank == 0)
                 printf("room for %d\n", count);
             fflush(stdout);
