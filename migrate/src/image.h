@@ -19,7 +19,7 @@ namespace zc::migrate {
  *
  * Chunks that are all zero are not stored: they read as the fill value. An image
  * may hold a part of an array only (a *segment* on its way to a successor): the
- * other chunks are missing then, and crc32c is of the part.
+ * other chunks are missing then, and so may be crc32c, if whoever carries it checks all its bytes.
  */
 struct image_header {
     std::int32_t rank = 0;
@@ -48,10 +48,14 @@ class image_memory {
 /** Room that an image of @arrays can need. */
 std::size_t image_bound(std::span<const array> arrays);
 
+/** Whether the arrays of an image have checksums. */
+enum class checksums { none, arrays };
+
 class image_writer {
   public:
     /** Builds in @memory, which must have room for the bound and outlive the writer. */
-    image_writer(image_memory &memory, const image_header &header);
+    image_writer(image_memory &memory, const image_header &header,
+                 checksums checked = checksums::arrays);
     ~image_writer();
     image_writer(const image_writer &) = delete;
     image_writer &operator=(const image_writer &) = delete;
@@ -68,13 +72,14 @@ class image_writer {
   private:
     struct file;
     file *file_;
+    checksums checked_;
     std::uint64_t zero_bytes_ = 0;
 };
 
 class image_reader {
   public:
     /** @image must live as long as the reader; it is not copied and not changed. */
-    explicit image_reader(std::span<const std::byte> image);
+    explicit image_reader(std::span<const std::byte> image, checksums checked = checksums::arrays);
     explicit image_reader(const std::string &path);
     ~image_reader();
     image_reader(const image_reader &) = delete;
@@ -90,6 +95,7 @@ class image_reader {
   private:
     struct file;
     file *file_;
+    checksums checked_ = checksums::arrays;
 };
 
 /** Elements of one segment of @a, or more if the array is shorter: bounds the memory of a move. */

@@ -191,5 +191,18 @@ TEST_F(ImageTest, TooLittleMemoryIsAnError)
               0);
 }
 
+TEST_F(ImageTest, IsNotTakenWithoutChecksumsUnlessTheReaderAgrees)
+{
+    std::vector<double> data = numbers(1000), again(1000);
+    const array source = over("x", data, element::f64), target = over("x", again, element::f64);
+    memory_.reserve(image_bound({&source, 1}));
+    image_writer writer(memory_, {3, 8, 1234}, checksums::none);
+    writer.write(source);
+    const auto image = writer.finish();
+    EXPECT_EQ(code_of([&] { image_reader(image).read(target); }), EBADMSG);
+    image_reader(image, checksums::none).read(target);
+    EXPECT_EQ(data, again);
+}
+
 } // namespace
 } // namespace zc::migrate
