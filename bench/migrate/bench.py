@@ -41,7 +41,7 @@ MIB = 1 << 20
 # seconds, as what started the job is still ending in the first of them; a look is so short a
 # time that most are not interrupted.
 PLATES = {"tiny": (8, 256, 2000000, 1000, 1), "real": (128, 1024, 30000, 20, 1),
-          "pair": (128, 1024, 30000, 20, 2)}
+          "pair": (128, 1024, 6000, 20, 2)}
 # Where the linker puts the inner loop, and malloc() the plates, makes 4 % of the tiny one's time: in
 # all three it is the start of a cache line, and of a page.
 ALIGNED = ["-falign-functions=64", "-falign-loops=64"]
