@@ -196,10 +196,33 @@ static long resident_kib(void)
     return pages * 4;
 }
 
+/* Of the mpiexec that started us, if it is an ancestor of ours: resident memory; or 0. */
+static long launcher_kib(void)
+{
+    for (long pid = getppid(); pid > 1;) {
+        char path[64], line[256], name[64] = "";
+        long parent = 0, kib = 0;
+        snprintf(path, sizeof path, "/proc/%ld/status", pid);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            return 0;
+        while (fgets(line, sizeof line, file)) {
+            sscanf(line, "Name: %63s", name);
+            sscanf(line, "PPid: %ld", &parent);
+            sscanf(line, "VmRSS: %ld", &kib);
+        }
+        fclose(file);
+        if (strstr(name, "mpiexec"))
+            return kib;
+        pid = parent;
+    }
+    return 0;
+}
+
 /* Measured after a quarter of the rounds, when every pool has its size. */
 struct growth {
     int rounds, round, descriptors;
-    long kib, bytes;
+    long kib, bytes, launcher_kib;
 };
 
 static long allocated_bytes(void)
@@ -214,6 +237,7 @@ static void watch(struct growth *g)
         g->descriptors = open_descriptors();
         g->kib = resident_kib();
         g->bytes = allocated_bytes();
+        g->launcher_kib = launcher_kib();
     } else if (g->round == g->rounds) {
         const int descriptors = settled_descriptors(g->descriptors + 4);
         const long kib = resident_kib(), bytes = allocated_bytes() - g->bytes;
@@ -227,6 +251,11 @@ static void watch(struct growth *g)
         /* UCX keeps some 110 bytes of every peer it has ever had. */
         if (since >= 500)
             CHECK(bytes / since <= 150, "%ld bytes are left of every round", bytes / since);
+        if (g->launcher_kib > 0) {
+            const long more = launcher_kib() - g->launcher_kib;
+            printf("# mpiexec %ld to %ld KiB\n", g->launcher_kib, g->launcher_kib + more);
+            CHECK(more <= 1024 + 4L * since, "mpiexec has grown by %ld KiB", more);
+        }
     }
 }
 
