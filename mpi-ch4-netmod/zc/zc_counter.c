@@ -49,6 +49,8 @@ const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(reordered)},
     {"thread_wakeups", "times the network woke the landing thread",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(thread_wakeups)},
+    {"atomics", "elements accumulated by UCX, without CH4's handlers",
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(atomics)},
     {"rebound_by_mremap", "deliveries rebound by page tables, mremap(2)",
      MPI_T_PVAR_CLASS_COUNTER, LANDING(rebound_by_means[ZC_MEANS_MREMAP])},
     {"rebound_by_kmod", "deliveries rebound by the kernel module, /dev/zc",

@@ -190,9 +190,8 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 #define MAX_NEAR 128
 static int nr_near;             /* offered, and not in vain */
 
-/* Does UCX reach processes of this host over it? It tells what it chose in words only,
- * and most programs never ask. */
-static bool has_shared_memory(void)
+/* UCX tells what it chose in words only, and most programs never ask. */
+bool MPIDI_ZC_has_shared_memory(void)
 {
     static bool known, found;
     char *text = NULL;
@@ -229,7 +228,7 @@ static void offer_nearness(foreign_t * f)
     };
 
     if (f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host && nr_near < MAX_NEAR &&
-        has_shared_memory()) {
+        MPIDI_ZC_has_shared_memory()) {
         f->offered = true;
         nr_near++;
         (void) ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NEAR, NULL, 0,

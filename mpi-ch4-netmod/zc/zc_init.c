@@ -106,6 +106,18 @@ cvars:
         Whether contiguous puts and gets go to the target's memory by UCX. If
         not, and for all else, handlers at the target do the work.
 
+    - name        : MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_ALL_EQ
+      description : >-
+        With NATIVE_RMA, whether UCX does the accumulates of windows that promise
+        what it needs (docs/design.md). 1, 0, or auto: where all of a window share
+        memory. Over TCP, UCX takes two round trips where a message takes one.
+
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
       type        : string
@@ -254,6 +266,11 @@ static int parse_params(MPIDI_ZC_params_t * params)
                              &params->intra_node);
     MPIR_ERR_CHECK(mpi_errno);
 
+    mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS", MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS,
+                             true, &params->atomics);
+    MPIR_ERR_CHECK(mpi_errno);
+    params->far_atomics = !strcmp(MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS, "1");
+
     int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
     MPIR_ERR_CHKANDJUMP2(kind < 0, mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
                          "MPIR_CVAR_CH4_ZC_PREDICTOR", MPIR_CVAR_CH4_ZC_PREDICTOR);
@@ -353,7 +370,7 @@ static int init_context(void)
         params.mt_workers_shared = 1;
     }
     if (MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
-        params.features |= UCP_FEATURE_RMA;
+        params.features |= UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
     }
     /* Only then: it makes shared-memory senders signal their receivers. */
     if (MPIDI_ZC_global.params.landing_thread) {

@@ -71,6 +71,7 @@ typedef struct {
     MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
     ucp_mem_h memory;           /* our own, as registered */
     bool dirty;                 /* any target is */
+    bool atomics;               /* accumulates go by UCX where it can: zc_atomic.h */
 } MPIDI_ZC_win_t;
 
 typedef struct {

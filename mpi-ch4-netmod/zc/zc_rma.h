@@ -4,11 +4,13 @@
 
 /* One-sided communication. Contiguous puts and gets on memory that UCX can reach go
  * there without CH4's handlers at the target: UCP writes and reads it, over shared
- * memory without the target's help. All else, accumulates above all, is CH4's own
- * active messages; MPI asks for no order between the two kinds within an epoch, and
- * at the end of one both are waited for (the completion hooks below). */
+ * memory without the target's help. So do accumulates of windows that promise enough
+ * (zc_atomic.h). All else is CH4's own active messages; MPI asks for no order between
+ * the two kinds within an epoch, and at the end of one both are waited for (the
+ * completion hooks below). */
 
 #include "zc_impl.h"
+#include "zc_atomic.h"
 #include "zc_win.h"
 
 /* CH4's fallback defines every function; those that we do better get another name. */
@@ -16,6 +18,12 @@
 #define MPIDI_NM_mpi_get MPIDI_ZC_am_get
 #define MPIDI_NM_mpi_rput MPIDI_ZC_am_rput
 #define MPIDI_NM_mpi_rget MPIDI_ZC_am_rget
+#define MPIDI_NM_mpi_accumulate MPIDI_ZC_am_accumulate
+#define MPIDI_NM_mpi_raccumulate MPIDI_ZC_am_raccumulate
+#define MPIDI_NM_mpi_get_accumulate MPIDI_ZC_am_get_accumulate
+#define MPIDI_NM_mpi_rget_accumulate MPIDI_ZC_am_rget_accumulate
+#define MPIDI_NM_mpi_fetch_and_op MPIDI_ZC_am_fetch_and_op
+#define MPIDI_NM_mpi_compare_and_swap MPIDI_ZC_am_compare_and_swap
 #define MPIDI_NM_rma_win_cmpl_hook MPIDI_ZC_am_win_cmpl_hook
 #define MPIDI_NM_rma_win_local_cmpl_hook MPIDI_ZC_am_win_local_cmpl_hook
 #define MPIDI_NM_rma_target_cmpl_hook MPIDI_ZC_am_target_cmpl_hook
@@ -25,6 +33,12 @@
 #undef MPIDI_NM_mpi_get
 #undef MPIDI_NM_mpi_rput
 #undef MPIDI_NM_mpi_rget
+#undef MPIDI_NM_mpi_accumulate
+#undef MPIDI_NM_mpi_raccumulate
+#undef MPIDI_NM_mpi_get_accumulate
+#undef MPIDI_NM_mpi_rget_accumulate
+#undef MPIDI_NM_mpi_fetch_and_op
+#undef MPIDI_NM_mpi_compare_and_swap
 #undef MPIDI_NM_rma_win_cmpl_hook
 #undef MPIDI_NM_rma_win_local_cmpl_hook
 #undef MPIDI_NM_rma_target_cmpl_hook
@@ -175,6 +189,147 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget(void *origin_addr, int origin_cou
     return MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                            target_count, target_datatype, win, request);
 }
+
+/* ---- accumulates ---- */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_accumulate(const void *origin_addr, int origin_count,
+                                                     MPI_Datatype origin_datatype, int target_rank,
+                                                     MPI_Aint target_disp, int target_count,
+                                                     MPI_Datatype target_datatype, MPI_Op op,
+                                                     MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                     MPIDI_winattr_t winattr)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = origin_count,.origin_type = origin_datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = target_count,
+        .target_type = target_datatype,.op = op,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, NULL, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                 target_disp, target_count, target_datatype, op, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_raccumulate(const void *origin_addr, int origin_count,
+                                                      MPI_Datatype origin_datatype,
+                                                      int target_rank, MPI_Aint target_disp,
+                                                      int target_count,
+                                                      MPI_Datatype target_datatype, MPI_Op op,
+                                                      MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                      MPIDI_winattr_t winattr,
+                                                      MPIR_Request ** request)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = origin_count,.origin_type = origin_datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = target_count,
+        .target_type = target_datatype,.op = op,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, request, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                  target_disp, target_count, target_datatype, op, win, request);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get_accumulate(const void *origin_addr, int origin_count,
+                                                         MPI_Datatype origin_datatype,
+                                                         void *result_addr, int result_count,
+                                                         MPI_Datatype result_datatype,
+                                                         int target_rank, MPI_Aint target_disp,
+                                                         int target_count,
+                                                         MPI_Datatype target_datatype, MPI_Op op,
+                                                         MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                         MPIDI_winattr_t winattr)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = origin_count,.origin_type = origin_datatype,
+        .result = result_addr,.result_count = result_count,.result_type = result_datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = target_count,
+        .target_type = target_datatype,.op = op,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, NULL, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+                                     result_count, result_datatype, target_rank, target_disp,
+                                     target_count, target_datatype, op, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget_accumulate(const void *origin_addr,
+                                                          int origin_count,
+                                                          MPI_Datatype origin_datatype,
+                                                          void *result_addr, int result_count,
+                                                          MPI_Datatype result_datatype,
+                                                          int target_rank, MPI_Aint target_disp,
+                                                          int target_count,
+                                                          MPI_Datatype target_datatype, MPI_Op op,
+                                                          MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                          MPIDI_winattr_t winattr,
+                                                          MPIR_Request ** request)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = origin_count,.origin_type = origin_datatype,
+        .result = result_addr,.result_count = result_count,.result_type = result_datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = target_count,
+        .target_type = target_datatype,.op = op,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, request, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+                                      result_count, result_datatype, target_rank, target_disp,
+                                      target_count, target_datatype, op, win, request);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_fetch_and_op(const void *origin_addr, void *result_addr,
+                                                       MPI_Datatype datatype, int target_rank,
+                                                       MPI_Aint target_disp, MPI_Op op,
+                                                       MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                       MPIDI_winattr_t winattr)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = 1,.origin_type = datatype,
+        .result = result_addr,.result_count = 1,.result_type = datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = 1,
+        .target_type = datatype,.op = op,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, NULL, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp,
+                                   op, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_addr,
+                                                           const void *compare_addr,
+                                                           void *result_addr,
+                                                           MPI_Datatype datatype, int target_rank,
+                                                           MPI_Aint target_disp, MPIR_Win * win,
+                                                           MPIDI_av_entry_t * addr,
+                                                           MPIDI_winattr_t winattr)
+{
+    const MPIDI_ZC_accumulate_t acc = {
+        .origin = origin_addr,.origin_count = 1,.origin_type = datatype,
+        .compare = compare_addr,
+        .result = result_addr,.result_count = 1,.result_type = datatype,
+        .target_rank = target_rank,.target_disp = target_disp,.target_count = 1,
+        .target_type = datatype,.op = MPI_OP_NULL,
+    };
+    int mpi_errno;
+    if (MPIDI_ZC_WIN(win).atomics && MPIDI_ZC_atomic_try(&acc, win, NULL, &mpi_errno)) {
+        return mpi_errno;
+    }
+    return MPIDIG_mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+                                       target_rank, target_disp, win);
+}
+
+/* ---- completion ---- */
 
 /* UCP knows no completion at the target but flushing, so local completion is that. */
 

@@ -34,6 +34,7 @@ typedef struct {
     uint64_t budget_refusals;   /* left at the sender for lack of landing memory */
     uint64_t reordered;         /* messages that overtook another */
     uint64_t thread_wakeups;
+    uint64_t atomics;
 } MPIDI_ZC_stats_t;
 
 typedef struct {
@@ -45,6 +46,8 @@ typedef struct {
     int horizon;
     bool landing_thread;
     bool intra_node;            /* land what comes from this host, too */
+    bool atomics;               /* UCX's, in windows within one host */
+    bool far_atomics;           /* and in others */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;

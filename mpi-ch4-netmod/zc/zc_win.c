@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_atomic.h"
 #include "zc_win.h"
 #include "zc_peer.h"
 #include "zc_noinline.h"
@@ -11,6 +12,7 @@ typedef struct {
     uint64_t base;
     int disp_unit;
     int key_bytes;              /* of its packed key; 0: active messages only */
+    bool atomics;               /* wanted */
 } member_t;
 
 /* Registers our memory and packs the key to it. Neither is possible for every kind of
@@ -72,6 +74,7 @@ static int share_memory(MPIR_Win * win)
     member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
     char *keys = NULL;
+    int reaches_all = true;
 
     memset(zc, 0, sizeof(*zc));
     if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
@@ -88,14 +91,17 @@ static int share_memory(MPIR_Win * win)
         .base = (uint64_t) (uintptr_t) win->base,
         .disp_unit = win->disp_unit,
         .key_bytes = (int) key_bytes,
+        .atomics = MPIDI_ZC_atomics_wanted(win),
     };
     mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, members, sizeof(*members),
                                MPI_BYTE, comm, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
+    zc->atomics = true;
     for (int rank = 0; rank < size; rank++) {
         counts[rank] = members[rank].key_bytes;
         starts[rank] = total;
         total += counts[rank];
+        zc->atomics = zc->atomics && members[rank].atomics;
     }
     keys = MPL_malloc(total + 1, MPL_MEM_RMA);
     MPIR_ERR_CHKANDJUMP(!keys, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -107,17 +113,26 @@ static int share_memory(MPIR_Win * win)
         MPIDI_ZC_target_t *target = &zc->targets[rank];
         target->base = members[rank].base;
         target->disp_unit = members[rank].disp_unit;
-        if (counts[rank] > 0 && rank != comm->rank) {
+        /* To ourselves only where others' atomics may meet ours. */
+        if (counts[rank] > 0 && (rank != comm->rank || zc->atomics)) {
             MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
             MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
             MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
             if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS ||
                 ucp_ep_rkey_unpack(lane->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
                 target->rkey = NULL;
+                reaches_all = false;
             }
             target->ep = lane->ep;
             MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
         }
+    }
+
+    /* Else one member's accumulates would go by messages, and meet others' that do not. */
+    if (zc->atomics) {
+        mpi_errno = MPIR_Allreduce(MPI_IN_PLACE, &reaches_all, 1, MPI_INT, MPI_LAND, comm, &errflag);
+        MPIR_ERR_CHECK(mpi_errno);
+        zc->atomics = reaches_all;
     }
 
   fn_exit:
@@ -145,7 +160,7 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
         if (unlikely(status != UCS_OK)) {
             req->status.MPI_ERROR =
                 MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "put or get",
+                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "put, get or accumulate",
                                      ucs_status_string(status));
         }
         MPID_Request_complete(req);

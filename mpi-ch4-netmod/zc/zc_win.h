@@ -9,11 +9,11 @@
 
 #define MPIDI_ZC_WIN(win) ((win)->dev.netmod.zc)
 
-/* Waits until all puts and gets through @win are done, at the targets, too. */
+/* Waits until all that UCX does through @win is done, at the targets, too. */
 int MPIDI_ZC_win_flush(MPIR_Win * win);
 int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win);
 
-/* UCP's callback at the end of a put or get. @user_data: an MPIR_Request or NULL. */
+/* UCP's callback at the end of an operation. @user_data: an MPIR_Request or NULL. */
 void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data);
 
 #endif /* ZC_WIN_H_INCLUDED */
