@@ -32,6 +32,12 @@ class AgentNodeTest : public testing::Test {
         fs::create_directories(fs::path(root_ + path).parent_path());
         std::ofstream(root_ + path) << text;
     }
+    /** @ran: tenths of a second that it has had a processor. */
+    void put_thread(const std::string &tid, char state, double ran)
+    {
+        put("/proc/" + tid + "/stat", tid + " (thread) " + state + " 1\n");
+        put("/proc/" + tid + "/schedstat", std::to_string(static_cast<long>(ran * 1e8)) + " 5 5\n");
+    }
     std::string root_;
 };
 
@@ -75,13 +81,9 @@ TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
     kernel_load load("/cg", 0, root_);
     double counted = 0;
     for (int look = 0; look < 200; look++) {
-        auto ran = [&](double part) { return std::to_string(static_cast<long>(part * look * 1e8)) + " 5 5\n"; };
-        put("/proc/11/stat", "11 (rank) R 1\n");
-        put("/proc/12/stat", "12 (rank) R 1\n");
-        put("/proc/13/stat", look % 4 == 3 ? "13 (proxy) S 1\n" : "13 (proxy) R 1\n");
-        put("/proc/11/schedstat", ran(0.19));
-        put("/proc/12/schedstat", ran(0.19));
-        put("/proc/13/schedstat", ran(0.019));
+        put_thread("11", 'R', 0.19 * look);
+        put_thread("12", 'R', 0.19 * look);
+        put_thread("13", look % 4 == 3 ? 'S' : 'R', 0.019 * look);
         counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
     }
     EXPECT_NEAR(counted, 2.1, 0.02); /* and not 2.75 */
@@ -94,6 +96,24 @@ TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
     EXPECT_NEAR(counted, 0.5, 0.1);
 }
 
+/* The kernel brings a thread's time up to date by ticks: between two looks in a row, all of one may pass. */
+TEST_F(AgentNodeTest, ASecondLookAtOnceTellsNothingOfWhatIsUsed)
+{
+    put("/cg/cpu.max", "40000 100000\n");
+    put("/cg/cgroup.threads", "11\n12\n");
+    kernel_load load("/cg", 0, root_);
+    double counted = 0;
+    for (int look = 0; look < 200; look++) {
+        auto now = 1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000;
+        put_thread("11", 'R', 0.2 * look);
+        put_thread("12", look % 2 == 0 ? 'S' : 'R', 0.1 * look);
+        load.runnable(now);
+        put_thread("11", 'R', 0.2 * look + 0.04); /* 4 ms */
+        counted = load.runnable(now + 10'000);
+    }
+    EXPECT_NEAR(counted, 1.5, 0.1);
+}
+
 TEST_F(AgentNodeTest, GreedyThreadsCountInFullHoweverUnevenTheirShares)
 {
     put("/cg/cpu.max", "200000 100000\n");
@@ -101,11 +121,9 @@ TEST_F(AgentNodeTest, GreedyThreadsCountInFullHoweverUnevenTheirShares)
     kernel_load load("/cg", 0, root_);
     double counted = 0;
     for (int look = 0; look < 50; look++) {
-        for (const char *tid : {"11", "12", "13"}) {
-            put(std::string("/proc/") + tid + "/stat", std::string(tid) + " (rank) R 1\n");
-            double part = tid[1] == '1' ? 1.0 : 0.5; /* three on two processors, never evened out */
-            put(std::string("/proc/") + tid + "/schedstat", std::to_string(static_cast<long>(part * look * 1e8)) + " 5 5\n");
-        }
+        put_thread("11", 'R', look); /* three on two processors, never evened out */
+        put_thread("12", 'R', 0.5 * look);
+        put_thread("13", 'R', 0.5 * look);
         counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
     }
     EXPECT_NEAR(counted, 3, 1e-6);

@@ -16,6 +16,8 @@ namespace zc::agent {
 namespace {
 
 constexpr double kLook = 0.1;    /* weight of the newest look at a thread */
+/* ns: the time that a thread has had is brought up to date by ticks, of 1 to 10 ms. */
+constexpr std::uint64_t kJustNow = 20'000'000;
 constexpr double kGreedy = 0.95; /* part of the looks; who is runnable in more never sleeps */
 
 std::optional<std::string> slurp(const std::string &path)
@@ -185,8 +187,11 @@ bool kernel_load::look_at(const std::string &tid, double passed_ns, thread &t) c
     return true;
 }
 
-double kernel_load::runnable_in_cgroup(std::uint64_t now_ns)
+/** Looks at all threads, unless it has done so just now. */
+void kernel_load::look(std::uint64_t now_ns)
 {
+    if (last_look_ns_ != 0 && now_ns - last_look_ns_ < kJustNow)
+        return;
     auto list = slurp(file(cgroup_ + "/cgroup.threads"));
     if (!list || list->empty())
         list = slurp(file(cgroup_ + "/tasks"));
@@ -202,7 +207,11 @@ double kernel_load::runnable_in_cgroup(std::uint64_t now_ns)
             now[tid] = t;
     }
     threads_ = std::move(now);
+}
 
+double kernel_load::runnable_in_cgroup(std::uint64_t now_ns)
+{
+    look(now_ns);
     double used = 0; /* by those that never sleep: their share is what anybody could have */
     double weights = 0;
     for (const auto &[id, t] : threads_) {

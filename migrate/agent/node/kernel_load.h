@@ -66,6 +66,7 @@ class kernel_load {
     std::string file(const std::string &path) const;
     std::optional<double> limit() const;
     bool look_at(const std::string &tid, double passed_ns, thread &t) const;
+    void look(std::uint64_t now_ns);
     double runnable_in_cgroup(std::uint64_t now_ns);
     double runnable_in_machine();
 
