@@ -57,7 +57,7 @@ class AgentDecisionTest : public testing::Test {
         policy_ = make_policy(policy);
         decision_ = make_balancing_decision(s_, here_, *network_, *groups_, *policy_, past_, random_);
         return decision_->decide(21 * kSecond, thief_, links_,
-                                 [](const local_rank &, const member &, std::string &) { return true; });
+                                 [](const local_rank &, node_id, std::string &) { return true; });
     }
 
     settings s_;
@@ -224,7 +224,7 @@ TEST_F(AgentDecisionTest, GroupsStayTogether)
         decision_ = make_balancing_decision(s_, here_, *network_, *groups, *policy_, past_, random_);
         opinion o = decision_->decide(
             21 * kSecond, thief_, links_,
-            [](const local_rank &, const member &, std::string &) { return true; });
+            [](const local_rank &, node_id, std::string &) { return true; });
         ASSERT_TRUE(o.give) << o.why;
         std::set<rank_id> ranks(o.give->own.begin(), o.give->own.end());
         EXPECT_EQ(ranks.size(), 4u);

@@ -13,7 +13,7 @@ using test::random_message;
 
 std::string sample()
 {
-    message m{5, 6, 7, msg::reserve{{5, 1}, 77, {1, 2, 3}, 4096, 0}};
+    message m{5, 6, 7, msg::reserve{{5, 1}, 77, {{1, 5}, {2, 5}, {3, 6}}, 4096, 0}};
     return encode(m);
 }
 
@@ -122,7 +122,7 @@ TEST(AgentMessageTest, RefusesControlCharactersInTexts)
 TEST(AgentMessageTest, RefusesARequestForNoRanks)
 {
     message back;
-    EXPECT_EQ(decode(encode({1, 1, 1, msg::lend{{1, 1}, 1, 1, {}}}), back), flaw::bad_value);
+    EXPECT_EQ(decode(encode({1, 1, 1, msg::lend{{1, 1}, 1, 1, 2, {}}}), back), flaw::bad_value);
 }
 
 TEST(AgentMessageTest, LeavesTheOutputAloneWhenItRefuses)

@@ -73,7 +73,7 @@ TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
     b_->pass(3);
     /* Since it was heard of last, the target has promised its room to somebody else. */
     b_->lost = {bus::kIndex<msg::ping>, bus::kIndex<msg::ack>, bus::kIndex<msg::steal>};
-    b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {0, 1, 2, 3, 4}, 10, 0});
+    b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {{0, 9}, {1, 9}, {2, 9}, {3, 9}, {4, 9}}, 10, 0});
     b_->pass(4);
     msg::steal stale;
     stale.thief = b_->at(2).network().self();
@@ -252,20 +252,53 @@ TEST_F(AgentBorrowTest, ThePartnerElsewhereComesToo)
     EXPECT_TRUE(together);
 }
 
+/* A partner that was borrowed comes from its host, not from who decided. */
+TEST_F(AgentBorrowTest, ABorrowedRankRemembersWhereItWas)
+{
+    settings s;
+    s.policy = "application";
+    begin_three(s);
+    b_->stuck = {0, 1, 2, 3, 4};
+    b_->pass(25);
+    ASSERT_FALSE(b_->asked.empty());
+    msg::ask both = b_->asked.back();
+    ASSERT_EQ(std::set<rank_id>(both.ranks.begin(), both.ranks.end()), (std::set<rank_id>{5, 6}));
+    b_->finish(both, msg::verdict::moved);
+    b_->pass(3);
+    EXPECT_EQ(b_->at(2).here().ranks().at({kJob, 5}).came_from, 1u);
+    EXPECT_EQ(b_->at(2).here().ranks().at({kJob, 6}).came_from, 3u);
+}
+
+TEST_F(AgentBorrowTest, ARankIsNotLentForAMoveBackToWhereItCameFrom)
+{
+    begin_three();
+    b_->lost = {bus::kIndex<msg::steal>, bus::kIndex<msg::nudge>};
+    b_->pass(3);
+    b_->deliver(2, 3, msg::reserve{{2, 1}, kJob, {{4, 2}}, 10, 0});
+    b_->where[4] = 3;
+    b_->pass(2);
+    b_->deliver(2, 3, msg::release{{2, 1}, true});
+    b_->pass(200); /* it need not stay any longer */
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {4}});
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 4}, {1, 900}));
+    b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, 9, {4}}); /* to another place it may go */
+    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 4}, {1, 901}));
+}
+
 TEST_F(AgentBorrowTest, WhatIsLentIsNotDecidedOnTwice)
 {
     begin_three();
     b_->pass(3);
-    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, {6}});
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}});
     EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
     auto saved = from_text(b_->disk[3]);
     ASSERT_TRUE(saved);
     ASSERT_EQ(saved->leases.size(), 1u);
-    b_->deliver(2, 3, msg::lend{{2, 1}, kJob, 1, {6}}); /* a second borrower */
+    b_->deliver(2, 3, msg::lend{{2, 1}, kJob, 1, 2, {6}}); /* a second borrower */
     EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {2, 1}));
     b_->deliver(1, 3, msg::release{{1, 900}, false});
     EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
-    b_->deliver(2, 3, msg::lend{{2, 2}, kJob, 1, {6}});
+    b_->deliver(2, 3, msg::lend{{2, 2}, kJob, 1, 2, {6}});
     EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {2, 2}));
 }
 
@@ -273,7 +306,7 @@ TEST_F(AgentBorrowTest, LeasesOutliveTheLender)
 {
     begin_three();
     b_->pass(3);
-    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, {6}});
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}});
     b_->kill(3);
     b_->add(3, 1, 0, from_text(b_->disk[3]));
     EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
@@ -283,9 +316,9 @@ TEST_F(AgentBorrowTest, OnlyTheDeciderItselfIsHeard)
 {
     begin_three();
     b_->pass(3);
-    b_->deliver(2, 3, msg::lend{{1, 900}, kJob, 1, {6}}); /* in the name of another */
+    b_->deliver(2, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}}); /* in the name of another */
     EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
-    b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, {6}});
+    b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, 2, {6}});
     b_->deliver(2, 3, msg::release{{1, 901}, false});
     EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 901}));
 }
@@ -294,7 +327,7 @@ TEST_F(AgentBorrowTest, AnotherEpochIsRefused)
 {
     begin_three();
     b_->pass(3);
-    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 2, {6}});
+    b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 2, 2, {6}});
     EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
 }
 

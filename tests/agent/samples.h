@@ -42,12 +42,14 @@ inline txn_id random_txn(random_source &r)
     return {1 + r.below(1000), r.next()};
 }
 
-inline std::vector<rank_id> random_ranks(random_source &r)
+inline void fill(rank_id &rank, random_source &r)
 {
-    std::vector<rank_id> ranks(1 + r.below(40));
-    for (rank_id &rank : ranks)
-        rank = static_cast<rank_id>(r.next());
-    return ranks;
+    rank = static_cast<rank_id>(r.next());
+}
+
+inline void fill(traveller &m, random_source &r)
+{
+    m = {static_cast<rank_id>(r.next()), 1 + r.below(1000)};
 }
 
 /** A valid message of any type, filled at random. */
@@ -67,8 +69,13 @@ inline message random_message(random_source &r)
                 b.epoch = r.next();
             if constexpr (requires { b.bytes; })
                 b.bytes = r.next();
-            if constexpr (requires { b.ranks; })
-                b.ranks = random_ranks(r);
+            if constexpr (requires { b.ranks; }) {
+                b.ranks.resize(1 + r.below(40));
+                for (auto &each : b.ranks)
+                    fill(each, r);
+            }
+            if constexpr (requires { b.target; })
+                b.target = 1 + r.below(1000);
             if constexpr (requires { b.reason; })
                 b.reason = random_text(r);
             if constexpr (requires { b.load; })

@@ -38,6 +38,13 @@ struct rank_key {
     auto operator<=>(const rank_key &) const = default;
 };
 
+/** A rank that is to move, and where it is now. */
+struct traveller {
+    rank_id rank = 0;
+    node_id home = kNobody;
+    bool operator==(const traveller &) const = default;
+};
+
 /** One attempt to move ranks: who decides it, and which of its attempts. */
 struct txn_id {
     node_id decider = kNobody;

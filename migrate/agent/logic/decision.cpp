@@ -130,7 +130,7 @@ opinion balancing::decide_for(const job_view &job, nanos now, const member &thie
     for (auto at = here_.ranks().lower_bound({job.job, 0});
          at != here_.ranks().end() && at->first.job == job.job; ++at) {
         std::string reason;
-        if (!free(at->second, thief, reason)) {
+        if (!free(at->second, thief.id, reason)) {
             held = fmt::format("rank {} {}", at->first.rank, reason);
             continue;
         }

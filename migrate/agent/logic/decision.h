@@ -65,7 +65,7 @@ class decision {
   public:
     virtual ~decision() = default;
     /** @free: whether a rank may be decided on now; sets the reason if not. */
-    using free_check = std::function<bool(const local_rank &, const member &thief, std::string &)>;
+    using free_check = std::function<bool(const local_rank &, node_id target, std::string &)>;
     virtual opinion decide(nanos now, const member &thief, std::span<const msg::link> links,
                            const free_check &free) = 0;
     /** Once more, with what the target says of itself now. Fills figures and why of @p. */

@@ -213,6 +213,16 @@ void fields(auto &s, is<std::vector<rank_id>> auto &v)
     s.require(!v.empty());
 }
 
+void fields(auto &s, is<std::vector<traveller>> auto &v)
+{
+    s.list(v, kMaxRanks, 12, [&](auto &each) {
+        s.number(each.rank);
+        s.number(each.home);
+        s.require(each.home != kNobody);
+    });
+    s.require(!v.empty());
+}
+
 void fields(auto &s, is<msg::ping> auto &v)
 {
     s.number(v.nonce);
@@ -293,7 +303,9 @@ void fields(auto &s, is<msg::lend> auto &v)
     fields(s, v.txn);
     s.number(v.job);
     s.number(v.epoch);
+    s.number(v.target);
     fields(s, v.ranks);
+    s.require(v.target != kNobody);
 }
 
 void fields(auto &s, is<msg::lent> auto &v)

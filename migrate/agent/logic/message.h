@@ -30,7 +30,7 @@
 namespace zc::agent {
 
 constexpr std::uint32_t kMagic = 0x3141'637a; /* "zcA1" */
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kMaxMessage = 32 << 10;        /* all but probes */
 constexpr std::size_t kMaxProbe = (1 << 20) + (1 << 10); /* they weigh what they measure */
@@ -121,11 +121,11 @@ struct nudge {
     member sender;
     bool operator==(const nudge &) const = default;
 };
-/** Keep room for ranks of mine. */
+/** Keep room for these ranks: mine, and their partners from elsewhere. */
 struct reserve {
     txn_id txn;
     job_id job = 0;
-    std::vector<rank_id> ranks;
+    std::vector<traveller> ranks;
     std::uint64_t bytes = 0;
     std::uint32_t moves = 0; /* the most that any of them was moved of late */
     bool operator==(const reserve &) const = default;
@@ -142,6 +142,7 @@ struct lend {
     txn_id txn;
     job_id job = 0;
     std::uint64_t epoch = 0;
+    node_id target = kNobody; /* where they would go */
     std::vector<rank_id> ranks;
     bool operator==(const lend &) const = default;
 };

@@ -36,7 +36,7 @@ std::uint32_t profiling::expected() const
 {
     std::size_t count = 0;
     for (const auto &[txn, a] : arrivals_)
-        count += a.ranks.size();
+        count += a.homes.size();
     return static_cast<std::uint32_t>(count);
 }
 
@@ -86,8 +86,10 @@ void profiling::on_rank(nanos now, const rank_profile &profile)
         if (quarantine_ > 0 && now - started_ <= kFirstMoments)
             rank.not_before = started_ + quarantine_;
         for (auto &[txn, a] : arrivals_) {
-            if (a.job == profile.key.job && a.ranks.erase(profile.key.rank) > 0) {
-                rank.came_from = txn.decider;
+            if (a.job != profile.key.job)
+                continue;
+            if (auto coming = a.homes.extract(profile.key.rank)) {
+                rank.came_from = coming.mapped();
                 rank.moves = a.moves + 1;
             }
         }
@@ -109,10 +111,13 @@ void profiling::on_job_gone(job_id job)
     std::erase_if(ranks_, [&](const auto &r) { return r.first.job == job; });
 }
 
-void profiling::expect(nanos, const txn_id &txn, job_id job, const std::vector<rank_id> &ranks,
+void profiling::expect(nanos, const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                        std::uint64_t bytes, std::uint32_t moves, nanos until)
 {
-    arrivals_[txn] = {job, {ranks.begin(), ranks.end()}, bytes, moves, until};
+    std::map<rank_id, node_id> homes;
+    for (const traveller &m : ranks)
+        homes.emplace(m.rank, m.home);
+    arrivals_[txn] = {job, std::move(homes), bytes, moves, until};
 }
 
 void profiling::expected_over(nanos now, const txn_id &txn, bool moved)
@@ -129,7 +134,7 @@ void profiling::expected_over(nanos now, const txn_id &txn, bool moved)
 void profiling::expire(nanos now)
 {
     std::erase_if(arrivals_, [&](const auto &a) {
-        return now >= a.second.until || a.second.ranks.empty();
+        return now >= a.second.until || a.second.homes.empty();
     });
     for (auto &[key, rank] : ranks_) {
         if (rank.leaving && now - rank.leaving_since > kLinger && rank.last_seen > rank.leaving_since)

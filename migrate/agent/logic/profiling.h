@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -90,7 +89,7 @@ class profiling {
     void on_job_gone(job_id job);
 
     /** Somebody will bring ranks; they count from now on. */
-    void expect(nanos now, const txn_id &txn, job_id job, const std::vector<rank_id> &ranks,
+    void expect(nanos now, const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                 std::uint64_t bytes, std::uint32_t moves, nanos until);
     void expected_over(nanos now, const txn_id &txn, bool moved);
     void expire(nanos now);
@@ -121,7 +120,7 @@ class profiling {
   private:
     struct arrival {
         job_id job;
-        std::set<rank_id> ranks;
+        std::map<rank_id, node_id> homes;
         std::uint64_t bytes;
         std::uint32_t moves;
         nanos until;

@@ -127,7 +127,7 @@ void protocol::save_to(saved_state &state) const
 
 /* ---- who may be decided on ---------------------------------------------- */
 
-bool protocol::free_rank(nanos now, const local_rank &rank, const member &thief,
+bool protocol::free_rank(nanos now, const local_rank &rank, node_id target,
                          std::string &why) const
 {
     const rank_key &key = rank.profile.key;
@@ -147,7 +147,7 @@ bool protocol::free_rank(nanos now, const local_rank &rank, const member &thief,
              rank.moves > 0 && now - rank.arrived < stay)
         why = fmt::format("came {:.0f} s ago and stays for {:.0f} s",
                           to_seconds(now - rank.arrived), to_seconds(stay));
-    else if (rank.came_from != kNobody && rank.came_from == thief.id &&
+    else if (rank.came_from != kNobody && rank.came_from == target &&
              now - rank.arrived < s_.memory && !here_.draining())
         why = fmt::format("came from there {:.0f} s ago", to_seconds(now - rank.arrived));
     else
@@ -166,8 +166,8 @@ void protocol::on(nanos now, node_id, const msg::steal &m, effects &out)
         return forward(now, m, out);
     opinion o = decision_.decide(
         now, m.thief, m.links,
-        [&](const local_rank &rank, const member &thief, std::string &why) {
-            return free_rank(now, rank, thief, why);
+        [&](const local_rank &rank, node_id target, std::string &why) {
+            return free_rank(now, rank, target, why);
         });
     if (o.give)
         return begin(now, std::move(*o.give), out);
@@ -186,7 +186,13 @@ void protocol::begin(nanos now, plan p, effects &out)
     a.txn = {network_.self().id, ++next_number_};
     a.what = std::move(p);
     a.begun = now;
-    msg::reserve r{a.txn, a.what.job, a.what.all(), a.what.bytes, a.what.moves};
+    msg::reserve r{a.txn, a.what.job, {}, a.what.bytes, a.what.moves};
+    for (rank_id rank : a.what.own)
+        r.ranks.push_back({rank, network_.self().id});
+    for (const auto &[home, ranks] : a.what.borrowed) {
+        for (rank_id rank : ranks)
+            r.ranks.push_back({rank, home});
+    }
     out.send.push_back({a.what.target.id, a.what.target.address, std::move(r)});
     attempt_ = std::move(a);
     history_.add(note(now, "planned", attempt_->what.why));
@@ -213,7 +219,7 @@ void protocol::borrow(nanos now, effects &out)
     attempt_->at = step::borrowing;
     for (const auto &[home, ranks] : p.borrowed) {
         attempt_->waiting_for.insert(home);
-        out.send.push_back({home, "", msg::lend{attempt_->txn, p.job, p.epoch, ranks}});
+        out.send.push_back({home, "", msg::lend{attempt_->txn, p.job, p.epoch, p.target.id, ranks}});
     }
 }
 
@@ -404,8 +410,6 @@ void protocol::on(nanos now, node_id from, const msg::lend &m, effects &out)
         return;
     msg::lent answer{m.txn, false, 0, ""};
     const job_view *job = here_.job(m.job);
-    member borrower;
-    borrower.id = from;
     if (s_.act != mode::move && s_.act != mode::observe)
         answer.reason = "lends nothing";
     else if (job == nullptr || job->epoch != m.epoch || job->busy)
@@ -417,7 +421,7 @@ void protocol::on(nanos now, node_id from, const msg::lend &m, effects &out)
         std::string why;
         if (at == here_.ranks().end())
             answer.reason = fmt::format("rank {} is not here", rank);
-        else if (!free_rank(now, at->second, borrower, why))
+        else if (!free_rank(now, at->second, m.target, why))
             answer.reason = fmt::format("rank {} {}", rank, why);
         else
             answer.bytes += at->second.profile.image_bytes;

@@ -89,7 +89,7 @@ class protocol {
         nanos until;
     };
 
-    bool free_rank(nanos now, const local_rank &rank, const member &thief, std::string &why) const;
+    bool free_rank(nanos now, const local_rank &rank, node_id target, std::string &why) const;
     void begin(nanos now, plan p, effects &out);
     void borrow(nanos now, effects &out);
     void ask(nanos now, effects &out);
