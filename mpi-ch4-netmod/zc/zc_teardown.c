@@ -102,31 +102,12 @@ static ucs_status_t ignore(void *arg, const void *header, size_t header_length, 
     return UCS_OK;
 }
 
-/* UCX insists that endpoints with error handling have nothing left to send, and a
- * program may have sent what nobody receives. */
-static void abandon_endpoints(MPIDI_ZC_vci_t * vci)
+/* Destroying a worker may progress it. */
+static void stop_receiving(MPIDI_ZC_vci_t * vci)
 {
-    const ucp_request_param_t force = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_EP_CLOSE_FLAG_FORCE,
-    };
-
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_SHORT, ignore);
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
-        ucp_ep_h ep = MPIDI_ZC_lane_of(peer, vci->number)->ep;
-        /* Refused for those without error handling, which need it not. */
-        ucs_status_ptr_t request = ep ? ucp_ep_close_nbx(ep, &force) : NULL;
-        if (request && !UCS_PTR_IS_ERR(request)) {
-            while (ucp_request_check_status(request) == UCS_INPROGRESS) {
-                ucp_worker_progress(vci->worker);
-            }
-            ucp_request_free(request);
-        }
-    }
 }
-
 static void free_vci(MPIDI_ZC_vci_t * vci)
 {
     if (vci->address) {
@@ -134,9 +115,7 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
     }
     if (vci->worker) {
         MPIDI_ZC_arrivals_drop(vci);
-        if (MPIDI_ZC_global.world && (vci->number == 0 || vci->lanes)) {
-            abandon_endpoints(vci);
-        }
+        stop_receiving(vci);
         ucp_worker_destroy(vci->worker);
     }
     MPL_free(vci->lanes);
