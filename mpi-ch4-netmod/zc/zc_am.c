@@ -213,7 +213,7 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
 /* The commonest case, without CH4's callbacks: the receive at the head of the
  * posted queue wants this message and has one piece of room for it. False: not
  * so, and nothing has happened. */
-static bool receive_at_head(int vci, const MPIDIG_hdr_t * match, const void *data,
+static bool receive_at_head(int vci, const MPIDI_ZC_short_header_t * match, const void *data,
                             MPI_Aint length)
 {
 #ifdef MPIDI_CH4_DIRECT_NETMOD
@@ -266,23 +266,39 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param)
 {
-    const size_t before_data = offsetof(MPIDI_ZC_short_packet_t, data);
-    char *const bytes = (char *) data + before_data;
     MPIDI_ZC_vci_t *vci = arg;
-    /* The packet has words of 8 bytes; UCP promises no alignment. */
-    struct {
-        MPIDI_ZC_am_header_t am;
-        MPIDIG_hdr_t match;
-    } head;
-    MPL_COMPILE_TIME_ASSERT(sizeof(head) == offsetof(MPIDI_ZC_short_packet_t, data));
-    memcpy(&head, data, sizeof(head));
+    /* It has words of 8 bytes; UCP promises no alignment. */
+    MPIDI_ZC_short_header_t h;
+    memcpy(&h, data, sizeof(h));
+    char *const bytes = (char *) data + sizeof(h);
+    const size_t nr_bytes = length - sizeof(h);
 
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, head.am.sender);
-    if (likely(head.am.sequence == in->next && in->early == NULL) &&
-        receive_at_head(vci->number, &head.match, bytes, length - before_data)) {
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender);
+    if (likely(h.sequence == in->next && in->early == NULL) &&
+        receive_at_head(vci->number, &h, bytes, nr_bytes)) {
         in->next++;
     } else {
-        receive(vci, &head, before_data, bytes, length - before_data, NULL);
+        const struct {
+            MPIDI_ZC_am_header_t am;
+            MPIDIG_hdr_t match;
+        } full = {
+            .am = {
+                .sequence = h.sequence,
+                .sender = h.sender,
+                .handler_id = MPIDIG_SEND,
+                .src_vci = h.vci,
+                .dst_vci = h.vci,
+                .data_size = nr_bytes,
+            },
+            .match = {
+                .src_rank = h.src_rank,
+                .tag = h.tag,
+                .context_id = h.context_id,
+                .error_bits = h.error_bits,
+                .data_sz = nr_bytes,
+            },
+        };
+        receive(vci, &full, sizeof(full), bytes, nr_bytes, NULL);
     }
     return UCS_OK;
 }

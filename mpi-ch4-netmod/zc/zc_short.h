@@ -4,7 +4,7 @@
 
 /* The fast path of short messages: one packet on the stack, no request.
  *
- *   UCP user header: none       payload: | am_header | MPIDIG_hdr_t | data |
+ *   UCP user header: none       payload: | short_header (24 bytes) | data |
  *
  * UCP sends a payload alone without allocating anything, in one copy to the
  * transport; header and payload together always cost it a request. */
@@ -35,13 +35,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
         .flags = UCP_AM_SEND_FLAG_EAGER,
     };
-    packet.match = (MPIDIG_hdr_t) {
-        .src_rank = comm->rank,
-        .tag = tag,
-        .context_id = comm->context_id + context_offset,
-        .error_bits = error_bits,
-        .data_sz = data_sz,
-    };
+    MPL_COMPILE_TIME_ASSERT(sizeof(packet.header) == 24);
     if (data_sz > 0) {
         memcpy(packet.data, MPIR_get_contig_ptr(buf, dt_true_lb), data_sz);
     }
@@ -49,13 +43,14 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(const void *buf, MPI_Aint coun
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(&MPIDI_ZC_AV(addr), vci);
-    packet.am = (MPIDI_ZC_am_header_t) {
-        .sequence = lane->next_send,
+    packet.header = (MPIDI_ZC_short_header_t) {
         .sender = peer->self,
-        .handler_id = MPIDIG_SEND,
-        .src_vci = vci,
-        .dst_vci = vci,
-        .data_size = data_sz,
+        .sequence = lane->next_send,
+        .src_rank = comm->rank,
+        .tag = tag,
+        .context_id = comm->context_id + context_offset,
+        .vci = vci,
+        .error_bits = error_bits,
     };
     /* Without an endpoint yet the long way makes it. */
     if (likely(lane->ep) &&
