@@ -19,7 +19,7 @@ cvars:
     - name        : MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD
       category    : CH4_ZC
       type        : string
-      default     : "64k"
+      default     : "128k"
       class       : none
       verbosity   : MPI_T_VERBOSITY_USER_BASIC
       scope       : MPI_T_SCOPE_ALL
@@ -246,7 +246,7 @@ static int parse_params(MPIDI_ZC_params_t * params)
     int mpi_errno = MPI_SUCCESS;
 
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD", MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD,
-                           65536, &params->rndv_threshold);
+                           131072, &params->rndv_threshold);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD",
                            MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD, 65536, &params->landing_threshold);
