@@ -27,6 +27,7 @@ typedef struct {
     int device_inside;          /* also the futex that the application sleeps on */
     int waiting;                /* calls that sleep, or are about to */
     unsigned long entries;      /* how often the application has entered; wraps */
+    void (*on_exit)(void);      /* NULL, or called when a call of the application has left */
 } __attribute__ ((aligned(64))) MPIDU_device_gate_t;
 
 extern MPIDU_device_gate_t MPIDU_device_gate;
@@ -76,6 +77,17 @@ static inline void MPIDU_device_gate_exit(void)
     } else {
         __atomic_fetch_sub(&gate->app_inside, 1, __ATOMIC_RELEASE);
     }
+    void (*on_exit)(void) = __atomic_load_n(&gate->on_exit, __ATOMIC_RELAXED);
+    if (__builtin_expect(on_exit != NULL, 0)) {
+        on_exit();
+    }
+}
+
+/* For the device: @function is to be called, outside MPI, by whoever leaves it next, and
+ * by others until it is taken back with NULL. */
+static inline void MPIDU_device_gate_set_on_exit(void (*function)(void))
+{
+    __atomic_store_n(&MPIDU_device_gate.on_exit, function, __ATOMIC_RELAXED);
 }
 
 /* Closes the gate behind the caller, who is in MPI, and puts it into use.
@@ -95,6 +107,7 @@ static inline void MPIDU_device_gate_disable(void)
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
     __atomic_store_n(&gate->enabled, 0, __ATOMIC_SEQ_CST);
     gate->app_inside = 0;
+    gate->on_exit = NULL;
 }
 
 static inline void MPIDU_device_gate_leave(void)

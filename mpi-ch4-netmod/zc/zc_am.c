@@ -33,7 +33,7 @@ void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
                                  MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "send",
                                  ucs_status_string(status));
     }
-    MPIDI_ZC_am_release(&MPIDI_ZC_AM_REQUEST(sreq));
+    MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
     MPIDIG_global.origin_cbs[handler_id] (sreq);
     ucp_request_free(request);
 }

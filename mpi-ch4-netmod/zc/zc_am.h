@@ -17,6 +17,7 @@
 
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_landing_thread.h"
 #include "zc_peer.h"
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_addr_t * peer,
@@ -58,6 +59,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     const void *payload = NULL;
     am->pack_buffer = NULL;
     am->header = NULL;
+    am->announced = false;
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
     if (data_sz > 0 && likely(dt_contig)) {
@@ -81,12 +83,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     MPIDI_ZC_am_fill_header(am->header, peer, lane, handler_id, am_hdr, am_hdr_sz, data_sz,
                             src_vci, dst_vci);
     am->handler_id = handler_id;
+    am->vci = src_vci;
+    am->announced = (size_t) data_sz >= MPIDI_ZC_global.params.rndv_threshold;
+    if (am->announced) {
+        MPIDI_ZC_VCI(src_vci).nr_announced++;
+        MPIDI_ZC_landing_thread_wanted();
+    }
 
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = (size_t) data_sz >= MPIDI_ZC_global.params.rndv_threshold ?
-            UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
+        .flags = am->announced ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
         .cb.send = MPIDI_ZC_am_send_done,
         .user_data = sreq,
     };
@@ -94,7 +101,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
                                                header_length, payload, data_sz, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
     if (request == NULL) {
-        MPIDI_ZC_am_release(am);
+        MPIDI_ZC_am_sent(am);
         MPIDIG_global.origin_cbs[handler_id] (sreq);
     }
 
@@ -102,7 +109,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     MPIR_FUNC_EXIT;
     return mpi_errno;
   fn_fail:
-    MPIDI_ZC_am_release(am);
+    MPIDI_ZC_am_sent(am);
     goto fn_exit;
 }
 

@@ -6,6 +6,7 @@
 #include "mpidch4r.h"
 #include "ch4_impl.h"
 #include "zc_types.h"
+#include "zc_landing_thread.h"
 
 /* Jumps to fn_fail if a UCX call failed; @what names the call. */
 #define MPIDI_ZC_CHECK_STATUS(status, what)                                    \
@@ -48,6 +49,14 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 /* Whom UCP calls with active messages of kind @id, and with @vci; zc_init.c. */
 int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback);
 
+/* The application may leave MPI without the landing thread, unless more is on its way. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(const MPIDI_ZC_vci_t * vci)
+{
+    if (MPIDU_device_gate.on_exit && vci->nr_announced + vci->nr_fetching == 0) {
+        MPIDU_device_gate_set_on_exit(NULL);
+    }
+}
+
 /* A packet must fit the transports' short messages to gain anything. */
 #define MPIDI_ZC_SHORT_MAX 2048
 
@@ -80,8 +89,8 @@ void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data
 ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t * param);
 
-/* Frees what a send request holds for UCP. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_release(MPIDI_ZC_am_request_t * am)
+/* UCP has done with a send: frees what the request holds for it. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
 {
     if (unlikely(am->pack_buffer)) {
         MPL_free(am->pack_buffer);
@@ -91,6 +100,11 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_release(MPIDI_ZC_am_request_t * am)
         MPL_free(am->header);
     }
     am->header = NULL;
+    if (am->announced) {
+        am->announced = false;
+        MPIDI_ZC_VCI(am->vci).nr_announced--;
+        MPIDI_ZC_transfer_over(&MPIDI_ZC_VCI(am->vci));
+    }
 }
 
 #endif /* ZC_IMPL_H_INCLUDED */

@@ -1,20 +1,120 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_landing_thread.h"
 
+#if defined(__has_include)
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define HAVE_RSEQ 1
+#endif
+#endif
+
 #define WATCH_MIN_NS 50000L
 #define WATCH_MAX_NS 4000000L
+#define WATCH_FAR_NS 400000L    /* the bell is rung only during looks so far apart */
 
+/* How often the application has entered MPI. */
 static unsigned long entries(void)
 {
     return __atomic_load_n(&MPIDU_device_gate.entries, __ATOMIC_RELAXED);
 }
+
+/* ---- the bell ---- */
+
+/* A timer: whoever leaves MPI comes back before it ends more often than not, and waking
+ * the thread for nothing costs more than being late. */
+
+enum bell { SILENT, RUNG, STOP };
+
+static struct {
+    int far;                    /* the thread sleeps for long, and would like to be told */
+    int stop;
+    unsigned long entries;      /* when the application left */
+} bell;
+
+static void ring_in(long ns)
+{
+    const struct itimerspec when = {.it_value.tv_nsec = ns };
+    int err = timerfd_settime(MPIDI_ZC_global.bell_fd, 0, &when, NULL);
+    MPIR_Assert(err == 0);
+}
+
+/* What was rung for; silences it. */
+static enum bell answer(void)
+{
+    uint64_t times;
+    if (read(MPIDI_ZC_global.bell_fd, &times, sizeof(times)) < 0) {
+        return SILENT;
+    }
+    return __atomic_load_n(&bell.stop, __ATOMIC_SEQ_CST) ? STOP : RUNG;
+}
+
+void MPIDI_ZC_landing_thread_ring(void)
+{
+    MPIDU_device_gate_set_on_exit(NULL);
+    if (__atomic_exchange_n(&bell.far, 0, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&bell.entries, entries(), __ATOMIC_RELAXED);
+        ring_in(WATCH_MIN_NS);
+    }
+}
+
+static enum bell watch(long sleep_ns)
+{
+    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
+    const struct timespec timeout = {.tv_nsec = sleep_ns };
+
+    __atomic_store_n(&bell.far, sleep_ns >= WATCH_FAR_NS, __ATOMIC_SEQ_CST);
+    const bool rung = ppoll(&fd, 1, &timeout, NULL) > 0;
+    __atomic_store_n(&bell.far, 0, __ATOMIC_SEQ_CST);
+    return rung ? answer() : SILENT;
+}
+
+/* ---- processors ---- */
+
+/* The thread that called MPI_Init, if it is the main thread: any other could end. */
+static struct {
+    const volatile uint32_t *processor; /* where it runs, kept up to date by the kernel; or NULL */
+    uint32_t avoided;
+    cpu_set_t allowed;
+} application;
+
+static void application_init(void)
+{
+    application.processor = NULL;
+    application.avoided = UINT32_MAX;
+#ifdef HAVE_RSEQ
+    const struct rseq *area = (const struct rseq *) ((char *) __builtin_thread_pointer() +
+                                                     __rseq_offset);
+    if (__rseq_size > 0 && gettid() == getpid() &&
+        sched_getaffinity(0, sizeof(application.allowed), &application.allowed) == 0) {
+        application.processor = &area->cpu_id;
+    }
+#endif
+}
+
+/* Moves the calling thread to where the application is not. */
+static void step_aside(void)
+{
+    const uint32_t processor = application.processor ? *application.processor : UINT32_MAX;
+    if (processor == application.avoided || processor >= CPU_SETSIZE) {
+        return;
+    }
+    cpu_set_t others = application.allowed;
+    CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) > 0) {
+        (void) sched_setaffinity(0, sizeof(others), &others);
+    }
+    application.avoided = processor;
+}
+
+/* ---- landing ---- */
 
 /* One round of progress; the number of events. */
 static unsigned land_once(void)
@@ -64,25 +164,20 @@ static bool land_until_quiet(void)
     return quiet;
 }
 
-/* Sleeps until the network or the end; false: the end. */
+/* Sleeps until the network, the bell or the end; false: the end. */
 static bool sleep_on_network(void)
 {
     struct pollfd fds[1 + MPIDI_CH4_MAX_VCIS] = {
-        {.fd = MPIDI_ZC_global.stop_fd, .events = POLLIN},
+        {.fd = MPIDI_ZC_global.bell_fd, .events = POLLIN},
     };
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         fds[1 + v] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
     }
+    step_aside();
     poll(fds, 1 + MPIDI_global.n_vcis, -1);
+    step_aside();
     MPIDI_ZC_VCI(0).stats.thread_wakeups++;
-    return !(fds[0].revents & POLLIN);
-}
-
-static bool stop_requested(long sleep_ns)
-{
-    struct pollfd fd = {.fd = MPIDI_ZC_global.stop_fd,.events = POLLIN };
-    struct timespec timeout = {.tv_nsec = sleep_ns };
-    return ppoll(&fd, 1, &timeout, NULL) > 0;
+    return !(fds[0].revents & POLLIN) || answer() != STOP;
 }
 
 static void *landing_thread(void *arg)
@@ -101,10 +196,14 @@ static void *landing_thread(void *arg)
         (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
     }
 
-    while (!stop_requested(watch_ns)) {
+    enum bell why;
+    while ((why = watch(watch_ns)) != STOP) {
         unsigned long now = entries();
+        if (why == RUNG) {
+            seen = __atomic_load_n(&bell.entries, __ATOMIC_RELAXED);
+        }
         if (MPIDU_device_gate_app_inside()) {
-            watch_ns = MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
+            watch_ns = why == RUNG ? WATCH_MAX_NS : MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
             continue;
         }
         watch_ns = WATCH_MIN_NS;
@@ -128,14 +227,16 @@ int MPIDI_ZC_landing_thread_start(void)
     sigset_t all, old;
     int err;
 
-    MPIDI_ZC_global.stop_fd = -1;
+    MPIDI_ZC_global.bell_fd = -1;
+    bell.far = bell.stop = 0;
+    application_init();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,
                                                  &MPIDI_ZC_VCI(v).wakeup_fd);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
     }
-    MPIDI_ZC_global.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.stop_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
+    MPIDI_ZC_global.bell_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.bell_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
                          "**zc_thread %s", strerror(errno));
 
     /* The application's signals are the application's. */
@@ -153,8 +254,8 @@ int MPIDI_ZC_landing_thread_start(void)
     return mpi_errno;
   fn_fail:
     MPIDU_device_gate_disable();
-    if (MPIDI_ZC_global.stop_fd >= 0) {
-        close(MPIDI_ZC_global.stop_fd);
+    if (MPIDI_ZC_global.bell_fd >= 0) {
+        close(MPIDI_ZC_global.bell_fd);
     }
     goto fn_exit;
 }
@@ -162,12 +263,11 @@ int MPIDI_ZC_landing_thread_start(void)
 void MPIDI_ZC_landing_thread_stop(void)
 {
     if (MPIDI_ZC_global.landing_thread_running) {
-        uint64_t one = 1;
-        ssize_t n = write(MPIDI_ZC_global.stop_fd, &one, sizeof(one));
-        MPIR_Assert(n == sizeof(one));
+        __atomic_store_n(&bell.stop, 1, __ATOMIC_SEQ_CST);
+        ring_in(1);
         pthread_join(MPIDI_ZC_global.landing_thread, NULL);
-        close(MPIDI_ZC_global.stop_fd);
         MPIDI_ZC_global.landing_thread_running = false;
         MPIDU_device_gate_disable();
+        close(MPIDI_ZC_global.bell_fd);
     }
 }

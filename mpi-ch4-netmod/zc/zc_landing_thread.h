@@ -18,16 +18,31 @@
  *        ┌────────── the application is in MPI ───────────┐
  *        ▼                                                │
  *     WATCHING  sleep 50 µs … 4 ms  ── not entered ──▶ LISTENING  poll(their fds)
- *               since the last look                       │      ▲
- *                                                         └──────┘ an event: land
+ *       ▲       since the last look                       │      ▲
+ *       │                                                 └──────┘ an event: land
+ *       └── the bell: an application that leaves MPI while it transfers something large
+ *           sets it to 50 µs, if the next look is far
  *
- * It never spins. */
+ * It never spins. It keeps off the processor of the application's main thread, whose work
+ * it would hold up; what waits in MPI elsewhere may lose some time of its own. */
 
-#include "zc_impl.h"
+#include <stdbool.h>
+#include "mpidu_device_gate.h"
 
 /* Start: in MPI_Init, whose end opens the gate. Stop: in MPI_Finalize; waits for
  * the thread and opens the gate for good. */
 int MPIDI_ZC_landing_thread_start(void);
 void MPIDI_ZC_landing_thread_stop(void);
+
+/* Called by the gate when the application has left MPI. */
+void MPIDI_ZC_landing_thread_ring(void);
+
+/* Something large has begun that the application may not wait for inside MPI. */
+static inline void MPIDI_ZC_landing_thread_wanted(void)
+{
+    if (MPIDU_device_gate.enabled) {
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+    }
+}
 
 #endif /* ZC_LANDING_THREAD_H_INCLUDED */

@@ -40,6 +40,8 @@ typedef struct {
     char *header;               /* send: points to header_inline or is owned */
     char header_inline[sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER];
     uint16_t handler_id;
+    bool announced;             /* send: counted in nr_announced */
+    uint8_t vci;                /* send: its VCI */
 } MPIDI_ZC_am_request_t;
 
 typedef struct {

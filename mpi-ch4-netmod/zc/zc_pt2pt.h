@@ -75,8 +75,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_D
                                                 int context_offset, MPIDI_av_entry_t * addr,
                                                 MPIR_Request ** req_p, MPIR_Request * partner)
 {
-    return MPIDIG_mpi_irecv(buf, count, datatype, rank, tag, comm, context_offset,
-                            MPIDI_ZC_recv_vci(comm, rank, tag), req_p, 0, partner);
+    int mpi_errno = MPIDIG_mpi_irecv(buf, count, datatype, rank, tag, comm, context_offset,
+                                     MPIDI_ZC_recv_vci(comm, rank, tag), req_p, 0, partner);
+    if (MPIDU_device_gate.enabled) {
+        MPI_Aint bytes;
+        MPIDI_Datatype_check_size(datatype, count, bytes);
+        if ((size_t) bytes >= MPIDI_ZC_global.params.rndv_threshold) {
+            MPIDI_ZC_landing_thread_wanted();
+        }
+    }
+    return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void *buf, MPI_Aint count,

@@ -68,6 +68,7 @@ typedef struct {
     MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
     unsigned seen_releases;     /* when the line was last tried */
     int nr_fetching;            /* transfers that we have asked a sender for */
+    int nr_announced;           /* sends that a receiver has been told of, and not fetched */
     struct MPIDI_ZC_arrival *free_arrivals;
     zcp_t *predictor;
     MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */
@@ -100,7 +101,7 @@ typedef struct {
     bool in_landing_thread;     /* who is progressing */
     bool landing_thread_running;
     pthread_t landing_thread;
-    int stop_fd;                /* eventfd that ends the landing thread */
+    int bell_fd;                /* timer that wakes the landing thread */
 } MPIDI_ZC_global_t;
 
 extern MPIDI_ZC_global_t MPIDI_ZC_global __attribute__ ((visibility("hidden")));
