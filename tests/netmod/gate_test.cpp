@@ -117,6 +117,25 @@ TEST_P(GateTest, EveryEntryOfTheApplicationIsCounted)
     EXPECT_EQ(MPIDU_device_gate.entries, 5u);
 }
 
+std::atomic<int> left;
+
+TEST_P(GateTest, WhoLeavesIsTakenNoteOfOnceAsked)
+{
+    left = 0;
+    MPIDU_device_gate_enter();
+    MPIDU_device_gate_exit();
+    EXPECT_EQ(left, 0);
+    MPIDU_device_gate_enter();
+    MPIDU_device_gate_set_on_exit([] { left += MPIDU_device_gate_app_inside() ? 100 : 1; });
+    EXPECT_EQ(left, 0);
+    MPIDU_device_gate_exit();
+    EXPECT_EQ(left, 1); /* called outside */
+    MPIDU_device_gate_enter();
+    MPIDU_device_gate_set_on_exit(nullptr);
+    MPIDU_device_gate_exit();
+    EXPECT_EQ(left, 1);
+}
+
 TEST_P(GateTest, DisabledGateIsNotTouched)
 {
     MPIDU_device_gate_disable();
