@@ -181,6 +181,7 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
     MPIR_Request *rreq = a->rreq;
 
     a->vci->nr_fetching--;
+    a->vci->nr_landing -= a->state == MPIDI_ZC_LANDING;
     MPIDI_ZC_transfer_over(a->vci);
     ucp_request_free(request);
     if (unlikely(status != UCS_OK && a->state != MPIDI_ZC_LANDING)) {
@@ -222,6 +223,7 @@ static int fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
         .user_data = a,
     };
     a->vci->nr_fetching++;
+    a->vci->nr_landing += a->state == MPIDI_ZC_LANDING;
     MPIDI_ZC_landing_thread_wanted();
     ucs_status_ptr_t request = ucp_am_recv_data_nbx(a->vci->worker, descriptor, target,
                                                     a->bytes, &param);

@@ -78,17 +78,19 @@ static enum bell watch(long sleep_ns)
 
 /* ---- processors ---- */
 
+#define NONE UINT32_MAX
+
 /* The thread that called MPI_Init, if it is the main thread: any other could end. */
 static struct {
     const volatile uint32_t *processor; /* where it runs, kept up to date by the kernel; or NULL */
-    uint32_t avoided;
+    uint32_t avoided;           /* NONE: none */
     cpu_set_t allowed;
 } application;
 
 static void application_init(void)
 {
     application.processor = NULL;
-    application.avoided = UINT32_MAX;
+    application.avoided = NONE;
 #ifdef HAVE_RSEQ
     const struct rseq *area = (const struct rseq *) ((char *) __builtin_thread_pointer() +
                                                      __rseq_offset);
@@ -99,19 +101,38 @@ static void application_init(void)
 #endif
 }
 
-/* Moves the calling thread to where the application is not. */
-static void step_aside(void)
+/* Is a transfer on its way that the application has asked for, and hides behind its work?
+ * (What lands, it has not. That frees a sender, the sooner the better.) */
+static bool application_transfers(void)
 {
-    const uint32_t processor = application.processor ? *application.processor : UINT32_MAX;
-    if (processor == application.avoided || processor >= CPU_SETSIZE) {
+    int transfers = 0;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
+        transfers += vci->nr_announced + vci->nr_fetching - vci->nr_landing;
+    }
+    return transfers > 0;
+}
+
+/* Moves the calling thread, inside the gate, to where it may do its work. */
+static void choose_processor(void)
+{
+    uint32_t avoided = NONE;
+
+    if (application.processor && application_transfers()) {
+        avoided = *application.processor;
+    }
+    if (avoided == application.avoided || (avoided != NONE && avoided >= CPU_SETSIZE)) {
         return;
     }
-    cpu_set_t others = application.allowed;
-    CPU_CLR(processor, &others);
-    if (CPU_COUNT(&others) > 0) {
-        (void) sched_setaffinity(0, sizeof(others), &others);
+    cpu_set_t set = application.allowed;
+    if (avoided != NONE) {
+        CPU_CLR(avoided, &set);
     }
-    application.avoided = processor;
+    if (CPU_COUNT(&set) > 0) {
+        (void) sched_setaffinity(0, sizeof(set), &set);
+    }
+    application.avoided = avoided;
 }
 
 /* ---- landing ---- */
@@ -158,6 +179,7 @@ static bool land_until_quiet(void)
     MPIDI_ZC_global.in_landing_thread = true;
     while (!quiet && !MPIDU_device_gate_app_inside()) {
         quiet = land_once() == 0 && arm();
+        choose_processor();
     }
     MPIDI_ZC_global.in_landing_thread = false;
     MPIDU_device_gate_leave();
@@ -173,9 +195,7 @@ static bool sleep_on_network(void)
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         fds[1 + v] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
     }
-    step_aside();
     poll(fds, 1 + MPIDI_global.n_vcis, -1);
-    step_aside();
     MPIDI_ZC_VCI(0).stats.thread_wakeups++;
     return !(fds[0].revents & POLLIN) || answer() != STOP;
 }

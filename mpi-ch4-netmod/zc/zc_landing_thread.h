@@ -23,8 +23,9 @@
  *       └── the bell: an application that leaves MPI while it transfers something large
  *           sets it to 50 µs, if the next look is far
  *
- * It never spins. It keeps off the processor of the application's main thread, whose work
- * it would hold up; what waits in MPI elsewhere may lose some time of its own. */
+ * It never spins. During a transfer that the application has asked for, it keeps off the
+ * processor of the application's main thread: whoever waits in MPI elsewhere loses some
+ * time instead, and the transfer hides behind the work. */
 
 #include <stdbool.h>
 #include "mpidu_device_gate.h"

@@ -68,6 +68,7 @@ typedef struct {
     MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
     unsigned seen_releases;     /* when the line was last tried */
     int nr_fetching;            /* transfers that we have asked a sender for */
+    int nr_landing;             /* of those, into landing memory */
     int nr_announced;           /* sends that a receiver has been told of, and not fetched */
     struct MPIDI_ZC_arrival *free_arrivals;
     zcp_t *predictor;
