@@ -21,7 +21,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_pt2pt.h          \
                       src/mpid/ch4/netmod/zc/zc_request.h        \
                       src/mpid/ch4/netmod/zc/zc_rma.h            \
-                      src/mpid/ch4/netmod/zc/zc_short.h          \
+                      src/mpid/ch4/netmod/zc/zc_eager.h          \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
                       src/mpid/ch4/netmod/zc/zc_win.h

@@ -18,14 +18,11 @@ typedef struct MPIDI_ZC_early {
     char bytes[];               /* header, and the data of an eager message */
 } MPIDI_ZC_early_t;
 
-void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
+/* False: nobody wants to know any more. */
+static bool note_send_status(MPIR_Request * sreq, ucs_status_t status)
 {
-    MPIR_Request *sreq = user_data;
-    const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
-
     if (unlikely(MPIDI_ZC_global.over)) {
-        ucp_request_free(request);
-        return;
+        return false;
     }
     if (unlikely(status != UCS_OK)) {
         sreq->status.MPI_ERROR =
@@ -33,8 +30,28 @@ void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
                                  MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "send",
                                  ucs_status_string(status));
     }
-    MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
-    MPIDIG_global.origin_cbs[handler_id] (sreq);
+    return true;
+}
+
+void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPIR_Request *sreq = user_data;
+
+    if (note_send_status(sreq, status)) {
+        MPID_Request_complete(sreq);
+    }
+    ucp_request_free(request);
+}
+
+void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPIR_Request *sreq = user_data;
+
+    if (note_send_status(sreq, status)) {
+        const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
+        MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
+        MPIDIG_global.origin_cbs[handler_id] (sreq);
+    }
     ucp_request_free(request);
 }
 
@@ -267,11 +284,13 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
                                        const ucp_am_recv_param_t * param)
 {
     MPIDI_ZC_vci_t *vci = arg;
-    /* It has words of 8 bytes; UCP promises no alignment. */
+    /* A short message has it before its data. It has words of 8 bytes; UCP promises no
+     * alignment. */
+    const bool is_short = header_length == 0;
     MPIDI_ZC_short_header_t h;
-    memcpy(&h, data, sizeof(h));
-    char *const bytes = (char *) data + sizeof(h);
-    const size_t nr_bytes = length - sizeof(h);
+    memcpy(&h, is_short ? data : header, sizeof(h));
+    char *const bytes = is_short ? (char *) data + sizeof(h) : data;
+    const size_t nr_bytes = is_short ? length - sizeof(h) : length;
 
     MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender);
     if (likely(h.sequence == in->next && in->early == NULL) &&

@@ -243,7 +243,9 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
 {
     if (f->offered && !f->near_ep && !f->failed &&
         create_endpoint(f, upid, true, &f->near_ep) == MPI_SUCCESS) {
-        MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane.ep = f->near_ep;
+        MPIDI_ZC_lane_t *lane = &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane;
+        lane->ep = f->near_ep;
+        lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
         MPL_free(f->upid);
         f->upid = upid;
         f->upid_length = length;
@@ -328,6 +330,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid));
     memset(peer, 0, sizeof(*peer));
     peer->lane.ep = f->far_ep;
+    peer->lane.short_max = MPIDI_ZC_SHORT_MAX;
     peer->self = f->self;
     peer->foreign = f;
     f->next = connections;

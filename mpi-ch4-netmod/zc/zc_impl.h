@@ -57,7 +57,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(const MPIDI_ZC_vci_t * vci)
     }
 }
 
-/* A packet must fit the transports' short messages to gain anything. */
+/* A packet must fit the transports' short messages to gain anything: in shared memory what a
+ * slot of UCX's queue takes, in TCP a packet. */
+#define MPIDI_ZC_SHORT_MAX_LOCAL 64
 #define MPIDI_ZC_SHORT_MAX 2048
 
 /* What am_header and MPIDIG_hdr_t say of a send without options, in 24 bytes instead of
@@ -84,6 +86,7 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param);
 
+void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data);
 ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,

@@ -98,6 +98,7 @@ typedef struct {
 typedef struct {
     ucp_ep_h ep;                /* NULL: not made yet */
     uint32_t next_send;         /* sequence of the next message */
+    uint32_t short_max;         /* data of up to so many bytes goes as one packet */
     MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
 } MPIDI_ZC_lane_t;
 

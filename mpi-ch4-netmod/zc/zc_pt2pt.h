@@ -2,12 +2,12 @@
 #ifndef ZC_PT2PT_H_INCLUDED
 #define ZC_PT2PT_H_INCLUDED
 
-/* Point-to-point is CH4's own matching over active messages (MPIDIG); only short
+/* Point-to-point is CH4's own matching over active messages (MPIDIG); only eager
  * sends have a path of their own. A communicator's messages go from the VCI that it
  * has at the sender to that of the receiver, which has the same number. */
 
 #include "zc_impl.h"
-#include "zc_short.h"
+#include "zc_eager.h"
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_vci(MPIR_Comm * comm, int rank, int tag)
 {
@@ -27,13 +27,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count,
                                                 MPIDI_av_entry_t * addr, MPIR_Request ** req_p)
 {
     const int vci = MPIDI_ZC_send_vci(comm, rank, tag);
+    bool taken;
 
-    if (MPIDI_ZC_send_short(buf, count, datatype, tag, comm, context_offset, addr, vci,
-                            MPIR_ERR_NONE, req_p)) {
-        return MPI_SUCCESS;
+    int mpi_errno = MPIDI_ZC_send_eager(buf, count, datatype, tag, comm, context_offset, addr, vci,
+                                        MPIR_ERR_NONE, req_p, &taken);
+    if (unlikely(!taken)) {
+        mpi_errno = MPIDIG_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr,
+                                     vci, vci, req_p);
     }
-    return MPIDIG_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr, vci, vci,
-                            req_p);
+    return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void *buf, MPI_Aint count,
@@ -54,13 +56,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count
                                                  MPIR_Errflag_t * errflag)
 {
     const int vci = MPIDI_ZC_send_vci(comm, rank, tag);
+    bool taken;
 
-    if (MPIDI_ZC_send_short(buf, count, datatype, tag, comm, context_offset, addr, vci, *errflag,
-                            req_p)) {
-        return MPI_SUCCESS;
+    int mpi_errno = MPIDI_ZC_send_eager(buf, count, datatype, tag, comm, context_offset, addr, vci,
+                                        *errflag, req_p, &taken);
+    if (unlikely(!taken)) {
+        mpi_errno = MPIDIG_isend_coll(buf, count, datatype, rank, tag, comm, context_offset, addr,
+                                      vci, vci, req_p, errflag);
     }
-    return MPIDIG_isend_coll(buf, count, datatype, rank, tag, comm, context_offset, addr, vci, vci,
-                             req_p, errflag);
+    return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request * sreq)

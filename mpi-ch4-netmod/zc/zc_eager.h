@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_EAGER_H_INCLUDED
+#define ZC_EAGER_H_INCLUDED
+
+/* The paths of contiguous standard sends below the rendezvous threshold; all others are
+ * CH4's active messages.
+ *
+ *   short   UCP user header: none           payload: | short_header (24 bytes) | data |
+ *   longer  UCP user header: short_header   payload: data
+ *
+ * UCP sends a payload alone without allocating anything, in one copy to the transport;
+ * header and payload together always cost it a request. */
+
+#include "zc_impl.h"
+#include "zc_peer.h"
+
+/* One packet on the stack, no request. Sends at once or not at all: false if the longer way
+ * has to. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
+                                                  const MPIDI_ZC_short_header_t * header,
+                                                  const void *data, size_t bytes,
+                                                  MPIR_Request ** req_p)
+{
+    MPIDI_ZC_short_packet_t packet;
+    const size_t length = offsetof(MPIDI_ZC_short_packet_t, data) + bytes;
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+    };
+
+    packet.header = *header;
+    if (bytes > 0) {
+        memcpy(packet.data, data, bytes);
+    }
+    if (ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) != NULL) {
+        return false;
+    }
+    *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
+    return true;
+}
+
+/* From the user's buffer, with a request of ours for as long as UCP reads it. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
+                                                  const MPIDI_ZC_short_header_t * header,
+                                                  const void *data, size_t bytes, int vci,
+                                                  MPIR_Comm * comm, MPIR_Request ** req_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *sreq;
+
+    MPIDI_CH4_REQUEST_CREATE(sreq, MPIR_REQUEST_KIND__SEND, vci, 2);
+    MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPIX_ERR_NOREQ, "**nomemreq");
+    char *kept = MPIDI_ZC_AM_REQUEST(sreq).header_inline;
+    MPL_COMPILE_TIME_ASSERT(sizeof(*header) <= sizeof(MPIDI_ZC_AM_REQUEST(sreq).header_inline));
+    memcpy(kept, header, sizeof(*header));
+
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+            UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = MPIDI_ZC_eager_done,
+        .user_data = sreq,
+    };
+    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_SHORT, kept,
+                                               sizeof(*header), data, bytes, &param);
+    if (request == NULL) {
+        MPID_Request_complete(sreq);
+    } else if (likely(!UCS_PTR_IS_ERR(request))) {
+        sreq->comm = comm;
+        MPIR_Comm_add_ref(comm);
+    } else {
+        MPID_Request_complete(sreq);
+        MPIDI_CH4_REQUEST_FREE(sreq);
+    }
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+    *req_p = sreq;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* *taken: false if this is not for eager sends, and nothing has happened. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count,
+                                                 MPI_Datatype datatype, int tag, MPIR_Comm * comm,
+                                                 int context_offset, MPIDI_av_entry_t * addr,
+                                                 int vci, int error_bits, MPIR_Request ** req_p,
+                                                 bool * taken)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int dt_contig;
+    MPI_Aint data_sz, dt_true_lb;
+    MPIR_Datatype *dt_ptr;
+
+    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
+    *taken = dt_contig && (size_t) data_sz < MPIDI_ZC_global.params.rndv_threshold && !*req_p;
+    if (unlikely(!*taken)) {
+        return MPI_SUCCESS;
+    }
+    const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
+    mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    const MPIDI_ZC_short_header_t header = {
+        .sender = peer->self,
+        .sequence = lane->next_send,
+        .src_rank = comm->rank,
+        .tag = tag,
+        .context_id = comm->context_id + context_offset,
+        .vci = vci,
+        .error_bits = error_bits,
+    };
+    MPL_COMPILE_TIME_ASSERT(sizeof(header) == 24);
+    if (unlikely(data_sz > lane->short_max) ||
+        unlikely(!MPIDI_ZC_send_short(lane, &header, data, data_sz, req_p))) {
+        mpi_errno = MPIDI_ZC_send_longer(lane, &header, data, data_sz, vci, comm, req_p);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    lane->next_send++;
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+#endif /* ZC_EAGER_H_INCLUDED */
