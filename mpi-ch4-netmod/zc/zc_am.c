@@ -99,7 +99,7 @@ static int dispatch(MPIDI_ZC_vci_t * vci, const char *header, void *data, size_t
     } else if (descriptor) {
         ucp_am_data_release(vci->worker, descriptor);
     } else if (rreq) {
-        mpi_errno = MPIDI_ZC_arrival_eager(vci, rreq, data, length);
+        mpi_errno = MPIDI_ZC_hold(rreq, data, length);
     }
     MPIR_ERR_CHECK(mpi_errno);
 

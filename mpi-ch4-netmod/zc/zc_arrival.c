@@ -325,30 +325,41 @@ int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
 
 /* ---- events ---- */
 
-int MPIDI_ZC_arrival_eager(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, const void *data,
-                           size_t bytes)
+int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(rreq);
 
     if (MPIDIG_recv_initialized(rreq)) {
         MPIDIG_recv_copy((void *) data, rreq);
         complete(rreq);
     } else {
-        MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, bytes);
-        MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
-        a->state = MPIDI_ZC_HELD;
-        if (bytes > 0) {
-            a->buffer = MPL_malloc(bytes, MPL_MEM_BUFFER);
-            MPIR_ERR_CHKANDJUMP(!a->buffer, mpi_errno, MPI_ERR_OTHER, "**nomem");
-            memcpy(a->buffer, data, bytes);
+        am->held = am->held_inline;
+        if (bytes > sizeof(am->held_inline)) {
+            am->held = MPL_malloc(bytes, MPL_MEM_BUFFER);
+            MPIR_ERR_CHKANDJUMP(!am->held, mpi_errno, MPI_ERR_OTHER, "**nomem");
         }
-        MPIDI_ZC_AM_REQUEST(rreq).arrival = a;
+        if (bytes > 0) {
+            memcpy(am->held, data, bytes);
+        }
     }
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+static void deliver_held(MPIR_Request * rreq)
+{
+    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(rreq);
+
+    MPIDIG_recv_copy(am->held, rreq);
+    if (am->held != am->held_inline) {
+        MPL_free(am->held);
+    }
+    am->held = NULL;
+    complete(rreq);
 }
 
 int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
@@ -408,15 +419,13 @@ int MPIDI_ZC_arrival_matched(MPIR_Request * rreq)
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_arrival_t *a = MPIDI_ZC_AM_REQUEST(rreq).arrival;
 
+    if (likely(!a)) {
+        deliver_held(rreq);
+        goto fn_exit;
+    }
     MPIDI_ZC_AM_REQUEST(rreq).arrival = NULL;
     a->matched = true;
     switch (a->state) {
-        case MPIDI_ZC_HELD:
-            MPIDIG_recv_copy(a->buffer, rreq);
-            MPL_free(a->buffer);
-            arrival_free(a);
-            complete(rreq);
-            break;
         case MPIDI_ZC_LANDED:
             deliver(a);
             break;

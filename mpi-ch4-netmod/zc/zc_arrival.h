@@ -7,7 +7,7 @@
  *
  *                          matched?
  *                     yes /        \ no
- *   user buffer contiguous?         eager: kept in a buffer         HELD ──┐
+ *   user buffer contiguous?         eager: the request holds it     held ──┐
  *   and long enough?                budget left: taken at once             │
  *    yes /     \ no                   into landing memory  LANDING ─▶ LANDED
  *     DIRECT   BOUNCING             else left at the sender       WAITING  │
@@ -26,7 +26,6 @@
 #include "zc_impl.h"
 
 typedef enum {
-    MPIDI_ZC_HELD,
     MPIDI_ZC_WAITING,
     MPIDI_ZC_LANDING,
     MPIDI_ZC_LANDED,
@@ -45,15 +44,15 @@ typedef struct MPIDI_ZC_arrival {
     uint64_t expected;          /* predicted user address or 0 */
     void *descriptor;           /* UCP's, while WAITING */
     zc_landing_t *landing;      /* LANDING, LANDED */
-    void *buffer;               /* HELD, BOUNCING; owned */
+    void *buffer;               /* BOUNCING; owned */
     MPIDI_ZC_vci_t *vci;        /* that it has come over */
     MPIDI_ZC_arrivals_t *list;  /* the one it is on */
     struct MPIDI_ZC_arrival *next, *previous;
 } MPIDI_ZC_arrival_t;
 
-/* A message with its data at hand. @rreq: what CH4's handler returned. */
-int MPIDI_ZC_arrival_eager(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, const void *data,
-                           size_t bytes);
+/* Of a message with its data at hand: into the user buffer if it is matched, else @rreq
+ * holds it until it is. @rreq: what CH4's handler returned. */
+int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes);
 
 /* A message announced by UCP; takes over @descriptor. @may_land: it is a send, from where
  * it may be fetched before the match. */

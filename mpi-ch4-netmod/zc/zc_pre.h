@@ -32,13 +32,22 @@ typedef struct {
 
 struct MPIDI_ZC_arrival;
 
+#define MPIDI_ZC_INLINE (sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER)
+
 /* State of a request that CH4's active-message layer owns. A request is either
  * a send, whose header UCP may read until the send completes, or a receive. */
 typedef struct {
-    struct MPIDI_ZC_arrival *arrival;   /* unexpected message, until delivered */
-    void *pack_buffer;          /* send: packed non-contiguous data, owned */
+    struct MPIDI_ZC_arrival *arrival;   /* receive: unexpected message, until delivered */
+    union {
+        void *pack_buffer;      /* send: packed non-contiguous data, owned */
+        void *held;             /* receive: unexpected eager data; points to held_inline or is
+                                 * owned */
+    };
     char *header;               /* send: points to header_inline or is owned */
-    char header_inline[sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER];
+    union {
+        char header_inline[MPIDI_ZC_INLINE];
+        char held_inline[MPIDI_ZC_INLINE];
+    };
     uint16_t handler_id;
     bool announced;             /* send: counted in nr_announced */
     uint8_t vci;                /* send: its VCI */
