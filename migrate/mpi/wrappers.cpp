@@ -10,7 +10,8 @@
  * reduction, recursive doubling for all-reductions and scans, a ring for all-gathers; gather,
  * scatter and all-to-all directly. Enough to see who communicates with whom, and it does
  * not take longer than what is told. Of intercommunicators, messages and rooted collectives
- * are told. Calls of Fortran are not looked at.
+ * are told. Fortran's calls are seen where its binding calls the functions of C, as MPICH's does;
+ * that of Open MPI calls PMPI's.
  *
  * Time in MPI is told in ticks of the kernel's coarse clock (1 to 10 ms), which is read in a fifth
  * of the time of the fine one: a call of length t sees a tick with probability t / tick, so that
@@ -89,17 +90,12 @@ class span : public telling {
     const std::uint64_t begin_;
 };
 
-bool is_inter(MPI_Comm comm)
-{
-    return profiler::is_inter(comm);
-}
-
 /** Down a binomial tree: rank r, counted from the root, sends to r + 2^k for all 2^k > r. */
 void tell_broadcast(const telling &inside, MPI_Comm comm, int root, const amount &what)
 {
     if (!inside)
         return;
-    if (is_inter(comm)) {
+    if (profiler::is_inter(comm)) {
         if (root == MPI_ROOT)
             inside.sent_to_all(comm, what);
         return;
@@ -116,7 +112,7 @@ void tell_reduction(const telling &inside, MPI_Comm comm, int root, const amount
 {
     if (!inside)
         return;
-    if (is_inter(comm)) {
+    if (profiler::is_inter(comm)) {
         if (root >= 0)
             inside.sent(comm, root, what);
         return;
@@ -133,7 +129,7 @@ void tell_reduction(const telling &inside, MPI_Comm comm, int root, const amount
 
 void tell_doubling(const telling &inside, MPI_Comm comm, const amount &what)
 {
-    if (!inside || is_inter(comm))
+    if (!inside || profiler::is_inter(comm))
         return;
     const auto [rank, size] = profiler::mine(comm);
     for (int bit = 1; bit < size; bit *= 2)
@@ -144,7 +140,7 @@ void tell_doubling(const telling &inside, MPI_Comm comm, const amount &what)
 /** All blocks but one's own pass by, to the next rank. */
 void tell_ring(const telling &inside, MPI_Comm comm, const amount &block)
 {
-    if (!inside || is_inter(comm))
+    if (!inside || profiler::is_inter(comm))
         return;
     const auto [rank, size] = profiler::mine(comm);
     if (size > 1)
@@ -154,14 +150,14 @@ void tell_ring(const telling &inside, MPI_Comm comm, const amount &block)
 void tell_gather(const telling &inside, MPI_Comm comm, int root, const amount &what)
 {
     /* The root's type may be anything: MPI_IN_PLACE. */
-    if (inside && root >= 0 && (is_inter(comm) || profiler::mine(comm).rank != root))
+    if (inside && root >= 0 && (profiler::is_inter(comm) || profiler::mine(comm).rank != root))
         inside.sent(comm, root, what);
 }
 
 void tell_scatter(const telling &inside, MPI_Comm comm, int root, const amount &each)
 {
     if (inside &&
-        (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
+        (root == MPI_ROOT || (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
         inside.sent_to_all(comm, each);
 }
 
@@ -406,7 +402,7 @@ int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int counts[], M
                        MPI_Op op, MPI_Comm comm)
 {
     const span inside;
-    if (inside && !is_inter(comm))
+    if (inside && !profiler::is_inter(comm))
         tell_doubling(inside, comm, {counts[profiler::mine(comm).rank], type});
     return PMPI_Reduce_scatter(sendbuf, recvbuf, counts, type, op, comm);
 }
@@ -423,7 +419,7 @@ int MPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, vo
                    const int counts[], const int places[], MPI_Datatype recvtype, MPI_Comm comm)
 {
     const span inside;
-    if (inside && !is_inter(comm))
+    if (inside && !profiler::is_inter(comm))
         tell_ring(inside, comm, {counts[profiler::mine(comm).rank], recvtype});
     return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, places, recvtype, comm);
 }
@@ -459,7 +455,7 @@ int MPI_Scatterv(const void *sendbuf, const int counts[], const int places[], MP
 {
     const span inside;
     if (inside &&
-        (root == MPI_ROOT || (root >= 0 && !is_inter(comm) && profiler::mine(comm).rank == root)))
+        (root == MPI_ROOT || (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
         for (int peer = 0; peer < profiler::others(comm); peer++)
             inside.sent(comm, peer, {counts[peer], sendtype});
     return PMPI_Scatterv(sendbuf, counts, places, sendtype, recvbuf, recvcount, recvtype, root,

@@ -3,11 +3,13 @@
  * What a rank tells its agent about its calls, looked up in its own profile after each of
  * them: bytes and messages by peer, and time in MPI. Runs under ZC_MIGRATE=observe.
  *
- *   told          with 4 ranks
+ *   told          with 4 ranks; TOLD_FORTRAN names MPICH's library of Fortran bindings, whose
+ *                 calls are looked up too
  *   told child    spawned by it: a process that is no rank of the job
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -386,6 +388,49 @@ static void strangers(char *program)
     MPI_Comm_free(&between);
 }
 
+/* ---- Fortran ---- */
+
+static void *fortran_call(void *library, const char *name)
+{
+    void *call = library ? dlsym(library, name) : NULL;
+    if (!call)
+        die(dlerror());
+    return call;
+}
+
+/* What a Fortran compiler makes of `call MPI_Send(...)`. */
+static void fortran(const char *path)
+{
+    typedef void send(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
+    typedef void sum(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
+    if (!path)
+        return;
+    void *library = dlopen(path, RTLD_LAZY); /* it wants MPI-IO, which there may not be */
+    send *mpi_send = (send *)fortran_call(library, "mpi_send_");
+    sum *mpi_allreduce = (sum *)fortran_call(library, "mpi_allreduce_");
+    MPI_Fint count = 100, one = 1, to = right, tag = TAG, error = -1;
+    MPI_Fint world = MPI_Comm_c2f(MPI_COMM_WORLD), bytes = MPI_Type_c2f(MPI_BYTE);
+    MPI_Fint type = MPI_Type_c2f(MPI_INT), add = MPI_Op_c2f(MPI_SUM);
+    MPI_Request request;
+
+    MPI_Irecv(in, 100, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &request);
+    begin();
+    mpi_send(out, &count, &bytes, &to, &tag, &world, &error);
+    check_only("Fortran's Send", right, 100, 1);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    int mine = rank, all = -1;
+    begin();
+    mpi_allreduce(&mine, &all, &one, &type, &add, &world, &error);
+    uint64_t sent[RANKS] = {0}, messages_sent[RANKS] = {0};
+    sent[rank ^ 1] = sent[rank ^ 2] = sizeof mine;
+    messages_sent[rank ^ 1] = messages_sent[rank ^ 2] = 1;
+    check("Fortran's Allreduce", sent, messages_sent);
+    if (error != MPI_SUCCESS || all != 0 + 1 + 2 + 3)
+        die("wrong sum");
+    if (rank == 0)
+        printf("Fortran was told\n");
+}
+
 static int be_a_stranger(void)
 {
     MPI_Comm parent, both, copy;
@@ -423,6 +468,7 @@ int main(int argc, char **argv)
     collectives();
     times();
     strangers(argv[0]);
+    fortran(getenv("TOLD_FORTRAN"));
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("%s\n", all ? "WRONG" : "all right");
