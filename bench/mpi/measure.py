@@ -39,7 +39,7 @@ class Case:
     """A program, its arguments in full and in quick runs, and who runs it where."""
 
     def __init__(self, name, what, program, full, quick, ranks=2, hosts="2", impls=None,
-                 rounds=None, async_rounds=2, repeat=1):
+                 rounds=None, async_rounds=2, repeat=1, environment=None):
         self.name = name
         self.what = what
         self.program = program
@@ -51,6 +51,7 @@ class Case:
         # Progress threads spin beside the ranks: with them everything takes several times as long.
         self.async_rounds = async_rounds
         self.repeat = repeat
+        self.environment = environment or {}
 
     def wants(self, impl, turn):
         """Whether IMPL runs this in round TURN (the first is 0)."""
@@ -70,11 +71,16 @@ LARGE = "64k 256k 1m 4m 16m 64m"
 SMALL = "1 8 64 512 1k 4k 16k 64k"
 COLLECTIVE = "8 1k 16k 64k 256k 1m 4m 16m"
 PLAIN = ("zc", "ucx", "ofi", "openmpi")
-SHARED_MEMORY = ("zc", "ucx")
+MPICH = SHARED_MEMORY = ("zc", "ucx")
 CASES = {case.name: case for case in [
     Case("latency", "ping-pong, 1 B to 64 KiB", "latency",
          f"-r 5 -w 1 {SMALL}", "-r 3 -w 1 1 8 4k 64k"),
     Case("rate", "messages per second, 8 B, windows of 64", "rate", "-r 10 -w 1 8", "-r 3 -w 1 8"),
+    *(Case(f"threads{suffix}", f"messages per second of 1 to 4 threads, {what}", "threads",
+           "-r 5 -w 1 1 2 4", "-r 2 -w 1 1 2", impls=impls, environment=environment)
+      for suffix, what, impls, environment in (
+          ("", "one VCI", PLAIN, {}),
+          ("-vcis", "4 VCIs", MPICH, {"MPIR_CVAR_CH4_NUM_VCIS": "4"}))),
     Case("preposted", "bandwidth, receives posted first, 64 KiB to 64 MiB", "preposted",
          f"-k bandwidth -r 4 -w 1 {LARGE}", "-k bandwidth -r 3 -w 1 64k 1m 16m"),
     Case("bibandwidth", "the same both ways at once", "preposted",
@@ -154,9 +160,9 @@ class Measurement:
                     self.left_out[impl] = why_failed(result)
             print(f"left out: {self.left_out[impl]}" if impl in self.left_out else "ok", flush=True)
 
-    def launch(self, impl, words, ranks, hosts):
+    def launch(self, impl, words, ranks, hosts, environment=None):
         mpi = self.libraries.mpi(PEERS[impl], self.networks[hosts])
-        return mpi.run(words, ranks=ranks, timeout=self.options.timeout,
+        return mpi.run(words, ranks=ranks, timeout=self.options.timeout, environment=environment,
                        directory=self.options.scratch,
                        finalize_grace=report.FINALIZE_GRACE_S)
 
@@ -188,7 +194,8 @@ class Measurement:
         program = self.libraries.programs(PEERS[impl])[case.program]
         outcome = "ok"
         for ranks in case.runs(self.options.quick):
-            result = self.launch(impl, [program, *case.arguments[self.mode]], ranks, case.hosts)
+            result = self.launch(impl, [program, *case.arguments[self.mode]], ranks, case.hosts,
+                                 case.environment)
             found = self.samples.read(case.name, impl, result.out, turn)
             if case.name == "startup" and result.ok:
                 self.samples.add("startup", impl, 0, "mpiexec", 1000 * result.seconds, turn)

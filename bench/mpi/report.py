@@ -31,6 +31,10 @@ METRICS = {
         ("MB/s", "receives posted first, both ways at once: bandwidth, MB/s", True),
     ("latency", "latency"): ("us", "ping-pong latency, µs", False),
     ("rate", "rate"): ("messages/s", "message rate, windows of 64, messages/s", True),
+    ("threads", "rate"):
+        ("messages/s", "message rate of several threads, one VCI, messages/s", True),
+    ("threads-vcis", "rate"):
+        ("messages/s", "message rate of several threads, 4 VCIs, messages/s", True),
     ("overlap", "receiver"): ("%", "overlap, receiver: transfer hidden behind work, %", True),
     ("overlap", "sender"): ("%", "overlap, sender: transfer hidden behind work, %", True),
     ("alltoall", "time"): ("us", "MPI_Alltoall, 4 ranks on two hosts, µs", False),
@@ -75,7 +79,7 @@ METRICS = {
 }
 # A program's figure may depend on one of these beside the bytes; the metric's
 # name then says so, e.g. "reverse/queued:1000".
-PARAMETERS = ("queued", "ranks")
+PARAMETERS = ("queued", "ranks", "threads")
 
 
 def base_of(metric):
