@@ -100,11 +100,12 @@ void MPIDI_ZC_report_write_file(const MPIDI_ZC_report_t * report)
         return;
     }
     if (snprintf(path, sizeof(path), "%s.%d.json", prefix, report->rank) >= (int) sizeof(path) ||
-        snprintf(part, sizeof(part), "%s.part", path) >= (int) sizeof(part)) {
+        snprintf(part, sizeof(part), "%s.%ld.part", path, (long) getpid()) >= (int) sizeof(part)) {
         fprintf(stderr, "zc: MPIR_CVAR_CH4_ZC_STATS_FILE is too long\n");
         return;
     }
-    /* Never half a file under its name: the job may be killed any time. */
+    /* Never half a file under its name: the job may be killed any time, and a spawned
+     * process of the same rank may write the same. */
     FILE *file = fopen(part, "w");
     if (!file) {
         fprintf(stderr, "zc: cannot write %s: %s\n", part, strerror(errno));
