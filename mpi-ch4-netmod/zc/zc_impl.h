@@ -34,12 +34,12 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_progress_all(void)
     }
 }
 
-/* Progresses until UCP is done with @request (NULL: it is), and frees it. Like all of
- * finalize, where no other thread is in MPI. */
+/* Progresses until UCP is done with @request (NULL: it is), and frees it; not for ever if
+ * a rank has died. Like all of finalize, where no other thread is in MPI. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 {
     if (request) {
-        while (ucp_request_check_status(request) == UCS_INPROGRESS) {
+        while (ucp_request_check_status(request) == UCS_INPROGRESS && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
         ucp_request_free(request);

@@ -10,10 +10,14 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     char text[MPI_MAX_ERROR_STRING];
 
+    snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
+             MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
     if (!MPIDI_ZC_global.closing) {
-        snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
-                 MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
+    } else if (!MPIDI_ZC_global.deserted && !MPIDI_ZC_global.over) {
+        /* In finalize there is nothing left to be lost by it. */
+        fprintf(stderr, "%s; MPI_Finalize waits for nobody any more\n", text);
+        MPIDI_ZC_global.deserted = true;
     }
 }
 

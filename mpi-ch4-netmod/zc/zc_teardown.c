@@ -22,6 +22,10 @@
  *   4. barrier     over PMI, without progress: all have done 3, none progresses
  *   5. destroy     connections drop, and nobody is looking
  *
+ * Where a rank has died without MPI_Finalize, and the launcher lets the others live, they
+ * notice by their connections, and leave without 4 and 5: one after the other, as each that
+ * leaves is missed by the next.
+ *
  * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 4 cannot
  * answer. */
 
@@ -31,7 +35,7 @@ static void drain(void)
 {
     MPIDI_ZC_global.closing = true;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        while (MPIDI_ZC_VCI(v).nr_fetching > 0) {
+        while (MPIDI_ZC_VCI(v).nr_fetching > 0 && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -71,7 +75,7 @@ static int barrier(void)
     int mpi_errno = MPI_SUCCESS;
     const int size = MPIR_Process.size;
 
-    for (uint32_t round = 0; (1L << round) < size; round++) {
+    for (uint32_t round = 0; (1L << round) < size && !MPIDI_ZC_global.deserted; round++) {
         MPIDI_ZC_addr_t *to =
             &MPIDI_ZC_AV(&MPIDIU_get_av(0, (MPIR_Process.rank + (1L << round)) % size));
         ucp_request_param_t param = {
@@ -84,7 +88,7 @@ static int barrier(void)
                                                    sizeof(round), NULL, 0, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
-        while (MPIDI_ZC_global.teardown_heard[round] == 0) {
+        while (MPIDI_ZC_global.teardown_heard[round] == 0 && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -166,6 +170,12 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     MPIDI_ZC_report_print_all();
     mpi_errno = flush();
     MPIR_ERR_CHECK(mpi_errno);
+    if (unlikely(MPIDI_ZC_global.deserted)) {
+        /* What UCX still has under way, it keeps; whoever waits for us sees us go. */
+        MPIDI_ZC_report_end();
+        MPIDI_ZC_global.over = true;
+        goto fn_exit;
+    }
     mpi_errno = MPIR_pmi_barrier();
     MPIR_ERR_CHECK(mpi_errno);
 

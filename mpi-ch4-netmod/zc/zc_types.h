@@ -94,6 +94,7 @@ typedef struct {
     MPIDI_ZC_params_t params;
 
     bool closing;               /* in finalize: nothing new is landed */
+    bool deserted;              /* in finalize: a rank has died, nobody waits for anybody */
     bool over;                  /* what UCP still has to say concerns nobody */
 
     /* Rounds of the teardown barrier that each distance has been heard from. */

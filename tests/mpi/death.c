@@ -9,6 +9,7 @@
  *   landed      the data has landed, the receive is not posted
  *   delivery    somewhere between post and completion
  *   idle        nothing is under way; the other waits for a message
+ *   finalize    all others are in MPI_Finalize already, and must come out of it
  *
  * WHO: sender or receiver.
  */
@@ -91,6 +92,14 @@ int main(int argc, char **argv)
     char *buf = check_malloc(bytes);
     memset(buf, 1, bytes);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(argv[1], "finalize")) {
+        if (check_rank == dying) {
+            check_sleep_ms(500);
+            die(0);
+        }
+        MPI_Finalize();
+        return 0;
+    }
     if (check_rank == 1)
         send_until(argv[1], dying == 1, buf);
     else if (check_rank == 0)
