@@ -7,11 +7,20 @@
  * died, or compute on without a landing thread. */
 #define GOODBYE_SECONDS 10
 
+/* How long a connection waits for the end of an earlier one to the same process, where
+ * CH4 may still use that. */
+#define LINGER_SECONDS 1
+
+/* Goes over all endpoints that the sender has: when it has come over each of them, so has
+ * everything else. */
 typedef struct {
-    uint64_t from, to;          /* processes */
     uint64_t number;            /* of the sender's messages: no more will come */
-    uint64_t leaving;           /* 1: the sender is in MPI_Finalize, and waits for an answer */
+    uint8_t leaving;            /* the sender is in MPI_Finalize, and waits for an answer */
+    uint8_t near;               /* this one has come over shared memory */
+    uint8_t has_near;           /* one comes that way, too */
 } goodbye_t;
+
+enum { WAYS = 2 };              /* far and near */
 
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
@@ -24,7 +33,9 @@ typedef struct MPIDI_ZC_foreign {
     int node;
     bool failed;
     bool said_goodbye, heard_goodbye;
-    goodbye_t goodbye[2];       /* UCP reads them until they are sent; [1]: leaving */
+    bool heard_far, awaits_near;        /* of the ways that its goodbye comes by */
+    uint64_t other;             /* the number of what it sends, known from its goodbye */
+    goodbye_t goodbye[2][WAYS]; /* UCP reads them until they are sent; [1]: leaving */
     int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
     size_t upid_length;
@@ -34,12 +45,14 @@ typedef struct MPIDI_ZC_foreign {
 typedef struct sender {
     struct sender *next;
     uint64_t number;
+    bool said_goodbye_near;
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
 /* A neighbour's whole address that has come before the neighbour itself. */
 typedef struct neighbour {
     struct neighbour *next;
+    ucp_ep_h far_ep;            /* that it has come over */
     size_t upid_length;
     MPIDI_ZC_upid_t *upid;
 } neighbour_t;
@@ -119,7 +132,7 @@ int MPIDI_ZC_foreign_node(int avtid, int lpid)
 
 /* ---- receiving ---- */
 
-MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
+static sender_t *sender_of(uint64_t number)
 {
     for (sender_t ** at = &senders; *at; at = &(*at)->next) {
         sender_t *found = *at;
@@ -127,7 +140,7 @@ MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
             *at = found->next;
             found->next = senders;
             senders = found;
-            return &found->inbound;
+            return found;
         }
     }
     sender_t *new = MPL_calloc(1, sizeof(*new), MPL_MEM_ADDRESS);
@@ -137,7 +150,13 @@ MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
     new->number = number;
     new->next = senders;
     senders = new;
-    return &new->inbound;
+    return new;
+}
+
+MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
+{
+    sender_t *sender = sender_of(number);
+    return sender ? &sender->inbound : NULL;
 }
 
 static void forget_sender(uint64_t number)
@@ -183,6 +202,10 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 
 /* ---- from the network to shared memory ---- */
 
+/* UCX pairs the endpoints of two processes in the order in which each made its own, so both
+ * must make them in the same order: a connection ends on neither side before both have a
+ * near endpoint, or none (close_if_over()), and the next one waits for its end. */
+
 /* UCX 1.13 keeps endpoints without error handling until its worker is destroyed, closed
  * ones too, 26 KiB each: they cannot be counted back. So only so many of a process's
  * connections go that way, as many as a large host has processors. That is 3.3 MiB at
@@ -223,7 +246,7 @@ static void offer_nearness(foreign_t * f)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY,
         .cb.send = near_sent,
     };
 
@@ -243,9 +266,11 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
 {
     if (f->offered && !f->near_ep && !f->failed &&
         create_endpoint(f, upid, true, &f->near_ep) == MPI_SUCCESS) {
-        MPIDI_ZC_lane_t *lane = &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane;
-        lane->ep = f->near_ep;
-        lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
+        if (f->avtid >= 0 && !f->said_goodbye) {
+            MPIDI_ZC_lane_t *lane = &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane;
+            lane->ep = f->near_ep;
+            lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
+        }
         MPL_free(f->upid);
         f->upid = upid;
         f->upid_length = length;
@@ -254,11 +279,11 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
     }
 }
 
-static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
+static MPIDI_ZC_upid_t *take_neighbour(ucp_ep_h far_ep, uint64_t id, size_t * length)
 {
     for (neighbour_t ** at = &neighbours; *at; at = &(*at)->next) {
         neighbour_t *n = *at;
-        if (n->upid->id == id) {
+        if (n->far_ep == far_ep && n->upid->id == id) {
             MPIDI_ZC_upid_t *upid = n->upid;
             *length = n->upid_length;
             *at = n->next;
@@ -272,7 +297,7 @@ static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
 ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t * param)
 {
-    if (length <= sizeof(MPIDI_ZC_upid_t)) {
+    if (length <= sizeof(MPIDI_ZC_upid_t) || !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
         return UCS_OK;
     }
     MPIDI_ZC_upid_t *upid = MPL_malloc(length, MPL_MEM_ADDRESS);
@@ -281,13 +306,14 @@ ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_
     }
     memcpy(upid, data, length);
     for (foreign_t * f = connections; f; f = f->next) {
-        if (f->id == upid->id && f->avtid >= 0) {
+        if (f->far_ep == param->reply_ep && f->id == upid->id) {
             come_near(f, upid, length);
             return UCS_OK;
         }
     }
     neighbour_t *n = MPL_malloc(sizeof(*n), MPL_MEM_ADDRESS);
     if (n) {
+        n->far_ep = param->reply_ep;
         n->upid = upid;
         n->upid_length = length;
         n->next = neighbours;
@@ -308,9 +334,34 @@ static void add_rank_here(const foreign_t * f, int ranks)
     }
 }
 
+/* An earlier connection to process @id, given up here, is waiting for the other side. */
+static bool lingers(uint64_t id)
+{
+    for (const foreign_t * f = connections; f; f = f->next) {
+        if (f->id == id && f->avtid < 0 && !f->failed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void await_end_of_earlier(uint64_t id)
+{
+    MPL_time_t start, now;
+    double waited = 0;
+
+    MPL_wtime(&start);
+    while (lingers(id) && waited < LINGER_SECONDS) {
+        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(0));
+        MPL_wtime(&now);
+        MPL_wtime_diff(&start, &now, &waited);
+    }
+}
+
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid)
 {
     int mpi_errno = MPI_SUCCESS;
+    await_end_of_earlier(upid->id);
     foreign_t *f = MPL_calloc(1, sizeof(*f), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!f, mpi_errno, MPI_ERR_OTHER, "**nomem");
     f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
@@ -339,7 +390,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
 
     offer_nearness(f);
     size_t whole_length;
-    MPIDI_ZC_upid_t *whole = take_neighbour(f->id, &whole_length);
+    MPIDI_ZC_upid_t *whole = take_neighbour(f->far_ep, f->id, &whole_length);
     if (whole) {
         come_near(f, whole, whole_length);
     }
@@ -461,30 +512,39 @@ static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
     close_if_over(f);
 }
 
-static void say_goodbye(foreign_t * f, bool leaving)
+static void send_goodbye(foreign_t * f, ucp_ep_h ep, goodbye_t * goodbye)
 {
-    goodbye_t *goodbye = &f->goodbye[leaving];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .flags = UCP_AM_SEND_FLAG_EAGER | (goodbye->near ? 0 : UCP_AM_SEND_FLAG_REPLY),
         .cb.send = goodbye_sent,
         .user_data = f,
     };
 
-    *goodbye = (goodbye_t) {
-        .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
-        .to = f->id,
-        .number = f->self,
-        .leaving = leaving,
-    };
-    f->said_goodbye = true;
     if (!f->failed) {
-        ucp_ep_h ep = f->near_ep ? f->near_ep : f->far_ep;
         ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
                                                    sizeof(*goodbye), &param);
         f->failed = UCS_PTR_IS_ERR(request);
         f->nr_goodbyes += request && !f->failed;
+    }
+}
+
+static void say_goodbye(foreign_t * f, bool leaving)
+{
+    const bool first = !f->said_goodbye;
+    goodbye_t *goodbye = f->goodbye[leaving];
+
+    f->said_goodbye = true;
+    goodbye[0] = goodbye[1] = (goodbye_t) {
+        .number = f->self,
+        .leaving = leaving,
+        .has_near = first && f->near_ep,
+    };
+    goodbye[1].near = true;
+    send_goodbye(f, f->far_ep, &goodbye[0]);
+    if (goodbye->has_near) {
+        send_goodbye(f, f->near_ep, &goodbye[1]);
     }
 }
 
@@ -498,6 +558,19 @@ static void give_up(foreign_t * f)
     close_if_over(f);
 }
 
+/* The other side's goodbye is complete if it has come by all its ways. */
+static void hear(foreign_t * f)
+{
+    const sender_t *sender = sender_of(f->other);
+
+    if (f->heard_far && (!f->awaits_near || !sender || sender->said_goodbye_near)) {
+        forget_sender(f->other);
+        f->awaits_near = false;
+        f->heard_goodbye = true;
+        close_if_over(f);
+    }
+}
+
 ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
                                   size_t length, const ucp_am_recv_param_t * param)
 {
@@ -507,22 +580,29 @@ ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_l
         return UCS_OK;
     }
     memcpy(&goodbye, data, sizeof(goodbye));
-    forget_sender(goodbye.number);
-    for (foreign_t * f = connections, *next; f; f = next) {
-        next = f->next;
-        if (f->id != goodbye.from || (f->heard_goodbye && !goodbye.leaving)) {
+    if (goodbye.near) {
+        sender_t *sender = sender_of(goodbye.number);
+        if (sender) {
+            sender->said_goodbye_near = true;
+        }
+    }
+    for (foreign_t * f = connections; f; f = f->next) {
+        if (goodbye.near ? f->other != goodbye.number :
+            !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) || f->far_ep != param->reply_ep) {
             continue;
         }
-        f->heard_goodbye = true;
-        /* Who is leaving can be answered before CH4 gives the connection up, which may
-         * be much later: nobody will connect to that process again. */
-        if (goodbye.leaving && !f->said_goodbye) {
-            say_goodbye(f, false);
+        if (!goodbye.near) {
+            f->other = goodbye.number;
+            f->awaits_near = f->awaits_near || goodbye.has_near;
+            f->heard_far = true;
+            /* Who is leaving can be answered before CH4 gives the connection up, which may
+             * be much later: nobody will connect to that process again. */
+            if (goodbye.leaving && !f->said_goodbye) {
+                say_goodbye(f, false);
+            }
         }
-        close_if_over(f);
-        if (!goodbye.leaving) {
-            break;
-        }
+        hear(f);
+        break;
     }
     return UCS_OK;
 }
@@ -574,6 +654,6 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     while (neighbours) {
         size_t length;
-        MPL_free(take_neighbour(neighbours->upid->id, &length));
+        MPL_free(take_neighbour(neighbours->far_ep, neighbours->upid->id, &length));
     }
 }

@@ -7,6 +7,8 @@
  *   spawn tree         a spawned process spawns
  *   spawn rounds N     spawn one and disconnect, N times: nothing grows
  *   spawn connect N    ports within one job, N connections: nothing grows
+ *   spawn reconnect N  two worlds part and meet again, N times: a connection begins while
+ *                      the one before is ending
  *   spawn nobody       connecting to a closed port is an error, in time
  *   spawn leave        children finalize while their parents keep the communicators
  */
@@ -300,6 +302,60 @@ static void connections(int count)
     }
 }
 
+/* Nothing, a word between two, or one from everybody to everybody. */
+static void meet(MPI_Comm across, int round)
+{
+    int others, mine = round + check_rank, sum = -1, expected = 0;
+    MPI_Comm_remote_size(across, &others);
+    if (round % 3 == 1 && check_rank == 0) {
+        MPI_Sendrecv(&mine, 1, MPI_INT, 0, TAG, &sum, 1, MPI_INT, 0, TAG, across,
+                     MPI_STATUS_IGNORE);
+        CHECK(sum == round, "%d in round %d", sum, round);
+    } else if (round % 3 == 2) {
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, across);
+        for (int i = 0; i < others; i++)
+            expected += round + i;
+        CHECK(sum == expected, "sum of %d instead of %d in round %d", sum, expected, round);
+    }
+}
+
+static void reconnect(const char *program, int count)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm across;
+    spawn(program, "reconnect", 3, MPI_COMM_WORLD, &across);
+    if (check_rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across);
+        MPI_Send(&count, 1, MPI_INT, 0, TAG, across);
+    }
+    MPI_Comm_disconnect(&across);
+    for (int i = 0; i < count; i++) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &across);
+        meet(across, i);
+        MPI_Comm_disconnect(&across);
+    }
+    if (check_rank == 0)
+        MPI_Close_port(port);
+}
+
+static void be_reconnected(MPI_Comm across)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    int count = 0;
+    if (check_rank == 0) {
+        MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
+        MPI_Recv(&count, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+    }
+    MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Comm_disconnect(&across);
+    for (int i = 0; i < count; i++) {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &across);
+        meet(across, i);
+        MPI_Comm_disconnect(&across);
+    }
+}
+
 static void nobody(void)
 {
     char port[MPI_MAX_PORT_NAME] = "";
@@ -394,6 +450,10 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         MPI_Comm_disconnect(&parent);
         return;
     }
+    if (!strcmp(role, "reconnect")) {
+        be_reconnected(parent);
+        return;
+    }
     if (!strcmp(role, "leave") || !strcmp(role, "disconnect")) {
         int pid = getpid();
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
@@ -447,6 +507,8 @@ int main(int argc, char **argv)
         rounds(argv[0], count);
     else if (!strcmp(what, "connect"))
         connections(count);
+    else if (!strcmp(what, "reconnect"))
+        reconnect(argv[0], count);
     else if (!strcmp(what, "nobody"))
         nobody();
     else if (!strcmp(what, "leave"))
