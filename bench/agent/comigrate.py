@@ -93,7 +93,7 @@ class Bench:
             program = ["phases", "--iterations", NEVER, "--turns", f"{TURNS[0]}:{TURNS[1]}", "--work", 200,
                        "--report", 1]
         else:
-            program = ["heat2d", "--rows", 512, "--columns", 2048, "--iterations", NEVER, "--no-verify",
+            program = ["heat2d", "--rows", options.rows, "--columns", 2048, "--iterations", NEVER, "--no-verify",
                        "--report", 1]
         with Job(cluster, *program, hosts=CASES[case]["hosts"], mode=mode) as job:
             self.until(job, 10)
@@ -273,6 +273,7 @@ def main():
                         help="one short round, and only the ways that a case is about")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--iterations", type=int, help="from what happens to the end of a run")
+    parser.add_argument("--rows", type=int, default=512, help="of heat2d's plate, of 2048 columns")
     parser.add_argument("--before", type=float, default=14, metavar="S",
                         help="seconds before it happens; what started the job is busy for some 10")
     parser.add_argument("--noticed", type=float, default=5, metavar="S",
