@@ -12,15 +12,22 @@
 #define LINGER_SECONDS 1
 
 /* Goes over all endpoints that the sender has: when it has come over each of them, so has
- * everything else. */
+ * everything else. Who has heard it says so; before that its sender will not connect to
+ * the same process again, so that what comes is of one connection or of the other. */
 typedef struct {
+    uint64_t from;              /* process */
     uint64_t number;            /* of the sender's messages: no more will come */
-    uint8_t leaving;            /* the sender is in MPI_Finalize, and waits for an answer */
-    uint8_t near;               /* this one has come over shared memory */
-    uint8_t has_near;           /* one comes that way, too */
+    uint8_t kind;               /* what follows */
+    uint8_t has_near;           /* the same comes over shared memory, too */
 } goodbye_t;
 
-enum { WAYS = 2 };              /* far and near */
+enum {
+    GOODBYE,
+    GOODBYE_LEAVING,            /* the sender is in MPI_Finalize, and waits for an answer */
+    GOODBYE_HEARD,              /* the receiver's has been heard */
+    GOODBYE_NEAR,               /* over shared memory */
+    GOODBYE_KINDS,
+};
 
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
@@ -34,8 +41,9 @@ typedef struct MPIDI_ZC_foreign {
     bool failed;
     bool said_goodbye, heard_goodbye;
     bool heard_far, awaits_near;        /* of the ways that its goodbye comes by */
+    bool is_heard;              /* our goodbye */
     uint64_t other;             /* the number of what it sends, known from its goodbye */
-    goodbye_t goodbye[2][WAYS]; /* UCP reads them until they are sent; [1]: leaving */
+    goodbye_t goodbye[GOODBYE_KINDS];   /* UCP reads them until they are sent */
     int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
     size_t upid_length;
@@ -52,7 +60,6 @@ typedef struct sender {
 /* A neighbour's whole address that has come before the neighbour itself. */
 typedef struct neighbour {
     struct neighbour *next;
-    ucp_ep_h far_ep;            /* that it has come over */
     size_t upid_length;
     MPIDI_ZC_upid_t *upid;
 } neighbour_t;
@@ -246,7 +253,7 @@ static void offer_nearness(foreign_t * f)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
         .cb.send = near_sent,
     };
 
@@ -279,11 +286,11 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
     }
 }
 
-static MPIDI_ZC_upid_t *take_neighbour(ucp_ep_h far_ep, uint64_t id, size_t * length)
+static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
 {
     for (neighbour_t ** at = &neighbours; *at; at = &(*at)->next) {
         neighbour_t *n = *at;
-        if (n->far_ep == far_ep && n->upid->id == id) {
+        if (n->upid->id == id) {
             MPIDI_ZC_upid_t *upid = n->upid;
             *length = n->upid_length;
             *at = n->next;
@@ -297,7 +304,7 @@ static MPIDI_ZC_upid_t *take_neighbour(ucp_ep_h far_ep, uint64_t id, size_t * le
 ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t * param)
 {
-    if (length <= sizeof(MPIDI_ZC_upid_t) || !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+    if (length <= sizeof(MPIDI_ZC_upid_t)) {
         return UCS_OK;
     }
     MPIDI_ZC_upid_t *upid = MPL_malloc(length, MPL_MEM_ADDRESS);
@@ -306,14 +313,14 @@ ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_
     }
     memcpy(upid, data, length);
     for (foreign_t * f = connections; f; f = f->next) {
-        if (f->far_ep == param->reply_ep && f->id == upid->id) {
+        /* After a goodbye it is the next connection's. */
+        if (f->id == upid->id && !f->heard_far) {
             come_near(f, upid, length);
             return UCS_OK;
         }
     }
     neighbour_t *n = MPL_malloc(sizeof(*n), MPL_MEM_ADDRESS);
     if (n) {
-        n->far_ep = param->reply_ep;
         n->upid = upid;
         n->upid_length = length;
         n->next = neighbours;
@@ -390,7 +397,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
 
     offer_nearness(f);
     size_t whole_length;
-    MPIDI_ZC_upid_t *whole = take_neighbour(f->far_ep, f->id, &whole_length);
+    MPIDI_ZC_upid_t *whole = take_neighbour(f->id, &whole_length);
     if (whole) {
         come_near(f, whole, whole_length);
     }
@@ -483,7 +490,7 @@ static void close_far_endpoint(foreign_t * f)
 static void close_if_over(foreign_t * f)
 {
     if (f->avtid >= 0 || !f->said_goodbye || f->nr_goodbyes > 0 ||
-        !(f->heard_goodbye || f->failed)) {
+        !((f->heard_goodbye && f->is_heard) || f->failed)) {
         return;
     }
     for (foreign_t ** at = &connections; *at; at = &(*at)->next) {
@@ -512,16 +519,23 @@ static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
     close_if_over(f);
 }
 
-static void send_goodbye(foreign_t * f, ucp_ep_h ep, goodbye_t * goodbye)
+static void send_goodbye(foreign_t * f, ucp_ep_h ep, int kind, bool has_near)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER | (goodbye->near ? 0 : UCP_AM_SEND_FLAG_REPLY),
+        .flags = UCP_AM_SEND_FLAG_EAGER,
         .cb.send = goodbye_sent,
         .user_data = f,
     };
+    goodbye_t *goodbye = &f->goodbye[kind];
 
+    *goodbye = (goodbye_t) {
+        .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
+        .number = f->self,
+        .kind = kind,
+        .has_near = has_near,
+    };
     if (!f->failed) {
         ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
                                                    sizeof(*goodbye), &param);
@@ -532,19 +546,12 @@ static void send_goodbye(foreign_t * f, ucp_ep_h ep, goodbye_t * goodbye)
 
 static void say_goodbye(foreign_t * f, bool leaving)
 {
-    const bool first = !f->said_goodbye;
-    goodbye_t *goodbye = f->goodbye[leaving];
+    const bool near = f->near_ep && !f->said_goodbye;
 
     f->said_goodbye = true;
-    goodbye[0] = goodbye[1] = (goodbye_t) {
-        .number = f->self,
-        .leaving = leaving,
-        .has_near = first && f->near_ep,
-    };
-    goodbye[1].near = true;
-    send_goodbye(f, f->far_ep, &goodbye[0]);
-    if (goodbye->has_near) {
-        send_goodbye(f, f->near_ep, &goodbye[1]);
+    send_goodbye(f, f->far_ep, leaving ? GOODBYE_LEAVING : GOODBYE, near);
+    if (near) {
+        send_goodbye(f, f->near_ep, GOODBYE_NEAR, true);
     }
 }
 
@@ -563,12 +570,25 @@ static void hear(foreign_t * f)
 {
     const sender_t *sender = sender_of(f->other);
 
-    if (f->heard_far && (!f->awaits_near || !sender || sender->said_goodbye_near)) {
+    if (!f->awaits_near || !sender || sender->said_goodbye_near) {
         forget_sender(f->other);
-        f->awaits_near = false;
         f->heard_goodbye = true;
+        send_goodbye(f, f->far_ep, GOODBYE_HEARD, false);
         close_if_over(f);
     }
+}
+
+/* The connection to process @id of which goodbye @kind tells. */
+static foreign_t *connection_of(uint64_t id, int kind, uint64_t number)
+{
+    for (foreign_t * f = connections; f; f = f->next) {
+        if (f->id == id &&
+            (kind == GOODBYE ? !f->heard_far : kind == GOODBYE_HEARD ? !f->is_heard :
+             kind == GOODBYE_NEAR ? f->heard_far && f->other == number : true)) {
+            return f;
+        }
+    }
+    return NULL;
 }
 
 ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
@@ -580,29 +600,43 @@ ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_l
         return UCS_OK;
     }
     memcpy(&goodbye, data, sizeof(goodbye));
-    if (goodbye.near) {
-        sender_t *sender = sender_of(goodbye.number);
-        if (sender) {
-            sender->said_goodbye_near = true;
-        }
-    }
-    for (foreign_t * f = connections; f; f = f->next) {
-        if (goodbye.near ? f->other != goodbye.number :
-            !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) || f->far_ep != param->reply_ep) {
-            continue;
-        }
-        if (!goodbye.near) {
-            f->other = goodbye.number;
-            f->awaits_near = f->awaits_near || goodbye.has_near;
-            f->heard_far = true;
+    foreign_t *f = connection_of(goodbye.from, goodbye.kind, goodbye.number);
+    switch (goodbye.kind) {
+        case GOODBYE:
+        case GOODBYE_LEAVING:
+            if (!f) {
+                break;
+            }
             /* Who is leaving can be answered before CH4 gives the connection up, which may
              * be much later: nobody will connect to that process again. */
-            if (goodbye.leaving && !f->said_goodbye) {
+            if (goodbye.kind == GOODBYE_LEAVING && !f->said_goodbye) {
                 say_goodbye(f, false);
             }
-        }
-        hear(f);
-        break;
+            if (!f->heard_far) {
+                f->heard_far = true;
+                f->other = goodbye.number;
+                f->awaits_near = goodbye.has_near;
+                hear(f);
+            }
+            break;
+        case GOODBYE_NEAR:{
+                sender_t *sender = sender_of(goodbye.number);
+                if (sender) {
+                    sender->said_goodbye_near = true;
+                }
+                if (f && !f->heard_goodbye) {
+                    hear(f);
+                }
+            }
+            break;
+        case GOODBYE_HEARD:
+            if (f) {
+                f->is_heard = true;
+                close_if_over(f);
+            }
+            break;
+        default:
+            break;
     }
     return UCS_OK;
 }
@@ -654,6 +688,6 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     while (neighbours) {
         size_t length;
-        MPL_free(take_neighbour(neighbours->far_ep, neighbours->upid->id, &length));
+        MPL_free(take_neighbour(neighbours->upid->id, &length));
     }
 }

@@ -395,7 +395,9 @@ static int has_ended(int pid)
     snprintf(name, sizeof name, "/proc/%d/stat", pid);
     FILE *file = fopen(name, "r");
     if (file) {
-        CHECK(fscanf(file, "%*d %*[^)]) %c", &state) == 1, "%s", name);
+        /* It may go between being opened and being read. */
+        const int read = fscanf(file, "%*d %*[^)]) %c", &state);
+        CHECK(read == 1 || ferror(file), "%s", name);
         fclose(file);
     }
     return state == 'Z';
