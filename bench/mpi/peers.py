@@ -93,7 +93,7 @@ class Libraries:
         try:
             return launch.build(prefix, sorted(report.HERE.glob("*.c")), self.build_dir / option,
                                 flags=[f"-I{report.PATTERN.parent}"],
-                                headers=[report.HERE / "bench.h", report.PATTERN],
+                                headers=[*report.HERE.glob("*.h"), report.PATTERN],
                                 family=peer.family)
         except launch.Error as error:
             return Unavailable(str(error))

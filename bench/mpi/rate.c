@@ -4,31 +4,9 @@
  * posts just before; one answer per window. What arrives is summed and checked.
  * One JSON line per repetition (a batch of windows) on rank 0, in messages/s.
  */
-#include "bench.h"
+#include "window.h"
 
-enum { DATA = 1, READY = 2, WINDOW = 64, BATCH = 50 };
-
-static void receive_window(size_t bytes, char *buf, uint64_t seed)
-{
-    MPI_Request request[WINDOW];
-    for (int i = 0; i < WINDOW; i++)
-        MPI_Irecv(buf + (size_t)i * bytes, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD,
-                  &request[i]);
-    MPI_Send(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD);
-    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-    bench_verify(buf, bytes * WINDOW, seed);
-}
-
-static void send_window(size_t bytes, char *buf, uint64_t seed)
-{
-    MPI_Request request[WINDOW];
-    pattern_fill(buf, bytes * WINDOW, seed);
-    MPI_Recv(NULL, 0, MPI_BYTE, 0, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    for (int i = 0; i < WINDOW; i++)
-        MPI_Isend(buf + (size_t)i * bytes, (int)bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD,
-                  &request[i]);
-    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-}
+enum { BATCH = 50 };
 
 int main(int argc, char **argv)
 {
@@ -44,7 +22,8 @@ int main(int argc, char **argv)
             MPI_Barrier(MPI_COMM_WORLD);
             double begin = bench_now_us();
             for (int n = 0; n < BATCH; n++)
-                (rank == 0 ? receive_window : send_window)(bytes, buf, (uint64_t)(rep * BATCH + n));
+                (rank == 0 ? window_receive : window_send)(bytes, buf, (uint64_t)(rep * BATCH + n),
+                                                           MPI_COMM_WORLD);
             double took_us = bench_now_us() - begin;
             if (rank == 0 && rep >= o.warmup)
                 printf("{\"bench\":\"rate\",\"bytes\":%zu,\"rep\":%d,\"rate\":%.0f}\n", bytes,

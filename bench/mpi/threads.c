@@ -6,10 +6,10 @@
  * What arrives is checked. One JSON line per repetition on rank 0: messages/s of all
  * threads together.
  */
-#include "bench.h"
+#include "window.h"
 #include <pthread.h>
 
-enum { DATA = 1, READY = 2, WINDOW = 64, BATCH = 50, BYTES = 8, MAX_THREADS = 16 };
+enum { BATCH = 50, BYTES = 8, MAX_THREADS = 16 };
 
 struct thread {
     pthread_t id;
@@ -18,36 +18,12 @@ struct thread {
     uint64_t seed;
 };
 
-static void receive_windows(const struct thread *t)
-{
-    MPI_Request requests[WINDOW];
-    char in[WINDOW * BYTES];
-    for (int n = 0; n < BATCH; n++) {
-        for (int i = 0; i < WINDOW; i++)
-            MPI_Irecv(in + i * BYTES, BYTES, MPI_BYTE, 1, DATA, t->comm, &requests[i]);
-        MPI_Send(NULL, 0, MPI_BYTE, 1, READY, t->comm);
-        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-        bench_verify(in, sizeof in, t->seed + (uint64_t)n);
-    }
-}
-
-static void send_windows(const struct thread *t)
-{
-    MPI_Request requests[WINDOW];
-    char out[WINDOW * BYTES];
-    for (int n = 0; n < BATCH; n++) {
-        pattern_fill(out, sizeof out, t->seed + (uint64_t)n);
-        MPI_Recv(NULL, 0, MPI_BYTE, 0, READY, t->comm, MPI_STATUS_IGNORE);
-        for (int i = 0; i < WINDOW; i++)
-            MPI_Isend(out + i * BYTES, BYTES, MPI_BYTE, 0, DATA, t->comm, &requests[i]);
-        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-    }
-}
-
 static void *run(void *argument)
 {
     const struct thread *t = argument;
-    (t->rank == 0 ? receive_windows : send_windows)(t);
+    char buf[WINDOW * BYTES];
+    for (int n = 0; n < BATCH; n++)
+        (t->rank == 0 ? window_receive : window_send)(BYTES, buf, t->seed + (uint64_t)n, t->comm);
     return NULL;
 }
 
