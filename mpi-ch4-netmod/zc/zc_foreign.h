@@ -16,8 +16,9 @@
  * do, it goes on over shared memory.
  *
  * A connection ends when the last communicator across it is freed on both
- * sides: each says goodbye, and closes its endpoint when it has heard it. A process
- * in MPI_Finalize says that it is leaving, and is answered at once. */
+ * sides: each says goodbye, and closes its endpoints when it has heard the other's and its
+ * own has been heard. A process in MPI_Finalize says that it is leaving, and is answered at
+ * once. */
 
 /* All of it is on VCI 0, and used inside its lock: CH4 keeps communicators across worlds
  * there, since worlds need not have the same number of VCIs. */
