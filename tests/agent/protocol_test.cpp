@@ -62,7 +62,9 @@ TEST_F(AgentProtocolTest, IntentIsOnDiskBeforeTheJobIsAsked)
     EXPECT_EQ(*(ask - 1), "save");
     auto saved = from_text(b_->disk[1]);
     ASSERT_TRUE(saved && saved->asked);
-    EXPECT_EQ(saved->asked->ask, b_->asked[0]);
+    msg::ask sent = b_->asked[0];
+    sent.incarnation = 0; /* nobody's, on disk */
+    EXPECT_EQ(saved->asked->ask, sent);
 }
 
 TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
@@ -335,12 +337,28 @@ TEST_F(AgentBorrowTest, ALateRequestAfterItWasGivenUpIsRefused)
 {
     begin_three();
     b_->pass(3);
-    msg::ask late{{3, 5}, kJob, 1, 2, "h2", {6}};
+    msg::ask late{{3, 5}, b_->at(1).network().self().incarnation, kJob, 1, 2, "h2", {6}};
     msg::outcome unknown{late.txn, kJob, msg::verdict::unknown, 0, 0, {}, ""};
     b_->at(1).on_outcome(0, unknown); /* the decider asked how it goes, and heard that */
     std::size_t before = b_->asked.size();
     b_->deliver(3, 1, late);
     EXPECT_EQ(b_->asked.size(), before);
+}
+
+/* Whoever reaches the job has answered "never heard of it", and does not know that in its next life. */
+TEST_F(AgentBorrowTest, ARequestMeantForAnEarlierLifeIsRefused)
+{
+    begin_three();
+    b_->pass(3);
+    msg::ask late{{3, 5}, b_->at(1).network().self().incarnation, kJob, 1, 2, "h2", {6}};
+    b_->kill(1);
+    b_->add(1, 2);
+    std::size_t before = b_->asked.size();
+    b_->deliver(3, 1, late);
+    EXPECT_EQ(b_->asked.size(), before);
+    late.incarnation = b_->at(1).network().self().incarnation;
+    b_->deliver(3, 1, late);
+    EXPECT_EQ(b_->asked.size(), before + 1);
 }
 
 } // namespace

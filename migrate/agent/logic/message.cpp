@@ -325,6 +325,7 @@ void fields(auto &s, is<msg::release> auto &v)
 void fields(auto &s, is<msg::ask> auto &v)
 {
     fields(s, v.txn);
+    s.number(v.incarnation);
     s.number(v.job);
     s.number(v.epoch);
     s.number(v.target);

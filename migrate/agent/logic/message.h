@@ -30,7 +30,7 @@
 namespace zc::agent {
 
 constexpr std::uint32_t kMagic = 0x3141'637a; /* "zcA1" */
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kMaxMessage = 32 << 10;        /* all but probes */
 constexpr std::size_t kMaxProbe = (1 << 20) + (1 << 10); /* they weigh what they measure */
@@ -162,6 +162,7 @@ struct release {
 /** To the agent that reaches the job: please move. */
 struct ask {
     txn_id txn;
+    std::uint64_t incarnation = 0; /* of that agent; another one does not know what was given up */
     job_id job = 0;
     std::uint64_t epoch = 0; /* refused if the job has been reconfigured since */
     node_id target = kNobody;

@@ -115,7 +115,7 @@ void protocol::save_to(saved_state &state) const
     if (attempt_ && attempt_->at == step::moving) {
         const plan &p = attempt_->what;
         saved_state::intent i;
-        i.ask = {attempt_->txn, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+        i.ask = {attempt_->txn, 0, p.job, p.epoch, p.target.id, p.target.host, p.all()};
         for (const auto &[lender, ranks] : p.borrowed)
             i.lenders.push_back(lender);
         state.asked = std::move(i);
@@ -253,7 +253,8 @@ void protocol::ask(nanos now, effects &out)
         pause(now, false);
         return;
     }
-    if (gateway(p.job) == kNobody)
+    node_id by = gateway(p.job);
+    if (by == kNobody || (by != network_.self().id && network_.find(by) == nullptr))
         return abandon(now, "no agent that reaches the job is known", out);
     attempt_->at = step::moving;
     attempt_->asked = now;
@@ -274,8 +275,9 @@ node_id protocol::gateway(job_id job) const
 void protocol::reach_job(nanos, effects &out)
 {
     const plan &p = attempt_->what;
-    msg::ask a{attempt_->txn, p.job, p.epoch, p.target.id, p.target.host, p.all()};
     node_id by = gateway(p.job);
+    const member &whom = by == network_.self().id ? network_.self() : network_.find(by)->who;
+    msg::ask a{attempt_->txn, whom.incarnation, p.job, p.epoch, p.target.id, p.target.host, p.all()};
     if (by == network_.self().id) {
         remember_route(a.txn, by);
         out.ask.push_back(std::move(a));
@@ -452,9 +454,13 @@ void protocol::on(nanos, node_id from, const msg::ask &m, effects &out)
 {
     if (m.txn.decider != from)
         return;
-    if (closed_.contains(m.txn)) {
-        msg::outcome o{m.txn, m.job, msg::verdict::refused, 0, 0, {}, "came after it was given up"};
-        out.send.push_back({from, "", std::move(o)});
+    /* What an earlier life of ours has answered is not known in this one. */
+    const char *late = closed_.contains(m.txn) ? "came after it was given up"
+                       : m.incarnation != network_.self().incarnation
+                           ? "was meant for an earlier life of the agent that reaches the job"
+                           : nullptr;
+    if (late != nullptr) {
+        out.send.push_back({from, "", msg::outcome{m.txn, m.job, msg::verdict::refused, 0, 0, {}, late}});
         return;
     }
     remember_route(m.txn, from);

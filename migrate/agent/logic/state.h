@@ -17,7 +17,7 @@ namespace zc::agent {
  */
 struct saved_state {
     struct intent {
-        msg::ask ask;
+        msg::ask ask; /* but for the incarnation: it is not sent again */
         std::vector<node_id> lenders;
     };
     struct lease {
