@@ -153,6 +153,30 @@ TEST_F(AgentMembershipTest, KnowsNoMoreThanItMay)
     EXPECT_EQ(network_.peers().size(), s_.max_members);
 }
 
+/* Else nobody could ask for a move of a rank whose job is reached by an agent out of sight. */
+TEST_F(AgentMembershipTest, WhoIsWantedIsTakenInAndStays)
+{
+    for (node_id n = 2; n < 2000; n++)
+        network_.learn(now_, named(n));
+    ASSERT_EQ(network_.find(5000), nullptr);
+    network_.want({"h5000", "h5001"});
+    network_.learn(now_, named(5000));
+    ASSERT_NE(network_.find(5000), nullptr);
+    for (node_id n = 10000; n < 20000; n++)
+        network_.learn(now_, named(n));
+    EXPECT_NE(network_.find(5000), nullptr);
+    EXPECT_EQ(network_.peers().size(), s_.max_members);
+
+    std::set<std::string> all;
+    for (const peer &p : network_.peers())
+        all.insert(p.who.host);
+    all.insert("h5001");
+    network_.want(all);
+    network_.learn(now_, named(5001)); /* no room, and nobody who could go */
+    EXPECT_EQ(network_.find(5001), nullptr);
+    EXPECT_EQ(network_.peers().size(), s_.max_members);
+}
+
 TEST_F(AgentMembershipTest, GossipIsBounded)
 {
     for (node_id n = 2; n < 100; n++)

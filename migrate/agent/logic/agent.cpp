@@ -87,12 +87,14 @@ effects agent::on_load(nanos now, const load_sample &sample)
 void agent::on_job(const job_view &job)
 {
     here_.on_job(job);
+    network_.want(here_.hosts());
     groups_->job(job.job, static_cast<std::uint32_t>(job.placement.size()));
 }
 
 void agent::on_job_gone(job_id job)
 {
     here_.on_job_gone(job);
+    network_.want(here_.hosts());
     groups_->job_gone(job);
 }
 

@@ -94,6 +94,27 @@ void membership::set_state(nanos now, peer &p, member_state state)
     p.budget = kBudget;
 }
 
+/** Forgets somebody: of the dead, or anybody who is not wanted. False: the newcomer stays unknown. */
+bool membership::make_room(const member &newcomer)
+{
+    auto gone = std::find_if(peers_.begin(), peers_.end(), [](const peer &p) {
+        return p.who.state >= member_state::dead;
+    });
+    if (gone == peers_.end()) {
+        if (!is_wanted(newcomer) && !random_.chance(kReplace))
+            return false;
+        auto first = peers_.begin() + static_cast<std::ptrdiff_t>(random_.below(peers_.size()));
+        auto unwanted = [&](const peer &p) { return !is_wanted(p.who); };
+        gone = std::find_if(first, peers_.end(), unwanted);
+        if (gone == peers_.end())
+            gone = std::find_if(peers_.begin(), first, unwanted);
+        if (gone == first && !unwanted(*first))
+            return false;
+    }
+    remove(node_id{gone->who.id});
+    return true;
+}
+
 void membership::learn(nanos now, const member &m)
 {
     if (m.id == self_.id) {
@@ -109,17 +130,8 @@ void membership::learn(nanos now, const member &m)
     if (known == nullptr) {
         if (m.state >= member_state::dead)
             return;
-        if (peers_.size() >= s_.max_members) {
-            auto gone = std::find_if(peers_.begin(), peers_.end(), [](const peer &p) {
-                return p.who.state >= member_state::dead;
-            });
-            if (gone == peers_.end()) {
-                if (!random_.chance(kReplace))
-                    return;
-                gone = peers_.begin() + static_cast<std::ptrdiff_t>(random_.below(peers_.size()));
-            }
-            remove(node_id{gone->who.id});
-        }
+        if (peers_.size() >= s_.max_members && !make_room(m))
+            return;
         index_[m.id] = peers_.size();
         peers_.push_back({m, now, now, 0, 0, -kNever, kBudget});
         return;

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -40,7 +42,7 @@ struct peer {
  * find each other again. Latency and bandwidth are measured on the way.
  *
  * Knows at most max_members; in larger networks each agent sees a part of it that
- * changes slowly.
+ * changes slowly, but for those that it wants to know.
  */
 class membership {
   public:
@@ -65,6 +67,9 @@ class membership {
     /** Bytes went there in so much time: as good as a measurement. */
     void learn_bandwidth(node_id node, std::uint64_t bytes, nanos time);
 
+    /** Hosts of whom we must not forget the agents, and want to learn of them: ranks of our jobs are there. */
+    void want(std::set<std::string> hosts) { wanted_ = std::move(hosts); }
+
     void set_load(const load_digest &load) { self_.load = load; }
     const member &self() const { return self_; }
 
@@ -86,6 +91,8 @@ class membership {
 
     peer *find_mutable(node_id id);
     void remove(node_id id);
+    bool make_room(const member &newcomer);
+    bool is_wanted(const member &m) const { return wanted_.contains(m.host); }
     void set_state(nanos now, peer &p, member_state state);
     void merge(nanos now, const std::vector<member> &gossip);
     std::vector<member> gossip();
@@ -105,6 +112,7 @@ class membership {
     random_source &random_;
     std::vector<peer> peers_;
     std::unordered_map<node_id, std::size_t> index_;
+    std::set<std::string> wanted_;
     std::vector<node_id> order_; /* still to be pinged in this lap */
     std::vector<awaited> awaited_;
     struct {

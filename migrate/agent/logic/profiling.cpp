@@ -193,6 +193,14 @@ load_digest profiling::lasting(nanos now) const
     return d;
 }
 
+std::set<std::string> profiling::hosts() const
+{
+    std::set<std::string> all;
+    for (const auto &[id, job] : jobs_)
+        all.insert(job.hosts.begin(), job.hosts.end());
+    return all;
+}
+
 const job_view *profiling::job(job_id job) const
 {
     auto at = jobs_.find(job);

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct job_view {
     bool busy = false;       /* being reconfigured */
     bool observe = false;    /* wants to be told what would be done, and no more */
     std::vector<node_id> placement; /* where each rank is; kNobody: not known */
+    std::set<std::string> hosts;    /* of its ranks, whoever is known there */
     node_id gateway = kNobody;      /* the node that reaches the job */
     std::string name;
 };
@@ -113,6 +115,7 @@ class profiling {
     const std::map<rank_key, local_rank> &ranks() const { return ranks_; }
     const std::map<job_id, job_view> &jobs() const { return jobs_; }
     const job_view *job(job_id job) const;
+    std::set<std::string> hosts() const; /* of all jobs */
     bool sampled() const { return sampled_; }
     /** Changes when the load does, by a quarter or more. */
     std::uint64_t load_generation() const { return generation_; }

@@ -308,8 +308,10 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
     std::map<std::string, node_id> known;
     for (std::size_t i = 0; i < newest->host_of.size(); i++) {
         auto [at, is_new] = known.try_emplace(newest->host_of[i], kNobody);
-        if (is_new)
+        if (is_new) {
             at->second = node_of(newest->host_of[i]);
+            view.hosts.insert(newest->host_of[i]);
+        }
         view.placement[i] = at->second;
     }
     node_id self = agent_->network().self().id;
