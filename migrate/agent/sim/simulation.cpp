@@ -24,6 +24,11 @@ node_id id_of(std::uint32_t n)
     return node_id{n} + 1;
 }
 
+std::string host_of(std::uint32_t n)
+{
+    return fmt::format("h{}", n);
+}
+
 std::string address_of(std::uint32_t n)
 {
     return fmt::format("sim:{}", n);
@@ -188,14 +193,23 @@ double simulation::true_pace(const job &j) const
     return slowest;
 }
 
-void simulation::measure(double &mean, double &worst) const
+balance_sheet simulation::measure() const
 {
-    mean = worst = 0;
+    balance_sheet now;
+    double sum = 0, squares = 0;
+    for (const node &it : nodes_) {
+        double load = (it.others + static_cast<double>(it.ranks.size())) / it.cpus;
+        sum += load;
+        squares += load * load;
+    }
+    auto count = static_cast<double>(nodes_.size());
+    now.imbalance = std::sqrt(std::max(0.0, squares / count - sum / count * (sum / count)));
     for (const auto &[id, j] : jobs_) {
         double p = true_pace(j);
-        mean += p / static_cast<double>(jobs_.size());
-        worst = std::max(worst, p);
+        now.mean += p / static_cast<double>(jobs_.size());
+        now.worst = std::max(now.worst, p);
     }
+    return now;
 }
 
 void simulation::violated(std::string text)
@@ -206,7 +220,7 @@ void simulation::violated(std::string text)
 
 result simulation::run()
 {
-    measure(result_.imbalance_before, result_.worst_before);
+    result_.before = measure();
     while (!queue_.empty() && queue_.front().at <= end_) {
         std::pop_heap(queue_.begin(), queue_.end());
         event e = std::move(queue_.back());
@@ -215,7 +229,7 @@ result simulation::run()
         result_.events++;
         handle(e);
     }
-    measure(result_.imbalance_after, result_.worst_after);
+    result_.after = measure();
     for (const auto &[id, j] : jobs_) {
         if (!j.at_the_end)
             continue;
@@ -225,9 +239,13 @@ result simulation::run()
         sum.across += j.after.across;
     }
     bool constant = o_.load_changes == 0 && o_.phase_a == 0;
-    if (constant && result_.imbalance_after > result_.imbalance_before * 1.001)
-        violated(fmt::format("imbalance grew from {:.3f} to {:.3f}", result_.imbalance_before,
-                             result_.imbalance_after));
+    auto grew = [&](const char *what, double balance_sheet::*which) {
+        if (constant && result_.after.*which > result_.before.*which * 1.001)
+            violated(fmt::format("{} grew from {:.3f} to {:.3f}", what, result_.before.*which,
+                                 result_.after.*which));
+    };
+    grew("imbalance", &balance_sheet::imbalance);
+    grew("the slowest job's pace", &balance_sheet::worst);
     if (from_seconds(o_.seconds * (1 - o_.calm / 4)) <
         static_cast<nanos>(result_.last_move_ms) * kMillisecond)
         violated(fmt::format("not quiet: a move at {:.1f} s, in the last quarter of the calm",
@@ -311,7 +329,7 @@ void simulation::boot(std::uint32_t n)
         s.seeds.push_back(address_of(static_cast<std::uint32_t>(random_.below(o_.nodes))));
     member self;
     self.id = id_of(n);
-    self.host = fmt::format("h{}", n);
+    self.host = host_of(n);
     self.address = address_of(n);
     std::optional<saved_state> saved;
     if (!it.disk.empty())
@@ -378,9 +396,12 @@ void simulation::sample(std::uint32_t n)
             view.job = key.job;
             view.epoch = j.epoch;
             view.busy = j.busy;
-            for (std::uint32_t where : j.where)
-                view.placement.push_back(id_of(where));
-            view.gateway = id_of(j.where[0]);
+            for (std::uint32_t where : j.where) {
+                bool known = where == n || it.mind->network().alive(id_of(where));
+                view.placement.push_back(known ? id_of(where) : kNobody);
+                view.hosts.insert(host_of(where));
+            }
+            view.gateway = view.placement[0];
             it.mind->on_job(view);
         }
         rank_profile p;

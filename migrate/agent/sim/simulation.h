@@ -48,6 +48,16 @@ struct traffic_after {
     double part() const { return bytes > 0 ? across / bytes : 0; }
 };
 
+/**
+ * How evenly the work lies. Each move makes the slower of two nodes faster, so @imbalance and @worst
+ * fall, while @mean may grow: a job that shares its node with ranks of an overloaded one pays for it.
+ */
+struct balance_sheet {
+    double imbalance = 0; /* standard deviation over the nodes of threads per processor */
+    double mean = 0;      /* over the jobs, of the pace of their slowest rank */
+    double worst = 0;     /* of these */
+};
+
 /** What came of it. */
 struct result {
     std::uint64_t events = 0;
@@ -62,10 +72,8 @@ struct result {
     std::uint64_t failed = 0;
     std::uint64_t crashes = 0;
     std::uint64_t last_move_ms = 0;  /* virtual time of the last one */
-    double imbalance_before = 0;     /* mean over the jobs of the pace of their slowest rank */
-    double imbalance_after = 0;
-    double worst_before = 0;
-    double worst_after = 0;
+    balance_sheet before;
+    balance_sheet after;
     traffic_after at_the_end; /* with phases: of jobs moved in the last seconds of the first phase */
     traffic_after otherwise;
     std::map<std::string, std::uint64_t> by_type;
@@ -155,7 +163,7 @@ class simulation {
     nanos delay(std::uint32_t a, std::uint32_t b, std::size_t bytes);
     double true_pace(const job &j) const;
     double node_pace(std::uint32_t n) const;
-    void measure(double &mean, double &worst) const;
+    balance_sheet measure() const;
     void violated(std::string text);
     bool calm() const { return now_ >= calm_from_; }
     std::uint32_t index_of(node_id id) const { return static_cast<std::uint32_t>(id - 1); }

@@ -41,8 +41,9 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
             {"crashes", r.crashes},
             {"last_move_s", static_cast<double>(r.last_move_ms) / 1000},
             {"steals_when_calm", r.steals_in_calm},
-            {"imbalance", {r.imbalance_before, r.imbalance_after}},
-            {"worst", {r.worst_before, r.worst_after}},
+            {"imbalance", {r.before.imbalance, r.after.imbalance}},
+            {"pace", {r.before.mean, r.after.mean}},
+            {"worst", {r.before.worst, r.after.worst}},
             {"across_after_moves", {{"at_the_end", of(r.at_the_end)}, {"otherwise", of(r.otherwise)}}},
             {"by_type", r.by_type},
             {"violations", r.violations}};
@@ -124,11 +125,12 @@ int main(int argc, char **argv)
             fmt::print("{}\n", to_json(o, r, wall).dump());
         } else {
             fmt::print("seed {}: {} nodes, {:.0f} s in {:.1f} s: {} messages ({} lost), {} asks "
-                       "({} refused), {} moves of {} ranks, {} failed, {} deaths; pace of the jobs "
-                       "{:.2f} -> {:.2f}, worst {:.2f} -> {:.2f}; last move at {:.0f} s\n",
+                       "({} refused), {} moves of {} ranks, {} failed, {} deaths; imbalance {:.2f} -> "
+                       "{:.2f}, pace of the jobs {:.2f} -> {:.2f}, worst {:.2f} -> {:.2f}; last move at {:.0f} s\n",
                        o.seed, o.nodes, o.seconds, wall, r.messages, r.lost, r.asks,
                        r.refused_asks, r.moves, r.ranks_moved, r.failed, r.crashes,
-                       r.imbalance_before, r.imbalance_after, r.worst_before, r.worst_after,
+                       r.before.imbalance, r.after.imbalance, r.before.mean, r.after.mean,
+                       r.before.worst, r.after.worst,
                        static_cast<double>(r.last_move_ms) / 1000);
             if (o.phase_a > 0)
                 fmt::print("  {}: between nodes after moves at the end of the first phase {:.0f} % of the bytes ({} jobs), "
