@@ -25,12 +25,14 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/hosts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import launch  # noqa: E402
 import memory_model  # noqa: E402
 import peers  # noqa: E402
 import picture  # noqa: E402
 import report  # noqa: E402
 import verdict  # noqa: E402
+from autogroup import NoAutogroup  # noqa: E402
 from peers import PEERS  # noqa: E402
 from report import TOP, median, show_number  # noqa: E402
 
@@ -354,11 +356,13 @@ def parse():
 
 def measure(options):
     """Run everything that was asked for; (measurement, context)."""
-    with launch.Network("2") as two, tempfile.TemporaryDirectory(prefix="zc-measure-") as scratch:
+    with NoAutogroup() as autogroup, launch.Network("2") as two, \
+            tempfile.TemporaryDirectory(prefix="zc-measure-") as scratch:
         options.scratch = scratch
         networks = {"2": two, "1": launch.Network("1"), "loopback": launch.Network("loopback")}
-        about = report.context(two, versions(options))
+        about = report.context(two, versions(options)) | {"autogroup": autogroup.state}
         report.print_context(about, two)
+        autogroup.print_warning()
         measurement = Measurement(options, networks)
         measurement.check_peers()
         try:
