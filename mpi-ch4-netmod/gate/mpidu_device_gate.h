@@ -90,13 +90,20 @@ static inline void MPIDU_device_gate_set_on_exit(void (*function)(void))
     __atomic_store_n(&MPIDU_device_gate.on_exit, function, __ATOMIC_RELAXED);
 }
 
+/* Whether the device's thread may make the barriers of both sides. The first time costs 15 ms
+ * in a process that has threads already (the kernel waits for all processors), and nothing in
+ * one that has none: so call it early. */
+static inline int MPIDU_device_gate_prepare(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
 /* Closes the gate behind the caller, who is in MPI, and puts it into use.
  * @calls_overlap: several threads may be in MPI at once. */
 static inline void MPIDU_device_gate_enable(int calls_overlap)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
-    gate->one_sided = !calls_overlap &&
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    gate->one_sided = !calls_overlap && MPIDU_device_gate_prepare();
     gate->app_inside = 1;
     __atomic_store_n(&gate->enabled, 1, __ATOMIC_SEQ_CST);
 }

@@ -230,7 +230,7 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
 /* The commonest case, without CH4's callbacks: the receive at the head of the
  * posted queue wants this message and has one piece of room for it. False: not
  * so, and nothing has happened. */
-static bool receive_at_head(int vci, const MPIDI_ZC_short_header_t * match, const void *data,
+static bool receive_at_head(int vci, const MPIDI_ZC_eager_header_t * match, const void *data,
                             MPI_Aint length)
 {
 #ifdef MPIDI_CH4_DIRECT_NETMOD
@@ -279,7 +279,7 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
     return rndv ? UCS_INPROGRESS : UCS_OK;
 }
 
-ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t header_length,
+ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param)
 {
@@ -287,7 +287,7 @@ ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t hea
     /* A short message has it before its data. It has words of 8 bytes; UCP promises no
      * alignment. */
     const bool is_short = header_length == 0;
-    MPIDI_ZC_short_header_t h;
+    MPIDI_ZC_eager_header_t h;
     memcpy(&h, is_short ? data : header, sizeof(h));
     char *const bytes = is_short ? (char *) data + sizeof(h) : data;
     const size_t nr_bytes = is_short ? length - sizeof(h) : length;

@@ -350,15 +350,18 @@ int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes)
     goto fn_exit;
 }
 
-static void deliver_held(MPIR_Request * rreq)
+static void free_held(MPIDI_ZC_am_request_t * am)
 {
-    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(rreq);
-
-    MPIDIG_recv_copy(am->held, rreq);
     if (am->held != am->held_inline) {
         MPL_free(am->held);
     }
     am->held = NULL;
+}
+
+static void deliver_held(MPIR_Request * rreq)
+{
+    MPIDIG_recv_copy(MPIDI_ZC_AM_REQUEST(rreq).held, rreq);
+    free_held(&MPIDI_ZC_AM_REQUEST(rreq));
     complete(rreq);
 }
 
@@ -464,6 +467,14 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
 
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci)
 {
+    MPIR_Request *unreceived;
+
+    DL_FOREACH(MPIDI_VCI(vci->number).unexp_list, unreceived) {
+        MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(unreceived);
+        if (!am->arrival && am->held) {
+            free_held(am);
+        }
+    }
     drop_list(&vci->arrivals);
     drop_list(&vci->queued);
     while (vci->free_arrivals) {

@@ -5,8 +5,8 @@
 /* The paths of contiguous standard sends below the rendezvous threshold; all others are
  * CH4's active messages.
  *
- *   short   UCP user header: none           payload: | short_header (24 bytes) | data |
- *   longer  UCP user header: short_header   payload: data
+ *   short   UCP user header: none           payload: | eager_header (24 bytes) | data |
+ *   longer  UCP user header: eager_header   payload: data
  *
  * UCP sends a payload alone without allocating anything, in one copy to the transport;
  * header and payload together always cost it a request. */
@@ -17,7 +17,7 @@
 /* One packet on the stack, no request. Sends at once or not at all: false if the longer way
  * has to. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
-                                                  const MPIDI_ZC_short_header_t * header,
+                                                  const MPIDI_ZC_eager_header_t * header,
                                                   const void *data, size_t bytes,
                                                   MPIR_Request ** req_p)
 {
@@ -32,7 +32,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
     if (bytes > 0) {
         memcpy(packet.data, data, bytes);
     }
-    if (ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_SHORT, NULL, 0, &packet, length, &param) != NULL) {
+    if (ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_EAGER, NULL, 0, &packet, length, &param) != NULL) {
         return false;
     }
     *req_p = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
@@ -41,7 +41,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
 
 /* From the user's buffer, with a request of ours for as long as UCP reads it. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
-                                                  const MPIDI_ZC_short_header_t * header,
+                                                  const MPIDI_ZC_eager_header_t * header,
                                                   const void *data, size_t bytes, int vci,
                                                   MPIR_Comm * comm, MPIR_Request ** req_p)
 {
@@ -61,7 +61,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
         .cb.send = MPIDI_ZC_eager_done,
         .user_data = sreq,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_SHORT, kept,
+    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_EAGER, kept,
                                                sizeof(*header), data, bytes, &param);
     if (request == NULL) {
         MPID_Request_complete(sreq);
@@ -106,7 +106,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
     MPIR_ERR_CHECK(mpi_errno);
 
-    const MPIDI_ZC_short_header_t header = {
+    const MPIDI_ZC_eager_header_t header = {
         .sender = peer->self,
         .sequence = lane->next_send,
         .src_rank = comm->rank,

@@ -73,16 +73,16 @@ typedef struct {
     MPIR_Context_id_t context_id;
     uint8_t vci;                /* of both sides */
     uint8_t error_bits;
-} MPIDI_ZC_short_header_t;
+} MPIDI_ZC_eager_header_t;
 
 typedef struct {
-    MPIDI_ZC_short_header_t header;
+    MPIDI_ZC_eager_header_t header;
     char data[MPIDI_ZC_SHORT_MAX];
 } MPIDI_ZC_short_packet_t;
 
 /* ---- UCP callbacks, zc_am.c ---- */
 
-ucs_status_t MPIDI_ZC_am_short_handler(void *arg, const void *header, size_t header_length,
+ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param);
 

@@ -407,7 +407,7 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
 
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_SHORT, MPIDI_ZC_am_short_handler);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, MPIDI_ZC_am_eager_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -600,6 +600,11 @@ int MPIDI_ZC_init_local(int *tag_bits)
     mpi_errno = parse_params(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
 
+    /* Before UCX has a thread. */
+    if (MPIDI_ZC_global.params.landing_thread &&
+        MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE) {
+        (void) MPIDU_device_gate_prepare();
+    }
     mpi_errno = init_landing(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = init_context();

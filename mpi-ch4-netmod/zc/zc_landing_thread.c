@@ -204,17 +204,11 @@ static void *landing_thread(void *arg)
 {
     unsigned long seen = entries();
     long watch_ns = WATCH_MIN_NS;
+    bool calibrate = MPIDI_ZC_global.params.calibrate;
 
     /* The kernel may add 50 µs to every sleep otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000UL);
     prctl(PR_SET_NAME, "zc-landing");
-
-    /* Measures what deliveries cost in this process, with its threads, while the
-     * application starts up; else its first delivery would wait for it. A
-     * failure leaves libzc's estimates. */
-    if (MPIDI_ZC_global.params.calibrate) {
-        (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
-    }
 
     enum bell why;
     while ((why = watch(watch_ns)) != STOP) {
@@ -231,6 +225,13 @@ static void *landing_thread(void *arg)
             /* Outside, but it has been inside since: gone, or between two calls? */
             seen = now;
             continue;
+        }
+        /* What deliveries cost in this process, with its threads: else the first would wait
+         * for it. Not before the application computes, or MPI_Init and MPI_Finalize alone
+         * would take longer by it. A failure leaves libzc's estimates. */
+        if (calibrate) {
+            calibrate = false;
+            (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
         }
         while (land_until_quiet()) {
             if (!sleep_on_network()) {

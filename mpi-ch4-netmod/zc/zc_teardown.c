@@ -17,16 +17,20 @@
  *                  of other worlds have been told, and have answered or had the time to
  *   1. flush       our messages have left (needs the peers' progress)
  *   2. barrier     over active messages, with progress: all have done 0 and 1
- *   3. flush       the barrier's own messages have left (local: nothing else is
- *                  on its way)
- *   4. barrier     over PMI, without progress: all have done 3, none progresses
- *   5. destroy     connections drop, and nobody is looking
+ *   3. flush       the barrier has left, too, and the connections are made that it may have
+ *                  been the first to need
+ *   4. barrier     over the same connections: all have done 3. No flush follows, which a peer
+ *                  in 5 could not answer (UCX's TCP asks the peer whether it has everything);
+ *                  nor is one needed: on a connection where nothing else is under way, a
+ *                  message that is complete has left
+ *   5. barrier     over PMI, without progress: all have done 4, none progresses
+ *   6. destroy     connections drop, and nobody is looking
  *
  * Where a rank has died without MPI_Finalize, and the launcher lets the others live, they
- * notice by their connections, and leave without 4 and 5: one after the other, as each that
+ * notice by their connections, and leave without 5 and 6: one after the other, as each that
  * leaves is missed by the next.
  *
- * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 4 cannot
+ * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 5 cannot
  * answer. */
 
 /* A message that is landing when finalize begins (a program that does not
@@ -69,8 +73,8 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
 }
 
 /* Dissemination barrier (Hensgen, Finkel, Manber 1988): in round k every rank
- * tells the one 2^k further on; communicators are already gone by now. */
-static int barrier(void)
+ * tells the one 2^k further on; communicators are already gone by now. @nth: from 1. */
+static int barrier(int nth)
 {
     int mpi_errno = MPI_SUCCESS;
     const int size = MPIR_Process.size;
@@ -88,7 +92,7 @@ static int barrier(void)
                                                    sizeof(round), NULL, 0, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
-        while (MPIDI_ZC_global.teardown_heard[round] == 0 && !MPIDI_ZC_global.deserted) {
+        while (MPIDI_ZC_global.teardown_heard[round] < nth && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -110,8 +114,9 @@ static ucs_status_t ignore(void *arg, const void *header, size_t header_length, 
 static void stop_receiving(MPIDI_ZC_vci_t * vci)
 {
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_SHORT, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, ignore);
 }
+
 static void free_vci(MPIDI_ZC_vci_t * vci)
 {
     if (vci->address) {
@@ -165,10 +170,12 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     MPIDI_ZC_foreign_finalize();
     mpi_errno = flush();
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = barrier();
+    mpi_errno = barrier(1);
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_report_print_all();
     mpi_errno = flush();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = barrier(2);
     MPIR_ERR_CHECK(mpi_errno);
     if (unlikely(MPIDI_ZC_global.deserted)) {
         /* What UCX still has under way, it keeps; whoever waits for us sees us go. */

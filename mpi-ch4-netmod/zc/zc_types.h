@@ -13,7 +13,7 @@
 /* UCP active-message identifiers. */
 enum {
     MPIDI_ZC_AM_MESSAGE = 0,    /* everything of CH4 but */
-    MPIDI_ZC_AM_SHORT = 3,      /* eager sends, zc_eager.h */
+    MPIDI_ZC_AM_EAGER = 3,      /* eager sends, zc_eager.h */
     MPIDI_ZC_AM_TEARDOWN = 1,   /* the barrier of finalize */
     MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
     MPIDI_ZC_AM_DYNAMIC = 4,    /* before there is a communicator: zc_spawn.c */
