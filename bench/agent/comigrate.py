@@ -45,9 +45,10 @@ from spread import percentile  # noqa: E402
 
 IMPLS = ["off", "observe", "single", "matrix", "zc"]
 EXPERIMENTS = ["join", "shrink", "replace"]
-# Processors of each node; ranks; what happens.
+# Processors of each node; ranks; rows of heat2d's plate. A join at best halves the time, so its runs
+# have to be long beside the decision and the move, and its iterations beside their messages.
 CASES = {
-    "join": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
+    "join": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1], "rows": 2048},
     "shrink": {"shares": [0.4, 0.4, 0.4], "hosts": [1, 1, 2, 3]},
     "replace": {"shares": [0.4, 0.4, 0.8], "hosts": [1, 1, 2, 2]},
     "phases": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
@@ -93,7 +94,8 @@ class Bench:
             program = ["phases", "--iterations", NEVER, "--turns", f"{TURNS[0]}:{TURNS[1]}", "--work", 200,
                        "--report", 1]
         else:
-            program = ["heat2d", "--rows", options.rows, "--columns", 2048, "--iterations", NEVER, "--no-verify",
+            rows = options.rows or CASES[case].get("rows", 512)
+            program = ["heat2d", "--rows", rows, "--columns", 2048, "--iterations", NEVER, "--no-verify",
                        "--report", 1]
         with Job(cluster, *program, hosts=CASES[case]["hosts"], mode=mode) as job:
             self.until(job, 10)
@@ -273,7 +275,7 @@ def main():
                         help="one short round, and only the ways that a case is about")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--iterations", type=int, help="from what happens to the end of a run")
-    parser.add_argument("--rows", type=int, default=512, help="of heat2d's plate, of 2048 columns")
+    parser.add_argument("--rows", type=int, help="of heat2d's plate, of 2048 columns (default: the case's)")
     parser.add_argument("--before", type=float, default=14, metavar="S",
                         help="seconds before it happens; what started the job is busy for some 10")
     parser.add_argument("--noticed", type=float, default=5, metavar="S",

@@ -234,7 +234,7 @@ TEST_F(AgentNodeTest, StateComesBack)
     saved_state s;
     s.id = 0xffffffffffffffff;
     s.incarnation = 9;
-    s.asked = saved_state::intent{{{1, 2}, 3, 4, 5, "host", {6, 7}}, {8}};
+    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, {8}};
     s.leases = {{{1, 2}, {3, 4}}};
     auto back = from_text(to_text(s));
     ASSERT_TRUE(back);
@@ -247,7 +247,7 @@ TEST_F(AgentNodeTest, StateComesBack)
 TEST_F(AgentNodeTest, HalfAStateIsNone)
 {
     saved_state s;
-    s.asked = saved_state::intent{{{1, 2}, 3, 4, 5, "host", {6, 7}}, {8}};
+    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, {8}};
     std::string text = to_text(s);
     for (std::size_t length = 0; length < text.size(); length++)
         ASSERT_FALSE(from_text(std::string_view(text).substr(0, length)));
