@@ -73,6 +73,7 @@ class bus {
             view.observe = observe;
             view.placement = where;
             view.gateway = gateway;
+            view.gateway_host = gateway_host;
             std::vector<rank_key> gone;
             for (const auto &[key, rank] : a.here().ranks()) {
                 if (where[key.rank] != id)
@@ -146,6 +147,7 @@ class bus {
     bool busy = false;
     bool observe = false; /* by the job's wish */
     node_id gateway = 1;
+    std::string gateway_host;
     std::set<node_id> unaware; /* none of its ranks is there, so they do not know it */
 
     /* what was seen */

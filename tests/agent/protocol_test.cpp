@@ -223,6 +223,22 @@ TEST_F(AgentProtocolTest, ARequestThatNeverArrivedIsClosed)
     EXPECT_NE(b_->last(1, "failed")->why.find("did not reach"), std::string::npos);
 }
 
+/* It knew nobody when it saw the job for the last time, which then ended. */
+TEST_F(AgentProtocolTest, AResumedMoveIsAskedAboutWhoeverBecameKnownSince)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    auto saved = from_text(b_->disk[1]);
+    ASSERT_TRUE(saved && saved->asked);
+    b_->kill(1);
+    b_->gateway = kNobody;
+    b_->gateway_host = "h2";
+    b_->add(1, 2, 0, saved);
+    b_->pass(10);
+    EXPECT_FALSE(b_->queried.empty());
+}
+
 /* Ranks 0-5 at node 1, 6 at node 3; 5 and 6 talk, and node 1 reaches the job. */
 class AgentBorrowTest : public AgentProtocolTest {
   protected:

@@ -55,6 +55,7 @@ struct job_view {
     std::vector<node_id> placement; /* where each rank is; kNobody: not known */
     std::set<std::string> hosts;    /* of its ranks, whoever is known there */
     node_id gateway = kNobody;      /* the node that reaches the job */
+    std::string gateway_host;       /* in case nobody is known there yet */
     std::string name;
 };
 

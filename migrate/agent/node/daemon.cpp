@@ -322,6 +322,7 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
         events.insert(events.end(), r->events.begin(), r->events.end());
     }
     view.gateway = mover_.reaches(view.name) ? self : view.placement[0];
+    view.gateway_host = newest->host_of.empty() ? "" : newest->host_of[0];
     agent_->on_job(view);
     nanos at = now();
     for (const rank_reading *r : ranks)
