@@ -13,8 +13,7 @@ constexpr nanos kQueryMost = 30 * kSecond;
 constexpr nanos kReservation = 30 * kSecond; /* room is kept for so long beyond move_timeout */
 constexpr std::size_t kRoutes = 1024;
 constexpr std::size_t kNudged = 2;
-constexpr std::uint32_t kMostDoublings = 6; /* of the pause after failures */
-constexpr std::uint32_t kStayDoublings = 4; /* else a much moved rank keeps its node from resting for half an hour */
+constexpr std::uint32_t kMostDoublings = 6;
 
 const char *verdict_name(msg::verdict v)
 {
@@ -144,7 +143,7 @@ bool protocol::free_rank(nanos now, const local_rank &rank, node_id target,
     else if (attempt_ && attempt_->what.job == key.job)
         why = "has a move under way in its job";
     else if (nanos stay = s_.residence << std::min(rank.moves > 0 ? rank.moves - 1 : 0u,
-                                                   kStayDoublings);
+                                                   kMostDoublings);
              rank.moves > 0 && now - rank.arrived < stay)
         why = fmt::format("came {:.0f} s ago and stays for {:.0f} s",
                           to_seconds(now - rank.arrived), to_seconds(stay));

@@ -36,7 +36,7 @@ struct settings {
     double hysteresis = 0.15;    /* the iteration must become shorter by this part */
     double payback = 2.0;        /* gain over cost */
     nanos settle = 5 * kSecond;  /* overloaded for so long before anything is given */
-    nanos residence = 30 * kSecond; /* a rank stays at least; doubles with each move, up to 16 times */
+    nanos residence = 30 * kSecond; /* a rank stays at least; doubles with each move */
     nanos memory = 600 * kSecond;   /* a rank does not return to where it was for so long */
     double oversubscribe = 4;    /* ranks per processor a node accepts; max_ranks overrides */
     std::uint32_t max_ranks = 0;

@@ -173,7 +173,7 @@ const std::vector<knob> &knobs()
         number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9, "part by which the iteration must become shorter"),
         number("decision", "payback", AT(logic.payback), 1, 1000, "times that the gain must exceed the cost"),
         seconds("decision", "settle", AT(logic.settle), 0, 3600, "overloaded for so long before anything is given"),
-        seconds("decision", "residence", AT(logic.residence), 0, 86400, "a rank that was moved stays for so long; doubles with each move, up to 16 times"),
+        seconds("decision", "residence", AT(logic.residence), 0, 86400, "a rank that was moved stays for so long; doubles with each move"),
         seconds("decision", "memory", AT(logic.memory), 0, 1e6, "a rank does not go back where it came from for so long"),
         number("decision", "oversubscribe", AT(logic.oversubscribe), 0.1, 1000, "ranks per processor this node accepts"),
         number("decision", "max_ranks", AT(logic.max_ranks), 0, 1e6, "ranks this node accepts; 0: by `oversubscribe`"),
