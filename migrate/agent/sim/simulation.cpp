@@ -17,6 +17,7 @@ constexpr std::size_t kGroupingBytes = 96 << 10; /* its jobs are small; 10,000 a
 constexpr std::uint32_t kPhaseRanks = 4;
 constexpr int kPhaseMessages = 10; /* per second and rank */
 constexpr double kAtTheEnd = 2;    /* seconds: a move takes about as long */
+constexpr double kNoise = 0.3;     /* threads by which a sample may be wrong */
 constexpr std::uint32_t kMovesInCalm = 3; /* of one rank; more is oscillation */
 
 node_id id_of(std::uint32_t n)
@@ -376,7 +377,7 @@ void simulation::sample(std::uint32_t n)
     load.cpus = it.cpus;
     load.speed = it.speed;
     load.demand = std::max(0.0, it.others + static_cast<double>(it.ranks.size()) +
-                                    0.6 * (random_.unit() - 0.5));
+                                    2 * kNoise * (random_.unit() - 0.5));
     load.free_bytes = std::uint64_t{16} << 30;
     std::vector<rank_key> gone;
     for (const auto &[key, rank] : it.mind->here().ranks()) {
@@ -402,6 +403,7 @@ void simulation::sample(std::uint32_t n)
                 view.hosts.insert(host_of(where));
             }
             view.gateway = view.placement[0];
+            view.gateway_host = host_of(j.where[0]);
             it.mind->on_job(view);
         }
         rank_profile p;
@@ -597,6 +599,26 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
     answer(n, o);
 }
 
+/**
+ * Its true gain differs from the one demanded by less than the noise of the samples, which then
+ * decides when it is made: at some time, perhaps late. It is a gain, so there are only so many.
+ */
+bool simulation::is_marginal(const job &j, const msg::ask &a) const
+{
+    auto threads = [](const node &it) { return it.others + static_cast<double>(it.ranks.size()); };
+    auto pace_with = [&](const node &it, double more) { return pace(threads(it) + more, it.cpus, it.speed); };
+    std::uint32_t decider = index_of(a.txn.decider);
+    const node &from = nodes_[decider];
+    const node &to = nodes_[index_of(a.target)];
+    auto going = static_cast<double>(std::count_if(a.ranks.begin(), a.ranks.end(), [&](rank_id rank) {
+        return j.where[rank] == decider;
+    }));
+    double before = std::max(pace_with(from, 0), to.ranks.empty() ? 0 : pace_with(to, 0));
+    double left = static_cast<double>(from.ranks.size()) > going ? pace_with(from, -going) : 0;
+    double after = std::max(left, pace_with(to, static_cast<double>(a.ranks.size())));
+    return std::abs(after / before - (1 - o_.agents.hysteresis)) <= kNoise / threads(from);
+}
+
 void simulation::job_done(job_id id)
 {
     job &j = jobs_[id];
@@ -610,7 +632,10 @@ void simulation::job_done(job_id id)
             j.at_the_end = in_phase_a(j.begun, kAtTheEnd);
         result_.moves++;
         result_.ranks_moved += a.ranks.size();
-        result_.last_move_ms = static_cast<std::uint64_t>(now_ / kMillisecond);
+        if (calm() && is_marginal(j, a))
+            result_.marginal_moves++;
+        else
+            result_.last_move_ms = static_cast<std::uint64_t>(now_ / kMillisecond);
         std::uint32_t target = index_of(a.target);
         for (rank_id rank : a.ranks) {
             std::uint32_t from = j.where[rank];

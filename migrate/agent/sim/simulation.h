@@ -71,7 +71,8 @@ struct result {
     std::uint64_t ranks_moved = 0;
     std::uint64_t failed = 0;
     std::uint64_t crashes = 0;
-    std::uint64_t last_move_ms = 0;  /* virtual time of the last one */
+    std::uint64_t marginal_moves = 0; /* in the calm: just at the hysteresis, so due at any time */
+    std::uint64_t last_move_ms = 0;   /* virtual time of the last one but for these */
     balance_sheet before;
     balance_sheet after;
     traffic_after at_the_end; /* with phases: of jobs moved in the last seconds of the first phase */
@@ -156,6 +157,7 @@ class simulation {
     void ask(std::uint32_t n, const msg::ask &a);
     void query(std::uint32_t n, const msg::query &q);
     void job_done(job_id id);
+    bool is_marginal(const job &j, const msg::ask &a) const;
     void answer(std::uint32_t n, const msg::outcome &o);
     void schedule(std::uint32_t n);
     nanos local(std::uint32_t n, nanos at) const;

@@ -37,6 +37,7 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
             {"refused_asks", r.refused_asks},
             {"moves", r.moves},
             {"ranks_moved", r.ranks_moved},
+            {"marginal_moves", r.marginal_moves},
             {"failed", r.failed},
             {"crashes", r.crashes},
             {"last_move_s", static_cast<double>(r.last_move_ms) / 1000},
