@@ -232,6 +232,7 @@ TEST_F(AgentProtocolTest, AResumedMoveIsAskedAboutWhoeverBecameKnownSince)
     auto saved = from_text(b_->disk[1]);
     ASSERT_TRUE(saved && saved->asked);
     b_->kill(1);
+    b_->queried.clear(); /* of its earlier life */
     b_->gateway = kNobody;
     b_->gateway_host = "h2";
     b_->add(1, 2, 0, saved);
