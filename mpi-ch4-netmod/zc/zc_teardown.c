@@ -26,12 +26,17 @@
  *   5. barrier     over PMI, without progress: all have done 4, none progresses
  *   6. destroy     connections drop, and nobody is looking
  *
- * Where a rank has died without MPI_Finalize, and the launcher lets the others live, they
- * notice by their connections, and leave without 5 and 6: one after the other, as each that
- * leaves is missed by the next.
+ * Where a rank has died without MPI_Finalize, and the launcher lets the others live, those
+ * connected to it notice, tell their neighbours in the barrier, these tell theirs, and all
+ * leave without 5 and 6. (Who is in 5 already hears nothing any more: between its 4 and its 5
+ * a death is the launcher's matter.)
  *
  * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 5 cannot
  * answer. */
+
+/* Instead of a round of the barrier: a rank has died. */
+#define DESERTED UINT32_MAX
+enum { MAX_ROUNDS = sizeof(MPIDI_ZC_global.teardown_heard) / sizeof(int) };
 
 /* A message that is landing when finalize begins (a program that does not
  * receive it is not correct MPI, but must not hang). */
@@ -42,6 +47,68 @@ static void drain(void)
         while (MPIDI_ZC_VCI(v).nr_fetching > 0 && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
+    }
+}
+
+#define TELLING_SECONDS 1
+
+static int barrier_rounds(void)
+{
+    int rounds = 0;
+    while ((1L << rounds) < MPIR_Process.size) {
+        rounds++;
+    }
+    return rounds;
+}
+
+/* In the barrier, the rank @distance further on, or back. */
+static MPIDI_ZC_addr_t *neighbour(long distance)
+{
+    const long size = MPIR_Process.size;
+    return &MPIDI_ZC_AV(&MPIDIU_get_av(0, (int) ((MPIR_Process.rank + distance + size) % size)));
+}
+
+/* In @round of the barrier; stays valid until sent. */
+static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, const uint32_t * round)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+    };
+    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, round, sizeof(*round), NULL, 0,
+                           &param);
+}
+
+/* They may be unable to notice themselves: not connected to whom we miss, or of the same host.
+ * Who is dead does not hear it, so nothing here lasts. */
+static void tell_deserted(void)
+{
+    static const uint32_t round = DESERTED;
+    ucs_status_ptr_t requests[2 * MAX_ROUNDS];
+    int nr_requests = 0;
+    MPL_time_t start, now;
+    double waited = 0;
+
+    for (int i = 0; i < barrier_rounds(); i++) {
+        for (int back = 0; back < 2; back++) {
+            MPIDI_ZC_addr_t *to = neighbour(back ? -(1L << i) : 1L << i);
+            if (MPIDI_ZC_lane_endpoint(to, &to->lane, 0) == MPI_SUCCESS) {
+                ucs_status_ptr_t request = tell(to, &round);
+                if (UCS_PTR_IS_PTR(request)) {
+                    requests[nr_requests++] = request;
+                }
+            }
+        }
+    }
+    MPL_wtime(&start);
+    while (nr_requests > 0 && waited < TELLING_SECONDS) {
+        MPIDI_ZC_progress_all();
+        while (nr_requests > 0 &&
+               ucp_request_check_status(requests[nr_requests - 1]) != UCS_INPROGRESS) {
+            ucp_request_free(requests[--nr_requests]);
+        }
+        MPL_wtime(&now);
+        MPL_wtime_diff(&start, &now, &waited);
     }
 }
 
@@ -68,7 +135,11 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
 {
     uint32_t round;
     memcpy(&round, header, sizeof(round));
-    MPIDI_ZC_global.teardown_heard[round]++;
+    if (round == DESERTED) {
+        MPIDI_ZC_global.deserted = true;
+    } else {
+        MPIDI_ZC_global.teardown_heard[round]++;
+    }
     return UCS_OK;
 }
 
@@ -77,19 +148,13 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
 static int barrier(int nth)
 {
     int mpi_errno = MPI_SUCCESS;
-    const int size = MPIR_Process.size;
+    const uint32_t rounds = (uint32_t) barrier_rounds();
 
-    for (uint32_t round = 0; (1L << round) < size && !MPIDI_ZC_global.deserted; round++) {
-        MPIDI_ZC_addr_t *to =
-            &MPIDI_ZC_AV(&MPIDIU_get_av(0, (MPIR_Process.rank + (1L << round)) % size));
-        ucp_request_param_t param = {
-            .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-            .flags = UCP_AM_SEND_FLAG_EAGER,
-        };
+    for (uint32_t round = 0; round < rounds && !MPIDI_ZC_global.deserted; round++) {
+        MPIDI_ZC_addr_t *to = neighbour(1L << round);
         mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, &round,
-                                                   sizeof(round), NULL, 0, &param);
+        ucs_status_ptr_t request = tell(to, &round);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
         while (MPIDI_ZC_global.teardown_heard[round] < nth && !MPIDI_ZC_global.deserted) {
@@ -178,7 +243,8 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     mpi_errno = barrier(2);
     MPIR_ERR_CHECK(mpi_errno);
     if (unlikely(MPIDI_ZC_global.deserted)) {
-        /* What UCX still has under way, it keeps; whoever waits for us sees us go. */
+        tell_deserted();
+        /* What UCX still has under way, it keeps. */
         MPIDI_ZC_report_end();
         MPIDI_ZC_global.over = true;
         goto fn_exit;
