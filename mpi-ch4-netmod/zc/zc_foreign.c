@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include <sys/random.h>
 #include "zc_foreign.h"
+#include "zc_landing_thread.h"
 
 /* How long finalize waits for the answers of those it was connected with: one may have
  * died, or compute on without a landing thread. */
@@ -336,8 +337,13 @@ ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_
 /* Who waits for it waits on VCI 0. */
 static void add_rank_here(const foreign_t * f, int ranks)
 {
-    if (MPIDI_ZC_same_machine(f->upid->host, MPIDI_ZC_upid_of(MPIR_Process.rank)->host)) {
+    const uint64_t host = MPIDI_ZC_upid_of(MPIR_Process.rank)->host;
+
+    if (MPIDI_ZC_same_machine(f->upid->host, host)) {
         MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_VCI(0).idle, ranks);
+    }
+    if (f->upid->host == host) {
+        MPIDI_ZC_landing_thread_add_neighbours(ranks);
     }
 }
 

@@ -58,8 +58,8 @@ cvars:
       scope       : MPI_T_SCOPE_LOCAL
       description : >-
         Whether a thread lands messages while the application is outside MPI.
-        1, 0, or auto - yes if this process may run on more processors than
-        there are processes of the job on this host.
+        1, 0, or auto - yes while this process may run on more processors than
+        there are processes of the job on this host, spawned ones included.
 
     - name        : MPIR_CVAR_CH4_ZC_BACKEND
       category    : CH4_ZC
@@ -259,6 +259,7 @@ static int parse_params(MPIDI_ZC_params_t * params)
     mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_LANDING_THREAD", MPIR_CVAR_CH4_ZC_LANDING_THREAD,
                              processor_to_spare(), &params->landing_thread);
     MPIR_ERR_CHECK(mpi_errno);
+    params->landing_thread_rests = !strcmp(MPIR_CVAR_CH4_ZC_LANDING_THREAD, "auto");
 #ifndef MPICH_IS_THREADED
     params->landing_thread = false;
 #endif

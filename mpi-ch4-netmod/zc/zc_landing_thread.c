@@ -65,6 +65,44 @@ void MPIDI_ZC_landing_thread_ring(void)
     }
 }
 
+/* ---- resting ---- */
+
+static struct {
+    int processors;             /* that this process may run on */
+    int processes;              /* on this host: of our world, and connected ones of others */
+    int resting;                /* no processor to spare */
+} host;
+
+static void host_init(void)
+{
+    cpu_set_t set;
+    host.processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+    host.processes = MPIR_Process.local_size;
+    host.resting = 0;
+}
+
+void MPIDI_ZC_landing_thread_add_neighbours(int neighbours)
+{
+    host.processes += neighbours;
+    const int resting = host.processes >= host.processors;
+    if (MPIDI_ZC_global.landing_thread_running && MPIDI_ZC_global.params.landing_thread_rests &&
+        resting != host.resting) {
+        __atomic_store_n(&host.resting, resting, __ATOMIC_SEQ_CST);
+        ring_in(1);
+    }
+}
+
+static bool resting(void)
+{
+    return __atomic_load_n(&host.resting, __ATOMIC_SEQ_CST);
+}
+
+static enum bell rest(void)
+{
+    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
+    return poll(&fd, 1, -1) > 0 ? answer() : SILENT;
+}
+
 static enum bell watch(long sleep_ns)
 {
     struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
@@ -211,8 +249,11 @@ static void *landing_thread(void *arg)
     prctl(PR_SET_NAME, "zc-landing");
 
     enum bell why;
-    while ((why = watch(watch_ns)) != STOP) {
+    while ((why = resting() ? rest() : watch(watch_ns)) != STOP) {
         unsigned long now = entries();
+        if (resting()) {
+            continue;
+        }
         if (why == RUNG) {
             seen = __atomic_load_n(&bell.entries, __ATOMIC_RELAXED);
         }
@@ -233,7 +274,7 @@ static void *landing_thread(void *arg)
             calibrate = false;
             (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
         }
-        while (land_until_quiet()) {
+        while (!resting() && land_until_quiet()) {
             if (!sleep_on_network()) {
                 return NULL;
             }
@@ -250,6 +291,7 @@ int MPIDI_ZC_landing_thread_start(void)
 
     MPIDI_ZC_global.bell_fd = -1;
     bell.far = bell.stop = 0;
+    host_init();
     application_init();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,

@@ -23,6 +23,9 @@
  *       └── the bell: an application that leaves MPI while it transfers something large
  *           sets it to 50 µs, if the next look is far
  *
+ * With LANDING_THREAD=auto it rests while the host has no processor to spare: processes of
+ * other worlds that this one is connected with come and go.
+ *
  * It never spins. During a transfer that the application has asked for, it keeps off the
  * processor of the application's main thread: whoever waits in MPI elsewhere loses some
  * time instead, and the transfer hides behind the work. */
@@ -34,6 +37,9 @@
  * the thread and opens the gate for good. */
 int MPIDI_ZC_landing_thread_start(void);
 void MPIDI_ZC_landing_thread_stop(void);
+
+/* So many processes more (less) of other worlds are connected with, and on this host. */
+void MPIDI_ZC_landing_thread_add_neighbours(int neighbours);
 
 /* Called by the gate when the application has left MPI. */
 void MPIDI_ZC_landing_thread_ring(void);

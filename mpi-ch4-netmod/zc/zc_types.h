@@ -45,6 +45,7 @@ typedef struct {
     zcp_kind_t predictor;
     int horizon;
     bool landing_thread;
+    bool landing_thread_rests;  /* while there is no processor to spare */
     bool intra_node;            /* land what comes from this host, too */
     bool atomics;               /* UCX's, in windows within one host */
     bool far_atomics;           /* and in others */

@@ -10,11 +10,15 @@
  *   spawn reconnect N  two worlds part and meet again, N times: a connection begins while
  *                      the one before is ending
  *   spawn nobody       connecting to a closed port is an error, in time
+ *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with two
+ *                      processors, rests while it has a child on H1, but not with one on H2
  *   spawn leave        children finalize while their parents keep the communicators
  */
 #include "check.h"
 #include <dirent.h>
 #include <malloc.h>
+#include <sched.h>
+#include <sys/stat.h>
 
 enum { LARGE = 4 << 20, TAG = 9 };
 
@@ -107,15 +111,20 @@ static void all_together(MPI_Comm comm, int expected)
     free(buf);
 }
 
-static void spawn(const char *program, const char *role, int count, MPI_Comm over, MPI_Comm *out)
+static void spawn_with(MPI_Info info, const char *program, const char *role, int count,
+                       MPI_Comm over, MPI_Comm *out)
 {
     char *arguments[] = {(char *)"child", (char *)role, NULL};
     int errors[8];
-    CHECK(MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, over, out, errors) ==
-              MPI_SUCCESS,
+    CHECK(MPI_Comm_spawn(program, arguments, count, info, 0, over, out, errors) == MPI_SUCCESS,
           "spawn");
     for (int i = 0; i < count; i++)
         CHECK(errors[i] == MPI_SUCCESS, "child %d: error %d", i, errors[i]);
+}
+
+static void spawn(const char *program, const char *role, int count, MPI_Comm over, MPI_Comm *out)
+{
+    spawn_with(MPI_INFO_NULL, program, role, count, over, out);
 }
 
 static void exchange(const char *program)
@@ -356,6 +365,98 @@ static void be_reconnected(MPI_Comm across)
     }
 }
 
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Before MPI_Init. */
+static void use_two_processors(void)
+{
+    cpu_set_t set, two;
+    CHECK(sched_getaffinity(0, sizeof set, &set) == 0, "sched_getaffinity");
+    CPU_ZERO(&two);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; cpu++) {
+        if (CPU_ISSET(cpu, &set))
+            CPU_SET(cpu, &two);
+    }
+    if (CPU_COUNT(&two) < 2) {
+        printf("SKIP: one processor only\n");
+        exit(4);
+    }
+    CHECK(sched_setaffinity(0, sizeof two, &two) == 0, "sched_setaffinity");
+}
+
+enum { FILE_NAME_BYTES = 64 };
+
+/* Does what the child sends leave it while this process is outside MPI? */
+static int lands_outside(MPI_Comm child, int expected, uint64_t content)
+{
+    char name[FILE_NAME_BYTES] = "/tmp/zc-crowd-XXXXXX";
+    struct stat status = {.st_size = 0};
+    const double patience = expected ? 10 : 0.5;
+    char *buf = check_malloc(LARGE);
+    const int fd = mkstemp(name);
+    CHECK(fd >= 0, "cannot make %s", name);
+    MPI_Send(&content, 1, MPI_UINT64_T, 0, TAG, child);
+    MPI_Send(name, sizeof name, MPI_CHAR, 0, TAG, child);
+    for (const double start = now_s(); status.st_size == 0 && now_s() - start < patience;) {
+        check_sleep_ms(1);
+        CHECK(fstat(fd, &status) == 0, "cannot stat %s", name);
+    }
+    MPI_Recv(buf, LARGE, MPI_BYTE, 0, TAG, child, MPI_STATUS_IGNORE);
+    check_content(buf, LARGE, content, "message of a child");
+    close(fd);
+    unlink(name);
+    free(buf);
+    return status.st_size > 0;
+}
+
+static void send_outside(MPI_Comm parent)
+{
+    char name[FILE_NAME_BYTES];
+    uint64_t content;
+    char *buf = check_malloc(LARGE);
+    MPI_Recv(&content, 1, MPI_UINT64_T, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Recv(name, sizeof name, MPI_CHAR, 0, TAG, parent, MPI_STATUS_IGNORE);
+    pattern_fill(buf, LARGE, content);
+    MPI_Send(buf, LARGE, MPI_BYTE, 0, TAG, parent);
+    FILE *file = fopen(name, "w");
+    CHECK(file && fputs("sent\n", file) >= 0 && fclose(file) == 0, "cannot write %s", name);
+    free(buf);
+}
+
+static void crowd(const char *program, char **hosts)
+{
+    for (int round = 0; round < 4; round++) {
+        MPI_Comm child;
+        MPI_Info info;
+        char own[256] = "", other[256];
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "host", hosts[round % 2]);
+        spawn_with(info, program, "crowd", 1, MPI_COMM_WORLD, &child);
+        MPI_Info_free(&info);
+        gethostname(own, sizeof own - 1);
+        MPI_Recv(other, sizeof other, MPI_CHAR, 0, TAG, child, MPI_STATUS_IGNORE);
+        CHECK((strcmp(own, other) != 0) == round % 2, "%d: both on %s", round, other);
+        const int found = lands_outside(child, round % 2, check_seed + (uint64_t)round);
+        CHECK(found == round % 2, "%d: the landing thread %s with a child on %s host", round,
+              found ? "works" : "rests", round % 2 ? "another" : "this");
+        MPI_Comm_disconnect(&child);
+    }
+}
+
+static void be_neighbour(MPI_Comm parent)
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    MPI_Send(name, sizeof name, MPI_CHAR, 0, TAG, parent);
+    send_outside(parent);
+    MPI_Comm_disconnect(&parent);
+}
+
 static void nobody(void)
 {
     char port[MPI_MAX_PORT_NAME] = "";
@@ -379,13 +480,6 @@ static void nobody(void)
         MPI_Info_free(&info);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Ended, though perhaps not yet waited for by its parent. */
@@ -452,6 +546,10 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         MPI_Comm_disconnect(&parent);
         return;
     }
+    if (!strcmp(role, "crowd")) {
+        be_neighbour(parent);
+        return;
+    }
     if (!strcmp(role, "reconnect")) {
         be_reconnected(parent);
         return;
@@ -490,6 +588,8 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
+    if (argc == 4 && !strcmp(argv[1], "crowd"))
+        use_two_processors();
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     const char *what = argc > 1 ? argv[1] : "exchange";
     const int count = argc > 2 ? atoi(argv[2]) : 0;
@@ -513,6 +613,8 @@ int main(int argc, char **argv)
         reconnect(argv[0], count);
     else if (!strcmp(what, "nobody"))
         nobody();
+    else if (!strcmp(what, "crowd"))
+        crowd(argv[0], argv + 2);
     else if (!strcmp(what, "leave"))
         leave(argv[0]);
     else
