@@ -9,7 +9,7 @@ program whose partners change.
   phases    as join, with a program whose partners have changed some seconds before
   turns     as phases, but partners take turns, and it happens so that the decision is due at the end
             of the shorter phase
-  idle      ranks on two balanced nodes: nothing to do
+  idle      a rank on each of two balanced nodes, with a processor each: nothing to do
 
 Nodes are network namespaces with shares of this machine's processors (cgroups). What happens to a
 node happens at the same moment of each run; from there on
@@ -22,15 +22,20 @@ without migration (off), deciding without moving (observe), and moving ranks one
 (single), or grouped by the decayed traffic matrix (matrix) or by the prediction engine (zc). The
 ways take turns, round after round.
 
+In idle a job without and a job with migration, and its agents, take turns second by second: the others are
+stopped meanwhile (SIGSTOP). Runs one after the other differ by more than what is to be seen.
+
 Exit status: 0 done; 1 failed; 2 usage; 77 cannot run here.
 """
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -53,8 +58,9 @@ CASES = {
     "replace": {"shares": [0.4, 0.4, 0.8], "hosts": [1, 1, 2, 2]},
     "phases": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
     "turns": {"shares": [0.4, 0.4], "hosts": [1, 1, 1, 1]},
-    "idle": {"shares": [0.4, 0.4], "hosts": [1, 1, 2, 2]},
+    "idle": {"shares": [1.0, 1.0], "hosts": [1, 2]},
 }
+SLICE_S = 1.0
 TURNS = (120, 480)  # iterations with one partner, then with the other
 GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
 
@@ -64,13 +70,16 @@ class Bench:
         self.options, self.prefix = options, prefix
         self.samples = {}  # (case, impl, metric): [value]
         self.series = {}   # (case, impl): [(second, iterations per second)], of the first round
-        self.moves = {}    # likewise: seconds at which ranks were moved
+        self.costs = {}    # impl: [throughput of a second without, by that of the next one with it]
 
     def run(self, case, impl):
         with tempfile.TemporaryDirectory(prefix="zca-") as directory:
             with Cluster(len(CASES[case]["shares"]), self.options.tools, self.prefix,
                          pathlib.Path(directory), CASES[case]["shares"]) as cluster:
-                self.measure(cluster, case, impl)
+                if case == "idle":
+                    self.take_turns(cluster, impl)
+                else:
+                    self.measure(cluster, case, impl)
 
     def agents(self, cluster, case, impl):
         """Those that are there from the beginning, and the host that joins."""
@@ -82,6 +91,55 @@ class Bench:
         settings = {"policy": {"grouping": "zc" if impl == "observe" else impl, "steal_most": 4},
                     "decision": {"settle": 2, "residence": 20, "max_ranks": 16}}
         return cluster.start_agents(hosts, settings), (joining, settings)
+
+    @staticmethod
+    def heat2d(rows, report):
+        return ["heat2d", "--rows", rows, "--columns", 2048, "--iterations", NEVER, "--no-verify",
+                "--report", report]
+
+    def take_turns(self, cluster, impl):
+        """With agents and without, second by second."""
+        # All of them stop together: no reason to suspect each other.
+        agents = cluster.start_agents(settings={"policy": {"grouping": "zc"}, "membership": {"suspicion": 60}})
+        # Whoever reads the reports needs a processor, too.
+        program = self.heat2d(self.options.rows or 512, 10)
+        mode = "observe" if impl == "observe" else "1"
+        hosts = CASES["idle"]["hosts"]
+        with Job(cluster, *program, hosts=hosts, mode=None, name="without") as without, \
+                Job(cluster, *program, hosts=hosts, mode=mode) as job:
+            for one in (without, job):
+                self.until(one, 10)
+            time.sleep(self.options.before)
+            ways = {"off": (without, pids(without)), impl: (job, pids(job) + [agent.process.pid for agent in agents])}
+            for _, processes in ways.values():
+                tell(processes, signal.SIGSTOP)
+            try:
+                for turn in range(self.options.slices):
+                    speed = {name: self.slice(*ways[name]) for name in sorted(ways, reverse=turn % 2 == 1)}
+                    for name, one in speed.items():
+                        self.add("idle", name, "throughput", one)
+                        self.add("idle", name, "time", self.options.iterations / one)
+                    self.costs.setdefault(impl, []).append(speed["off"] / speed[impl] - 1)
+            finally:
+                for _, processes in ways.values():
+                    tell(processes, signal.SIGCONT)
+        for text in self.moved(agents):
+            raise Failed(f"there was nothing to do, and yet: {text}")
+        costs = self.costs[impl][-self.options.slices:]
+        print(f"  idle     {impl:<8} {percentile(costs, 0.5) * 100:+.1f} % time, quartiles "
+              f"{percentile(costs, 0.25) * 100:+.1f} and {percentile(costs, 0.75) * 100:+.1f}", flush=True)
+
+    def slice(self, job, processes):
+        """Iterations per second of JOB while only its PROCESSES run."""
+        tell(processes, signal.SIGCONT)
+        begin = time.monotonic()
+        time.sleep(SLICE_S)
+        tell(processes, signal.SIGSTOP)
+        end = time.monotonic()
+        lines = [(at, done) for at, done in self.progress(job)[-2000:] if begin + SLICE_S / 10 <= at <= end]
+        if len(lines) < 2:
+            raise Failed(f"no progress in {SLICE_S} s: {job.said()[-500:]}")
+        return (lines[-1][1] - lines[0][1]) / (lines[-1][0] - lines[0][0])
 
     def measure(self, cluster, case, impl):
         options = self.options
@@ -95,8 +153,7 @@ class Bench:
                        "--report", 1]
         else:
             rows = options.rows or CASES[case].get("rows", 512)
-            program = ["heat2d", "--rows", rows, "--columns", 2048, "--iterations", NEVER, "--no-verify",
-                       "--report", 1]
+            program = self.heat2d(rows, 1)
         with Job(cluster, *program, hosts=CASES[case]["hosts"], mode=mode) as job:
             self.until(job, 10)
             time.sleep(options.before)
@@ -187,7 +244,9 @@ class Bench:
             print(f"round {turn + 1} of {self.options.rounds}", flush=True)
             for case in self.options.cases:
                 for impl in self.options.impls:
-                    if self.options.quick and impl in {"phases": ("off", "observe"), "turns": ("off", "observe"), "idle": ("single", "matrix")}.get(
+                    if case == "idle" and impl not in ("observe", "zc"):
+                        continue
+                    if self.options.quick and impl in {"phases": ("off", "observe"), "turns": ("off", "observe")}.get(
                             case, ("observe", "single", "matrix")):
                         continue
                     try:
@@ -202,14 +261,16 @@ class Bench:
         context = {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
                    "iterations": self.options.iterations, "shares": {c: CASES[c]["shares"] for c in self.options.cases},
                    "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
-        units = {"time": "s", "throughput": "1/s", "bytes_across": "bytes"}
+        units = {"time": "s", "throughput": "1/s", "bytes_across": "bytes", "cost": "1"}
+        for impl, costs in self.costs.items():
+            self.samples["idle", impl, "cost"] = costs
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps({"context": context}) + "\n")
             for (case, impl, metric), values in self.samples.items():
                 file.write(json.dumps({
                     "bench": "agents", "case": case, "impl": impl, "bytes": 0, "metric": metric,
-                    "unit": units[metric], "median": round(percentile(values, 0.5), 3),
-                    "p10": round(percentile(values, 0.1), 3), "p90": round(percentile(values, 0.9), 3),
+                    "unit": units[metric], "median": round(percentile(values, 0.5), 4),
+                    "p10": round(percentile(values, 0.1), 4), "p90": round(percentile(values, 0.9), 4),
                     "n": len(values)}) + "\n")
 
     def show(self):
@@ -222,13 +283,39 @@ class Bench:
                 off, off_rate = self.median(case, "off", "time"), self.median(case, "off", "throughput")
                 text = f"{case:<9}{impl:<9}{took:>7.1f} s{rate:>10.1f}/s"
                 text += f"{across / 1024:>8.1f} KiB" if across is not None else " " * 12
-                if off and impl != "off":
+                if case == "idle" and impl in self.costs:
+                    costs = self.costs[impl]
+                    low, high = median_between(costs)
+                    text += (f"   {percentile(costs, 0.5) * 100:+.2f} % time, in truth {low * 100:+.2f} to {high * 100:+.2f} "
+                             f"(95 %, {len(costs)} pairs)")
+                elif off and impl != "off":
                     text += f"   {(took / off - 1) * 100:+.0f} % time, {(rate / off_rate - 1) * 100:+.0f} % throughput"
                 print(text)
         for case, gain in GAIN_OF_IOS.items():
             if case in self.options.cases:
                 print(f"MPI/IOS, {case}: {'+' if case == 'replace' else '-'}{gain * 100:.0f} % "
                       f"{'throughput' if case == 'replace' else 'time'}")
+
+
+def median_between(values):
+    """What the median of all there could be lies between, with 95 %, whatever their distribution (order statistics)."""
+    values = sorted(values)
+    reach = 0.98 * len(values) ** 0.5
+    return (values[max(0, math.floor(len(values) / 2 - reach))],
+            values[min(len(values) - 1, math.ceil(len(values) / 2 + reach) - 1)])
+
+
+def pids(job):
+    """Of its ranks; all that carry its mark and are no part of the launcher."""
+    return [pid for pid, environment in launch.processes(job.mark) if b"PMI_RANK" in environment]
+
+
+def tell(processes, what):
+    for pid in processes:
+        try:
+            os.kill(pid, what)
+        except ProcessLookupError:
+            raise Failed(f"process {pid} has ended") from None
 
 
 def rates(lines, step):
@@ -282,6 +369,7 @@ def main():
                         help="phases: from the change of partners until the node joins")
     parser.add_argument("--decides", type=float, default=4, metavar="S",
                         help="turns: seconds from the join to the decision")
+    parser.add_argument("--slices", type=int, metavar="N", help="idle: pairs of seconds in a round (default: 20)")
     parser.add_argument("--limit", type=float, default=300, metavar="S", help="a run that takes longer has failed")
     parser.add_argument("--load", type=int, default=4, help="busy processes on an overloaded node")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
@@ -291,6 +379,7 @@ def main():
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)
     options.iterations = options.iterations or (800 if options.quick else 1500)
+    options.slices = options.slices or (4 if options.quick else 20)
     options.failed = False
     launch.exit_on_sigterm()
     why = need("ip", "curl")
