@@ -269,8 +269,10 @@ void protocol::ask(nanos now, effects &out)
 node_id protocol::gateway(job_id job) const
 {
     const job_view *view = here_.job(job);
-    if (view == nullptr || view->gateway != kNobody)
-        return view == nullptr ? kNobody : view->gateway;
+    if (view == nullptr)
+        return kNobody;
+    if (view->gateway != kNobody)
+        return view->gateway;
     /* The job may have ended, so that its view is the last there will be; we need not have known
      * anybody when it was made. */
     const peer *there = network_.find_host(view->gateway_host);
