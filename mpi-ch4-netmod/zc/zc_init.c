@@ -170,6 +170,9 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
                                        const ucp_am_recv_param_t * param);
 void MPIDI_ZC_free_all(void);
 
+/* Every process has one for each rank of the job; those of all netmods share its memory. */
+_Static_assert(sizeof(MPIDI_av_entry_t) <= 64, "an entry of the address vector has grown");
+
 /* ---- parameters ---- */
 
 static int parse_size(const char *name, const char *text, size_t automatic, size_t * out)
