@@ -161,9 +161,9 @@ void negotiation::call_off()
     step_ = step::over;
 }
 
-negotiation::verdict negotiation::look(std::int64_t n) const noexcept
+negotiation::verdict negotiation::look(std::int64_t n) noexcept
 {
-    const std::int64_t proposed = memory_[kProposal].load(),
+    const std::int64_t proposed = seen_ = proposal().load(),
                        confirmed = memory_[kConfirmation].load();
     const std::int64_t request = proposed >> kStampShift, place = proposed & kNever;
     if (confirmed == ((request << kStampShift) | kNever))
@@ -178,7 +178,7 @@ negotiation::verdict negotiation::look(std::int64_t n) const noexcept
 void negotiation::arrive(int attempt) noexcept
 {
     if (rank_ != 0 && attempt == 0)
-        requests_ = memory_[kProposal].load() >> kStampShift;
+        requests_ = seen_ >> kStampShift;
     attempt_ = attempt;
     memory_[kArrival].store(meeting() << kFlagShift);
     if (rank_ != 0)
@@ -221,12 +221,6 @@ negotiation::gathering negotiation::gather()
 bool negotiation::give_up() noexcept
 {
     return !(memory_[kArrival].fetch_add(kGone) & kTaken);
-}
-
-void negotiation::settle() noexcept
-{
-    /* Rank 0 may have been rung again; the others hear of that later. */
-    quiet_ = rank_ == 0 ? seen_ : proposal().load();
 }
 
 } // namespace zc::migrate

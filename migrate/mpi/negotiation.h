@@ -85,7 +85,7 @@ class negotiation {
     /* ---- the others find it ---- */
 
     enum class verdict { ahead, wait, meet, missed, cancelled };
-    verdict look(std::int64_t n) const noexcept;
+    verdict look(std::int64_t n) noexcept;
 
     /* ---- the meeting: its @attempt-th, as it may be put off ---- */
 
@@ -96,8 +96,8 @@ class negotiation {
     /** Others: go on without it? False: too late, rank 0 has taken us. */
     bool give_up() noexcept;
 
-    /** The request is done with. */
-    void settle() noexcept;
+    /** The request is done with. Rank 0 may have proposed a place for the next one by now. */
+    void settle() noexcept { quiet_ = seen_; }
     /** Requests so far, this one included. */
     std::int64_t requests() const noexcept { return requests_; }
 
@@ -124,7 +124,7 @@ class negotiation {
 
     std::array<word, kWords> memory_{};
     std::int64_t quiet_ = 0; /* the proposal that has been dealt with */
-    std::int64_t seen_ = 0;  /* rank 0: the ring being dealt with */
+    std::int64_t seen_ = 0;  /* the one being dealt with */
     std::int64_t requests_ = 0;
     MPI_Win window_ = MPI_WIN_NULL;
     int rank_ = 0, size_ = 1;

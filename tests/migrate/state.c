@@ -238,7 +238,6 @@ static int mismatch(const char *kind, long iterations)
         CHECK(zcm_safe_point() == 0, "safe point");
         if (kind[0] == 'f' && i == 3 && rank == 0)
             munmap(x, bytes);
-        MPI_Barrier(zcm_world());
         sleep_ms(2);
         if (is_over())
             break;
