@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kQueue = 64;            /* messages waiting for one peer */
 constexpr nanos kIdle = 900 * kSecond; /* a socket nobody used is closed */
-constexpr std::size_t kMostPeers = 4096;
+constexpr std::size_t kMostPeers = 400; /* two descriptors each, with what they send us */
 
 /* Close dead connections soon, so that what comes after a cut goes over a new one. */
 constexpr int kUserTimeout = 4000; /* ms, TCP_USER_TIMEOUT */
@@ -59,12 +60,13 @@ transport::transport(const std::string &listen, const key_pair &keys) : keys_(ke
     public_raw_.resize(32);
     zmq_z85_decode(reinterpret_cast<std::uint8_t *>(public_raw_.data()), keys_.public_key.c_str());
     context_ = zmq_ctx_new();
+    zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, 2 * static_cast<int>(kMostPeers)); /* closed ones live on for a moment */
     try {
         /* Those who ask to be let in, before anybody can (ZeroMQ RFC 27). */
-        door_ = open(ZMQ_REP);
+        door_ = open_or_throw(ZMQ_REP);
         if (zmq_bind(door_, "inproc://zeromq.zap.01") != 0)
             throw transport_error(zmq_strerror(zmq_errno()));
-        inbox_ = open(ZMQ_PULL);
+        inbox_ = open_or_throw(ZMQ_PULL);
         set(inbox_, ZMQ_CURVE_SERVER, 1);
         set(inbox_, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
         set(inbox_, ZMQ_ZAP_DOMAIN, "zcmd");
@@ -75,7 +77,7 @@ transport::transport(const std::string &listen, const key_pair &keys) : keys_(ke
         zmq_socket_monitor(inbox_, "inproc://monitor",
                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                                ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
-        monitor_ = open(ZMQ_PAIR);
+        monitor_ = open_or_throw(ZMQ_PAIR);
         zmq_connect(monitor_, "inproc://monitor");
         if (zmq_bind(inbox_, listen.c_str()) != 0)
             throw transport_error(fmt::format("cannot listen at {}: {}", listen, zmq_strerror(zmq_errno())));
@@ -107,10 +109,60 @@ transport::~transport()
 void *transport::open(int type)
 {
     void *socket = zmq_socket(context_, type);
+    int linger = 0;
+    if (socket != nullptr)
+        zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    return socket;
+}
+
+void *transport::open_or_throw(int type)
+{
+    void *socket = open(type);
     if (socket == nullptr)
         throw transport_error(fmt::format("no socket: {}", zmq_strerror(zmq_errno())));
-    int linger = 0;
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    return socket;
+}
+
+/** The one that has not been used for longest, whose place another needs. */
+void transport::close_oldest()
+{
+    auto oldest = std::min_element(peers_.begin(), peers_.end(), [](const auto &a, const auto &b) {
+        return a.second.used < b.second.used;
+    });
+    if (oldest != peers_.end()) {
+        zmq_close(oldest->second.socket);
+        peers_.erase(oldest);
+    }
+}
+
+/** nullptr: no way there. */
+void *transport::connect(nanos now, const std::string &address)
+{
+    if (!address.starts_with("tcp://"))
+        return nullptr;
+    if (peers_.size() >= kMostPeers)
+        close_oldest();
+    void *socket = open(ZMQ_PUSH);
+    if (socket == nullptr) {
+        /* No descriptors: the next one will have some. Not at once, as ZeroMQ closes in the background. */
+        if (now - made_room_ > kSecond) {
+            made_room_ = now;
+            close_oldest();
+        }
+        return nullptr;
+    }
+    set(socket, ZMQ_CURVE_SERVERKEY, keys_.public_key);
+    set(socket, ZMQ_CURVE_PUBLICKEY, keys_.public_key);
+    set(socket, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
+    set(socket, ZMQ_SNDHWM, kQueue);
+    set(socket, ZMQ_RECONNECT_IVL, 200);
+    set(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
+    set(socket, ZMQ_CONNECT_TIMEOUT, 2000);
+    set(socket, ZMQ_TCP_MAXRT, kUserTimeout);
+    if (zmq_connect(socket, address.c_str()) != 0) {
+        zmq_close(socket);
+        return nullptr;
+    }
     return socket;
 }
 
@@ -118,21 +170,8 @@ void transport::send(nanos now, const std::string &address, const std::string &b
 {
     auto at = peers_.find(address);
     if (at == peers_.end()) {
-        if (peers_.size() >= kMostPeers || !address.starts_with("tcp://")) {
-            dropped_++;
-            return;
-        }
-        void *socket = open(ZMQ_PUSH);
-        set(socket, ZMQ_CURVE_SERVERKEY, keys_.public_key);
-        set(socket, ZMQ_CURVE_PUBLICKEY, keys_.public_key);
-        set(socket, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
-        set(socket, ZMQ_SNDHWM, kQueue);
-        set(socket, ZMQ_RECONNECT_IVL, 200);
-        set(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
-        set(socket, ZMQ_CONNECT_TIMEOUT, 2000);
-        set(socket, ZMQ_TCP_MAXRT, kUserTimeout);
-        if (zmq_connect(socket, address.c_str()) != 0) {
-            zmq_close(socket);
+        void *socket = connect(now, address);
+        if (socket == nullptr) {
             dropped_++;
             return;
         }

@@ -33,7 +33,7 @@ class transport {
 
     /** Where it really listens: the port filled in, if it was *. */
     const std::string &endpoint() const { return endpoint_; }
-    /** Never blocks; what cannot be queued is dropped and counted. */
+    /** Never blocks; what cannot be queued, or for which there is no descriptor, is dropped and counted. */
     void send(nanos now, const std::string &address, const std::string &bytes);
     /** False: nothing there. */
     bool receive(std::string &bytes);
@@ -56,6 +56,9 @@ class transport {
         nanos used = 0;
     };
     void *open(int type);
+    void *open_or_throw(int type);
+    void *connect(nanos now, const std::string &address);
+    void close_oldest();
 
     key_pair keys_;
     std::string public_raw_;
@@ -67,6 +70,7 @@ class transport {
     std::map<std::string, peer_socket> peers_;
     std::uint64_t strangers_ = 0;
     std::uint64_t dropped_ = 0;
+    nanos made_room_ = -kSecond;
 };
 
 } // namespace zc::agent

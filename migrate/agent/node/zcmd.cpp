@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -39,6 +40,16 @@ config load(const std::string &path, bool named)
             throw config_error("ZC_MIGRATE: wants 1 or observe, is " + mode_text);
     }
     return c;
+}
+
+/** Every agent that we talk to takes two. */
+void raise_descriptors()
+{
+    rlimit most{};
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &most);
+    }
 }
 
 } // namespace
@@ -107,6 +118,7 @@ int main(int argc, char **argv)
         spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
         spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
         spdlog::set_level(spdlog::level::from_str(c.log_level));
+        raise_descriptors();
         node_daemon(c, keys).run();
         return kDone;
     } catch (const config_error &e) {
