@@ -434,7 +434,7 @@ void keyed::answer(const zcp_envelope_t &envelope, message &claim, zcp_landing_t
 void keyed::count_unsettled(const entries &entries, int change)
 {
     substreams_.value_at(entries.exact).unsettled += change;
-    if (entries.rough != kNone)
+    if (entries.rough != kNone && entries.rough != entries.exact)
         substreams_.value_at(entries.rough).unsettled += change;
     if (entries.any != kNone)
         substreams_.value_at(entries.any).unsettled += change;

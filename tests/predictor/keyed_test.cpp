@@ -176,6 +176,17 @@ TEST(KeyedTest, DriftingSizesKeepTheHorizonToo)
     EXPECT_EQ(0u, engine.arrive(envelope(1, 1, 500)).ahead);
 }
 
+/* Of many new sizes most have no entry of their own: the one of their class must not count them twice. */
+TEST(KeyedTest, DriftingSizesInFlightAreCountedOnce)
+{
+    engine engine;
+    for (uint64_t i = 0; i < 40; i++)
+        engine.receive(envelope(1, 1, 100000 + i), i % 2 ? 0xb000 : 0xa000);
+    EXPECT_EQ(0xa000u, engine.arrive(envelope(1, 1, 100041)).addr);
+    EXPECT_EQ(0xb000u, engine.arrive(envelope(1, 1, 100042)).addr);
+    EXPECT_EQ(0xa000u, engine.arrive(envelope(1, 1, 100043)).addr);
+}
+
 TEST(KeyedTest, AKnownSizeIsPreferredToSenderAndTag)
 {
     engine engine;
