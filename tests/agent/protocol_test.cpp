@@ -62,9 +62,8 @@ TEST_F(AgentProtocolTest, IntentIsOnDiskBeforeTheJobIsAsked)
     EXPECT_EQ(*(ask - 1), "save");
     auto saved = from_text(b_->disk[1]);
     ASSERT_TRUE(saved && saved->asked);
-    msg::ask sent = b_->asked[0];
-    sent.incarnation = 0; /* nobody's, on disk */
-    EXPECT_EQ(saved->asked->ask, sent);
+    EXPECT_EQ(saved->asked->ask, b_->asked[0]);
+    EXPECT_EQ(saved->asked->by, 1u);
 }
 
 TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
@@ -180,6 +179,89 @@ TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
     EXPECT_EQ(b_->asked.size(), 1u);
 }
 
+/* Only the life that was asked knows whether the request reached the job. */
+TEST_F(AgentProtocolTest, WhoWasStartedAnewCannotSayThatTheRequestDidNotArrive)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    const msg::ask a = b_->asked[0];
+    b_->kill(1);
+    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    b_->pass(5);
+    b_->finish(a, msg::verdict::unknown);
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
+    for (rank_id r : a.ranks)
+        b_->where[r] = 2;
+    b_->epoch++;
+    b_->pass(2);
+    b_->finish(a, msg::verdict::unknown);
+    EXPECT_EQ(b_->at(1).moves().busy_with(), "");
+    ASSERT_NE(b_->last(1, "moved"), nullptr);
+    EXPECT_EQ(b_->at(2).here().ranks().at({kJob, a.ranks[0]}).came_from, 1u);
+}
+
+TEST_F(AgentProtocolTest, WhoWasStartedAnewSeesThatTheRequestWasInVain)
+{
+    begin();
+    b_->pass(20);
+    ASSERT_EQ(b_->asked.size(), 1u);
+    b_->kill(1);
+    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    b_->epoch++; /* moved by the operator */
+    b_->pass(5);
+    b_->finish(b_->asked[0], msg::verdict::unknown);
+    EXPECT_EQ(b_->last(1, "moved"), nullptr);
+    ASSERT_NE(b_->last(1, "failed"), nullptr);
+    EXPECT_NE(b_->last(1, "failed")->why.find("another shape"), std::string::npos);
+}
+
+TEST_F(AgentProtocolTest, WhoWasStartedAnewDoesNotWaitForEver)
+{
+    begin();
+    b_->pass(20);
+    b_->kill(1);
+    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    b_->pass(130);
+    ASSERT_NE(b_->last(1, "aborted"), nullptr);
+    EXPECT_EQ(b_->last(1, "aborted")->why, "no word from the job");
+}
+
+TEST_F(AgentProtocolTest, MemoryThatIsPromisedIsNotUnknown)
+{
+    begin();
+    b_->pass(3);
+    b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {{0, 9}}, b_->free_bytes, 0});
+    EXPECT_EQ(b_->at(2).here().digest(0).free_bytes, 1u);
+    EXPECT_FALSE(has_memory(1, 1));
+    EXPECT_TRUE(has_memory(0, 1));
+}
+
+TEST_F(AgentProtocolTest, AMoveThatWouldTakeTooLongIsNotBegun)
+{
+    begin();
+    b_->image = std::uint64_t{4} << 30;
+    b_->free_bytes = std::uint64_t{1} << 40;
+    b_->elapsed = 3000;
+    b_->pass(20);
+    EXPECT_TRUE(b_->asked.empty());
+    ASSERT_NE(b_->last(1, "refused"), nullptr);
+    EXPECT_NE(b_->last(1, "refused")->why.find("move_timeout"), std::string::npos) << b_->last(1, "refused")->why;
+}
+
+TEST_F(AgentProtocolTest, ANodeThatIsBeingEmptiedStaysSo)
+{
+    begin();
+    b_->pass(3);
+    load_sample l;
+    l.draining = true;
+    b_->at(2).on_load(0, l);
+    auto saved = from_text(b_->at(2).state_text());
+    ASSERT_TRUE(saved);
+    b_->kill(2);
+    EXPECT_TRUE(b_->add(2, 2, 0, saved).here().draining());
+}
+
 TEST_F(AgentProtocolTest, ARestartedDeciderFindsThatTheWholeJobHasGone)
 {
     begin();
@@ -269,6 +351,24 @@ TEST_F(AgentBorrowTest, ThePartnerElsewhereComesToo)
         together = together || (ranks.contains(5) && ranks.contains(6));
     }
     EXPECT_TRUE(together);
+}
+
+/* What it was promised memory for are the decider's own ranks. */
+TEST_F(AgentBorrowTest, APartnerForWhomThereIsNoMemoryStays)
+{
+    settings s;
+    s.policy = "application";
+    begin_three(s);
+    b_->stuck = {0, 1, 2, 3, 4};
+    b_->image = std::uint64_t{1} << 30;
+    b_->free_bytes = std::uint64_t{2} << 30;
+    b_->elapsed = 3000;
+    b_->pass(25);
+    ASSERT_FALSE(b_->asked.empty());
+    for (const msg::ask &a : b_->asked)
+        EXPECT_EQ(a.ranks, std::vector<rank_id>{5});
+    EXPECT_GT(b_->sent<msg::lent>(), 0u);
+    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, b_->asked.back().txn));
 }
 
 /* A partner that was borrowed comes from its host, not from who decided. */

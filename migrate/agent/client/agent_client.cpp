@@ -36,6 +36,10 @@ std::string request(const std::string &path, const std::string &method, const st
     descriptor s{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     if (s.fd < 0 || connect(s.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
         throw no_agent("no agent at " + path + ": " + std::strerror(errno) + " (is zcmd running?)");
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    if (getsockopt(s.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0))
+        throw client_error(path + " belongs to another user's process");
     timeval patience{kPatience, 0};
     setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string text = method + " " + page + " HTTP/1.0\r\nHost: zcmd\r\nContent-Length: 0\r\n\r\n";

@@ -38,7 +38,7 @@ effects agent::start(nanos now, const std::optional<saved_state> &saved)
 {
     effects out;
     out.save = true; /* our incarnation */
-    here_.start(now, saved ? 0 : settings_.lease);
+    here_.start(now, saved ? 0 : settings_.lease, saved && saved->draining);
     network_.start(now);
     protocol_.start(now, incarnation_, saved, out);
     return out;
@@ -117,6 +117,7 @@ std::string agent::state_text() const
     saved_state state;
     state.id = network_.self().id;
     state.incarnation = std::max(incarnation_, network_.self().incarnation);
+    state.draining = here_.draining();
     protocol_.save_to(state);
     return to_text(state);
 }

@@ -17,6 +17,7 @@ constexpr double kLongestGuess = 3600;  /* seconds of remaining run we believe i
 constexpr double kTogether = 0.10;      /* a group may cost so much balance to stay whole */
 constexpr double kNear = 0.05;          /* fewer ranks are moved if it is nearly as good */
 constexpr double kRoomForImage = 1.5;   /* free memory over the image's bytes */
+constexpr double kPartOfTimeout = 0.5;  /* for the images; until then the ranks have to meet */
 constexpr double kClearlyCheaper = 0.98; /* else the group stays as it is */
 constexpr std::size_t kMostPlaced = 512; /* ranks; above, groups alone decide */
 constexpr double kUnknownWay = 1000;     /* µs per KiB where nothing was measured */
@@ -188,9 +189,7 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
         left[c.rank->profile.key.rank] = c.rank;
     std::vector<rank_id> first_group;
     auto take = [&](const local_rank &rank) {
-        auto image = static_cast<double>(p.bytes + rank.profile.image_bytes);
-        if (image * kRoomForImage > static_cast<double>(p.target.load.free_bytes) &&
-            p.target.load.free_bytes > 0)
+        if (!has_memory(p.target.load.free_bytes, p.bytes + rank.profile.image_bytes))
             return false;
         p.own.push_back(rank.profile.key.rank);
         p.bytes += rank.profile.image_bytes;
@@ -301,9 +300,7 @@ void balancing::rearrange(plan &p, const job_view &job, const std::vector<choice
         other.bytes += c.rank->profile.image_bytes;
         other.moves = std::max(other.moves, c.rank->moves);
     }
-    bool fits = p.target.load.free_bytes == 0 ||
-                static_cast<double>(other.bytes) * kRoomForImage <= static_cast<double>(p.target.load.free_bytes);
-    if (fits && other.own.size() == p.own.size())
+    if (has_memory(p.target.load.free_bytes, other.bytes) && other.own.size() == p.own.size())
         p = std::move(other);
 }
 
@@ -392,14 +389,18 @@ bool balancing::confirm(plan &p, const load_digest &target)
         p.why = fmt::format("{} is full: room for {}, {} wanted", p.target.host, target.room, wanted);
         return false;
     }
-    if (target.free_bytes > 0 &&
-        static_cast<double>(p.bytes) * kRoomForImage > static_cast<double>(target.free_bytes)) {
+    if (!has_memory(target.free_bytes, p.bytes)) {
         p.why = fmt::format("{} has {} MiB of memory, the images need {} MiB", p.target.host,
                             target.free_bytes >> 20, p.bytes >> 20);
         return false;
     }
     if (!pays(p.figures))
         return false;
+    if (p.figures.cost_s > kPartOfTimeout * to_seconds(s_.move_timeout)) {
+        p.why = fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up (protocol.move_timeout)",
+                            p.figures.cost_s, to_seconds(s_.move_timeout));
+        return false;
+    }
     /* How many ranks is a question for what others want now: while that rises, its least would move them
      * one by one. Whether to move any is one for what has lasted; the least of what varies a little is below
      * its mean, so half of the gain will do. */
@@ -471,6 +472,11 @@ std::unique_ptr<decision> make_balancing_decision(const settings &s, const profi
                                                   random_source &random)
 {
     return std::make_unique<balancing>(s, here, network, groups, chosen, past, random);
+}
+
+bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes)
+{
+    return free_bytes == 0 || static_cast<double>(image_bytes) * kRoomForImage <= static_cast<double>(free_bytes);
 }
 
 } // namespace zc::agent

@@ -60,6 +60,9 @@ class experience {
     double spawn_s_;
 };
 
+/** Can a node take images of so many bytes? @free_bytes: its memory, 0 if that is not known. */
+bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes);
+
 /** The decision component: should ranks go to this thief, which, and why. */
 class decision {
   public:

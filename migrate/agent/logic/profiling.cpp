@@ -20,10 +20,11 @@ double pace(double demand, double cpus, double speed)
     return std::max(1.0, demand / std::max(cpus, kLeast)) / std::max(speed, kLeast);
 }
 
-void profiling::start(nanos now, nanos quarantine)
+void profiling::start(nanos now, nanos quarantine, bool draining)
 {
     started_ = now;
     quarantine_ = quarantine;
+    load_.draining = draining;
 }
 
 std::uint32_t profiling::ranks_here() const
@@ -180,7 +181,8 @@ load_digest profiling::digest(nanos) const
     d.speed = static_cast<float>(load_.speed);
     d.ranks = taken;
     d.room = sampled_ && !load_.draining && capacity() > taken ? capacity() - taken : 0;
-    d.free_bytes = load_.free_bytes > promised ? load_.free_bytes - promised : 0;
+    if (load_.free_bytes > 0) /* else it is not known */
+        d.free_bytes = load_.free_bytes > promised ? load_.free_bytes - promised : 1;
     d.draining = load_.draining;
     return d;
 }

@@ -84,7 +84,7 @@ class profiling {
     explicit profiling(const settings &s) : s_(s) {}
 
     /** @quarantine: ranks found in the first moments may be lent; 0 if we remember our leases. */
-    void start(nanos now, nanos quarantine);
+    void start(nanos now, nanos quarantine, bool draining = false);
     void on_load(nanos now, const load_sample &sample);
     void on_rank(nanos now, const rank_profile &profile);
     void on_rank_gone(const rank_key &key);

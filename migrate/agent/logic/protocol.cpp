@@ -56,6 +56,8 @@ void protocol::start(nanos now, std::uint64_t incarnation, const std::optional<s
             a.what.own = saved->asked->ask.ranks;
             for (node_id lender : saved->asked->lenders)
                 a.what.borrowed[lender] = {};
+            a.asked_of = saved->asked->by;
+            a.its_life = saved->asked->ask.incarnation;
             a.at = step::moving;
             a.begun = a.asked = now;
             a.query_pause = kSecond;
@@ -115,7 +117,8 @@ void protocol::save_to(saved_state &state) const
     if (attempt_ && attempt_->at == step::moving) {
         const plan &p = attempt_->what;
         saved_state::intent i;
-        i.ask = {attempt_->txn, 0, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+        i.ask = {attempt_->txn, attempt_->its_life, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+        i.by = attempt_->asked_of;
         for (const auto &[lender, ranks] : p.borrowed)
             i.lenders.push_back(lender);
         state.asked = std::move(i);
@@ -208,6 +211,7 @@ void protocol::on(nanos now, node_id from, const msg::reserved &m, effects &out)
         return abandon(now, m.reason.empty() ? "the target refused" : m.reason, out);
     if (!decision_.confirm(attempt_->what, m.load))
         return abandon(now, "on second thoughts: " + attempt_->what.why, out);
+    attempt_->free_bytes = m.load.free_bytes;
     borrow(now, out);
 }
 
@@ -228,14 +232,16 @@ void protocol::on(nanos now, node_id from, const msg::lent &m, effects &out)
     if (!attempt_ || attempt_->txn != m.txn || attempt_->at != step::borrowing ||
         attempt_->waiting_for.erase(from) == 0)
         return;
-    if (m.granted)
-        attempt_->borrowed_bytes += m.bytes;
-    else
-        attempt_->what.borrowed.erase(from); /* the others go without its ranks */
-    if (attempt_->waiting_for.empty()) {
-        attempt_->what.bytes += attempt_->borrowed_bytes;
-        ask(now, out);
+    plan &p = attempt_->what;
+    if (m.granted && has_memory(attempt_->free_bytes, p.bytes + m.bytes)) {
+        p.bytes += m.bytes;
+    } else { /* the others go without its ranks */
+        p.borrowed.erase(from);
+        if (m.granted)
+            out.send.push_back({from, "", msg::release{attempt_->txn, false}});
     }
+    if (attempt_->waiting_for.empty())
+        ask(now, out);
 }
 
 void protocol::ask(nanos now, effects &out)
@@ -258,6 +264,8 @@ void protocol::ask(nanos now, effects &out)
         return abandon(now, "no agent that reaches the job is known", out);
     attempt_->at = step::moving;
     attempt_->asked = now;
+    attempt_->asked_of = by;
+    attempt_->its_life = (by == network_.self().id ? network_.self() : network_.find(by)->who).incarnation;
     attempt_->query_pause = kFirstQuery;
     attempt_->next_query = now + kFirstQuery;
     out.save = true;
@@ -282,9 +290,8 @@ node_id protocol::gateway(job_id job) const
 void protocol::reach_job(nanos, effects &out)
 {
     const plan &p = attempt_->what;
-    node_id by = gateway(p.job);
-    const member &whom = by == network_.self().id ? network_.self() : network_.find(by)->who;
-    msg::ask a{attempt_->txn, whom.incarnation, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+    node_id by = attempt_->asked_of;
+    msg::ask a{attempt_->txn, attempt_->its_life, p.job, p.epoch, p.target.id, p.target.host, p.all()};
     if (by == network_.self().id) {
         remember_route(a.txn, by);
         out.ask.push_back(std::move(a));
@@ -306,7 +313,18 @@ void protocol::query_job(nanos now, effects &out)
         out.send.push_back({by, "", q});
 }
 
-void protocol::conclude(nanos now, const msg::outcome &m, effects &out)
+/** Is that the agent, in the same life, that has been asked to pass the request on? */
+bool protocol::was_asked(node_id agent) const
+{
+    if (agent != attempt_->asked_of)
+        return false;
+    const peer *there = network_.find(agent);
+    return attempt_->its_life == (agent == network_.self().id ? network_.self().incarnation
+                                  : there != nullptr          ? there->who.incarnation
+                                                              : 0);
+}
+
+void protocol::conclude(nanos now, node_id from, const msg::outcome &m, effects &out)
 {
     if (!attempt_ || attempt_->txn != m.txn || attempt_->at != step::moving)
         return;
@@ -315,7 +333,17 @@ void protocol::conclude(nanos now, const msg::outcome &m, effects &out)
         return;
     bool moved = m.what == msg::verdict::moved;
     std::string why = m.reason;
-    if (m.what == msg::verdict::unknown)
+    if (m.what == msg::verdict::unknown && !was_asked(from)) {
+        /* Whoever was asked may have passed it on, and forgotten: what became of it is seen
+         * by the job's next shape, or never. */
+        const job_view *job = here_.job(p.job);
+        if (job == nullptr || job->epoch <= p.epoch)
+            return;
+        moved = std::all_of(p.own.begin(), p.own.end(), [&](rank_id r) {
+            return r < job->placement.size() && job->placement[r] == p.target.id;
+        });
+        why = "the job has taken another shape meanwhile";
+    } else if (m.what == msg::verdict::unknown)
         why = "the request did not reach the job";
     else if (m.what == msg::verdict::timed_out && why.empty())
         why = "a rank did not reach a safe point in time; the job goes on as it was";
@@ -324,9 +352,11 @@ void protocol::conclude(nanos now, const msg::outcome &m, effects &out)
     r.bytes = m.bytes > 0 ? m.bytes : r.bytes;
     std::copy(std::begin(m.phase_ms), std::end(m.phase_ms), std::begin(r.phase_ms));
     history_.add(std::move(r));
-    if (moved) {
+    if (m.what == msg::verdict::moved) {
         past_.learn(m);
         network_.learn_bandwidth(p.target.id, m.bytes, from_seconds(m.phase_ms[3] / 1000));
+    }
+    if (moved) {
         for (rank_id rank : p.own)
             here_.mark_leaving(now, {p.job, rank});
     }
@@ -493,14 +523,14 @@ void protocol::on_job(nanos now, const msg::outcome &m, effects &out)
     }
     node_id decider = m.txn.decider;
     if (decider == network_.self().id)
-        conclude(now, m, out);
+        conclude(now, decider, m, out);
     else
         out.send.push_back({decider, "", m});
 }
 
-void protocol::on(nanos now, node_id, const msg::outcome &m, effects &out)
+void protocol::on(nanos now, node_id from, const msg::outcome &m, effects &out)
 {
-    conclude(now, m, out);
+    conclude(now, from, m, out);
 }
 
 /* ---- the thief --------------------------------------------------------------- */

@@ -82,7 +82,9 @@ class protocol {
         nanos next_query = 0;
         nanos query_pause = 0;
         std::set<node_id> waiting_for;
-        std::uint64_t borrowed_bytes = 0;
+        std::uint64_t free_bytes = 0;    /* at the target, which had room for our own; 0: not known */
+        node_id asked_of = kNobody;      /* the agent that reaches the job */
+        std::uint64_t its_life = 0;
     };
     struct lease {
         txn_id txn;
@@ -95,7 +97,8 @@ class protocol {
     void ask(nanos now, effects &out);
     void reach_job(nanos now, effects &out);
     void query_job(nanos now, effects &out);
-    void conclude(nanos now, const msg::outcome &m, effects &out);
+    void conclude(nanos now, node_id from, const msg::outcome &m, effects &out);
+    bool was_asked(node_id agent) const;
     void abandon(nanos now, const std::string &why, effects &out);
     void release_all(bool moved, effects &out);
     void pause(nanos now, bool success);

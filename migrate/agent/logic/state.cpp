@@ -14,8 +14,11 @@ std::string to_text(const saved_state &state)
         const msg::ask &a = state.asked->ask;
         j["asked"] = {{"decider", a.txn.decider}, {"number", a.txn.number}, {"job", a.job},
                       {"epoch", a.epoch},         {"target", a.target},     {"host", a.host},
-                      {"ranks", a.ranks},         {"lenders", state.asked->lenders}};
+                      {"ranks", a.ranks},         {"lenders", state.asked->lenders},
+                      {"by", state.asked->by},    {"life", a.incarnation}};
     }
+    if (state.draining)
+        j["draining"] = true;
     j["leases"] = json::array();
     for (const saved_state::lease &l : state.leases)
         j["leases"].push_back({{"decider", l.txn.decider},
@@ -44,8 +47,11 @@ std::optional<saved_state> from_text(std::string_view text)
             i.ask.host = a.at("host");
             i.ask.ranks = a.at("ranks").get<std::vector<rank_id>>();
             i.lenders = a.at("lenders").get<std::vector<node_id>>();
+            i.by = a.value("by", kNobody);
+            i.ask.incarnation = a.value("life", std::uint64_t{0});
             s.asked = std::move(i);
         }
+        s.draining = j.value("draining", false);
         for (const json &l : j.at("leases"))
             s.leases.push_back({{l.at("decider"), l.at("number")}, {l.at("job"), l.at("rank")}});
         return s;

@@ -17,7 +17,8 @@ namespace zc::agent {
  */
 struct saved_state {
     struct intent {
-        msg::ask ask; /* but for the incarnation: it is not sent again */
+        msg::ask ask;
+        node_id by = kNobody; /* the agent that reaches the job */
         std::vector<node_id> lenders;
     };
     struct lease {
@@ -29,6 +30,7 @@ struct saved_state {
     std::uint64_t incarnation = 0;
     std::optional<intent> asked;
     std::vector<lease> leases;
+    bool draining = false;
 };
 
 std::string to_text(const saved_state &state);

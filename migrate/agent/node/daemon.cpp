@@ -24,7 +24,7 @@ namespace zc::agent {
 namespace {
 
 constexpr nanos kLookAtQueue = 100 * kMillisecond;
-constexpr double kMoverPatience = 110; /* seconds; below move_timeout, so that it answers first */
+constexpr double kAnswersFirst = 10; /* seconds that the mover gives up before the decider does */
 constexpr std::size_t kMostAtOnce = 256; /* messages before timers get their turn */
 
 std::uint64_t draw()
@@ -91,7 +91,7 @@ double node_daemon::wall() const
 
 node_daemon::node_daemon(const config &c, const key_pair &keys)
     : config_(c), transport_(config_.listen, keys), load_(config_.cgroup, config_.cpus),
-      files_(config_.profile_directory), mover_(config_.socket_directory, kMoverPatience)
+      files_(config_.profile_directory), mover_(config_.socket_directory, to_seconds(config_.logic.move_timeout) - kAnswersFirst)
 {
     namespace fs = std::filesystem;
     private_directory(fs::path(config_.status_socket).parent_path());
@@ -113,6 +113,9 @@ node_daemon::node_daemon(const config &c, const key_pair &keys)
     auto incarnation = static_cast<std::uint64_t>(wall() * 1e9);
     if (saved)
         incarnation = std::max(incarnation, saved->incarnation + 1);
+    draining_ = saved && saved->draining;
+    if (draining_)
+        spdlog::info("being emptied, as before (zcctl resume ends that)");
     agent_ = std::make_unique<agent>(config_.logic, self, incarnation, draw());
     agent_->decisions().on_record = [this](const record &r) { note(r); };
     door_ = std::make_unique<admission>(self.id);
@@ -245,7 +248,10 @@ void node_daemon::sample()
     s.memory_pressure = outward_.kernel.memory_pressure.value_or(0);
     s.steal = outward_.kernel.steal;
     s.draining = draining_;
+    const bool was_draining = agent_->here().draining();
     apply(agent_->on_load(now(), s));
+    if (draining_ != was_draining)
+        save();
 
     outward_.now = now();
     outward_.wall_s = wall();
@@ -345,11 +351,14 @@ void node_daemon::apply(effects &&out)
 {
     if (out.save)
         save();
-    for (outbound &o : out.send)
-        send(std::move(o));
+    for (outbound &o : out.send) {
+        /* What must not be forgotten is not on disk: then it is not said either. */
+        const auto *lent = std::get_if<msg::lent>(&o.body);
+        if (!save_failed_ || !(std::holds_alternative<msg::ask>(o.body) || (lent != nullptr && lent->granted)))
+            send(std::move(o));
+    }
     for (const msg::ask &a : out.ask) {
         const job_view *job = agent_->here().job(a.job);
-        /* What must not be forgotten is not on disk: then it is not done either. */
         if (save_failed_ || job == nullptr) {
             msg::outcome o{a.txn, a.job, msg::verdict::refused, 0, 0, {}, save_failed_ ? "the state file cannot be written" : "no such job here"};
             apply(agent_->on_outcome(now(), o));

@@ -352,6 +352,7 @@ void simulation::crash(std::uint32_t n)
 {
     node &it = nodes_[n];
     it.up = false;
+    it.past.clear();
     result_.crashes++;
     if (random_.chance(o_.lose_state))
         it.disk.clear();
@@ -583,6 +584,7 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
     j.begun = now_;
     j.current = a;
     j.reached_by = n;
+    j.its_life = nodes_[n].lives;
     std::uint32_t target = index_of(a.target);
     double slow = nodes_[j.where[a.ranks[0]]].rack == nodes_[target].rack ? 1e9 : 1e8;
     j.seconds = 0.1 + random_.unit() + 1.0 +
@@ -596,6 +598,7 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
     }
     push(now_ + from_seconds(j.seconds), kind::job_done, 0, a.job);
     o.what = msg::verdict::running;
+    nodes_[n].past[a.txn] = o;
     answer(n, o);
 }
 
@@ -658,21 +661,19 @@ void simulation::job_done(job_id id)
         result_.failed++;
     }
     o.epoch = j.epoch;
-    j.past[a.txn] = o;
-    answer(j.reached_by, o);
+    /* Whoever asked waits for the answer, and has closed the connection if it was started anew. */
+    node &asker = nodes_[j.reached_by];
+    if (asker.up && asker.lives == j.its_life) {
+        asker.past[a.txn] = o;
+        answer(j.reached_by, o);
+    }
 }
 
 void simulation::query(std::uint32_t n, const msg::query &q)
 {
     msg::outcome o{q.txn, q.job, msg::verdict::unknown, 0, 0, {}, ""};
-    auto at = jobs_.find(q.job);
-    if (at != jobs_.end()) {
-        job &j = at->second;
-        if (auto past = j.past.find(q.txn); past != j.past.end())
-            o = past->second;
-        else if (j.busy && j.current.txn == q.txn)
-            o.what = msg::verdict::running;
-    }
+    if (auto past = nodes_[n].past.find(q.txn); past != nodes_[n].past.end())
+        o = past->second;
     answer(n, o);
 }
 

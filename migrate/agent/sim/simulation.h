@@ -120,6 +120,7 @@ class simulation {
         nanos wake_at = kNever;
         int side = 0; /* of a cut */
         std::set<rank_key> ranks;
+        std::map<txn_id, msg::outcome> past; /* what it asked of jobs, in this life */
     };
     struct job {
         std::uint64_t epoch = 1;
@@ -132,9 +133,9 @@ class simulation {
         nanos begun = 0;
         msg::ask current;
         std::uint32_t reached_by = 0;
+        std::uint64_t its_life = 0;
         msg::verdict end = msg::verdict::moved;
         double seconds = 0;
-        std::map<txn_id, msg::outcome> past;
         std::map<rank_id, std::set<std::uint32_t>> left_in_calm;
         std::vector<rank_id> seat; /* with phases: partners are chosen by seats, not by ranks */
         std::optional<bool> at_the_end; /* of a first phase ranks were first moved */
