@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "job_socket.h"
@@ -153,6 +154,57 @@ TEST_F(AgentNodeTest, WithoutALimitItIsTheMachine)
     EXPECT_EQ(r.free_bytes, 2048u << 10);
 }
 
+/* Version 2 keeps processes in the leaves, where controllers are handed down. */
+TEST_F(AgentNodeTest, ACgroupsThreadsAreThoseOfItsChildrenToo)
+{
+    put("/sys/fs/cgroup/job/cgroup.threads", "");
+    put("/sys/fs/cgroup/job/step/task/cgroup.threads", "11\n12\n");
+    put("/sys/fs/cgroup/job/step/batch/cgroup.threads", "13\n");
+    for (const char *tid : {"11", "12", "13"})
+        put_thread(tid, 'R', 0);
+    kernel_load load("/sys/fs/cgroup/job", 0, root_);
+    EXPECT_EQ(load.read(1).runnable, 3);
+}
+
+/* A share of a machine by affinity or a cpuset: who runs on the other processors does not count. */
+TEST_F(AgentNodeTest, OthersOnOtherProcessorsDoNotCount)
+{
+    cpu_set_t before;
+    cpu_set_t one;
+    sched_getaffinity(0, sizeof before, &before);
+    unsigned mine = 0;
+    while (!CPU_ISSET(mine, &before))
+        mine++;
+    CPU_ZERO(&one);
+    CPU_SET(mine, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    auto stat = [&](double at, double ours) {
+        std::string text = "cpu 0 0 0 0 0 0 0 0\n";
+        for (unsigned i = 0; i < 64; i++) {
+            double busy = i == mine ? ours : at;
+            text += "cpu" + std::to_string(i) + " " + std::to_string(static_cast<long>(busy)) + " 0 0 " +
+                    std::to_string(static_cast<long>(at - busy)) + " 0 0 0 0 0 0\n";
+        }
+        put("/proc/stat", text + "procs_running 65\n");
+    };
+    kernel_load load("", 0, root_);
+    stat(1000, 500);
+    load.read(1);
+    double demand = -1;
+    for (int i = 1; i <= 50; i++) { /* half a processor's worth */
+        stat(1000 + 100 * i, 500 + 50 * i);
+        demand = *load.read(1 + 1'000'000'000ull * static_cast<unsigned>(i)).runnable;
+    }
+    EXPECT_LT(demand, 0.6);
+    for (int i = 1; i <= 50; i++) { /* all of it, and perhaps more */
+        stat(6000 + 100 * i, 3000 + 100 * i);
+        demand = *load.read(51'000'000'001ull + 1'000'000'000ull * static_cast<unsigned>(i)).runnable;
+    }
+    EXPECT_EQ(load.read(200'000'000'000ull).cpus, 1);
+    sched_setaffinity(0, sizeof before, &before);
+    EXPECT_LT(demand, 1.5);
+}
+
 TEST_F(AgentNodeTest, NothingReadableIsNoDisaster)
 {
     kernel_load load("/nowhere", 0, root_);
@@ -234,20 +286,32 @@ TEST_F(AgentNodeTest, StateComesBack)
     saved_state s;
     s.id = 0xffffffffffffffff;
     s.incarnation = 9;
-    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, {8}};
+    s.asked = saved_state::intent{{{1, 2}, 10, 3, 4, 5, "host", {6, 7}}, 11, {8}};
     s.leases = {{{1, 2}, {3, 4}}};
+    s.draining = true;
     auto back = from_text(to_text(s));
     ASSERT_TRUE(back);
     EXPECT_EQ(back->id, s.id);
     EXPECT_EQ(back->asked->ask, s.asked->ask);
     EXPECT_EQ(back->asked->lenders, s.asked->lenders);
+    EXPECT_EQ(back->asked->by, s.asked->by);
     EXPECT_EQ(back->leases, s.leases);
+    EXPECT_TRUE(back->draining);
+}
+
+TEST_F(AgentNodeTest, AStateOfBeforeIsUnderstood)
+{
+    auto old = from_text(R"({"version":1,"id":7,"incarnation":8,"leases":[],"asked":{"decider":7,"number":1,"job":2,)"
+                         R"("epoch":3,"target":4,"host":"h","ranks":[5],"lenders":[]}})");
+    ASSERT_TRUE(old);
+    EXPECT_EQ(old->asked->by, kNobody);
+    EXPECT_FALSE(old->draining);
 }
 
 TEST_F(AgentNodeTest, HalfAStateIsNone)
 {
     saved_state s;
-    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, {8}};
+    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, 9, {8}};
     std::string text = to_text(s);
     for (std::size_t length = 0; length < text.size(); length++)
         ASSERT_FALSE(from_text(std::string_view(text).substr(0, length)));

@@ -2,11 +2,15 @@
 #include "kernel_load.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sched.h>
 #include <sstream>
 
@@ -18,6 +22,7 @@ namespace {
 constexpr double kLook = 0.1;    /* weight of the newest look at a thread */
 /* ns: the time that a thread has had is brought up to date by ticks, of 1 to 10 ms. */
 constexpr std::uint64_t kJustNow = 20'000'000;
+constexpr double kBusy = 0.95;   /* part of the time; more, and threads may wait */
 constexpr double kGreedy = 0.95; /* part of the looks; who is runnable in more never sleeps */
 
 std::optional<std::string> slurp(const std::string &path)
@@ -73,12 +78,32 @@ double weight_of(const std::string &stat)
     return std::min(1.0, std::pow(1.25, -std::strtod(word.c_str(), nullptr)));
 }
 
-double affinity()
+/** That we may use. */
+cpu_set_t affinity()
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return std::max(1, CPU_COUNT(&set));
+    if (sched_getaffinity(0, sizeof set, &set) != 0) {
+        CPU_ZERO(&set);
+        CPU_SET(0, &set);
+    }
+    return set;
+}
+
+/**
+ * Of a cgroup and of those below it: where a group of version 2 hands controllers down, its processes
+ * are in those only.
+ */
+std::string threads_below(const std::string &directory)
+{
+    namespace fs = std::filesystem;
+    auto list = slurp(directory + "/cgroup.threads");
+    std::string all = list && !list->empty() ? *list : slurp(directory + "/tasks").value_or("");
+    std::error_code gone;
+    for (fs::directory_iterator at(directory, gone), end; !gone && at != end; at.increment(gone)) {
+        if (at->is_directory(gone) && !at->is_symlink(gone))
+            all += threads_below(at->path());
+    }
+    return all;
 }
 
 } // namespace
@@ -192,13 +217,10 @@ void kernel_load::look(std::uint64_t now_ns)
 {
     if (last_look_ns_ != 0 && now_ns - last_look_ns_ < kJustNow)
         return;
-    auto list = slurp(file(cgroup_ + "/cgroup.threads"));
-    if (!list || list->empty())
-        list = slurp(file(cgroup_ + "/tasks"));
     double passed_ns = last_look_ns_ == 0 ? 0 : static_cast<double>(now_ns - last_look_ns_);
     last_look_ns_ = now_ns;
     std::map<std::string, thread> now;
-    std::istringstream tids(list.value_or(""));
+    std::istringstream tids(threads_below(file(cgroup_)));
     std::string tid;
     while (tids >> tid) {
         auto known = threads_.find(tid);
@@ -236,7 +258,39 @@ double kernel_load::runnable_in_machine()
     auto stat = slurp(file("/proc/stat"));
     if (!stat)
         return 0;
-    return table(*stat)["procs_running"];
+    const cpu_set_t ours = affinity();
+    std::istringstream lines(*stat);
+    std::string line;
+    double online = 0;
+    double processors = 0; /* of those, ours */
+    double busy = 0;
+    double total = 0;
+    double running = 0;
+    while (std::getline(lines, line)) {
+        unsigned number = 0;
+        std::array<double, 8> t{}; /* user nice system idle iowait irq softirq steal */
+        if (std::sscanf(line.c_str(), "cpu%u %lf %lf %lf %lf %lf %lf %lf %lf", &number, &t[0], &t[1], &t[2], &t[3],
+                        &t[4], &t[5], &t[6], &t[7]) >= 5) {
+            online++;
+            if (number < CPU_SETSIZE && CPU_ISSET(number, &ours)) {
+                double all = std::accumulate(t.begin(), t.end(), 0.0);
+                processors++;
+                total += all;
+                busy += all - t[3] - t[4];
+            }
+        } else if (line.starts_with("procs_running ")) {
+            running = std::strtod(line.c_str() + std::strlen("procs_running "), nullptr);
+        }
+    }
+    const double passed = total - ours_total_;
+    const double used = ours_total_ > 0 && passed > 0 ? (busy - ours_busy_) / passed : 0; /* part of the time */
+    ours_total_ = total;
+    ours_busy_ = busy;
+    if (processors == online)
+        return running;
+    /* The others' threads are nothing to us. Who waits for ours cannot be told from who waits for theirs, so
+     * where ours are busy all are taken to have the same to do. */
+    return std::min(running, used < kBusy ? used * processors : std::max(processors, running * processors / online));
 }
 
 double kernel_load::runnable(std::uint64_t now_ns)
@@ -254,7 +308,8 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
     kernel_reading r;
     double passed_us = last_ns_ == 0 ? 0 : static_cast<double>(now_ns - last_ns_) / 1000;
     last_ns_ = now_ns;
-    r.cpus = affinity();
+    const cpu_set_t ours = affinity();
+    r.cpus = std::max(1, CPU_COUNT(&ours));
     if (auto limited = limit())
         r.cpus = std::min(r.cpus, *limited);
 
@@ -277,7 +332,7 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
         if (last_total_ > 0 && total > last_total_) {
             r.steal = std::clamp((steal - last_steal_) / (total - last_total_), 0.0, 1.0);
             if (cgroup_.empty())
-                r.used = (1 - (idle - last_idle_) / (total - last_total_)) * affinity();
+                r.used = (1 - (idle - last_idle_) / (total - last_total_)) * r.cpus;
         }
         last_total_ = total;
         last_steal_ = steal;
@@ -322,7 +377,7 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
         if (most && used && *most != "max\n") {
             auto m = std::strtoull(most->c_str(), nullptr, 10);
             auto u = std::strtoull(used->c_str(), nullptr, 10);
-            r.free_bytes = std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 0);
+            r.free_bytes = std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 1); /* 0: not known */
         }
     }
     return r;

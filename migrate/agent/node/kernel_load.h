@@ -82,6 +82,8 @@ class kernel_load {
     double last_used_us_ = 0;
     double last_steal_ = 0;
     double last_total_ = 0;
+    double ours_total_ = 0; /* ticks of our processors, at the last look */
+    double ours_busy_ = 0;
     double last_idle_ = 0;
 };
 
