@@ -23,6 +23,7 @@ namespace {
 constexpr unsigned kDepth = 8;
 constexpr std::size_t kBlock = 512 << 10;
 constexpr std::size_t kAlign = 4096;
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 class descriptor {
   public:
@@ -166,7 +167,7 @@ void write_part(const std::string &part, std::span<const std::byte> content)
 
 void sync_directory(const std::string &path)
 {
-    descriptor directory(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const descriptor directory(path, kDirectory);
     if (directory.get() < 0 || fsync(directory.get()) != 0)
         throw_errno(errno, path);
 }
@@ -174,6 +175,15 @@ void sync_directory(const std::string &path)
 void write_durably(const std::string &path, std::span<const std::byte> content)
 {
     const std::string part = path + ".part";
+    const auto slash = path.find_last_of('/');
+    const std::string place = slash == std::string::npos ? "."
+                              : slash == 0               ? "/"
+                                                         : path.substr(0, slash);
+    /* Opened before the renaming: as soon as the file is there another process may take the
+     * directory for complete, and give it another name or remove it. */
+    const descriptor directory(place, kDirectory);
+    if (directory.get() < 0)
+        throw_errno(errno, place);
     try {
         write_part(part, content);
         if (rename(part.c_str(), path.c_str()) != 0)
@@ -182,8 +192,8 @@ void write_durably(const std::string &path, std::span<const std::byte> content)
         unlink(part.c_str());
         throw;
     }
-    const auto slash = path.find_last_of('/');
-    sync_directory(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+    if (fsync(directory.get()) != 0)
+        throw_errno(errno, place);
 }
 
 } // namespace zc::migrate

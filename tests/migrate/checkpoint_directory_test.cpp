@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "checkpoint_directory.h"
 #include "disk_writer.h"
 #include "error.h"
+
+namespace {
+
+/* Called once: what another process does meanwhile. */
+thread_local std::function<void()> after_rename;
+
+} // namespace
+
+/* In the place of libc's, of which no test of ours could tell what comes after it. */
+extern "C" int rename(const char *from, const char *to) noexcept
+{
+    const int result = renameat(AT_FDCWD, from, AT_FDCWD, to);
+    if (const auto meanwhile = std::exchange(after_rename, nullptr))
+        meanwhile();
+    return result;
+}
 
 namespace zc::migrate {
 namespace {
@@ -51,6 +71,18 @@ TEST_F(CheckpointDirectoryTest, FilesOfAnyLengthAreWrittenWhole)
         EXPECT_EQ(read(place_ + "/file"), wanted) << bytes;
     }
     EXPECT_FALSE(fs::exists(place_ + "/file.part"));
+}
+
+TEST_F(CheckpointDirectoryTest, TheCommitMayComeAsSoonAsTheLastFileIsThere)
+{
+    const checkpoint_directory place(place_, 5, "nonce");
+    place.write_rank(0, content(100));
+    after_rename = [&] { place.commit(2, 10); };
+    EXPECT_NO_THROW(place.write_rank(1, content(200)));
+    EXPECT_FALSE(after_rename);
+    const auto saved = checkpoint_directory::latest(place_);
+    EXPECT_EQ(read(saved.rank_file(1)), content(200));
+    EXPECT_EQ(std::distance(fs::directory_iterator(saved.directory), {}), 3); /* with the manifest */
 }
 
 TEST_F(CheckpointDirectoryTest, AFailedWriteLeavesTheOldFile)
