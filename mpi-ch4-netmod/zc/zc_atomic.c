@@ -209,7 +209,8 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
         }
         *req_p = req;
     }
-    a->at->dirty = MPIDI_ZC_WIN(win).dirty = true;
+    a->at->started++;
+    MPIDI_ZC_WIN(win).started++;
     mpi_errno = start(a, req);
     MPIDI_ZC_VCI(vci).stats.atomics += a->bytes / a->width;
 

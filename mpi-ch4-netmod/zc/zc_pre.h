@@ -75,13 +75,13 @@ typedef struct {
     ucp_rkey_h rkey;            /* NULL: only active messages get there */
     uint64_t base;
     int disp_unit;
-    bool dirty;                 /* something has been started and not waited for */
+    uint64_t started, flushed;  /* operations; the second: so many have been waited for */
 } MPIDI_ZC_target_t;
 
 typedef struct {
     MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
     ucp_mem_h memory;           /* our own, as registered */
-    bool dirty;                 /* any target is */
+    uint64_t started, flushed;  /* of all targets together */
     bool atomics;               /* accumulates go by UCX where it can: zc_atomic.h */
 } MPIDI_ZC_win_t;
 

@@ -111,7 +111,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bo
     ucs_status_ptr_t request = is_put ?
         ucp_put_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param) :
         ucp_get_nbx(ep, op->origin, op->bytes, op->remote, op->target->rkey, &param);
-    op->target->dirty = MPIDI_ZC_WIN(win).dirty = true;
+    op->target->started++;
+    MPIDI_ZC_WIN(win).started++;
     MPIDI_ZC_CHECK_POINTER(request, is_put ? "ucp_put_nbx" : "ucp_get_nbx");
     if (request == NULL && req) {
         MPID_Request_complete(req);
@@ -333,9 +334,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_ad
 
 /* UCP knows no completion at the target but flushing, so local completion is that. */
 
+/* The caller's own are counted; others' that are on their way may be missed, and are theirs. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_win_is_flushed(const MPIR_Win * win)
+{
+    return likely(MPIDI_ZC_WIN(win).started == MPIDI_ZC_WIN(win).flushed);
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_cmpl_hook(MPIR_Win * win)
 {
-    return unlikely(MPIDI_ZC_WIN(win).dirty) ? MPIDI_ZC_win_flush(win) : MPI_SUCCESS;
+    return !MPIDI_ZC_win_is_flushed(win) ? MPIDI_ZC_win_flush(win) : MPI_SUCCESS;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_local_cmpl_hook(MPIR_Win * win)
@@ -345,7 +352,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_local_cmpl_hook(MPIR_Win * win)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_cmpl_hook(int rank, MPIR_Win * win)
 {
-    return unlikely(MPIDI_ZC_WIN(win).dirty) && rank != MPI_PROC_NULL ?
+    return !MPIDI_ZC_win_is_flushed(win) && rank != MPI_PROC_NULL ?
         MPIDI_ZC_win_flush_target(rank, win) : MPI_SUCCESS;
 }
 

@@ -196,9 +196,12 @@ static int flush_target(int rank, MPIR_Win * win)
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
 
-    if (target->dirty) {
-        target->dirty = false;
+    /* While it waits another thread may come, and must wait as well. */
+    const uint64_t started = target->started;
+
+    if (target->flushed < started) {
         mpi_errno = flush_endpoint(target->ep, MPIDI_WIN(win, am_vci));
+        target->flushed = MPL_MAX(target->flushed, started);
     }
     return mpi_errno;
 }
@@ -218,11 +221,12 @@ int MPIDI_ZC_win_flush(MPIR_Win * win)
     int mpi_errno = MPI_SUCCESS;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
-    MPIDI_ZC_WIN(win).dirty = false;
+    const uint64_t started = MPIDI_ZC_WIN(win).started;
     for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
         mpi_errno = flush_target(rank, win);
         MPIR_ERR_CHECK(mpi_errno);
     }
+    MPIDI_ZC_WIN(win).flushed = MPL_MAX(MPIDI_ZC_WIN(win).flushed, started);
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);

@@ -2,8 +2,12 @@
 /*
  * One-sided communication, small and large, under fence, lock, lock-all and
  * post-start-complete-wait, beside large late messages.
+ *
+ *   rma           all of that
+ *   rma threads   threads that get from one target and flush: each must find what it got
  */
 #include "check.h"
+#include <pthread.h>
 
 static const size_t window_bytes = 4 << 20;
 static MPI_Win window;
@@ -145,12 +149,55 @@ static void created_window(int peer)
     free(own);
 }
 
+enum { THREADS = 3, GETS = 200, GOT = 1 << 20 };
+
+static void *get_and_flush(void *number)
+{
+    const int target = 1 - check_rank;
+    char *in = check_malloc(GOT);
+    for (int i = 0; i < GETS; i++) {
+        memset(in, 0, GOT);
+        MPI_Get(in, GOT, MPI_BYTE, target, 0, GOT, MPI_BYTE, window);
+        usleep((unsigned)(i % 5 * 50)); /* another's flush may begin */
+        if (i % 3 == *(int *)number)
+            MPI_Win_flush_all(window);
+        else
+            MPI_Win_flush(target, window);
+        check_content(in, GOT, seed_of(0, target), "got by a thread");
+    }
+    free(in);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    MPI_Win_allocate((MPI_Aint)window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    pattern_fill(memory, GOT, seed_of(0, check_rank));
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, window);
+    for (int t = 0; t < THREADS; t++) {
+        numbers[t] = t;
+        pthread_create(&threads[t], NULL, get_and_flush, &numbers[t]);
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {8, 5000, 65536, 1 << 20, 3 << 20};
-    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    const int threaded = argc > 1 && !strcmp(argv[1], "threads");
+    check_init(&argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     CHECK(check_ranks == 2, "2 ranks, not %d", check_ranks);
     const int peer = 1 - check_rank;
+    if (threaded) {
+        threads();
+        return check_finish();
+    }
     MPI_Win_allocate((MPI_Aint)window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     for (int s = 0; s < 5; s++) {
         put_under_fence(s * 4, sizes[s], peer);
