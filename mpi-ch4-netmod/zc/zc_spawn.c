@@ -167,6 +167,12 @@ typedef struct letter {
 
 static letter_t *letters;       /* oldest first */
 
+static bool withdraws(const letter_t * letter, const letter_t * other)
+{
+    return letter->tag == (other->tag | MPIDIU_DYNPROC_WITHDRAWN) &&
+        letter->length == other->length && memcmp(letter->bytes, other->bytes, other->length) == 0;
+}
+
 ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t header_length,
                                       void *data, size_t length,
                                       const ucp_am_recv_param_t * param)
@@ -180,10 +186,19 @@ ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t head
         memcpy(letter->bytes, data, length);
         letter->length = length;
         letter->next = NULL;
-        while (*at) {
+        while (*at && !withdraws(letter, *at)) {
             at = &(*at)->next;
         }
-        *at = letter;
+        if (*at) {
+            letter_t *withdrawn = *at;
+            *at = withdrawn->next;
+            MPL_free(withdrawn);
+            MPL_free(letter);
+        } else if (letter->tag & MPIDIU_DYNPROC_WITHDRAWN) {
+            MPL_free(letter);   /* it has been taken */
+        } else {
+            *at = letter;
+        }
     } else {
         MPL_free(letter);
     }

@@ -10,6 +10,10 @@
  *   spawn reconnect N  two worlds part and meet again, N times: a connection begins while
  *                      the one before is ending
  *   spawn nobody       connecting to a closed port is an error, in time
+ *   spawn ports        three processes with a port each: requests that come early, late, or are
+ *                      given up are nobody else's
+ *   spawn lag          one side of a connection gives it up late, when the next has begun
+ *   spawn held         a thread connects to a process that another thread parts from meanwhile
  *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with two
  *                      processors, rests while it has a child on H1, but not with one on H2
  *   spawn leave        children finalize while their parents keep the communicators
@@ -17,6 +21,7 @@
 #include "check.h"
 #include <dirent.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -482,6 +487,185 @@ static void nobody(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Who is at the other end? */
+static void expect(MPI_Comm across, int other)
+{
+    int there = -1;
+    MPI_Sendrecv(&check_rank, 1, MPI_INT, 0, TAG, &there, 1, MPI_INT, 0, TAG, across,
+                 MPI_STATUS_IGNORE);
+    CHECK(there == other, "connected with rank %d instead of %d", there, other);
+    MPI_Comm_disconnect(&across);
+}
+
+static void open_for(int other, char *port)
+{
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, other, TAG, MPI_COMM_WORLD);
+}
+
+static void hear_of(int other, char *port)
+{
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, other, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void accept(const char *port, int other)
+{
+    MPI_Comm across;
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    expect(across, other);
+}
+
+static void connect_to(const char *port, int other)
+{
+    MPI_Comm across;
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    expect(across, other);
+}
+
+static void connect_in_vain(const char *port)
+{
+    MPI_Info info;
+    MPI_Comm across;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", "2");
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &across) != MPI_SUCCESS,
+          "connected without being accepted");
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    MPI_Info_free(&info);
+}
+
+static void ports(void)
+{
+    char own[MPI_MAX_PORT_NAME] = "", other[MPI_MAX_PORT_NAME] = "";
+    CHECK(check_ranks == 3, "3 ranks, not %d", check_ranks);
+
+    /* 2 wants to connect to 0, which connects to 1 first. All ports are their owners' first ones. */
+    if (check_rank == 0) {
+        open_for(2, own);
+        hear_of(1, other);
+        MPI_Recv(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        connect_to(other, 1);
+        accept(own, 2);
+    } else if (check_rank == 1) {
+        open_for(0, own);
+        check_sleep_ms(500); /* the request of 2 is there by then */
+        MPI_Send(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+        accept(own, 0);
+    } else {
+        hear_of(0, other);
+        connect_to(other, 0);
+    }
+    if (check_rank < 2)
+        MPI_Close_port(own);
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    /* 2 comes too late, for a port that is closed; 1 for the next one. */
+    if (check_rank == 0) {
+        open_for(2, own);
+        MPI_Close_port(own);
+        MPI_Recv(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        open_for(1, own);
+        accept(own, 1);
+    } else if (check_rank == 1) {
+        check_sleep_ms(500);
+        MPI_Send(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+        hear_of(0, other);
+        connect_to(other, 0);
+    } else {
+        hear_of(0, other);
+        connect_in_vain(other);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    /* 2 has given up when 0 accepts. */
+    if (check_rank == 0) {
+        open_for(2, other);
+        MPI_Recv(NULL, 0, MPI_INT, 2, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(other, MPI_MAX_PORT_NAME, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+        accept(other, 1);
+        MPI_Close_port(other);
+    } else if (check_rank == 1) {
+        hear_of(0, other);
+        connect_to(other, 0);
+    } else {
+        hear_of(0, other);
+        connect_in_vain(other);
+        MPI_Send(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* More than the connection before it is waited for: LINGER_SECONDS. */
+enum { LAG_MS = 1500, LAG_ROUNDS = 3 };
+
+static void lag(const char *program)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across, next;
+    spawn(program, "lag", 1, MPI_COMM_SELF, &across);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across);
+    for (int i = 0; i < LAG_ROUNDS; i++) {
+        late_exchange(across, 0, 0, (uint64_t)i);
+        check_sleep_ms(LAG_MS);
+        MPI_Comm_disconnect(&across);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &next);
+        across = next;
+    }
+    late_exchange(across, 0, 0, LAG_ROUNDS);
+    MPI_Comm_disconnect(&across);
+    MPI_Close_port(port);
+}
+
+static void lag_behind(MPI_Comm across)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
+    for (int i = 0; i <= LAG_ROUNDS; i++) {
+        late_exchange(across, 0, 1, (uint64_t)i);
+        MPI_Comm_disconnect(&across);
+        if (i < LAG_ROUNDS)
+            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    }
+}
+
+static void *connect_meanwhile(void *port)
+{
+    MPI_Comm across;
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    late_exchange(across, 0, 0, 5);
+    MPI_Comm_disconnect(&across);
+    return NULL;
+}
+
+static void held(const char *program)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across;
+    pthread_t thread;
+    spawn(program, "held", 1, MPI_COMM_SELF, &across);
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
+    pthread_create(&thread, NULL, connect_meanwhile, port);
+    check_sleep_ms(300);
+    MPI_Comm_disconnect(&across);
+    pthread_join(thread, NULL);
+}
+
+static void be_held(MPI_Comm parent)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across;
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, parent);
+    MPI_Comm_disconnect(&parent);
+    check_sleep_ms(1000);
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    late_exchange(across, 0, 1, 5);
+    MPI_Comm_disconnect(&across);
+    MPI_Close_port(port);
+}
+
 /* Ended, though perhaps not yet waited for by its parent. */
 static int has_ended(int pid)
 {
@@ -550,6 +734,14 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         be_neighbour(parent);
         return;
     }
+    if (!strcmp(role, "lag")) {
+        lag_behind(parent);
+        return;
+    }
+    if (!strcmp(role, "held")) {
+        be_held(parent);
+        return;
+    }
     if (!strcmp(role, "reconnect")) {
         be_reconnected(parent);
         return;
@@ -590,8 +782,8 @@ int main(int argc, char **argv)
     MPI_Comm parent;
     if (argc == 4 && !strcmp(argv[1], "crowd"))
         use_two_processors();
-    check_init(&argc, &argv, MPI_THREAD_SINGLE);
     const char *what = argc > 1 ? argv[1] : "exchange";
+    check_init(&argc, &argv, !strcmp(what, "held") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     const int count = argc > 2 ? atoi(argv[2]) : 0;
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
@@ -613,6 +805,12 @@ int main(int argc, char **argv)
         reconnect(argv[0], count);
     else if (!strcmp(what, "nobody"))
         nobody();
+    else if (!strcmp(what, "ports"))
+        ports();
+    else if (!strcmp(what, "lag"))
+        lag(argv[0]);
+    else if (!strcmp(what, "held"))
+        held(argv[0]);
     else if (!strcmp(what, "crowd"))
         crowd(argv[0], argv + 2);
     else if (!strcmp(what, "leave"))
