@@ -18,6 +18,7 @@
 typedef struct {
     uint64_t from;              /* process */
     uint64_t number;            /* of the sender's messages: no more will come */
+    uint64_t answered;          /* GOODBYE_HEARD: the number in what has been heard */
     uint8_t kind;               /* what follows */
     uint8_t has_near;           /* the same comes over shared memory, too */
 } goodbye_t;
@@ -495,7 +496,7 @@ static void close_far_endpoint(foreign_t * f)
 /* Both have said goodbye, or one is dead: nothing more comes or goes. */
 static void close_if_over(foreign_t * f)
 {
-    if (f->avtid >= 0 || !f->said_goodbye || f->nr_goodbyes > 0 ||
+    if (MPIDI_ZC_global.over || f->avtid >= 0 || !f->said_goodbye || f->nr_goodbyes > 0 ||
         !((f->heard_goodbye && f->is_heard) || f->failed)) {
         return;
     }
@@ -539,6 +540,7 @@ static void send_goodbye(foreign_t * f, ucp_ep_h ep, int kind, bool has_near)
     *goodbye = (goodbye_t) {
         .from = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
         .number = f->self,
+        .answered = f->other,
         .kind = kind,
         .has_near = has_near,
     };
@@ -584,17 +586,25 @@ static void hear(foreign_t * f)
     }
 }
 
-/* The connection to process @id of which goodbye @kind tells. */
-static foreign_t *connection_of(uint64_t id, int kind, uint64_t number)
+/* The connection that @goodbye tells of. There may be more than one to a process, where CH4 gave
+ * up the earlier one late on one side (await_end_of_earlier()). */
+static foreign_t *connection_of(const goodbye_t * goodbye)
 {
+    foreign_t *oldest = NULL;
+
     for (foreign_t * f = connections; f; f = f->next) {
-        if (f->id == id &&
-            (kind == GOODBYE ? !f->heard_far : kind == GOODBYE_HEARD ? !f->is_heard :
-             kind == GOODBYE_NEAR ? f->heard_far && f->other == number : true)) {
+        if (f->id != goodbye->from) {
+            continue;
+        }
+        if (goodbye->kind == GOODBYE_HEARD ? f->self == goodbye->answered :
+            f->heard_far && f->other == goodbye->number) {
             return f;
         }
+        if (!f->heard_far) {
+            oldest = f;         /* the newest is first */
+        }
     }
-    return NULL;
+    return goodbye->kind == GOODBYE || goodbye->kind == GOODBYE_LEAVING ? oldest : NULL;
 }
 
 ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
@@ -606,7 +616,7 @@ ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_l
         return UCS_OK;
     }
     memcpy(&goodbye, data, sizeof(goodbye));
-    foreign_t *f = connection_of(goodbye.from, goodbye.kind, goodbye.number);
+    foreign_t *f = connection_of(&goodbye);
     switch (goodbye.kind) {
         case GOODBYE:
         case GOODBYE_LEAVING:
@@ -683,6 +693,10 @@ void MPIDI_ZC_foreign_finalize(void)
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &waited);
     }
+}
+
+void MPIDI_ZC_foreign_free(void)
+{
     while (connections) {
         foreign_t *f = connections;
         connections = f->next;

@@ -76,6 +76,9 @@ void MPIDI_ZC_foreign_detach(int avtid);
 /* Ends those that no communicator's end has ended. */
 void MPIDI_ZC_foreign_finalize(void);
 
+/* What is left then, of processes that have not answered; the workers are gone. */
+void MPIDI_ZC_foreign_free(void);
+
 ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
                                   size_t length, const ucp_am_recv_param_t * param);
 ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,

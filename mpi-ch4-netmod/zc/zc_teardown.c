@@ -68,22 +68,23 @@ static MPIDI_ZC_addr_t *neighbour(long distance)
     return &MPIDI_ZC_AV(&MPIDIU_get_av(0, (int) ((MPIR_Process.rank + distance + size) % size)));
 }
 
-/* In @round of the barrier; stays valid until sent. */
-static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, const uint32_t * round)
+/* In @round of the barrier. UCP reads it until it is sent, which may be never. */
+static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, uint32_t round)
 {
+    static uint32_t deserted = DESERTED, rounds[MAX_ROUNDS];
+    uint32_t *said = round == DESERTED ? &deserted : &rounds[round];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
     };
-    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, round, sizeof(*round), NULL, 0,
-                           &param);
+    *said = round;
+    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, said, sizeof(*said), NULL, 0, &param);
 }
 
 /* They may be unable to notice themselves: not connected to whom we miss, or of the same host.
  * Who is dead does not hear it, so nothing here lasts. */
 static void tell_deserted(void)
 {
-    static const uint32_t round = DESERTED;
     ucs_status_ptr_t requests[2 * MAX_ROUNDS];
     int nr_requests = 0;
     MPL_time_t start, now;
@@ -93,7 +94,7 @@ static void tell_deserted(void)
         for (int back = 0; back < 2; back++) {
             MPIDI_ZC_addr_t *to = neighbour(back ? -(1L << i) : 1L << i);
             if (MPIDI_ZC_lane_endpoint(to, &to->lane, 0) == MPI_SUCCESS) {
-                ucs_status_ptr_t request = tell(to, &round);
+                ucs_status_ptr_t request = tell(to, DESERTED);
                 if (UCS_PTR_IS_PTR(request)) {
                     requests[nr_requests++] = request;
                 }
@@ -134,10 +135,13 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
                                        const ucp_am_recv_param_t * param)
 {
     uint32_t round;
+    if (header_length != sizeof(round)) {
+        return UCS_OK;
+    }
     memcpy(&round, header, sizeof(round));
     if (round == DESERTED) {
         MPIDI_ZC_global.deserted = true;
-    } else {
+    } else if (round < MAX_ROUNDS) {
         MPIDI_ZC_global.teardown_heard[round]++;
     }
     return UCS_OK;
@@ -154,7 +158,7 @@ static int barrier(int nth)
         MPIDI_ZC_addr_t *to = neighbour(1L << round);
         mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = tell(to, &round);
+        ucs_status_ptr_t request = tell(to, round);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
         while (MPIDI_ZC_global.teardown_heard[round] < nth && !MPIDI_ZC_global.deserted) {
@@ -207,6 +211,7 @@ void MPIDI_ZC_free_all(void)
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
     }
+    MPIDI_ZC_foreign_free();
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
     MPL_free(MPIDI_ZC_global.world);
