@@ -31,7 +31,8 @@ struct procmap_query {
 static_assert(sizeof(procmap_query) == 104);
 
 inline constexpr unsigned long kProcmapQuery = _IOWR('f', 17, procmap_query);
-inline constexpr std::uint64_t kVmaReadable = 1, kVmaWritable = 2, kVmaShared = 8;
+inline constexpr std::uint64_t kVmaReadable = 1, kVmaWritable = 2, kVmaExecutable = 4,
+                               kVmaShared = 8;
 
 /** /proc/PID/pagemap: finds pages by category (6.7). */
 struct pagemap_scan {

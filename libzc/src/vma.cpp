@@ -33,7 +33,9 @@ zc_reason_t vma_objection(const vma &area)
         return ZC_REASON_SHARED;
     if (area.file)
         return ZC_REASON_FILE;
-    if (!area.readable || !area.writable)
+    /* Mappings change places with the pool's, which nobody may execute: the user's would
+     * be so no more, and the next buffer's would be. The module refuses it, too. */
+    if (!area.readable || !area.writable || area.executable)
         return ZC_REASON_READ_ONLY;
     return ZC_REASON_NONE;
 }
@@ -61,6 +63,7 @@ bool parse_maps_line(std::string_view line, vma &out)
     out.span = {begin, end};
     out.readable = perms[0] == 'r';
     out.writable = perms[1] == 'w';
+    out.executable = perms[2] == 'x';
     out.shared = perms[3] == 's';
     out.file = inode != 0;
     std::string_view name = line.substr(static_cast<std::size_t>(name_at));
@@ -184,6 +187,7 @@ int address_space::find(addr_t at, vma &out)
     out.span = {query.vma_start, query.vma_end};
     out.readable = query.vma_flags & kVmaReadable;
     out.writable = query.vma_flags & kVmaWritable;
+    out.executable = query.vma_flags & kVmaExecutable;
     out.shared = query.vma_flags & kVmaShared;
     out.file = query.inode != 0;
     out.hugetlb = query.vma_page_size != kPage;

@@ -56,6 +56,7 @@ struct vma {
     range span;
     bool readable = false;
     bool writable = false;
+    bool executable = false;
     bool shared = false;
     bool file = false; /* has an inode, so not anonymous */
     bool hugetlb = false;

@@ -176,6 +176,23 @@ TEST_F(DeliverTest, NextToReadOnly)
     EXPECT_DEATH(const_cast<volatile char *>(b.data())[32 * kPage] = 1, "");
 }
 
+TEST_F(DeliverTest, ExecutableStaysExecutable)
+{
+    buffer code(MiB), other(MiB);
+    if (mprotect(code.data(), MiB, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+        GTEST_SKIP() << "may not write what it may execute: " << strerror(errno);
+    expect_copied(code, ZC_REASON_READ_ONLY);
+    ASSERT_NE(vm_flags(code.at() + 4 * kPage).find(" ex"), std::string::npos);
+#ifdef __x86_64__
+    code.data()[4 * kPage] = '\xc3'; /* ret */
+    reinterpret_cast<void (*)()>(code.data() + 4 * kPage)();
+#endif
+    for (unsigned i = 0; i < 4; i++) {
+        deliver(other.data() + 16, 64 * KiB, i);
+        EXPECT_EQ(vm_flags(other.at() + 4 * kPage).find(" ex"), std::string::npos) << i;
+    }
+}
+
 TEST_F(DeliverTest, Locked)
 {
     buffer b(MiB);

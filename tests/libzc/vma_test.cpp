@@ -105,6 +105,15 @@ TEST_P(VmaTest, ReadOnlyPartSpoilsTheWhole)
     EXPECT_EQ(ask(range_at(b.at(), 16 * kPage)), ZC_REASON_NONE);
 }
 
+TEST_P(VmaTest, ExecutablePartSpoilsTheWhole)
+{
+    buffer b(MiB);
+    if (mprotect(b.data() + 16 * kPage, kPage, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+        GTEST_SKIP() << "may not write what it may execute: " << strerror(errno);
+    EXPECT_EQ(ask(b.all()), ZC_REASON_READ_ONLY);
+    EXPECT_EQ(ask(range_at(b.at(), 16 * kPage)), ZC_REASON_NONE);
+}
+
 TEST_P(VmaTest, HolesAndEnds)
 {
     buffer b(MiB);
@@ -209,6 +218,7 @@ TEST(VmaObjectionTest, EachPropertyHasItsReason)
     };
     EXPECT_EQ(with(&vma::readable), ZC_REASON_READ_ONLY);
     EXPECT_EQ(with(&vma::writable), ZC_REASON_READ_ONLY);
+    EXPECT_EQ(with(&vma::executable), ZC_REASON_READ_ONLY);
     EXPECT_EQ(with(&vma::shared), ZC_REASON_SHARED);
     EXPECT_EQ(with(&vma::file), ZC_REASON_FILE);
     EXPECT_EQ(with(&vma::hugetlb), ZC_REASON_HUGETLB);
@@ -220,9 +230,9 @@ TEST(MapsLineTest, ReadsWhatTheKernelWrites)
     vma v;
     ASSERT_TRUE(parse_maps_line("7f00-8f00 rw-p 00000000 00:00 0                [stack]", v));
     EXPECT_EQ(v.span, (range{0x7f00, 0x8f00}));
-    EXPECT_TRUE(v.readable && v.writable && !v.shared && !v.file && v.special);
+    EXPECT_TRUE(v.readable && v.writable && !v.executable && !v.shared && !v.file && v.special);
     ASSERT_TRUE(parse_maps_line("1000-2000 r-xs 00001000 fd:01 42  /a file", v));
-    EXPECT_TRUE(v.readable && !v.writable && v.shared && v.file && !v.special);
+    EXPECT_TRUE(v.readable && !v.writable && v.executable && v.shared && v.file && !v.special);
     ASSERT_TRUE(parse_maps_line("1000-2000 rw-p 00000000 00:0f 77 /anon_hugepage (deleted)", v));
     EXPECT_TRUE(v.hugetlb);
     ASSERT_TRUE(parse_maps_line("1000-2000 rw-p 00000000 00:00 0 ", v));
