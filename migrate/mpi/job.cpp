@@ -164,6 +164,7 @@ void job::hand_over_to_singletons()
     if (verdict.empty()) {
         try {
             mine = std::make_unique<departure>(settings_, command_, place{host_name(), false}, greeting);
+            mine->await();
         } catch (const error &problem) {
             complaint = problem.what();
         }
@@ -176,13 +177,11 @@ void job::hand_over_to_singletons()
             complain(-1, verdict);
         throw error(EIO, "");
     }
-    mine->proceed();
     growth how;
     how.old = &old;
     how.leavers = greeting.leavers;
     how.rank = old.rank;
-    how.line = mine->line().comm();
-    grow(how);
+    link_up(how, mine.get());
     mine->line().disconnect();
     MPI_Finalize();
     std::exit(0);
@@ -195,6 +194,9 @@ void job::start_as_successor(MPI_Comm parent)
     try {
         greeting = greeting::from_json(line->receive().text);
         now_.rank = greeting.rank;
+        if (greeting.moved && settings_.fault == "successor-killed-early")
+            raise(SIGKILL);
+        line->send(word::here);
         if (line->receive(1e9).what != word::proceed) {
             line->send_last(word::left);
             _exit(0);
@@ -208,12 +210,14 @@ void job::start_as_successor(MPI_Comm parent)
     identity_ = greeting.identity;
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
+    if (greeting.moved && greeting.index == 0 && settings_.fault == "successor-killed-late")
+        raise(SIGKILL);
     growth how;
     how.leavers = greeting.leavers;
     how.index = greeting.index;
     how.rank = greeting.rank;
     how.line = line->comm();
-    now_ = grow(how);
+    now_ = link_up(how, nullptr);
     greeted_requests_ = greeting.requests;
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;

@@ -21,6 +21,8 @@
 
 namespace zc::migrate {
 
+class departure;
+
 /** What this process calls its program: for successors. */
 struct command {
     std::string program;
@@ -90,6 +92,7 @@ class job {
     image_header header() const;
 
     /* move.cpp */
+    world link_up(growth &how, departure *mine);
     void move(const request &wanted);
     void take_over();
     std::vector<double> rebuild_world(double begin);

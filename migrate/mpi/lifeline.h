@@ -12,6 +12,7 @@ namespace zc::migrate {
 /** What leaver and successor say to each other; each kind is a tag. */
 enum class word : int {
     hello = 1, /* leaver: who you are (JSON) */
+    here,      /* successor: I have heard it */
     proceed,   /* leaver: link up with the others */
     abandon,   /* leaver: end yourself, nothing is moved */
     ask,       /* successor: this array, please (JSON) */

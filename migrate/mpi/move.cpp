@@ -2,20 +2,17 @@
 #include "move.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <unistd.h>
 
 #include "disk_writer.h"
 #include "error.h"
+#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -27,38 +24,6 @@ double ms_since(double begin)
 {
     return (seconds() - begin) * 1e3;
 }
-
-/**
- * MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. Nobody can
- * take this process out of it: the only honest end is an error.
- */
-class watchdog {
-  public:
-    watchdog(double timeout_s, std::string what)
-        : thread_([this, timeout_s, what = std::move(what)] {
-              std::unique_lock lock(mutex_);
-              if (!wake_.wait_for(lock, std::chrono::duration<double>(timeout_s),
-                                  [this] { return done_; }))
-                  end_job(-1, what);
-          })
-    {
-    }
-    ~watchdog()
-    {
-        {
-            std::lock_guard lock(mutex_);
-            done_ = true;
-        }
-        wake_.notify_one();
-        thread_.join();
-    }
-
-  private:
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    bool done_ = false;
-    std::thread thread_;
-};
 
 MPI_Comm spawn(const command &command, const place &host)
 {
@@ -135,15 +100,23 @@ departure::departure(const settings &settings, const command &command, const pla
 {
     const double begin = seconds();
     {
-        watchdog guard(settings.timeout_s, "no successor on " + host.name + " after " +
-                                               std::to_string(static_cast<int>(settings.timeout_s)) +
-                                               " s: " + command.program +
-                                               " ended before MPI_Init there?");
+        /* MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. */
+        const watchdog guard(settings.timeout_s, "no successor on " + host.name + " after " +
+                                                     std::to_string(static_cast<int>(settings.timeout_s)) +
+                                                     " s: " + command.program +
+                                                     " ended before MPI_Init there?");
         line_ = std::make_unique<lifeline>(spawn(command, host), false, settings.timeout_s);
     }
     transfer_ = std::make_unique<transfer>(*line_);
     line_->send(word::hello, greeting.to_json());
     spawn_ms_ = ms_since(begin);
+}
+
+void departure::await()
+{
+    const message said = line_->receive();
+    if (said.what != word::here)
+        throw error(EPIPE, "the successor speaks out of turn");
 }
 
 void departure::answer(const std::string &question, const registry &data,
@@ -260,6 +233,7 @@ void job::move(const request &wanted)
             join_writer();
             data.check_mapped();
             mine = std::make_unique<departure>(settings_, command_, host, greeting);
+            mine->await();
         });
     std::string verdict = agree(now_.ours, complaint);
     if (!verdict.empty()) {
@@ -270,14 +244,11 @@ void job::move(const request &wanted)
     }
 
     const double linking = seconds();
-    if (mine)
-        mine->proceed();
     growth how;
     how.old = &now_;
     how.leavers = greeting.leavers;
     how.rank = now_.rank;
-    how.line = mine ? mine->line().comm() : MPI_COMM_NULL;
-    world next = grow(how);
+    world next = link_up(how, mine.get());
     const double link_ms = ms_since(linking);
 
     const std::string file = wanted.via_disk
@@ -373,6 +344,25 @@ void job::move(const request &wanted)
     const std::vector<double> rebuilt = rebuild_world(committed);
     if (leader)
         outcome(complete(rebuilt));
+}
+
+/**
+ * Now the successors take part in collectives: none of these, and none of us, can be called back
+ * from there, so one that dies meanwhile is the end of the job.
+ */
+world job::link_up(growth &how, departure *mine)
+{
+    const watchdog guard(settings_.timeout_s + static_cast<double>(how.leavers.size()),
+                         "not linked up with the successors in time: a process died meanwhile");
+    if (mine) {
+        try {
+            mine->proceed();
+        } catch (const error &problem) {
+            end_job(now_.rank, std::string("a process died before it was linked up: ") + problem.what());
+        }
+        how.line = mine->line().comm();
+    }
+    return grow(how);
 }
 
 /** Collective over the new world: what it took, and how long those who stayed were held. */

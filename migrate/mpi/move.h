@@ -21,7 +21,9 @@ struct place {
 /**
  * A leaver's dealings with its successor.
  *
- *     spawn, greeting ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go      or, at any time, abandon
+ *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go
+ *
+ * or abandon, at any time but while the worlds are linked up: from proceed until serve.
  *
  * Until go this process is the rank; from go on the successor is.
  */
@@ -30,6 +32,8 @@ class departure {
     departure(const settings &settings, const command &command, const place &host,
               const greeting &greeting);
 
+    /** Until the successor has answered the greeting. Throws error. */
+    void await();
     void proceed() { line_->send(word::proceed); }
     /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
     void serve(const registry &data, const image_header &header, const std::string &file,
