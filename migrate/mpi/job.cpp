@@ -210,6 +210,7 @@ void job::start_as_successor(MPI_Comm parent)
     identity_ = greeting.identity;
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
+    hosts_ = greeting.hosts;
     if (greeting.moved && greeting.index == 0 && settings_.fault == "successor-killed-late")
         raise(SIGKILL);
     growth how;

@@ -208,6 +208,7 @@ void job::move(const request &wanted)
     greeting.identity = identity_;
     greeting.moves = moves_ + 1;
     greeting.age_s = seconds() - begun_;
+    greeting.hosts = hosts_;
     place host;
     for (const request::target &one : wanted.moves) {
         if (one.rank == now_.rank) {

@@ -16,7 +16,8 @@ std::string greeting::to_json() const
                 {"rank", rank},       {"leavers", leavers},
                 {"requests", requests}, {"safe_points", safe_points},
                 {"job", job},         {"identity", identity},
-                {"moves", moves},     {"age_s", age_s}}
+                {"moves", moves},     {"age_s", age_s},
+                {"hosts", hosts}}
         .dump();
 }
 
@@ -34,6 +35,7 @@ greeting greeting::from_json(const std::string &text)
     g.identity = object.at("identity");
     g.moves = object.at("moves");
     g.age_s = object.at("age_s");
+    g.hosts = object.at("hosts").get<std::set<std::string>>();
     return g;
 }
 

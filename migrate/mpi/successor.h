@@ -18,6 +18,7 @@ struct greeting {
     int index = 0;      /* of this successor among the leavers */
     int rank = 0;
     std::vector<int> leavers;
+    std::set<std::string> hosts; /* where ranks have been */
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;
