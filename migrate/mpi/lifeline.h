@@ -26,7 +26,7 @@ enum class word : int {
     ping,      /* leaver: still there? fails if not */
 };
 
-/** Seconds that one waits for the other when they part without a result. */
+/** Seconds that a leaver waits for the last word of a successor that it has abandoned. */
 inline constexpr double kFarewell = 10;
 
 struct message {

@@ -147,7 +147,7 @@ void departure::answer(const std::string &question, const registry &data,
         } else {
             line_->send(word::answer, json{{"segments", transfer::segments(*source)}}.dump());
             transfer_->send(*source, header, effort_,
-                            fault == "corrupt" ||
+                            fault == "corrupt" || fault == "corrupt-early" ||
                                 (fault == "corrupt-large" && transfer::segments(*source) > 1));
         }
     }
@@ -257,7 +257,12 @@ void job::move(const request &wanted)
                                        std::to_string(now_.rank) + ".h5"
                                  : "";
     if (mine)
-        attempt([&] { mine->serve(data, header(), file, settings_.fault); });
+        attempt([&] {
+            if (settings_.fault == "corrupt-early" && greeting.index > 0)
+                for (const double late = seconds() + kFarewell + 2; seconds() < late;)
+                    make_progress();
+            mine->serve(data, header(), file, settings_.fault);
+        });
     const effort spent = mine ? mine->spent() : effort{};
     const std::vector<double> most =
         greatest(now_.ours, {mine ? mine->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,

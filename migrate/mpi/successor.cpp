@@ -58,7 +58,8 @@ void from_predecessor::leave(const std::string &why) noexcept
     try {
         if (!line_->is_abandoned()) {
             line_->send(word::failed, why);
-            line_->drain(word::abandon, kFarewell);
+            /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
+            line_->drain(word::abandon, 1e9);
         }
         transfer_.cancel();
         line_->send_last(word::left);
