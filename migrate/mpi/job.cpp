@@ -223,7 +223,7 @@ void job::start_as_successor(MPI_Comm parent)
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;
         safe_points_ = greeting.safe_points - 1; /* its first safe point is the predecessor's last */
-        inheritance_ = std::make_unique<from_predecessor>(std::move(line));
+        inheritance_ = std::make_unique<from_predecessor>(std::move(line), settings_.fault);
         return;
     }
     line->disconnect();

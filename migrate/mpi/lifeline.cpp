@@ -81,10 +81,11 @@ bool lifeline::is_finished(MPI_Request &request, std::size_t &bytes)
 void lifeline::send(word what, const std::string &text)
 {
     MPI_Request request;
-    require(MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_BYTE, successor_ ? 0 : 1,
+    auto sent = std::make_unique<std::string>(text);
+    require(MPI_Isend(sent->data(), static_cast<int>(sent->size()), MPI_BYTE, successor_ ? 0 : 1,
                       static_cast<int>(what), comm_, &request),
             "sending");
-    finish(request, [] {});
+    finish_with(request, sent);
 }
 
 void lifeline::send_last(word what)
@@ -98,7 +99,7 @@ void lifeline::send_last(word what)
 
 void lifeline::drain(word last, double timeout_s)
 {
-    std::vector<std::byte> scrap;
+    auto scrap = std::make_unique<std::vector<std::byte>>();
     for (deadline limit(*this, timeout_s);; limit.check()) {
         int there = 0, length = 0;
         MPI_Status status;
@@ -106,12 +107,12 @@ void lifeline::drain(word last, double timeout_s)
         if (!there)
             continue;
         MPI_Get_count(&status, MPI_BYTE, &length);
-        scrap.resize(static_cast<std::size_t>(length));
+        scrap->resize(static_cast<std::size_t>(length));
         MPI_Request request;
-        require(MPI_Irecv(scrap.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
+        require(MPI_Irecv(scrap->data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
                           &request),
                 "receiving");
-        finish(request, [] {});
+        finish_with(request, scrap);
         if (status.MPI_TAG == static_cast<int>(last))
             return;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <mpi.h>
 #include <optional>
 #include <span>
@@ -92,6 +93,18 @@ class lifeline {
         unsigned rounds_ = 0;
     };
 
+    /** Wait for @request. If it has no end, @buffer stays MPI's. Throws as finish() does. */
+    template <typename Buffer>
+    std::size_t finish_with(MPI_Request &request, std::unique_ptr<Buffer> &buffer)
+    {
+        try {
+            return finish(request, [] {});
+        } catch (...) {
+            if (request != MPI_REQUEST_NULL)
+                static_cast<void>(buffer.release());
+            throw;
+        }
+    }
     bool is_finished(MPI_Request &request, std::size_t &bytes);
     void ping();
     void require(int code, const char *what) const;

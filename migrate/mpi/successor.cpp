@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "successor.h"
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "error.h"
@@ -81,6 +82,8 @@ void from_predecessor::restore(const array &target)
     if (answer.contains("error"))
         throw error(answer.at("code"), answer.at("error"));
     if (!answer.contains("file")) {
+        if (fault_ == "successor-stops" && transfer::segments(target) > 1)
+            raise(SIGSTOP);
         transfer_.receive(target, effort_);
         return;
     }

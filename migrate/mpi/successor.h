@@ -56,8 +56,8 @@ class from_file final : public inheritance {
 /** The predecessor, still alive, at the other end of a line. */
 class from_predecessor final : public inheritance {
   public:
-    explicit from_predecessor(std::unique_ptr<lifeline> line)
-        : line_(std::move(line)), transfer_(*line_)
+    from_predecessor(std::unique_ptr<lifeline> line, std::string fault)
+        : line_(std::move(line)), transfer_(*line_), fault_(std::move(fault))
     {
     }
     void restore(const array &target) override;
@@ -75,6 +75,7 @@ class from_predecessor final : public inheritance {
     transfer transfer_;
     effort effort_;
     std::unique_ptr<image_reader> file_; /* a move by way of the disk */
+    std::string fault_;
 };
 
 } // namespace zc::migrate

@@ -30,6 +30,9 @@ struct effort {
 class transfer {
   public:
     explicit transfer(lifeline &line) : line_(line) {}
+    ~transfer();
+    transfer(const transfer &) = delete;
+    transfer &operator=(const transfer &) = delete;
 
     static std::uint64_t segments(const array &a);
     /** @corrupt: damage one segment, for tests. Throws error(EPIPE), or what the successor says. */

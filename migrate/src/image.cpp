@@ -250,6 +250,12 @@ image_memory::~image_memory()
         munmap(data_, capacity_);
 }
 
+void image_memory::give_away() noexcept
+{
+    data_ = nullptr;
+    capacity_ = 0;
+}
+
 void image_memory::reserve(std::size_t bytes)
 {
     if (bytes <= capacity_)

@@ -35,6 +35,8 @@ class image_memory {
     image_memory &operator=(image_memory &&other) noexcept;
     ~image_memory();
 
+    /** Never unmap it: somebody else may use it as long as this process lives. */
+    void give_away() noexcept;
     /** At least so much address space; touched pages only are memory. Content is lost. */
     void reserve(std::size_t bytes);
     std::byte *data() const noexcept { return data_; }
