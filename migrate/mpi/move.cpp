@@ -274,6 +274,8 @@ void job::move(const request &wanted)
     if (!verdict.empty()) {
         if (mine)
             mine->abandon();
+        if (mine && !file.empty())
+            unlink(file.c_str());
         next.forget();
         outcome(refusal(EIO, verdict));
         return;
