@@ -330,6 +330,8 @@ void job::move(const request &wanted)
             if (leader) {
                 /* The new rank 0 has a socket by now; whoever asked is still ours to answer. */
                 const json done = json::parse(mine->line().receive(1e9).text);
+                if (control_) /* who has found this socket would be told that the job has ended */
+                    control_->close_door("rank 0 has moved: ask again");
                 outcome(complete(done.at("rebuilt")));
                 control_.reset();
             }
