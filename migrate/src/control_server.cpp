@@ -284,7 +284,9 @@ void control_server::handle(int client, const std::string &line)
         const request wanted = request::from_json(line);
         wanted.check(ranks_);
         std::unique_lock lock(mutex_);
-        if (wanted.kind == request::what::status) {
+        if (wanted.kind == request::what::status && status_.empty()) {
+            reply = refusal(EBUSY, "not all ranks are ready yet: ask again");
+        } else if (wanted.kind == request::what::status) {
             auto status = nlohmann::json::parse(status_);
             status["safe_points"] = safe_points_.load(std::memory_order_relaxed);
             reply = status.dump();

@@ -40,7 +40,7 @@ class control_server {
 
     const std::string &path() const noexcept { return path_; }
 
-    /** JSON object: the answer to "status", but for the number of safe points. */
+    /** JSON object: the answer to "status", but for the number of safe points; EBUSY until then. */
     void set_status(std::string text, std::uint64_t epoch);
     /** A request of the program itself; its outcome is not sent to anyone. */
     bool submit(const request &wanted);
@@ -78,7 +78,7 @@ class control_server {
     double asked_ = 0;     /* when request_ came */
     bool held_ = false;    /* it will be answered */
     bool expired_ = false; /* it has been answered: too late */
-    std::string status_ = "{}";
+    std::string status_;
     std::string closed_;
     state state_ = state::idle;
     request request_;

@@ -43,6 +43,15 @@ TEST_F(ControlTest, StatusIsAnsweredAtOnce)
     EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"}); /* an agent is no job */
 }
 
+TEST_F(ControlTest, ThereIsNoStatusBeforeTheFirst)
+{
+    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    const std::string answer = ask(R"({"command":"status"})");
+    EXPECT_NE(answer.find("\"ok\":false"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("\"code\":" + std::to_string(EBUSY)), std::string::npos) << answer;
+    EXPECT_NE(answer.find("not all ranks are ready yet"), std::string::npos) << answer;
+}
+
 TEST_F(ControlTest, OneRequestAtATime)
 {
     control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
