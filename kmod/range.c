@@ -144,8 +144,6 @@ static void forget(struct zc_walk *w)
 {
 	w->vma_a = NULL;
 	w->vma_b = NULL;
-	w->kept_a = NULL;
-	w->kept_b = NULL;
 }
 
 static enum zc_cause fault_in(struct zc_walk *w, unsigned long addr)
@@ -276,6 +274,7 @@ int zc_exchange_range(struct zc_range *range, bool *nowait)
 	}
 	if (locked)
 		mmap_read_unlock(w.mm);
+	zc_rmap_let_go(&w);
 	if (w.pairs != few)
 		kfree(w.pairs);
 	range->done = w.a - range->a;

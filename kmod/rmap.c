@@ -70,7 +70,8 @@ DEFINE_STATIC_CALL(zc_put_anon_vma, put_nothing);
 
 static struct workqueue_struct *graves;
 
-struct grave {
+/* A pair of anon_vmas that pages go between, and our references to both. */
+struct zc_grave {
 	struct rcu_work work;
 	struct anon_vma *a, *b;
 };
@@ -83,7 +84,7 @@ static void put(struct anon_vma *anon_vma)
 
 static void bury(struct work_struct *work)
 {
-	struct grave *grave = container_of(to_rcu_work(work), struct grave, work);
+	struct zc_grave *grave = container_of(to_rcu_work(work), struct zc_grave, work);
 
 	put(grave->a);
 	put(grave->b);
@@ -93,24 +94,28 @@ static void bury(struct work_struct *work)
 /**
  * zc_rmap_keep - let both anon_vmas outlive every walk that has seen them
  * @w:    remembers the last pair
- * @rmap: the pair
+ * @rmap: the pair that pages have just gone between
  *
  * A walk may have read an anon_vma from a folio that has since gone to the
  * other, and take its lock while nothing holds it any more. So both live on
- * until every such walk has left its RCU section. The mmap lock is held; once
- * for a pair is enough until it is dropped.
+ * until every walk that began before the last page went has left its RCU
+ * section: they are held from the first page on, up to zc_rmap_let_go(). The
+ * mmap lock is held; it may be dropped before the next page, as two anon_vmas
+ * that are held are not freed, and the same addresses thus are the same pair.
  */
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap)
 {
-	struct grave *grave;
+	struct zc_grave *grave = w->grave;
 
-	if (rmap->a == rmap->b || (w->kept_a == rmap->a && w->kept_b == rmap->b))
+	if (rmap->a == rmap->b || (grave && grave->a == rmap->a && grave->b == rmap->b))
 		return;
-	w->kept_a = rmap->a;
-	w->kept_b = rmap->b;
+	zc_rmap_let_go(w);
 	grave = kmalloc(sizeof(*grave), GFP_KERNEL);
 	if (!grave) {
-		/* The caller's hold on the mappings keeps them meanwhile. */
+		/*
+		 * The caller's hold on the mappings keeps them meanwhile. Not
+		 * for pages to come: their walks may begin later.
+		 */
 		synchronize_rcu();
 		return;
 	}
@@ -121,7 +126,18 @@ void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap)
 		atomic_inc(&grave->a->refcount);
 	if (grave->b)
 		atomic_inc(&grave->b->refcount);
-	queue_rcu_work(graves, &grave->work);
+	w->grave = grave;
+}
+
+/**
+ * zc_rmap_let_go - no more pages go between the pair that is kept
+ * @w: remembers it, if there is one
+ */
+void zc_rmap_let_go(struct zc_walk *w)
+{
+	if (w->grave)
+		queue_rcu_work(graves, &w->grave->work);
+	w->grave = NULL;
 }
 
 int zc_rmap_init(void)
@@ -146,6 +162,7 @@ void zc_rmap_exit(void)
 #else
 
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap) { }
+void zc_rmap_let_go(struct zc_walk *w) { }
 int zc_rmap_init(void) { return 0; }
 void zc_rmap_exit(void) { }
 

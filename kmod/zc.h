@@ -31,13 +31,13 @@ enum {
 	ZC_NEEDS_FAULT_B,
 };
 
-/* The present state of a pair of ranges. Valid while the mmap lock is held. */
+/* The present state of a pair of ranges. Mappings are valid while the mmap lock is held. */
 struct zc_walk {
 	struct mm_struct *mm;
 	unsigned long a, b;		/* next page on either side */
 	unsigned long end;		/* of a */
 	struct vm_area_struct *vma_a, *vma_b;	/* of a and b; NULL: look again */
-	struct anon_vma *kept_a, *kept_b;	/* see zc_rmap_keep() */
+	struct zc_grave *grave;		/* see zc_rmap_keep() */
 	struct zc_pair *pairs;		/* what is being exchanged */
 	unsigned int room;		/* pairs there is room for */
 };
@@ -73,6 +73,7 @@ void zc_unlock_both(spinlock_t *a, spinlock_t *b);
 bool zc_rmap_lock(struct zc_rmap *rmap, const struct zc_walk *w);
 void zc_rmap_unlock(const struct zc_rmap *rmap);
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap);
+void zc_rmap_let_go(struct zc_walk *w);
 enum zc_cause zc_folio_take(struct folio *folio, const struct page *page,
 			    const struct anon_vma *of);
 void zc_folio_settle(struct folio *folio, struct anon_vma *to,
