@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rank_files.h"
@@ -173,13 +175,33 @@ TEST_F(AgentRankFilesTest, RefusesAWriterThatDiedWriting)
     expect_refused();
 }
 
+/** Whose number may long be another's. */
 TEST_F(AgentRankFilesTest, RemovesWhatTheDeadLeft)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        zcm_profile *its = nullptr;
+        _exit(zcm_profile_create(directory_.c_str(), kJob, "heat", 1, 4, 4, &its) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    fs::path path = file();
+    std::uint32_t mine = static_cast<std::uint32_t>(getpid());
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offsetof(zcm_profile, pid));
+    file.write(reinterpret_cast<const char *>(&mine), sizeof mine);
+    file.close();
+    expect_refused();
+    EXPECT_FALSE(fs::exists(path));
+}
+
+/** In a container of its own, say. */
+TEST_F(AgentRankFilesTest, NumbersOfOtherNamespacesAreOfNoConcern)
 {
     create();
     profile_->pid = 0x7fffffff; /* beyond pid_max */
-    fs::path path = file();
-    expect_refused();
-    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(files().read(1).size(), 1u);
 }
 
 TEST_F(AgentRankFilesTest, DoesNotFollowLinks)

@@ -4,7 +4,7 @@ import pathlib
 import struct
 
 PEERS, RING, NAME = 256, 4096, 64
-MAGIC, VERSION = 0x5031635A, 1
+MAGIC, VERSION = 0x5031635A, 2
 MOVABLE, BUSY, ENDED, OBSERVE = 1, 2, 4, 8
 HEADER = struct.Struct("<IIQQIIII64sII")
 COUNTERS = struct.Struct("<QQQQQQIIQ7Q")

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* F_OFD_SETLK */
 #include "zcm/profile.h"
 
 #include <errno.h>
@@ -32,6 +33,14 @@ static int private_directory(const char *path)
     if (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || (s.st_mode & 077) != 0)
         return -EPERM;
     return 0;
+}
+
+/* Until the last descriptor of this opening of the file is closed: fork() shares it, exec does not. */
+static int lock_for_life(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &whole) != 0 ? -errno : 0;
 }
 
 static int default_directory(char *path, size_t size)
@@ -106,6 +115,9 @@ int zcm_profile_create(const char *directory, uint64_t job, const char *job_name
         err = -err;
         goto err_unlink;
     }
+    err = lock_for_life(fd);
+    if (err)
+        goto err_unlink;
     p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) {
         err = -errno;
@@ -119,6 +131,7 @@ int zcm_profile_create(const char *directory, uint64_t job, const char *job_name
     p->world = world;
     p->pid = (uint32_t)getpid();
     p->hosts_max = hosts_max;
+    p->lock = fd;
     if (job_name)
         strcpy(p->job_name, job_name);
     p->counters.epoch = 1;
@@ -128,7 +141,6 @@ int zcm_profile_create(const char *directory, uint64_t job, const char *job_name
         munmap(p, size);
         goto err_unlink;
     }
-    close(fd);
     *out = p;
     return 0;
 
@@ -183,5 +195,6 @@ void zcm_profile_close(struct zcm_profile *p, const char *directory)
         directory = usual;
     if (directory && file_name(path, sizeof path, directory, p->job, p->rank) == 0)
         unlink(path);
+    close(p->lock);
     munmap(p, p->size);
 }

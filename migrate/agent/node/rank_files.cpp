@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <dirent.h>
@@ -26,9 +25,13 @@ bool read_at(int fd, void *to, std::size_t size, std::uint64_t offset)
     return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-bool process_is_gone(std::uint32_t pid)
+/** A number of a process may be another's by now, or of another namespace; the lock is its own. */
+bool writer_is_gone(int fd)
 {
-    return pid == 0 || (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
+    struct flock whole {};
+    whole.l_type = F_RDLCK;
+    whole.l_whence = SEEK_SET;
+    return fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
 }
 
 } // namespace
@@ -48,7 +51,7 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
         s.st_size < static_cast<off_t>(p->size) ||
         std::memchr(p->job_name, 0, sizeof p->job_name) == nullptr)
         return false;
-    if (process_is_gone(p->pid) || (p->counters.flags & ZCM_PROFILE_ENDED)) {
+    if (writer_is_gone(file.fd) || (p->counters.flags & ZCM_PROFILE_ENDED)) {
         unlink(path.c_str());
         return false;
     }

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define ZCM_PROFILE_MAGIC 0x5031635au /* "Zc1P" */
-#define ZCM_PROFILE_VERSION 1u
+#define ZCM_PROFILE_VERSION 2u
 #define ZCM_PROFILE_PEERS 256u /* a power of two */
 #define ZCM_PROFILE_RING 4096u /* likewise */
 #define ZCM_PROFILE_NAME 64u
@@ -84,7 +84,7 @@ struct zcm_profile {
     uint32_t hosts_max;
     char job_name[ZCM_PROFILE_NAME]; /* of its socket: NAME.sock; empty: none */
     uint32_t sequence;
-    uint32_t reserved;
+    int32_t lock; /* the writer's descriptor of the file, locked for as long as it lives */
     struct zcm_profile_counters counters;
     uint64_t ring_head; /* messages ever written; the next goes to head % ZCM_PROFILE_RING */
     struct zcm_profile_peer peers[ZCM_PROFILE_PEERS];
@@ -112,8 +112,9 @@ static inline uint64_t zcm_profile_size(uint32_t world, uint32_t hosts_max)
  * @hosts_max: most different hosts the job may ever be on; at least 1
  * @out:      set only on success
  *
- * The file appears complete, as JOB.RANK.PID. Return: 0; -EINVAL; -EPERM the
- * directory belongs to somebody else or is open to others; or what the system says.
+ * The file appears complete, as JOB.RANK.PID, and locked (F_OFD_SETLK): the lock goes with
+ * the process, however it ends, and with it what the file says. Return: 0; -EINVAL; -EPERM
+ * the directory belongs to somebody else or is open to others; or what the system says.
  */
 int zcm_profile_create(const char *directory, uint64_t job, const char *job_name, uint32_t rank,
                        uint32_t world, uint32_t hosts_max, struct zcm_profile **out);
