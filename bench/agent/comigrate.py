@@ -180,21 +180,38 @@ class Bench:
         if across is not None:
             self.add(case, impl, "bytes_across", across)
         moved = self.moved(agents)
+        if case == "turns":
+            moved += self.decided(agents, job)
         print(f"  {case:<8} {impl:<8} {total:6.1f} s, at last {(goal - goal * 2 // 3) / (total - third):6.1f} "
               f"iterations/s" + (f", {across / 1024:7.1f} KiB across" if across is not None else "") +
               "".join(f"; {one}" for one in moved), flush=True)
         if (case, impl) not in self.series:
             self.series[case, impl] = rates(lines, max(1.0, total / 40))
 
-    def moved(self, agents):
-        """What was moved, in words."""
-        found = []
+    @staticmethod
+    def decisions(agents):
+        """What agents have put on record."""
         for agent in agents:
             for line in agent.record.read_text(encoding="utf-8").splitlines() if agent.record.exists() else []:
                 one = json.loads(line) if line.endswith("}") else {}
-                if one.get("kind") == "decision" and one["what"] in ("moved", "would_move", "failed"):
-                    found.append((one["time"], f"{one['what']} {','.join(map(str, one['ranks']))} to {one['to_host']}"))
-        return [text for _, text in sorted(found)]
+                if one.get("kind") == "decision":
+                    yield one
+
+    def moved(self, agents):
+        """What was moved, in words."""
+        return [text for _, text in sorted(
+            (one["time"], f"{one['what']} {','.join(map(str, one['ranks']))} to {one['to_host']}")
+            for one in self.decisions(agents) if one["what"] in ("moved", "would_move", "failed"))]
+
+    def decided(self, agents, job):
+        """When in the turns of the partners it was decided who goes, in words."""
+        since = time.time() - time.monotonic()
+        for record in sorted(self.decisions(agents), key=lambda one: one["time"]):
+            if record["what"] != "planned":
+                continue
+            turn = next((done for at, done in self.progress(job) if at + since >= record["time"]), 0) % sum(TURNS)
+            yield (f"planned {','.join(map(str, record['ranks']))} in iteration {turn} of the turns "
+                   f"({TURNS[0]} + {TURNS[1]})")
 
     @staticmethod
     def progress(job):
@@ -367,7 +384,7 @@ def main():
                         help="seconds before it happens; what started the job is busy for some 10")
     parser.add_argument("--noticed", type=float, default=5, metavar="S",
                         help="phases: from the change of partners until the node joins")
-    parser.add_argument("--decides", type=float, default=4, metavar="S",
+    parser.add_argument("--decides", type=float, default=1.2, metavar="S",
                         help="turns: seconds from the join to the decision")
     parser.add_argument("--slices", type=int, metavar="N", help="idle: pairs of seconds in a round (default: 20)")
     parser.add_argument("--limit", type=float, default=300, metavar="S", help="a run that takes longer has failed")
