@@ -300,9 +300,11 @@ zc_reason_t address_space::locked_or_pinned(range r, const vma_pieces &pieces, b
     }
     if (!allow_pinned && status_kib(text.data(), "VmPin:") != 0)
         return ZC_REASON_PINNED;
-    if (available_.cold_probe)
-        return locked(pieces);
-    return status_kib(text.data(), "VmLck:") != 0 ? locked_in(r) : ZC_REASON_NONE;
+    /* Having read it is cheaper than to ask: the probe costs the other processors an
+     * interrupt where the page had been touched. */
+    if (must_read && status_kib(text.data(), "VmLck:") == 0)
+        return ZC_REASON_NONE;
+    return available_.cold_probe ? locked(pieces) : locked_in(r);
 }
 
 zc_reason_t address_space::examine(range r, bool allow_pinned, vma_pieces &pieces)
