@@ -200,7 +200,8 @@ class Bench:
     def moved(self, agents):
         """What was moved, in words."""
         return [text for _, text in sorted(
-            (one["time"], f"{one['what']} {','.join(map(str, one['ranks']))} to {one['to_host']}")
+            (one["time"], f"{one['what']} {','.join(map(str, one['ranks']))} to {one['to_host']}" +
+             (f" ({one['why']})" if one["what"] == "failed" else ""))
             for one in self.decisions(agents) if one["what"] in ("moved", "would_move", "failed"))]
 
     def decided(self, agents, job):
