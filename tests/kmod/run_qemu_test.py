@@ -47,6 +47,11 @@ class KernelBugs(unittest.TestCase):
             self.assertFalse(run_qemu.emulator_erred(warning(flags, flags), 0), flags)
         self.assertFalse(run_qemu.emulator_erred(["BUG: that says nothing of flags"], 0))
 
+    def test_only_debug_exceptions_are_excused(self):
+        """A module that writes over saved registers must not be."""
+        bug, *rest = warning("3ff0b002", "3ff0bb42")
+        self.assertFalse(run_qemu.emulator_erred([bug.replace("exc_debug_kernel", "zc_exchange"), *rest], 0))
+
     def test_a_bug_is_not_excused_by_another(self):
         log = [*warning("00000246", "00000246"), *warning("3ff0b002", "3ff0bb42")]
         self.assertFalse(run_qemu.emulator_erred(log, 0))
