@@ -5,11 +5,7 @@
 #define NODES_PER_SLAB 1000
 #define FIRST_BUCKETS 256u
 
-typedef struct node {
-    struct node *next;
-    MPIR_Request *req;
-    uint64_t place;             /* grows along the list */
-} node_t;
+typedef MPIDIG_index_node_t node_t;
 
 typedef struct {
     node_t *first, *last;
@@ -23,7 +19,8 @@ typedef struct slab {
 typedef struct MPIDIG_index_tables {
     chain_t *buckets;
     unsigned nr_buckets;        /* a power of two */
-    unsigned nr_nodes;
+    unsigned nr_nodes;          /* with the empty ones */
+    unsigned max_nodes;         /* until the empty ones are thrown out */
     chain_t wild;
     uint64_t next_place;
     slab_t *slabs;
@@ -98,24 +95,55 @@ static node_t *new_node(tables_t * t)
     return node;
 }
 
-/* Twice the buckets. Without memory the chains get longer, no more. */
-static void grow(tables_t * t)
+static void free_node(tables_t * t, node_t * node)
+{
+    node->next = t->free;
+    t->free = node;
+    t->nr_nodes--;
+}
+
+/* Moves what is not empty to where it belongs now. */
+static void rehash(tables_t * t, chain_t chain)
+{
+    for (node_t * node = chain.first, *next; node; node = next) {
+        next = node->next;
+        if (node->req) {
+            link_last(chain_of(t, node->req), node);
+        } else {
+            free_node(t, node);
+        }
+    }
+}
+
+/* Throws out the empty nodes; with twice as many buckets if most are not. Without memory for
+ * those the chains get longer, no more. */
+static void tidy(tables_t * t, unsigned nr_entries)
 {
     chain_t *old = t->buckets;
     const unsigned nr_old = t->nr_buckets;
-    chain_t *new = MPL_calloc(2 * nr_old, sizeof(*new), MPL_MEM_OTHER);
+    chain_t *new = NULL;
 
+    if (nr_entries > nr_old / 2) {
+        new = MPL_calloc(2 * (size_t) nr_old, sizeof(*new), MPL_MEM_OTHER);
+    }
     if (new) {
         t->buckets = new;
         t->nr_buckets = 2 * nr_old;
-        for (unsigned i = 0; i < nr_old; i++) {
-            for (node_t * node = old[i].first, *next; node; node = next) {
-                next = node->next;
-                link_last(chain_of(t, node->req), node);
-            }
+    }
+    for (unsigned i = 0; i < nr_old; i++) {
+        const chain_t chain = old[i];
+        if (!new) {
+            old[i] = (chain_t) { NULL, NULL };
         }
+        rehash(t, chain);
+    }
+    if (new) {
         MPL_free(old);
     }
+    const chain_t wild = t->wild;
+    t->wild = (chain_t) { NULL, NULL };
+    rehash(t, wild);
+    t->max_nodes = MPL_MAX(t->nr_buckets, 2 * nr_entries);
 }
 
 void MPIDIG_index_drop(MPIDIG_index_t * index)
@@ -145,10 +173,11 @@ void MPIDIG_index_append(MPIDIG_index_t * index, MPIR_Request * req)
     }
     node->req = req;
     node->place = t->next_place++;
-    if (++t->nr_nodes > t->nr_buckets) {
-        grow(t);
-    }
+    MPIDIG_REQUEST(req, index_node) = node;
     link_last(chain_of(t, req), node);
+    if (++t->nr_nodes > t->max_nodes) {
+        tidy(t, index->count);
+    }
 }
 
 void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list)
@@ -158,7 +187,7 @@ void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list)
     if (!t) {
         return;
     }
-    t->nr_buckets = FIRST_BUCKETS;
+    t->nr_buckets = t->max_nodes = FIRST_BUCKETS;
     t->buckets = MPL_calloc(t->nr_buckets, sizeof(*t->buckets), MPL_MEM_OTHER);
     if (!t->buckets) {
         MPL_free(t);
@@ -170,46 +199,39 @@ void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list)
     }
 }
 
-void MPIDIG_index_remove(MPIDIG_index_t * index, MPIR_Request * req)
+/* The first entry of @chain that fits; what is empty before it goes. */
+static const node_t *first_fit(tables_t * t, chain_t * chain, int rank, int tag,
+                               MPIR_Context_id_t context_id)
 {
-    tables_t *t = index->tables;
-    chain_t *chain = chain_of(t, req);
+    node_t *previous = NULL;
 
-    for (node_t * node = chain->first, *previous = NULL; node; previous = node, node = node->next) {
-        if (node->req == req) {
+    for (node_t * node = chain->first, *next; node; node = next) {
+        next = node->next;
+        if (node->req == NULL) {
             if (previous) {
-                previous->next = node->next;
+                previous->next = next;
             } else {
-                chain->first = node->next;
+                chain->first = next;
             }
             if (chain->last == node) {
                 chain->last = previous;
             }
-            node->next = t->free;
-            t->free = node;
-            t->nr_nodes--;
-            return;
+            free_node(t, node);
+        } else if (fits(node->req, rank, tag, context_id)) {
+            return node;
+        } else {
+            previous = node;
         }
     }
-    MPIR_Assert(0);
+    return NULL;
 }
 
-static const node_t *first_fit(const chain_t * chain, int rank, int tag,
-                               MPIR_Context_id_t context_id)
-{
-    const node_t *node = chain->first;
-    while (node && !fits(node->req, rank, tag, context_id)) {
-        node = node->next;
-    }
-    return node;
-}
-
-MPIR_Request *MPIDIG_index_find(const MPIDIG_index_t * index, int rank, int tag,
+MPIR_Request *MPIDIG_index_find(MPIDIG_index_t * index, int rank, int tag,
                                 MPIR_Context_id_t context_id)
 {
-    const tables_t *t = index->tables;
-    const node_t *exact = first_fit(bucket_of(t, rank, tag, context_id), rank, tag, context_id);
-    const node_t *wild = first_fit(&t->wild, rank, tag, context_id);
+    tables_t *t = index->tables;
+    const node_t *exact = first_fit(t, bucket_of(t, rank, tag, context_id), rank, tag, context_id);
+    const node_t *wild = first_fit(t, &t->wild, rank, tag, context_id);
     const node_t *found = !wild || (exact && exact->place < wild->place) ? exact : wild;
 
     return found ? found->req : NULL;

@@ -18,10 +18,23 @@
  * first wild one that fits. A receive with a wildcard walks the list of unexpected
  * messages. Without memory there is no index, and the list serves alone.
  *
+ * The first entry of the list needs no search if it matches, and programs that receive
+ * in the order of sending want no other. Hence an entry that leaves the list only
+ * empties its node; the node leaves its bucket when a search passes there, or when
+ * empty ones are half of all.
+ *
  * Each queue of each VCI has its own. Called with the lock of the VCI. */
 
 #define MPIDIG_INDEX_BUILD 128
 #define MPIDIG_INDEX_DROP 32
+#define MPIDIG_INDEX_PREFETCH 32
+
+/* An entry in the index, as long as the list has it. */
+typedef struct MPIDIG_index_node {
+    struct MPIDIG_index_node *next;
+    MPIR_Request *req;          /* NULL: no longer in the list */
+    uint64_t place;             /* grows along the list */
+} MPIDIG_index_node_t;
 
 /* Queues that have one lie in MPIDI_per_vci_t, and so does the index. */
 #define MPIDIG_INDEX_OF(list, queue, index) \
@@ -36,12 +49,11 @@ MPL_STATIC_INLINE_PREFIX MPIDIG_index_t *MPIDIG_index_of(MPIR_Request ** list,
 
 void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list);
 void MPIDIG_index_append(MPIDIG_index_t * index, MPIR_Request * req);
-void MPIDIG_index_remove(MPIDIG_index_t * index, MPIR_Request * req);
 void MPIDIG_index_drop(MPIDIG_index_t * index);
 
 /* The first entry that matches the envelope of a message (posted receives) or of a
  * receive without wildcards (unexpected messages); NULL: none. */
-MPIR_Request *MPIDIG_index_find(const MPIDIG_index_t * index, int rank, int tag,
+MPIR_Request *MPIDIG_index_find(MPIDIG_index_t * index, int rank, int tag,
                                 MPIR_Context_id_t context_id);
 
 /* @req is now the last of @list. */
@@ -72,8 +84,28 @@ MPL_STATIC_INLINE_PREFIX void MPIDIG_index_removed(MPIR_Request ** list,
             if (index->count <= MPIDIG_INDEX_DROP) {
                 MPIDIG_index_drop(index);
             } else {
-                MPIDIG_index_remove(index, req);
+                MPIDIG_REQUEST(req, index_node)->req = NULL;
             }
+        }
+    }
+}
+
+/* @req is about to leave @list. If it is the first of many unexpected messages, the next two
+ * will probably follow it, and of those few lines are in a cache any more. The one after the
+ * next is fetched, and what the next one points to. */
+MPL_STATIC_INLINE_PREFIX void MPIDIG_index_prefetch(MPIR_Request ** list,
+                                                    enum MPIDIG_queue_type qtype,
+                                                    MPIR_Request * req)
+{
+    if (qtype == MPIDIG_PT2PT_UNEXP && req == *list && req->next &&
+        MPIDIG_index_of(list, qtype)->count >= MPIDIG_INDEX_PREFETCH) {
+        const char *ext = (const char *) MPIDIG_REQUEST(req->next, req);
+        for (size_t at = 0; at < sizeof(MPIDIG_req_ext_t); at += 64) {
+            __builtin_prefetch(ext + at, 1);
+        }
+        const char *after = (const char *) req->next->next;
+        for (size_t at = 0; at < sizeof(*req); at += 64) {
+            __builtin_prefetch(after + at, 1);
         }
     }
 }

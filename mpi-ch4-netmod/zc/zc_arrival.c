@@ -325,13 +325,28 @@ int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
 
 /* ---- events ---- */
 
+/* Eager data to the buffer of its receive. */
+static void copy_out(MPIR_Request * rreq, void *data)
+{
+    const size_t bytes = MPIDIG_recv_in_data_sz(rreq);
+    size_t room;
+    void *target = contiguous_target(rreq, &room);
+
+    if (likely(target && bytes <= room)) {
+        memcpy(target, data, bytes);
+        MPIR_STATUS_SET_COUNT(rreq->status, bytes);
+    } else {
+        MPIDIG_recv_copy(data, rreq);
+    }
+}
+
 int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(rreq);
 
     if (MPIDIG_recv_initialized(rreq)) {
-        MPIDIG_recv_copy((void *) data, rreq);
+        copy_out(rreq, (void *) data);
         complete(rreq);
     } else {
         am->held = am->held_inline;
@@ -360,7 +375,7 @@ static void free_held(MPIDI_ZC_am_request_t * am)
 
 static void deliver_held(MPIR_Request * rreq)
 {
-    MPIDIG_recv_copy(MPIDI_ZC_AM_REQUEST(rreq).held, rreq);
+    copy_out(rreq, MPIDI_ZC_AM_REQUEST(rreq).held);
     free_held(&MPIDI_ZC_AM_REQUEST(rreq));
     complete(rreq);
 }

@@ -37,6 +37,11 @@ struct MPIDI_ZC_arrival;
 /* State of a request that CH4's active-message layer owns. A request is either
  * a send, whose header UCP may read until the send completes, or a receive. */
 typedef struct {
+    /* First: of a short message, one cache line with the links of CH4's queue. */
+    union {
+        char header_inline[MPIDI_ZC_INLINE];
+        char held_inline[MPIDI_ZC_INLINE];
+    };
     struct MPIDI_ZC_arrival *arrival;   /* receive: unexpected message, until delivered */
     union {
         void *pack_buffer;      /* send: packed non-contiguous data, owned */
@@ -44,10 +49,6 @@ typedef struct {
                                  * owned */
     };
     char *header;               /* send: points to header_inline or is owned */
-    union {
-        char header_inline[MPIDI_ZC_INLINE];
-        char held_inline[MPIDI_ZC_INLINE];
-    };
     uint16_t handler_id;
     bool announced;             /* send: counted in nr_announced */
     uint8_t vci;                /* send: its VCI */

@@ -2,12 +2,15 @@
 /*
  * queues [N]: long queues match like short ones. N messages with random envelopes wait
  * for receives in random order and with random wildcards, then N such receives wait for
- * messages; every match is compared with MPI's rules. Three ranks; rank 0 receives.
+ * messages; every match is compared with MPI's rules. At last many messages pass through a
+ * queue that stays long, most from its head, and memory does not grow. Three ranks; rank 0
+ * receives.
  */
 #include "check.h"
+#include <malloc.h>
 #include <stdbool.h>
 
-enum { TAGS = 40, SENDERS = 2 };
+enum { TAGS = 40, SENDERS = 2, BATCH = 300, BATCHES = 400, WARM_UP = 20, END = BATCH * BATCHES };
 
 static int nr;
 static MPI_Comm comms[2];
@@ -150,6 +153,54 @@ static void check_receives(struct receive *posted)
     }
 }
 
+static size_t allocated_bytes(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* At the beginning the first of every other batch are taken last; searches would tidy up
+ * what the others leave. Each message is its own tag. */
+static void receive_of_batch(int batch, int i)
+{
+    const int tag = batch * BATCH + (batch < WARM_UP && batch % 2 ? (i + 7) % BATCH : i);
+    int content = -1;
+    MPI_Recv(&content, 1, MPI_INT, i % 5 ? 1 : MPI_ANY_SOURCE, tag, comms[0], MPI_STATUS_IGNORE);
+    CHECK(content == tag, "message %d instead of %d", content, tag);
+}
+
+/* Two batches wait at all times but the last, and nothing else, which would be the head. */
+static void pass_through(void)
+{
+    size_t before = 0, after = 0;
+    for (int batch = 0; batch <= BATCHES; batch++) {
+        if (check_rank == 1 && batch < BATCHES) {
+            for (int tag = batch * BATCH; tag < (batch + 1) * BATCH; tag++)
+                MPI_Send(&tag, 1, MPI_INT, 0, tag, comms[0]);
+            MPI_Send(NULL, 0, MPI_INT, 0, END, comms[0]);
+            MPI_Recv(NULL, 0, MPI_INT, 0, END, comms[0], MPI_STATUS_IGNORE);
+        } else if (check_rank == 0) {
+            if (batch < BATCHES) {
+                MPI_Recv(NULL, 0, MPI_INT, 1, END, comms[0], MPI_STATUS_IGNORE);
+                MPI_Send(NULL, 0, MPI_INT, 1, END, comms[0]);
+            }
+            for (int i = 0; batch > 0 && i < BATCH; i++)
+                receive_of_batch(batch - 1, i);
+            if (batch == WARM_UP)
+                before = allocated_bytes();
+            if (batch == BATCHES - 1)
+                after = allocated_bytes();
+        }
+    }
+    if (check_rank == 0) {
+        CHECK(after < before + MIB / 2, "%d messages later %zu KiB instead of %zu",
+              (BATCHES - WARM_UP) * BATCH, after / KIB, before / KIB);
+        MPI_Send(NULL, 0, MPI_INT, 2, END, comms[0]);
+    } else if (check_rank == 2) {
+        MPI_Recv(NULL, 0, MPI_INT, 0, END, comms[0], MPI_STATUS_IGNORE);
+    }
+}
+
 /* A barrier's messages come after those of its communicator, and wait with them; where each
  * communicator has a VCI of its own, not after those of the other. */
 static void await_all(void)
@@ -182,6 +233,8 @@ int main(int argc, char **argv)
     if (check_rank == 0)
         check_receives(posted);
     free(posted);
+    MPI_Barrier(comms[1]);
+    pass_through();
     MPI_Comm_free(&comms[1]);
     return check_finish();
 }
