@@ -23,6 +23,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_rma.h            \
                       src/mpid/ch4/netmod/zc/zc_eager.h          \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
+                      src/mpid/ch4/netmod/zc/zc_transport.h      \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
                       src/mpid/ch4/netmod/zc/zc_win.h
 
@@ -42,6 +43,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_spawn.c          \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \
+                      src/mpid/ch4/netmod/zc/zc_transport.c      \
                       src/mpid/ch4/netmod/zc/zc_win.c
 
 errnames_txt_files += src/mpid/ch4/netmod/zc/errnames.txt

@@ -4,8 +4,8 @@
 
 /* The sending side of CH4's active messages over UCP.
  *
- * Short messages go eagerly: header and data travel together. From
- * rndv_threshold on, only the header travels (UCP's RTS) and the receiver
+ * Short messages go eagerly: header and data travel together. From the
+ * lane's threshold on, only the header travels (UCP's RTS) and the receiver
  * fetches the data when it knows where to: at once into the user buffer if the
  * receive is posted, at once into a landing buffer if it is not.
  *
@@ -84,7 +84,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
                             src_vci, dst_vci);
     am->handler_id = handler_id;
     am->vci = src_vci;
-    am->announced = (size_t) data_sz >= MPIDI_ZC_global.params.rndv_threshold;
+    am->announced = (size_t) data_sz >= MPIDI_ZC_lane_threshold(lane);
     if (am->announced) {
         MPIDI_ZC_VCI(src_vci).nr_announced++;
         MPIDI_ZC_landing_thread_wanted();

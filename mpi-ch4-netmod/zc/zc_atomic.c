@@ -26,10 +26,7 @@ static bool is_within_host(const MPIR_Win * win)
 {
     int mine, node;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    const bool near = MPIDI_ZC_has_shared_memory();
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    if (!near ||
+    if (!MPIDI_ZC_global.transport.shared_memory ||
         MPID_Get_node_id(win->comm_ptr, win->comm_ptr->rank, &mine) != MPI_SUCCESS) {
         return false;
     }

@@ -94,7 +94,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count
     MPIR_Datatype *dt_ptr;
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
-    *taken = dt_contig && (size_t) data_sz < MPIDI_ZC_global.params.rndv_threshold && !*req_p;
+    *taken = dt_contig && (size_t) data_sz < MPIDI_ZC_global.params.max_threshold && !*req_p;
     if (unlikely(!*taken)) {
         return MPI_SUCCESS;
     }
@@ -105,6 +105,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
     MPIR_ERR_CHECK(mpi_errno);
+    *taken = likely((size_t) data_sz < MPIDI_ZC_global.params.min_threshold) ||
+        (size_t) data_sz < MPIDI_ZC_lane_threshold(lane);
+    if (unlikely(!*taken)) {
+        goto fn_exit;
+    }
 
     const MPIDI_ZC_eager_header_t header = {
         .sender = peer->self,

@@ -222,28 +222,6 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 #define MAX_NEAR 128
 static int nr_near;             /* offered, and not in vain */
 
-/* UCX tells what it chose in words only, and most programs never ask. */
-bool MPIDI_ZC_has_shared_memory(void)
-{
-    static bool known, found;
-    char *text = NULL;
-    size_t length;
-
-    if (known) {
-        return found;
-    }
-    FILE *file = open_memstream(&text, &length);
-    if (file) {
-        ucp_context_print_info(MPIDI_ZC_global.context, file);
-        fclose(file);
-        found = text && (strstr(text, " posix/") || strstr(text, " sysv/") ||
-                         strstr(text, " xpmem/"));
-        free(text);
-        known = true;
-    }
-    return found;
-}
-
 static void near_sent(void *request, ucs_status_t status, void *user_data)
 {
     ucp_request_free(request);
@@ -260,7 +238,7 @@ static void offer_nearness(foreign_t * f)
     };
 
     if (f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host && nr_near < MAX_NEAR &&
-        MPIDI_ZC_has_shared_memory()) {
+        MPIDI_ZC_global.transport.shared_memory) {
         f->offered = true;
         nr_near++;
         (void) ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NEAR, NULL, 0,
@@ -279,6 +257,7 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
             MPIDI_ZC_lane_t *lane = &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane;
             lane->ep = f->near_ep;
             lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
+            lane->one_copy = MPIDI_ZC_global.transport.one_copy;
         }
         MPL_free(f->upid);
         f->upid = upid;

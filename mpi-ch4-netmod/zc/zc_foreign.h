@@ -50,9 +50,6 @@ static inline bool MPIDI_ZC_same_machine(uint64_t host, uint64_t other)
     return host >> 32 == other >> 32;
 }
 
-/* Does UCX reach other processes of this host over shared memory? */
-bool MPIDI_ZC_has_shared_memory(void);
-
 /* Connects to the process of @upid, @length bytes, as @lpid of @avtid. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
 

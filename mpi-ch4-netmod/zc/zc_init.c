@@ -27,10 +27,22 @@ cvars:
         Messages of at least this many bytes are announced first and fetched
         by the receiver. Sizes here and below accept k, m, g, inf and auto.
 
+    - name        : MPIR_CVAR_CH4_ZC_ONE_COPY_THRESHOLD
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_ALL
+      description : >-
+        RNDV_THRESHOLD between processes of one host, where UCX has the kernel copy
+        from one to the other (CMA, KNEM, XPMEM). auto - 32k, or RNDV_THRESHOLD if
+        that is less.
+
     - name        : MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD
       category    : CH4_ZC
       type        : string
-      default     : "64k"
+      default     : "32k"
       class       : none
       verbosity   : MPI_T_VERBOSITY_USER_BASIC
       scope       : MPI_T_SCOPE_LOCAL
@@ -251,8 +263,15 @@ static int parse_params(MPIDI_ZC_params_t * params)
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD", MPIR_CVAR_CH4_ZC_RNDV_THRESHOLD,
                            131072, &params->rndv_threshold);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_ONE_COPY_THRESHOLD",
+                           MPIR_CVAR_CH4_ZC_ONE_COPY_THRESHOLD,
+                           MPL_MIN((size_t) 32768, params->rndv_threshold),
+                           &params->one_copy_threshold);
+    MPIR_ERR_CHECK(mpi_errno);
+    params->min_threshold = MPL_MIN(params->rndv_threshold, params->one_copy_threshold);
+    params->max_threshold = MPL_MAX(params->rndv_threshold, params->one_copy_threshold);
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD",
-                           MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD, 65536, &params->landing_threshold);
+                           MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD, 32768, &params->landing_threshold);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_BUDGET", MPIR_CVAR_CH4_ZC_LANDING_BUDGET,
                            256u << 20, &params->landing_budget);
@@ -385,6 +404,7 @@ static int init_context(void)
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
+    MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
 
   fn_exit:
     return mpi_errno;

@@ -52,7 +52,9 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, &lane->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
-    lane->short_max = is_local(rank) ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
+    const bool near = is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
+    lane->short_max = near ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
+    lane->one_copy = near && MPIDI_ZC_global.transport.one_copy;
 
   fn_exit:
     return mpi_errno;

@@ -32,4 +32,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_lane_endpoint(const MPIDI_ZC_addr_t * peer
     return likely(lane->ep) ? MPI_SUCCESS : MPIDI_ZC_lane_connect(peer, lane, vci);
 }
 
+/* Messages of so many bytes are announced on @lane, which has an endpoint. */
+MPL_STATIC_INLINE_PREFIX size_t MPIDI_ZC_lane_threshold(const MPIDI_ZC_lane_t * lane)
+{
+    return lane->one_copy ? MPIDI_ZC_global.params.one_copy_threshold :
+        MPIDI_ZC_global.params.rndv_threshold;
+}
+
 #endif /* ZC_PEER_H_INCLUDED */

@@ -108,7 +108,8 @@ typedef struct {
 typedef struct {
     ucp_ep_h ep;                /* NULL: not made yet */
     uint32_t next_send;         /* sequence of the next message */
-    uint32_t short_max;         /* data of up to so many bytes goes as one packet */
+    uint16_t short_max;         /* data of up to so many bytes goes as one packet */
+    bool one_copy;              /* MPIDI_ZC_transport_t */
     MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
 } MPIDI_ZC_lane_t;
 

@@ -84,7 +84,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_D
     if (MPIDU_device_gate.enabled) {
         MPI_Aint bytes;
         MPIDI_Datatype_check_size(datatype, count, bytes);
-        if ((size_t) bytes >= MPIDI_ZC_global.params.rndv_threshold) {
+        if (unlikely((size_t) bytes >= MPIDI_ZC_global.params.min_threshold) &&
+            (!addr || (size_t) bytes >= MPIDI_ZC_lane_threshold(&MPIDI_ZC_AV(addr).lane))) {
             MPIDI_ZC_landing_thread_wanted();
         }
     }

@@ -9,6 +9,7 @@
 #include <zcp/predictor.h>
 #include "zc_idle.h"
 #include "zc_pre.h"
+#include "zc_transport.h"
 
 /* UCP active-message identifiers. */
 enum {
@@ -39,6 +40,8 @@ typedef struct {
 
 typedef struct {
     size_t rndv_threshold;      /* bytes from which a message is announced first */
+    size_t one_copy_threshold;  /* the same where the kernel copies from process to process */
+    size_t min_threshold, max_threshold;        /* of the two */
     size_t landing_threshold;   /* bytes from which an unexpected message lands */
     size_t landing_budget;
     uint32_t means;             /* of libzc, bits */
@@ -83,6 +86,7 @@ typedef struct {
 
 typedef struct {
     ucp_context_h context;
+    MPIDI_ZC_transport_t transport;
     MPIDI_ZC_vci_t vcis[MPIDI_CH4_MAX_VCIS];    /* MPIDI_global.n_vcis of them */
     struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address */
     size_t world_stride;

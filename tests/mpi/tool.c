@@ -14,15 +14,14 @@
 enum { TAG = 3, ROUNDS = 20, LARGE = 1 << 20 };
 
 static const char *const settings[] = {
-    "RNDV_THRESHOLD", "LANDING_THRESHOLD", "LANDING_BUDGET", "LANDING_THREAD", "BACKEND",
-    "COST_FILE",      "INTRA_NODE",        "PREDICTOR",      "HORIZON",        "STATS",
-    "STATS_FILE"};
+    "RNDV_THRESHOLD", "ONE_COPY_THRESHOLD", "LANDING_THRESHOLD", "LANDING_BUDGET", "LANDING_THREAD",
+    "BACKEND",        "COST_FILE",          "INTRA_NODE",        "PREDICTOR",      "HORIZON",
+    "STATS",          "STATS_FILE"};
 
 static const char *const counters[] = {
-    "messages_direct",   "messages_rebound", "messages_copied",  "bytes_direct",
-    "bytes_rebound",     "bytes_copied",     "prediction_hits",  "prediction_misses",
-    "landed",            "landing_memory",   "landing_high_water", "budget_refusals",
-    "copied_unpredicted"};
+    "messages_direct",    "messages_rebound", "messages_copied",   "bytes_direct", "bytes_rebound",
+    "bytes_copied",       "prediction_hits",  "prediction_misses", "landed",       "landing_memory",
+    "landing_high_water", "budget_refusals",  "copied_unpredicted"};
 
 enum { NR_COUNTERS = sizeof counters / sizeof counters[0] };
 
@@ -39,7 +38,8 @@ static void find_settings(void)
         MPI_T_enum values;
         char wanted[128];
         snprintf(wanted, sizeof wanted, "MPIR_CVAR_CH4_ZC_%s", settings[i]);
-        CHECK(MPI_T_cvar_get_index(wanted, &index) == MPI_SUCCESS, "no control variable %s", wanted);
+        CHECK(MPI_T_cvar_get_index(wanted, &index) == MPI_SUCCESS, "no control variable %s",
+              wanted);
         MPI_T_cvar_get_info(index, name, &name_length, &verbosity, &type, &values, description,
                             &length, &bind, &scope);
         CHECK(strlen(description) > 20, "%s is not described", wanted);
@@ -151,8 +151,8 @@ int main(int argc, char **argv)
     const unsigned long long delivered = value_of("bytes_rebound") + value_of("bytes_copied");
     if (check_rank == 0) {
         CHECK(delivered > 0 && delivered + value_of("bytes_direct") == all,
-              "%llu landed bytes and %llu direct ones of %llu", delivered,
-              value_of("bytes_direct"), all);
+              "%llu landed bytes and %llu direct ones of %llu", delivered, value_of("bytes_direct"),
+              all);
         CHECK(value_of("landing_high_water") >= LARGE, "high-water mark %llu",
               value_of("landing_high_water"));
         CHECK(atomic_load(&seen) > 0, "nothing seen on the way in %llu readings",
