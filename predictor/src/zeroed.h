@@ -4,46 +4,50 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
+#include <sys/mman.h>
 #include <type_traits>
 
 namespace zc::predict {
 
 /**
- * Array of fixed length that starts as zero bytes, on a cache line. From calloc(),
- * so that pages of a generous budget cost nothing until they are used.
+ * Array of fixed length that starts as zero bytes, on a cache line. Mapped, so that pages of
+ * a generous budget cost nothing until they are used: calloc() writes what it takes from
+ * memory that was freed before.
  */
 template <typename T>
 class zeroed {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   public:
-    explicit zeroed(size_t size)
-        : memory_(std::calloc(size * sizeof(T) + kLineBytes, 1)), size_(size)
+    explicit zeroed(size_t size) : memory_(map(size * sizeof(T)), {size * sizeof(T)}), size_(size)
     {
-        if (!memory_)
-            throw std::bad_alloc();
-        const auto first = reinterpret_cast<uintptr_t>(memory_.get());
-        const uintptr_t skipped = (kLineBytes - first % kLineBytes) % kLineBytes;
-        data_ = reinterpret_cast<T *>(static_cast<char *>(memory_.get()) + skipped);
     }
 
-    T &operator[](size_t i) { return data_[i]; }
-    const T &operator[](size_t i) const { return data_[i]; }
-    T *data() { return data_; }
-    const T *data() const { return data_; }
+    T &operator[](size_t i) { return memory_.get()[i]; }
+    const T &operator[](size_t i) const { return memory_.get()[i]; }
+    T *data() { return memory_.get(); }
+    const T *data() const { return memory_.get(); }
     size_t size() const { return size_; }
-    size_t bytes() const { return size_ * sizeof(T); } /* and up to a line to align it */
+    size_t bytes() const { return size_ * sizeof(T); } /* and up to a page */
 
   private:
-    struct release {
-        void operator()(void *memory) const { std::free(memory); }
+    struct unmap {
+        size_t bytes;
+        void operator()(T *memory) const { ::munmap(memory, bytes); }
     };
-    static constexpr size_t kLineBytes = 64;
-    std::unique_ptr<void, release> memory_;
-    T *data_;
+
+    static T *map(size_t bytes)
+    {
+        void *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                              -1, 0);
+        if (memory == MAP_FAILED)
+            throw std::bad_alloc();
+        return static_cast<T *>(memory);
+    }
+
+    std::unique_ptr<T, unmap> memory_;
     size_t size_;
 };
 
