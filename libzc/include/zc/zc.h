@@ -57,7 +57,7 @@ typedef enum {
     ZC_REASON_UNMAPPED,          /* part of the range is not mapped (copy will fault) */
     ZC_REASON_SHARED,            /* MAP_SHARED or shmem */
     ZC_REASON_FILE,              /* private mapping of a file */
-    ZC_REASON_READ_ONLY,         /* not readable and writable */
+    ZC_REASON_READ_ONLY,         /* not readable and writable, or executable */
     ZC_REASON_HUGETLB,           /* hugetlbfs pages */
     ZC_REASON_STACK,             /* the main thread's growing stack, vdso and the like */
     ZC_REASON_LOCKED,            /* mlock(2)ed */
