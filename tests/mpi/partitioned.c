@@ -45,9 +45,43 @@ static void take_as_they_arrive(const char *buf, uint64_t seed, MPI_Request requ
     }
 }
 
+/* At the border of a domain the neighbour is MPI_PROC_NULL. */
+static void with_nobody(void)
+{
+    enum { SEND, RECEIVE };
+    int partitions[] = {2, 3};
+    MPI_Request request[2];
+    MPI_Status status[2];
+    int arrived = 0, count = -1;
+    char buf[PARTITIONS] = {0};
+
+    MPI_Psend_init(buf, PARTITIONS, 1, MPI_BYTE, MPI_PROC_NULL, DATA, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request[SEND]);
+    MPI_Precv_init(buf, PARTITIONS, 1, MPI_BYTE, MPI_PROC_NULL, DATA, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request[RECEIVE]);
+    for (int start = 0; start < STARTS; start++) {
+        MPI_Startall(2, request);
+        MPI_Pready_range(0, 1, request[SEND]);
+        MPI_Pready_list(2, partitions, request[SEND]);
+        for (int i = 4; i < PARTITIONS; i++)
+            MPI_Pready(i, request[SEND]);
+        MPI_Parrived(request[RECEIVE], start, &arrived);
+        CHECK(arrived, "partition %d of nobody has not arrived", start);
+        MPI_Waitall(2, request, status);
+        MPI_Get_count(&status[RECEIVE], MPI_BYTE, &count);
+        CHECK(status[RECEIVE].MPI_SOURCE == MPI_PROC_NULL &&
+                  status[RECEIVE].MPI_TAG == MPI_ANY_TAG && count == 0,
+              "nobody's message: source %d, tag %d, %d bytes", status[RECEIVE].MPI_SOURCE,
+              status[RECEIVE].MPI_TAG, count);
+    }
+    MPI_Request_free(&request[SEND]);
+    MPI_Request_free(&request[RECEIVE]);
+}
+
 int main(int argc, char **argv)
 {
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    with_nobody();
     struct guarded g = guarded_make(PARTITIONS * part_bytes, 16);
     char *buf = (char *)g.at;
     MPI_Request request;
