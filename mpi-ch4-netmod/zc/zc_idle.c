@@ -38,11 +38,12 @@ void MPIDI_ZC_idle_add_ranks(MPIDI_ZC_idle_t * idle, int ranks)
     idle->crowded = false;
     idle->polls = 0;
     idle->limit = idle->ranks > idle->processors ? QUIET_POLLS : UINT_MAX;
+    MPIDU_waiting.places = idle->processors / MPL_MAX(idle->ranks, 1);
 }
 
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle)
 {
-    /* CH4 offers the processor in every round then, outside the lock that we are in. */
+    /* Done where it waits, outside the lock that we are in: mpidu_waiting.h. */
     if (MPIR_ThreadInfo.isThreaded) {
         idle->polls = 0;
         return;
