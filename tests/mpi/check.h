@@ -50,6 +50,22 @@ check_fail(const char *file, int line, const char *condition, const char *format
     _exit(1);
 }
 
+/** check_skip - ends the program on all ranks, of which each calls it with the same reason */
+__attribute__((noreturn, format(printf, 1, 2))) static inline void check_skip(const char *format,
+                                                                              ...)
+{
+    if (check_rank == 0) {
+        va_list args;
+        va_start(args, format);
+        printf("SKIP: ");
+        vprintf(format, args);
+        printf("\n");
+        va_end(args);
+    }
+    MPI_Finalize();
+    exit(4);
+}
+
 /** check_init - start MPI; ranks agree on the seed: $ZC_SEED, else the time */
 static inline void check_init(int *argc, char ***argv, int level)
 {
@@ -60,12 +76,8 @@ static inline void check_init(int *argc, char ***argv, int level)
     const char *text = getenv("ZC_SEED");
     check_seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 1000003 + getpid();
     MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    if (provided < level) {
-        if (check_rank == 0)
-            printf("SKIP: thread level %d not provided (got %d)\n", level, provided);
-        MPI_Finalize();
-        exit(4);
-    }
+    if (provided < level)
+        check_skip("thread level %d not provided (got %d)", level, provided);
 }
 
 /** check_announce_end - all ranks are through; only MPI_Finalize is left */

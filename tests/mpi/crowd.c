@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many more waiting threads than processors, all of one VCI: communicators are made and
- * used, messages are probed for, windows are locked in all threads at once. Each step needs
+ * Many more waiting threads than processors on few VCIs: communicators are made and used,
+ * messages are probed for, windows are locked in all threads at once. Each step needs
  * answers that another thread may have taken from the network; where threads keep each
  * other from the lock or the processor for a time slice, this does not end within minutes.
  */

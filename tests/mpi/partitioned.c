@@ -122,9 +122,7 @@ int main(int argc, char **argv)
 int main(int argc, char **argv)
 {
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
-    if (check_rank == 0)
-        printf("SKIP: partitioned communication needs MPI 4\n");
-    return check_finish();
+    check_skip("partitioned communication needs MPI 4");
 }
 
 #endif
