@@ -18,23 +18,35 @@
 
 typedef struct {
     int threads;                /* that wait; atomic */
-    int places;                 /* that many have a processor each; the device's to set */
+    int places;                 /* that many have a processor each; atomic, the device's to set */
 } __attribute__ ((aligned(64))) MPIDU_waiting_t;
 
 extern MPIDU_waiting_t MPIDU_waiting;
+
+static inline void MPIDU_waiting_places(int places)
+{
+    __atomic_store_n(&MPIDU_waiting.places, places, __ATOMIC_RELAXED);
+}
+
+/* How many of those that wait find no processor. At most 0: each has one, and the others
+ * so many more. */
+static inline int MPIDU_waiting_surplus(void)
+{
+    return __atomic_load_n(&MPIDU_waiting.threads, __ATOMIC_RELAXED) -
+        __atomic_load_n(&MPIDU_waiting.places, __ATOMIC_RELAXED);
+}
 
 /* Outside all locks, after each round of polling in vain. *@rounds: 0 at first, the
  * caller's own. */
 static inline void MPIDU_waiting_in_vain(unsigned *rounds)
 {
-    MPIDU_waiting_t *waiting = &MPIDU_waiting;
     if (*rounds < MPIDU_WAITING_QUIET) {
         if (++*rounds < MPIDU_WAITING_QUIET) {
             return;
         }
-        __atomic_fetch_add(&waiting->threads, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&MPIDU_waiting.threads, 1, __ATOMIC_RELAXED);
     }
-    if (__atomic_load_n(&waiting->threads, __ATOMIC_RELAXED) > waiting->places) {
+    if (MPIDU_waiting_surplus() > 0) {
         sched_yield();
     }
 }
@@ -50,7 +62,7 @@ static inline void MPIDU_waiting_over(unsigned rounds)
 /* For one who waits in a loop of its own, and is not counted. */
 static inline void MPIDU_waiting_offer(void)
 {
-    if (__atomic_load_n(&MPIDU_waiting.threads, __ATOMIC_RELAXED) >= MPIDU_waiting.places) {
+    if (MPIDU_waiting_surplus() >= 0) {
         sched_yield();
     }
 }

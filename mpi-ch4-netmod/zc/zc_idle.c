@@ -38,7 +38,7 @@ void MPIDI_ZC_idle_add_ranks(MPIDI_ZC_idle_t * idle, int ranks)
     idle->crowded = false;
     idle->polls = 0;
     idle->limit = idle->ranks > idle->processors ? QUIET_POLLS : UINT_MAX;
-    MPIDU_waiting.places = idle->processors / MPL_MAX(idle->ranks, 1);
+    MPIDU_waiting_places(idle->processors / MPL_MAX(idle->ranks, 1));
 }
 
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle)
