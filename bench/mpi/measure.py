@@ -77,7 +77,8 @@ MPICH = SHARED_MEMORY = ("zc", "ucx")
 CASES = {case.name: case for case in [
     Case("latency", "ping-pong, 1 B to 64 KiB", "latency",
          f"-r 5 -w 1 {SMALL}", "-r 3 -w 1 1 8 4k 64k"),
-    Case("rate", "messages per second, 8 B, windows of 64", "rate", "-r 10 -w 1 8", "-r 3 -w 1 8"),
+    Case("rate", "messages per second, 8 B to 1 KiB, windows of 64", "rate",
+         "-r 10 -w 1 8 128 1k", "-r 3 -w 1 8"),
     *(Case(f"threads{suffix}", f"messages per second of 1 to 4 threads, {what}", "threads",
            "-r 5 -w 1 1 2 4", "-r 2 -w 1 1 2", impls=impls, environment=environment)
       for suffix, what, impls, environment in (

@@ -8,6 +8,8 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
                       src/mpid/ch4/netmod/zc/zc_atomic.h         \
+                      src/mpid/ch4/netmod/zc/zc_bundle.h         \
+                      src/mpid/ch4/netmod/zc/zc_burst.h          \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
@@ -32,6 +34,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_atomic.c         \
+                      src/mpid/ch4/netmod/zc/zc_bundle.c         \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \

@@ -18,8 +18,7 @@ typedef struct MPIDI_ZC_early {
     char bytes[];               /* header, and the data of an eager message */
 } MPIDI_ZC_early_t;
 
-/* False: nobody wants to know any more. */
-static bool note_send_status(MPIR_Request * sreq, ucs_status_t status)
+bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status)
 {
     if (unlikely(MPIDI_ZC_global.over)) {
         return false;
@@ -37,7 +36,7 @@ void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data)
 {
     MPIR_Request *sreq = user_data;
 
-    if (note_send_status(sreq, status)) {
+    if (MPIDI_ZC_note_send_status(sreq, status)) {
         MPID_Request_complete(sreq);
     }
     ucp_request_free(request);
@@ -47,7 +46,7 @@ void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
 {
     MPIR_Request *sreq = user_data;
 
-    if (note_send_status(sreq, status)) {
+    if (MPIDI_ZC_note_send_status(sreq, status)) {
         const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
         MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
         MPIDIG_global.origin_cbs[handler_id] (sreq);
@@ -279,45 +278,74 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
     return rndv ? UCS_INPROGRESS : UCS_OK;
 }
 
+/* A send without options, of which only what its sender said in short has come. */
+static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * h, char *data,
+                          size_t bytes)
+{
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender);
+    if (likely(h->sequence == in->next && in->early == NULL) &&
+        receive_at_head(vci->number, h, data, bytes)) {
+        in->next++;
+        return;
+    }
+    const struct {
+        MPIDI_ZC_am_header_t am;
+        MPIDIG_hdr_t match;
+    } full = {
+        .am = {
+            .sequence = h->sequence,
+            .sender = h->sender,
+            .handler_id = MPIDIG_SEND,
+            .src_vci = h->vci,
+            .dst_vci = h->vci,
+            .data_size = bytes,
+        },
+        .match = {
+            .src_rank = h->src_rank,
+            .tag = h->tag,
+            .context_id = h->context_id,
+            .error_bits = h->error_bits,
+            .data_sz = bytes,
+        },
+    };
+    receive(vci, &full, sizeof(full), data, bytes, NULL);
+}
+
 ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param)
 {
-    MPIDI_ZC_vci_t *vci = arg;
     /* A short message has it before its data. It has words of 8 bytes; UCP promises no
      * alignment. */
     const bool is_short = header_length == 0;
     MPIDI_ZC_eager_header_t h;
     memcpy(&h, is_short ? data : header, sizeof(h));
-    char *const bytes = is_short ? (char *) data + sizeof(h) : data;
-    const size_t nr_bytes = is_short ? length - sizeof(h) : length;
+    receive_short(arg, &h, is_short ? (char *) data + sizeof(h) : data,
+                  is_short ? length - sizeof(h) : length);
+    return UCS_OK;
+}
 
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender);
-    if (likely(h.sequence == in->next && in->early == NULL) &&
-        receive_at_head(vci->number, &h, bytes, nr_bytes)) {
-        in->next++;
-    } else {
-        const struct {
-            MPIDI_ZC_am_header_t am;
-            MPIDIG_hdr_t match;
-        } full = {
-            .am = {
-                .sequence = h.sequence,
-                .sender = h.sender,
-                .handler_id = MPIDIG_SEND,
-                .src_vci = h.vci,
-                .dst_vci = h.vci,
-                .data_size = nr_bytes,
-            },
-            .match = {
-                .src_rank = h.src_rank,
-                .tag = h.tag,
-                .context_id = h.context_id,
-                .error_bits = h.error_bits,
-                .data_sz = nr_bytes,
-            },
-        };
-        receive(vci, &full, sizeof(full), bytes, nr_bytes, NULL);
+ucs_status_t MPIDI_ZC_am_bundle_handler(void *arg, const void *header, size_t header_length,
+                                        void *data, size_t length,
+                                        const ucp_am_recv_param_t * param)
+{
+    MPIDI_ZC_bundle_header_t bundle;
+    memcpy(&bundle, data, sizeof(bundle));
+    MPIDI_ZC_eager_header_t h = {
+        .sender = bundle.sender,
+        .sequence = bundle.sequence,
+        .vci = bundle.vci,
+        .error_bits = MPIR_ERR_NONE,
+    };
+
+    for (size_t at = sizeof(bundle); at < length; h.sequence++) {
+        MPIDI_ZC_bundle_part_t part;
+        memcpy(&part, (char *) data + at, sizeof(part));
+        h.src_rank = part.src_rank;
+        h.tag = part.tag;
+        h.context_id = part.context_id;
+        receive_short(arg, &h, (char *) data + at + sizeof(part), part.bytes);
+        at += MPIDI_ZC_bundle_part_length(part.bytes);
     }
     return UCS_OK;
 }

@@ -60,6 +60,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     am->pack_buffer = NULL;
     am->header = NULL;
     am->announced = false;
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
     if (data_sz > 0 && likely(dt_contig)) {
@@ -124,6 +125,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
 
     MPIR_FUNC_ENTER;
 
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
 

@@ -47,6 +47,10 @@ const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(bounced)},
     {"reordered", "messages that overtook an earlier one of the same sender",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(reordered)},
+    {"bundles", "packets in which several short messages left together",
+     MPI_T_PVAR_CLASS_COUNTER, NETMOD(bundles)},
+    {"bundled", "short messages that waited, until the application looked for progress, to "
+     "leave in one packet", MPI_T_PVAR_CLASS_COUNTER, NETMOD(bundled)},
     {"thread_wakeups", "times the network woke the landing thread",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(thread_wakeups)},
     {"atomics", "elements accumulated by UCX, without CH4's handlers",

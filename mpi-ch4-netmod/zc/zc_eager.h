@@ -81,12 +81,18 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
     goto fn_exit;
 }
 
+/* The next of a burst to the same process waits, with @req_p for a request, if that pays;
+ * false: it goes at once. Called for the second of a burst on; zc_bundle.c. */
+bool MPIDI_ZC_bundle_follow(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_addr_t * peer,
+                            const MPIDI_ZC_bundle_part_t * part, const void *data,
+                            MPIR_Request ** req_p);
+
 /* *taken: false if this is not for eager sends, and nothing has happened. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int tag, MPIR_Comm * comm,
                                                  int context_offset, MPIDI_av_entry_t * addr,
-                                                 int vci, int error_bits, MPIR_Request ** req_p,
-                                                 bool * taken)
+                                                 int vci, int error_bits, bool may_wait,
+                                                 MPIR_Request ** req_p, bool * taken)
 {
     int mpi_errno = MPI_SUCCESS;
     int dt_contig;
@@ -103,12 +109,30 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
+    MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
     MPIR_ERR_CHECK(mpi_errno);
     *taken = likely((size_t) data_sz < MPIDI_ZC_global.params.min_threshold) ||
         (size_t) data_sz < MPIDI_ZC_lane_threshold(lane);
     if (unlikely(!*taken)) {
         goto fn_exit;
+    }
+
+    MPIDI_ZC_bundle_t *bundle = &own->bundle;
+    may_wait = may_wait && (size_t) data_sz <= MPIDI_ZC_BUNDLE_MESSAGE_MAX;
+    if (unlikely(bundle->lane == lane) && may_wait) {
+        const MPIDI_ZC_bundle_part_t part = {
+            .src_rank = comm->rank,
+            .tag = tag,
+            .context_id = comm->context_id + context_offset,
+            .bytes = data_sz,
+        };
+        if (MPIDI_ZC_bundle_follow(own, peer, &part, data, req_p)) {
+            goto fn_exit;
+        }
+    } else {
+        MPIDI_ZC_bundle_end(own);
+        bundle->lane = may_wait && lane->bundles ? lane : NULL;
     }
 
     const MPIDI_ZC_eager_header_t header = {

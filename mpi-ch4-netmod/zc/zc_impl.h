@@ -19,8 +19,28 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
+/* Of a burst that has had more than one message; use: */
+void MPIDI_ZC_bundle_close(MPIDI_ZC_vci_t * vci);
+
+/* The burst is over; messages that wait leave now (zc_bundle.h). Whenever there is progress,
+ * and before all that is not a short send or is to another process. Called with the lock of
+ * @vci. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_bundle_end(MPIDI_ZC_vci_t * vci)
+{
+    if (unlikely(vci->bundle.followers > 0)) {
+        MPIDI_ZC_bundle_close(vci);
+    }
+    vci->bundle.lane = NULL;
+}
+
+void MPIDI_ZC_bundle_init(MPIDI_ZC_vci_t * vci);
+
+/* Nothing may be waiting. */
+void MPIDI_ZC_bundle_free(MPIDI_ZC_vci_t * vci);
+
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_progress_vci(MPIDI_ZC_vci_t * vci)
 {
+    MPIDI_ZC_bundle_end(vci);
     const unsigned events = ucp_worker_progress(vci->worker);
     MPIDI_ZC_idle_polled(&vci->idle, events);
     return events;
@@ -80,7 +100,33 @@ typedef struct {
     char data[MPIDI_ZC_SHORT_MAX];
 } MPIDI_ZC_short_packet_t;
 
+/* What a bundle's messages have in common, and what each has of its own; zc_bundle.h. */
+typedef struct {
+    uint64_t sender;
+    uint32_t sequence;          /* of the first */
+    uint8_t vci;                /* of both sides */
+} MPIDI_ZC_bundle_header_t;
+
+typedef struct {
+    int32_t src_rank;
+    int32_t tag;
+    MPIR_Context_id_t context_id;
+    uint16_t bytes;             /* of data, which follow, padded to words of 4 */
+} MPIDI_ZC_bundle_part_t;
+
+MPL_STATIC_INLINE_PREFIX size_t MPIDI_ZC_bundle_part_length(size_t bytes)
+{
+    return sizeof(MPIDI_ZC_bundle_part_t) + ((bytes + 3) & ~(size_t) 3);
+}
+
 /* ---- UCP callbacks, zc_am.c ---- */
+
+/* UCP is done with a send. False: nobody wants to know any more. */
+bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status);
+
+ucs_status_t MPIDI_ZC_am_bundle_handler(void *arg, const void *header, size_t header_length,
+                                        void *data, size_t length,
+                                        const ucp_am_recv_param_t * param);
 
 ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,

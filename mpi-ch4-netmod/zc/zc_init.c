@@ -130,6 +130,18 @@ cvars:
         what it needs (docs/design.md). 1, 0, or auto: where all of a window share
         memory. Over TCP, UCX takes two round trips where a message takes one.
 
+    - name        : MPIR_CVAR_CH4_ZC_BUNDLE
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Whether nonblocking sends of short messages to one process of another host, one
+        after the other, leave in one packet. 0, 1, or auto - while the application
+        waits for them at once. Only where the landing thread runs.
+
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
       type        : string
@@ -292,6 +304,10 @@ static int parse_params(MPIDI_ZC_params_t * params)
     mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS", MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS,
                              true, &params->atomics);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_BUNDLE", MPIR_CVAR_CH4_ZC_BUNDLE, true,
+                             &params->bundle);
+    MPIR_ERR_CHECK(mpi_errno);
+    params->bundle_always = !strcmp(MPIR_CVAR_CH4_ZC_BUNDLE, "1");
     params->far_atomics = !strcmp(MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS, "1");
 
     int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
@@ -421,6 +437,7 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
     };
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER };
 
+    MPIDI_ZC_bundle_init(vci);
     ucs_status_t status = ucp_worker_create(MPIDI_ZC_global.context, &params, &vci->worker);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_create");
     status = ucp_worker_query(vci->worker, &attr);
@@ -432,6 +449,8 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, MPIDI_ZC_am_eager_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, MPIDI_ZC_am_bundle_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:

@@ -19,6 +19,7 @@
 #define WATCH_MIN_NS 50000L
 #define WATCH_MAX_NS 4000000L
 #define WATCH_FAR_NS 400000L    /* the bell is rung only during looks so far apart */
+#define WATCH_BUNDLES_NS 400000L        /* at most, while short messages wait for each other */
 
 /* How often the application has entered MPI. */
 static unsigned long entries(void)
@@ -65,6 +66,13 @@ void MPIDI_ZC_landing_thread_ring(void)
     }
 }
 
+/* Will the thread look again within milliseconds, whatever happens? Turned off before it sleeps
+ * on the network, inside the gate: no call of the application's comes between. */
+static void set_watching(bool watching)
+{
+    __atomic_store_n(&MPIDI_ZC_global.watching, watching, __ATOMIC_RELAXED);
+}
+
 /* ---- resting ---- */
 
 static struct {
@@ -99,8 +107,24 @@ static bool resting(void)
 
 static enum bell rest(void)
 {
+    set_watching(false);
     struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
     return poll(&fd, 1, -1) > 0 ? answer() : SILENT;
+}
+
+/* Have short messages waited for each other since this was last asked? They may again, and
+ * longer than they should. */
+static bool bundles_flow(void)
+{
+    static uint64_t before;
+    uint64_t bundles = 0;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        bundles += __atomic_load_n(&MPIDI_ZC_VCI(v).stats.bundles, __ATOMIC_RELAXED);
+    }
+    const bool flow = bundles != before;
+    before = bundles;
+    return flow;
 }
 
 static enum bell watch(long sleep_ns)
@@ -108,6 +132,7 @@ static enum bell watch(long sleep_ns)
     struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
     const struct timespec timeout = {.tv_nsec = sleep_ns };
 
+    set_watching(true);
     __atomic_store_n(&bell.far, sleep_ns >= WATCH_FAR_NS, __ATOMIC_SEQ_CST);
     const bool rung = ppoll(&fd, 1, &timeout, NULL) > 0;
     __atomic_store_n(&bell.far, 0, __ATOMIC_SEQ_CST);
@@ -184,6 +209,7 @@ static unsigned land_once(void)
         MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
         /* Free: nobody else is inside. But CH4 may want to let go of it for a moment. */
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
+        MPIDI_ZC_bundle_end(vci);
         events += ucp_worker_progress(vci->worker);
         if (MPIDI_ZC_line_moves(vci)) {
             /* An error here is found again, and reported, by the application. */
@@ -192,6 +218,29 @@ static unsigned land_once(void)
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
     }
     return events;
+}
+
+static bool messages_wait(void)
+{
+    unsigned waiting = 0;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        waiting += __atomic_load_n(&MPIDI_ZC_VCI(v).bundle.waiting, __ATOMIC_RELAXED);
+    }
+    return waiting > 0;
+}
+
+/* For an application that goes in and out, but never looks for progress. */
+static void send_what_waits(void)
+{
+    if (messages_wait() && MPIDU_device_gate_try()) {
+        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
+            MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
+        }
+        MPIDU_device_gate_leave();
+    }
 }
 
 /* Afterwards poll() will tell of whatever comes; false: something has come. */
@@ -218,6 +267,9 @@ static bool land_until_quiet(void)
     while (!quiet && !MPIDU_device_gate_app_inside()) {
         quiet = land_once() == 0 && arm();
         choose_processor();
+    }
+    if (quiet) {
+        set_watching(false);
     }
     MPIDI_ZC_global.in_landing_thread = false;
     MPIDU_device_gate_leave();
@@ -259,12 +311,16 @@ static void *landing_thread(void *arg)
         }
         if (MPIDU_device_gate_app_inside()) {
             watch_ns = why == RUNG ? WATCH_MAX_NS : MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
+            if (bundles_flow()) {
+                watch_ns = MPL_MIN(watch_ns, WATCH_BUNDLES_NS);
+            }
             continue;
         }
         watch_ns = WATCH_MIN_NS;
         if (now != seen) {
             /* Outside, but it has been inside since: gone, or between two calls? */
             seen = now;
+            send_what_waits();
             continue;
         }
         /* What deliveries cost in this process, with its threads: else the first would wait
@@ -330,6 +386,7 @@ void MPIDI_ZC_landing_thread_stop(void)
         ring_in(1);
         pthread_join(MPIDI_ZC_global.landing_thread, NULL);
         MPIDI_ZC_global.landing_thread_running = false;
+        set_watching(false);
         MPIDU_device_gate_disable();
         close(MPIDI_ZC_global.bell_fd);
     }

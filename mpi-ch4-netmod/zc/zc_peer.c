@@ -54,6 +54,7 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
     const bool near = is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
     lane->short_max = near ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
+    lane->bundles = !near && MPIDI_ZC_global.params.bundle;
     lane->one_copy = near && MPIDI_ZC_global.transport.one_copy;
 
   fn_exit:

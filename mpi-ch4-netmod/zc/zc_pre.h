@@ -45,6 +45,7 @@ typedef struct {
     struct MPIDI_ZC_arrival *arrival;   /* receive: unexpected message, until delivered */
     union {
         void *pack_buffer;      /* send: packed non-contiguous data, owned */
+        struct MPIDI_ZC_packet *packet; /* send: zc_bundle.c, owned */
         void *held;             /* receive: unexpected eager data; points to held_inline or is
                                  * owned */
     };
@@ -110,6 +111,7 @@ typedef struct {
     uint32_t next_send;         /* sequence of the next message */
     uint16_t short_max;         /* data of up to so many bytes goes as one packet */
     bool one_copy;              /* MPIDI_ZC_transport_t */
+    bool bundles;               /* short messages may wait for each other: zc_bundle.h */
     MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
 } MPIDI_ZC_lane_t;
 

@@ -30,7 +30,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count,
     bool taken;
 
     int mpi_errno = MPIDI_ZC_send_eager(buf, count, datatype, tag, comm, context_offset, addr, vci,
-                                        MPIR_ERR_NONE, req_p, &taken);
+                                        MPIR_ERR_NONE, true, req_p, &taken);
     if (unlikely(!taken)) {
         mpi_errno = MPIDIG_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                      vci, vci, req_p);
@@ -59,7 +59,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count
     bool taken;
 
     int mpi_errno = MPIDI_ZC_send_eager(buf, count, datatype, tag, comm, context_offset, addr, vci,
-                                        *errflag, req_p, &taken);
+                                        *errflag, false, req_p, &taken);
     if (unlikely(!taken)) {
         mpi_errno = MPIDIG_isend_coll(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                       vci, vci, req_p, errflag);

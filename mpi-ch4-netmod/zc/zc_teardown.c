@@ -119,6 +119,7 @@ static int flush(void)
     ucp_request_param_t param = { 0 };
 
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
         ucs_status_ptr_t request = ucp_worker_flush_nbx(MPIDI_ZC_VCI(v).worker, &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_worker_flush_nbx");
         MPIDI_ZC_wait(request);
@@ -184,6 +185,7 @@ static void stop_receiving(MPIDI_ZC_vci_t * vci)
 {
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, ignore);
 }
 
 static void free_vci(MPIDI_ZC_vci_t * vci)
@@ -196,6 +198,7 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
         stop_receiving(vci);
         ucp_worker_destroy(vci->worker);
     }
+    MPIDI_ZC_bundle_free(vci);
     MPL_free(vci->lanes);
     zcp_destroy(vci->predictor);
 }

@@ -7,6 +7,7 @@
 #include <ucp/api/ucp.h>
 #include <zc/zc.h>
 #include <zcp/predictor.h>
+#include "zc_bundle.h"
 #include "zc_idle.h"
 #include "zc_pre.h"
 #include "zc_transport.h"
@@ -20,6 +21,7 @@ enum {
     MPIDI_ZC_AM_DYNAMIC = 4,    /* before there is a communicator: zc_spawn.c */
     MPIDI_ZC_AM_BYE = 5,        /* end of a connection: zc_foreign.c */
     MPIDI_ZC_AM_NEAR = 6,       /* an address that reaches over shared memory: zc_foreign.c */
+    MPIDI_ZC_AM_BUNDLE = 7,     /* several short sends, zc_bundle.h */
 };
 
 /* Counters of this rank. Messages below the
@@ -34,6 +36,7 @@ typedef struct {
     uint64_t bounced;           /* matched, but not contiguous or truncated: via a buffer */
     uint64_t budget_refusals;   /* left at the sender for lack of landing memory */
     uint64_t reordered;         /* messages that overtook another */
+    uint64_t bundles, bundled;  /* packets of several short sends, and messages in them */
     uint64_t thread_wakeups;
     uint64_t atomics;
 } MPIDI_ZC_stats_t;
@@ -52,6 +55,8 @@ typedef struct {
     bool intra_node;            /* land what comes from this host, too */
     bool atomics;               /* UCX's, in windows within one host */
     bool far_atomics;           /* and in others */
+    bool bundle;                /* send short messages together where that pays */
+    bool bundle_always;         /* and where it does not */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;
@@ -78,6 +83,7 @@ typedef struct {
     zcp_t *predictor;
     MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */
     MPIDI_ZC_stats_t stats;
+    MPIDI_ZC_bundle_t bundle;
 
     ucp_address_t *address;
     size_t address_length;
@@ -106,6 +112,7 @@ typedef struct {
     int teardown_heard[32];
 
     bool in_landing_thread;     /* who is progressing */
+    int watching;               /* atomic: the landing thread looks every few milliseconds */
     bool landing_thread_running;
     pthread_t landing_thread;
     int bell_fd;                /* timer that wakes the landing thread */

@@ -13,15 +13,29 @@
 
 enum { TAG = 3, ROUNDS = 20, LARGE = 1 << 20 };
 
-static const char *const settings[] = {
-    "RNDV_THRESHOLD", "ONE_COPY_THRESHOLD", "LANDING_THRESHOLD", "LANDING_BUDGET", "LANDING_THREAD",
-    "BACKEND",        "COST_FILE",          "INTRA_NODE",        "PREDICTOR",      "HORIZON",
-    "STATS",          "STATS_FILE"};
+static const char *const settings[] = {"RNDV_THRESHOLD",    "ONE_COPY_THRESHOLD",
+                                       "LANDING_THRESHOLD", "LANDING_BUDGET",
+                                       "LANDING_THREAD",    "BUNDLE",
+                                       "BACKEND",           "COST_FILE",
+                                       "INTRA_NODE",        "PREDICTOR",
+                                       "HORIZON",           "STATS",
+                                       "STATS_FILE"};
 
-static const char *const counters[] = {
-    "messages_direct",    "messages_rebound", "messages_copied",   "bytes_direct", "bytes_rebound",
-    "bytes_copied",       "prediction_hits",  "prediction_misses", "landed",       "landing_memory",
-    "landing_high_water", "budget_refusals",  "copied_unpredicted"};
+static const char *const counters[] = {"messages_direct",
+                                       "messages_rebound",
+                                       "messages_copied",
+                                       "bytes_direct",
+                                       "bytes_rebound",
+                                       "bytes_copied",
+                                       "prediction_hits",
+                                       "prediction_misses",
+                                       "landed",
+                                       "landing_memory",
+                                       "landing_high_water",
+                                       "budget_refusals",
+                                       "copied_unpredicted",
+                                       "bundles",
+                                       "bundled"};
 
 enum { NR_COUNTERS = sizeof counters / sizeof counters[0] };
 
