@@ -333,10 +333,10 @@ range address_space::without_straddling(range r, const vma_pieces &pieces)
     bool can_see = available().pagemap_scan;
     if (!can_see && kernel_thp_mode() == thp_mode::never)
         return r;
-    /* What cannot be seen is possible where its unit lies inside one VMA. */
+    /* A huge page lies inside one VMA: often that answers it without asking the kernel. */
     auto straddled = [&](addr_t inside, range area) {
-        return can_see ? huge_at(inside)
-                       : area.contains(range_at(round_down(inside, kHuge), kHuge));
+        return area.contains(range_at(round_down(inside, kHuge), kHuge)) &&
+               (!can_see || huge_at(inside));
     };
     range out = r;
     if (r.begin % kHuge != 0 && straddled(r.begin, pieces.first_vma()))
