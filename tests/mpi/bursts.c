@@ -85,18 +85,29 @@ static void wait_for(MPI_Request *request, int way, uint64_t *state)
             left = nr == MPI_UNDEFINED ? 0 : left - nr;
         }
     }
-    for (int i = 0; i < WINDOW; i++)
-        CHECK(request[i] == MPI_REQUEST_NULL, "way %d: request %d is left", way, i);
     if (check_random(state, 4) == 0)
         check_sleep_ms(1);
 }
 
-static void send_round(const struct message *messages, uint64_t *state)
+/* By requests that are started together. */
+static void send_persistent(const struct message *messages, char (*buf)[LONGEST], uint64_t *state)
 {
-    static char buf[WINDOW][LONGEST];
+    MPI_Request request[WINDOW];
+    for (int i = 0; i < WINDOW; i++) {
+        const struct message *m = &messages[i];
+        pattern_fill(buf[i], (size_t)m->bytes, m->seed);
+        MPI_Send_init(buf[i], m->bytes, MPI_BYTE, 1, m->tag, comms[m->comm], &request[i]);
+    }
+    MPI_Startall(WINDOW, request);
+    wait_for(request, (int)check_random(state, 4), state);
+    for (int i = 0; i < WINDOW; i++)
+        MPI_Request_free(&request[i]);
+}
+
+static void send_one_by_one(const struct message *messages, char (*buf)[LONGEST], uint64_t *state)
+{
     MPI_Request request[WINDOW];
     const int otherwise = (int)check_random(state, 3) ? 0 : 10;
-    MPI_Recv(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 0; i < WINDOW; i++) {
         const struct message *m = &messages[i];
         pattern_fill(buf[i], (size_t)m->bytes, m->seed);
@@ -106,6 +117,15 @@ static void send_round(const struct message *messages, uint64_t *state)
             MPI_Isend(buf[i], m->bytes, MPI_BYTE, 1, m->tag, comms[m->comm], &request[i]);
     }
     wait_for(request, (int)check_random(state, 4), state);
+    for (int i = 0; i < WINDOW; i++)
+        CHECK(request[i] == MPI_REQUEST_NULL, "request %d is left", i);
+}
+
+static void send_round(const struct message *messages, uint64_t *state)
+{
+    static char buf[WINDOW][LONGEST];
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    (check_random(state, 4) ? send_one_by_one : send_persistent)(messages, buf, state);
     /* Also those whose requests were freed. */
     MPI_Recv(NULL, 0, MPI_BYTE, 1, DONE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
