@@ -32,7 +32,6 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/migrate"))
 sys.path.insert(0, str(TOP / "bench"))
 import stage as staging  # noqa: E402
-from autogroup import NoAutogroup  # noqa: E402
 from limited_disk import LimitedDisk, Unlimited  # noqa: E402
 from spread import percentile  # noqa: E402
 from stage import H1, H2, Job, launch  # noqa: E402
@@ -233,8 +232,8 @@ def main():
         prefix = launch.prefix_or_die(options.mpich)
         launch.enter_private_namespace()
         os.makedirs(options.disk, exist_ok=True)
-        with NoAutogroup() as autogroup, launch.Network("2") as network:
-            autogroup.print_warning()
+        with launch.Network("2") as network:
+            network.autogroup.print_warning()
             if network.hosts != "2":
                 print(f"bench: {network.why}", file=sys.stderr)
                 return 77

@@ -18,9 +18,7 @@ import time
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/migrate"))
-sys.path.insert(0, str(TOP / "bench"))
 import stage as staging  # noqa: E402
-from autogroup import NoAutogroup  # noqa: E402
 from stage import H1, Job, launch  # noqa: E402
 
 PROCESSOR = {"h1": 0, "h2": 1}
@@ -133,8 +131,8 @@ def main():
     try:
         prefix = launch.prefix_or_die(options.mpich)
         launch.enter_private_namespace()
-        with NoAutogroup() as autogroup, launch.Network("2") as network:
-            autogroup.print_warning()
+        with launch.Network("2") as network:
+            network.autogroup.print_warning()
             if network.hosts != "2":
                 print(f"demo: {network.why}", file=sys.stderr)
                 return 77

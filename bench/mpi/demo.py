@@ -25,7 +25,6 @@ sys.path.insert(0, str(TOP / "tests/hosts"))
 sys.path.insert(0, str(TOP / "bench"))
 import launch  # noqa: E402
 import report  # noqa: E402
-from autogroup import NoAutogroup  # noqa: E402
 from report import METRICS, median, show_bytes, show_number, show_spread  # noqa: E402
 
 IMPLEMENTATIONS = {
@@ -297,13 +296,13 @@ def main():
         options.mpich = launch.prefix_or_die(options.mpich)
         if options.hosts == "2":
             launch.enter_private_namespace()
-        with NoAutogroup() as autogroup, launch.Network(options.hosts) as network:
+        with launch.Network(options.hosts) as network:
             versions = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
             if options.stock:
                 versions["stock"] = report.mpich_version(options.stock)
-            about = report.context(network, versions) | {"autogroup": autogroup.state}
+            about = report.context(network, versions) | {"autogroup": network.autogroup.state}
             report.print_context(about, network)
-            autogroup.print_warning()
+            network.autogroup.print_warning()
             demo = Demo(options, network)
             demo.run()
     except launch.Error as error:

@@ -32,7 +32,6 @@ import peers  # noqa: E402
 import picture  # noqa: E402
 import report  # noqa: E402
 import verdict  # noqa: E402
-from autogroup import NoAutogroup  # noqa: E402
 from peers import PEERS  # noqa: E402
 from report import TOP, median, show_number  # noqa: E402
 
@@ -357,13 +356,13 @@ def parse():
 
 def measure(options):
     """Run everything that was asked for; (measurement, context)."""
-    with NoAutogroup() as autogroup, launch.Network("2") as two, \
+    with launch.Network("2") as two, \
             tempfile.TemporaryDirectory(prefix="zc-measure-") as scratch:
         options.scratch = scratch
         networks = {"2": two, "1": launch.Network("1"), "loopback": launch.Network("loopback")}
-        about = report.context(two, versions(options)) | {"autogroup": autogroup.state}
+        about = report.context(two, versions(options)) | {"autogroup": two.autogroup.state}
         report.print_context(about, two)
-        autogroup.print_warning()
+        two.autogroup.print_warning()
         measurement = Measurement(options, networks)
         measurement.check_peers()
         try:

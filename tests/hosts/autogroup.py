@@ -16,14 +16,11 @@ class NoAutogroup:
     `state`: "off"; "on" if it may not be changed, which print_warning() says; "none" in a kernel without.
     """
 
-    def __init__(self, wanted=True):
-        self.wanted = wanted
+    def __init__(self):
         self.state = "none"
         self._before = None
 
     def __enter__(self):
-        if not self.wanted:
-            return self
         try:
             before = SWITCH.read_text(encoding="ascii").strip()
             if before != "0":

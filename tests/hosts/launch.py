@@ -19,6 +19,8 @@ import threading
 import time
 import uuid
 
+from autogroup import NoAutogroup
+
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTS = HERE / "hosts"
 ADDRESSES = ["10.111.0.1", "10.111.0.2"]
@@ -43,7 +45,8 @@ class Error(Exception):
 class Network:
     """Where ranks run: "2" hosts, "1" host (as MPICH likes), or "loopback" (one host, TCP only).
 
-    Two hosts that cannot be made become loopback, and `why` says so.
+    Two hosts that cannot be made become loopback, and `why` says so. While there are two, they are no
+    groups to the scheduler, if that is permitted: `autogroup` tells.
     """
 
     def __init__(self, hosts="2", name=None):
@@ -52,25 +55,27 @@ class Network:
         self.wanted = hosts
         self.hosts = hosts
         self.why = ""
+        self.autogroup = NoAutogroup()
         self.name = name or os.environ.get("ZC_HOSTS") or f"zc-{os.getuid()}-{os.getpid()}"
         self._ours = False
 
     def __enter__(self):
         if self.wanted != "2":
             return self
-        if self._call("status").returncode == 0:
-            return self
-        made = self._call("up")
-        if made.returncode == 0:
+        if self._call("status").returncode != 0:
+            made = self._call("up")
+            if made.returncode == EXIT_NOT_PERMITTED:
+                self.hosts = "loopback"
+                self.why = made.stderr.strip().removeprefix("hosts: ")
+                return self
+            if made.returncode != 0:
+                raise Error(made.stderr.strip() or "cannot make the hosts")
             self._ours = True
-        elif made.returncode == EXIT_NOT_PERMITTED:
-            self.hosts = "loopback"
-            self.why = made.stderr.strip().removeprefix("hosts: ")
-        else:
-            raise Error(made.stderr.strip() or "cannot make the hosts")
+        self.autogroup.__enter__()
         return self
 
     def __exit__(self, *_):
+        self.autogroup.__exit__()
         if self._ours:
             self._call("down")
             self._ours = False
