@@ -17,12 +17,16 @@
  *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with two
  *                      processors, rests while it has a child on H1, but not with one on H2
  *   spawn leave        children finalize while their parents keep the communicators
+ *   spawn exit         a child exits without having finalized, which is nobody else's end
+ *   spawn outlive      a child is killed when its parents have long finalized: the launcher
+ *                      tells of it, and is not hurt
  */
 #include "check.h"
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 enum { LARGE = 4 << 20, TAG = 9 };
@@ -265,7 +269,8 @@ static void watch(struct growth *g)
         CHECK(descriptors <= g->descriptors + 4, "descriptors grow from %d to %d", g->descriptors,
               descriptors);
         /* Half a KiB a round would be 5 MiB in ten thousand. */
-        CHECK(kib <= g->kib + 1024 + g->rounds / 2, "memory grows from %ld to %ld KiB", g->kib, kib);
+        CHECK(kib <= g->kib + 1024 + g->rounds / 2, "memory grows from %ld to %ld KiB", g->kib,
+              kib);
         /* UCX keeps some 110 bytes of every peer it has ever had. */
         if (since >= 500)
             CHECK(bytes / since <= 150, "%ld bytes are left of every round", bytes / since);
@@ -542,7 +547,7 @@ static void ports(void)
     char own[MPI_MAX_PORT_NAME] = "", other[MPI_MAX_PORT_NAME] = "";
     CHECK(check_ranks == 3, "3 ranks, not %d", check_ranks);
 
-    /* 2 wants to connect to 0, which connects to 1 first. All ports are their owners' first ones. */
+    /* 2 wants to connect to 0, which connects to 1 first. All ports are their owners' first. */
     if (check_rank == 0) {
         open_for(2, own);
         hear_of(1, other);
@@ -721,6 +726,77 @@ static void leave(const char *program)
     exit(0);
 }
 
+/* What a launcher learns of a child's end it learns in no order: this one is dead, and known to
+ * be, before its connection with the launcher ends, which another process holds. */
+static void be_exiting(MPI_Comm parent)
+{
+    const int heir = fork();
+    CHECK(heir >= 0, "fork");
+    if (heir == 0) {
+        static const char line[] = "# its parent has exited\n";
+        check_sleep_ms(300);
+        if (write(STDOUT_FILENO, line, sizeof line - 1) < 0)
+            perror("write");
+        check_sleep_ms(100);
+        close_range(STDERR_FILENO + 1, ~0U, 0);
+        check_sleep_ms(300);
+        _exit(0);
+    }
+    MPI_Send(&heir, 1, MPI_INT, 0, TAG, parent);
+    MPI_Comm_disconnect(&parent);
+    _exit(1);
+}
+
+static void wait_for_end(int pid)
+{
+    int flag;
+    for (int i = 0; !has_ended(pid); i++) {
+        CHECK(i < 30000, "process %d has not ended", pid);
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        check_sleep_ms(1);
+    }
+}
+
+static void exit_early(const char *program)
+{
+    MPI_Comm child;
+    int heir = 0;
+    spawn(program, "exit", 1, MPI_COMM_WORLD, &child);
+    if (check_rank == 0)
+        MPI_Recv(&heir, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&child);
+    MPI_Bcast(&heir, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    wait_for_end(heir);
+    check_sleep_ms(500); /* so long has the launcher to get it wrong */
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void outlive(const char *program)
+{
+    MPI_Comm child;
+    int *pids = check_malloc((size_t)check_ranks * sizeof *pids);
+    const int own = getpid();
+    spawn(program, "outlive", 1, MPI_COMM_WORLD, &child);
+    MPI_Gather(&own, 1, MPI_INT, pids, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (check_rank == 0)
+        MPI_Send(pids, check_ranks, MPI_INT, 0, TAG, child);
+    MPI_Comm_disconnect(&child);
+    free(pids);
+}
+
+static void be_outliving(MPI_Comm parent)
+{
+    int parents;
+    MPI_Comm_remote_size(parent, &parents);
+    int *pids = check_malloc((size_t)parents * sizeof *pids);
+    MPI_Recv(pids, parents, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&parent);
+    for (int i = 0; i < parents; i++)
+        wait_for_end(pids[i]);
+    check_sleep_ms(500); /* until the launcher has noticed */
+    raise(SIGKILL);
+}
+
 static void be_child(const char *program, const char *role, MPI_Comm parent)
 {
     MPI_Comm merged, again, own;
@@ -746,6 +822,14 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
     }
     if (!strcmp(role, "reconnect")) {
         be_reconnected(parent);
+        return;
+    }
+    if (!strcmp(role, "exit")) {
+        be_exiting(parent);
+        return;
+    }
+    if (!strcmp(role, "outlive")) {
+        be_outliving(parent);
         return;
     }
     if (!strcmp(role, "leave") || !strcmp(role, "disconnect")) {
@@ -817,6 +901,10 @@ int main(int argc, char **argv)
         crowd(argv[0], argv + 2);
     else if (!strcmp(what, "leave"))
         leave(argv[0]);
+    else if (!strcmp(what, "exit"))
+        exit_early(argv[0]);
+    else if (!strcmp(what, "outlive"))
+        outlive(argv[0]);
     else
         CHECK(0, "no such test: %s", what);
     return check_finish();
