@@ -68,6 +68,7 @@ typedef struct neighbour {
 
 /* A few hundred connections at most: lists. The last sender heard is first. */
 static foreign_t *connections;
+static foreign_t *broken;       /* and over: their far endpoints are to be closed */
 static sender_t *senders;
 static neighbour_t *neighbours;
 static int nr_closing;
@@ -182,9 +183,15 @@ static void forget_sender(uint64_t number)
 
 /* ---- the connection ---- */
 
+static void close_if_over(foreign_t * f);
+static void close_broken(void);
+
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    ((foreign_t *) arg)->failed = true;
+    foreign_t *f = arg;
+
+    f->failed = true;
+    close_if_over(f);
 }
 
 /* With error handling: it may leave before us without being told, so its end is no
@@ -354,6 +361,7 @@ static void await_end_of_earlier(uint64_t id)
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid)
 {
     int mpi_errno = MPI_SUCCESS;
+    close_broken();
     await_end_of_earlier(upid->id);
     foreign_t *f = MPL_calloc(1, sizeof(*f), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!f, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -449,12 +457,34 @@ static void close_endpoint(foreign_t * f, ucp_ep_h ep, uint32_t flags)
     }
 }
 
+/* UCX 1.13 completes what waits on an endpoint in the middle of dealing with its failure, and then
+ * goes on with it. Closed in such a callback it would be gone by then: it is closed later. */
+static void set_broken(foreign_t * f)
+{
+    f->next = broken;
+    broken = f;
+}
+
+/* Not in callbacks of UCX. */
+static void close_broken(void)
+{
+    while (broken) {
+        foreign_t *f = broken;
+        broken = f->next;
+        close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
+    }
+}
+
 static void flushed(void *request, ucs_status_t status, void *user_data)
 {
     foreign_t *f = user_data;
 
     ucp_request_free(request);
-    close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
+    if (status == UCS_OK) {
+        close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
+    } else {
+        set_broken(f);
+    }
 }
 
 /* Closed gently, an endpoint would stay with UCX for ever, in case the other side still
@@ -466,17 +496,23 @@ static void close_far_endpoint(foreign_t * f)
         .cb.send = flushed,
         .user_data = f,
     };
-    ucs_status_ptr_t request = f->failed ? NULL : ucp_ep_flush_nbx(f->far_ep, &param);
-    if (!request || UCS_PTR_IS_ERR(request)) {
+    if (f->failed) {
+        set_broken(f);
+        return;
+    }
+    ucs_status_ptr_t request = ucp_ep_flush_nbx(f->far_ep, &param);
+    if (!request) {
         close_endpoint(f, f->far_ep, UCP_EP_CLOSE_FLAG_FORCE);
+    } else if (UCS_PTR_IS_ERR(request)) {
+        set_broken(f);
     }
 }
 
 /* Both have said goodbye, or one is dead: nothing more comes or goes. */
 static void close_if_over(foreign_t * f)
 {
-    if (MPIDI_ZC_global.over || f->avtid >= 0 || !f->said_goodbye || f->nr_goodbyes > 0 ||
-        !((f->heard_goodbye && f->is_heard) || f->failed)) {
+    if (MPIDI_ZC_global.over || f->nr_closing > 0 || f->avtid >= 0 || !f->said_goodbye ||
+        f->nr_goodbyes > 0 || !((f->heard_goodbye && f->is_heard) || f->failed)) {
         return;
     }
     for (foreign_t ** at = &connections; *at; at = &(*at)->next) {
@@ -524,10 +560,13 @@ static void send_goodbye(foreign_t * f, ucp_ep_h ep, int kind, bool has_near)
         .has_near = has_near,
     };
     if (!f->failed) {
+        f->nr_goodbyes++;       /* before the endpoint fails in sending it */
         ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_BYE, NULL, 0, goodbye,
                                                    sizeof(*goodbye), &param);
-        f->failed = UCS_PTR_IS_ERR(request);
-        f->nr_goodbyes += request && !f->failed;
+        if (!UCS_PTR_IS_PTR(request)) {
+            f->nr_goodbyes--;
+            f->failed = f->failed || UCS_PTR_IS_ERR(request);
+        }
     }
 }
 
@@ -663,12 +702,8 @@ void MPIDI_ZC_foreign_finalize(void)
     }
     MPL_wtime(&start);
     while ((connections || nr_closing > 0) && waited < GOODBYE_SECONDS) {
+        close_broken();
         MPIDI_ZC_progress_all();
-        /* Some may have failed meanwhile. */
-        for (foreign_t * f = connections, *next; f; f = next) {
-            next = f->next;
-            close_if_over(f);
-        }
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &waited);
     }
