@@ -30,11 +30,7 @@ static void sent(void *request, ucs_status_t status, void *user_data)
 {
     MPIR_Request *sreq = user_data;
 
-    if (likely(!MPIDI_ZC_global.over)) {
-        free_packet(MPIDI_ZC_AM_REQUEST(sreq).packet);
-    } else {
-        MPL_free(MPIDI_ZC_AM_REQUEST(sreq).packet);
-    }
+    free_packet(MPIDI_ZC_AM_REQUEST(sreq).packet);
     MPIDI_ZC_eager_done(request, status, sreq);
 }
 

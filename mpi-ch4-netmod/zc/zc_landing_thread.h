@@ -23,6 +23,9 @@
  *       └── the bell: an application that leaves MPI while it transfers something large
  *           sets it to 50 µs, if the next look is far
  *
+ * While it watches, short messages may wait to leave with others (zc_bundle.h): those that the
+ * application has left waiting, it sends.
+ *
  * With LANDING_THREAD=auto it rests while the host has no processor to spare: processes of
  * other worlds that this one is connected with come and go.
  *
