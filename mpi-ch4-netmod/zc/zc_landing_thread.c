@@ -67,7 +67,7 @@ void MPIDI_ZC_landing_thread_ring(void)
 }
 
 /* Will the thread look again within milliseconds, whatever happens? Turned off before it sleeps
- * on the network, inside the gate: no call of the application's comes between. */
+ * for longer, inside the gate: no call of the application's comes between. */
 static void set_watching(bool watching)
 {
     __atomic_store_n(&MPIDI_ZC_global.watching, watching, __ATOMIC_RELAXED);
@@ -103,13 +103,6 @@ void MPIDI_ZC_landing_thread_add_neighbours(int neighbours)
 static bool resting(void)
 {
     return __atomic_load_n(&host.resting, __ATOMIC_SEQ_CST);
-}
-
-static enum bell rest(void)
-{
-    set_watching(false);
-    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
-    return poll(&fd, 1, -1) > 0 ? answer() : SILENT;
 }
 
 /* Have short messages waited for each other since this was last asked? They may again, and
@@ -230,17 +223,46 @@ static bool messages_wait(void)
     return waiting > 0;
 }
 
+/* Inside the gate. */
+static void end_bundles(void)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
+    }
+}
+
 /* For an application that goes in and out, but never looks for progress. */
 static void send_what_waits(void)
 {
     if (messages_wait() && MPIDU_device_gate_try()) {
-        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
-            MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
-            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
-        }
+        end_bundles();
         MPIDU_device_gate_leave();
     }
+}
+
+/* True if nothing waits, nor will. */
+static bool stop_watching(void)
+{
+    if (__atomic_load_n(&MPIDI_ZC_global.watching, __ATOMIC_RELAXED)) {
+        if (!MPIDU_device_gate_try()) {
+            return false;
+        }
+        end_bundles();
+        set_watching(false);
+        MPIDU_device_gate_leave();
+    }
+    return true;
+}
+
+static enum bell rest(void)
+{
+    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
+    const struct timespec soon = {.tv_nsec = WATCH_MAX_NS };
+
+    const bool rung = ppoll(&fd, 1, stop_watching() ? NULL : &soon, NULL) > 0;
+    return rung ? answer() : SILENT;
 }
 
 /* Afterwards poll() will tell of whatever comes; false: something has come. */
