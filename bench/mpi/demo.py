@@ -204,24 +204,24 @@ class Demo:
 
     def print_results(self):
         for (case, metric), (_, title, more_is_better) in METRICS.items():
-            sizes = self.samples.points(case, metric)
-            if sizes:
-                self.print_metric(case, metric, title, more_is_better, sizes)
+            points = self.samples.series(case, metric)
+            if points:
+                self.print_metric(case, title, more_is_better, points)
         self.print_statistics()
         for impl, runs in self.hung.items():
             print(f"\n{impl}: {runs} run{'s' * (runs > 1)} hung in MPI_Finalize after the results"
                   " were out and had to be ended")
 
-    def print_metric(self, case, metric, title, more_is_better, sizes):
+    def print_metric(self, case, title, more_is_better, points):
         impls = [impl for impl in self.options.impls
-                 if any((case, impl, size, metric) in self.samples for size in sizes)]
+                 if any((case, impl, size, metric) in self.samples for size, metric in points)]
         compared = [impl for impl in impls if impl != "ucx"] if "ucx" in impls else []
         header = ["bytes"]
         for impl in impls:
             header += [impl, "p10..p90"]
         header += [f"{impl} gain" for impl in compared]
         rows = []
-        for size in sizes:
+        for size, metric in points:
             values = {impl: self.samples.values(case, impl, size, metric) for impl in impls}
             row = [show_bytes(size)]
             for impl in impls:

@@ -148,10 +148,6 @@ class Samples:
         rounds = self._rounds.get((case, impl, size, metric), {})
         return {turn: median(values) for turn, values in rounds.items()}
 
-    def points(self, case, metric):
-        """The sizes at which any implementation has a figure."""
-        return sorted({key[2] for key in self._rounds if (key[0], key[3]) == (case, metric)})
-
     def series(self, case, base):
         """[(bytes, metric)] of a metric by any of its parameters, in order."""
         found = {(key[2], key[3]) for key in self._rounds

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What bench/mpi makes of its samples: statistics, verdict, memory model, picture."""
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "bench/mpi"), str(TOP / "tests/hosts")]
+import demo  # noqa: E402
 import launch  # noqa: E402
 import measure  # noqa: E402
 import memory_model  # noqa: E402
@@ -64,6 +68,21 @@ class Statistics(unittest.TestCase):
         self.assertEqual(list(samples.records("mpi")), [
             {"bench": "mpi", "case": "latency", "impl": "zc", "bytes": 8, "metric": "latency",
              "unit": "us", "median": 2, "p10": 1.2, "p90": 2.8, "n": 3}])
+
+
+class Demonstration(unittest.TestCase):
+    def test_shows_what_every_program_says_of_time_or_bandwidth(self):
+        shown = demo.Demo.__new__(demo.Demo)
+        shown.options = types.SimpleNamespace(impls=["ucx", "zc"])
+        shown.samples, shown.hung = report.Samples(), {}
+        shown.print_statistics = lambda: None
+        for impl, ms in (("ucx", 30), ("zc", 20)):
+            shown.samples.read("halo", impl,
+                               f'{{"bytes": 1048576, "ranks": 2, "time_to_solution": {ms}}}')
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            shown.print_results()
+        self.assertIn("imbalanced halo exchange", out.getvalue())
+        self.assertRegex(out.getvalue(), r"1 MiB +30 .* 20 .* 1\.50x")
 
 
 class Comparisons(unittest.TestCase):
