@@ -71,7 +71,7 @@ class Statistics(unittest.TestCase):
 
 
 class Demonstration(unittest.TestCase):
-    def test_shows_what_every_program_says_of_time_or_bandwidth(self):
+    def test_shows_figures_that_have_a_parameter(self):
         shown = demo.Demo.__new__(demo.Demo)
         shown.options = types.SimpleNamespace(impls=["ucx", "zc"])
         shown.samples, shown.hung = report.Samples(), {}

@@ -688,6 +688,19 @@ static int has_ended(int pid)
     return state == 'Z';
 }
 
+/* In MPI meanwhile; the seconds that it took. */
+static double wait_for_end(int pid)
+{
+    const double start = MPI_Wtime();
+    int flag;
+    while (!has_ended(pid)) {
+        CHECK(MPI_Wtime() - start < 30, "process %d has not ended", pid);
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        check_sleep_ms(1);
+    }
+    return MPI_Wtime() - start;
+}
+
 /* One child leaves at once; one has been given up by itself, but not by its parents. */
 static void leave(const char *program)
 {
@@ -697,17 +710,12 @@ static void leave(const char *program)
     double slowest = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        int pid = 0, flag;
+        int pid = 0;
         spawn(program, roles[i], 1, MPI_COMM_WORLD, &child[i]);
         if (check_rank == 0)
             MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child[i], MPI_STATUS_IGNORE);
         MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        const double start = MPI_Wtime();
-        double waited = 0;
-        while (!has_ended(pid) && (waited = MPI_Wtime() - start) < 30) {
-            MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-            check_sleep_ms(1);
-        }
+        const double waited = wait_for_end(pid);
         slowest = waited > slowest ? waited : slowest;
     }
     if (check_rank == 0)
@@ -745,16 +753,6 @@ static void be_exiting(MPI_Comm parent)
     MPI_Send(&heir, 1, MPI_INT, 0, TAG, parent);
     MPI_Comm_disconnect(&parent);
     _exit(1);
-}
-
-static void wait_for_end(int pid)
-{
-    int flag;
-    for (int i = 0; !has_ended(pid); i++) {
-        CHECK(i < 30000, "process %d has not ended", pid);
-        MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        check_sleep_ms(1);
-    }
 }
 
 static void exit_early(const char *program)
@@ -797,41 +795,31 @@ static void be_outliving(MPI_Comm parent)
     raise(SIGKILL);
 }
 
+static void be_echo(MPI_Comm parent)
+{
+    int value;
+    MPI_Recv(&value, 1, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
+    value = -value;
+    MPI_Send(&value, 1, MPI_INT, 0, TAG, parent);
+    MPI_Comm_disconnect(&parent);
+}
+
 static void be_child(const char *program, const char *role, MPI_Comm parent)
 {
+    static const struct {
+        const char *role;
+        void (*be)(MPI_Comm parent);
+    } roles[] = {
+        {"echo", be_echo},         {"crowd", be_neighbour},       {"lag", lag_behind},
+        {"held", be_held},         {"reconnect", be_reconnected}, {"exit", be_exiting},
+        {"outlive", be_outliving},
+    };
     MPI_Comm merged, again, own;
-    if (!strcmp(role, "echo")) {
-        int value;
-        MPI_Recv(&value, 1, MPI_INT, 0, TAG, parent, MPI_STATUS_IGNORE);
-        value = -value;
-        MPI_Send(&value, 1, MPI_INT, 0, TAG, parent);
-        MPI_Comm_disconnect(&parent);
-        return;
-    }
-    if (!strcmp(role, "crowd")) {
-        be_neighbour(parent);
-        return;
-    }
-    if (!strcmp(role, "lag")) {
-        lag_behind(parent);
-        return;
-    }
-    if (!strcmp(role, "held")) {
-        be_held(parent);
-        return;
-    }
-    if (!strcmp(role, "reconnect")) {
-        be_reconnected(parent);
-        return;
-    }
-    if (!strcmp(role, "exit")) {
-        be_exiting(parent);
-        return;
-    }
-    if (!strcmp(role, "outlive")) {
-        be_outliving(parent);
-        return;
-    }
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(role, roles[i].role)) {
+            roles[i].be(parent);
+            return;
+        }
     if (!strcmp(role, "leave") || !strcmp(role, "disconnect")) {
         int pid = getpid();
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
