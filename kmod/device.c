@@ -126,7 +126,13 @@ fault:
 	return -EFAULT;
 }
 
-static long exchange_one(struct zc_range __user *user, u32 range_size, bool *nowait, u64 *done,
+/* Would have to wait, and nothing is exchanged yet: to be begun anew where it may. */
+static bool to_be_begun_anew(bool nowait, u64 done, u32 cause)
+{
+	return nowait && !done && cause == ZC_CAUSE_RACED;
+}
+
+static long exchange_one(struct zc_range __user *user, u32 range_size, bool nowait, u64 *done,
 			 u32 *cause)
 {
 	struct zc_range range;
@@ -139,7 +145,7 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool *now
 		return -EINVAL;
 	*cause = zc_exchange_range(&range, nowait);
 	*done += range.done;
-	if (*nowait)
+	if (to_be_begun_anew(nowait, *done, *cause))
 		return -EAGAIN;
 	zc_count(&range);
 	if (put_range_result(user, &range))
@@ -147,7 +153,10 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool *now
 	return errno_of[*cause];
 }
 
-/* @nowait: as of zc_exchange_range(), for all ranges. */
+/* More ranges than these are not for who may not wait, even if they are empty. */
+#define ZC_RANGES_AT_ONCE 1024
+
+/* @nowait: in: never sleep; out: nothing was done for that reason, begin anew where one may. */
 static long exchange(struct zc_exchange __user *user, bool *nowait)
 {
 	const bool may_not_wait = *nowait;
@@ -165,19 +174,21 @@ static long exchange(struct zc_exchange __user *user, bool *nowait)
 		return -E2BIG;
 	if (!current->mm)
 		return -EFAULT;
+	*nowait = may_not_wait && x.count > ZC_RANGES_AT_ONCE;
+	if (*nowait)
+		return -EAGAIN;
 
 	x.done = 0;
 	x.cause = ZC_CAUSE_NONE;
 	for (i = 0; i < x.count && !err; i++) {
-		*nowait = may_not_wait && !x.done;
-
-		if (i && task_sigpending(current)) {
+		if (i && zc_interrupted(may_not_wait)) {
 			x.cause = ZC_CAUSE_INTERRUPTED;
 			err = -EINTR;
 			break;
 		}
 		err = exchange_one(u64_to_user_ptr(x.ranges + (u64)i * x.range_size),
-				   x.range_size, nowait, &x.done, &x.cause);
+				   x.range_size, may_not_wait, &x.done, &x.cause);
+		*nowait = to_be_begun_anew(may_not_wait, x.done, x.cause);
 		if (*nowait)
 			return -EAGAIN;
 		if (err)
@@ -221,8 +232,9 @@ static int zc_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	if (err != -EAGAIN || nowait)
 		return err;
 	/*
-	 * A page in transit. Returned, this would have io_uring begin anew, where it
-	 * may wait, what is done in part already. That is for untouched ranges.
+	 * A page in transit, or one that would have to be waited for. Returned, this
+	 * would have io_uring begin anew, where it may wait, what is done in part
+	 * already. That is for untouched ranges; of these, the caller submits the rest.
 	 */
 	zc_uring_done(cmd, err, issue_flags);
 	return -EIOCBQUEUED;
@@ -278,4 +290,3 @@ MODULE_DESCRIPTION("Exchange the pages of two ranges of a process");
 MODULE_AUTHOR("The zc developers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION("0.1.0");
-MODULE_ALIAS("devname:zc");

@@ -77,7 +77,8 @@ static void make_room(struct zc_walk *w)
 	/* There is room for what is ahead once there has been for more. */
 	if (pages <= w->room)
 		return;
-	more = kmalloc_array(pages, sizeof(*more), GFP_KERNEL | __GFP_NOWARN);
+	more = kmalloc_array(pages, sizeof(*more),
+			     (w->nowait ? GFP_NOWAIT : GFP_KERNEL) | __GFP_NOWARN);
 	if (more) {
 		w->pairs = more;
 		w->room = pages;
@@ -172,28 +173,43 @@ static enum zc_cause fault_in(struct zc_walk *w, unsigned long addr)
 	}
 }
 
-static enum zc_cause lock_again(struct zc_walk *w)
+static enum zc_cause lock(struct zc_walk *w)
 {
-	forget(w);
+	if (w->nowait)
+		return mmap_read_trylock(w->mm) ? ZC_CAUSE_NONE : ZC_CAUSE_RACED;
 	return mmap_read_lock_killable(w->mm) ? ZC_CAUSE_INTERRUPTED : ZC_CAUSE_NONE;
 }
 
-/*
- * Goes through both ranges. Called and left with the mmap lock held, unless it
- * returns ZC_CAUSE_INTERRUPTED and *locked is false.
+/**
+ * zc_interrupted - is there something else to be done first?
+ * @nowait: as of zc_exchange_range()
+ *
+ * What io_uring has to tell a task is no signal; but a worker of its own is told in
+ * this way, too, that its present work is cancelled. (Who may not wait is none, though
+ * the thread that polls a submission queue looks like one.)
+ *
+ * Return: whether to stop
  */
-static enum zc_cause exchange_all(struct zc_walk *w, bool nowait, bool *locked)
+bool zc_interrupted(bool nowait)
+{
+	if ((current->flags & PF_IO_WORKER) && !nowait)
+		return signal_pending(current);
+	return task_sigpending(current);
+}
+
+/*
+ * Goes through both ranges. Called and left with the mmap lock held, unless *locked
+ * is false then.
+ */
+static enum zc_cause exchange_all(struct zc_walk *w, bool *locked)
 {
 	enum zc_cause cause;
 	int attempts = 0, why;
 	bool first = true;
 
 	while (w->a < w->end) {
-		/*
-		 * Whoever calls again after a signal gets at least one step further.
-		 * What io_uring has to tell a task is no signal.
-		 */
-		if (!first && task_sigpending(current))
+		/* Whoever calls again after a signal gets at least one step further. */
+		if (!first && zc_interrupted(w->nowait))
 			return ZC_CAUSE_INTERRUPTED;
 		cause = zc_vmas_find(w);
 		if (cause)
@@ -205,7 +221,7 @@ static enum zc_cause exchange_all(struct zc_walk *w, bool nowait, bool *locked)
 		}
 		if (why && why < ZC_CAUSE_COUNT && why != ZC_CAUSE_RACED)
 			return why;
-		if (why && (++attempts > ZC_ATTEMPTS || (nowait && first)))
+		if (why && (++attempts > ZC_ATTEMPTS || w->nowait))
 			return ZC_CAUSE_RACED;
 		if (why > ZC_CAUSE_COUNT - 1) {
 			cause = fault_in(w, why == ZC_NEEDS_FAULT_A ? w->a : w->b);
@@ -217,7 +233,8 @@ static enum zc_cause exchange_all(struct zc_walk *w, bool nowait, bool *locked)
 			mmap_read_unlock(w->mm);
 			*locked = false;
 			cond_resched();
-			cause = lock_again(w);
+			forget(w);
+			cause = lock(w);
 			if (cause)
 				return cause;
 			*locked = true;
@@ -242,11 +259,11 @@ static enum zc_cause check(const struct zc_range *range)
 /**
  * zc_exchange_range - exchange the pages of one pair of ranges
  * @range:  checked here; its cause and done are set
- * @nowait: in: rather do nothing than wait; out: that is what has happened
+ * @nowait: never sleep; what would have to ends with ZC_CAUSE_RACED
  *
  * Return: why it was not exchanged to its end, enum zc_cause
  */
-int zc_exchange_range(struct zc_range *range, bool *nowait)
+int zc_exchange_range(struct zc_range *range, bool nowait)
 {
 	struct zc_pair few[ZC_FEW] ZC_UNINITIALIZED;
 	struct zc_walk w = {
@@ -256,28 +273,24 @@ int zc_exchange_range(struct zc_range *range, bool *nowait)
 		.end = range->a + range->length,
 		.pairs = few,
 		.room = ZC_FEW,
+		.nowait = nowait,
 	};
-	const bool may_wait = !*nowait;
-	bool locked = true;
+	bool locked;
 
-	*nowait = false;
 	range->done = 0;
 	range->cause = check(range);
 	if (range->cause || !range->length)
 		return range->cause;
 
-	if (may_wait ? mmap_read_lock_killable(w.mm) != 0 : !mmap_read_trylock(w.mm)) {
-		range->cause = may_wait ? ZC_CAUSE_INTERRUPTED : ZC_CAUSE_RACED;
-		locked = false;
-	} else {
-		range->cause = exchange_all(&w, !may_wait, &locked);
-	}
+	range->cause = lock(&w);
+	locked = !range->cause;
+	if (locked)
+		range->cause = exchange_all(&w, &locked);
 	if (locked)
 		mmap_read_unlock(w.mm);
 	zc_rmap_let_go(&w);
 	if (w.pairs != few)
 		kfree(w.pairs);
 	range->done = w.a - range->a;
-	*nowait = !may_wait && range->cause == ZC_CAUSE_RACED && !range->done;
 	return range->cause;
 }

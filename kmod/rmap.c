@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/build_bug.h>
+#include <linux/hash.h>
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/rmap.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/static_call.h>
 #include <linux/workqueue.h>
 
@@ -17,30 +22,60 @@
  * trust them, and nobody else notices when they are wrong.
  */
 
+#if ZC_RMAP_WALKS_UNLOCKED
+
+/*
+ * Only one of two is ever waited for, and none is held meanwhile: mm_take_all_locks()
+ * takes all of a process in any order, and two processes that were forked from one
+ * another share roots. So whoever cannot have the second lets go of the first, waits
+ * for the second, and tries the first then: as often as this.
+ */
+#define ZC_TURNS 16
+
+static bool lock_roots(struct rw_semaphore *first, struct rw_semaphore *second, bool nowait)
+{
+	unsigned int turn;
+
+	if (nowait && !down_write_trylock(first))
+		return false;
+	if (!nowait)
+		down_write(first);
+	if (!second)
+		return true;
+	for (turn = 0; !down_write_trylock(second); turn++) {
+		up_write(first);
+		if (nowait || turn == ZC_TURNS || fatal_signal_pending(current))
+			return false;
+		swap(first, second);
+		down_write(first);
+	}
+	return true;
+}
+
+#endif
+
+static bool may_keep(struct zc_walk *w, const struct zc_rmap *rmap);
+
 /**
  * zc_rmap_lock - the anon_vmas of both mappings, none of their folios being walked
  * @rmap: out
- * @w:    the mappings
+ * @w:    the mappings; lets go of another pair that is kept
  *
- * The second root is only tried: mm_take_all_locks() takes all of a process in
- * any order, and two processes that were forked from one another share roots.
- *
- * Return: false if the second is taken by somebody; nothing is held then.
+ * Return: false if they cannot be had both (or, where that is asked for, without waiting
+ *         now or when they are let go); nothing is held then.
  */
-bool zc_rmap_lock(struct zc_rmap *rmap, const struct zc_walk *w)
+bool zc_rmap_lock(struct zc_rmap *rmap, struct zc_walk *w)
 {
 	/* Set once, possibly just now by a fault; never changed under the mmap lock. */
 	rmap->a = READ_ONCE(w->vma_a->anon_vma);
 	rmap->b = READ_ONCE(w->vma_b->anon_vma);
-#if ZC_RMAP_WALKS_UNLOCKED
-	if (rmap->a)
-		down_write(&rmap->a->root->rwsem);
-	if (rmap->b && (!rmap->a || rmap->a->root != rmap->b->root) &&
-	    !down_write_trylock(&rmap->b->root->rwsem)) {
-		if (rmap->a)
-			up_write(&rmap->a->root->rwsem);
+	if (!may_keep(w, rmap))
 		return false;
-	}
+#if ZC_RMAP_WALKS_UNLOCKED
+	if (rmap->a && rmap->b && rmap->a->root != rmap->b->root)
+		return lock_roots(&rmap->a->root->rwsem, &rmap->b->root->rwsem, w->nowait);
+	if (rmap->a || rmap->b)
+		return lock_roots(&(rmap->a ?: rmap->b)->root->rwsem, NULL, w->nowait);
 #endif
 	return true;
 }
@@ -66,15 +101,33 @@ static void put_nothing(struct anon_vma *anon_vma)
 	WARN_ON_ONCE(1);
 }
 
+/* It is called as it is declared; see prototypes.c. */
+static_assert(__same_type(put_nothing, __put_anon_vma));
+
 DEFINE_STATIC_CALL(zc_put_anon_vma, put_nothing);
 
-static struct workqueue_struct *graves;
-
-/* A pair of anon_vmas that pages go between, and our references to both. */
-struct zc_grave {
-	struct rcu_work work;
-	struct anon_vma *a, *b;
+/* Anon_vmas, near the places that their addresses give; a reference to each is ours. */
+struct grave {
+	struct grave *next;
+	struct anon_vma *of[63];
 };
+
+/* How far from its place one may lie. */
+#define ZC_NEAR 8
+
+/*
+ * One for each processor, as exchanges follow one another closely: a wait for RCU serves
+ * all that came before it began, and those that come meanwhile are for the next one.
+ */
+struct cemetery {
+	spinlock_t lock;	/* of what follows */
+	struct grave *open;	/* for the next wait */
+	struct grave *closed;	/* what is being waited for; NULL: nothing is */
+	struct rcu_work work;
+};
+
+static DEFINE_PER_CPU(struct cemetery, cemeteries);
+static struct workqueue_struct *graves;
 
 static void put(struct anon_vma *anon_vma)
 {
@@ -82,13 +135,130 @@ static void put(struct anon_vma *anon_vma)
 		static_call(zc_put_anon_vma)(anon_vma);
 }
 
-static void bury(struct work_struct *work)
+/* Locked: begins the next wait, if there is one to begin. */
+static void close_grave(struct cemetery *here)
 {
-	struct zc_grave *grave = container_of(to_rcu_work(work), struct zc_grave, work);
+	if (here->closed || !here->open)
+		return;
+	here->closed = here->open;
+	here->open = NULL;
+	queue_rcu_work(graves, &here->work);
+}
 
-	put(grave->a);
-	put(grave->b);
-	kfree(grave);
+/* Every walk that was there when the wait began has ended. */
+static void empty_grave(struct work_struct *work)
+{
+	struct cemetery *here = container_of(to_rcu_work(work), struct cemetery, work);
+	struct grave *grave, *next;
+	unsigned int i;
+
+	for (grave = here->closed; grave; grave = next) {
+		for (i = 0; i < ARRAY_SIZE(grave->of); i++)
+			put(grave->of[i]);
+		next = grave->next;
+		kfree(grave);
+	}
+	spin_lock(&here->lock);
+	here->closed = NULL;
+	close_grave(here);
+	spin_unlock(&here->lock);
+}
+
+/* Where @anon_vma lies, or may lie; NULL: no room near its place. */
+static struct anon_vma **place_in(struct grave *grave, const struct anon_vma *anon_vma)
+{
+	const unsigned int first = hash_ptr(anon_vma, 32);
+	struct anon_vma **place;
+	unsigned int i;
+
+	for (i = 0; grave && i < ZC_NEAR; i++) {
+		place = &grave->of[(first + i) % ARRAY_SIZE(grave->of)];
+		if (!*place || *place == anon_vma)
+			return place;
+	}
+	return NULL;
+}
+
+/* Locked: gives our reference away, if there is one, and room near its place. */
+static bool lay(struct cemetery *here, struct anon_vma **ours)
+{
+	struct anon_vma **place;
+
+	if (!*ours)
+		return true;
+	place = place_in(here->open, *ours);
+	if (!place)
+		return false;
+	swap(*place, *ours);
+	/* If it lay there already, one reference is enough; ours is not the last then. */
+	if (*ours)
+		atomic_dec(&(*ours)->refcount);
+	*ours = NULL;
+	return true;
+}
+
+static bool lay_both(struct cemetery *here, struct zc_rmap *ours)
+{
+	return lay(here, &ours->a) && lay(here, &ours->b);
+}
+
+static struct grave *new_grave(bool nowait)
+{
+	return kzalloc(sizeof(struct grave),
+		       (nowait ? GFP_NOWAIT : GFP_KERNEL) | __GFP_ACCOUNT | __GFP_NOWARN);
+}
+
+/*
+ * Gives our references away, to be put after a wait that is yet to begin. Who may not
+ * wait himself has a spare grave; see may_keep().
+ */
+static void bury(struct zc_walk *w)
+{
+	struct cemetery *here = raw_cpu_ptr(&cemeteries);
+	bool done;
+
+	spin_lock(&here->lock);
+	done = lay_both(here, &w->kept);
+	if (!done && !w->spare) {
+		spin_unlock(&here->lock);
+		w->spare = new_grave(false);
+		spin_lock(&here->lock);
+		done = lay_both(here, &w->kept);
+	}
+	if (!done && w->spare) {
+		w->spare->next = here->open;
+		here->open = w->spare;
+		w->spare = NULL;
+		done = lay_both(here, &w->kept);
+	}
+	close_grave(here);
+	spin_unlock(&here->lock);
+	if (done)
+		return;
+	/* Our references keep them meanwhile. */
+	synchronize_rcu();
+	put(w->kept.a);
+	put(w->kept.b);
+}
+
+static bool same_pair(const struct zc_rmap *x, const struct zc_rmap *y)
+{
+	return x->a == y->a && x->b == y->b;
+}
+
+/*
+ * Before the first page goes between a pair. Nothing is left to be waited for after the
+ * last one, where that is asked for: if need be, there is a grave of our own.
+ */
+static bool may_keep(struct zc_walk *w, const struct zc_rmap *rmap)
+{
+	if (rmap->a == rmap->b || same_pair(&w->kept, rmap))
+		return true;
+	if (w->kept.a || w->kept.b)
+		zc_rmap_let_go(w);
+	if (w->nowait && !w->spare)
+		w->spare = new_grave(true);
+	return !w->nowait || w->spare;
 }
 
 /**
@@ -105,62 +275,60 @@ static void bury(struct work_struct *work)
  */
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap)
 {
-	struct zc_grave *grave = w->grave;
-
-	if (rmap->a == rmap->b || (grave && grave->a == rmap->a && grave->b == rmap->b))
+	if (rmap->a == rmap->b || same_pair(&w->kept, rmap))
 		return;
-	zc_rmap_let_go(w);
-	grave = kmalloc(sizeof(*grave), GFP_KERNEL);
-	if (!grave) {
-		/*
-		 * The caller's hold on the mappings keeps them meanwhile. Not
-		 * for pages to come: their walks may begin later.
-		 */
-		synchronize_rcu();
-		return;
-	}
-	INIT_RCU_WORK(&grave->work, bury);
-	grave->a = rmap->a;
-	grave->b = rmap->b;
-	if (grave->a)
-		atomic_inc(&grave->a->refcount);
-	if (grave->b)
-		atomic_inc(&grave->b->refcount);
-	w->grave = grave;
+	w->kept = *rmap;
+	if (rmap->a)
+		atomic_inc(&rmap->a->refcount);
+	if (rmap->b)
+		atomic_inc(&rmap->b->refcount);
 }
 
 /**
  * zc_rmap_let_go - no more pages go between the pair that is kept
  * @w: remembers it, if there is one
  */
-void zc_rmap_let_go(struct zc_walk *w)
+noinline void zc_rmap_let_go(struct zc_walk *w)
 {
-	if (w->grave)
-		queue_rcu_work(graves, &w->grave->work);
-	w->grave = NULL;
+	if (w->kept.a || w->kept.b)
+		bury(w);
+	w->kept = (struct zc_rmap){ };
+	kfree(w->spare);
+	w->spare = NULL;
 }
 
 int zc_rmap_init(void)
 {
 	void *put_anon_vma = zc_symbol("__put_anon_vma");
+	struct cemetery *at;
+	int cpu;
 
 	if (!put_anon_vma) {
 		pr_err("not loaded: this kernel does not tell where __put_anon_vma is (kprobes off?)\n");
 		return -ENOENT;
 	}
 	static_call_update(zc_put_anon_vma, put_anon_vma);
+	for_each_possible_cpu(cpu) {
+		at = per_cpu_ptr(&cemeteries, cpu);
+		spin_lock_init(&at->lock);
+		INIT_RCU_WORK(&at->work, empty_grave);
+	}
 	graves = alloc_workqueue("zc", WQ_UNBOUND, 0);
 	return graves ? 0 : -ENOMEM;
 }
 
 void zc_rmap_exit(void)
 {
+	/* The wait that is on, and the one that may follow it. */
+	rcu_barrier();
+	flush_workqueue(graves);
 	rcu_barrier();
 	destroy_workqueue(graves);
 }
 
 #else
 
+static bool may_keep(struct zc_walk *w, const struct zc_rmap *rmap) { return true; }
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap) { }
 void zc_rmap_let_go(struct zc_walk *w) { }
 int zc_rmap_init(void) { return 0; }

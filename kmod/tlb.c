@@ -12,15 +12,15 @@
 /*
  * flush_tlb_mm_range() is not exported. A kprobe knows where it is, though past
  * an ENDBR where there is one, which an indirect call must not jump to: hence the
- * static call, which becomes a direct one.
+ * static call, which becomes a direct one. prototypes.c sees to it that the two agree.
  */
-static void flush_nothing(struct mm_struct *mm, unsigned long start, unsigned long end,
-			  unsigned int stride_shift, bool freed_tables)
+void zc_flush_nothing(struct mm_struct *mm, unsigned long start, unsigned long end,
+		      unsigned int stride_shift, bool freed_tables)
 {
 	WARN_ON_ONCE(1);
 }
 
-DEFINE_STATIC_CALL(zc_flush_range, flush_nothing);
+DEFINE_STATIC_CALL(zc_flush_range, zc_flush_nothing);
 
 void *zc_symbol(const char *name)
 {
@@ -36,7 +36,7 @@ void *zc_symbol(const char *name)
 
 int zc_tlb_init(void)
 {
-	typeof(flush_nothing) *flush = zc_symbol("flush_tlb_mm_range");
+	typeof(zc_flush_nothing) *flush = zc_symbol("flush_tlb_mm_range");
 
 	if (!flush) {
 		pr_err("not loaded: this kernel does not tell where flush_tlb_mm_range is (kprobes off?)\n");

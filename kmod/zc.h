@@ -12,9 +12,10 @@
  *   huge.c     huge pages of two page-middle directories
  *   rmap.c     what a folio must know of its new place
  *   tlb.c      the one kernel function that is not exported
+ *   prototypes.c  that it is declared as we call it
  *   counters.c what was done, for /sys/class/misc/zc/stats/
  *
- * Locks, from the outside in: mmap lock (read); before 6.18 the roots of both
+ * Locks, from the outside in: mmap lock (read); up to 6.18 the roots of both
  * anon_vmas, the second one by trylock; both page-table locks in the order of
  * their addresses; folio locks, by trylock.
  */
@@ -31,15 +32,22 @@ enum {
 	ZC_NEEDS_FAULT_B,
 };
 
+/* The anon_vmas that pages go to; both NULL where no page has ever been. */
+struct zc_rmap {
+	struct anon_vma *a, *b;
+};
+
 /* The present state of a pair of ranges. Mappings are valid while the mmap lock is held. */
 struct zc_walk {
 	struct mm_struct *mm;
 	unsigned long a, b;		/* next page on either side */
 	unsigned long end;		/* of a */
 	struct vm_area_struct *vma_a, *vma_b;	/* of a and b; NULL: look again */
-	struct zc_grave *grave;		/* see zc_rmap_keep() */
+	struct zc_rmap kept;		/* see zc_rmap_keep() */
+	struct grave *spare;		/* rmap.c: of who may not wait */
 	struct zc_pair *pairs;		/* what is being exchanged */
 	unsigned int room;		/* pairs there is room for */
+	bool nowait;			/* rather stop than sleep */
 };
 
 /* Two entries of page tables, taken out. */
@@ -50,13 +58,9 @@ struct zc_pair {
 	} a, b;
 };
 
-/* The anon_vmas that pages go to; both NULL where no page has ever been. */
-struct zc_rmap {
-	struct anon_vma *a, *b;
-};
-
 /* range.c */
-int zc_exchange_range(struct zc_range *range, bool *nowait);
+int zc_exchange_range(struct zc_range *range, bool nowait);
+bool zc_interrupted(bool nowait);
 
 /* vma.c */
 enum zc_cause zc_vmas_find(struct zc_walk *w);
@@ -70,7 +74,7 @@ void zc_lock_both(spinlock_t *a, spinlock_t *b);
 void zc_unlock_both(spinlock_t *a, spinlock_t *b);
 
 /* rmap.c */
-bool zc_rmap_lock(struct zc_rmap *rmap, const struct zc_walk *w);
+bool zc_rmap_lock(struct zc_rmap *rmap, struct zc_walk *w);
 void zc_rmap_unlock(const struct zc_rmap *rmap);
 void zc_rmap_keep(struct zc_walk *w, const struct zc_rmap *rmap);
 void zc_rmap_let_go(struct zc_walk *w);
@@ -84,6 +88,8 @@ void zc_rmap_exit(void);
 /* tlb.c */
 int zc_tlb_init(void);
 void zc_tlb_flush(const struct zc_walk *w, unsigned int pages, unsigned int shift);
+void zc_flush_nothing(struct mm_struct *mm, unsigned long start, unsigned long end,
+		      unsigned int stride_shift, bool freed_tables);
 void *zc_symbol(const char *name);
 
 /* counters.c */

@@ -12,14 +12,15 @@
 #include <linux/swapops.h>
 #include <linux/version.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || !defined(CONFIG_X86_64)
-#error "zc: needs Linux 6.1 or later on x86-64"
+/* io_uring_cmd_done() takes its issue_flags since 6.1.21. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 21) || !defined(CONFIG_X86_64)
+#error "zc: needs Linux 6.1.21 or later on x86-64"
 #endif
 #ifndef CONFIG_TRANSPARENT_HUGEPAGE
 #error "zc: needs CONFIG_TRANSPARENT_HUGEPAGE"
 #endif
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #include <linux/io_uring/cmd.h>
 #endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
@@ -27,10 +28,13 @@
 #endif
 
 /*
- * Until 6.18 the reverse mapping of an anonymous folio may be walked without
+ * Up to 6.18 the reverse mapping of an anonymous folio may be walked without
  * the folio lock, so a folio changes its anon_vma only under the lock of both.
+ * 6.19-rc1 has commit 95b34d66480b ("mm: always call rmap_walk() on locked folios")
+ * and, for whom it was made, cc22b9978509 ("mm/userfaultfd: don't lock anon_vma
+ * when performing UFFDIO_MOVE"). tests/kmod/build-matrix looks into the sources.
  */
-#define ZC_RMAP_WALKS_UNLOCKED (LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0))
+#define ZC_RMAP_WALKS_UNLOCKED (LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0))
 
 /*
  * Until 6.8 such a walk does not look again, once it has the lock, whether the
@@ -40,11 +44,6 @@
 
 #ifndef FOLIO_MAPPING_ANON
 #define FOLIO_MAPPING_ANON PAGE_MAPPING_ANON
-#endif
-
-/* Hidden from modules since 6.5; its meaning is as old as the function's. */
-#ifndef TLB_FLUSH_ALL
-#define TLB_FLUSH_ALL -1UL
 #endif
 
 #ifndef VM_DROPPABLE

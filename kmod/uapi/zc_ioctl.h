@@ -37,7 +37,7 @@ enum zc_cause {
 	ZC_CAUSE_LOCKED = 9,		/* (EPERM) mlock()ed */
 	ZC_CAUSE_USERFAULTFD = 10,	/* (EREMOTE) registered with userfaultfd */
 	ZC_CAUSE_POLICY = 11,		/* (EXDEV) mbind()ed differently */
-	ZC_CAUSE_COW = 12,		/* (EMLINK) shared since fork() or merged by KSM */
+	ZC_CAUSE_COW = 12,		/* (EMLINK) shared since fork(), or KSM may merge it */
 	ZC_CAUSE_PINNED = 13,		/* (EBUSY) pinned for a device or the kernel */
 	ZC_CAUSE_PAGE_SIZE = 14,	/* (ERANGE) part of a huge page, or huge on one side only */
 	ZC_CAUSE_NOTIFIER = 15,		/* (EUSERS) a device or KVM mirrors the address space */

@@ -21,7 +21,6 @@ enum fixture {
     FIXTURE_FREED,      /* MADV_FREE: may be dropped at any moment */
     FIXTURE_MOVED,      /* by mremap(): the VMA's offset is not its address */
     FIXTURE_DEV_ZERO,   /* MAP_PRIVATE of /dev/zero: anonymous, with offsets from 0 */
-    FIXTURE_MERGEABLE,  /* MADV_MERGEABLE, nothing merged */
     FIXTURE_ADVISED,    /* MADV_SEQUENTIAL, MADV_DONTDUMP: other flags, same pages */
     FIXTURE_COW_BROKEN, /* shared with a child, which ended; written again */
     FIXTURE_PLAIN_END,
@@ -58,6 +57,7 @@ enum fixture {
     FIXTURE_SECRET,
     FIXTURE_COW,       /* shared with a child */
     FIXTURE_COW_ENDED, /* as FIXTURE_COW, the child gone, not written since */
+    FIXTURE_MERGEABLE, /* MADV_MERGEABLE, nothing merged */
     FIXTURE_KSM,
     FIXTURE_USERFAULTFD,    /* registered for missing pages */
     FIXTURE_USERFAULTFD_WP, /* registered for write protection, and protected */

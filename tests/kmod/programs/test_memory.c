@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -107,6 +108,17 @@ static struct attempt by_ioctl(struct zc_range *ranges, unsigned int count, unsi
 
 static struct uring ring;
 
+/* How often this thread has gone to sleep. */
+static long sleeps(void)
+{
+    struct rusage usage;
+
+    NEED(!getrusage(RUSAGE_THREAD, &usage));
+    return usage.ru_nvcsw;
+}
+
+static long slept; /* in submissions, up to now */
+
 /*
  * Submission allocates, too. What it has not taken for want of memory is still queued, and
  * submitted again without a failure.
@@ -116,12 +128,14 @@ static struct attempt by_uring(struct zc_range *ranges, unsigned int count, unsi
     struct attempt is = attempt_of(ranges, count);
     struct zc_uring_cmd command = {.exchange = (uintptr_t)&is.exchange};
     struct io_uring_cqe cqe;
+    const long before = sleeps();
 
     uring_command(uring_sqe(&ring), zcdev_open(), ZC_URING_EXCHANGE, &command);
     set_failure(nth);
     uring_submit(&ring);
     is.failed = has_failed();
     set_failure(0);
+    slept += sleeps() - before;
     if (__atomic_load_n(ring.sq_head, __ATOMIC_ACQUIRE) != *ring.sq_tail)
         NEED(syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0) == 1);
     NEED(!uring_next(&ring, &cqe));
@@ -266,6 +280,40 @@ TEST(failing_uring, "memory: whatever fails in a command of io_uring, none is lo
         ktap_skip("io_uring: %s", strerror(error));
     whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_SMALL, 90, 77, 1);
     whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_UNTOUCHED, 64, 500, 4);
+}
+
+/* As if nobody had exchanged anything yet: what was put off until RCU has waited is done. */
+static void wait_for_rcu(void)
+{
+    for (int i = 0; i < 2; i++) {
+        syscall(SYS_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0);
+        usleep(20 * 1000);
+    }
+}
+
+TEST(failing_no_wait, "memory: whatever fails in a command of io_uring, who submits does not sleep")
+{
+    enum { kRounds = 10, kPages = 90 };
+    unsigned int refused = 0, failures = 0;
+    int error;
+
+    need_failures();
+    zcdev_open();
+    error = uring_open(&ring, 4, 0);
+    if (error)
+        ktap_skip("io_uring: %s", strerror(error));
+    for (unsigned int nth = 1; nth <= kRounds; nth++) {
+        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
+        fixture_area(FIXTURE_SMALL, &b, "b", kPages, 77);
+        wait_for_rcu();
+        slept = 0;
+        failures += one_fails(by_uring, nth, kPages, 1, false, &refused);
+        CHECK(!slept, "%ld times, when number %u has failed", slept, nth);
+        area_release(&a);
+        area_release(&b);
+    }
+    ktap_note("%u failures, %u calls ended by one", failures, refused);
+    CHECK(failures, "nothing has failed");
 }
 
 /* Those that are longer than the module knows are copied by the kernel's own means. */

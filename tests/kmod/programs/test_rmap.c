@@ -5,6 +5,7 @@
  * one is looked at too late is a race nobody wins in a test: what is seen here is the
  * order of the module's steps, and that all references are given back.
  */
+#include "crew.h"
 #include "exchange.h"
 #include "fixture.h"
 #include "ktap.h"
@@ -14,6 +15,7 @@
 #include <fcntl.h>
 #include <regex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -43,12 +45,15 @@ static void watch_no_more(void)
     file_write(TRACING "trace_clock", "local");
 }
 
-/* A step: an attempt at the pages of two page tables. A wait: for all RCU readers so far. */
+/*
+ * A step: an attempt at the pages of two page tables. A wait: both anon_vmas are left to one
+ * for RCU that begins then, or after another that has begun before.
+ */
 static void watch_steps(void)
 {
     need_root();
     if (file_write(TRACING "kprobe_events", "p:zc/step zc:zc_table_exchange") ||
-        file_write(TRACING "kprobe_events", "p:zc/wait queue_rcu_work") ||
+        file_write(TRACING "kprobe_events", "p:zc/wait zc:zc_rmap_let_go") ||
         file_write(TRACING "events/zc/filter", "common_pid == %d", getpid()) ||
         file_write(TRACING "trace_clock", "counter") || /* one order, whatever the processor */
         file_write(TRACING "events/zc/enable", "1")) {
@@ -121,8 +126,43 @@ TEST(rmap_waits_last, "rmap: walks are waited for once the last page of two mapp
     zcdev_open();
     check_steps(FIXTURE_SMALL, ZC_CAUSE_NONE, "^s{4,}w$");
     check_steps(FIXTURE_READ_ONLY, ZC_CAUSE_ACCESS, "^s{2,}w$");
-    /* That two others follow is known when the first of their pages have gone. */
-    check_steps(FIXTURE_DEV_ZERO, ZC_CAUSE_NONE, "^s{3,}ws+w$");
+    check_steps(FIXTURE_DEV_ZERO, ZC_CAUSE_NONE, "^s{2,}ws{2,}w$");
+}
+
+static long waits_seen(void)
+{
+    static char text[4096];
+    const char *at;
+
+    if (file_read(TRACING "kprobe_profile", text, sizeof(text)) <= 0)
+        return -1;
+    at = strstr(text, "wait ");
+    return at ? atol(at + strlen("wait ")) : -1;
+}
+
+TEST(rmap_waits_together, "rmap: exchanges that follow one another wait for walks together")
+{
+    enum { kCalls = 4000 };
+    long before, waits;
+
+    need_root();
+    need_walks_that_trust_rcu();
+    zcdev_open();
+    fixture_area(FIXTURE_SMALL, &a, "a", 1, 0);
+    fixture_area(FIXTURE_SMALL, &b, "b", 1, 9);
+    if (file_write(TRACING "kprobe_events", "p:zc/wait queue_rcu_work") ||
+        file_write(TRACING "events/zc/enable", "1")) {
+        watch_no_more();
+        ktap_skip("this kernel's functions cannot be watched (CONFIG_KPROBE_EVENTS)");
+    }
+    before = waits_seen();
+    for (int i = 0; i < kCalls; i++)
+        zcdev_pair(a.at, b.at, PAGE_SIZE);
+    waits = waits_seen() - before;
+    watch_no_more();
+    ktap_note("%ld waits for %d exchanges", waits, kCalls);
+    CHECK(waits > 0, "none seen");
+    CHECK(waits < kCalls / 4, "%ld waits for %d exchanges", waits, kCalls);
 }
 
 /* ---- what is held is given back ---- */
@@ -164,4 +204,46 @@ TEST(rmap_gives_back, "rmap: the anon_vmas of memory exchanged in several steps 
     }
     ktap_note("%ld anon_vmas before, %ld after %d exchanges", before, after, kRounds);
     CHECK(after < before + kSlack, "%ld anon_vmas before, %ld after", before, after);
+}
+
+/* ---- two that want the same ---- */
+
+/* Each has a mapping of its own, and its part of one that they share. */
+static struct area own[2];
+static size_t raced[2];
+
+static void exchange_with_shared(struct crew_member *self)
+{
+    const unsigned int n = self->number;
+    struct zcdev_outcome outcome =
+        zcdev_pair(own[n].at, area_page(&b, n * HUGE_PAGES), HUGE_PAGES * PAGE_SIZE);
+
+    area_exchanged(&own[n], 0, &b, n * HUGE_PAGES, outcome.done / PAGE_SIZE);
+    raced[n] += outcome.cause == ZC_CAUSE_RACED;
+    CHECK(outcome.cause == ZC_CAUSE_RACED || outcome.cause == ZC_CAUSE_NONE, "%s",
+          zcdev_cause(outcome.cause));
+}
+
+TEST(rmap_shared,
+     "rmap: threads that exchange with one mapping wait for one another, and do not give up")
+{
+    struct crew_member crew[2] = {{.name = "one", .turn = exchange_with_shared},
+                                  {.name = "the other", .turn = exchange_with_shared}};
+    uint64_t calls;
+
+    zcdev_open();
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        ktap_skip("one processor");
+    for (int i = 0; i < 2; i++)
+        fixture_area(FIXTURE_SMALL, &own[i], i ? "the other's own" : "one's own", HUGE_PAGES, 0);
+    fixture_area(FIXTURE_SMALL, &b, "b", 2 * HUGE_PAGES, 0);
+    crew_work(crew, 2, 3000);
+    calls = crew[0].turns + crew[1].turns;
+    ktap_note("%zu of %llu exchanges gave up", raced[0] + raced[1], (unsigned long long)calls);
+    /* A page may be in somebody else's hands, now and then. */
+    CHECK(20 * (raced[0] + raced[1]) <= calls, "%zu of %llu gave up", raced[0] + raced[1],
+          (unsigned long long)calls);
+    for (int i = 0; i < 2; i++)
+        area_check(&own[i], "exchanged");
+    area_check(&b, "exchanged");
 }

@@ -74,7 +74,6 @@ EVERY_KIND(FIXTURE_SWAP_CACHE, "pages in the swap cache")
 EVERY_KIND(FIXTURE_FREED, "MADV_FREE pages")
 EVERY_KIND(FIXTURE_MOVED, "memory moved by mremap")
 EVERY_KIND(FIXTURE_DEV_ZERO, "private mappings of /dev/zero")
-EVERY_KIND(FIXTURE_MERGEABLE, "MADV_MERGEABLE memory")
 EVERY_KIND(FIXTURE_ADVISED, "otherwise advised memory")
 EVERY_KIND(FIXTURE_COW_BROKEN, "pages rewritten since a child ended")
 

@@ -325,8 +325,10 @@ static void under_reclaim(enum zcdev_way way)
                                           .b = (uintptr_t)area_page(&b, at[r][1]),
                                           .length = at[r][2] * PAGE_SIZE};
         }
-        madvise(area_page(i % 2 ? &a : &b, at[3 + i % 5][i % 2 ? 0 : 1]), 2 * PAGE_SIZE,
-                21 /* MADV_PAGEOUT */);
+        /* Not each time: who submits to a ring and may not wait is stopped by all of them. */
+        if (i % 4)
+            madvise(area_page(i % 2 ? &a : &b, at[3 + i % 5][i % 2 ? 0 : 1]), 2 * PAGE_SIZE,
+                    21 /* MADV_PAGEOUT */);
         outcome = zcdev_vector(ranges, 12);
         causes[outcome.cause]++;
         CHECK(outcome.cause == ZC_CAUSE_NONE || outcome.cause == ZC_CAUSE_RACED, "%s",
@@ -390,4 +392,135 @@ TEST(uring_exit, "io_uring: a process that ends with commands under way ends")
     zcdev_open();
     for (int i = 0; i < 5; i++)
         ktap_wait(ktap_child(leave_pending, NULL));
+}
+
+/* A command that takes long: of very many empty ranges, all in memory that others may see, too. */
+enum { kRanges = 1500 * 1000, kBegun = 5000, kCommand = 1, kCancel = 2 };
+
+struct long_command {
+    struct zc_exchange exchange;
+    struct zc_range ranges[kRanges];
+};
+
+static struct long_command *new_long_command(void)
+{
+    struct long_command *is = mmap(NULL, sizeof(*is), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    NEED(is != MAP_FAILED);
+    is->exchange = exchange_of(is->ranges, kRanges);
+    is->exchange.cause = ~0u;
+    is->ranges[kBegun].cause = ~0u;
+    return is;
+}
+
+/* Submits it, and waits until it is under way. */
+static void begin_long_command(struct long_command *is, unsigned int flags)
+{
+    struct zc_uring_cmd command = {.exchange = (uintptr_t)&is->exchange};
+    struct io_uring_sqe *sqe = uring_sqe(&ring);
+
+    uring_command(sqe, zcdev_open(), ZC_URING_EXCHANGE, &command);
+    sqe->user_data = kCommand;
+    sqe->flags |= flags;
+    NEED(!uring_submit(&ring));
+    while (__atomic_load_n(&is->ranges[kBegun].cause, __ATOMIC_ACQUIRE))
+        usleep(1000);
+}
+
+static void check_interrupted(struct long_command *is, const char *how)
+{
+    ktap_note("%s: ended after %u of %d ranges", how, is->exchange.stopped, kRanges);
+    CHECK(is->exchange.stopped < kRanges, "not before all was done");
+    CHECK(is->exchange.cause == ZC_CAUSE_INTERRUPTED, "%s", zcdev_cause(is->exchange.cause));
+    munmap(is, sizeof(*is));
+}
+
+TEST(uring_cancelled, "io_uring: a command under way that has much to do ends when it is cancelled")
+{
+    zcdev_open();
+    open_ring(4, 0);
+    for (unsigned int flags = 0; flags <= IOSQE_ASYNC; flags += IOSQE_ASYNC) {
+        struct long_command *is = new_long_command();
+        struct io_uring_sqe *sqe;
+        struct io_uring_cqe cqe;
+        int result = 0;
+
+        begin_long_command(is, flags);
+        sqe = uring_sqe(&ring);
+        sqe->opcode = IORING_OP_ASYNC_CANCEL;
+        sqe->fd = -1;
+        sqe->addr = kCommand;
+        sqe->user_data = kCancel;
+        NEED(!uring_submit(&ring));
+        for (int i = 0; i < 2; i++) {
+            NEED(!uring_next(&ring, &cqe));
+            if (cqe.user_data == kCommand)
+                result = cqe.res;
+        }
+        CHECK(result == -EINTR, "%d", result);
+        check_interrupted(is, flags ? "worker" : "inline");
+    }
+}
+
+TEST(uring_closed, "io_uring: a command under way that has much to do ends when the ring is closed")
+{
+    zcdev_open();
+    for (unsigned int flags = 0; flags <= IOSQE_ASYNC; flags += IOSQE_ASYNC) {
+        struct long_command *is = new_long_command();
+
+        open_ring(4, 0);
+        begin_long_command(is, flags);
+        uring_close(&ring);
+        /* Nobody waits for it: it ends by and by. */
+        while (__atomic_load_n(&is->exchange.cause, __ATOMIC_ACQUIRE) == ~0u)
+            usleep(1000);
+        check_interrupted(is, flags ? "worker" : "inline");
+    }
+}
+
+static void begin_and_exec(void *arg)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    open_ring(4, 0);
+    begin_long_command(arg, 0);
+    /* Any program that ends at once; its list is of no interest. */
+    NEED(dup2(nowhere, STDOUT_FILENO) >= 0);
+    execl("/proc/self/exe", "exchange_test", "--list", NULL);
+    NEED(!"execl");
+}
+
+TEST(uring_exec, "io_uring: a command under way that has much to do ends at execve()")
+{
+    struct long_command *is = new_long_command();
+
+    zcdev_open();
+    ktap_wait(ktap_child(begin_and_exec, is));
+    check_interrupted(is, "execve");
+}
+
+/* What it would have to wait for, it leaves to the caller: to submit the rest. */
+TEST(uring_no_wait, "io_uring: who submits never waits: neither for the first page nor for a later one")
+{
+    static const enum zcdev_way ways[] = {ZCDEV_URING, ZCDEV_URING_SQPOLL};
+    struct zcdev_outcome outcome;
+
+    need_swap();
+    zcdev_open();
+    for (int i = 0; i < 2; i++) {
+        zcdev_go(ways[i]);
+        area_reserve(&a, "a", kPages, 3);
+        fixture_make(FIXTURE_SMALL, &a, 0, kPages / 2);
+        fixture_make(FIXTURE_SWAPPED, &a, kPages / 2, kPages / 2);
+        fixture_area(FIXTURE_SMALL, &b, "b", kPages, 500);
+        outcome = zcdev_pair(a.at, b.at, kPages * PAGE_SIZE);
+        area_exchanged(&a, 0, &b, 0, outcome.done / PAGE_SIZE);
+        CHECK(outcome.cause == ZC_CAUSE_RACED && outcome.done &&
+                  outcome.done <= kPages / 2 * PAGE_SIZE,
+              "%s: %s after %llu", zcdev_way_name(ways[i]), zcdev_cause(outcome.cause),
+              (unsigned long long)outcome.done);
+        check_both("as far as without waiting");
+        exchange_all(part(&a, kPages / 2), part(&b, kPages / 2), kPages / 2);
+    }
 }
