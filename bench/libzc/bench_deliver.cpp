@@ -36,6 +36,7 @@ namespace {
 
 struct options {
     int repetitions = 21;
+    std::string min_bytes = "8k";
     std::string max_bytes = "64m";
     std::string out = "out/libzc.jsonl";
     bool sleeper = false;
@@ -340,9 +341,11 @@ class report {
 
 int run(const options &opt)
 {
-    std::size_t max_bytes = 0;
-    if (opt.repetitions < 1 || zc_parse_size(opt.max_bytes.c_str(), &max_bytes) != 0) {
-        fmt::print(stderr, "bench_deliver: wrong --repetitions or --max-bytes\n");
+    std::size_t min_bytes = 0, max_bytes = 0;
+    if (opt.repetitions < 1 || zc_parse_size(opt.min_bytes.c_str(), &min_bytes) != 0 ||
+        zc_parse_size(opt.max_bytes.c_str(), &max_bytes) != 0 || min_bytes == 0 ||
+        min_bytes > max_bytes || max_bytes == SIZE_MAX) {
+        fmt::print(stderr, "bench_deliver: wrong --repetitions, --min-bytes or --max-bytes\n");
         return 2;
     }
     std::jthread sleeper;
@@ -354,7 +357,7 @@ int run(const options &opt)
 
     const std::vector<impl> impls = available_impls();
     report out(opt, impls);
-    for (std::size_t bytes = 8192; bytes <= max_bytes; bytes *= 2) {
+    for (std::size_t bytes = min_bytes; bytes <= max_bytes; bytes *= 2) {
         std::vector<std::unique_ptr<runner>> runners;
         for (const impl &i : impls)
             runners.push_back(std::make_unique<runner>(i, bytes, opt.huge));
@@ -377,6 +380,7 @@ int main(int argc, char **argv)
     options opt;
     CLI::App app{"Compares deliveries by libzc with memcpy, cold, each followed by a read."};
     app.add_option("--repetitions", opt.repetitions, "samples per size");
+    app.add_option("--min-bytes", opt.min_bytes, "smallest message; doubled up to the largest");
     app.add_option("--max-bytes", opt.max_bytes, "largest message, e.g. 64m");
     app.add_option("--out", opt.out, "JSON lines are written here");
     app.add_flag("--sleeper", opt.sleeper, "with a second, sleeping thread");

@@ -52,7 +52,8 @@ bool wraps(const void *p, std::size_t len)
 
 int checked_params(const zc_params_t *theirs, zc_params_t &out)
 {
-    constexpr std::uint32_t kKnownFlags = ZC_FLAG_ALLOW_PINNED | ZC_FLAG_ALWAYS_REBIND;
+    constexpr std::uint32_t kKnownFlags =
+        ZC_FLAG_ALLOW_PINNED | ZC_FLAG_ALWAYS_REBIND | ZC_FLAG_ALLOW_DEVICES;
     constexpr std::size_t kBudget = std::size_t{256} << 20;
     constexpr std::uint64_t kIdleNs = 10'000'000'000;
 
@@ -101,8 +102,6 @@ int zc_create(const zc_params_t *params, zc_t **out) noexcept
                 return err;
         }
         auto made = std::make_unique<zc_context>(checked);
-        if (!made->valid())
-            return -ENOMEM;
         if (checked.cost_file)
             made->adopt_costs(costs);
         *out = made.release();

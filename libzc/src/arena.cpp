@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arena.h"
 
+#include "kernel.h"
+
+#include <cstdint>
 #include <iterator>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 namespace zc {
 
@@ -10,21 +14,39 @@ namespace {
 
 constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+/* After mlockall(MCL_FUTURE) a new mapping is locked: a slot would be populated as a whole,
+ * budget or not, and all addresses count against RLIMIT_MEMLOCK. */
 bool map_over(range r, int protection)
 {
-    return mmap(as_pointer(r.begin), r.size(), protection, kAnonymous | MAP_FIXED, -1, 0) !=
-           MAP_FAILED;
+    if (mmap(as_pointer(r.begin), r.size(), protection, kAnonymous | MAP_FIXED, -1, 0) ==
+        MAP_FAILED)
+        return false;
+    unlock(r);
+    return true;
+}
+
+/** Addresses that RLIMIT_AS leaves the process, which reservations count against, too. */
+std::size_t addresses_left()
+{
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    std::size_t used = mapped_bytes();
+    return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 } // namespace
 
 arena::arena(std::size_t bytes)
 {
-    /* RLIMIT_AS counts reservations too: take less rather than nothing. */
+    constexpr std::size_t kShare = 8;
+    bytes = std::min(bytes, round_up(addresses_left() / kShare, kHuge));
+    /* Other limits are met by trying: take less rather than nothing. */
     for (bytes = round_up(bytes, kHuge); bytes >= kHuge; bytes = round_up(bytes / 2, kHuge)) {
         void *p = mmap(nullptr, bytes, PROT_NONE, kAnonymous, -1, 0);
         if (p != MAP_FAILED) {
             whole_ = range_at(as_address(p), bytes);
+            unlock(whole_);
             free_.emplace(whole_.begin, whole_.end);
             return;
         }

@@ -19,7 +19,8 @@ namespace zc {
  */
 class arena {
   public:
-    /** Reserves @bytes, or less if the process may not; see size(). */
+    /** Reserves @bytes, or less if the process may not have so many; see size(). Of what a
+     *  limit leaves it, it takes an eighth at most. */
     explicit arena(std::size_t bytes);
     ~arena();
     arena(const arena &) = delete;

@@ -105,7 +105,7 @@ void displace(range junk)
 /** Where exchanges are tried out. */
 struct bench {
     address_space &space;
-    bool allow_pinned;
+    std::uint32_t allowed;
     addr_t user, landing, spare;
     range junk;
 };
@@ -120,7 +120,7 @@ double measure_exchange(bench on, std::size_t len)
         vma_pieces pieces;
         std::uint64_t start = now_ns();
         range body = range_at(on.user, len);
-        (void)on.space.examine(body, on.allow_pinned, pieces);
+        (void)on.space.examine(body, on.allowed, pieces);
         (void)on.space.without_straddling(body, pieces);
         (void)on.space.huge_inside(body, kFewUnits);
         pieces.clear();
@@ -210,7 +210,7 @@ int measure_kmod(exchanger &device, const bench &on, zc_costs_t &costs)
     scratch user(kHuge), landing(kHuge);
     if (!user || !landing)
         return -ENOMEM;
-    bench huge{on.space, on.allow_pinned, user.begin(), landing.begin(), 0, on.junk};
+    bench huge{on.space, on.allowed, user.begin(), landing.begin(), 0, on.junk};
     for (addr_t at : {huge.user, huge.landing}) {
         advise(range_at(at, kHuge), MADV_HUGEPAGE);
         if (kernel.populate(range_at(at, kHuge)))
@@ -224,12 +224,12 @@ int measure_kmod(exchanger &device, const bench &on, zc_costs_t &costs)
 
 } // namespace
 
-int calibrate(address_space &space, exchanger &device, bool allow_pinned, zc_costs_t &out)
+int calibrate(address_space &space, exchanger &device, std::uint32_t allowed, zc_costs_t &out)
 {
     scratch user(kTables), landing(kTables), spare(kTables), junk(kJunk);
     if (!user || !landing || !spare || !junk)
         return -ENOMEM;
-    bench on{space,           allow_pinned,  user.begin(),
+    bench on{space,           allowed,       user.begin(),
              landing.begin(), spare.begin(), range_at(junk.begin(), kJunk)};
     if (kernel.populate(range_at(on.user, kMedium)) ||
         kernel.populate(range_at(on.landing, kMedium)) || kernel.populate(on.junk))

@@ -44,6 +44,10 @@ zc_context::zc_context(const zc_params_t &params)
     if (device_.ready())
         costs_ = measured_costs_ = with_kmod_guessed(kCostsUnmeasured);
     log_device();
+    if (!pool_.has_room()) {
+        means_ = means_bit(ZC_MEANS_COPY);
+        log_room();
+    }
 }
 
 void zc_context::set_costs(const zc_costs_t &costs)
@@ -73,7 +77,12 @@ zc_costs_t zc_context::costs() const
 int zc_context::calibrate(zc_costs_t *out)
 {
     zc_costs_t costs;
-    if (int err = zc::calibrate(space_, device_, params_.flags & ZC_FLAG_ALLOW_PINNED, costs))
+    if (!pool_.has_room()) { /* nor for measuring, or for what it would be good for */
+        if (out)
+            *out = this->costs();
+        return 0;
+    }
+    if (int err = zc::calibrate(space_, device_, params_.flags, costs))
         return err;
     adopt_costs(costs);
     if (out)
@@ -85,8 +94,10 @@ int zc_context::acquire(std::size_t len, const void *expected, slot **out)
 {
     addr_t at = expected ? as_address(expected) : kUsualOffset;
     placement place = placement::page;
+    int node = kAnyNode;
     if (expected && (means_ & kRebindingMeans)) {
         range target = range_at(at, len);
+        node = nodes_.node_of(target);
         auto huge = space_.huge_inside(target, kFewUnits);
         if (huge == address_space::huge::yes ||
             (huge == address_space::huge::unknown && address_space::huge_in_vmas_of(target)))
@@ -94,7 +105,7 @@ int zc_context::acquire(std::size_t len, const void *expected, slot **out)
         else if (len >= kTableBytes)
             place = placement::table;
     }
-    if (int err = pool_.acquire(len, at, place, out))
+    if (int err = pool_.acquire(len, at, place, out, node))
         return err;
     (*out)->expected = as_address(expected);
     return 0;
@@ -105,7 +116,7 @@ int zc_context::eligible(range pages)
     vma_pieces pieces;
     if (pages.empty())
         return ZC_REASON_SMALL;
-    return space_.examine(pages, params_.flags & ZC_FLAG_ALLOW_PINNED, pieces);
+    return space_.examine(pages, params_.flags, pieces);
 }
 
 std::size_t zc_context::trim(bool all)
@@ -128,6 +139,8 @@ void zc_context::report(zc_stats_t &out) const
     out.forced_trims = use.forced_trims;
     out.splits_now = splits_.count();
     out.kmod_error = device_.error();
+    out.addresses = pool_.addresses().size();
+    out.refused_addresses = use.refused_addresses;
 }
 
 /* Most machines have no module, and whoever allows everything does not want to
@@ -140,5 +153,17 @@ void zc_context::log_device() const
         return;
     std::array<char, 160> line;
     std::snprintf(line.data(), line.size(), "zc: /dev/zc is not used: %s", device_.status());
+    params_.log(params_.log_arg, line.data());
+}
+
+void zc_context::log_room() const
+{
+    if (!params_.log)
+        return;
+    std::array<char, 160> line;
+    std::snprintf(line.data(), line.size(),
+                  "zc: only %zu KiB of addresses for landing memory (RLIMIT_AS, RLIMIT_MEMLOCK): "
+                  "what lands is copied",
+                  pool_.addresses().size() / 1024);
     params_.log(params_.log_arg, line.data());
 }

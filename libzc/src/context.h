@@ -5,6 +5,7 @@
 #include "cost.h"
 #include "exchanger.h"
 #include "experience.h"
+#include "nodes.h"
 #include "pool.h"
 #include "splits.h"
 #include "stats.h"
@@ -23,7 +24,6 @@
 struct zc_context {
     explicit zc_context(const zc_params_t &params);
 
-    bool valid() const { return pool_.valid(); }
     /** Begins anew with these. */
     void set_costs(const zc_costs_t &costs);
     /** The like, with a guess for the module where they know nothing of it: a
@@ -77,6 +77,8 @@ struct zc_context {
     zc_reason_t fit_page_sizes(const zc::slot &landing, zc::range dst, plan &p);
     zc::way choose(question &q);
     std::uint32_t means_now();
+    bool module_is_blind();
+    bool module_usable();
     void measure_if_first(std::size_t len);
     static zc::extent extent_of(const zc::slot &landing, zc::range dst, zc::range pages,
                                 std::size_t len);
@@ -95,11 +97,13 @@ struct zc_context {
     void keep_huge_allowed(zc::range body, const zc::slot &landing);
     void log_once(zc_reason_t reason, std::size_t bytes, zc::range dst);
     void log_device() const;
+    void log_room() const;
 
     const zc_params_t params_;
     const std::size_t max_map_count_;
     zc::exchanger device_;
-    const std::uint32_t means_; /* allowed and possible */
+    std::uint32_t means_; /* allowed and possible; constant once created */
+    const zc::nodes nodes_;
     zc::address_space space_;
     zc::splits splits_;
     zc::pool pool_;

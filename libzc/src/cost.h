@@ -61,8 +61,9 @@ bool costs_plausible(const zc_costs_t &costs);
 class address_space;
 class exchanger;
 
-/** Measures the costs inside this process. Return: 0 or -ENOMEM. */
-int calibrate(address_space &space, exchanger &device, bool allow_pinned, zc_costs_t &out);
+/** Measures the costs inside this process. @allowed: ZC_FLAG_ALLOW_*.
+ *  Return: 0 or -ENOMEM. */
+int calibrate(address_space &space, exchanger &device, std::uint32_t allowed, zc_costs_t &out);
 
 /** Reads or writes a cost file (JSON). Return: 0, -EBADMSG, or -errno. */
 int load_costs(const char *path, zc_costs_t &out);

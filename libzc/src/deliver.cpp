@@ -200,7 +200,7 @@ void zc_context::swap_pages(slot &landing, range dst, range pages, tally &t)
 /** Delivers what mremap did not, for @reason. */
 void zc_context::deliver_rest(slot &landing, range dst, range rest, zc_reason_t reason, tally &t)
 {
-    if ((means_ & means_bit(ZC_MEANS_KMOD)) && device_.usable() && swap_pays(landing, dst, rest)) {
+    if ((means_ & means_bit(ZC_MEANS_KMOD)) && module_usable() && swap_pays(landing, dst, rest)) {
         swap_pages(landing, dst, rest, t);
     } else {
         copy_part(landing, dst, rest);
@@ -239,9 +239,13 @@ void zc_context::log_once(zc_reason_t reason, std::size_t bytes, range dst)
     std::uint32_t bit = 1u << reason;
     if (logged_.fetch_or(bit) & bit)
         return;
-    std::array<char, 160> line;
+    std::array<char, 128> culprit{};
+    if (reason == ZC_REASON_DEVICE)
+        culprit = space_.drivers().culprit();
+    std::array<char, 320> line;
     std::snprintf(line.data(), line.size(),
-                  "zc: copied %zu bytes to %#zx: %s (first time; more are only counted)", bytes,
-                  static_cast<std::size_t>(dst.begin), zc_reason_name(reason));
+                  "zc: copied %zu bytes to %#zx: %s%s%s (first time; more are only counted)", bytes,
+                  static_cast<std::size_t>(dst.begin), zc_reason_name(reason),
+                  culprit[0] ? ": " : "", culprit.data());
     params_.log(params_.log_arg, line.data());
 }

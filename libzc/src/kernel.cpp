@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
@@ -54,8 +55,14 @@ int real_populate(range r)
     return 0;
 }
 
+/* What mlockall(2) has locked since is not given up before it is unlocked. */
 int real_discard(range r)
 {
+    if (madvise(as_pointer(r.begin), r.size(), MADV_DONTNEED) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return -errno;
+    unlock(r);
     return madvise(as_pointer(r.begin), r.size(), MADV_DONTNEED) == -1 ? -errno : 0;
 }
 
@@ -92,10 +99,63 @@ std::array<char, 128> read_small(const char *path)
     return text;
 }
 
+/* "0", "0-1,3" */
+std::size_t real_memory_nodes()
+{
+    auto text = read_small("/sys/devices/system/node/has_memory");
+    std::size_t count = 0;
+    for (const char *at = text.data(); *at >= '0' && *at <= '9';) {
+        char *end = nullptr;
+        unsigned long first = std::strtoul(at, &end, 10), last = first;
+        if (*end == '-')
+            last = std::strtoul(end + 1, &end, 10);
+        count += last - first + 1;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return std::max<std::size_t>(count, 1);
+}
+
+int real_nodes_of(std::size_t count, void **pages, int *nodes)
+{
+    return syscall(SYS_move_pages, 0, count, pages, nullptr, nodes, 0) == -1 ? -errno : 0;
+}
+
+/* The policy of the thread, not of the mapping: that would move on to the user together
+ * with the pages. */
+int real_populate_on(range r, int node)
+{
+    constexpr unsigned long kMostNodes = 1024, kBits = 8 * sizeof(unsigned long);
+    constexpr int kPreferred = 1;
+    std::array<unsigned long, kMostNodes / kBits> before{}, wanted{};
+    int mode = 0;
+    auto bit = static_cast<unsigned long>(node);
+    if (bit >= kMostNodes ||
+        syscall(SYS_get_mempolicy, &mode, before.data(), kMostNodes + 1, nullptr, 0) == -1)
+        return real_populate(r);
+    wanted[bit / kBits] = 1ul << bit % kBits;
+    bool changed = syscall(SYS_set_mempolicy, kPreferred, wanted.data(), kMostNodes + 1) == 0;
+    int err = real_populate(r);
+    if (changed)
+        (void)syscall(SYS_set_mempolicy, mode, before.data(), kMostNodes + 1);
+    return err;
+}
+
 } // namespace
 
 const kernel_calls kernel_calls_real = {
-    real_move, real_populate, real_discard, real_open_device, real_control, real_now, true,
+    real_move,
+    real_populate,
+    real_discard,
+    real_open_device,
+    real_control,
+    real_now,
+    true,
+    real_memory_nodes,
+    real_nodes_of,
+    real_populate_on,
+    "/proc/misc",
+    "/proc/driver/nvidia",
+    "/proc/sys/kernel/tainted",
 };
 kernel_calls kernel = kernel_calls_real;
 
@@ -126,6 +186,18 @@ std::size_t kernel_max_map_count()
     auto text = read_small("/proc/sys/vm/max_map_count");
     std::size_t count = 0;
     return std::sscanf(text.data(), "%zu", &count) == 1 && count > 0 ? count : kDefault;
+}
+
+std::size_t mapped_bytes()
+{
+    auto text = read_small("/proc/self/statm");
+    return std::strtoul(text.data(), nullptr, 10) * kPage;
+}
+
+/* Not munlock(3), which sanitizers turn into nothing. */
+void unlock(range r)
+{
+    (void)syscall(SYS_munlock, r.begin, r.size());
 }
 
 void advise(range r, int advice)

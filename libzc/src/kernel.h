@@ -27,6 +27,17 @@ struct kernel_calls {
     std::uint64_t (*now)();
     /** May ioctls newer than Linux 6.1 be used, where they exist? */
     bool newer_ioctls;
+    /** How many NUMA nodes have memory. */
+    std::size_t (*memory_nodes)();
+    /** The nodes that @count pages are on; negative where there is none. */
+    int (*nodes_of)(std::size_t count, void **pages, int *nodes);
+    /** Like populate, from @node as long as that has memory. */
+    int (*populate_on)(range r, int node);
+    /** The list of small drivers, what exists where NVIDIA's is loaded, and what the kernel
+     *  has been through. */
+    const char *misc_drivers;
+    const char *nvidia_driver;
+    const char *taint;
 };
 
 extern kernel_calls kernel;
@@ -51,6 +62,12 @@ std::size_t kernel_max_map_count();
 
 /** madvise() whose failure only costs time, e.g. on kernels built without THP. */
 void advise(range r, int advice);
+
+/** Frees the range from mlockall(2). */
+void unlock(range r);
+
+/** Of the whole process, as RLIMIT_AS counts them. */
+std::size_t mapped_bytes();
 
 /** Is every address of the range mapped? */
 bool is_mapped(range r);

@@ -12,6 +12,7 @@ constexpr std::array kReasons = {
     "file",        "read_only",     "hugetlb",     "stack",         "locked",   "pinned",
     "page_size",   "mapping_limit", "no_means",    "no_memory",     "syscall",  "cow",
     "userfaultfd", "policy",        "notifier",    "raced",         "poisoned", "disabled",
+    "device",      "node",
 };
 static_assert(kReasons.size() == ZC_REASON_COUNT);
 

@@ -36,8 +36,10 @@ extent zc_context::extent_of(const slot &landing, range dst, range pages, std::s
 /** Decides whether, which pages, and how to exchange. Cheap questions first. */
 zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
 {
+    if (!(params_.means & kRebindingMeans))
+        return ZC_REASON_DISABLED;
     if (!(means_ & kRebindingMeans))
-        return params_.means & kRebindingMeans ? ZC_REASON_NO_MEANS : ZC_REASON_DISABLED;
+        return pool_.has_room() ? ZC_REASON_NO_MEANS : ZC_REASON_NO_MEMORY;
     range pages = whole_units(dst, kPage);
     if (pages.empty() || dst.size() < params_.rebind_min_bytes)
         return ZC_REASON_SMALL;
@@ -47,7 +49,9 @@ zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
     way w = choose(q);
     if (!w.exchanges()) {
         q.means |= resting;
-        return resting && q.answer().exchanges() ? ZC_REASON_NOTIFIER : ZC_REASON_SMALL;
+        if (!resting || !q.answer().exchanges())
+            return ZC_REASON_SMALL;
+        return module_is_blind() ? ZC_REASON_DEVICE : ZC_REASON_NOTIFIER;
     }
     if (!congruent(landing.data, dst.begin, kPage))
         return landing.expected ? ZC_REASON_NOT_CONGRUENT : ZC_REASON_UNPREDICTED;
@@ -55,6 +59,8 @@ zc_reason_t zc_context::make_plan(const slot &landing, range dst, plan &p)
         return ZC_REASON_NO_MEANS; /* a landing buffer delivered into another */
     if (q.what.huge && !congruent(landing.data, dst.begin, kHuge))
         return ZC_REASON_PAGE_SIZE;
+    if (!nodes_.match(pages, shifted(pages, dst.begin, landing.data).begin))
+        return ZC_REASON_NODE;
 
     zc_reason_t refusal = ZC_REASON_SMALL;
     if (w.uses(ZC_MEANS_MREMAP)) {
@@ -92,7 +98,7 @@ zc_reason_t zc_context::plan_moves(const slot &landing, range dst, way w, questi
     range pages = whole_units(dst, kPage);
     range wanted = alone ? pages : whole_units(pages, kHuge);
     p.moved = wanted;
-    if (zc_reason_t reason = space_.examine(wanted, params_.flags & ZC_FLAG_ALLOW_PINNED, p.pieces))
+    if (zc_reason_t reason = space_.examine(wanted, params_.flags, p.pieces))
         return reason;
     if (zc_reason_t reason = fit_page_sizes(landing, dst, p))
         return reason;
@@ -110,7 +116,19 @@ std::uint32_t zc_context::means_now()
 {
     constexpr std::uint32_t kCopy = means_bit(ZC_MEANS_COPY), kKmod = means_bit(ZC_MEANS_KMOD);
     std::uint32_t means = params_.flags & ZC_FLAG_ALWAYS_REBIND ? means_ & ~kCopy : means_ | kCopy;
-    return (means & kKmod) && !device_.usable() ? means & ~kKmod : means;
+    return (means & kKmod) && !module_usable() ? means & ~kKmod : means;
+}
+
+/* The module looks at every page, but sees no more than pins. */
+bool zc_context::module_is_blind()
+{
+    return !(params_.flags & ZC_FLAG_ALLOW_DEVICES) &&
+           space_.drivers().ask_cheaply() == hold::reference;
+}
+
+bool zc_context::module_usable()
+{
+    return !module_is_blind() && device_.usable();
 }
 
 /** The thread whose delivery is the first that could be exchanged pays for

@@ -69,17 +69,17 @@ pool::pool(std::size_t budget_bytes, splits &boundaries)
 {
 }
 
-bool pool::valid() const
+bool pool::has_room() const
 {
     constexpr std::size_t kEnough = std::size_t{64} << 20;
     return arena_.size() >= std::min(budget_, kEnough);
 }
 
-int pool::acquire(std::size_t len, addr_t expected, placement place, slot **out)
+int pool::acquire(std::size_t len, addr_t expected, placement place, slot **out, int node)
 {
-    if (len > std::min(budget_, arena_.size()))
+    if (len > budget_)
         return -EMSGSIZE;
-    slot_kind kind = slot_kind_for(place, len);
+    slot_kind kind = slot_kind_for(place, std::min(len, arena_.size()), node);
     addr_t at = slot_place(kind, range{}, expected);
     range wanted = touched_units(range_at(at, len), kPage);
     range units = place == placement::huge ? whole_units(range_at(at, len), kHuge) : range{};
@@ -87,9 +87,15 @@ int pool::acquire(std::size_t len, addr_t expected, placement place, slot **out)
         return -EMSGSIZE;
 
     std::unique_lock lock(mutex_);
+    if (kind.span_bytes > arena_.size()) {
+        usage_.refused_addresses++;
+        return -EMSGSIZE;
+    }
     slot *s = take_best_locked(kind, wanted, units);
-    if (!s)
-        return -ENOMEM;
+    if (!s) {
+        usage_.refused_addresses++;
+        return usage_.in_use_now > 0 ? -ENOBUFS : -ENOMEM;
+    }
     s->data = s->span.begin + at;
     s->len = len;
     wanted = shifted(wanted, 0, s->span.begin);
@@ -305,7 +311,8 @@ int pool::prepare(slot &s, range wanted, std::vector<range> missing)
             s.add_cut(part.begin);
             s.add_cut(part.end);
         }
-        if (int err = kernel.populate(part))
+        if (int err = s.kind.node == kAnyNode ? kernel.populate(part)
+                                              : kernel.populate_on(part, s.kind.node))
             return err == -EINTR ? -EAGAIN : -ENOMEM;
     }
     return 0;
@@ -314,6 +321,8 @@ int pool::prepare(slot &s, range wanted, std::vector<range> missing)
 /** Makes sure that the delivery of @s will find a spare without delay. */
 void pool::keep_a_spare_locked(const slot &s, range body)
 {
+    if (!has_room())
+        return;
     for (const slot *other : free_[s.kind])
         if (roomy(*other, shifted(body, s.span.begin, other->span.begin)))
             return;
@@ -386,19 +395,26 @@ void pool::exchanged(slot &landing, range body, slot &spare, std::span<const add
     }
 }
 
+/* One at a time: giving pages back takes milliseconds, and somebody may be waiting for
+ * a slot that holds some. */
 std::size_t pool::trim(std::uint64_t older_than_ns)
 {
     std::size_t given_back = 0;
-    std::lock_guard lock(mutex_);
-    for (auto &[kind, list] : free_) {
-        auto idle = [&](slot *s) {
-            if (s->idle_since_ns > older_than_ns)
-                return false;
+    for (bool found = true; found;) {
+        std::lock_guard lock(mutex_);
+        found = false;
+        for (auto &[kind, list] : free_) {
+            auto idle = std::ranges::find_if(
+                list, [&](const slot *s) { return s->idle_since_ns <= older_than_ns; });
+            if (idle == list.end())
+                continue;
+            found = true;
+            slot *s = *idle;
+            list.erase(idle);
             given_back += s->populated.bytes();
             destroy_locked(s);
-            return true;
-        };
-        std::erase_if(list, idle);
+            break;
+        }
     }
     return given_back;
 }

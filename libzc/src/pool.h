@@ -35,8 +35,9 @@ class pool {
   public:
     pool(std::size_t budget_bytes, splits &boundaries);
 
-    /** Was there address space enough? */
-    bool valid() const;
+    /** Are there addresses enough for exchanges, which take spare slots? If not, there are
+     *  perhaps some for landing buffers. */
+    bool has_room() const;
     /** Have slots been told to have no huge pages? */
     bool has_declined_huge() const { return has_declined_huge_; }
     range addresses() const { return arena_.whole(); }
@@ -44,9 +45,10 @@ class pool {
     /**
      * acquire - a populated slot
      * @expected: address whose offset the data is to have
+     * @node:     that its memory is to be on
      * Return: 0, -EMSGSIZE, -ENOBUFS, -ENOMEM.
      */
-    int acquire(std::size_t len, addr_t expected, placement place, slot **out);
+    int acquire(std::size_t len, addr_t expected, placement place, slot **out, int node = kAnyNode);
     void release(slot *s);
 
     /** An empty place for the pages of @body, at the same distances as in
@@ -62,7 +64,7 @@ class pool {
     std::size_t trim(std::uint64_t older_than_ns);
 
     struct usage {
-        std::uint64_t acquired, refused_budget, forced_trims;
+        std::uint64_t acquired, refused_budget, refused_addresses, forced_trims;
         std::uint64_t populated_now, populated_max, in_use_now, in_use_max, pages_populated;
     };
     usage report() const;

@@ -58,6 +58,7 @@ struct pagemap_region {
 };
 
 inline constexpr unsigned long kPagemapScan = _IOWR('f', 16, pagemap_scan);
+inline constexpr std::uint64_t kPageIsTracked = 1u << 0; /* PAGE_IS_WPALLOWED */
 inline constexpr std::uint64_t kPageIsHuge = 1u << 6;
 
 } // namespace zc

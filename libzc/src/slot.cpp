@@ -20,7 +20,7 @@ addr_t slot_place(slot_kind kind, range span, addr_t expected)
     return span.begin + (expected & (unit - 1));
 }
 
-slot_kind slot_kind_for(placement place, std::size_t len)
+slot_kind slot_kind_for(placement place, std::size_t len, int node)
 {
     std::size_t pages = round_up(len, kPage) / kPage;
     if (pages > 4) {
@@ -29,7 +29,7 @@ slot_kind slot_kind_for(placement place, std::size_t len)
     }
     /* One unit more than the message is long leaves room for any offset. */
     std::size_t unit = place == placement::page ? kPage : kHuge;
-    return {place, round_up(pages * kPage, unit) + unit};
+    return {place, round_up(pages * kPage, unit) + unit, node};
 }
 
 } // namespace zc

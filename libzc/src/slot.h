@@ -2,6 +2,7 @@
 #ifndef ZC_SLOT_H_INCLUDED
 #define ZC_SLOT_H_INCLUDED
 
+#include "nodes.h"
 #include "page_set.h"
 
 #include <compare>
@@ -19,6 +20,7 @@ enum class placement {
 struct slot_kind {
     placement place;
     std::size_t span_bytes;
+    int node = kAnyNode; /* that its memory is to come from */
     friend auto operator<=>(const slot_kind &, const slot_kind &) = default;
 };
 
@@ -59,7 +61,7 @@ addr_t slot_place(slot_kind kind, range span, addr_t expected);
 
 /** The kind of slot for a message: sizes are rounded up to quarters of powers
  *  of two, so that slots are reused and waste at most a fifth of addresses. */
-slot_kind slot_kind_for(placement place, std::size_t len);
+slot_kind slot_kind_for(placement place, std::size_t len, int node = kAnyNode);
 
 } // namespace zc
 

@@ -288,7 +288,9 @@ zc_reason_t address_space::locked(const vma_pieces &pieces)
     return ZC_REASON_NONE;
 }
 
-zc_reason_t address_space::locked_or_pinned(range r, const vma_pieces &pieces, bool allow_pinned)
+/** @nothing_locked: set if no memory of the process is. */
+zc_reason_t address_space::locked_or_pinned(range r, const vma_pieces &pieces, bool allow_pinned,
+                                            bool &nothing_locked)
 {
     bool must_read = !allow_pinned || !available_.cold_probe;
     std::array<char, 4096> text;
@@ -302,20 +304,28 @@ zc_reason_t address_space::locked_or_pinned(range r, const vma_pieces &pieces, b
         return ZC_REASON_PINNED;
     /* Having read it is cheaper than to ask: the probe costs the other processors an
      * interrupt where the page had been touched. */
-    if (must_read && status_kib(text.data(), "VmLck:") == 0)
+    nothing_locked = must_read && status_kib(text.data(), "VmLck:") == 0;
+    if (nothing_locked)
         return ZC_REASON_NONE;
     return available_.cold_probe ? locked(pieces) : locked_in(r);
 }
 
-zc_reason_t address_space::examine(range r, bool allow_pinned, vma_pieces &pieces)
+zc_reason_t address_space::examine(range r, std::uint32_t allowed, vma_pieces &pieces)
 {
     pieces.clear();
     zc_reason_t reason = available().procmap_query ? walk(r, pieces) : walk_text(r, pieces);
-    return reason ? reason : locked_or_pinned(r, pieces, allow_pinned);
+    if (!reason && tracked(pieces))
+        reason = ZC_REASON_USERFAULTFD;
+    bool nothing_locked = false;
+    if (!reason)
+        reason = locked_or_pinned(r, pieces, allowed & ZC_FLAG_ALLOW_PINNED, nothing_locked);
+    bool held = !reason && !(allowed & ZC_FLAG_ALLOW_DEVICES) &&
+                drivers_.ask(!nothing_locked) != hold::none;
+    return held ? ZC_REASON_DEVICE : reason;
 }
 
-/** Is @at mapped by a huge page? Only with PAGEMAP_SCAN. */
-bool address_space::huge_at(addr_t at)
+/** Is the page at @at of this category? Only with PAGEMAP_SCAN. */
+bool address_space::is(std::uint64_t category, addr_t at)
 {
     pagemap_region found{};
     pagemap_scan scan{};
@@ -324,8 +334,22 @@ bool address_space::huge_at(addr_t at)
     scan.end = scan.start + kPage;
     scan.vec = as_address(&found);
     scan.vec_len = 1;
-    scan.category_mask = scan.return_mask = kPageIsHuge;
+    scan.category_mask = scan.return_mask = category;
     return ioctl(fds().pagemap, kPagemapScan, &scan) > 0;
+}
+
+bool address_space::huge_at(addr_t at)
+{
+    return is(kPageIsHuge, at);
+}
+
+/* Somebody has userfaultfd(2) note what is written, without a fault: to a program that
+ * saves what has changed the pages of an exchange would look unwritten. */
+bool address_space::tracked(const vma_pieces &pieces)
+{
+    return available_.pagemap_scan && std::ranges::any_of(pieces, [&](const range &piece) {
+               return is(kPageIsTracked, piece.begin);
+           });
 }
 
 range address_space::without_straddling(range r, const vma_pieces &pieces)

@@ -2,6 +2,7 @@
 #ifndef ZC_VMA_H_INCLUDED
 #define ZC_VMA_H_INCLUDED
 
+#include "drivers.h"
 #include "page.h"
 #include "zc/zc.h"
 
@@ -101,10 +102,10 @@ class address_space {
     /**
      * examine - may the pages of @r be exchanged?
      * @r:            whole pages, not empty
-     * @allow_pinned: do not ask for pinned pages
+     * @allowed:      ZC_FLAG_ALLOW_*: what not to ask for
      * @pieces:       set to the parts of @r by VMA if the answer is yes
      */
-    zc_reason_t examine(range r, bool allow_pinned, vma_pieces &pieces);
+    zc_reason_t examine(range r, std::uint32_t allowed, vma_pieces &pieces);
 
     /**
      * without_straddling - @r less the ends that would cut a huge page in two
@@ -119,6 +120,9 @@ class address_space {
     huge huge_inside(range r, std::size_t max_units);
     /** The like from smaps: slow, and about whole VMAs. */
     static bool huge_in_vmas_of(range r);
+
+    /** Who may hold pages unseen. */
+    class drivers &drivers() { return drivers_; }
 
   private:
     static features wanted_by_default();
@@ -135,9 +139,12 @@ class address_space {
     int find(addr_t at, vma &out);
     zc_reason_t walk(range r, vma_pieces &pieces);
     zc_reason_t walk_text(range r, vma_pieces &pieces);
-    zc_reason_t locked_or_pinned(range r, const vma_pieces &pieces, bool allow_pinned);
+    zc_reason_t locked_or_pinned(range r, const vma_pieces &pieces, bool allow_pinned,
+                                 bool &nothing_locked);
     zc_reason_t locked(const vma_pieces &pieces);
+    bool is(std::uint64_t category, addr_t at);
     bool huge_at(addr_t at);
+    bool tracked(const vma_pieces &pieces);
 
     features wanted_;
     features available_{};
@@ -146,6 +153,7 @@ class address_space {
      * process's own. Unlike a process id it costs no system call to compare. */
     std::atomic<int> *ours_ = nullptr;
     std::mutex reopen_;
+    class drivers drivers_;
 };
 
 /** Start of every mapping of the process, ascending; empty if unreadable. */

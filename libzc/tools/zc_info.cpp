@@ -37,6 +37,8 @@ struct machine {
     std::string device;                       /* state of /dev/zc */
     std::vector<std::string> device_features; /* none unless it is ready */
     bool device_ready = false;
+    std::size_t nodes = zc::kernel.memory_nodes();
+    bool uncounted_pins; /* a driver that holds pages of its clients uncounted */
 };
 
 struct choice {
@@ -71,6 +73,7 @@ machine look_around()
     m.thp = kModes[static_cast<int>(zc::kernel_thp_mode())];
     zc::address_space space;
     m.features = space.available();
+    m.uncounted_pins = space.drivers().present();
     zc::exchanger device(true);
     m.device = device.status();
     m.device_ready = device.ready();
@@ -135,11 +138,14 @@ void print_text(const machine &m, const zc_costs_t &costs)
     fmt::print("page size             {} bytes{}\n", m.page_bytes,
                m.page_bytes == 4096 ? "" : " (only 4096 is supported: everything is copied)");
     fmt::print("huge pages            {} KiB, mode {}\n", zc::kHuge / 1024, m.thp);
+    fmt::print("NUMA nodes            {}\n", m.nodes);
     fmt::print("mappings              {} of {}\n", m.mappings, m.max_map_count);
     fmt::print("PROCMAP_QUERY         {}\n", yes_no(m.features.procmap_query));
     fmt::print("PAGEMAP_SCAN          {}\n", yes_no(m.features.pagemap_scan));
-    fmt::print("/dev/zc               {}{}\n\n", m.device,
+    fmt::print("/dev/zc               {}{}\n", m.device,
                m.device_ready ? fmt::format(" ({})", fmt::join(m.device_features, ", ")) : "");
+    fmt::print("NVIDIA, VFIO, KNEM    {}\n\n",
+               m.uncounted_pins ? "present: who uses them is not rebound by mremap" : "none");
 
     fmt::print("copy                  {:.0f} ns + {:.4f} ns/byte ({:.4f} beyond 4 MiB)\n",
                costs.copy_ns_fixed, costs.copy_ns_per_byte, costs.copy_ns_per_byte_long);
@@ -171,6 +177,7 @@ void print_json(const machine &m, const zc_costs_t &costs)
     doc["page_bytes"] = m.page_bytes;
     doc["huge_page_bytes"] = zc::kHuge;
     doc["thp"] = m.thp;
+    doc["numa_nodes"] = m.nodes;
     doc["mappings"] = m.mappings;
     doc["max_map_count"] = m.max_map_count;
     doc["procmap_query"] = m.features.procmap_query;
@@ -178,6 +185,7 @@ void print_json(const machine &m, const zc_costs_t &costs)
     doc["dev_zc"] = m.device_ready;
     doc["dev_zc_status"] = m.device;
     doc["dev_zc_features"] = m.device_features;
+    doc["uncounted_pins"] = m.uncounted_pins;
     doc["costs"] = {{"copy_ns_fixed", costs.copy_ns_fixed},
                     {"copy_ns_per_byte", costs.copy_ns_per_byte},
                     {"copy_ns_per_byte_long", costs.copy_ns_per_byte_long},

@@ -12,6 +12,8 @@ fail() { echo "$*" >&2; exit 1; }
 "$info" --json | grep -q '"max_map_count"' || fail "--json"
 "$info" | grep -Eq '^/dev/zc +(ready \(exchange|no |permission denied|old ABI)' || fail "/dev/zc"
 "$info" --json | grep -q '"dev_zc_status"' || fail "/dev/zc in --json"
+"$info" | grep -Eq '^NVIDIA, VFIO, KNEM +(none|present)' || fail "drivers that hold pages"
+"$info" --json | grep -Eq '"uncounted_pins": (true|false)' || fail "drivers in --json"
 rm -f "$costs"
 "$info" --calibrate-to "$costs" >/dev/null || fail "--calibrate-to"
 grep -q mremap_ns_fixed "$costs" || fail "cost file is empty"

@@ -4,7 +4,11 @@
 #include "proc_text.h"
 #include "support.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +155,28 @@ TEST_P(VmaTest, Locked)
     EXPECT_EQ(ask(other.all()), ZC_REASON_NONE) << "other memory is locked, not this";
     unlock_memory(locked.data() + kPage, kPage);
     EXPECT_EQ(ask(locked.all()), ZC_REASON_NONE);
+}
+
+/* A checkpointer that has userfaultfd(2) note what is written: it would miss what an
+ * exchange brings. Seen by PAGEMAP_SCAN only. */
+TEST_P(VmaTest, TrackedByUserfaultfd)
+{
+    if (!GetParam())
+        GTEST_SKIP() << "cannot be seen without PAGEMAP_SCAN";
+    constexpr std::uint64_t kNoteWrites = 1u << 15; /* UFFD_FEATURE_WP_ASYNC, Linux 6.7 */
+    int fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
+    uffdio_api api{UFFD_API, kNoteWrites, 0};
+    buffer b(16 * kPage), other(16 * kPage);
+    uffdio_register mine{};
+    mine.range = {b.at() + kPage, kPage};
+    mine.mode = UFFDIO_REGISTER_MODE_WP;
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &mine) != 0)
+        GTEST_SKIP() << "may not, or cannot, be told of writes: " << strerror(errno);
+    EXPECT_EQ(ask(b.all()), ZC_REASON_USERFAULTFD);
+    EXPECT_EQ(ask(range_at(b.at(), kPage)), ZC_REASON_NONE);
+    EXPECT_EQ(ask(other.all()), ZC_REASON_NONE);
+    close(fd);
+    EXPECT_EQ(ask(b.all()), ZC_REASON_NONE);
 }
 
 TEST_P(VmaTest, Hugetlb)

@@ -65,7 +65,7 @@ typedef enum {
     ZC_REASON_PAGE_SIZE,         /* huge pages on one side only, or huge and not 2 MiB-congruent */
     ZC_REASON_MAPPING_LIMIT,     /* would come too near vm.max_map_count */
     ZC_REASON_NO_MEANS,          /* allowed, but not available here */
-    ZC_REASON_NO_MEMORY,         /* ENOMEM or no spare address range */
+    ZC_REASON_NO_MEMORY,         /* ENOMEM, no spare address range, or too few to exchange any */
     ZC_REASON_SYSCALL,           /* the kernel refused for a cause we do not know */
     ZC_REASON_COW,               /* shared since fork(2) or merged by KSM */
     ZC_REASON_USERFAULTFD,       /* registered with userfaultfd(2) */
@@ -74,6 +74,8 @@ typedef enum {
     ZC_REASON_RACED,             /* in transit each time it was tried */
     ZC_REASON_POISONED,          /* memory failure */
     ZC_REASON_DISABLED,          /* zc_params_t::means allows nothing but copying */
+    ZC_REASON_DEVICE,            /* the process uses a driver that holds pages uncounted */
+    ZC_REASON_NODE,              /* the landing buffer's pages are on other NUMA nodes */
     ZC_REASON_COUNT
 } zc_reason_t;
 
@@ -112,6 +114,9 @@ typedef struct {
 #define ZC_FLAG_ALLOW_PINNED 1u  /* rebind although VmPin is not zero: before_rebind
                                     deregisters whatever pins the pages */
 #define ZC_FLAG_ALWAYS_REBIND 2u /* ignore the cost model (tests): rebind whatever is eligible */
+#define ZC_FLAG_ALLOW_DEVICES 4u /* rebind although the process uses NVIDIA's driver, VFIO or
+                                    KNEM: none of them is ever given memory that is received
+                                    into, or before_rebind takes it away from them */
 
 /**
  * zc_create - make a landing pool with its rebinder
@@ -134,10 +139,12 @@ ZC_PUBLIC void zc_destroy(zc_t *zc) ZC_NOEXCEPT;
  *
  * The buffer is populated (no page faults when it is written) and congruent
  * with @expected: modulo 2 MiB if @len >= 4 MiB or the expected range holds
- * huge pages, else modulo 4 KiB; on huge pages where the expected range is.
+ * huge pages, else modulo 4 KiB; on huge pages where the expected range is,
+ * and on the NUMA node that it is on.
  *
- * Return: 0; -EINVAL; -EMSGSIZE (can never fit the budget); -ENOBUFS (budget
- * spent: try again after a release or delivery); -ENOMEM.
+ * Return: 0; -EINVAL; -EMSGSIZE (can never fit the budget or the address space
+ * for landing memory); -ENOBUFS (these are in use: try again after a release or
+ * delivery); -ENOMEM.
  */
 ZC_PUBLIC int zc_landing_acquire(zc_t *zc, size_t len, const void *expected,
                                  zc_landing_t **out) ZC_NOEXCEPT;
@@ -201,6 +208,9 @@ typedef struct {
     int64_t kmod_error;       /* 0: /dev/zc is used. Else why not: -ECANCELED not among the
                                  means, -ENOENT no device, -EACCES no permission, -EPROTO
                                  not the interface we know, or what else open(2) gave */
+    uint64_t addresses;       /* bytes of address space for landing memory: 16 times the budget,
+                                 or what RLIMIT_AS and RLIMIT_MEMLOCK leave */
+    uint64_t refused_addresses; /* acquires refused for want of these */
 } zc_stats_t;
 
 ZC_PUBLIC int zc_stats(const zc_t *zc, zc_stats_t *stats) ZC_NOEXCEPT;
