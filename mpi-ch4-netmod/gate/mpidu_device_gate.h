@@ -12,22 +12,38 @@
  * full memory barrier on both. A barrier costs the application 30 ns or more just
  * before and after a system call, so where its calls never overlap (below
  * MPI_THREAD_MULTIPLE) the device's thread pays for both, with membarrier(2):
- * when that returns, every call has either been seen or will see the thread. */
+ * when that returns, every call has either been seen or will see the thread.
+ *
+ * Functions of the user's, those that delete attributes above all, never run on the device's
+ * thread: it would not be the thread that the user knows, and the rest of the program goes on
+ * meanwhile. What would call one there is put off as a duty, and the next call of the
+ * application's does it. */
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Part of the object that it is about. */
+typedef struct MPIDU_device_gate_duty {
+    struct MPIDU_device_gate_duty *next;
+    void (*run)(struct MPIDU_device_gate_duty *);
+} MPIDU_device_gate_duty_t;
+
+/* One cache line. */
 typedef struct {
     int enabled;                /* set and cleared inside MPI_Init and MPI_Finalize only */
     int one_sided;              /* the device's thread makes the barriers of both */
     int app_inside;             /* calls of the application that are in MPI */
-    int device_inside;          /* also the futex that the application sleeps on */
+    int device_inside;          /* wants in, or is; also the futex that the application sleeps on */
+    int device_works;           /* it is */
     int waiting;                /* calls that sleep, or are about to */
     unsigned long entries;      /* how often the application has entered; wraps */
     void (*on_exit)(void);      /* NULL, or called when a call of the application has left */
+    MPIDU_device_gate_duty_t *duties;   /* the last one first */
+    pthread_t device;           /* the thread of the device; while it works */
 } __attribute__ ((aligned(64))) MPIDU_device_gate_t;
 
 extern MPIDU_device_gate_t MPIDU_device_gate;
@@ -49,9 +65,53 @@ static inline void MPIDU_device_gate_wait(void)
     __atomic_fetch_sub(&gate->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Is the device's thread inside? Then, inside, the caller is that thread. */
+static inline int MPIDU_device_gate_device_works(void)
+{
+    return __builtin_expect(__atomic_load_n(&MPIDU_device_gate.device_works, __ATOMIC_ACQUIRE), 0);
+}
+
+/* Is the caller that thread? */
+static inline int MPIDU_device_gate_is_device(void)
+{
+    return MPIDU_device_gate_device_works() &&
+        pthread_equal(pthread_self(), __atomic_load_n(&MPIDU_device_gate.device, __ATOMIC_RELAXED));
+}
+
+/* For the device's thread, inside: the application shall run @duty, inside. */
+static inline void MPIDU_device_gate_put_off(MPIDU_device_gate_duty_t * duty,
+                                             void (*run)(MPIDU_device_gate_duty_t *))
+{
+    duty->run = run;
+    duty->next = __atomic_load_n(&MPIDU_device_gate.duties, __ATOMIC_RELAXED);
+    __atomic_store_n(&MPIDU_device_gate.duties, duty, __ATOMIC_RELAXED);
+}
+
+/* The first one first. What they call may enter MPI again, and finds none of them. */
+static inline void MPIDU_device_gate_do_duties(void)
+{
+    MPIDU_device_gate_duty_t *last = __atomic_exchange_n(&MPIDU_device_gate.duties, NULL,
+                                                         __ATOMIC_ACQ_REL);
+    MPIDU_device_gate_duty_t *first = NULL;
+    while (last) {
+        MPIDU_device_gate_duty_t *before = last->next;
+        last->next = first;
+        first = last;
+        last = before;
+    }
+    while (first) {
+        MPIDU_device_gate_duty_t *duty = first;
+        first = duty->next;
+        duty->run(duty);
+    }
+}
+
 static inline void MPIDU_device_gate_enter(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
+    if (MPIDU_device_gate_is_device()) {
+        return;
+    }
     if (gate->one_sided) {
         __atomic_store_n(&gate->app_inside,
                          __atomic_load_n(&gate->app_inside, __ATOMIC_RELAXED) + 1,
@@ -65,11 +125,17 @@ static inline void MPIDU_device_gate_enter(void)
     }
     __atomic_store_n(&gate->entries, __atomic_load_n(&gate->entries, __ATOMIC_RELAXED) + 1,
                      __ATOMIC_RELAXED);
+    if (__builtin_expect(__atomic_load_n(&gate->duties, __ATOMIC_RELAXED) != NULL, 0)) {
+        MPIDU_device_gate_do_duties();
+    }
 }
 
 static inline void MPIDU_device_gate_exit(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
+    if (MPIDU_device_gate_is_device()) {
+        return;
+    }
     if (gate->one_sided) {
         __atomic_store_n(&gate->app_inside,
                          __atomic_load_n(&gate->app_inside, __ATOMIC_RELAXED) - 1,
@@ -88,6 +154,27 @@ static inline void MPIDU_device_gate_exit(void)
 static inline void MPIDU_device_gate_set_on_exit(void (*function)(void))
 {
     __atomic_store_n(&MPIDU_device_gate.on_exit, function, __ATOMIC_RELAXED);
+}
+
+/* Around a function of the user's that may leave by longjmp() or an exception, and never come
+ * back: it runs outside. Where calls overlap nobody knows whether the caller is inside at
+ * all. True if it was, and has to come back. */
+static inline int MPIDU_device_gate_step_out(int calls_overlap)
+{
+    MPIDU_device_gate_t *gate = &MPIDU_device_gate;
+    if (!gate->enabled || calls_overlap || MPIDU_device_gate_device_works() ||
+        __atomic_load_n(&gate->app_inside, __ATOMIC_RELAXED) == 0) {
+        return 0;
+    }
+    MPIDU_device_gate_exit();
+    return 1;
+}
+
+static inline void MPIDU_device_gate_step_in(int was_inside)
+{
+    if (was_inside) {
+        MPIDU_device_gate_enter();
+    }
 }
 
 /* Whether the device's thread may make the barriers of both sides. The first time costs 15 ms
@@ -120,6 +207,7 @@ static inline void MPIDU_device_gate_disable(void)
 static inline void MPIDU_device_gate_leave(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
+    __atomic_store_n(&gate->device_works, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&gate->device_inside, 0, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&gate->waiting, __ATOMIC_SEQ_CST)) {
         syscall(SYS_futex, &gate->device_inside, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
@@ -131,13 +219,15 @@ static inline int MPIDU_device_gate_try(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
     __atomic_store_n(&gate->device_inside, 1, __ATOMIC_SEQ_CST);
-    if (gate->one_sided) {
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    }
-    if (__atomic_load_n(&gate->app_inside, __ATOMIC_SEQ_CST) != 0) {
+    /* Without memory for it there is no barrier, and what the other thread does is not known. */
+    const int ordered = !gate->one_sided ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    if (!ordered || __atomic_load_n(&gate->app_inside, __ATOMIC_SEQ_CST) != 0) {
         MPIDU_device_gate_leave();
         return 0;
     }
+    __atomic_store_n(&gate->device, pthread_self(), __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->device_works, 1, __ATOMIC_RELEASE);
     return 1;
 }
 

@@ -10,23 +10,30 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_atomic.h         \
                       src/mpid/ch4/netmod/zc/zc_bundle.h         \
                       src/mpid/ch4/netmod/zc/zc_burst.h          \
+                      src/mpid/ch4/netmod/zc/zc_cells.h          \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
+                      src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
+                      src/mpid/ch4/netmod/zc/zc_match.h          \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
+                      src/mpid/ch4/netmod/zc/zc_processors.h     \
                       src/mpid/ch4/netmod/zc/zc_progress.h       \
                       src/mpid/ch4/netmod/zc/zc_pt2pt.h          \
                       src/mpid/ch4/netmod/zc/zc_request.h        \
                       src/mpid/ch4/netmod/zc/zc_rma.h            \
                       src/mpid/ch4/netmod/zc/zc_eager.h          \
+                      src/mpid/ch4/netmod/zc/zc_share.h          \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
+                      src/mpid/ch4/netmod/zc/zc_stream.h         \
                       src/mpid/ch4/netmod/zc/zc_transport.h      \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
+                      src/mpid/ch4/netmod/zc/zc_unexpected.h     \
                       src/mpid/ch4/netmod/zc/zc_win.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
@@ -35,19 +42,30 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_atomic.c         \
                       src/mpid/ch4/netmod/zc/zc_bundle.c         \
+                      src/mpid/ch4/netmod/zc/zc_cells.c          \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
+                      src/mpid/ch4/netmod/zc/zc_flow.c           \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \
                       src/mpid/ch4/netmod/zc/zc_init.c           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.c \
+                      src/mpid/ch4/netmod/zc/zc_memory.c         \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
+                      src/mpid/ch4/netmod/zc/zc_match.c          \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
+                      src/mpid/ch4/netmod/zc/zc_processors.c     \
                       src/mpid/ch4/netmod/zc/zc_spawn.c          \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
+                      src/mpid/ch4/netmod/zc/zc_stream.c         \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \
                       src/mpid/ch4/netmod/zc/zc_transport.c      \
+                      src/mpid/ch4/netmod/zc/zc_unexpected.c     \
                       src/mpid/ch4/netmod/zc/zc_win.c
+
+## zc_memory.c
+external_ldflags   += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+                      -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=strdup
 
 errnames_txt_files += src/mpid/ch4/netmod/zc/errnames.txt
 

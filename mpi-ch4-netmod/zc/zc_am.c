@@ -2,13 +2,16 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_flow.h"
 #include "zc_foreign.h"
+#include "zc_match.h"
 #include "zc_peer.h"
 
 /* The receiving side of CH4's active messages: puts them back into order and
  * hands them to CH4's handlers. */
 
-/* A message that overtook an earlier one of the same sender. */
+/* A message that overtook an earlier one of the same sender. It has been paid for, or is only
+ * announced (zc_flow.h), so there are never more of them than may be queued. */
 typedef struct MPIDI_ZC_early {
     struct MPIDI_ZC_early *next;
     uint32_t sequence;
@@ -60,47 +63,142 @@ void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data
     ucp_request_free(request);
 }
 
-static bool may_land(uint64_t sender)
+/* ---- CH4's answers ---- */
+
+/* To who has sent @header of ours. */
+int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci,
+                            int handler_id, const void *am_hdr, size_t am_hdr_sz)
 {
-    return likely(MPIDI_ZC_global.params.intra_node) || (sender & MPIDI_ZC_FOREIGN) ||
-        MPIR_Process.node_map[sender] != MPIR_Process.node_map[MPIR_Process.rank];
+    int mpi_errno = MPI_SUCCESS;
+    const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
+    const MPIDI_ZC_am_header_t own = {
+        .sequence = lane->next_send++,
+        .sender = peer->self,
+        .handler_id = handler_id,
+        .src_vci = vci,
+        .dst_vci = vci,
+    };
+
+    char *header = MPL_malloc(header_length, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!header, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    memcpy(header, &own, sizeof(own));
+    memcpy(header + sizeof(own), am_hdr, am_hdr_sz);
+
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+            UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = MPIDI_ZC_am_header_done,
+        .user_data = header,
+    };
+    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, header,
+                                               header_length, NULL, 0, &param);
+    if (!UCS_PTR_IS_PTR(request)) {
+        MPL_free(header);
+    }
+    if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
+        MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
+    }
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    /* A message to ourselves is handled, and perhaps answered, inside the call above: it must have
+     * its number before. One that fails is not, so its number is still the last. */
+    lane->next_send--;
+    goto fn_exit;
 }
 
-/* Runs CH4's handler for one message that is in order. @descriptor: UCP's if the
- * data is still at the sender, else NULL and @data holds it.
- *
- * CH4's send handler is always called in its "transport rendezvous" mode: it
- * then leaves unexpected data to us, eager data too, which CH4 itself would
- * keep in cells of 68 KiB however short it is. */
-static int dispatch(MPIDI_ZC_vci_t * vci, const char *header, void *data, size_t length,
-                    void *descriptor)
+bool MPIDI_ZC_am_answer(MPIDI_ZC_vci_t * vci, uint64_t sender, int handler_id,
+                        const void *am_hdr, size_t am_hdr_sz)
+{
+    MPIDI_ZC_addr_t *peer = sender & MPIDI_ZC_FOREIGN ? MPIDI_ZC_foreign_sender(sender) :
+        &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender));
+    if (!peer) {
+        return false;
+    }
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
+
+    MPIDI_ZC_bundle_end(vci);
+    return MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS &&
+        MPIDI_ZC_am_send_header(peer, lane, vci->number, handler_id, am_hdr,
+                                am_hdr_sz) == MPI_SUCCESS;
+}
+
+/* ---- messages in order ---- */
+
+/* Data that has been asked for. */
+static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
+                          const MPIDI_ZC_am_header_t * h, bool * taken)
+{
+    MPIDIG_send_data_msg_t answer;
+
+    memcpy(&answer, am_hdr, sizeof(answer));
+    const uint64_t cookie = (uint64_t) (uintptr_t) answer.rreq_ptr;
+    *taken = MPIDI_ZC_match_asked(cookie);
+    if (!*taken && unlikely(h->sender & MPIDI_ZC_FOREIGN)) {
+        MPIDI_ZC_foreign_awaited(answer.rreq_ptr);
+    }
+    return *taken ? MPIDI_ZC_match_fetched(vci, cookie, data, h->data_size) : MPI_SUCCESS;
+}
+
+/* An answer for a request that has ended, since the connection to its sender has failed: over
+ * shared memory something may still come. */
+static bool comes_too_late(const MPIDI_ZC_am_header_t * h)
+{
+    return unlikely(h->sender & MPIDI_ZC_FOREIGN) &&
+        (h->handler_id == MPIDIG_SEND_CTS || h->handler_id == MPIDIG_SEND_DATA) &&
+        MPIDI_ZC_foreign_is_lost(h->sender);
+}
+
+/* Handles one message that is in order: a send is matched, for all others there is a handler of
+ * CH4's. @descriptor: UCP's if the data is still at the sender, else NULL and @data holds it. */
+static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *header, void *data,
+                    size_t length, void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_header_t h;
     memcpy(&h, header, sizeof(h));
     void *am_hdr = (void *) (header + sizeof(h));
-    const bool is_send = h.handler_id == MPIDIG_SEND;
     MPIR_Request *rreq = NULL;
+
+    if (likely(h.handler_id == MPIDIG_SEND)) {
+        mpi_errno = MPIDI_ZC_match_send(vci, in, h.sender, am_hdr, data, descriptor);
+        MPIR_ERR_CHECK(mpi_errno);
+        goto fn_exit;
+    }
+    if (comes_too_late(&h)) {
+        if (descriptor) {
+            MPIDI_ZC_arrival_decline(vci, descriptor);
+        }
+        goto fn_exit;
+    }
+    if (h.handler_id == MPIDIG_SEND_DATA) {
+        bool taken;
+        mpi_errno = receive_answer(vci, am_hdr, data, &h, &taken);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (taken) {
+            goto fn_exit;
+        }
+    }
 
     uint32_t attr = 0;
     MPIDIG_AM_ATTR_SET_VCIS(attr, h.src_vci, h.dst_vci);
-    if (is_send || descriptor) {
+    if (descriptor) {
         attr |= MPIDIG_AM_ATTR__IS_ASYNC | MPIDIG_AM_ATTR__IS_RNDV;
     }
     mpi_errno = MPIDIG_global.target_msg_cbs[h.handler_id] (am_hdr, data, h.data_size, attr,
-                                                            attr & MPIDIG_AM_ATTR__IS_ASYNC ?
-                                                            &rreq : NULL);
+                                                            descriptor ? &rreq : NULL);
     MPIR_ERR_CHECK(mpi_errno);
 
     if (descriptor && rreq) {
-        mpi_errno = MPIDI_ZC_arrival_rndv(vci, rreq, descriptor, h.data_size,
-                                          is_send && may_land(h.sender));
+        mpi_errno = MPIDI_ZC_arrival_answer(vci, rreq, descriptor, h.data_size,
+                                            h.handler_id == MPIDIG_SEND_DATA);
+        MPIR_ERR_CHECK(mpi_errno);
     } else if (descriptor) {
-        ucp_am_data_release(vci->worker, descriptor);
-    } else if (rreq) {
-        mpi_errno = MPIDI_ZC_hold(rreq, data, length);
+        MPIDI_ZC_arrival_decline(vci, descriptor);
     }
-    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     return mpi_errno;
@@ -108,9 +206,8 @@ static int dispatch(MPIDI_ZC_vci_t * vci, const char *header, void *data, size_t
     goto fn_exit;
 }
 
-static int keep_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint32_t sequence,
-                      const void *header, size_t header_length, const void *data, size_t length,
-                      void *descriptor)
+static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *header,
+                      size_t header_length, const void *data, size_t length, void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
     const size_t data_kept = descriptor ? 0 : length;
@@ -128,13 +225,23 @@ static int keep_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint32_t se
         memcpy(early->bytes + data_at, data, data_kept);
     }
 
-    MPIDI_ZC_early_t **at = &in->early;
-    while (*at && (int32_t) ((*at)->sequence - sequence) < 0) {
-        at = &(*at)->next;
+    /* Most often the last of them: where one message is late, all others overtake it. */
+    MPIDI_ZC_early_t *last = in->early;
+    if (!last) {
+        early->next = early;
+        in->early = early;
+    } else {
+        MPIDI_ZC_early_t *before = last;
+        if ((int32_t) (last->sequence - sequence) < 0) {
+            in->early = early;
+        } else {
+            while ((int32_t) (before->next->sequence - sequence) < 0) {
+                before = before->next;
+            }
+        }
+        early->next = before->next;
+        before->next = early;
     }
-    early->next = *at;
-    *at = early;
-    vci->stats.reordered++;
 
   fn_exit:
     return mpi_errno;
@@ -142,16 +249,93 @@ static int keep_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint32_t se
     goto fn_exit;
 }
 
-static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
+/* The first of those that came early, which is then the caller's. */
+static MPIDI_ZC_early_t *take_early(MPIDI_ZC_inbound_t * in)
+{
+    MPIDI_ZC_early_t *first = in->early->next;
+
+    if (first == in->early) {
+        in->early = NULL;
+    } else {
+        in->early->next = first->next;
+    }
+    return first;
+}
+
+void MPIDI_ZC_end_job_if(int mpi_errno)
+{
+    if (unlikely(mpi_errno != MPI_SUCCESS)) {
+        char text[MPI_MAX_ERROR_STRING];
+        MPIR_Err_get_string(mpi_errno, text, sizeof(text), NULL);
+        MPID_Abort(NULL, mpi_errno, 1, text);
+    }
+}
+
+static void check_memory(const void *allocated)
+{
+    if (unlikely(!allocated)) {
+        int mpi_errno = MPI_SUCCESS;
+        MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**nomem");
+        MPIDI_ZC_end_job_if(mpi_errno);
+    }
+}
+
+/* ---- senders that we have no endpoint to ---- */
+
+/* UCX's TCP (1.13) may give a new endpoint a connection that the peer has opened. If that is the
+ * one whose callback we are in, or one over which data is just coming to its place, it loses the
+ * buffer and dies (uct_tcp_ep_replace_ep()). So a message, above all an announced one, waits until
+ * UCX's callback is over and all endpoints to its sender are made. (One that is answered with bulk,
+ * from within the callback, has come over the connection of all else: what the new endpoint may be
+ * given is another.) */
+
+struct MPIDI_ZC_unconnected {
+    struct MPIDI_ZC_unconnected *next;
+    uint64_t sender;
+    bool announced;             /* bulk comes from it */
+};
+
+/* @lane: NULL, if that does not matter. */
+static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
+{
+    return !lane || (lane->ep && !(descriptor && lane->bulk_apart && lane->bulk == 0));
+}
+
+static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)
+{
+    MPIDI_ZC_unconnected_t *one = MPL_malloc(sizeof(*one), MPL_MEM_OTHER);
+    check_memory(one);
+    one->sender = sender;
+    one->announced = announced;
+    one->next = vci->unconnected;
+    vci->unconnected = one;
+}
+
+void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci)
+{
+    while (vci->unconnected) {
+        MPIDI_ZC_unconnected_t *first = vci->unconnected;
+        vci->unconnected = first->next;
+        MPL_free(first);
+    }
+}
+
+/* Those whose turn it is now. @lane: as for is_connected(). */
+static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
+                          const MPIDI_ZC_lane_t * lane)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    while (in->early && in->early->sequence == in->next) {
-        MPIDI_ZC_early_t *early = in->early;
+    while (in->early && in->early->next->sequence == in->next) {
+        if (unlikely(!is_connected(lane, in->early->next->descriptor))) {
+            const MPIDI_ZC_am_header_t *header = (const void *) in->early->next->bytes;
+            await_connection(vci, header->sender, in->early->next->descriptor);
+            break;
+        }
+        MPIDI_ZC_early_t *early = take_early(in);
         const size_t data_at = (early->header_length + 15) & ~(size_t) 15;
-        in->early = early->next;
         in->next++;
-        mpi_errno = dispatch(vci, early->bytes, early->bytes + data_at, early->length,
+        mpi_errno = dispatch(vci, in, early->bytes, early->bytes + data_at, early->length,
                              early->descriptor);
         MPL_free(early);
         MPIR_ERR_CHECK(mpi_errno);
@@ -163,27 +347,32 @@ static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
     goto fn_exit;
 }
 
-/* There is nobody to return an error to inside a UCX callback. */
-static void check_fatal(int mpi_errno)
+void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
 {
-    if (unlikely(mpi_errno != MPI_SUCCESS)) {
-        char text[MPI_MAX_ERROR_STRING];
-        MPIR_Err_get_string(mpi_errno, text, sizeof(text), NULL);
-        MPID_Abort(NULL, mpi_errno, 1, text);
+    while (in->early) {
+        MPIDI_ZC_early_t *early = take_early(in);
+        if (early->descriptor) {
+            ucp_am_data_release(vci->worker, early->descriptor);
+        }
+        MPL_free(early);
     }
 }
 
-static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
+/* @credit: in MPIDI_ZC_CREDIT_UNIT, that the packet has told of. *@lane: the way back, which may
+ * not be connected yet; NULL: to another world. */
+static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uint8_t credit,
+                                      MPIDI_ZC_lane_t ** lane)
 {
     if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
-        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, sender));
-        MPIDI_ZC_lane_t *lane = likely(!vci->lanes) ? &peer->lane : &vci->lanes[sender];
-        /* Who has written may die; without memory, that is noticed when we write. */
-        (void) MPIDI_ZC_lane_endpoint(peer, lane, vci->number);
-        return &lane->inbound;
+        *lane = MPIDI_ZC_lane_of(&MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)), vci->number);
+        if (unlikely(credit)) {
+            MPIDI_ZC_flow_credit(*lane, credit * MPIDI_ZC_CREDIT_UNIT);
+        }
+        return &(*lane)->inbound;
     }
+    *lane = NULL;
     MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_inbound(sender);
-    MPIR_Assert(in);
+    check_memory(in);
     return in;
 }
 
@@ -195,34 +384,57 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
     MPIDI_ZC_am_header_t h;
     memcpy(&h, header, sizeof(h));
 
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender);
-    if (unlikely(h.sequence != in->next)) {
-        mpi_errno = keep_early(vci, in, h.sequence, header, header_length, data, length,
-                               descriptor);
-        check_fatal(mpi_errno);
+    MPIDI_ZC_lane_t *lane;
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender, 0, &lane);
+    const bool early = h.sequence != in->next;
+    if (unlikely(early) || unlikely(!is_connected(lane, descriptor))) {
+        mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
+        MPIDI_ZC_end_job_if(mpi_errno);
+        vci->stats.reordered += early;
+        if (!early) {
+            await_connection(vci, h.sender, descriptor);
+        }
         return;
     }
     in->next++;
     /* CH4's header holds 8-byte words; UCP promises no alignment. */
     if (likely(((uintptr_t) header & 7) == 0)) {
-        mpi_errno = dispatch(vci, header, data, length, descriptor);
+        mpi_errno = dispatch(vci, in, header, data, length, descriptor);
     } else {
         uint64_t aligned[32];
         void *copy = aligned;
         if (unlikely(header_length > sizeof(aligned))) {
             copy = MPL_malloc(header_length, MPL_MEM_BUFFER);
-            MPIR_Assert(copy);
+            check_memory(copy);
         }
         memcpy(copy, header, header_length);
-        mpi_errno = dispatch(vci, copy, data, length, descriptor);
+        mpi_errno = dispatch(vci, in, copy, data, length, descriptor);
         if (unlikely(copy != aligned)) {
             MPL_free(copy);
         }
     }
-    check_fatal(mpi_errno);
+    MPIDI_ZC_end_job_if(mpi_errno);
     if (unlikely(in->early)) {
-        mpi_errno = dispatch_early(vci, in);
-        check_fatal(mpi_errno);
+        mpi_errno = dispatch_early(vci, in, lane);
+        MPIDI_ZC_end_job_if(mpi_errno);
+    }
+}
+
+void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
+{
+    while (vci->unconnected) {
+        MPIDI_ZC_unconnected_t *first = vci->unconnected;
+        MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, first->sender));
+        MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
+
+        /* Without memory for it, that is noticed when we write. */
+        const bool connected = MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS;
+        if (connected && first->announced) {
+            (void) MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci->number);
+        }
+        vci->unconnected = first->next;
+        MPL_free(first);
+        MPIDI_ZC_end_job_if(dispatch_early(vci, &lane->inbound, connected ? lane : NULL));
     }
 }
 
@@ -272,20 +484,27 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
                                  size_t length, const ucp_am_recv_param_t * param)
 {
     const bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+    MPIDI_ZC_vci_t *vci = arg;
 
-    receive(arg, header, header_length, data, length, rndv ? data : NULL);
-    /* A rendezvous descriptor is ours until it is received or released. */
-    return rndv ? UCS_INPROGRESS : UCS_OK;
+    vci->offered = rndv ? data : NULL;
+    receive(vci, header, header_length, data, length, vci->offered);
+    /* A rendezvous descriptor is ours until it is received or released; one that has been
+     * declined is UCP's, which then tells the sender. */
+    const bool taken = vci->offered != NULL;
+    vci->offered = NULL;
+    return taken ? UCS_INPROGRESS : UCS_OK;
 }
 
 /* A send without options, of which only what its sender said in short has come. */
 static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * h, char *data,
                           size_t bytes)
 {
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender);
-    if (likely(h->sequence == in->next && in->early == NULL) &&
+    MPIDI_ZC_lane_t *lane;
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender, h->credit, &lane);
+    if (likely(h->sequence == in->next && in->early == NULL && is_connected(lane, NULL)) &&
         receive_at_head(vci->number, h, data, bytes)) {
         in->next++;
+        MPIDI_ZC_flow_consumed(vci, in, h->sender, MPIDI_ZC_message_size(bytes));
         return;
     }
     const struct {
@@ -296,8 +515,8 @@ static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * 
             .sequence = h->sequence,
             .sender = h->sender,
             .handler_id = MPIDIG_SEND,
-            .src_vci = h->vci,
-            .dst_vci = h->vci,
+            .src_vci = vci->number,
+            .dst_vci = vci->number,
             .data_size = bytes,
         },
         .match = {
@@ -334,8 +553,8 @@ ucs_status_t MPIDI_ZC_am_bundle_handler(void *arg, const void *header, size_t he
     MPIDI_ZC_eager_header_t h = {
         .sender = bundle.sender,
         .sequence = bundle.sequence,
-        .vci = bundle.vci,
         .error_bits = MPIR_ERR_NONE,
+        .credit = bundle.credit,
     };
 
     for (size_t at = sizeof(bundle); at < length; h.sequence++) {
@@ -345,6 +564,7 @@ ucs_status_t MPIDI_ZC_am_bundle_handler(void *arg, const void *header, size_t he
         h.tag = part.tag;
         h.context_id = part.context_id;
         receive_short(arg, &h, (char *) data + at + sizeof(part), part.bytes);
+        h.credit = 0;
         at += MPIDI_ZC_bundle_part_length(part.bytes);
     }
     return UCS_OK;

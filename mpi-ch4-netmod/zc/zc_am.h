@@ -17,12 +17,15 @@
 
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
 #include "zc_landing_thread.h"
+#include "zc_match.h"
 #include "zc_peer.h"
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_addr_t * peer,
-                                                      MPIDI_ZC_lane_t * lane, int handler_id, const void *am_hdr,
-                                                      MPI_Aint am_hdr_sz, MPI_Aint data_sz,
+                                                      MPIDI_ZC_lane_t * lane, int handler_id,
+                                                      const void *am_hdr, MPI_Aint am_hdr_sz,
+                                                      MPI_Aint data_sz,
                                                       int src_vci, int dst_vci)
 {
     MPIDI_ZC_am_header_t header = {
@@ -35,6 +38,49 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_
     };
     memcpy(out, &header, sizeof(header));
     memcpy(out + sizeof(header), am_hdr, am_hdr_sz);
+}
+
+/* A message that UCP has not taken needs no number: the next one takes it. (It is not numbered
+ * afterwards instead: to ourselves, UCP delivers while it sends, and the receiver may reply.) */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_unnumber(MPIDI_ZC_lane_t * lane, ucs_status_ptr_t request)
+{
+    lane->next_send -= unlikely(UCS_PTR_IS_ERR(request));
+}
+
+/* If @sreq is of a one-sided operation, CH4 has counted that before it is begun. It has not left:
+ * the end of the epoch must not wait for it. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_rma_unsent(int rank, int handler_id, MPIR_Request * sreq)
+{
+    switch (handler_id) {
+        case MPIDIG_ACC_REQ:
+        case MPIDIG_ACC_DT_REQ:
+        case MPIDIG_GET_ACC_REQ:
+        case MPIDIG_GET_ACC_DT_REQ:
+        case MPIDIG_CSWAP_REQ:
+            MPIDIG_win_remote_acc_cmpl_cnt_decr(sreq->u.rma.win, rank);
+            break;
+        case MPIDIG_PUT_REQ:
+        case MPIDIG_PUT_DT_REQ:
+        case MPIDIG_GET_REQ:
+            break;
+        default:
+            return;
+    }
+    MPIDIG_win_remote_cmpl_cnt_decr(sreq->u.rma.win, rank);
+    for (int more = MPIR_cc_get(*sreq->cc_ptr); more > 0; more--) {
+        MPID_Request_complete(sreq);
+    }
+}
+
+/* What a receiver has asked for before it is matched comes with its header, whatever the sender's
+ * threshold is: the receiver has made room for it, and has nothing else to fetch it with. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_am_is_asked(int handler_id, const void *am_hdr)
+{
+    if (likely(handler_id != MPIDIG_SEND_DATA)) {
+        return false;
+    }
+    const MPIDIG_send_data_msg_t *answer = am_hdr;
+    return MPIDI_ZC_match_asked((uint64_t) (uintptr_t) answer->rreq_ptr);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int handler_id,
@@ -56,8 +102,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     MPIR_Datatype *dt_ptr;
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
+    /* what was announced for lack of credit has been asked for */
+    if (unlikely(handler_id == MPIDIG_SEND_DATA)) {
+        MPIDI_ZC_VCI(src_vci).nr_held--;
+        if (peer->self & MPIDI_ZC_FOREIGN) {
+            MPIDI_ZC_foreign_awaited(sreq);
+        }
+    }
+
     const void *payload = NULL;
-    am->pack_buffer = NULL;
+    am->stream = NULL;
     am->header = NULL;
     am->announced = false;
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
@@ -66,13 +120,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     if (data_sz > 0 && likely(dt_contig)) {
         payload = MPIR_get_contig_ptr(data, dt_true_lb);
     } else if (data_sz > 0) {
-        MPI_Aint packed;
-        am->pack_buffer = MPL_malloc(data_sz, MPL_MEM_BUFFER);
-        MPIR_ERR_CHKANDJUMP(!am->pack_buffer, mpi_errno, MPI_ERR_OTHER, "**nomem");
-        mpi_errno = MPIR_Typerep_pack(data, count, datatype, 0, am->pack_buffer, data_sz, &packed);
+        mpi_errno = MPIDI_ZC_stream_send(&MPIDI_ZC_VCI(src_vci), data, count, datatype, data_sz,
+                                         &am->stream);
         MPIR_ERR_CHECK(mpi_errno);
-        MPIR_Assert(packed == data_sz);
-        payload = am->pack_buffer;
+        payload = MPIDI_ZC_stream_whole(am->stream);
     }
 
     if (likely(am_hdr_sz <= MPIDI_ZC_INLINE_AM_HEADER)) {
@@ -85,7 +136,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
                             src_vci, dst_vci);
     am->handler_id = handler_id;
     am->vci = src_vci;
-    am->announced = (size_t) data_sz >= MPIDI_ZC_lane_threshold(lane);
+    am->announced = (size_t) data_sz >= MPIDI_ZC_lane_threshold(lane) &&
+        !MPIDI_ZC_am_is_asked(handler_id, am_hdr);
     if (am->announced) {
         MPIDI_ZC_VCI(src_vci).nr_announced++;
         MPIDI_ZC_landing_thread_wanted();
@@ -98,8 +150,20 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         .cb.send = MPIDI_ZC_am_send_done,
         .user_data = sreq,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, am->header,
-                                               header_length, payload, data_sz, &param);
+    size_t units = data_sz;
+    if (unlikely(am->stream && !payload)) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = MPIDI_ZC_global.stream_type;
+        payload = am->stream;
+        units = 1;
+    }
+    ucp_ep_h ep = am->announced ? MPIDI_ZC_lane_bulk_endpoint(peer, lane, src_vci) : lane->ep;
+    ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_MESSAGE, am->header,
+                                               header_length, payload, units, &param);
+    MPIDI_ZC_am_unnumber(lane, request);
+    if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
+        MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
+    }
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
     if (request == NULL) {
         MPIDI_ZC_am_sent(am);
@@ -111,6 +175,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     return mpi_errno;
   fn_fail:
     MPIDI_ZC_am_sent(am);
+    MPIDI_ZC_rma_unsent(rank, handler_id, sreq);
     goto fn_exit;
 }
 
@@ -121,32 +186,14 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
-    const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
 
     MPIR_FUNC_ENTER;
 
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
-
-    char *header = MPL_malloc(header_length, MPL_MEM_BUFFER);
-    MPIR_ERR_CHKANDJUMP(!header, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    MPIDI_ZC_am_fill_header(header, peer, lane, handler_id, am_hdr, am_hdr_sz, 0, src_vci,
-                            dst_vci);
-
-    ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-            UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = MPIDI_ZC_am_header_done,
-        .user_data = header,
-    };
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, header,
-                                               header_length, NULL, 0, &param);
-    if (request == NULL || UCS_PTR_IS_ERR(request)) {
-        MPL_free(header);
-    }
-    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+    mpi_errno = MPIDI_ZC_am_send_header(peer, lane, src_vci, handler_id, am_hdr, am_hdr_sz);
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     MPIR_FUNC_EXIT;
@@ -155,14 +202,37 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
     goto fn_exit;
 }
 
+/* CH4 replies from within its handlers, most of which have nobody to return an error to; and the
+ * process that waits for the reply would do so for ever. One of another world (@foreign, else NULL)
+ * may have died, and then waits for nothing. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_replied(const struct MPIDI_ZC_foreign *foreign, int mpi_errno)
+{
+    if (unlikely(mpi_errno != MPI_SUCCESS)) {
+        if (MPIDI_ZC_foreign_has_failed(foreign)) {
+            return MPI_SUCCESS;
+        }
+        char text[MPI_MAX_ERROR_STRING];
+        MPIR_Err_get_string(mpi_errno, text, sizeof(text), NULL);
+        MPID_Abort(NULL, mpi_errno, 1, text);
+    }
+    return mpi_errno;
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm * comm, int src_rank,
                                                      int handler_id, const void *am_hdr,
                                                      MPI_Aint am_hdr_sz, const void *data,
                                                      MPI_Aint count, MPI_Datatype datatype,
                                                      int src_vci, int dst_vci, MPIR_Request * sreq)
 {
-    return MPIDI_NM_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype,
-                             src_vci, dst_vci, sreq);
+    struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank)).foreign;
+    const int mpi_errno = MPIDI_NM_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data,
+                                            count, datatype, src_vci, dst_vci, sreq);
+
+    if (unlikely(mpi_errno) && MPIDI_ZC_foreign_has_failed(foreign)) {
+        sreq->status.MPI_ERROR = MPIDI_ZC_LOST;
+        MPIDIG_global.origin_cbs[handler_id] (sreq);
+    }
+    return MPIDI_ZC_replied(foreign, mpi_errno);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int src_rank,
@@ -170,7 +240,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int sr
                                                         MPI_Aint am_hdr_sz, int src_vci,
                                                         int dst_vci)
 {
-    return MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci);
+    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank));
+
+    if (unlikely(peer->self & MPIDI_ZC_FOREIGN) && handler_id == MPIDIG_SEND_CTS) {
+        /* Whether it has failed is looked at when CH4 is done with the receive: zc_match.c. */
+        const MPIDIG_send_cts_msg_t *question = am_hdr;
+        MPIDI_ZC_foreign_await(peer->foreign, question->rreq_ptr);
+    }
+    return MPIDI_ZC_replied(peer->foreign,
+                            MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr, am_hdr_sz,
+                                                 src_vci, dst_vci));
 }
 
 MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)
@@ -179,7 +258,7 @@ MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)
 }
 
 /* CH4 sizes its cells for unexpected eager data by these two; we keep such
- * data ourselves (zc_arrival.h), so any value up to a cell's size is true. */
+ * data ourselves (zc_match.h), so any value up to a cell's size is true. */
 MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_limit(void)
 {
     return MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE;
@@ -190,17 +269,19 @@ MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_buf_limit(void)
     return MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE;
 }
 
-/* Always: the transport, not CH4, chooses between eager and rendezvous. */
+/* The transport, not CH4, chooses between eager and rendezvous; but a message without credit is
+ * announced by CH4 (zc_flow.h). */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz,
                                                       const void *data, MPI_Aint count,
                                                       MPI_Datatype datatype, MPIR_Request * sreq)
 {
-    return true;
+    return !MPIDI_ZC_VCI(MPIDI_Request_get_vci(sreq)).announce_next;
 }
 
+/* CH4 keeps no unexpected message: zc_match.h. */
 MPL_STATIC_INLINE_PREFIX MPIDIG_recv_data_copy_cb MPIDI_NM_am_get_data_copy_cb(uint32_t attr)
 {
-    return MPIDI_ZC_arrival_matched;
+    return NULL;
 }
 
 #endif /* ZC_AM_H_INCLUDED */

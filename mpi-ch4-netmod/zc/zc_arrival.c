@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
 
 static void list_append(MPIDI_ZC_arrivals_t * list, MPIDI_ZC_arrival_t * a)
 {
@@ -96,14 +97,36 @@ static uint64_t user_address(MPIR_Request * rreq)
     return (uint64_t) (uintptr_t) (target ? target : MPIDIG_REQUEST(rreq, buffer));
 }
 
-static zcp_envelope_t envelope_of(MPIR_Request * rreq, size_t bytes)
+static bool is_near(uint64_t sender)
 {
-    return (zcp_envelope_t) {
-        .comm = MPIDIG_REQUEST(rreq, u.recv.context_id),
-        .source = MPIDIG_REQUEST(rreq, u.recv.source),
-        .tag = MPIDIG_REQUEST(rreq, u.recv.tag),
-        .bytes = bytes,
-    };
+    return !(sender & MPIDI_ZC_FOREIGN) &&
+        MPIR_Process.node_map[sender] == MPIR_Process.node_map[MPIR_Process.rank];
+}
+
+static bool may_land(uint64_t sender, size_t bytes)
+{
+    return bytes >= MPIDI_ZC_global.params.landing_threshold &&
+        (likely(MPIDI_ZC_global.params.intra_node) || !is_near(sender));
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static MPIDI_ZC_times_t *transfers_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    return is_near(sender) ? &vci->near_transfers : &vci->far_transfers;
+}
+
+/* Is the message faster from landing memory than from its sender, when its receive comes? */
+static bool pays(const MPIDI_ZC_arrival_t * a)
+{
+    const bool far = a->transfers == &a->vci->far_transfers;
+    return MPIDI_ZC_weigh_lands(&a->vci->weigh, a->transfers,
+                                far ? MPIDI_ZC_global.params.network_rate : 0, a->bytes);
 }
 
 static void complete(MPIR_Request * rreq)
@@ -141,11 +164,30 @@ static void settle(MPIDI_ZC_arrival_t * a)
     }
 }
 
+/* Landing memory has come free, and this VCI's line moves at once: the application may leave MPI
+ * now, and the network has nothing to tell the landing thread. Other VCIs' lines are for those
+ * who hold their locks. */
+static void came_free(MPIDI_ZC_vci_t * vci)
+{
+    __atomic_fetch_add(&MPIDI_ZC_global.releases, 1, __ATOMIC_SEQ_CST);
+    if (unlikely(vci->queued.first) && !MPIDI_ZC_global.closing) {
+        MPIDI_ZC_land_queued(vci);
+    }
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        const MPIDI_ZC_vci_t *other = &MPIDI_ZC_VCI(v);
+        if (other != vci && __atomic_load_n(&other->queued.first, __ATOMIC_RELAXED)) {
+            MPIDI_ZC_landing_thread_look();
+            break;
+        }
+    }
+}
+
 /* Landing buffer to user buffer. Truncation has already been noted in the
  * request's status by CH4; only what fits is delivered. */
 static void deliver(MPIDI_ZC_arrival_t * a)
 {
     MPIR_Request *rreq = a->rreq;
+    MPIDI_ZC_vci_t *vci = a->vci;
     zc_landing_t *landing = a->landing;
     size_t room;
     void *target = contiguous_target(rreq, &room);
@@ -157,9 +199,11 @@ static void deliver(MPIDI_ZC_arrival_t * a)
         zc_landing_release(MPIDI_ZC_global.landing, landing);
     } else if (target) {
         const size_t bytes = MPL_MIN(a->bytes, room);
+        const uint64_t since = now_ns();
         zc_delivery_t how;
         int err = zc_deliver(MPIDI_ZC_global.landing, landing, target, bytes, &how);
         MPIR_Assert(err == 0);
+        MPIDI_ZC_times_saw(&vci->weigh.deliveries, a->bytes, now_ns() - since);
         count_delivery(&a->vci->stats, &how);
         MPIR_STATUS_SET_COUNT(rreq->status, bytes);
     } else {
@@ -168,23 +212,39 @@ static void deliver(MPIDI_ZC_arrival_t * a)
         zc_landing_release(MPIDI_ZC_global.landing, landing);
         count_delivery(&a->vci->stats, &how);
     }
-    __atomic_fetch_add(&MPIDI_ZC_global.releases, 1, __ATOMIC_SEQ_CST);
     arrival_free(a);
     complete(rreq);
+    came_free(vci);
 }
 
 /* ---- transfers ---- */
 
-static void fetch_done(void *request, ucs_status_t status, size_t length, void *user_data)
+/* Data of a one-sided operation has not come, and nobody would be told: its request has no status
+ * that anybody asks for. */
+static void end_job(ucs_status_t status)
 {
-    MPIDI_ZC_arrival_t *a = user_data;
+    char text[MPI_MAX_ERROR_STRING];
+
+    snprintf(text, sizeof(text), "zc: rank %d cannot fetch the data of a one-sided operation: %s",
+             MPIR_Process.rank, ucs_status_string(status));
+    MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
+}
+
+/* The transfer of @a is over. @a may be gone on return. */
+static void fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
+{
     MPIR_Request *rreq = a->rreq;
 
     a->vci->nr_fetching--;
     a->vci->nr_landing -= a->state == MPIDI_ZC_LANDING;
-    MPIDI_ZC_transfer_over(a->vci);
-    ucp_request_free(request);
+    MPIDI_ZC_transfer_over();
+    if (a->transfers && likely(status == UCS_OK)) {
+        MPIDI_ZC_times_saw(a->transfers, a->bytes, now_ns() - a->since);
+    }
     if (unlikely(status != UCS_OK && a->state != MPIDI_ZC_LANDING)) {
+        if (!a->is_send && !MPIDI_ZC_global.over) {
+            end_job(status);
+        }
         set_transfer_error(rreq, status);
     }
     switch (a->state) {
@@ -201,8 +261,13 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
             complete(rreq);
             break;
         case MPIDI_ZC_BOUNCING:
-            MPIDIG_recv_copy(a->buffer, rreq);
-            MPL_free(a->buffer);
+            if (likely(status == UCS_OK)) {
+                MPIDI_ZC_stream_received(a->stream);
+            } else {
+                MPIR_STATUS_SET_COUNT(rreq->status, 0);
+            }
+            MPIDI_ZC_stream_free(a->stream);
+            a->stream = NULL;
             arrival_free(a);
             complete(rreq);
             break;
@@ -211,11 +276,18 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
     }
 }
 
-/* Starts pulling the data of @a from the sender into @target, which has room
- * for all of it: UCP does not truncate a rendezvous. @a may be gone on return. */
-static int fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
+static void fetch_done(void *request, ucs_status_t status, size_t length, void *user_data)
 {
-    int mpi_errno = MPI_SUCCESS;
+    ucp_request_free(request);
+    fetched(user_data, status);
+}
+
+/* Starts pulling the data of @a from the sender into @target, which has room
+ * for all of it: UCP does not truncate a rendezvous. NULL: into the stream of @a.
+ * @a may be gone on return. */
+static void fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
+{
+    size_t units = a->bytes;
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
@@ -225,14 +297,40 @@ static int fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
     a->vci->nr_fetching++;
     a->vci->nr_landing += a->state == MPIDI_ZC_LANDING;
     MPIDI_ZC_landing_thread_wanted();
-    ucs_status_ptr_t request = ucp_am_recv_data_nbx(a->vci->worker, descriptor, target,
-                                                    a->bytes, &param);
-    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_recv_data_nbx");
+    if (a->transfers) {
+        a->since = now_ns();
+    }
+    if (unlikely(!target && a->stream)) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = MPIDI_ZC_global.stream_type;
+        target = a->stream;
+        units = 1;
+    }
+    ucs_status_ptr_t request = ucp_am_recv_data_nbx(a->vci->worker, descriptor, target, units,
+                                                    &param);
+    if (unlikely(UCS_PTR_IS_ERR(request))) {
+        MPIDI_ZC_arrival_decline(a->vci, descriptor);
+        fetched(a, UCS_PTR_STATUS(request));
+    }
+}
 
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor)
+{
+    /* One that UCP's callback is about is UCP's if that does not take it over. */
+    if (vci->offered == descriptor) {
+        vci->offered = NULL;
+    } else {
+        ucp_am_data_release(vci->worker, descriptor);
+    }
+}
+
+/* There is no memory for what the match of @rreq needs: it ends with @mpi_errno. */
+static void fail(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, int mpi_errno)
+{
+    rreq->status.MPI_ERROR = mpi_errno;
+    MPIR_STATUS_SET_COUNT(rreq->status, 0);
+    MPIDI_ZC_arrival_decline(vci, descriptor);
+    complete(rreq);
 }
 
 /* The receive is known: the data goes where it belongs, or, if that is not one
@@ -250,16 +348,23 @@ static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
         a->vci->stats.bytes_direct += a->bytes;
     } else {
         a->state = MPIDI_ZC_BOUNCING;
-        a->buffer = target = MPL_malloc(a->bytes, MPL_MEM_BUFFER);
-        MPIR_ERR_CHKANDJUMP(!target, mpi_errno, MPI_ERR_OTHER, "**nomem");
+        mpi_errno = MPIDI_ZC_stream_receive(a->vci, a->rreq, a->bytes, &a->stream);
+        MPIR_ERR_CHECK(mpi_errno);
+        target = MPIDI_ZC_stream_whole(a->stream);
         a->vci->stats.bounced++;
     }
-    mpi_errno = fetch(a, descriptor, target);
-    MPIR_ERR_CHECK(mpi_errno);
+    fetch(a, descriptor, target);
 
   fn_exit:
     return mpi_errno;
   fn_fail:
+    if (a->is_send) {
+        MPIDI_ZC_vci_t *vci = a->vci;
+        MPIR_Request *rreq = a->rreq;
+        arrival_free(a);
+        fail(vci, rreq, descriptor, mpi_errno);
+        mpi_errno = MPI_SUCCESS;
+    }
     goto fn_exit;
 }
 
@@ -267,9 +372,8 @@ static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
  * Else it stays WAITING at the sender, which is ordinary rendezvous: in line if
  * memory may come free, for good if there can never be enough.
  * *landed: set; @a may be gone if so. */
-static int land(MPIDI_ZC_arrival_t * a, bool * landed)
+static void land(MPIDI_ZC_arrival_t * a, bool * landed)
 {
-    int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_vci_t *vci = a->vci;
     void *descriptor = a->descriptor;
     /* What comes free from here on is a reason to try again. */
@@ -287,46 +391,32 @@ static int land(MPIDI_ZC_arrival_t * a, bool * landed)
         if (vci->queued.first == a) {
             vci->seen_releases = releases;
         }
-        goto fn_exit;
+        return;
     }
     list_move(&vci->arrivals, a);
     a->state = MPIDI_ZC_LANDING;
     a->descriptor = NULL;
     vci->stats.landed++;
     vci->stats.landed_by_thread += MPIDI_ZC_global.in_landing_thread;
-    mpi_errno = fetch(a, descriptor, zc_landing_data(a->landing));
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    fetch(a, descriptor, zc_landing_data(a->landing));
 }
 
-int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
+void MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
 {
-    int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_arrival_t *a;
 
     while ((a = vci->queued.first) != NULL) {
         bool landed;
-        mpi_errno = land(a, &landed);
-        MPIR_ERR_CHECK(mpi_errno);
+        land(a, &landed);
         if (!landed && a == vci->queued.first) {
             break;
         }
     }
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
 
 /* ---- events ---- */
 
-/* Eager data to the buffer of its receive. */
-static void copy_out(MPIR_Request * rreq, void *data)
+void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data)
 {
     const size_t bytes = MPIDIG_recv_in_data_sz(rreq);
     size_t room;
@@ -340,91 +430,102 @@ static void copy_out(MPIR_Request * rreq, void *data)
     }
 }
 
-int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes)
+/* @transfers: among which this one counts, or NULL. */
+static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, size_t bytes,
+                        bool is_send, MPIDI_ZC_times_t * transfers)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(rreq);
-
-    if (MPIDIG_recv_initialized(rreq)) {
-        copy_out(rreq, (void *) data);
-        complete(rreq);
-    } else {
-        am->held = am->held_inline;
-        if (bytes > sizeof(am->held_inline)) {
-            am->held = MPL_malloc(bytes, MPL_MEM_BUFFER);
-            MPIR_ERR_CHKANDJUMP(!am->held, mpi_errno, MPI_ERR_OTHER, "**nomem");
-        }
-        if (bytes > 0) {
-            memcpy(am->held, data, bytes);
-        }
-    }
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
-static void free_held(MPIDI_ZC_am_request_t * am)
-{
-    if (am->held != am->held_inline) {
-        MPL_free(am->held);
-    }
-    am->held = NULL;
-}
-
-static void deliver_held(MPIR_Request * rreq)
-{
-    copy_out(rreq, MPIDI_ZC_AM_REQUEST(rreq).held);
-    free_held(&MPIDI_ZC_AM_REQUEST(rreq));
-    complete(rreq);
-}
-
-int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
-                          size_t bytes, bool may_land)
-{
-    int mpi_errno = MPI_SUCCESS;
-    const bool large = may_land && bytes >= MPIDI_ZC_global.params.landing_threshold;
 
     MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, bytes);
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    a->is_send = is_send;
+    a->transfers = transfers;
+    mpi_errno = fetch_matched(a, descriptor);
+    MPIR_ERR_CHECK(mpi_errno);
 
-    if (MPIDIG_recv_initialized(rreq)) {
-        if (large) {
-            zcp_receive_t receive = {
-                .envelope = envelope_of(rreq, bytes),
-                .addr = user_address(rreq),
-            };
-            zcp_receive(vci->predictor, &receive);
-        }
-        mpi_errno = fetch_matched(a, descriptor);
-        MPIR_ERR_CHECK(mpi_errno);
-    } else {
-        MPIDI_ZC_AM_REQUEST(rreq).arrival = a;
-        a->state = MPIDI_ZC_WAITING;
-        a->descriptor = descriptor;
-        if (large) {
-            zcp_landing_t guess;
-            const zcp_envelope_t envelope = envelope_of(rreq, bytes);
-            int known = zcp_arrival(vci->predictor, &envelope, &guess);
-            a->predicted = known >= 0;
-            if (a->predicted) {
-                a->claim = guess.claim;
-                a->expected = guess.addr;
-            }
-            bool landed = false;
-            if (unlikely(MPIDI_ZC_global.closing)) {
-                goto fn_exit;
-            } else if (vci->queued.first == NULL) {
-                mpi_errno = land(a, &landed);
-                MPIR_ERR_CHECK(mpi_errno);
-            } else {
-                /* those that already stand in line go first */
-                list_move(&vci->queued, a);
-            }
-            vci->stats.budget_refusals += !landed;
-        }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    if (!a && is_send) {
+        fail(vci, rreq, descriptor, mpi_errno);
+        mpi_errno = MPI_SUCCESS;
     }
+    goto fn_exit;
+}
+
+int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
+                            size_t bytes, bool is_send)
+{
+    return fetch_answer(vci, rreq, descriptor, bytes, is_send, NULL);
+}
+
+int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                              void *descriptor, size_t bytes)
+{
+    MPIDI_ZC_times_t *transfers = NULL;
+
+    if (may_land(sender, bytes)) {
+        transfers = transfers_of(vci, sender);
+        const zcp_receive_t receive = {
+            .envelope = {
+                .comm = MPIDIG_REQUEST(rreq, u.recv.context_id),
+                .source = MPIDIG_REQUEST(rreq, u.recv.source),
+                .tag = MPIDIG_REQUEST(rreq, u.recv.tag),
+                .bytes = bytes,
+            },
+            .addr = user_address(rreq),
+        };
+        zcp_receive(vci->predictor, &receive);
+    }
+    return fetch_answer(vci, rreq, descriptor, bytes, true, transfers);
+}
+
+static void predict(MPIDI_ZC_arrival_t * a, const MPIDI_ZC_message_t * message)
+{
+    const zcp_envelope_t envelope = {
+        .comm = message->context,
+        .source = message->source,
+        .tag = message->tag,
+        .bytes = a->bytes,
+    };
+    zcp_landing_t guess;
+
+    a->predicted = zcp_arrival(a->vci->predictor, &envelope, &guess) >= 0;
+    if (a->predicted) {
+        a->claim = guess.claim;
+        a->expected = guess.addr;
+    }
+}
+
+int MPIDI_ZC_arrival_unexpected(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_message_t * message,
+                                void *descriptor, size_t bytes, MPIDI_ZC_arrival_t ** arrival)
+{
+    int mpi_errno = MPI_SUCCESS;
+    bool landed = false;
+
+    MPIDI_ZC_arrival_t *a = arrival_new(vci, NULL, bytes);
+    MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    *arrival = a;
+    a->is_send = true;
+    a->state = MPIDI_ZC_WAITING;
+    a->descriptor = descriptor;
+    if (!may_land(message->sender, bytes)) {
+        goto fn_exit;
+    }
+    a->transfers = transfers_of(vci, message->sender);
+    predict(a, message);
+    if (unlikely(MPIDI_ZC_global.closing)) {
+        goto fn_exit;
+    } else if (!pays(a)) {
+        vci->stats.left_at_sender++;
+        goto fn_exit;
+    } else if (vci->queued.first == NULL) {
+        land(a, &landed);
+    } else {
+        /* those that already stand in line go first */
+        list_move(&vci->queued, a);
+    }
+    vci->stats.budget_refusals += !landed;
 
   fn_exit:
     return mpi_errno;
@@ -432,16 +533,11 @@ int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descr
     goto fn_exit;
 }
 
-int MPIDI_ZC_arrival_matched(MPIR_Request * rreq)
+int MPIDI_ZC_arrival_matched(MPIDI_ZC_arrival_t * a, MPIR_Request * rreq)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_arrival_t *a = MPIDI_ZC_AM_REQUEST(rreq).arrival;
 
-    if (likely(!a)) {
-        deliver_held(rreq);
-        goto fn_exit;
-    }
-    MPIDI_ZC_AM_REQUEST(rreq).arrival = NULL;
+    a->rreq = rreq;
     a->matched = true;
     switch (a->state) {
         case MPIDI_ZC_LANDED:
@@ -475,21 +571,29 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
         } else if (a->landing) {
             zc_landing_release(MPIDI_ZC_global.landing, a->landing);
         }
-        MPL_free(a->buffer);
+        if (a->stream) {
+            MPIDI_ZC_stream_free(a->stream);
+        }
         arrival_free(a);
+    }
+}
+
+/* Of messages that overtook one which has never come. */
+static void drop_early(MPIDI_ZC_vci_t * vci)
+{
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        MPIDI_ZC_lane_t *lane = vci->lanes ? &vci->lanes[rank] :
+            &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).lane;
+        MPIDI_ZC_inbound_drop(vci, &lane->inbound);
+    }
+    if (vci->number == 0) {
+        MPIDI_ZC_foreign_drop();
     }
 }
 
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci)
 {
-    MPIR_Request *unreceived;
-
-    DL_FOREACH(MPIDI_VCI(vci->number).unexp_list, unreceived) {
-        MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(unreceived);
-        if (!am->arrival && am->held) {
-            free_held(am);
-        }
-    }
+    drop_early(vci);
     drop_list(&vci->arrivals);
     drop_list(&vci->queued);
     while (vci->free_arrivals) {

@@ -2,20 +2,19 @@
 #ifndef ZC_ARRIVAL_H_INCLUDED
 #define ZC_ARRIVAL_H_INCLUDED
 
-/* One message on its way from "its header is here" to "its data is in the user
- * buffer". Matching is CH4's; what the data does meanwhile is decided here.
+/* One announced message on its way from "its header is here" to "its data is in the user
+ * buffer". It is matched in zc_match.h; what the data does meanwhile is decided here.
  *
  *                          matched?
  *                     yes /        \ no
- *   user buffer contiguous?         eager: the request holds it     held ──┐
- *   and long enough?                budget left: taken at once             │
- *    yes /     \ no                   into landing memory  LANDING ─▶ LANDED
- *     DIRECT   BOUNCING             else left at the sender       WAITING  │
- *        │        │                                │                 │     │
+ *   user buffer contiguous?         budget left, and worth while (zc_weigh.h): taken at once
+ *   and long enough?                  into landing memory  LANDING ─▶ LANDED
+ *    yes /     \ no                 else left at the sender       WAITING  │
+ *     DIRECT   BOUNCING                            │                 │     │
  *        │        │                            matched           matched  matched
  *        │        │                                └─▶ DIRECT or     │     │
  *        ▼        ▼                                    BOUNCING      ▼     ▼
- *      done    unpacked                                           delivered to
+ *      done    unpacked (zc_stream.h)                             delivered to
  *                                                                 the user buffer
  *
  * User memory is written in DIRECT, and on delivery: both are after the match.
@@ -37,36 +36,51 @@ typedef struct MPIDI_ZC_arrival {
     MPIDI_ZC_arrival_state_t state;
     bool matched;
     bool predicted;             /* claim is valid */
+    bool is_send;               /* and no message of RMA */
     ucs_status_t status;        /* of the landing transfer */
-    MPIR_Request *rreq;
+    MPIR_Request *rreq;         /* NULL: not matched */
     size_t bytes;
+    MPIDI_ZC_times_t *transfers;        /* among which its own counts, or NULL */
+    uint64_t since;             /* ns: when that began */
     zcp_claim_t claim;
     uint64_t expected;          /* predicted user address or 0 */
     void *descriptor;           /* UCP's, while WAITING */
     zc_landing_t *landing;      /* LANDING, LANDED */
-    void *buffer;               /* BOUNCING; owned */
+    MPIDI_ZC_stream_t *stream;  /* BOUNCING; owned */
     MPIDI_ZC_vci_t *vci;        /* that it has come over */
     MPIDI_ZC_arrivals_t *list;  /* the one it is on */
     struct MPIDI_ZC_arrival *next, *previous;
 } MPIDI_ZC_arrival_t;
 
-/* Of a message with its data at hand: into the user buffer if it is matched, else @rreq
- * holds it until it is. @rreq: what CH4's handler returned. */
-int MPIDI_ZC_hold(MPIR_Request * rreq, const void *data, size_t bytes);
+/* Data at hand to the buffer of @rreq, which knows how many bytes come. */
+void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data);
 
-/* A message announced by UCP; takes over @descriptor. @may_land: it is a send, from where
- * it may be fetched before the match. */
-int MPIDI_ZC_arrival_rndv(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
-                          size_t bytes, bool may_land);
+/* A message announced by UCP that @rreq has taken, a send of @sender; takes over @descriptor.
+ * The request tells of what goes wrong. */
+int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                              void *descriptor, size_t bytes);
 
-/* CH4's call when a receive meets the unexpected message of @rreq. */
-int MPIDI_ZC_arrival_matched(MPIR_Request * rreq);
+/* The data of @descriptor is not wanted: its sender is told that all is done. */
+void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor);
+
+/* Data that was asked for, announced by UCP; the same, but that it is no news to the predictor.
+ * @is_send: it is of a send; else an error is the caller's. */
+int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
+                            size_t bytes, bool is_send);
+
+/* A send announced by UCP that @message, which is to be queued, stands for. *arrival: set if
+ * this succeeds, which takes over @descriptor. */
+int MPIDI_ZC_arrival_unexpected(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_message_t * message,
+                                void *descriptor, size_t bytes, MPIDI_ZC_arrival_t ** arrival);
+
+/* @rreq has taken it; @arrival may be gone on return. */
+int MPIDI_ZC_arrival_matched(MPIDI_ZC_arrival_t * arrival, MPIR_Request * rreq);
 
 /* Lands messages that stood in line for landing memory, oldest first. Each VCI has its
  * own line; the memory is everybody's. */
-int MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci);
+void MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci);
 
-/* Has landing memory come free, over whatever VCI, since somebody in line was refused? */
+/* Has landing memory come free, over another VCI, since somebody in line was refused? */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_line_moves(const MPIDI_ZC_vci_t * vci)
 {
     return unlikely(vci->queued.first) &&

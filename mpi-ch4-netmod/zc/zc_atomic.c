@@ -113,7 +113,7 @@ static bool find(const void *buffer, int count, MPI_Datatype type, size_t bytes,
 
 /* @acc in terms of UCX. */
 typedef struct {
-    MPIDI_ZC_target_t *at;
+    MPIDI_ZC_target_t *at;      /* NULL: lost */
     uint64_t remote;
     ucp_atomic_op_t code;
     unsigned width;
@@ -135,9 +135,9 @@ static bool translate(const MPIDI_ZC_accumulate_t * acc, MPIR_Win * win, atomic_
     }
     MPIDI_Datatype_check_contig_size_lb(acc->target_type, acc->target_count, contiguous, a->bytes,
                                         lb);
-    a->at = &MPIDI_ZC_WIN(win).targets[acc->target_rank];
-    a->remote = a->at->base + acc->target_disp * a->at->disp_unit + lb;
-    if (!a->at->rkey || !contiguous || a->bytes == 0 || a->bytes > MAX_BYTES ||
+    const MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[acc->target_rank];
+    a->remote = target->base + acc->target_disp * target->disp_unit + lb;
+    if (!contiguous || a->bytes == 0 || a->bytes > MAX_BYTES ||
         a->remote % a->width != 0 ||
         (acc->op != MPI_NO_OP &&
          !find(acc->origin, acc->origin_count, acc->origin_type, a->bytes, &origin)) ||
@@ -148,14 +148,16 @@ static bool translate(const MPIDI_ZC_accumulate_t * acc, MPIR_Win * win, atomic_
     a->origin = origin;
     a->compare = acc->compare;
     a->result = result;
-    return true;
+    a->at = MPIDI_ZC_win_target(win, acc->target_rank);
+    return a->at || target->lost;
 }
 
-/* @req has to be completed once for each element. */
+/* @req has to be completed once for each element; after an error, those not begun are. */
 static int start(const atomic_t * a, MPIR_Request * req)
 {
     static const uint64_t nothing;
     int mpi_errno = MPI_SUCCESS;
+    MPI_Aint i;
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK |
             UCP_OP_ATTR_FIELD_USER_DATA,
@@ -167,7 +169,7 @@ static int start(const atomic_t * a, MPIR_Request * req)
     if (a->result || a->code == UCP_ATOMIC_OP_SWAP) {
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
     }
-    for (MPI_Aint i = 0; i < a->bytes; i += a->width) {
+    for (i = 0; i < a->bytes; i += a->width) {
         const void *operand = a->origin ? a->origin + i : (const void *) &nothing;
         if (a->compare) {
             /* UCX wants the new value where it is going to put the old one. */
@@ -186,6 +188,9 @@ static int start(const atomic_t * a, MPIR_Request * req)
   fn_exit:
     return mpi_errno;
   fn_fail:
+    for (; req && i < a->bytes; i += a->width) {
+        MPID_Request_complete(req);
+    }
     goto fn_exit;
 }
 
@@ -197,6 +202,9 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     MPIR_Request *req = NULL;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    /* By a message it would meet others' that are not. */
+    MPIR_ERR_CHKANDJUMP2(!a->at, mpi_errno, MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s",
+                         "ucp_ep_rkey_unpack", "the target's memory is out of reach");
     MPIDIG_RMA_OP_CHECK_SYNC(acc->target_rank, win);
     if (req_p) {
         req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, vci, 2);
@@ -209,12 +217,17 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     a->at->started++;
     MPIDI_ZC_WIN(win).started++;
     mpi_errno = start(a, req);
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_VCI(vci).stats.atomics += a->bytes / a->width;
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
+    if (req) {
+        *req_p = NULL;
+        MPIDI_CH4_REQUEST_FREE(req);
+    }
     goto fn_exit;
 }
 

@@ -3,6 +3,7 @@
 #include <time.h>
 #include "zc_impl.h"
 #include "zc_eager.h"
+#include "zc_flow.h"
 
 struct MPIDI_ZC_packet {
     MPIDI_ZC_vci_t *vci;
@@ -32,6 +33,23 @@ static void sent(void *request, ucs_status_t status, void *user_data)
 
     free_packet(MPIDI_ZC_AM_REQUEST(sreq).packet);
     MPIDI_ZC_eager_done(request, status, sreq);
+}
+
+/* UCP has not taken the packet, and nothing has gone to its receiver since: the numbers of its
+ * messages are of those that come next, what was paid for them is paid back, and what it would
+ * have told of credit is still to be told. */
+static void undo(MPIDI_ZC_lane_t * lane, const char *packet, size_t length)
+{
+    MPIDI_ZC_bundle_header_t header;
+    MPIDI_ZC_bundle_part_t part;
+
+    memcpy(&header, packet, sizeof(header));
+    for (size_t at = sizeof(header); at < length; at += MPIDI_ZC_bundle_part_length(part.bytes)) {
+        memcpy(&part, packet + at, sizeof(part));
+        MPIDI_ZC_flow_refund(lane, MPIDI_ZC_flow_cost(true, part.bytes));
+    }
+    MPIDI_ZC_eager_untold(lane, header.credit);
+    lane->next_send = header.sequence;
 }
 
 /* What waits leaves; at once, or when UCP can. */
@@ -66,6 +84,9 @@ static void send_packet(MPIDI_ZC_vci_t * vci)
     ucs_status_ptr_t request = ucp_am_send_nbx(bundle->lane->ep, MPIDI_ZC_AM_BUNDLE, NULL, 0,
                                                packet->bytes, bundle->length, &later);
     if (!UCS_PTR_IS_PTR(request)) {
+        if (UCS_PTR_IS_ERR(request)) {
+            undo(bundle->lane, packet->bytes, bundle->length);
+        }
         free_packet(packet);
         MPIDI_ZC_note_send_status(sreq, UCS_PTR_STATUS(request));
         MPID_Request_complete(sreq);
@@ -105,7 +126,7 @@ static bool open_packet(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_addr_t * peer)
     const MPIDI_ZC_bundle_header_t header = {
         .sender = peer->self,
         .sequence = bundle->lane->next_send,
-        .vci = vci->number,
+        .credit = MPIDI_ZC_flow_piggyback(bundle->lane),
     };
     memcpy(bundle->packet->bytes, &header, sizeof(header));
     bundle->length = sizeof(header);

@@ -12,7 +12,14 @@
  * header and payload together always cost it a request. */
 
 #include "zc_impl.h"
+#include "zc_flow.h"
 #include "zc_peer.h"
+
+/* A packet on @lane that was to tell of @credit, in MPIDI_ZC_CREDIT_UNIT, has not left. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_eager_untold(MPIDI_ZC_lane_t * lane, uint8_t credit)
+{
+    lane->inbound.owed += credit * MPIDI_ZC_CREDIT_UNIT;
+}
 
 /* One packet on the stack, no request. Sends at once or not at all: false if the longer way
  * has to. */
@@ -87,45 +94,25 @@ bool MPIDI_ZC_bundle_follow(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_addr_t * peer,
                             const MPIDI_ZC_bundle_part_t * part, const void *data,
                             MPIR_Request ** req_p);
 
-/* *taken: false if this is not for eager sends, and nothing has happened. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count,
-                                                 MPI_Datatype datatype, int tag, MPIR_Comm * comm,
-                                                 int context_offset, MPIDI_av_entry_t * addr,
-                                                 int vci, int error_bits, bool may_wait,
-                                                 MPIR_Request ** req_p, bool * taken)
+/* A contiguous message that is short enough and paid for; called inside the lock of @vci.
+ * @may_wait: it may leave together with those that follow. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *data, size_t bytes, int tag,
+                                                 MPIR_Comm * comm, int context_offset,
+                                                 const MPIDI_ZC_addr_t * peer,
+                                                 MPIDI_ZC_lane_t * lane, int vci, int error_bits,
+                                                 bool may_wait, MPIR_Request ** req_p)
 {
     int mpi_errno = MPI_SUCCESS;
-    int dt_contig;
-    MPI_Aint data_sz, dt_true_lb;
-    MPIR_Datatype *dt_ptr;
-
-    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
-    *taken = dt_contig && (size_t) data_sz < MPIDI_ZC_global.params.max_threshold && !*req_p;
-    if (unlikely(!*taken)) {
-        return MPI_SUCCESS;
-    }
-    const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
-
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
-    mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
-    MPIR_ERR_CHECK(mpi_errno);
-    *taken = likely((size_t) data_sz < MPIDI_ZC_global.params.min_threshold) ||
-        (size_t) data_sz < MPIDI_ZC_lane_threshold(lane);
-    if (unlikely(!*taken)) {
-        goto fn_exit;
-    }
-
     MPIDI_ZC_bundle_t *bundle = &own->bundle;
-    may_wait = may_wait && (size_t) data_sz <= MPIDI_ZC_BUNDLE_MESSAGE_MAX;
+
+    may_wait = may_wait && bytes <= MPIDI_ZC_BUNDLE_MESSAGE_MAX;
     if (unlikely(bundle->lane == lane) && may_wait) {
         const MPIDI_ZC_bundle_part_t part = {
             .src_rank = comm->rank,
             .tag = tag,
             .context_id = comm->context_id + context_offset,
-            .bytes = data_sz,
+            .bytes = bytes,
         };
         if (MPIDI_ZC_bundle_follow(own, peer, &part, data, req_p)) {
             goto fn_exit;
@@ -141,19 +128,21 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *buf, MPI_Aint count
         .src_rank = comm->rank,
         .tag = tag,
         .context_id = comm->context_id + context_offset,
-        .vci = vci,
         .error_bits = error_bits,
+        .credit = MPIDI_ZC_flow_piggyback(lane),
     };
     MPL_COMPILE_TIME_ASSERT(sizeof(header) == 24);
-    if (unlikely(data_sz > lane->short_max) ||
-        unlikely(!MPIDI_ZC_send_short(lane, &header, data, data_sz, req_p))) {
-        mpi_errno = MPIDI_ZC_send_longer(lane, &header, data, data_sz, vci, comm, req_p);
+    if (unlikely(bytes > lane->short_max) ||
+        unlikely(!MPIDI_ZC_send_short(lane, &header, data, bytes, req_p))) {
+        mpi_errno = MPIDI_ZC_send_longer(lane, &header, data, bytes, vci, comm, req_p);
+        if (unlikely(mpi_errno)) {
+            MPIDI_ZC_eager_untold(lane, header.credit);
+        }
         MPIR_ERR_CHECK(mpi_errno);
     }
     lane->next_send++;
 
   fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;

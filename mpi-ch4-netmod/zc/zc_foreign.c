@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include <sys/random.h>
+#include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
+#include "zc_match.h"
+#include "zc_processors.h"
 
 /* How long finalize waits for the answers of those it was connected with: one may have
  * died, or compute on without a landing thread. */
@@ -31,11 +34,18 @@ enum {
     GOODBYE_KINDS,
 };
 
+/* What a process says first over a connection: by which number its messages will come. */
+typedef struct {
+    uint64_t id;                /* of the process */
+    uint64_t number;
+} numbered_t;
+
 typedef struct MPIDI_ZC_foreign {
     struct MPIDI_ZC_foreign *next;
     ucp_ep_h far_ep;            /* over the network */
     ucp_ep_h near_ep;           /* over shared memory, where there is that; or NULL */
     bool offered;               /* we have told it our whole address */
+    MPIDI_ZC_beside_t *beside;  /* its processors, on this machine; or NULL */
     uint64_t id;                /* of the process */
     uint64_t self;              /* the number of what we send */
     int avtid, lpid;            /* -1: CH4 has given it up */
@@ -45,6 +55,8 @@ typedef struct MPIDI_ZC_foreign {
     bool heard_far, awaits_near;        /* of the ways that its goodbye comes by */
     bool is_heard;              /* our goodbye */
     uint64_t other;             /* the number of what it sends, known from its goodbye */
+    numbered_t numbered;        /* UCP reads it until it is sent */
+    MPIR_Request *awaiting;     /* of CH4's, that wait for an answer: MPIDI_ZC_foreign_await() */
     goodbye_t goodbye[GOODBYE_KINDS];   /* UCP reads them until they are sent */
     int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
@@ -55,21 +67,30 @@ typedef struct MPIDI_ZC_foreign {
 typedef struct sender {
     struct sender *next;
     uint64_t number;
+    uint64_t id;                /* of the process; 0: it has not said that yet */
+    bool has_window;            /* and has been told of it: zc_flow.h */
     bool said_goodbye_near;
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
-/* A neighbour's whole address that has come before the neighbour itself. */
+/* What processes on one machine tell each other when they are connected: where they run, and,
+ * if they can share memory, their whole address. Followed by the two. */
+typedef struct {
+    uint64_t id;                /* of the sender */
+    uint32_t mask_words;
+    uint32_t upid_length;       /* 0: no offer to come near */
+} introduction_t;
+
+/* One that has come before the neighbour itself. */
 typedef struct neighbour {
     struct neighbour *next;
-    size_t upid_length;
-    MPIDI_ZC_upid_t *upid;
+    introduction_t introduction;        /* with what follows it */
 } neighbour_t;
 
-/* A few hundred connections at most: lists. The last sender heard is first. */
+/* A few hundred connections at most: a list. */
 static foreign_t *connections;
 static foreign_t *broken;       /* and over: their far endpoints are to be closed */
-static sender_t *senders;
+static sender_t *gone;          /* to be freed */
 static neighbour_t *neighbours;
 static int nr_closing;
 
@@ -142,25 +163,32 @@ int MPIDI_ZC_foreign_node(int avtid, int lpid)
 
 /* ---- receiving ---- */
 
+/* Asked for every message. Numbers are random. */
+enum { NR_BUCKETS = 512 };
+static sender_t *senders[NR_BUCKETS];
+
+/* Where the sender of @number is, or is to be. */
+static sender_t **place_of(uint64_t number)
+{
+    sender_t **at = &senders[number % NR_BUCKETS];
+
+    while (*at && (*at)->number != number) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
 static sender_t *sender_of(uint64_t number)
 {
-    for (sender_t ** at = &senders; *at; at = &(*at)->next) {
-        sender_t *found = *at;
-        if (found->number == number) {
-            *at = found->next;
-            found->next = senders;
-            senders = found;
-            return found;
+    sender_t **at = place_of(number);
+
+    if (unlikely(!*at)) {
+        *at = MPL_calloc(1, sizeof(**at), MPL_MEM_ADDRESS);
+        if (*at) {
+            (*at)->number = number;
         }
     }
-    sender_t *new = MPL_calloc(1, sizeof(*new), MPL_MEM_ADDRESS);
-    if (!new) {
-        return NULL;
-    }
-    new->number = number;
-    new->next = senders;
-    senders = new;
-    return new;
+    return *at;
 }
 
 MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
@@ -169,15 +197,218 @@ MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t number)
     return sender ? &sender->inbound : NULL;
 }
 
+MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound_if_any(uint64_t number)
+{
+    sender_t *sender = *place_of(number);
+    return sender ? &sender->inbound : NULL;
+}
+
+/* The connection by which process @id can be told something: behind a goodbye nothing may
+ * follow. Which of several is the same to it. */
+static foreign_t *way_to(uint64_t id)
+{
+    for (foreign_t * f = connections; f; f = f->next) {
+        if (f->id == id && f->avtid >= 0 && !f->failed && !f->said_goodbye) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t number)
+{
+    const sender_t *sender = *place_of(number);
+    const foreign_t *f = sender && sender->id ? way_to(sender->id) : NULL;
+    return f ? &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)) : NULL;
+}
+
+/* One that CH4 has given up has nothing under way, but in finalize, where all are given up. */
+static bool is_lost(uint64_t id)
+{
+    for (const foreign_t * f = connections; f; f = f->next) {
+        if (f->id == id && !f->failed && (f->avtid >= 0 || MPIDI_ZC_global.closing)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool MPIDI_ZC_foreign_is_lost(uint64_t number)
+{
+    const sender_t *sender = *place_of(number);
+    return !sender || (sender->id && is_lost(sender->id));
+}
+
+/* A message of it may be in the caller's hands: it is freed later. */
 static void forget_sender(uint64_t number)
 {
-    for (sender_t ** at = &senders; *at; at = &(*at)->next) {
-        sender_t *found = *at;
-        if (found->number == number) {
-            *at = found->next;
-            MPL_free(found);
-            return;
+    sender_t **at = place_of(number);
+    sender_t *found = *at;
+
+    if (found) {
+        *at = found->next;
+        MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &found->inbound);
+        MPIDI_ZC_flow_close(&found->inbound);
+        found->next = gone;
+        gone = found;
+    }
+}
+
+static void forget_senders_of(uint64_t id)
+{
+    for (int i = 0; i < NR_BUCKETS; i++) {
+        for (sender_t * sender = senders[i], *next; sender; sender = next) {
+            next = sender->next;
+            if (sender->id == id) {
+                forget_sender(sender->number);
+            }
         }
+    }
+}
+
+static void free_gone(void)
+{
+    while (gone) {
+        sender_t *sender = gone;
+        gone = sender->next;
+        MPL_free(sender);
+    }
+}
+
+/* There is nobody to return an error to. */
+static void check_memory(const void *allocated)
+{
+    if (unlikely(!allocated)) {
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a connection to another world");
+    }
+}
+
+/* As soon as it is known who @sender is, and there is a connection to tell it by. */
+static void open_window(sender_t * sender)
+{
+    MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+
+    if (sender->has_window) {
+        MPIDI_ZC_flow_return(vci, &sender->inbound, sender->number);
+    } else if (MPIDI_ZC_foreign_sender(sender->number)) {
+        sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, sender->number);
+    }
+}
+
+static void open_windows_of(uint64_t id)
+{
+    for (int i = 0; i < NR_BUCKETS; i++) {
+        for (sender_t * sender = senders[i]; sender; sender = sender->next) {
+            if (sender->id == id) {
+                open_window(sender);
+            }
+        }
+    }
+}
+
+ucs_status_t MPIDI_ZC_numbered_handler(void *arg, const void *header, size_t header_length,
+                                       void *data, size_t length,
+                                       const ucp_am_recv_param_t * param)
+{
+    numbered_t numbered;
+
+    if (length == sizeof(numbered)) {
+        memcpy(&numbered, data, sizeof(numbered));
+        sender_t *sender = sender_of(numbered.number);
+        check_memory(sender);
+        sender->id = numbered.id;
+        open_window(sender);
+    }
+    return UCS_OK;
+}
+
+/* ---- what waits for an answer ---- */
+
+void MPIDI_ZC_foreign_await(foreign_t * f, MPIR_Request * req)
+{
+    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(req);
+
+    if (!f) {
+        am->awaiting.at = NULL;
+        return;
+    }
+    am->awaiting.next = f->awaiting;
+    am->awaiting.at = &f->awaiting;
+    if (f->awaiting) {
+        MPIDI_ZC_AM_REQUEST(f->awaiting).awaiting.at = &am->awaiting.next;
+    }
+    f->awaiting = req;
+}
+
+void MPIDI_ZC_foreign_awaited(MPIR_Request * req)
+{
+    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(req);
+
+    if (!am->awaiting.at) {
+        return;
+    }
+    *am->awaiting.at = am->awaiting.next;
+    if (am->awaiting.next) {
+        MPIDI_ZC_AM_REQUEST(am->awaiting.next).awaiting.at = am->awaiting.at;
+    }
+}
+
+static void end_with_error(MPIR_Request * req)
+{
+    const bool is_send = req->kind == MPIR_REQUEST_KIND__SEND;
+
+    req->status.MPI_ERROR = MPIDI_ZC_LOST;
+    if (is_send) {
+        MPIDI_ZC_VCI(0).nr_held--;
+        /* of a synchronous send, whose acknowledgement does not come either */
+        for (int more = MPIR_cc_get(*req->cc_ptr); more > 1; more--) {
+            MPID_Request_complete(req);
+        }
+        MPIDIG_global.origin_cbs[MPIDIG_SEND_DATA] (req);
+    } else {
+        MPIR_STATUS_SET_COUNT(req->status, 0);
+        /* Nobody is told that it has been received. */
+        MPIDIG_REQUEST(req, req->status) &= ~MPIDIG_REQ_PEER_SSEND;
+        MPIDIG_REQUEST(req, req->target_cmpl_cb) (req);
+    }
+}
+
+/* They may still be answered, but do not end with @f. */
+static void await_no_more(foreign_t * f)
+{
+    while (f->awaiting) {
+        MPIR_Request *req = f->awaiting;
+        MPIDI_ZC_foreign_awaited(req);
+        MPIDI_ZC_AM_REQUEST(req).awaiting.at = NULL;
+    }
+}
+
+void MPIDI_ZC_foreign_settle(foreign_t * f)
+{
+    if (!f || likely(!f->failed) || MPIDI_ZC_global.over) {
+        return;
+    }
+    while (f->awaiting) {
+        MPIR_Request *req = f->awaiting;
+        MPIDI_ZC_foreign_awaited(req);
+        end_with_error(req);
+    }
+    MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(0));
+}
+
+void MPIDI_ZC_foreign_refused(foreign_t * f, ucs_status_t status)
+{
+    switch (status) {
+        case UCS_ERR_CONNECTION_RESET:
+        case UCS_ERR_ENDPOINT_TIMEOUT:
+        case UCS_ERR_NOT_CONNECTED:
+        case UCS_ERR_UNREACHABLE:
+        case UCS_ERR_REJECTED:
+        case UCS_ERR_CANCELED:
+            f->failed = true;
+            break;
+        default:
+            break;              /* no memory, perhaps */
     }
 }
 
@@ -185,12 +416,14 @@ static void forget_sender(uint64_t number)
 
 static void close_if_over(foreign_t * f);
 static void close_broken(void);
+static void set_broken(foreign_t * f);
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     foreign_t *f = arg;
 
     f->failed = true;
+    MPIDI_ZC_foreign_settle(f);
     close_if_over(f);
 }
 
@@ -208,7 +441,10 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
         .err_handler = {.cb = peer_failed,.arg = f},
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+    /* Who has died is no error of ours (MPIDI_ZC_dynamic_send()). */
+    MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno,
+                         status == UCS_ERR_UNREACHABLE ? MPI_ERR_PORT : MPI_ERR_OTHER, "**zc_ucx",
+                         "**zc_ucx %s %s", "ucp_ep_create", ucs_status_string(status));
 
   fn_exit:
     return mpi_errno;
@@ -229,28 +465,54 @@ static int create_endpoint(foreign_t * f, const MPIDI_ZC_upid_t * upid, bool nea
 #define MAX_NEAR 128
 static int nr_near;             /* offered, and not in vain */
 
-static void near_sent(void *request, ucs_status_t status, void *user_data)
+static void introduced(void *request, ucs_status_t status, void *user_data)
 {
+    MPL_free(user_data);
     ucp_request_free(request);
 }
 
 /* If the other side makes the same offer, both come near; if not, or if one gets lost,
  * the connection stays as it is. */
-static void offer_nearness(foreign_t * f)
+static bool may_offer(const foreign_t * f)
 {
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = near_sent,
-    };
+    return f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host && nr_near < MAX_NEAR &&
+        MPIDI_ZC_global.transport.shared_memory;
+}
 
-    if (f->upid->host == MPIDI_ZC_upid_of(MPIR_Process.rank)->host && nr_near < MAX_NEAR &&
-        MPIDI_ZC_global.transport.shared_memory) {
+static void introduce(foreign_t * f)
+{
+    int words;
+    const uint64_t *mask = MPIDI_ZC_processors_own(&words);
+    const size_t mask_length = words * sizeof(*mask);
+    const MPIDI_ZC_upid_t *upid = MPIDI_ZC_upid_of(MPIR_Process.rank);
+    const size_t upid_length = may_offer(f) ? MPIDI_ZC_global.world_stride : 0;
+    const size_t length = sizeof(introduction_t) + mask_length + upid_length;
+
+    introduction_t *introduction = MPL_malloc(length, MPL_MEM_ADDRESS);
+    if (!introduction) {
+        return;
+    }
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS |
+            UCP_OP_ATTR_FIELD_USER_DATA,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = introduced,
+        .user_data = introduction,
+    };
+    *introduction = (introduction_t) {
+        .id = upid->id,
+        .mask_words = words,
+        .upid_length = upid_length,
+    };
+    memcpy(introduction + 1, mask, mask_length);
+    memcpy((char *) (introduction + 1) + mask_length, upid, upid_length);
+    if (upid_length > 0) {
         f->offered = true;
         nr_near++;
-        (void) ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NEAR, NULL, 0,
-                               MPIDI_ZC_upid_of(MPIR_Process.rank), MPIDI_ZC_global.world_stride,
-                               &param);
+    }
+    if (!UCS_PTR_IS_PTR(ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NEAR, NULL, 0, introduction, length,
+                                        &param))) {
+        MPL_free(introduction);
     }
 }
 
@@ -274,16 +536,45 @@ static void come_near(foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
     }
 }
 
-static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
+/* Who waits for a process of another world waits on VCI 0. */
+static void neighbours_changed(void)
+{
+    const MPIDI_ZC_share_t share = MPIDI_ZC_processors_of_machine();
+
+    MPIDI_ZC_idle_set(&MPIDI_ZC_VCI(0).idle, share.kind == MPIDI_ZC_SHARE_CROWDED);
+    MPIDU_waiting_places(share.processors);
+    MPIDI_ZC_landing_thread_share(MPIDI_ZC_processors_of_host().kind);
+}
+
+static size_t length_of(const introduction_t * introduction)
+{
+    return sizeof(*introduction) + introduction->mask_words * sizeof(uint64_t) +
+        introduction->upid_length;
+}
+
+static void be_introduced(foreign_t * f, const introduction_t * introduction)
+{
+    const uint64_t *mask = (const uint64_t *) (introduction + 1);
+
+    MPIDI_ZC_processors_set(f->beside, mask, introduction->mask_words);
+    neighbours_changed();
+    if (introduction->upid_length > 0) {
+        MPIDI_ZC_upid_t *upid = MPL_malloc(introduction->upid_length, MPL_MEM_ADDRESS);
+        if (upid) {
+            memcpy(upid, mask + introduction->mask_words, introduction->upid_length);
+            come_near(f, upid, introduction->upid_length);
+        }
+    }
+}
+
+/* Owned by the caller; NULL: it has not come. */
+static neighbour_t *take_neighbour(uint64_t id)
 {
     for (neighbour_t ** at = &neighbours; *at; at = &(*at)->next) {
         neighbour_t *n = *at;
-        if (n->upid->id == id) {
-            MPIDI_ZC_upid_t *upid = n->upid;
-            *length = n->upid_length;
+        if (n->introduction.id == id) {
             *at = n->next;
-            MPL_free(n);
-            return upid;
+            return n;
         }
     }
     return NULL;
@@ -292,45 +583,95 @@ static MPIDI_ZC_upid_t *take_neighbour(uint64_t id, size_t * length)
 ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t * param)
 {
-    if (length <= sizeof(MPIDI_ZC_upid_t)) {
+    introduction_t head;
+
+    if (length < sizeof(head)) {
         return UCS_OK;
     }
-    MPIDI_ZC_upid_t *upid = MPL_malloc(length, MPL_MEM_ADDRESS);
-    if (!upid) {
+    memcpy(&head, data, sizeof(head));
+    if (head.mask_words < 1 || head.mask_words > MPIDI_ZC_PROCESSORS_WORDS ||
+        length != length_of(&head)) {
         return UCS_OK;
     }
-    memcpy(upid, data, length);
+    neighbour_t *n = MPL_malloc(sizeof(*n) - sizeof(head) + length, MPL_MEM_ADDRESS);
+    if (!n) {
+        return UCS_OK;
+    }
+    memcpy(&n->introduction, data, length);
     for (foreign_t * f = connections; f; f = f->next) {
         /* After a goodbye it is the next connection's. */
-        if (f->id == upid->id && !f->heard_far) {
-            come_near(f, upid, length);
+        if (f->id == head.id && !f->heard_far) {
+            be_introduced(f, &n->introduction);
+            MPL_free(n);
             return UCS_OK;
         }
     }
-    neighbour_t *n = MPL_malloc(sizeof(*n), MPL_MEM_ADDRESS);
-    if (n) {
-        n->upid = upid;
-        n->upid_length = length;
-        n->next = neighbours;
-        neighbours = n;
-    } else {
-        MPL_free(upid);
-    }
+    n->next = neighbours;
+    neighbours = n;
     return UCS_OK;
 }
 
 /* ---- connecting ---- */
 
-/* Who waits for it waits on VCI 0. */
-static void add_rank_here(const foreign_t * f, int ranks)
+static void numbered_sent(void *request, ucs_status_t status, void *user_data)
+{
+    ucp_request_free(request);
+}
+
+static int tell_number(foreign_t * f)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = numbered_sent,
+    };
+
+    f->numbered = (numbered_t) {
+        .id = MPIDI_ZC_upid_of(MPIR_Process.rank)->id,
+        .number = f->self,
+    };
+    ucs_status_ptr_t request = ucp_am_send_nbx(f->far_ep, MPIDI_ZC_AM_NUMBERED, NULL, 0,
+                                               &f->numbered, sizeof(f->numbered), &param);
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Until it says where it runs, it does where we do. */
+static void note_beside(foreign_t * f)
 {
     const uint64_t host = MPIDI_ZC_upid_of(MPIR_Process.rank)->host;
 
     if (MPIDI_ZC_same_machine(f->upid->host, host)) {
-        MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_VCI(0).idle, ranks);
+        f->beside = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
+        neighbours_changed();
+        introduce(f);
     }
-    if (f->upid->host == host) {
-        MPIDI_ZC_landing_thread_add_neighbours(ranks);
+}
+
+static void forget_beside(foreign_t * f)
+{
+    if (f->beside) {
+        MPIDI_ZC_processors_remove(f->beside);
+        f->beside = NULL;
+        neighbours_changed();
+    }
+}
+
+/* CH4 has not heard of it. */
+static void undo_connect(foreign_t * f)
+{
+    if (f->far_ep) {
+        f->nr_closing = 1;
+        nr_closing++;
+        set_broken(f);
+    } else {
+        MPL_free(f->upid);
+        MPL_free(f);
     }
 }
 
@@ -378,6 +719,8 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     f->self |= MPIDI_ZC_FOREIGN;
     mpi_errno = create_endpoint(f, f->upid, false, &f->far_ep);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = tell_number(f);
+    MPIR_ERR_CHECK(mpi_errno);
 
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid));
     memset(peer, 0, sizeof(*peer));
@@ -387,21 +730,20 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     peer->foreign = f;
     f->next = connections;
     connections = f;
-    add_rank_here(f, 1);
 
-    offer_nearness(f);
-    size_t whole_length;
-    MPIDI_ZC_upid_t *whole = take_neighbour(f->id, &whole_length);
-    if (whole) {
-        come_near(f, whole, whole_length);
+    note_beside(f);
+    neighbour_t *neighbour = take_neighbour(f->id);
+    if (neighbour) {
+        be_introduced(f, &neighbour->introduction);
+        MPL_free(neighbour);
     }
+    open_windows_of(f->id);
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     if (f) {
-        MPL_free(f->upid);
-        MPL_free(f);
+        undo_connect(f);
     }
     goto fn_exit;
 }
@@ -418,10 +760,25 @@ bool MPIDI_ZC_foreign_find(uint64_t id, int *avtid, int *lpid)
     return false;
 }
 
+MPIDI_ZC_lane_t *MPIDI_ZC_foreign_lane(uint64_t self)
+{
+    for (foreign_t * f = connections; f; f = f->next) {
+        if (f->self == self && f->avtid >= 0) {
+            return &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).lane;
+        }
+    }
+    return NULL;
+}
+
 const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const foreign_t * f, size_t * length)
 {
     *length = f->upid_length;
     return f->upid;
+}
+
+bool MPIDI_ZC_foreign_has_failed(const foreign_t * f)
+{
+    return f && f->failed;
 }
 
 /* ---- its end ---- */
@@ -468,6 +825,7 @@ static void set_broken(foreign_t * f)
 /* Not in callbacks of UCX. */
 static void close_broken(void)
 {
+    free_gone();
     while (broken) {
         foreign_t *f = broken;
         broken = f->next;
@@ -521,7 +879,10 @@ static void close_if_over(foreign_t * f)
             break;
         }
     }
-    add_rank_here(f, -1);
+    if (f->failed && is_lost(f->id)) {
+        forget_senders_of(f->id);
+    }
+    forget_beside(f);
     nr_near -= f->offered && !f->near_ep;
     f->nr_closing = f->near_ep ? 2 : 1;
     nr_closing++;
@@ -538,6 +899,7 @@ static void goodbye_sent(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
     f->nr_goodbyes--;
     f->failed = f->failed || status != UCS_OK;
+    MPIDI_ZC_foreign_settle(f);
     close_if_over(f);
 }
 
@@ -594,9 +956,9 @@ static void give_up(foreign_t * f)
 /* The other side's goodbye is complete if it has come by all its ways. */
 static void hear(foreign_t * f)
 {
-    const sender_t *sender = sender_of(f->other);
+    const sender_t *sender = *place_of(f->other);
 
-    if (!f->awaits_near || !sender || sender->said_goodbye_near) {
+    if (!f->awaits_near || (sender && sender->said_goodbye_near)) {
         forget_sender(f->other);
         f->heard_goodbye = true;
         send_goodbye(f, f->far_ep, GOODBYE_HEARD, false);
@@ -639,6 +1001,8 @@ ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_l
         case GOODBYE:
         case GOODBYE_LEAVING:
             if (!f) {
+                /* It has given up before we connected to it. */
+                forget_sender(goodbye.number);
                 break;
             }
             /* Who is leaving can be answered before CH4 gives the connection up, which may
@@ -694,6 +1058,7 @@ void MPIDI_ZC_foreign_finalize(void)
         next = f->next;
         if (f->avtid >= 0) {
             MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid)).foreign = NULL;
+            await_no_more(f);
         }
         if (!f->heard_goodbye) {
             say_goodbye(f, true);
@@ -709,19 +1074,39 @@ void MPIDI_ZC_foreign_finalize(void)
     }
 }
 
-void MPIDI_ZC_foreign_free(void)
+void MPIDI_ZC_foreign_drop(void)
 {
-    while (connections) {
-        foreign_t *f = connections;
-        connections = f->next;
+    for (int i = 0; i < NR_BUCKETS; i++) {
+        for (sender_t * sender = senders[i]; sender; sender = sender->next) {
+            MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &sender->inbound);
+        }
+    }
+}
+
+static void free_connections(foreign_t ** list)
+{
+    while (*list) {
+        foreign_t *f = *list;
+        *list = f->next;
         MPL_free(f->upid);
         MPL_free(f);
     }
-    while (senders) {
-        forget_sender(senders->number);
+}
+
+/* A later session starts afresh. */
+void MPIDI_ZC_foreign_free(void)
+{
+    free_connections(&connections);
+    free_connections(&broken);
+    nr_near = nr_closing = 0;
+    for (int i = 0; i < NR_BUCKETS; i++) {
+        while (senders[i]) {
+            forget_sender(senders[i]->number);
+        }
     }
+    free_gone();
+    MPIDI_ZC_letters_free();
     while (neighbours) {
-        size_t length;
-        MPL_free(take_neighbour(neighbours->upid->id, &length));
+        MPL_free(take_neighbour(neighbours->introduction.id));
     }
 }

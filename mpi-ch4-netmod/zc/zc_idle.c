@@ -22,23 +22,11 @@ static bool lost_processor(void)
     return lost;
 }
 
-void MPIDI_ZC_idle_init(MPIDI_ZC_idle_t * idle)
+void MPIDI_ZC_idle_set(MPIDI_ZC_idle_t * idle, bool shared)
 {
-    cpu_set_t set;
-
-    memset(idle, 0, sizeof(*idle));
-    /* More than the set has room for are enough for everybody. */
-    idle->processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : INT_MAX;
-    MPIDI_ZC_idle_add_ranks(idle, 0);
-}
-
-void MPIDI_ZC_idle_add_ranks(MPIDI_ZC_idle_t * idle, int ranks)
-{
-    idle->ranks += ranks;
     idle->crowded = false;
     idle->polls = 0;
-    idle->limit = idle->ranks > idle->processors ? QUIET_POLLS : UINT_MAX;
-    MPIDU_waiting_places(idle->processors / MPL_MAX(idle->ranks, 1));
+    idle->limit = shared ? QUIET_POLLS : UINT_MAX;
 }
 
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle)

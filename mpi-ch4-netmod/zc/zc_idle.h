@@ -2,30 +2,26 @@
 #ifndef ZC_IDLE_H_INCLUDED
 #define ZC_IDLE_H_INCLUDED
 
-/* Waiting with more ranks than processors.
+/* Waiting with more ranks than processors for them (zc_processors.h).
  *
  * Who waits for a message polls. The sender may be waiting for this very processor,
  * and gets it only when the kernel takes it away from the poller, milliseconds later.
  * So who has polled in vain for a while looks whether that has happened since it last
  * looked; if so, it offers the processor soon and often, until nobody takes it any more.
  *
- * Nothing is offered where there is a processor for each rank: what else runs there
+ * Nothing is offered where each rank can have a processor: what else runs there
  * would keep it for milliseconds, and the message comes in microseconds. */
 
 #include <stdbool.h>
 
 typedef struct {
-    int ranks;                  /* of the job, spawned ones too, on this machine */
-    int processors;             /* that this one may run on */
     bool crowded;               /* somebody else has wanted it */
     unsigned polls;             /* in vain, one after the other */
     unsigned limit;             /* of them, before something is done */
 } MPIDI_ZC_idle_t;
 
-void MPIDI_ZC_idle_init(MPIDI_ZC_idle_t * idle);
-
-/* So many ranks more (less) are on this machine. */
-void MPIDI_ZC_idle_add_ranks(MPIDI_ZC_idle_t * idle, int ranks);
+/* @shared: not all ranks that may run on this one's processors can have one. */
+void MPIDI_ZC_idle_set(MPIDI_ZC_idle_t * idle, bool shared);
 
 /* The limit is reached. */
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle);

@@ -7,6 +7,7 @@
 #include "ch4_impl.h"
 #include "zc_types.h"
 #include "zc_landing_thread.h"
+#include "zc_stream.h"
 
 /* Jumps to fn_fail if a UCX call failed; @what names the call. */
 #define MPIDI_ZC_CHECK_STATUS(status, what)                                    \
@@ -38,10 +39,23 @@ void MPIDI_ZC_bundle_init(MPIDI_ZC_vci_t * vci);
 /* Nothing may be waiting. */
 void MPIDI_ZC_bundle_free(MPIDI_ZC_vci_t * vci);
 
+/* Outside UCP's callbacks: makes the endpoints that messages wait for, and hands these on. */
+void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
+void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
+
+MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
+{
+    const unsigned events = ucp_worker_progress(vci->worker);
+    if (unlikely(vci->unconnected)) {
+        MPIDI_ZC_connect_back(vci);
+    }
+    return events;
+}
+
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_progress_vci(MPIDI_ZC_vci_t * vci)
 {
     MPIDI_ZC_bundle_end(vci);
-    const unsigned events = ucp_worker_progress(vci->worker);
+    const unsigned events = MPIDI_ZC_worker_progress(vci);
     MPIDI_ZC_idle_polled(&vci->idle, events);
     return events;
 }
@@ -69,11 +83,18 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 /* Whom UCP calls with active messages of kind @id, and with @vci; zc_init.c. */
 int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback);
 
-/* The application may leave MPI without the landing thread, unless more is on its way. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(const MPIDI_ZC_vci_t * vci)
+/* The application may leave MPI without the landing thread, unless more is on its way or that
+ * waits for it. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(void)
 {
-    if (MPIDU_device_gate.on_exit && vci->nr_announced + vci->nr_fetching == 0) {
-        MPIDU_device_gate_set_on_exit(NULL);
+    if (MPIDU_device_gate.on_exit && !MPIDI_ZC_global.listening && !MPIDI_ZC_global.wants_ring) {
+        int transfers = 0;
+        for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+            transfers += MPIDI_ZC_VCI(v).nr_announced + MPIDI_ZC_VCI(v).nr_fetching;
+        }
+        if (transfers == 0) {
+            MPIDU_device_gate_set_on_exit(NULL);
+        }
     }
 }
 
@@ -91,8 +112,8 @@ typedef struct {
     int32_t src_rank;
     int32_t tag;
     MPIR_Context_id_t context_id;
-    uint8_t vci;                /* of both sides */
     uint8_t error_bits;
+    uint8_t credit;             /* in MPIDI_ZC_CREDIT_UNIT: zc_flow.h */
 } MPIDI_ZC_eager_header_t;
 
 typedef struct {
@@ -104,7 +125,7 @@ typedef struct {
 typedef struct {
     uint64_t sender;
     uint32_t sequence;          /* of the first */
-    uint8_t vci;                /* of both sides */
+    uint8_t credit;             /* as in MPIDI_ZC_eager_header_t */
 } MPIDI_ZC_bundle_header_t;
 
 typedef struct {
@@ -119,6 +140,9 @@ MPL_STATIC_INLINE_PREFIX size_t MPIDI_ZC_bundle_part_length(size_t bytes)
     return sizeof(MPIDI_ZC_bundle_part_t) + ((bytes + 3) & ~(size_t) 3);
 }
 
+/* Inside a UCX callback, and on the landing thread, there is nobody to return an error to. */
+void MPIDI_ZC_end_job_if(int mpi_errno);
+
 /* ---- UCP callbacks, zc_am.c ---- */
 
 /* UCP is done with a send. False: nobody wants to know any more. */
@@ -132,18 +156,29 @@ ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t hea
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param);
 
+/* A message of CH4's without data, on @lane, which has an endpoint. */
+int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci,
+                            int handler_id, const void *am_hdr, size_t am_hdr_sz);
+
+/* The same to @sender. False: there was no memory to do so, or no connection to it. */
+bool MPIDI_ZC_am_answer(MPIDI_ZC_vci_t * vci, uint64_t sender, int handler_id,
+                        const void *am_hdr, size_t am_hdr_sz);
+
 void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data);
 ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t * param);
 
+/* Frees what came before its turn, which never comes. */
+void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in);
+
 /* UCP has done with a send: frees what the request holds for it. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
 {
-    if (unlikely(am->pack_buffer)) {
-        MPL_free(am->pack_buffer);
-        am->pack_buffer = NULL;
+    if (unlikely(am->stream)) {
+        MPIDI_ZC_stream_free(am->stream);
+        am->stream = NULL;
     }
     if (unlikely(am->header && am->header != am->header_inline)) {
         MPL_free(am->header);
@@ -152,7 +187,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
     if (am->announced) {
         am->announced = false;
         MPIDI_ZC_VCI(am->vci).nr_announced--;
-        MPIDI_ZC_transfer_over(&MPIDI_ZC_VCI(am->vci));
+        MPIDI_ZC_transfer_over();
     }
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
-#include <sched.h>
+#include <sys/resource.h>
 #include "mpidu_bc.h"
+#include "mpidu_init_shm.h"
 #include "zc_impl.h"
+#include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
+#include "zc_processors.h"
 #include "zc_counter.h"
 #include "zc_noinline.h"
 
@@ -61,6 +64,31 @@ cvars:
         Landing memory of this process in bytes, never exceeded. When it is
         spent, further messages stay with their senders.
 
+    - name        : MPIR_CVAR_CH4_ZC_NETWORK_RATE
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Bytes per second at which messages come from other hosts. One that comes before its
+        receive stays with its sender where that is faster than deliveries from landing
+        memory have been. auto - as measured, by size; 1 - everything lands; inf - once a
+        delivery of its size has been measured, one in 32.
+
+    - name        : MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET
+      category    : CH4_ZC
+      type        : string
+      default     : "256m"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_BASIC
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Memory of this process in bytes for messages below RNDV_THRESHOLD that arrive
+        before their receive is posted. When it is spent, further ones are only
+        announced, and stay with their senders until they are received. inf: no limit.
+
     - name        : MPIR_CVAR_CH4_ZC_LANDING_THREAD
       category    : CH4_ZC
       type        : string
@@ -69,9 +97,9 @@ cvars:
       verbosity   : MPI_T_VERBOSITY_USER_BASIC
       scope       : MPI_T_SCOPE_LOCAL
       description : >-
-        Whether a thread lands messages while the application is outside MPI.
-        1, 0, or auto - yes while this process may run on more processors than
-        there are processes of the job on this host, spawned ones included.
+        Whether a thread lands messages, and advances all else, while the application
+        is outside MPI. 1, 0, or auto - yes while each process of the job on this host,
+        spawned ones included, could have a processor of those that it is bound to.
 
     - name        : MPIR_CVAR_CH4_ZC_BACKEND
       category    : CH4_ZC
@@ -84,6 +112,18 @@ cvars:
         How landed messages reach the user buffer. auto - the cheapest means;
         mremap - page tables or a copy; kmod - pages by the kernel module, or a
         copy; copy - always a copy.
+
+    - name        : MPIR_CVAR_CH4_ZC_ALLOW_DEVICES
+      category    : CH4_ZC
+      type        : boolean
+      default     : false
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Whether page tables are moved although the process uses NVIDIA's driver, VFIO or
+        KNEM, which hold pages and do not count them (zc(7)). Only for programs that never
+        receive into memory which they have registered there.
 
     - name        : MPIR_CVAR_CH4_ZC_COST_FILE
       category    : CH4_ZC
@@ -142,6 +182,19 @@ cvars:
         after the other, leave in one packet. 0, 1, or auto - while the application
         waits for them at once. Only where the landing thread runs.
 
+    - name        : MPIR_CVAR_CH4_ZC_BULK_APART
+      category    : CH4_ZC
+      type        : string
+      default     : "auto"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        Whether messages that are announced leave over connections of their own, one for
+        each direction, so that nothing else waits behind them. 0, 1, or auto - where
+        UCX reaches other hosts over TCP only, and ulimit -n allows 128 descriptors and three
+        for each rank of another host and VCI; the soft limit is raised for that.
+
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
       type        : string
@@ -195,7 +248,7 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
 void MPIDI_ZC_free_all(void);
 
 /* Every process has one for each rank of the job; those of all netmods share its memory. */
-_Static_assert(sizeof(MPIDI_av_entry_t) <= 64, "an entry of the address vector has grown");
+_Static_assert(sizeof(MPIDI_av_entry_t) <= 72, "an entry of the address vector has grown");
 
 /* ---- parameters ---- */
 
@@ -239,16 +292,6 @@ static int parse_means(uint32_t * means)
     goto fn_exit;
 }
 
-/* A processor to spare: one that no process of the job on this host needs. */
-static bool processor_to_spare(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return false;
-    }
-    return CPU_COUNT(&set) > MPIR_Process.local_size;
-}
-
 static int parse_switch(const char *name, const char *text, bool automatic, bool * on)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -280,6 +323,9 @@ static int parse_params(MPIDI_ZC_params_t * params)
                            MPL_MIN((size_t) 32768, params->rndv_threshold),
                            &params->one_copy_threshold);
     MPIR_ERR_CHECK(mpi_errno);
+    /* "inf", too, has to fit what a message costs: zc_flow.h. */
+    params->rndv_threshold = MPL_MIN(params->rndv_threshold, MPIDI_ZC_EAGER_MAX);
+    params->one_copy_threshold = MPL_MIN(params->one_copy_threshold, MPIDI_ZC_EAGER_MAX);
     params->min_threshold = MPL_MIN(params->rndv_threshold, params->one_copy_threshold);
     params->max_threshold = MPL_MAX(params->rndv_threshold, params->one_copy_threshold);
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD",
@@ -288,15 +334,19 @@ static int parse_params(MPIDI_ZC_params_t * params)
     mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_LANDING_BUDGET", MPIR_CVAR_CH4_ZC_LANDING_BUDGET,
                            256u << 20, &params->landing_budget);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_NETWORK_RATE", MPIR_CVAR_CH4_ZC_NETWORK_RATE, 0,
+                           &params->network_rate);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_size("MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET",
+                           MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET, 256u << 20,
+                           &params->unexpected_budget);
+    MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = parse_means(&params->means);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_LANDING_THREAD", MPIR_CVAR_CH4_ZC_LANDING_THREAD,
-                             processor_to_spare(), &params->landing_thread);
+                             false, &params->landing_thread);
     MPIR_ERR_CHECK(mpi_errno);
     params->landing_thread_rests = !strcmp(MPIR_CVAR_CH4_ZC_LANDING_THREAD, "auto");
-#ifndef MPICH_IS_THREADED
-    params->landing_thread = false;
-#endif
     mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_INTRA_NODE", MPIR_CVAR_CH4_ZC_INTRA_NODE, true,
                              &params->intra_node);
     MPIR_ERR_CHECK(mpi_errno);
@@ -309,6 +359,10 @@ static int parse_params(MPIDI_ZC_params_t * params)
     MPIR_ERR_CHECK(mpi_errno);
     params->bundle_always = !strcmp(MPIR_CVAR_CH4_ZC_BUNDLE, "1");
     params->far_atomics = !strcmp(MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS, "1");
+
+    mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_BULK_APART", MPIR_CVAR_CH4_ZC_BULK_APART,
+                             true, &params->bulk_apart);
+    MPIR_ERR_CHECK(mpi_errno);
 
     int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
     MPIR_ERR_CHKANDJUMP2(kind < 0, mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
@@ -345,6 +399,7 @@ static int init_landing(const MPIDI_ZC_params_t * params)
         .size = sizeof(landing),
         .budget_bytes = params->landing_budget,
         .means = params->means,
+        .flags = MPIR_CVAR_CH4_ZC_ALLOW_DEVICES ? ZC_FLAG_ALLOW_DEVICES : 0,
         .log = MPIR_CVAR_CH4_ZC_STATS ? log_line : NULL,
         .cost_file = *MPIR_CVAR_CH4_ZC_COST_FILE ? MPIR_CVAR_CH4_ZC_COST_FILE : NULL,
     };
@@ -372,6 +427,32 @@ static int init_landing(const MPIDI_ZC_params_t * params)
     goto fn_exit;
 }
 
+/* ---- processors ---- */
+
+static void choose_landing_thread(MPIDI_ZC_params_t * params)
+{
+    if (params->landing_thread_rests) {
+        params->landing_thread = MPIDI_ZC_processors_of_host().kind != MPIDI_ZC_SHARE_CROWDED;
+    }
+#ifndef MPICH_IS_THREADED
+    params->landing_thread = false;
+#endif
+    /* Before UCX has a thread. */
+    if (params->landing_thread && MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE) {
+        (void) MPIDU_device_gate_prepare();
+    }
+}
+
+static void learn_to_wait(void)
+{
+    const MPIDI_ZC_share_t share = MPIDI_ZC_processors_of_machine();
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_idle_set(&MPIDI_ZC_VCI(v).idle, share.kind == MPIDI_ZC_SHARE_CROWDED);
+    }
+    MPIDU_waiting_places(share.processors);
+}
+
 /* ---- UCX ---- */
 
 int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback)
@@ -392,6 +473,27 @@ int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+/* May each rank of another host have two more connections? With few descriptors it is
+ * UCX that runs out of them, when a peer connects, and loses it. Up to the hard limit more can be
+ * had. */
+static bool descriptors_suffice(void)
+{
+    enum { OTHERS = 128, EACH = 3 };
+    const rlim_t far = MPIR_Process.size -
+        (MPIDI_ZC_global.transport.shared_memory ? MPIR_Process.local_size : 1);
+    const rlim_t wanted = OTHERS + EACH * far * (rlim_t) MPIDI_global.n_vcis;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+        return true;
+    }
+    if (limit.rlim_max >= wanted) {
+        limit.rlim_cur = wanted;
+        return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+    }
+    return false;
 }
 
 static int init_context(void)
@@ -421,6 +523,16 @@ static int init_context(void)
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
     MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
+    if (!strcmp(MPIR_CVAR_CH4_ZC_BULK_APART, "auto")) {
+        MPIDI_ZC_global.params.bulk_apart = MPIDI_ZC_global.transport.streams;
+        if (MPIDI_ZC_global.params.bulk_apart && !descriptors_suffice()) {
+            MPIDI_ZC_global.params.bulk_apart = false;
+            if (MPIR_Process.rank == 0) {
+                fprintf(stderr, "zc: bulk goes over the connections of all else: too few"
+                        " descriptors (ulimit -n) for others\n");
+            }
+        }
+    }
 
   fn_exit:
     return mpi_errno;
@@ -438,6 +550,7 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER };
 
     MPIDI_ZC_bundle_init(vci);
+    MPIDI_ZC_unexpected_init(&vci->unexpected, MPIR_TAG_MASK_ERROR_BITS(INT_MAX));
     ucs_status_t status = ucp_worker_create(MPIDI_ZC_global.context, &params, &vci->worker);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_create");
     status = ucp_worker_query(vci->worker, &attr);
@@ -451,6 +564,8 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, MPIDI_ZC_am_eager_handler);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, MPIDI_ZC_am_bundle_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CREDIT, MPIDI_ZC_credit_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -473,6 +588,8 @@ static int set_own_handlers(MPIDI_ZC_vci_t * vci)
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BYE, MPIDI_ZC_bye_handler);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_NEAR, MPIDI_ZC_near_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_NUMBERED, MPIDI_ZC_numbered_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -503,36 +620,85 @@ static int init_vcis(void)
     goto fn_exit;
 }
 
-/* What a process puts into CH4's table, before its upid. */
+/* What a process puts into CH4's table, before its mask of processors and its upid. */
 typedef struct {
     uint32_t upid_length;
-    uint32_t nr_vcis;
+    uint16_t nr_vcis;
+    uint16_t mask_words;
+    int32_t window;             /* that it gives each sender: zc_flow.h */
+    int32_t unused;
 } entry_t;
+
+static const uint64_t *mask_in(const entry_t * entry)
+{
+    return (const uint64_t *) (entry + 1);
+}
+
+static const MPIDI_ZC_upid_t *upid_in(const entry_t * entry)
+{
+    return (const MPIDI_ZC_upid_t *) (mask_in(entry) + entry->mask_words);
+}
+
+/* Memory for a table that all ranks of this host have the same of: one for all of them. The first of
+ * them fills it, then all call MPIDU_Init_shm_barrier(). */
+static int new_table(size_t size, size_t stride, void *table)
+{
+    return MPIDU_Init_shm_alloc(size * stride, table);
+}
+
+static bool fills_tables(void)
+{
+    return MPIR_Process.local_rank == 0;
+}
 
 /* CH4's table has 4 KiB for each rank, of which an address takes a few hundred bytes:
  * what is kept, for the day when somebody outside this world wants to connect, is as
- * wide as the longest. @table: for each rank an entry_t and its upid. */
+ * wide as the longest. @table: for each rank an entry. */
 static int keep_addresses(const char *table, size_t table_stride)
 {
     int mpi_errno = MPI_SUCCESS;
     const size_t size = MPIR_Process.size;
     size_t stride = 0;
-    entry_t entry;
 
     for (size_t rank = 0; rank < size; rank++) {
-        memcpy(&entry, table + rank * table_stride, sizeof(entry));
-        stride = MPL_MAX(stride, (entry.upid_length + 7) & ~(size_t) 7);
-        MPIR_ERR_CHKANDJUMP3((int) entry.nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        stride = MPL_MAX(stride, (entry->upid_length + 7) & ~(size_t) 7);
+        MPIR_ERR_CHKANDJUMP3((int) entry->nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
                              "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
-                             (int) entry.nr_vcis, (int) rank);
+                             (int) entry->nr_vcis, (int) rank);
     }
-    MPIDI_ZC_global.world = MPL_calloc(size, stride, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.world, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = new_table(size, stride, &MPIDI_ZC_global.world);
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_global.world_stride = stride;
-    for (size_t rank = 0; rank < size; rank++) {
-        memcpy(&entry, table + rank * table_stride, sizeof(entry));
-        memcpy((char *) MPIDI_ZC_global.world + rank * stride,
-               table + rank * table_stride + sizeof(entry), entry.upid_length);
+    for (size_t rank = 0; rank < size && fills_tables(); rank++) {
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        char *upid = (char *) MPIDI_ZC_global.world + rank * stride;
+        memset(upid, 0, stride);
+        memcpy(upid, upid_in(entry), entry->upid_length);
+    }
+    mpi_errno = MPIDU_Init_shm_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Ranks of this machine that MPICH does not take for this host's: of other containers, or where
+ * it is told to pretend. */
+static int note_neighbours(const char *table, size_t table_stride)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int self = MPIR_Process.rank;
+
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[self] &&
+            MPIDI_ZC_same_machine(upid_in(entry)->host, MPIDI_ZC_upid_of(self)->host)) {
+            MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_processors_add(mask_in(entry), entry->mask_words, false),
+                                mpi_errno, MPI_ERR_OTHER, "**nomem");
+        }
     }
 
   fn_exit:
@@ -541,22 +707,40 @@ static int keep_addresses(const char *table, size_t table_stride)
     goto fn_exit;
 }
 
+/* The one of each VCI that we give rank @rank, and the credit that it gives us. */
+static void open_windows(int rank, const entry_t * entry)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_lane_t *lane = v == 0 ? &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).lane :
+            &MPIDI_ZC_VCI(v).lanes[rank];
+        lane->credit = entry->window;
+        lane->inbound.window = MPIDI_ZC_global.window;
+    }
+}
+
 /* Everybody learns everybody's address; endpoints come later: zc_peer.h. */
 static int exchange_addresses(void)
 {
     int mpi_errno = MPI_SUCCESS;
     const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
     void *table = NULL;
-    int stride;
+    int stride, words;
+    const uint64_t *mask = MPIDI_ZC_processors_own(&words);
     const size_t length = sizeof(MPIDI_ZC_upid_t) + vci->address_length;
-    const entry_t head = {.upid_length = length,.nr_vcis = MPIDI_global.n_vcis };
-    char *entry;
+    const size_t total = sizeof(entry_t) + words * sizeof(*mask) + length;
+    entry_t *entry;
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
-    MPIR_CHKLMEM_MALLOC(entry, char *, sizeof(head) + length, mpi_errno, "upid", MPL_MEM_ADDRESS);
-    memcpy(entry, &head, sizeof(head));
-    mine = (MPIDI_ZC_upid_t *) (entry + sizeof(head));
+    MPIR_CHKLMEM_MALLOC(entry, entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    *entry = (entry_t) {
+        .upid_length = length,
+        .nr_vcis = MPIDI_global.n_vcis,
+        .mask_words = words,
+        .window = MPIDI_ZC_global.window,
+    };
+    memcpy((uint64_t *) mask_in(entry), mask, words * sizeof(*mask));
+    mine = (MPIDI_ZC_upid_t *) upid_in(entry);
     mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
     MPIR_ERR_CHECK(mpi_errno);
     mine->host = MPIDI_ZC_own_host();
@@ -565,19 +749,17 @@ static int exchange_addresses(void)
     }
     memcpy(mine->address, vci->address, vci->address_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      entry, (int) (sizeof(head) + length), FALSE, FALSE, &table,
-                                      &stride);
+                                      entry, (int) total, FALSE, FALSE, &table, &stride);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = keep_addresses(table, stride);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = note_neighbours(table, stride);
+    MPIR_ERR_CHECK(mpi_errno);
+    learn_to_wait();
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
-        if (MPIDI_ZC_same_machine(MPIDI_ZC_upid_of(rank)->host, mine->host)) {
-            for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-                MPIDI_ZC_idle_add_ranks(&MPIDI_ZC_VCI(v).idle, 1);
-            }
-        }
+        open_windows(rank, (const entry_t *) ((char *) table + (size_t) rank * stride));
     }
 
   fn_exit:
@@ -598,7 +780,7 @@ static int exchange_lane_addresses(void)
     MPIR_Comm *comm = MPIR_Process.comm_world;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int longest = 0, stride;
-    char *mine;
+    char *all = NULL;
 
     for (int v = 1; v <= nr_others; v++) {
         longest = MPL_MAX(longest, (int) MPIDI_ZC_VCI(v).address_length);
@@ -606,24 +788,32 @@ static int exchange_lane_addresses(void)
     mpi_errno = MPIR_Allreduce_allcomm_auto(&longest, &stride, 1, MPI_INT, MPI_MAX, comm,
                                             &errflag);
     MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
     stride = (stride + 7) & ~7;
 
     const size_t row = (size_t) nr_others * stride;
     MPIDI_ZC_global.lane_stride = stride;
-    MPIDI_ZC_global.lane_addresses = MPL_calloc(MPIR_Process.size, row, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.lane_addresses, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    mine = MPIDI_ZC_global.lane_addresses + MPIR_Process.rank * row;
+    all = MPL_calloc(MPIR_Process.size, row, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!all, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    char *mine = all + MPIR_Process.rank * row;
     for (int v = 1; v <= nr_others; v++) {
         const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
         memcpy(mine + (v - 1) * (size_t) stride, vci->address, vci->address_length);
     }
-    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE,
-                                            MPIDI_ZC_global.lane_addresses, row, MPI_BYTE, comm,
+    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE, all, row, MPI_BYTE, comm,
                                             &errflag);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    mpi_errno = new_table(MPIR_Process.size, row, &MPIDI_ZC_global.lane_addresses);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (fills_tables()) {
+        memcpy(MPIDI_ZC_global.lane_addresses, all, MPIR_Process.size * row);
+    }
+    mpi_errno = MPIDU_Init_shm_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
+    MPL_free(all);
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -638,19 +828,13 @@ int MPIDI_ZC_init_local(int *tag_bits)
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_VCI(v).number = v;
-        MPIDI_ZC_idle_init(&MPIDI_ZC_VCI(v).idle);
+        MPIDI_ZC_idle_set(&MPIDI_ZC_VCI(v).idle, false);
     }
     mpi_errno = parse_params(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
-
-    /* Before UCX has a thread. */
-    if (MPIDI_ZC_global.params.landing_thread &&
-        MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE) {
-        (void) MPIDU_device_gate_prepare();
-    }
     mpi_errno = init_landing(&MPIDI_ZC_global.params);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = init_context();
+    mpi_errno = MPIDI_ZC_stream_init();
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_report_begin();
     MPIDI_ZC_counters_register();
@@ -664,10 +848,28 @@ int MPIDI_ZC_init_local(int *tag_bits)
     goto fn_exit;
 }
 
+/* How the budget for unexpected messages is divided: zc_flow.h. */
+static void init_flow(void)
+{
+    const size_t budget = MPIDI_ZC_global.params.unexpected_budget;
+    const int nr_processes = MPIR_Process.size, nr_vcis = MPIDI_global.n_vcis;
+    const int32_t window = MPIDI_ZC_flow_initial_window(budget, nr_processes, nr_vcis);
+
+    MPIDI_ZC_global.window = window;
+    MPIDI_ZC_global.window_growth = window == MPIDI_ZC_UNLIMITED ? 0 :
+        budget - (size_t) window * nr_processes * nr_vcis;
+}
+
 int MPIDI_ZC_init_world(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
+    mpi_errno = MPIDI_ZC_processors_init();
+    MPIR_ERR_CHECK(mpi_errno);
+    choose_landing_thread(&MPIDI_ZC_global.params);
+    mpi_errno = init_context();
+    MPIR_ERR_CHECK(mpi_errno);
+    init_flow();
     mpi_errno = init_vcis();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = exchange_addresses();

@@ -8,6 +8,8 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_landing_thread.h"
+#include "zc_processors.h"
+#include "zc_watch.h"
 
 #if defined(__has_include)
 #if __has_include(<sys/rseq.h>)
@@ -16,10 +18,11 @@
 #endif
 #endif
 
-#define WATCH_MIN_NS 50000L
-#define WATCH_MAX_NS 4000000L
-#define WATCH_FAR_NS 400000L    /* the bell is rung only during looks so far apart */
+#define RING_NS 50000L          /* from the bell to the look */
+#define REST_NS 4000000L
 #define WATCH_BUNDLES_NS 400000L        /* at most, while short messages wait for each other */
+
+#define TRIM_SECONDS 10         /* how often landing memory is looked through for what idles */
 
 /* How often the application has entered MPI. */
 static unsigned long entries(void)
@@ -36,13 +39,15 @@ enum bell { SILENT, RUNG, STOP };
 
 static struct {
     int far;                    /* the thread sleeps for long, and would like to be told */
+    int pending;                /* it has been told while it sleeps on the network */
     int stop;
-    unsigned long entries;      /* when the application left */
+    unsigned long entries;      /* when it was rung last */
 } bell;
 
 static void ring_in(long ns)
 {
     const struct itimerspec when = {.it_value.tv_nsec = ns };
+    __atomic_store_n(&bell.entries, entries(), __ATOMIC_RELAXED);
     int err = timerfd_settime(MPIDI_ZC_global.bell_fd, 0, &when, NULL);
     MPIR_Assert(err == 0);
 }
@@ -51,18 +56,50 @@ static void ring_in(long ns)
 static enum bell answer(void)
 {
     uint64_t times;
+    __atomic_store_n(&bell.pending, 0, __ATOMIC_SEQ_CST);
     if (read(MPIDI_ZC_global.bell_fd, &times, sizeof(times)) < 0) {
         return SILENT;
     }
     return __atomic_load_n(&bell.stop, __ATOMIC_SEQ_CST) ? STOP : RUNG;
 }
 
+static bool listening(void)
+{
+    return __atomic_load_n(&MPIDI_ZC_global.listening, __ATOMIC_SEQ_CST);
+}
+
+/* The application may have taken from the network what a collective waits for, and left without
+ * the step that this allows; or begun one whose first steps need no network. Told once: a timer
+ * that is set again with each call never ends. */
+static void ring_for_collectives(void)
+{
+    if (MPIR_Progress_hook_any_active() &&
+        !__atomic_exchange_n(&bell.pending, 1, __ATOMIC_SEQ_CST)) {
+        ring_in(RING_NS);
+    }
+}
+
 void MPIDI_ZC_landing_thread_ring(void)
 {
+    if (listening()) {
+        ring_for_collectives();
+        return;
+    }
     MPIDU_device_gate_set_on_exit(NULL);
-    if (__atomic_exchange_n(&bell.far, 0, __ATOMIC_SEQ_CST)) {
-        __atomic_store_n(&bell.entries, entries(), __ATOMIC_RELAXED);
-        ring_in(WATCH_MIN_NS);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (unlikely(listening())) {
+        /* Only since we asked: what it has set for that is to stay. */
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+        ring_for_collectives();
+    } else if (__atomic_exchange_n(&bell.far, 0, __ATOMIC_SEQ_CST)) {
+        ring_in(RING_NS);
+    }
+}
+
+void MPIDI_ZC_landing_thread_look(void)
+{
+    if (MPIDI_ZC_global.landing_thread_running && !MPIDI_ZC_global.in_landing_thread) {
+        ring_in(RING_NS);
     }
 }
 
@@ -73,36 +110,28 @@ static void set_watching(bool watching)
     __atomic_store_n(&MPIDI_ZC_global.watching, watching, __ATOMIC_RELAXED);
 }
 
-/* ---- resting ---- */
+/* ---- with how many processors ---- */
 
-static struct {
-    int processors;             /* that this process may run on */
-    int processes;              /* on this host: of our world, and connected ones of others */
-    int resting;                /* no processor to spare */
-} host;
+static int share = MPIDI_ZC_SHARE_TO_SPARE;
 
-static void host_init(void)
+void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind)
 {
-    cpu_set_t set;
-    host.processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
-    host.processes = MPIR_Process.local_size;
-    host.resting = 0;
-}
-
-void MPIDI_ZC_landing_thread_add_neighbours(int neighbours)
-{
-    host.processes += neighbours;
-    const int resting = host.processes >= host.processors;
-    if (MPIDI_ZC_global.landing_thread_running && MPIDI_ZC_global.params.landing_thread_rests &&
-        resting != host.resting) {
-        __atomic_store_n(&host.resting, resting, __ATOMIC_SEQ_CST);
+    if (MPIDI_ZC_global.landing_thread_running && (int) kind != share) {
+        __atomic_store_n(&share, (int) kind, __ATOMIC_SEQ_CST);
         ring_in(1);
     }
 }
 
 static bool resting(void)
 {
-    return __atomic_load_n(&host.resting, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&share, __ATOMIC_SEQ_CST) == MPIDI_ZC_SHARE_CROWDED &&
+        MPIDI_ZC_global.params.landing_thread_rests;
+}
+
+/* Does the application give up its processor for what this thread does? */
+static bool shares_processor(void)
+{
+    return __atomic_load_n(&share, __ATOMIC_RELAXED) != MPIDI_ZC_SHARE_TO_SPARE;
 }
 
 /* Have short messages waited for each other since this was last asked? They may again, and
@@ -120,15 +149,32 @@ static bool bundles_flow(void)
     return flow;
 }
 
-static enum bell watch(long sleep_ns)
+/* Does the thread sleep until the network tells of something? Turned on inside the gate. */
+static void set_listening(bool listening)
+{
+    __atomic_store_n(&MPIDI_ZC_global.listening, listening, __ATOMIC_SEQ_CST);
+    if (listening) {
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+    }
+}
+
+static enum bell watch(const MPIDI_ZC_watch_t * how)
 {
     struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
-    const struct timespec timeout = {.tv_nsec = sleep_ns };
+    struct timespec timeout = {.tv_nsec = how->sleep_ns };
 
     set_watching(true);
-    __atomic_store_n(&bell.far, sleep_ns >= WATCH_FAR_NS, __ATOMIC_SEQ_CST);
+    if (bundles_flow()) {
+        timeout.tv_nsec = MPL_MIN(timeout.tv_nsec, WATCH_BUNDLES_NS);
+    }
+    __atomic_store_n(&bell.far, how->may_ring, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&MPIDI_ZC_global.wants_ring, how->wants_ring, __ATOMIC_SEQ_CST);
+    if (how->wants_ring) {
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+    }
     const bool rung = ppoll(&fd, 1, &timeout, NULL) > 0;
     __atomic_store_n(&bell.far, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&MPIDI_ZC_global.wants_ring, false, __ATOMIC_RELAXED);
     return rung ? answer() : SILENT;
 }
 
@@ -175,7 +221,7 @@ static void choose_processor(void)
 {
     uint32_t avoided = NONE;
 
-    if (application.processor && application_transfers()) {
+    if (application.processor && !shares_processor() && application_transfers()) {
         avoided = *application.processor;
     }
     if (avoided == application.avoided || (avoided != NONE && avoided >= CPU_SETSIZE)) {
@@ -193,6 +239,27 @@ static void choose_processor(void)
 
 /* ---- landing ---- */
 
+/* Inside the gate. */
+static void end_bundles(void)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
+    }
+}
+
+/* The steps of nonblocking collectives that what has come allows; but for what waits for the
+ * application (patch 0117). Nonzero: once more, there may be further ones. */
+static unsigned advance_collectives(void)
+{
+    int made_progress = 0;
+
+    MPIDI_ZC_end_job_if(MPIR_Progress_hook_exec_all(&made_progress));
+    end_bundles();
+    return made_progress;
+}
+
 /* One round of progress; the number of events. */
 static unsigned land_once(void)
 {
@@ -203,14 +270,13 @@ static unsigned land_once(void)
         /* Free: nobody else is inside. But CH4 may want to let go of it for a moment. */
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
         MPIDI_ZC_bundle_end(vci);
-        events += ucp_worker_progress(vci->worker);
+        events += MPIDI_ZC_worker_progress(vci);
         if (MPIDI_ZC_line_moves(vci)) {
-            /* An error here is found again, and reported, by the application. */
-            (void) MPIDI_ZC_land_queued(vci);
+            MPIDI_ZC_land_queued(vci);
         }
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
     }
-    return events;
+    return events + advance_collectives();
 }
 
 static bool messages_wait(void)
@@ -221,16 +287,6 @@ static bool messages_wait(void)
         waiting += __atomic_load_n(&MPIDI_ZC_VCI(v).bundle.waiting, __ATOMIC_RELAXED);
     }
     return waiting > 0;
-}
-
-/* Inside the gate. */
-static void end_bundles(void)
-{
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
-        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(v).lock);
-    }
 }
 
 /* For an application that goes in and out, but never looks for progress. */
@@ -259,7 +315,7 @@ static bool stop_watching(void)
 static enum bell rest(void)
 {
     struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
-    const struct timespec soon = {.tv_nsec = WATCH_MAX_NS };
+    const struct timespec soon = {.tv_nsec = REST_NS };
 
     const bool rung = ppoll(&fd, 1, stop_watching() ? NULL : &soon, NULL) > 0;
     return rung ? answer() : SILENT;
@@ -292,14 +348,32 @@ static bool land_until_quiet(void)
     }
     if (quiet) {
         set_watching(false);
+        set_listening(true);
     }
     MPIDI_ZC_global.in_landing_thread = false;
     MPIDU_device_gate_leave();
     return quiet;
 }
 
-/* Sleeps until the network, the bell or the end; false: the end. */
-static bool sleep_on_network(void)
+/* Landing memory that nobody has used for as long as libzc says (10 s) goes back. What it takes
+ * to get it again is nothing beside that. */
+static void trim_now_and_then(void)
+{
+    static time_t last;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec - last >= TRIM_SECONDS) {
+        last = now.tv_sec;
+        (void) zc_pool_trim(MPIDI_ZC_global.landing, 0);
+    }
+}
+
+enum wake { WORK, WATCH, END };
+
+/* Sleeps until the network, the bell or the end. WATCH: the application that has rung has been in
+ * MPI since, and may be gone or between two calls. */
+static enum wake sleep_on_network(void)
 {
     struct pollfd fds[1 + MPIDI_CH4_MAX_VCIS] = {
         {.fd = MPIDI_ZC_global.bell_fd, .events = POLLIN},
@@ -307,15 +381,20 @@ static bool sleep_on_network(void)
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         fds[1 + v] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
     }
-    poll(fds, 1 + MPIDI_global.n_vcis, -1);
+    while (poll(fds, 1 + MPIDI_global.n_vcis, TRIM_SECONDS * 1000) == 0) {
+        trim_now_and_then();
+    }
+    set_listening(false);
     MPIDI_ZC_VCI(0).stats.thread_wakeups++;
-    return !(fds[0].revents & POLLIN) || answer() != STOP;
+    const enum bell why = fds[0].revents & POLLIN ? answer() : SILENT;
+    return why == STOP ? END :
+        why == RUNG && entries() != __atomic_load_n(&bell.entries, __ATOMIC_RELAXED) ? WATCH : WORK;
 }
 
 static void *landing_thread(void *arg)
 {
     unsigned long seen = entries();
-    long watch_ns = WATCH_MIN_NS;
+    MPIDI_ZC_watch_t how;
     bool calibrate = MPIDI_ZC_global.params.calibrate;
 
     /* The kernel may add 50 µs to every sleep otherwise. */
@@ -323,26 +402,24 @@ static void *landing_thread(void *arg)
     prctl(PR_SET_NAME, "zc-landing");
 
     enum bell why;
-    while ((why = resting() ? rest() : watch(watch_ns)) != STOP) {
-        unsigned long now = entries();
+    MPIDI_ZC_watch_begin(&how);
+    while ((why = resting() ? rest() : watch(&how)) != STOP) {
+        const unsigned long now = entries();
+        trim_now_and_then();
         if (resting()) {
             continue;
         }
         if (why == RUNG) {
             seen = __atomic_load_n(&bell.entries, __ATOMIC_RELAXED);
         }
-        if (MPIDU_device_gate_app_inside()) {
-            watch_ns = why == RUNG ? WATCH_MAX_NS : MPL_MIN(2 * watch_ns, WATCH_MAX_NS);
-            if (bundles_flow()) {
-                watch_ns = MPL_MIN(watch_ns, WATCH_BUNDLES_NS);
-            }
-            continue;
-        }
-        watch_ns = WATCH_MIN_NS;
-        if (now != seen) {
-            /* Outside, but it has been inside since: gone, or between two calls? */
+        const MPIDI_ZC_look_t look = MPIDU_device_gate_app_inside() ? MPIDI_ZC_LOOK_INSIDE :
+            now != seen ? MPIDI_ZC_LOOK_PASSED : MPIDI_ZC_LOOK_AWAY;
+        MPIDI_ZC_watch_saw(&how, look, why == RUNG, shares_processor());
+        if (look == MPIDI_ZC_LOOK_PASSED) {
             seen = now;
             send_what_waits();
+        }
+        if (look != MPIDI_ZC_LOOK_AWAY) {
             continue;
         }
         /* What deliveries cost in this process, with its threads: else the first would wait
@@ -352,8 +429,10 @@ static void *landing_thread(void *arg)
             calibrate = false;
             (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
         }
-        while (!resting() && land_until_quiet()) {
-            if (!sleep_on_network()) {
+        enum wake wake = WORK;
+        while (wake == WORK && !resting() && land_until_quiet()) {
+            wake = sleep_on_network();
+            if (wake == END) {
                 return NULL;
             }
         }
@@ -368,8 +447,8 @@ int MPIDI_ZC_landing_thread_start(void)
     int err;
 
     MPIDI_ZC_global.bell_fd = -1;
-    bell.far = bell.stop = 0;
-    host_init();
+    bell.far = bell.pending = bell.stop = 0;
+    share = MPIDI_ZC_processors_of_host().kind;
     application_init();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,

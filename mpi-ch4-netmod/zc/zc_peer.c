@@ -3,9 +3,9 @@
 #include "zc_peer.h"
 #include "zc_foreign.h"
 
-/* A process of another host has died, or the way to it is cut. There is no request
- * that could tell the application of it: it may well wait for something else. Of this
- * host's processes the launcher knows; UCX's shared memory cannot tell. */
+/* A process that is reached over the network has died, or the way to it is cut. There is no
+ * request that could tell the application of it: it may well wait for something else. Of those
+ * that are reached over shared memory the launcher knows; UCX cannot tell. */
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -35,24 +35,34 @@ static bool is_local(int rank)
     return MPIR_Process.node_map[rank] == MPIR_Process.node_map[MPIR_Process.rank];
 }
 
-int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
+/* @near: to a process that is reached over shared memory. */
+static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
 {
-    int mpi_errno = MPI_SUCCESS;
-    const int rank = MPIDI_ZC_world_rank_of(peer);
     /* UCX 1.13 tells the handler of a lost connection in this mode, too. With
      * UCP_ERR_HANDLING_MODE_PEER it would not write a rendezvous' data to where the
      * receiver wants it (no rma_bw lane: TCP cannot revoke memory), but send 64 KiB at a
      * time through a buffer, a quarter slower both ways at once. */
     const ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-            (is_local(rank) ? 0 : UCP_EP_PARAM_FIELD_ERR_HANDLER),
+            (near ? 0 : UCP_EP_PARAM_FIELD_ERR_HANDLER),
         .address = address_of(rank, vci),
         .err_mode = UCP_ERR_HANDLING_MODE_NONE,
         .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
     };
-    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, &lane->ep);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, ep);
+    MPIDI_ZC_VCI(vci).stats.endpoints += status == UCS_OK;
+    return status;
+}
+
+int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int rank = MPIDI_ZC_world_rank_of(peer);
     const bool near = is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
+
+    ucs_status_t status = make_endpoint(rank, near, vci, &lane->ep);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+    lane->bulk_apart = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.bulk_apart;
     lane->short_max = near ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
     lane->bundles = !near && MPIDI_ZC_global.params.bundle;
     lane->one_copy = near && MPIDI_ZC_global.transport.one_copy;
@@ -62,4 +72,47 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
   fn_fail:
     lane->ep = NULL;
     goto fn_exit;
+}
+
+/* Room for one more in @vci's table. */
+static bool reserve(MPIDI_ZC_vci_t * vci)
+{
+    if (vci->bulk.nr + 1 >= vci->bulk.room) {
+        const uint32_t room = MPL_MAX(8, 2 * vci->bulk.room);
+        ucp_ep_h *eps = MPL_realloc(vci->bulk.eps, room * sizeof(*eps), MPL_MEM_OTHER);
+        if (!eps) {
+            return false;
+        }
+        vci->bulk.eps = eps;
+        vci->bulk.room = room;
+    }
+    return true;
+}
+
+void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
+{
+    static bool told;
+    MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
+    const int rank = MPIDI_ZC_world_rank_of(peer);
+    const int wanted = MPIR_Process.rank < rank ? 1 : 2;
+    ucs_status_t status = reserve(own) ? UCS_OK : UCS_ERR_NO_MEMORY;
+    ucp_ep_h ep = NULL;
+
+    for (int made = 0; made < wanted && status == UCS_OK; made++) {
+        status = make_endpoint(rank, false, vci, &ep);
+        own->stats.bulk_endpoints += status == UCS_OK;
+    }
+    if (likely(status == UCS_OK)) {
+        lane->bulk = ++own->bulk.nr;
+        own->bulk.eps[lane->bulk] = ep;
+        return;
+    }
+    lane->bulk_apart = false;
+    own->stats.bulk_refusals++;
+    if (!told) {
+        told = true;
+        fprintf(stderr, "zc: rank %d sends bulk to rank %d over the connection of all else: no other"
+                " one can be made (%s); of further ones only the statistics tell\n",
+                MPIR_Process.rank, rank, ucs_status_string(status));
+    }
 }

@@ -6,6 +6,24 @@
  * talk to most others, and an endpoint costs kilobytes: it is made when the first
  * message of a VCI goes there, or comes from there. (Those to other worlds: zc_foreign.h.) */
 
+/* What leaves by an endpoint over TCP leaves in a row: a word waits until the megabytes before
+ * it have gone. So what is announced has connections of its own, one for each direction; each
+ * carries one side's bulk, and what UCP says to fetch that, which has the other direction to
+ * itself. They are made when something is first announced.
+ *
+ *        lower rank                                         higher rank
+ *           ep    ◀───── all else, of both ───────────────────▶    ep
+ *          bulk   ═════▶ announced by the lower, its data ════▶  (UCP's)
+ *                 ◀───── UCP: where it is wanted ─────────────
+ *         (UCP's) ◀═════ announced by the higher, its data ════   bulk
+ *                 ─────▶ UCP: where it is wanted ────────────▶
+ *
+ * UCP connects the nth endpoint that one process makes to another with the nth that the other
+ * makes, or makes it there. So the higher rank makes one that it does not use before its own.
+ * Sequence numbers put into order what comes over different connections.
+ *
+ * A process to which something is announced makes its own before it fetches anything: zc_am.c. */
+
 #include "zc_impl.h"
 
 /* Peers are elements of CH4's table of the world. */
@@ -30,6 +48,20 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_lane_endpoint(const MPIDI_ZC_addr_t * peer
                                                     MPIDI_ZC_lane_t * lane, int vci)
 {
     return likely(lane->ep) ? MPI_SUCCESS : MPIDI_ZC_lane_connect(peer, lane, vci);
+}
+
+/* Makes the endpoint for bulk of @lane, which has one for all else. If that fails, there will be
+ * none, which is counted, and told once. Called with the lock of @vci. */
+void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
+
+/* By which what is announced on @lane, which has an endpoint, leaves. */
+MPL_STATIC_INLINE_PREFIX ucp_ep_h MPIDI_ZC_lane_bulk_endpoint(const MPIDI_ZC_addr_t * peer,
+                                                              MPIDI_ZC_lane_t * lane, int vci)
+{
+    if (unlikely(lane->bulk_apart && lane->bulk == 0)) {
+        MPIDI_ZC_lane_connect_bulk(peer, lane, vci);
+    }
+    return lane->bulk ? MPIDI_ZC_VCI(vci).bulk.eps[lane->bulk] : lane->ep;
 }
 
 /* Messages of so many bytes are announced on @lane, which has an endpoint. */

@@ -31,23 +31,23 @@ typedef struct {
 #define MPIDI_ZC_INLINE_AM_HEADER 80
 
 struct MPIDI_ZC_arrival;
+struct MPIR_Request;
 
 #define MPIDI_ZC_INLINE (sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER)
 
 /* State of a request that CH4's active-message layer owns. A request is either
  * a send, whose header UCP may read until the send completes, or a receive. */
 typedef struct {
-    /* First: of a short message, one cache line with the links of CH4's queue. */
     union {
         char header_inline[MPIDI_ZC_INLINE];
-        char held_inline[MPIDI_ZC_INLINE];
+        struct {                /* while it waits for a process of another world: zc_foreign.h */
+            struct MPIR_Request *next, **at;
+        } awaiting;
     };
-    struct MPIDI_ZC_arrival *arrival;   /* receive: unexpected message, until delivered */
+    struct MPIDI_ZC_message *message;   /* MPI_Mprobe: what it has taken from the queue; owned */
     union {
-        void *pack_buffer;      /* send: packed non-contiguous data, owned */
+        struct MPIDI_ZC_stream *stream; /* send: non-contiguous data, owned */
         struct MPIDI_ZC_packet *packet; /* send: zc_bundle.c, owned */
-        void *held;             /* receive: unexpected eager data; points to held_inline or is
-                                 * owned */
     };
     char *header;               /* send: points to header_inline or is owned */
     uint16_t handler_id;
@@ -73,8 +73,10 @@ typedef struct {
 
 /* The memory of one process of a window. */
 typedef struct {
+    const char *packed;         /* its key, until the first use; NULL: none, or used */
     ucp_ep_h ep;                /* that the key is for; messages may go another way by now */
-    ucp_rkey_h rkey;            /* NULL: only active messages get there */
+    ucp_rkey_h rkey;            /* NULL: not used yet, or only active messages get there */
+    bool lost;                  /* it has a key, of which we could make nothing */
     uint64_t base;
     int disp_unit;
     uint64_t started, flushed;  /* operations; the second: so many have been waited for */
@@ -82,6 +84,7 @@ typedef struct {
 
 typedef struct {
     MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
+    char *keys;                 /* packed, of all targets */
     ucp_mem_h memory;           /* our own, as registered */
     uint64_t started, flushed;  /* of all targets together */
     bool atomics;               /* accumulates go by UCX where it can: zc_atomic.h */
@@ -98,10 +101,14 @@ typedef struct {
 struct MPIDI_ZC_early;
 struct MPIDI_ZC_foreign;
 
-/* What comes from one sender, in order. */
+/* What comes from one sender, in order; the last three are flow control's, in bytes: zc_flow.h. */
 typedef struct {
     uint32_t next;              /* sequence expected next */
-    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence */
+    uint32_t window;
+    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence, in a ring:
+                                         * the last of them, behind which comes the first */
+    uint32_t owed;
+    uint32_t held;
 } MPIDI_ZC_inbound_t;
 
 /* The way between a VCI of ours and the one of the same number of a peer. Messages
@@ -110,9 +117,12 @@ typedef struct {
     ucp_ep_h ep;                /* NULL: not made yet */
     uint32_t next_send;         /* sequence of the next message */
     uint16_t short_max;         /* data of up to so many bytes goes as one packet */
-    bool one_copy;              /* MPIDI_ZC_transport_t */
-    bool bundles;               /* short messages may wait for each other: zc_bundle.h */
+    bool one_copy:1;            /* MPIDI_ZC_transport_t */
+    bool bundles:1;             /* short messages may wait for each other: zc_bundle.h */
+    bool bulk_apart:1;          /* bulk has endpoints of its own: zc_peer.h */
     MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
+    int32_t credit;             /* bytes that the receiver has room for: zc_flow.h */
+    uint32_t bulk;              /* its place in MPIDI_ZC_vci_t's; 0: not made yet, or none */
 } MPIDI_ZC_lane_t;
 
 /* One peer, in CH4's address vector. */

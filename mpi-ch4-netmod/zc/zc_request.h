@@ -6,8 +6,8 @@
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
 {
-    MPIDI_ZC_AM_REQUEST(req).arrival = NULL;
-    MPIDI_ZC_AM_REQUEST(req).pack_buffer = NULL;
+    MPIDI_ZC_AM_REQUEST(req).message = NULL;
+    MPIDI_ZC_AM_REQUEST(req).stream = NULL;
     MPIDI_ZC_AM_REQUEST(req).header = NULL;
 }
 

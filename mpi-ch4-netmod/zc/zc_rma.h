@@ -64,11 +64,6 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, in
         target_rank == win->comm_ptr->rank) {
         return false;
     }
-    op->target = &MPIDI_ZC_WIN(win).targets[target_rank];
-    if (!op->target->rkey) {
-        return false;
-    }
-
     int origin_contiguous, target_contiguous;
     MPI_Aint target_bytes, origin_lb, target_lb, origin_bytes;
     MPIDI_Datatype_check_origin_target_contig_size_lb(origin_datatype, target_datatype,
@@ -78,6 +73,10 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, in
                                                       origin_lb, target_lb);
     if (!origin_contiguous || !target_contiguous || origin_bytes != target_bytes ||
         origin_bytes == 0 || MPIR_GPU_query_pointer_is_dev(origin_addr)) {
+        return false;
+    }
+    op->target = MPIDI_ZC_win_target(win, target_rank);
+    if (!op->target) {
         return false;
     }
     op->origin = MPIR_get_contig_ptr(origin_addr, origin_lb);
@@ -122,6 +121,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bo
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
+    if (req) {
+        *req_p = NULL;
+        MPID_Request_complete(req);
+        MPIDI_CH4_REQUEST_FREE(req);
+    }
     goto fn_exit;
 }
 

@@ -110,12 +110,13 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     return false;
 }
 
-/* Called with the lock of VCI 0 (patches/0004). */
+/* Called with the lock of VCI 0 (patches/0110). */
 int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                             uint64_t * remote_gpids)
 {
     int mpi_errno = MPI_SUCCESS;
-    int nr_new = 0, avtid, lpid;
+    int nr_new = 0, nr_connected = 0, avtid, lpid;
+    int new_avtid = -1, new_lpid = 0;
     MPIDI_ZC_upid_t *upid = NULL;
 
     /* Any alignment: they come one after the other. */
@@ -127,7 +128,6 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
         at += remote_upid_size[i];
     }
 
-    int new_avtid = -1, new_lpid = 0;
     if (nr_new > 0) {
         mpi_errno = MPIDIU_new_avt(nr_new, &new_avtid);
         MPIR_ERR_CHECK(mpi_errno);
@@ -145,6 +145,7 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
             mpi_errno = MPIDI_ZC_foreign_connect(upid, remote_upid_size[i], avtid, lpid);
             MPL_free(upid);
             MPIR_ERR_CHECK(mpi_errno);
+            nr_connected++;
         }
         remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, lpid);
         at += remote_upid_size[i];
@@ -153,6 +154,9 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
   fn_exit:
     return mpi_errno;
   fn_fail:
+    if (new_avtid >= 0 && nr_connected == 0) {
+        MPIDIU_free_avt(new_avtid);
+    }
     goto fn_exit;
 }
 
@@ -167,10 +171,12 @@ typedef struct letter {
 
 static letter_t *letters;       /* oldest first */
 
-static bool withdraws(const letter_t * letter, const letter_t * other)
+static bool withdraws(const letter_t * answer, const letter_t * request)
 {
-    return letter->tag == (other->tag | MPIDIU_DYNPROC_WITHDRAWN) &&
-        letter->length == other->length && memcmp(letter->bytes, other->bytes, other->length) == 0;
+    return (answer->tag & MPIDIU_DYNPROC_ANSWER) && !(request->tag & MPIDIU_DYNPROC_ANSWER) &&
+        answer->length == request->length + 1 &&
+        answer->bytes[request->length] == MPIDIU_DYNPROC_WITHDRAWN &&
+        memcmp(answer->bytes, request->bytes, request->length) == 0;
 }
 
 ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t header_length,
@@ -178,31 +184,41 @@ ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t head
                                       const ucp_am_recv_param_t * param)
 {
     letter_t **at = &letters;
-    letter_t *letter = MPL_malloc(sizeof(*letter) + length, MPL_MEM_BUFFER);
 
-    /* Lost without memory: the other side's time runs out, and says so. */
-    if (letter && header_length == sizeof(letter->tag)) {
-        memcpy(&letter->tag, header, header_length);
-        memcpy(letter->bytes, data, length);
-        letter->length = length;
-        letter->next = NULL;
-        while (*at && !withdraws(letter, *at)) {
-            at = &(*at)->next;
-        }
-        if (*at) {
-            letter_t *withdrawn = *at;
-            *at = withdrawn->next;
-            MPL_free(withdrawn);
-            MPL_free(letter);
-        } else if (letter->tag & MPIDIU_DYNPROC_WITHDRAWN) {
-            MPL_free(letter);   /* it has been taken */
-        } else {
-            *at = letter;
-        }
-    } else {
+    if (header_length != sizeof((*at)->tag)) {
+        return UCS_OK;
+    }
+    letter_t *letter = MPL_malloc(sizeof(*letter) + length, MPL_MEM_BUFFER);
+    if (unlikely(!letter)) {
+        /* Both sides would wait for ever, and there is nobody to return an error to. */
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message through a port");
+    }
+    memcpy(&letter->tag, header, header_length);
+    memcpy(letter->bytes, data, length);
+    letter->length = length;
+    letter->next = NULL;
+    /* Either may come first: the connection may change its way between them. */
+    while (*at && !withdraws(letter, *at) && !withdraws(*at, letter)) {
+        at = &(*at)->next;
+    }
+    if (*at) {
+        letter_t *other = *at;
+        *at = other->next;
+        MPL_free(other);
         MPL_free(letter);
+    } else {
+        *at = letter;
     }
     return UCS_OK;
+}
+
+void MPIDI_ZC_letters_free(void)
+{
+    while (letters) {
+        letter_t *letter = letters;
+        letters = letter->next;
+        MPL_free(letter);
+    }
 }
 
 static bool take_letter(int tag, void *buf, size_t size)
@@ -301,12 +317,44 @@ static ucs_status_t let_go(outgoing_t * letter)
     return status;
 }
 
+static MPIDI_ZC_addr_t *peer_of(uint64_t gpid)
+{
+    return &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(gpid), MPIDIU_GPID_GET_LPID(gpid)));
+}
+
+/* Of our own world the process manager tells. */
+static bool has_failed(uint64_t gpid)
+{
+    bool failed = false;
+
+    if (gpid != MPIDIU_GPID_ANY && MPIDIU_GPID_GET_AVTID(gpid) != 0) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        failed = MPIDI_ZC_foreign_has_failed(peer_of(gpid)->foreign);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    }
+    return failed;
+}
+
+/* UCX may tell of the failure of what was on its way before it tells of the other process's. */
+#define FAILURE_SECONDS 1
+
+static bool has_failed_too(uint64_t gpid)
+{
+    MPL_time_t start;
+    bool failed, in_time = true;
+
+    MPL_wtime(&start);
+    while (!(failed = has_failed(gpid)) && in_time &&
+           progress_until(&start, FAILURE_SECONDS, &in_time) == MPI_SUCCESS) {
+    }
+    return failed;
+}
+
+/* The error is one of MPI_ERR_PORT where the other process has failed, or does not take it. */
 int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_addr_t *peer =
-        &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
-                                    MPIDIU_GPID_GET_LPID(remote_gpid)));
+    MPIDI_ZC_addr_t *peer = peer_of(remote_gpid);
     MPL_time_t start;
     bool in_time = true;
 
@@ -325,7 +373,8 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
                          "**zc_timeout %d", timeout);
-    MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno, MPI_ERR_PORT, "**zc_ucx",
+    MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno,
+                         has_failed_too(remote_gpid) ? MPI_ERR_PORT : MPI_ERR_OTHER, "**zc_ucx",
                          "**zc_ucx %s %s", "connect", ucs_status_string(status));
 
   fn_exit:
@@ -334,14 +383,20 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     goto fn_exit;
 }
 
-int MPIDI_ZC_dynamic_recv(int tag, void *buf, int size, int timeout)
+int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
     MPL_time_t start;
     bool in_time = true;
 
     MPL_wtime(&start);
-    while (!take_letter(tag, buf, size)) {
+    for (;;) {
+        /* Asked first: what came before it failed is here then. */
+        const bool failed = has_failed(remote_gpid);
+        if (take_letter(tag, buf, size)) {
+            break;
+        }
+        MPIR_ERR_CHKANDJUMP(failed, mpi_errno, MPI_ERR_PORT, "**zc_gone");
         MPIR_ERR_CHKANDJUMP1(!in_time, mpi_errno, MPI_ERR_PORT, "**zc_timeout", "**zc_timeout %d",
                              timeout);
         mpi_errno = progress_until(&start, timeout, &in_time);

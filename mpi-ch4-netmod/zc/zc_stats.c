@@ -38,10 +38,19 @@ static void fill(MPIDI_ZC_report_t * report)
         add_words(&report->netmod, &MPIDI_ZC_VCI(v).stats, sizeof(report->netmod));
     }
     report->prediction.size = sizeof(report->prediction);
+    report->netmod.window_growth = __atomic_load_n(&MPIDI_ZC_global.granted, __ATOMIC_RELAXED);
+}
+
+static void forget_reports(void)
+{
+    MPL_free(reports);
+    reports = NULL;
+    nr_reports = 0;
 }
 
 void MPIDI_ZC_report_begin(void)
 {
+    forget_reports();
     pthread_mutex_lock(&last_lock);
     live = true;
     pthread_mutex_unlock(&last_lock);
@@ -242,6 +251,5 @@ void MPIDI_ZC_report_print_all(void)
     if (nr_reports < MPIR_Process.size) {
         fprintf(stderr, "zc: %d ranks did not report\n", MPIR_Process.size - nr_reports);
     }
-    MPL_free(reports);
-    reports = NULL;
+    forget_reports();
 }

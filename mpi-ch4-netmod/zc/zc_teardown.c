@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "mpidu_init_shm.h"
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
+#include "zc_match.h"
+#include "zc_processors.h"
 #include "zc_stats.h"
 #include "zc_peer.h"
 #include "zc_noinline.h"
@@ -186,6 +189,7 @@ static void stop_receiving(MPIDI_ZC_vci_t * vci)
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CREDIT, ignore);
 }
 
 static void free_vci(MPIDI_ZC_vci_t * vci)
@@ -194,13 +198,24 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
         ucp_worker_release_address(vci->worker, vci->address);
     }
     if (vci->worker) {
+        MPIDI_ZC_unconnected_drop(vci);
         MPIDI_ZC_arrivals_drop(vci);
+        MPIDI_ZC_match_drop(vci);
         stop_receiving(vci);
         ucp_worker_destroy(vci->worker);
     }
     MPIDI_ZC_bundle_free(vci);
     MPL_free(vci->lanes);
+    MPL_free(vci->bulk.eps);
     zcp_destroy(vci->predictor);
+}
+
+/* One that ranks of this host share. */
+static void free_table(void *table)
+{
+    if (table) {
+        (void) MPIDU_Init_shm_free(table);
+    }
 }
 
 /* Also after an initialisation that failed half-way. */
@@ -211,14 +226,16 @@ void MPIDI_ZC_free_all(void)
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         free_vci(&MPIDI_ZC_VCI(v));
     }
+    MPIDI_ZC_stream_finalize();
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
     }
     MPIDI_ZC_foreign_free();
+    MPIDI_ZC_processors_free();
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
-    MPL_free(MPIDI_ZC_global.world);
-    MPL_free(MPIDI_ZC_global.lane_addresses);
+    free_table(MPIDI_ZC_global.world);
+    free_table(MPIDI_ZC_global.lane_addresses);
     MPL_free(MPIDI_ZC_global.params.stats_file);
     zc_destroy(MPIDI_ZC_global.landing);
     memset(&MPIDI_ZC_global, 0, sizeof(MPIDI_ZC_global));

@@ -11,6 +11,8 @@
 #include "zc_idle.h"
 #include "zc_pre.h"
 #include "zc_transport.h"
+#include "zc_unexpected.h"
+#include "zc_weigh.h"
 
 /* UCP active-message identifiers. */
 enum {
@@ -22,6 +24,8 @@ enum {
     MPIDI_ZC_AM_BYE = 5,        /* end of a connection: zc_foreign.c */
     MPIDI_ZC_AM_NEAR = 6,       /* an address that reaches over shared memory: zc_foreign.c */
     MPIDI_ZC_AM_BUNDLE = 7,     /* several short sends, zc_bundle.h */
+    MPIDI_ZC_AM_CREDIT = 8,     /* that no packet went to tell of: zc_flow.h */
+    MPIDI_ZC_AM_NUMBERED = 9,   /* what a process of another world says first: zc_foreign.c */
 };
 
 /* Counters of this rank. Messages below the
@@ -34,11 +38,23 @@ typedef struct {
     uint64_t landed;            /* messages taken off the wire before their match */
     uint64_t landed_by_thread;  /* of those, taken by the landing thread */
     uint64_t bounced;           /* matched, but not contiguous or truncated: via a buffer */
+    uint64_t streamed;          /* sent or bounced through a window: zc_stream.h */
     uint64_t budget_refusals;   /* left at the sender for lack of landing memory */
+    uint64_t left_at_sender;    /* because that is faster: zc_weigh.h */
     uint64_t reordered;         /* messages that overtook another */
     uint64_t bundles, bundled;  /* packets of several short sends, and messages in them */
     uint64_t thread_wakeups;
     uint64_t atomics;
+    uint64_t endpoints;         /* made, to processes of this world */
+    uint64_t bulk_endpoints;    /* of those, for bulk */
+    uint64_t bulk_refusals;     /* they could not be made: bulk goes with all else */
+    uint64_t unexpected;        /* messages that came before their receive, of any size */
+    uint64_t unexpected_max;    /* most of them at a time */
+    uint64_t unexpected_bytes, unexpected_bytes_max;    /* of the budget: now, and at most */
+    uint64_t senders_held;      /* messages announced for lack of credit, and not expected */
+    uint64_t unexpected_refusals;       /* of those, left at the sender until matched */
+    uint64_t credit_packets;
+    uint64_t window_growth;     /* of all VCIs' windows together; only in reports */
 } MPIDI_ZC_stats_t;
 
 typedef struct {
@@ -47,6 +63,8 @@ typedef struct {
     size_t min_threshold, max_threshold;        /* of the two */
     size_t landing_threshold;   /* bytes from which an unexpected message lands */
     size_t landing_budget;
+    size_t network_rate;        /* bytes per second; 0: as measured */
+    size_t unexpected_budget;
     uint32_t means;             /* of libzc, bits */
     zcp_kind_t predictor;
     int horizon;
@@ -57,6 +75,7 @@ typedef struct {
     bool far_atomics;           /* and in others */
     bool bundle;                /* send short messages together where that pays */
     bool bundle_always;         /* and where it does not */
+    bool bulk_apart;            /* from all else, on other connections: zc_peer.h */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;
@@ -67,21 +86,38 @@ typedef struct {
     struct MPIDI_ZC_arrival *last;
 } MPIDI_ZC_arrivals_t;
 
+typedef struct MPIDI_ZC_unconnected MPIDI_ZC_unconnected_t;
+
 /* One UCP worker and all that comes over it. Used inside the lock of the VCI, by the
  * landing thread inside the gate. The counters are summed up when somebody asks. */
 typedef struct {
     ucp_worker_h worker;
     int number;
     MPIDI_ZC_idle_t idle;
+    MPIDI_ZC_unexpected_t unexpected;   /* messages not yet matched */
+    struct {
+        MPIDI_ZC_message_t *first, *last;
+    } fetching;                 /* messages of other worlds that have been asked for: zc_match.c */
+    bool announce_next;         /* the send that CH4 is about to make has no credit */
+    int nr_held;                /* sends announced for lack of credit, and not asked for */
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
     MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
     unsigned seen_releases;     /* when the line was last tried */
+    MPIDI_ZC_weigh_t weigh;
+    MPIDI_ZC_times_t far_transfers, near_transfers;     /* of sends, from other hosts, this one */
     int nr_fetching;            /* transfers that we have asked a sender for */
     int nr_landing;             /* of those, into landing memory */
     int nr_announced;           /* sends that a receiver has been told of, and not fetched */
     struct MPIDI_ZC_arrival *free_arrivals;
+    MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
+    void *offered;              /* what UCP's callback may take over; NULL: it is not wanted */
+    size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
     zcp_t *predictor;
     MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */
+    struct {
+        ucp_ep_h *eps;          /* from 1 on; owned */
+        uint32_t nr, room;
+    } bulk;                     /* endpoints that bulk leaves by: zc_peer.h */
     MPIDI_ZC_stats_t stats;
     MPIDI_ZC_bundle_t bundle;
 
@@ -92,9 +128,11 @@ typedef struct {
 
 typedef struct {
     ucp_context_h context;
+    ucp_datatype_t stream_type; /* zc_stream.h; 0: not made */
     MPIDI_ZC_transport_t transport;
     MPIDI_ZC_vci_t vcis[MPIDI_CH4_MAX_VCIS];    /* MPIDI_global.n_vcis of them */
-    struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address */
+    struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address.
+                                         * Shared by the ranks of this host, as are: */
     size_t world_stride;
     char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
     size_t lane_stride;
@@ -102,6 +140,9 @@ typedef struct {
 
     zc_t *landing;              /* of all VCIs */
     unsigned releases;          /* atomic: how often landing memory came free; wraps */
+    int32_t window;             /* of flow control: that each sender begins with; zc_flow.h */
+    size_t window_growth;       /* what all windows may grow by, together */
+    size_t granted;             /* atomic: what they have grown by */
     MPIDI_ZC_params_t params;
 
     bool closing;               /* in finalize: nothing new is landed */
@@ -113,6 +154,8 @@ typedef struct {
 
     bool in_landing_thread;     /* who is progressing */
     int watching;               /* atomic: the landing thread looks every few milliseconds */
+    bool listening;             /* atomic: it sleeps until the network tells of something */
+    bool wants_ring;            /* atomic: it waits for the application to leave MPI */
     bool landing_thread_running;
     pthread_t landing_thread;
     int bell_fd;                /* timer that wakes the landing thread */

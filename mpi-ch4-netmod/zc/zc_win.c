@@ -51,12 +51,52 @@ static void unmap_memory(MPIR_Win * win)
             }
         }
         MPL_free(zc->targets);
+        MPL_free(zc->keys);
     }
     if (zc->memory) {
         ucp_mem_unmap(MPIDI_ZC_global.context, zc->memory);
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
     memset(zc, 0, sizeof(*zc));
+}
+
+/* With the lock of the window's VCI. */
+static void connect_target(MPIR_Win * win, int rank)
+{
+    const int vci = MPIDI_WIN(win, am_vci);
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(win->comm_ptr, rank));
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
+
+    if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS ||
+        ucp_ep_rkey_unpack(lane->ep, target->packed, &target->rkey) != UCS_OK) {
+        target->rkey = NULL;
+        target->lost = true;
+    }
+    target->ep = lane->ep;
+    __atomic_store_n(&target->packed, NULL, __ATOMIC_RELEASE);
+}
+
+MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank)
+{
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    if (target->packed) {
+        connect_target(win, rank);
+    }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    return target->rkey ? target : NULL;
+}
+
+/* Does it share memory with us? */
+static bool is_near(const MPIR_Win * win, int rank)
+{
+    int mine, its;
+
+    return MPIDI_ZC_global.transport.shared_memory &&
+        MPID_Get_node_id(win->comm_ptr, win->comm_ptr->rank, &mine) == MPI_SUCCESS &&
+        MPID_Get_node_id(win->comm_ptr, rank, &its) == MPI_SUCCESS && its == mine;
 }
 
 /* Collective. Members whose memory another one cannot reach keep to active messages,
@@ -67,13 +107,11 @@ static int share_memory(MPIR_Win * win)
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPIR_Comm *comm = win->comm_ptr;
     const int size = comm->local_size;
-    const int vci = MPIDI_WIN(win, am_vci);
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
     void *key = NULL;
     size_t key_bytes;
     member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
-    char *keys = NULL;
     int reaches_all = true;
 
     memset(zc, 0, sizeof(*zc));
@@ -103,9 +141,9 @@ static int share_memory(MPIR_Win * win)
         total += counts[rank];
         zc->atomics = zc->atomics && members[rank].atomics;
     }
-    keys = MPL_malloc(total + 1, MPL_MEM_RMA);
-    MPIR_ERR_CHKANDJUMP(!keys, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    mpi_errno = MPIR_Allgatherv(key, key_bytes, MPI_BYTE, keys, counts, starts, MPI_BYTE, comm,
+    zc->keys = MPL_malloc(total + 1, MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(!zc->keys, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = MPIR_Allgatherv(key, key_bytes, MPI_BYTE, zc->keys, counts, starts, MPI_BYTE, comm,
                                 &errflag);
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -115,16 +153,13 @@ static int share_memory(MPIR_Win * win)
         target->disp_unit = members[rank].disp_unit;
         /* To ourselves only where others' atomics may meet ours. */
         if (counts[rank] > 0 && (rank != comm->rank || zc->atomics)) {
-            MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
-            MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
-            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-            if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS ||
-                ucp_ep_rkey_unpack(lane->ep, keys + starts[rank], &target->rkey) != UCS_OK) {
-                target->rkey = NULL;
-                reaches_all = false;
+            target->packed = zc->keys + starts[rank];
+            /* Over shared memory a target takes no part in what is done to it, so that it must
+             * not be missed in connecting either: it may be computing by then. Most of a large
+             * world are far, and most of those never a target of ours. */
+            if (is_near(win, rank)) {
+                reaches_all = MPIDI_ZC_win_connect(win, rank) && reaches_all;
             }
-            target->ep = lane->ep;
-            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
         }
     }
 
@@ -142,7 +177,6 @@ static int share_memory(MPIR_Win * win)
     MPL_free(members);
     MPL_free(counts);
     MPL_free(starts);
-    MPL_free(keys);
     return mpi_errno;
   fn_fail:
     unmap_memory(win);
@@ -201,9 +235,14 @@ static int flush_target(int rank, MPIR_Win * win)
 
     if (target->flushed < started) {
         mpi_errno = flush_endpoint(target->ep, MPIDI_WIN(win, am_vci));
+        MPIR_ERR_CHECK(mpi_errno);
         target->flushed = MPL_MAX(target->flushed, started);
     }
+
+  fn_exit:
     return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win)

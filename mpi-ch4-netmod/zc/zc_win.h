@@ -9,6 +9,21 @@
 
 #define MPIDI_ZC_WIN(win) ((win)->dev.netmod.zc)
 
+/* Connects to the target of @rank, whose key is still packed: use MPIDI_ZC_win_target(). */
+MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank);
+
+/* The target of @rank, which others may never be: it is connected with its first use, and its
+ * key unpacked. NULL: only active messages get there. */
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_target_t *MPIDI_ZC_win_target(MPIR_Win * win, int rank)
+{
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+
+    if (unlikely(__atomic_load_n(&target->packed, __ATOMIC_ACQUIRE))) {
+        return MPIDI_ZC_win_connect(win, rank);
+    }
+    return target->rkey ? target : NULL;
+}
+
 /* Waits until all that UCX does through @win is done, at the targets, too. */
 int MPIDI_ZC_win_flush(MPIR_Win * win);
 int MPIDI_ZC_win_flush_target(int rank, MPIR_Win * win);

@@ -136,6 +136,78 @@ TEST_P(GateTest, WhoLeavesIsTakenNoteOfOnceAsked)
     EXPECT_EQ(left, 1);
 }
 
+TEST_P(GateTest, CallsOfTheDevicesThreadPass)
+{
+    ASSERT_TRUE(MPIDU_device_gate_try());
+    MPIDU_DEVICE_GATE_ENTER();
+    EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
+    MPIDU_DEVICE_GATE_EXIT();
+    EXPECT_EQ(MPIDU_device_gate.app_inside, 0);
+    MPIDU_device_gate_leave();
+    EXPECT_EQ(MPIDU_device_gate.entries, 0u);
+}
+
+std::vector<std::pair<const void *, int>> done; /* duty, and calls inside */
+
+void do_duty(MPIDU_device_gate_duty_t *duty)
+{
+    done.emplace_back(duty, MPIDU_device_gate.app_inside);
+    MPIDU_DEVICE_GATE_ENTER();
+    MPIDU_DEVICE_GATE_EXIT();
+}
+
+TEST_P(GateTest, DutiesAreDoneOnceByTheNextCallAndInOrder)
+{
+    MPIDU_device_gate_duty_t duties[3];
+    done.clear();
+    ASSERT_TRUE(MPIDU_device_gate_try());
+    for (auto &duty : duties)
+        MPIDU_device_gate_put_off(&duty, do_duty);
+    MPIDU_device_gate_leave();
+    EXPECT_TRUE(done.empty());
+    for (int i = 0; i < 2; i++) {
+        MPIDU_device_gate_enter();
+        ASSERT_EQ(done.size(), 3u);
+        MPIDU_device_gate_exit();
+    }
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(done[i].first, &duties[i]);
+        EXPECT_EQ(done[i].second, 1); /* called inside */
+    }
+}
+
+TEST_P(GateTest, WhoStepsOutAndNeverComesBackLeavesItOpen)
+{
+    if (GetParam())
+        GTEST_SKIP() << "where calls overlap nobody steps out";
+    EXPECT_FALSE(MPIDU_device_gate_step_out(0)); /* nobody is inside */
+    MPIDU_device_gate_enter();
+    const int inside = MPIDU_device_gate_step_out(0);
+    EXPECT_TRUE(inside);
+    ASSERT_TRUE(MPIDU_device_gate_try());
+    EXPECT_FALSE(MPIDU_device_gate_step_out(0)); /* the device's thread */
+    MPIDU_device_gate_leave();
+    MPIDU_device_gate_step_in(inside);
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    MPIDU_device_gate_exit();
+
+    MPIDU_device_gate_enter();
+    (void)MPIDU_device_gate_step_out(0); /* and longjmp() */
+    MPIDU_device_gate_enter();
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    MPIDU_device_gate_exit();
+    EXPECT_TRUE(MPIDU_device_gate_try());
+    MPIDU_device_gate_leave();
+}
+
+TEST_P(GateTest, WhereCallsOverlapNobodyStepsOut)
+{
+    MPIDU_device_gate_enter();
+    EXPECT_FALSE(MPIDU_device_gate_step_out(1));
+    EXPECT_FALSE(MPIDU_device_gate_try());
+    MPIDU_device_gate_exit();
+}
+
 TEST_P(GateTest, DisabledGateIsNotTouched)
 {
     MPIDU_device_gate_disable();

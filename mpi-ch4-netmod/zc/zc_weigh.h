@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_WEIGH_H_INCLUDED
+#define ZC_WEIGH_H_INCLUDED
+
+/* Is it worth while to land a message that comes before its receive?
+ *
+ *   landed     the receive then waits for the delivery: pages exchanged, or a copy
+ *   left       the receive then waits for the transfer, as with any other MPI
+ *
+ * Both are measured as they happen, by size: the shortest time lately of each, since what else
+ * goes on can only lengthen them. A message stays with its sender where the delivery takes longer:
+ * where the network is faster than memory, or pages cannot be exchanged. What has not been
+ * measured yet lands, and is.
+ *
+ * A time that was measured once does not count for ever: with each longer one it grows by a
+ * 64th; and of the messages of a size that stay, one in 32 lands nevertheless, to measure anew. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* By powers of two of bytes. */
+enum { MPIDI_ZC_WEIGH_CLASSES = 64, MPIDI_ZC_WEIGH_PROBE = 32 };
+
+typedef struct {
+    uint64_t ns[MPIDI_ZC_WEIGH_CLASSES];        /* 0: not measured */
+} MPIDI_ZC_times_t;
+
+typedef struct {
+    MPIDI_ZC_times_t deliveries;        /* from landing memory */
+    uint8_t left[MPIDI_ZC_WEIGH_CLASSES];       /* messages since the last probe */
+} MPIDI_ZC_weigh_t;
+
+static inline int MPIDI_ZC_weigh_class(size_t bytes)
+{
+    return bytes ? 63 - __builtin_clzll(bytes) : 0;
+}
+
+/* It has taken @ns for @bytes; counted as for the least of their class. */
+static inline void MPIDI_ZC_times_saw(MPIDI_ZC_times_t * times, size_t bytes, uint64_t ns)
+{
+    const int size_class = MPIDI_ZC_weigh_class(bytes);
+    uint64_t *known = &times->ns[size_class];
+    const uint64_t scaled = (uint64_t) ((double) ns * (double) (1ULL << size_class) / (double) bytes);
+    const uint64_t seen = scaled ? scaled : 1;
+
+    if (*known == 0 || seen <= *known) {
+        *known = seen;
+    } else {
+        const uint64_t grown = *known + *known / 64 + 1;
+        *known = grown < seen ? grown : seen;
+    }
+}
+
+/* What it is expected to take; 0: nobody knows. */
+static inline uint64_t MPIDI_ZC_times_expect(const MPIDI_ZC_times_t * times, size_t bytes)
+{
+    const int size_class = MPIDI_ZC_weigh_class(bytes);
+    return (uint64_t) ((double) times->ns[size_class] * (double) bytes / (double) (1ULL << size_class));
+}
+
+/* @rate: of the network in bytes per second, if it is not to be measured; else 0. */
+static inline bool MPIDI_ZC_weigh_lands(MPIDI_ZC_weigh_t * weigh,
+                                        const MPIDI_ZC_times_t * transfers, size_t rate,
+                                        size_t bytes)
+{
+    const uint64_t delivery = MPIDI_ZC_times_expect(&weigh->deliveries, bytes);
+    const uint64_t transfer = rate ? (uint64_t) ((double) bytes * 1e9 / (double) rate) :
+        MPIDI_ZC_times_expect(transfers, bytes);
+    uint8_t *left = &weigh->left[MPIDI_ZC_weigh_class(bytes)];
+
+    if (delivery == 0 || (transfer == 0 && rate == 0) || delivery <= transfer) {
+        return true;
+    }
+    *left = (uint8_t) ((*left + 1) % MPIDI_ZC_WEIGH_PROBE);
+    return *left == 0;
+}
+
+#endif /* ZC_WEIGH_H_INCLUDED */
