@@ -147,15 +147,25 @@ void job::hand_over_to_singletons()
     share(MPI_COMM_WORLD, 0, greeting.job);
     greeting.identity = draw_identity();
     MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    greeting.line = greeting.identity;
 
     std::string complaint;
     std::unique_ptr<departure> mine;
     try {
-        if (!settings_.restart.empty()) {
-            const auto saved = checkpoint_directory::latest(settings_.restart);
+        /* Which is the latest may change while each rank looks. */
+        if (old.rank == 0 && !settings_.restart.empty())
+            greeting.resume = checkpoint_directory::latest(settings_.restart).directory;
+    } catch (const error &problem) {
+        complaint = problem.what();
+    }
+    share(MPI_COMM_WORLD, 0, greeting.resume);
+    try {
+        if (!greeting.resume.empty()) {
+            const auto saved = checkpoint_directory::latest(greeting.resume);
             if (saved.ranks != old.size)
                 throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
                                         " ranks, this job has " + std::to_string(old.size));
+            greeting.line = saved.whose.line;
         }
     } catch (const error &problem) {
         complaint = problem.what();
@@ -208,6 +218,7 @@ void job::start_as_successor(MPI_Comm parent)
     }
     name_ = greeting.job;
     identity_ = greeting.identity;
+    line_ = greeting.line;
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
     hosts_ = greeting.hosts;
@@ -223,14 +234,16 @@ void job::start_as_successor(MPI_Comm parent)
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;
         safe_points_ = greeting.safe_points - 1; /* its first safe point is the predecessor's last */
-        inheritance_ = std::make_unique<from_predecessor>(std::move(line), settings_.fault);
+        const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
+        inheritance_ =
+            std::make_unique<from_predecessor>(std::move(line), expected, settings_.fault);
         return;
     }
     line->disconnect();
     become_rank(now_.rank);
     agreement_.open(now_.ours, 0);
-    if (!settings_.restart.empty())
-        resume_from_disk();
+    if (!greeting.resume.empty())
+        resume_from_disk(greeting.resume);
     open_control();
     open_profile();
     refresh_status();
@@ -245,15 +258,11 @@ void job::open_profile()
     tell_image();
 }
 
-void job::resume_from_disk()
+void job::resume_from_disk(const std::string &checkpoint)
 {
-    const std::string path =
-        checkpoint_directory::latest(settings_.restart).rank_file(now_.rank);
-    auto file = std::make_unique<from_file>(path);
-    const image_header saved = file->header();
-    if (saved.rank != now_.rank || saved.ranks != now_.size)
-        throw error(EBADMSG, path + " is of rank " + std::to_string(saved.rank) + " of " +
-                                 std::to_string(saved.ranks));
+    const auto saved = checkpoint_directory::latest(checkpoint);
+    auto file = std::make_unique<from_file>(saved.rank_file(now_.rank));
+    file->check({now_.rank, now_.size, saved.safe_point, saved.whose.job});
     safe_points_ = saved.safe_point - 1;
     inheritance_ = std::move(file);
     resumed_ = true;
@@ -263,12 +272,21 @@ void job::open_control()
 {
     if (now_.rank != 0)
         return;
-    try {
-        control_ = std::make_unique<control_server>(
-            settings_.socket_directory, name_, now_.size, settings_.patience_s, epoch(), safe_points_,
-            [this](const request &wanted) { examine(wanted); }, [this] { agreement_.ring(); });
-    } catch (const error &problem) {
-        complain(0, std::string("cannot be asked to move: ") + problem.what());
+    /* What there was where the job began need not be where rank 0 is now. */
+    std::set<std::string> tried;
+    for (const std::string &directory : {settings_.socket_directory, last_socket_directory()}) {
+        if (!tried.insert(directory).second)
+            continue;
+        try {
+            control_ = std::make_unique<control_server>(
+                directory, name_, now_.size, settings_.patience_s, epoch(), safe_points_,
+                [this](const request &wanted) { examine(wanted); }, [this] { agreement_.ring(); });
+            if (tried.size() > 1)
+                complain(0, "can be asked to move in " + directory + " instead");
+            return;
+        } catch (const error &problem) {
+            complain(0, std::string("cannot be asked to move: ") + problem.what());
+        }
     }
 }
 
@@ -319,7 +337,7 @@ void job::refresh_status()
 
 image_header job::header() const
 {
-    return {now_.rank, now_.size, safe_points_.load()};
+    return {now_.rank, now_.size, safe_points_.load(), identity_};
 }
 
 void job::busy_safe_point()
@@ -553,6 +571,17 @@ void job::join_writer()
         writer_.join();
 }
 
+/** Rank 0: from its first checkpoint on no other job saves where this one does. */
+void job::keep_others_away()
+{
+    if (now_.rank != 0 || lock_)
+        return;
+    lock_ = std::make_unique<directory_lock>(settings_.checkpoint_directory, whose());
+    if (!lock_->is_held())
+        complain(0, settings_.checkpoint_directory + " cannot be locked (" + lock_->problem() +
+                        "): see to it that no other job saves there");
+}
+
 void job::checkpoint()
 {
     const double begin = seconds();
@@ -562,6 +591,7 @@ void job::checkpoint()
     std::uint64_t zero = 0;
     std::string complaint;
     try {
+        keep_others_away();
         data.check_mapped();
         std::vector<array> arrays;
         for (const auto &[name, a] : data.all())
@@ -599,16 +629,21 @@ void job::checkpoint()
     writer_ = std::thread([this, memory, image, n, nonce, sum, most, begin, built, asked, answering] {
         std::string text;
         try {
-            const checkpoint_directory place(settings_.checkpoint_directory, n, nonce);
+            const checkpoint_directory place(settings_.checkpoint_directory, n, nonce, whose());
+            std::function<void()> after_block;
+            if (settings_.fault == "slow-disk" && now_.rank != 0)
+                after_block = [] { std::this_thread::sleep_for(std::chrono::milliseconds(500)); };
             try {
-                place.write_rank(now_.rank, image);
+                place.write_rank(now_.rank, image, after_block);
             } catch (const error &) {
                 if (now_.rank != 0)
                     throw;
                 /* Of its own failure rank 0 hears below, with that of others. */
             }
             if (now_.rank == 0) {
-                place.commit(now_.size, settings_.timeout_s);
+                using company = checkpoint_directory::company;
+                place.commit(now_.size, settings_.timeout_s,
+                             lock_->is_held() ? company::alone : company::unknown);
                 const double done = seconds();
                 text = json{{"ok", true},
                             {"command", "checkpoint"},
@@ -650,6 +685,7 @@ std::string job::finish()
     if (request_)
         outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
     join_writer();
+    lock_.reset();
     control_.reset();
     profiler::instance().close();
     agreement_.close();

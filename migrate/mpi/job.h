@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control_server.h"
+#include "directory_lock.h"
 #include "negotiation.h"
 #include "profiler.h"
 #include "registry.h"
@@ -72,7 +73,7 @@ class job {
     /* job.cpp: the life of a job and its safe points */
     [[noreturn]] void hand_over_to_singletons();
     void start_as_successor(MPI_Comm parent);
-    void resume_from_disk();
+    void resume_from_disk(const std::string &checkpoint);
     void open_control();
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
@@ -90,6 +91,8 @@ class job {
     void checkpoint();
     void join_writer();
     image_header header() const;
+    lineage whose() const { return {identity_, line_, name_}; }
+    void keep_others_away();
 
     /* move.cpp */
     world link_up(growth &how, departure *mine);
@@ -101,6 +104,8 @@ class job {
     command command_;
     std::string name_;
     std::uint64_t identity_ = 0; /* of the job: names are used again */
+    std::uint64_t line_ =
+        0; /* of the first of those jobs of which this one goes on with the state */
     double begun_ = 0;           /* the job, by our clock */
     world now_;
     std::set<std::string> hosts_; /* where ranks have been */
@@ -123,6 +128,7 @@ class job {
     std::unique_ptr<inheritance> inheritance_;
 
     std::unique_ptr<control_server> control_; /* rank 0 */
+    std::unique_ptr<directory_lock> lock_;    /* rank 0, once it has saved something */
     std::thread writer_;
     std::string writer_problem_;
     std::string last_checkpoint_;

@@ -206,6 +206,7 @@ void job::move(const request &wanted)
     greeting.requests = agreement_.requests();
     greeting.job = name_;
     greeting.identity = identity_;
+    greeting.line = line_;
     greeting.moves = moves_ + 1;
     greeting.age_s = seconds() - begun_;
     greeting.hosts = hosts_;
@@ -252,10 +253,10 @@ void job::move(const request &wanted)
     world next = link_up(how, mine.get());
     const double link_ms = ms_since(linking);
 
-    const std::string file = wanted.via_disk
-                                 ? settings_.checkpoint_directory + "/moving-rank-" +
-                                       std::to_string(now_.rank) + ".h5"
-                                 : "";
+    const std::string file = wanted.via_disk ? settings_.checkpoint_directory + "/moving-" +
+                                                   digits_of(identity_) + "-rank-" +
+                                                   std::to_string(now_.rank) + ".h5"
+                                             : "";
     if (mine)
         attempt([&] {
             if (settings_.fault == "corrupt-early" && greeting.index > 0)
@@ -286,6 +287,8 @@ void job::move(const request &wanted)
         raise(SIGKILL);
     /* Nobody can do without another until the old world is gone. */
     std::optional<watchdog> guard;
+    if (mine)
+        lock_.reset(); /* of rank 0: its successor takes it when it saves */
     guard.emplace(settings_.timeout_s, "the move was agreed on, but a process died before it was done");
     if (mine) {
         try {

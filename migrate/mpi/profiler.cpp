@@ -4,21 +4,20 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <memory>
-#include <numeric>
+#include <utility>
 
 #include "job.h"
 
 namespace zc::migrate {
 
 /* Called by MPI when a communicator goes that we have a table of. */
-int forget_table(MPI_Comm, int, void *value, void *)
+int forget_table(MPI_Comm comm, int, void *, void *)
 {
     profiler &p = profiler::instance();
     const auto guard = p.lock();
     p.last_comm_ = MPI_COMM_NULL;
     p.last_ = nullptr;
-    delete static_cast<profiler::table *>(value);
+    p.tables_.erase(comm);
     return MPI_SUCCESS;
 }
 
@@ -73,7 +72,10 @@ void profiler::close()
     counts_ = is_open_ = false;
     zcm_profile_close(profile_, nullptr);
     profile_ = nullptr;
-    /* Tables that are left go with their communicators. */
+    last_comm_ = MPI_COMM_NULL;
+    last_ = nullptr;
+    tables_.clear();
+    free_members();
     if (keyval_ != MPI_KEYVAL_INVALID)
         MPI_Comm_free_keyval(&keyval_);
     persistent_.clear();
@@ -81,55 +83,63 @@ void profiler::close()
 
 void profiler::link(MPI_Comm world)
 {
-    std::vector<int> ranks(static_cast<std::size_t>(mine(world).size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    keep(world, std::move(ranks));
-}
-
-/** Each other's numbers in the job. Collective. */
-void profiler::introduce(MPI_Comm comm)
-{
-    std::vector<int> ranks(static_cast<std::size_t>(others(comm)));
-    PMPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, comm);
-    keep(comm, std::move(ranks));
-}
-
-void profiler::adopt(MPI_Comm parent, MPI_Comm comm)
-{
-    bool known = false;
-    {
-        const auto guard = lock();
-        known = table_of(parent) != nullptr;
-    }
-    if (known && comm != MPI_COMM_NULL)
-        introduce(comm);
-}
-
-void profiler::adopt(MPI_Comm local, int leader, MPI_Comm bridge, MPI_Comm comm)
-{
-    int known = 0;
-    {
-        const auto guard = lock();
-        if (!table_of(local))
-            return;
-        known = mine(local).rank == leader && table_of(bridge) != nullptr;
-    }
-    PMPI_Bcast(&known, 1, MPI_INT, leader, local);
-    if (known)
-        introduce(comm);
-}
-
-void profiler::keep(MPI_Comm comm, std::vector<int> ranks)
-{
-    auto made = std::make_unique<table>(table{std::move(ranks)});
-    if (PMPI_Comm_set_attr(comm, keyval_, made.get()) == MPI_SUCCESS)
-        made.release();
     const auto guard = lock();
-    last_comm_ = MPI_COMM_NULL;
+    free_members();
+    MPI_Group all;
+    PMPI_Comm_group(world, &all);
+    members_.resize(static_cast<std::size_t>(mine(world).size));
+    for (int rank = 0; rank < static_cast<int>(members_.size()); rank++)
+        PMPI_Group_incl(all, 1, &rank, &members_[static_cast<std::size_t>(rank)]);
+    PMPI_Group_free(&all);
+}
+
+void profiler::free_members()
+{
+    for (MPI_Group &one : members_)
+        PMPI_Group_free(&one);
+    members_.clear();
+}
+
+/**
+ * Without a word to others: who made @comm, and out of what, may differ from member to member
+ * (MPI_Intercomm_create() of a split and MPI_COMM_SELF), so that nobody knows whether the others would take
+ * part in asking. Members are compared one by one, as MPI_Group_translate_ranks() of MPICH 4.0.2 takes
+ * processes of different worlds for each other (it keeps 32 of the 64 bits of their numbers).
+ */
+profiler::table profiler::look_up(MPI_Comm comm) const
+{
+    MPI_Group all;
+    if (is_inter(comm))
+        PMPI_Comm_remote_group(comm, &all);
+    else
+        PMPI_Comm_group(comm, &all);
+    table found;
+    found.ranks.assign(static_cast<std::size_t>(others(comm)), -1);
+    std::size_t begin = 0; /* the next rank, most often */
+    for (int i = 0; i < static_cast<int>(found.ranks.size()); i++) {
+        MPI_Group one;
+        PMPI_Group_incl(all, 1, &i, &one);
+        for (std::size_t tried = 0; tried < members_.size(); tried++) {
+            const std::size_t rank = (begin + tried) % members_.size();
+            int same = MPI_UNEQUAL;
+            PMPI_Group_compare(one, members_[rank], &same);
+            if (same != MPI_IDENT)
+                continue;
+            found.ranks[static_cast<std::size_t>(i)] = static_cast<int>(rank);
+            begin = rank + 1;
+            break;
+        }
+        PMPI_Group_free(&one);
+    }
+    PMPI_Group_free(&all);
+    return found;
 }
 
 void profiler::place(std::uint64_t epoch, const std::vector<std::string> &host_of_rank)
 {
+    if (rank_ == 0 && !std::exchange(place_told_, true))
+        if (const std::string why = why_not_runtime_directory(); !why.empty())
+            complain(rank_, why);
     if (!profile_)
         return;
     std::map<std::string, std::uint32_t> index;
@@ -156,39 +166,48 @@ void profiler::spent(std::uint64_t ns)
     zcm_profile_mpi(profile_, ns);
 }
 
-const profiler::table *profiler::table_of(MPI_Comm comm)
+const profiler::table *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
 {
-    if (keyval_ == MPI_KEYVAL_INVALID)
-        return nullptr;
     if (comm == last_comm_)
         return last_;
-    void *kept = nullptr;
-    int found = 0;
-    if (PMPI_Comm_get_attr(comm, keyval_, &kept, &found) != MPI_SUCCESS)
-        return nullptr;
+    auto at = tables_.find(comm);
+    if (at == tables_.end()) {
+        if (comm == MPI_COMM_NULL || keyval_ == MPI_KEYVAL_INVALID)
+            return nullptr;
+        /* MPI calls forget_table() with locks of its own held, so ours is not held in MPI. */
+        if (threads_)
+            guard.unlock();
+        table made = look_up(comm);
+        const bool is_kept = PMPI_Comm_set_attr(comm, keyval_, nullptr) == MPI_SUCCESS;
+        if (threads_)
+            guard.lock();
+        if (!is_kept)
+            return nullptr;
+        at = tables_.try_emplace(comm, std::move(made)).first;
+    }
     last_comm_ = comm;
-    last_ = found ? static_cast<table *>(kept) : nullptr;
+    last_ = &at->second;
     return last_;
 }
 
 void profiler::told(int peer, std::uint64_t bytes, moment &when)
 {
-    if (peer >= 0 && static_cast<std::uint32_t>(peer) != profile_->rank)
+    if (profile_ && peer >= 0 && static_cast<std::uint32_t>(peer) != profile_->rank)
         zcm_profile_sent(profile_, static_cast<std::uint32_t>(peer), bytes, when.ns());
 }
 
 void profiler::sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when)
 {
-    const auto guard = lock();
-    const table *ranks = counts() ? table_of(comm) : nullptr;
+    auto guard = lock();
+    const table *ranks = counts() ? table_of(comm, guard) : nullptr;
     if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->ranks.size())
         told(ranks->ranks[static_cast<std::size_t>(peer)], bytes, when);
 }
 
 void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when)
 {
-    const auto guard = lock();
-    const table *ranks = counts() ? table_of(comm) : nullptr;
+    auto guard = lock();
+    const table *ranks = counts() ? table_of(comm, guard) : nullptr;
     if (ranks)
         for (int peer : ranks->ranks)
             told(peer, bytes_each, when);
@@ -196,8 +215,8 @@ void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when
 
 void profiler::remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes)
 {
-    const auto guard = lock();
-    const table *ranks = profile_ ? table_of(comm) : nullptr;
+    auto guard = lock();
+    const table *ranks = profile_ ? table_of(comm, guard) : nullptr;
     if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->ranks.size())
         persistent_[request] = {ranks->ranks[static_cast<std::size_t>(peer)], bytes};
 }

@@ -60,7 +60,7 @@ class profiler {
     /** The file goes. Local. */
     void close();
 
-    /** This process is @rank of @world from now on. Local. */
+    /** Ranks of @world are those of the job from now on. Local. */
     void link(MPI_Comm world);
     /** Who is where. Local. */
     void place(std::uint64_t epoch, const std::vector<std::string> &host_of_rank);
@@ -87,17 +87,6 @@ class profiler {
     void started(std::span<const MPI_Request> requests, moment &when);
     void forget(MPI_Request request);
 
-    /**
-     * @comm has been made by the program out of @parent: its members tell each other who they
-     * are, and each other's sides if it is an intercommunicator. Collective. Nothing is done
-     * unless all of @parent are ranks of the job, as others would not join in.
-     * (MPI_Group_translate_ranks() would do without, but of processes of several worlds MPICH
-     * 4.0.2 finds only some.)
-     */
-    void adopt(MPI_Comm parent, MPI_Comm comm);
-    /** The same of MPI_Intercomm_create(): only the two leaders know @bridge. */
-    void adopt(MPI_Comm local, int leader, MPI_Comm bridge, MPI_Comm comm);
-
     /** Own rank in @comm and its size, as collectives need them. */
     struct place_in {
         int rank, size;
@@ -111,17 +100,19 @@ class profiler {
     friend class quiet;
     friend int forget_table(MPI_Comm, int, void *, void *);
     struct table {
-        std::vector<int> ranks; /* of the job, by rank in the communicator: its remote group */
+        /* Of the job, by rank in the communicator (in its remote group, if it has one): below 0
+         * for a process that is none of the job's. */
+        std::vector<int> ranks;
     };
     struct persistent {
         int peer; /* of the world */
         std::uint64_t bytes;
     };
 
-    const table *table_of(MPI_Comm comm);
-    void keep(MPI_Comm comm, std::vector<int> ranks);
+    const table *table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
+    table look_up(MPI_Comm comm) const;
+    void free_members();
     void hush(int by);
-    void introduce(MPI_Comm comm);
     void told(int peer, std::uint64_t bytes, moment &when);
     std::unique_lock<std::mutex> lock();
 
@@ -132,9 +123,12 @@ class profiler {
     std::uint32_t flags_ = 0;
     static inline std::atomic<bool> counts_{false};
     int quiet_ = 0;
+    bool place_told_ = false; /* rank 0: where sockets and profiles are, if not in the usual place */
     bool threads_ = false; /* several may be in MPI at once */
     std::mutex mutex_;
     int keyval_ = MPI_KEYVAL_INVALID;
+    std::vector<MPI_Group> members_; /* the job's ranks, each alone */
+    std::unordered_map<MPI_Comm, table> tables_;
     MPI_Comm last_comm_ = MPI_COMM_NULL;
     const table *last_ = nullptr;
     std::unordered_map<MPI_Request, persistent> persistent_;

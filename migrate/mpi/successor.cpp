@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "error.h"
+#include "lineage.h"
 #include "world.h"
 
 namespace zc::migrate {
@@ -13,11 +14,10 @@ using nlohmann::json;
 
 std::string greeting::to_json() const
 {
-    return json{{"moved", moved},     {"index", index},
-                {"rank", rank},       {"leavers", leavers},
-                {"requests", requests}, {"safe_points", safe_points},
-                {"job", job},         {"identity", identity},
-                {"moves", moves},     {"age_s", age_s},
+    return json{{"moved", moved},     {"index", index},       {"rank", rank},
+                {"leavers", leavers}, {"requests", requests}, {"safe_points", safe_points},
+                {"job", job},         {"identity", identity}, {"line", line},
+                {"resume", resume},   {"moves", moves},       {"age_s", age_s},
                 {"hosts", hosts}}
         .dump();
 }
@@ -34,10 +34,23 @@ greeting greeting::from_json(const std::string &text)
     g.requests = object.at("requests");
     g.job = object.at("job");
     g.identity = object.at("identity");
+    g.line = object.at("line");
+    g.resume = object.at("resume");
     g.moves = object.at("moves");
     g.age_s = object.at("age_s");
     g.hosts = object.at("hosts").get<std::set<std::string>>();
     return g;
+}
+
+void check_header(const image_reader &image, const image_header &expected, const std::string &path)
+{
+    const auto describe = [](const image_header &h) {
+        return "rank " + std::to_string(h.rank) + " of " + std::to_string(h.ranks) +
+               " at safe point " + std::to_string(h.safe_point) + " of job " + digits_of(h.job);
+    };
+    const std::string found = describe(image.header()), wanted = describe(expected);
+    if (found != wanted)
+        throw error(EBADMSG, path + " is of " + found + ", not of " + wanted);
 }
 
 void from_file::restore(const array &target)
@@ -88,8 +101,12 @@ void from_predecessor::restore(const array &target)
         return;
     }
     const double begin = seconds();
-    if (!file_)
-        file_ = std::make_unique<image_reader>(answer.at("file").get<std::string>());
+    if (!file_) {
+        const std::string path = answer.at("file");
+        auto file = std::make_unique<image_reader>(path);
+        check_header(*file, expected_, path);
+        file_ = std::move(file);
+    }
     file_->read(target);
     effort_.restore_ms += (seconds() - begin) * 1e3;
 }

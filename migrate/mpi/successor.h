@@ -22,7 +22,9 @@ struct greeting {
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;
-    std::uint64_t identity = 0; /* of the job, for agents */
+    std::uint64_t identity = 0; /* of the job, for agents and checkpoints */
+    std::uint64_t line = 0;     /* of jobs, of which this one goes on with the state */
+    std::string resume;         /* the start of a job that was saved: from this checkpoint */
     std::int64_t moves = 0;     /* the job has made */
     double age_s = 0;           /* of the job */
 
@@ -40,15 +42,20 @@ class inheritance {
     virtual std::string forgotten() const = 0;
 };
 
+/** Throws error(EBADMSG), naming @path, unless what @image has is the state of @expected. */
+void check_header(const image_reader &image, const image_header &expected, const std::string &path);
+
 /** A rank's file of a checkpoint on disk. */
 class from_file final : public inheritance {
   public:
-    explicit from_file(const std::string &path) : reader_(path) {}
-    image_header header() const { return reader_.header(); }
+    explicit from_file(const std::string &path) : path_(path), reader_(path) {}
+    /** Throws error(EBADMSG) unless the file's is @expected. */
+    void check(const image_header &expected) const { check_header(reader_, expected, path_); }
     void restore(const array &target) override;
     std::string forgotten() const override;
 
   private:
+    std::string path_;
     image_reader reader_;
     std::set<std::string> restored_;
 };
@@ -56,8 +63,10 @@ class from_file final : public inheritance {
 /** The predecessor, still alive, at the other end of a line. */
 class from_predecessor final : public inheritance {
   public:
-    from_predecessor(std::unique_ptr<lifeline> line, std::string fault)
-        : line_(std::move(line)), transfer_(*line_), fault_(std::move(fault))
+    /** @expected: of the state that is handed over, if it comes in a file. */
+    from_predecessor(std::unique_ptr<lifeline> line, const image_header &expected,
+                     std::string fault)
+        : line_(std::move(line)), transfer_(*line_), expected_(expected), fault_(std::move(fault))
     {
     }
     void restore(const array &target) override;
@@ -74,6 +83,7 @@ class from_predecessor final : public inheritance {
     std::unique_ptr<lifeline> line_;
     transfer transfer_;
     effort effort_;
+    image_header expected_;
     std::unique_ptr<image_reader> file_; /* a move by way of the disk */
     std::string fault_;
 };

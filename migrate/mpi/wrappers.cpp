@@ -483,16 +483,13 @@ int MPI_Alltoallv(const void *sendbuf, const int counts[], const int places[],
                           recvtype, comm);
 }
 
-/* ---- communicators: ranks of them are to be told as ranks of the job ---- */
+/* ---- communicators: time that members wait for each other ---- */
 
 #define ZCM_NEW_COMM(name, parameters, arguments)                                                  \
     int MPI_##name parameters                                                                      \
     {                                                                                              \
         const span inside;                                                                         \
-        const int code = PMPI_##name arguments;                                                    \
-        if (code == MPI_SUCCESS)                                                                   \
-            profiler::instance().adopt(comm, *fresh);                                              \
-        return code;                                                                               \
+        return PMPI_##name arguments;                                                              \
     }
 ZCM_NEW_COMM(Comm_dup, (MPI_Comm comm, MPI_Comm *fresh), (comm, fresh))
 ZCM_NEW_COMM(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *fresh),
@@ -519,18 +516,16 @@ ZCM_NEW_COMM(Dist_graph_create_adjacent,
               int reorder, MPI_Comm *fresh),
              (comm, indegree, sources, source_weights, outdegree, destinations, weights, info,
               reorder, fresh))
-
+ZCM_NEW_COMM(Dist_graph_create,
+             (MPI_Comm comm, int nodes, const int sources[], const int degrees[],
+              const int destinations[], const int weights[], MPI_Info info, int reorder,
+              MPI_Comm *fresh),
+             (comm, nodes, sources, degrees, destinations, weights, info, reorder, fresh))
+ZCM_NEW_COMM(Intercomm_create,
+             (MPI_Comm comm, int leader, MPI_Comm bridge, int remote_leader, int tag,
+              MPI_Comm *fresh),
+             (comm, leader, bridge, remote_leader, tag, fresh))
 ZCM_NEW_COMM(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *fresh), (comm, high, fresh))
-
-int MPI_Intercomm_create(MPI_Comm local, int leader, MPI_Comm bridge, int remote_leader, int tag,
-                         MPI_Comm *fresh)
-{
-    const span inside;
-    const int code = PMPI_Intercomm_create(local, leader, bridge, remote_leader, tag, fresh);
-    if (code == MPI_SUCCESS)
-        profiler::instance().adopt(local, leader, bridge, *fresh);
-    return code;
-}
 
 #pragma GCC visibility pop
 } // extern "C"

@@ -41,15 +41,46 @@ class descriptor {
     int fd_;
 };
 
-void write_simply(int fd, const std::string &path, std::span<const std::byte> content)
+/**
+ * What goes by way of the page cache is handed on to the disk bit by bit: a file that has its
+ * full length at once, and then waits in fsync(2) for minutes, says nothing about how it gets on.
+ */
+class handing_on {
+  public:
+    explicit handing_on(int fd) : fd_(fd) {}
+    /** @written: bytes from the beginning, all of them written. What is wrong shows in fsync(2). */
+    void reached(std::size_t written)
+    {
+        for (; written - begun_ >= kBit; begun_ += kBit) {
+            sync_file_range(fd_, static_cast<off64_t>(begun_), kBit, SYNC_FILE_RANGE_WRITE);
+            if (begun_ >= kBit)
+                sync_file_range(fd_, static_cast<off64_t>(begun_ - kBit), kBit,
+                                SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                    SYNC_FILE_RANGE_WAIT_AFTER);
+        }
+    }
+
+  private:
+    static constexpr std::size_t kBit = 4 << 20;
+    int fd_;
+    std::size_t begun_ = 0;
+};
+
+void write_simply(int fd, const std::string &path, std::span<const std::byte> content,
+                  const std::function<void()> &block_written)
 {
-    while (!content.empty()) {
-        const ssize_t written = write(fd, content.data(), content.size());
+    handing_on disk(fd);
+    for (std::size_t at = 0; at < content.size();) {
+        const ssize_t written =
+            write(fd, content.data() + at, std::min(kBlock, content.size() - at));
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
             throw_errno(written < 0 ? errno : ENOSPC, path);
-        content = content.subspan(static_cast<std::size_t>(written));
+        at += static_cast<std::size_t>(written);
+        disk.reached(at);
+        if (block_written)
+            block_written();
     }
     if (fsync(fd) != 0)
         throw_errno(errno, path);
@@ -78,8 +109,10 @@ class queue {
 
     bool usable() const noexcept { return ready_ && registered_; }
 
-    void write(int fd, const std::string &path, std::span<const std::byte> content, bool aligned)
+    void write(int fd, const std::string &path, std::span<const std::byte> content, bool aligned,
+               const std::function<void()> &block_written)
     {
+        handing_on disk(fd);
         std::vector<unsigned> free;
         for (unsigned i = 0; i < kDepth; i++)
             free.push_back(i);
@@ -99,13 +132,18 @@ class queue {
                 io_uring_prep_write_fixed(entry, fd, buffer, static_cast<unsigned>(length[slot]),
                                           at, static_cast<int>(slot));
                 io_uring_sqe_set_data64(entry, slot);
+                io_uring_submit(&ring_);
                 at += some;
+                if (block_written)
+                    block_written();
             }
-            io_uring_submit(&ring_);
             const auto [slot, result] = next(path);
             if (result != static_cast<int>(length[slot]))
                 throw_errno(ENOSPC, path); /* a short write; the next one would say why */
             free.push_back(slot);
+            /* Blocks come back in any order: what was begun before the last few is there. */
+            if (!aligned && at > kDepth * kBlock)
+                disk.reached(at - kDepth * kBlock);
         }
         if (aligned && ftruncate(fd, static_cast<off_t>(content.size())) != 0)
             throw_errno(errno, path);
@@ -144,13 +182,14 @@ class queue {
     std::unique_ptr<std::byte, release> buffers_;
 };
 
-void write_part(const std::string &part, std::span<const std::byte> content)
+void write_part(const std::string &part, std::span<const std::byte> content,
+                const std::function<void()> &block_written)
 {
     queue ring;
     if (ring.usable()) {
         descriptor direct(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT);
         if (direct.get() >= 0) {
-            ring.write(direct.get(), part, content, true);
+            ring.write(direct.get(), part, content, true, block_written);
             return;
         }
     }
@@ -158,9 +197,9 @@ void write_part(const std::string &part, std::span<const std::byte> content)
     if (file.get() < 0)
         throw_errno(errno, part);
     if (ring.usable())
-        ring.write(file.get(), part, content, false);
+        ring.write(file.get(), part, content, false, block_written);
     else
-        write_simply(file.get(), part, content);
+        write_simply(file.get(), part, content, block_written);
 }
 
 } // namespace
@@ -172,7 +211,8 @@ void sync_directory(const std::string &path)
         throw_errno(errno, path);
 }
 
-void write_durably(const std::string &path, std::span<const std::byte> content)
+void write_durably(const std::string &path, std::span<const std::byte> content,
+                   const std::function<void()> &block_written)
 {
     const std::string part = path + ".part";
     const auto slash = path.find_last_of('/');
@@ -185,7 +225,7 @@ void write_durably(const std::string &path, std::span<const std::byte> content)
     if (directory.get() < 0)
         throw_errno(errno, place);
     try {
-        write_part(part, content);
+        write_part(part, content, block_written);
         if (rename(part.c_str(), path.c_str()) != 0)
             throw_errno(errno, path);
     } catch (...) {

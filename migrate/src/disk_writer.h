@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -14,8 +15,12 @@ namespace zc::migrate {
  * By io_uring with registered buffers and several writes in flight where the
  * kernel allows it, past the page cache where the file system allows it; else by
  * pwrite(2). Throws error (ENOSPC and the like) and leaves no PATH.part.
+ *
+ * PATH.part grows as the disk takes it in, within a few MiB, so that others can tell a slow
+ * disk from a writer that is no more. @block_written is called now and then in between.
  */
-void write_durably(const std::string &path, std::span<const std::byte> content);
+void write_durably(const std::string &path, std::span<const std::byte> content,
+                   const std::function<void()> &block_written = {});
 
 /** fsync of a directory: a rename in it is not durable before. */
 void sync_directory(const std::string &path);

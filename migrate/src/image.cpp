@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kChunkBytes = 128 << 10;
 constexpr std::uint64_t kSegmentBytes = 1 << 20;
 constexpr std::size_t kGrowth = kChunkBytes;
-constexpr const char *kFormat = "zcm 1";
+constexpr const char *kFormat = "zcm 2";
 
 /* HDF5 prints its error stack unless told otherwise; the program's setting comes back. */
 class quiet {
@@ -307,6 +307,7 @@ image_writer::image_writer(image_memory &memory, const image_header &header, che
         put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
         put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64,
                       &header.safe_point);
+        put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
     } catch (...) {
         if (file_->id >= 0)
             H5Fclose(file_->id);
@@ -445,6 +446,7 @@ image_header image_reader::header() const
     get_attribute(file_->id, "rank", H5T_NATIVE_INT32, &header.rank);
     get_attribute(file_->id, "ranks", H5T_NATIVE_INT32, &header.ranks);
     get_attribute(file_->id, "safe_point", H5T_NATIVE_INT64, &header.safe_point);
+    get_attribute(file_->id, "job", H5T_NATIVE_UINT64, &header.job);
     return header;
 }
 

@@ -14,7 +14,7 @@ namespace zc::migrate {
 /**
  * The state of a rank as an HDF5 file, in memory or on disk.
  *
- *     /                attributes: format, rank, ranks, safe_point
+ *     /                attributes: format, job, rank, ranks, safe_point
  *     /NAME            one-dimensional, chunked, portable type; attribute crc32c
  *
  * Chunks that are all zero are not stored: they read as the fill value. An image
@@ -25,6 +25,7 @@ struct image_header {
     std::int32_t rank = 0;
     std::int32_t ranks = 0;
     std::int64_t safe_point = 0;
+    std::uint64_t job = 0; /* its number */
 };
 
 /** Memory that images are built in; kept from one to the next. Never moves while in use. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "settings.h"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "runtime_directory.h"
 
 extern char **environ;
 
@@ -60,10 +63,39 @@ void warn_of_unknown()
 
 std::string default_socket_directory()
 {
-    const char *runtime = std::getenv("XDG_RUNTIME_DIR");
-    if (runtime && *runtime == '/')
-        return std::string(runtime) + "/zcm";
+    char path[PATH_MAX];
+    zcm_runtime_directory(path, sizeof path);
+    return path;
+}
+
+std::string last_socket_directory()
+{
     return "/tmp/zcm-" + std::to_string(geteuid());
+}
+
+std::vector<std::string> all_socket_directories()
+{
+    std::vector<std::string> found;
+    char path[PATH_MAX];
+    for (int n = 0; zcm_runtime_place(n, path, sizeof path) == 0; n++) {
+        struct stat s;
+        if (n == 0 || (lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+                       !(s.st_mode & 077)))
+            found.emplace_back(path);
+    }
+    return found;
+}
+
+std::string why_not_runtime_directory()
+{
+    char path[PATH_MAX];
+    const zcm_runtime what = zcm_runtime_directory(path, sizeof path);
+    const bool is_needed =
+        text("ZC_MIGRATE_SOCKETS", "").empty() || text("ZCM_PROFILE_DIR", "").empty();
+    if (what == ZCM_RUNTIME_USED || what == ZCM_RUNTIME_UNSET || !is_needed)
+        return "";
+    return std::string("XDG_RUNTIME_DIR=") + std::getenv("XDG_RUNTIME_DIR") + ": " +
+           zcm_runtime_text(what) + ", so " + path + " is used on this host";
 }
 
 settings settings::from_environment()

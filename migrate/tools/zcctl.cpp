@@ -23,20 +23,30 @@ namespace {
 
 enum { kDone = 0, kRefused = 1, kUsage = 2, kNoJob = 3, kBusy = 4 }; /* kNoJob: no agent either */
 
-std::string the_job(const std::string &directory, const std::string &wanted)
+struct found_job {
+    std::string directory, name;
+};
+
+found_job the_job(const std::vector<std::string> &directories, const std::string &wanted)
 {
-    if (!wanted.empty())
-        return wanted;
-    const std::vector<std::string> jobs = jobs_in(directory);
-    if (jobs.empty())
-        throw error(ENOENT, "no job here: nothing in " + directory +
-                                " (ZC_MIGRATE=1 mpiexec ..., on the host of rank 0)");
-    if (jobs.size() > 1) {
-        std::string names;
-        for (const std::string &name : jobs)
+    std::vector<found_job> jobs;
+    std::string places, names;
+    for (const std::string &directory : directories) {
+        places += (places.empty() ? "" : " and ") + directory;
+        for (const std::string &name : jobs_in(directory)) {
+            if (name == wanted)
+                return {directory, name};
+            jobs.push_back({directory, name});
             names += " " + name;
-        throw error(ENOENT, "several jobs, choose one with --job:" + names);
+        }
     }
+    if (!wanted.empty())
+        return {directories[0], wanted};
+    if (jobs.empty())
+        throw error(ENOENT, "no job here: nothing in " + places +
+                                " (ZC_MIGRATE=1 mpiexec ..., on the host of rank 0)");
+    if (jobs.size() > 1)
+        throw error(ENOENT, "several jobs, choose one with --job:" + names);
     return jobs[0];
 }
 
@@ -76,14 +86,16 @@ int main(int argc, char **argv)
     app.set_version_flag("--version", ZC_VERSION);
     app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job, or no agent; 4 job busy");
 
-    std::string directory = default_socket_directory(), job_name, host, via = "memory";
+    std::string directory, job_name, host, via = "memory";
     if (const char *given = std::getenv("ZC_MIGRATE_SOCKETS"); given && *given)
         directory = given;
     std::vector<int> ranks;
     double timeout_s = 600;
     bool as_json = false;
     app.add_option("--job", job_name, "which job, if there are several");
-    app.add_option("--sockets", directory, "directory of the jobs' sockets")->capture_default_str();
+    app.add_option("--sockets", directory,
+                   "directory of the jobs' sockets (default: $ZC_MIGRATE_SOCKETS, else " +
+                       default_socket_directory() + ")");
     app.add_option("--timeout", timeout_s, "seconds to wait for the end of a request")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
@@ -123,8 +135,9 @@ int main(int argc, char **argv)
         wanted.kind = request::what::checkpoint;
     }
     try {
-        const std::string answer =
-            ask_job(directory, the_job(directory, job_name), wanted.to_json(), timeout_s);
+        const found_job job = the_job(
+            directory.empty() ? all_socket_directories() : std::vector{directory}, job_name);
+        const std::string answer = ask_job(job.directory, job.name, wanted.to_json(), timeout_s);
         const json reply = json::parse(answer);
         if (as_json)
             fmt::print("{}\n", reply.dump());

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -29,8 +30,10 @@ int main(int argc, char **argv)
     app.footer("zcm-run [OPTIONS] [--] mpiexec's own options, program and its arguments\n"
                "exit status: mpiexec's; 1 it cannot be run; 2 usage; 3 no usable checkpoint");
     std::string restart, directory, name, mpiexec = "mpiexec";
-    app.add_option("--restart", restart, "resume from the latest checkpoint in this directory");
-    app.add_option("--dir", directory, "save checkpoints here (default: that of --restart)");
+    app.add_option("--restart", restart,
+                   "resume from the latest checkpoint in this directory, or from this one");
+    app.add_option("--dir", directory,
+                   "save checkpoints here (default: where that of --restart is)");
     app.add_option("--job", name, "name for zcctl");
     app.add_option("--mpiexec", mpiexec, "the mpiexec to use")->capture_default_str();
     try {
@@ -48,15 +51,18 @@ int main(int argc, char **argv)
     setenv("ZC_MIGRATE", "1", 1);
     if (!restart.empty()) {
         try {
-            checkpoint_directory::latest(restart);
+            /* Where one checkpoint was named, the next goes beside it. */
+            const std::filesystem::path chosen = checkpoint_directory::latest(restart).directory;
+            if (directory.empty())
+                directory = chosen.parent_path().empty() ? "." : chosen.parent_path().string();
         } catch (const error &problem) {
             fmt::print(stderr, "zcm-run: {}\n", problem.what());
             return kNoCheckpoint;
         }
         setenv("ZC_MIGRATE_RESTART", restart.c_str(), 1);
     }
-    if (!directory.empty() || !restart.empty())
-        setenv("ZC_MIGRATE_DIR", (directory.empty() ? restart : directory).c_str(), 1);
+    if (!directory.empty())
+        setenv("ZC_MIGRATE_DIR", directory.c_str(), 1);
     if (!name.empty())
         setenv("ZC_MIGRATE_JOB", name.c_str(), 1);
     std::vector<char *> arguments{mpiexec.data()};

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <unistd.h>
+
 #include "config.h"
 
 namespace zc::agent {
@@ -93,6 +96,80 @@ TEST(AgentConfigTest, AMissingFileIsNamed)
     } catch (const config_error &e) {
         EXPECT_THAT(e.what(), HasSubstr("/nonexistent/zcmd.toml: No such file"));
     }
+}
+
+TEST(AgentConfigTest, EachUserHasAPortOfItsOwn)
+{
+    EXPECT_EQ(default_port(0), 20000);
+    EXPECT_EQ(default_port(1000), 21000);
+    EXPECT_EQ(default_port(12999), 20999);
+    EXPECT_EQ(default_port(4294967294u) / 1000, 31);
+    for (unsigned uid = 1000; uid < 13000; uid += 97) {
+        EXPECT_GE(default_port(uid), 20000);
+        EXPECT_LT(default_port(uid), 32000);
+        EXPECT_NE(default_port(uid), default_port(uid + 1));
+    }
+    config c = parse_config("", "zcmd.toml");
+    c.host = "a";
+    complete(c);
+    const std::string port = std::to_string(default_port(geteuid()));
+    EXPECT_EQ(c.listen, "tcp://*:" + port);
+    EXPECT_EQ(c.advertise, "tcp://a:" + port);
+}
+
+TEST(AgentConfigTest, SeedsWithoutAPortAreWhereWeListen)
+{
+    const std::string seeds =
+        "seeds = [\"b\", \"tcp://c\", \"d:7\", \"tcp://[fe80::1]\", \"tcp://[fe80::1]:8\"]\n";
+    auto seeds_of = [&](const std::string &rest) {
+        config c = parse_config("[agent]\n" + seeds + rest, "zcmd.toml");
+        complete(c);
+        return c.logic.seeds;
+    };
+    auto wanted = [](const std::string &port) {
+        return std::vector<std::string>{"tcp://b:" + port, "tcp://c:" + port, "tcp://d:7",
+                                        "tcp://[fe80::1]:" + port, "tcp://[fe80::1]:8"};
+    };
+    EXPECT_EQ(seeds_of(""), wanted(std::to_string(default_port(geteuid()))));
+    EXPECT_EQ(seeds_of("listen = \"tcp://*:9000\"\n"), wanted("9000"));
+    EXPECT_EQ(seeds_of("listen = \"tcp://*:*\"\n"),
+              wanted(std::to_string(default_port(geteuid()))));
+    config c = parse_config("[agent]\nlisten = \"tcp://*:9000\"\nadvertise = \"a\"\n", "zcmd.toml");
+    complete(c);
+    EXPECT_EQ(c.advertise, "tcp://a:9000");
+}
+
+TEST(AgentConfigTest, LooksForJobsInBothUsualPlaces)
+{
+    const std::string uid = std::to_string(geteuid());
+    const char *before = std::getenv("XDG_RUNTIME_DIR");
+    const std::string kept = before ? before : "";
+    auto completed = [] {
+        config c = parse_config("", "zcmd.toml");
+        complete(c);
+        return c;
+    };
+    unsetenv("XDG_RUNTIME_DIR");
+    config c = completed();
+    EXPECT_EQ(c.socket_directory, "/tmp/zcm-" + uid);
+    EXPECT_EQ(c.other_socket_directories, std::vector<std::string>{"/run/user/" + uid + "/zcm"});
+    EXPECT_EQ(c.other_profile_directories,
+              std::vector<std::string>{"/run/user/" + uid + "/zcm/ranks"});
+    EXPECT_EQ(c.why_not_runtime, "");
+    setenv("XDG_RUNTIME_DIR", "/nonexistent/run", 1);
+    c = completed();
+    EXPECT_EQ(c.profile_directory, "/tmp/zcm-" + uid + "/ranks");
+    EXPECT_THAT(c.why_not_runtime, HasSubstr("/nonexistent/run: it does not exist"));
+    char own[] = "/tmp/zca-run-XXXXXX";
+    setenv("XDG_RUNTIME_DIR", mkdtemp(own), 1);
+    c = completed();
+    EXPECT_EQ(c.status_socket, std::string(own) + "/zcm/zcmd.sock");
+    EXPECT_TRUE(c.other_socket_directories.empty());
+    rmdir(own);
+    if (before)
+        setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
+    else
+        unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST(AgentConfigTest, DescribesEverything)

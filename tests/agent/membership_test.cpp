@@ -203,6 +203,39 @@ TEST_F(AgentMembershipTest, MeasuresTheWay)
     EXPECT_NEAR(network_.find(2)->rtt_us, 250, 1);
 }
 
+TEST_F(AgentMembershipTest, OneSlowAnswerIsNotBelievedForLong)
+{
+    network_.learn(now_, named(2));
+    answering_ = {2};
+    const nanos milliseconds[] = {2000, 2, 40};
+    std::size_t answered = 0, seen = 0;
+    while (now_ < 60 * kSecond) {
+        pass(to_seconds(network_.due() - now_));
+        for (; seen < out_.size(); seen++) {
+            auto *probe = std::get_if<msg::probe>(&out_[seen].body);
+            if (probe == nullptr)
+                continue;
+            ASSERT_LT(answered, 3u) << "asked again";
+            network_.on(now_ + milliseconds[answered++] * 1'000'000, 2, msg::probe_ack{probe->nonce});
+        }
+    }
+    EXPECT_EQ(answered, 3u);
+    EXPECT_NEAR(network_.find(2)->bytes_per_us, s_.probe_bytes / 2000.0, 1);
+}
+
+TEST_F(AgentMembershipTest, BandwidthIsMeasuredOnceTheWayIsKnown)
+{
+    s_.probe_period = kSecond / 10;
+    network_.start(0);
+    network_.learn(now_, named(2));
+    pass(0.5);
+    ASSERT_EQ(state(2), member_state::alive);
+    EXPECT_EQ(sent<msg::probe>(2), 0u);
+    answering_ = {2};
+    pass(3);
+    EXPECT_EQ(sent<msg::probe>(2), 3u);
+}
+
 TEST_F(AgentMembershipTest, AnAnswerNobodyAskedForIsNotBelieved)
 {
     network_.learn(now_, named(2));

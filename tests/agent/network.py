@@ -85,9 +85,10 @@ def remove_orphans():
 class Agent:
     """zcmd on one host, with a directory of its own as $HOME and $XDG_RUNTIME_DIR."""
 
-    def __init__(self, network, host, tools, directory, key, seeds=(1,), name=None, port=7421, user=None,
+    def __init__(self, network, host, tools, directory, key, seeds=(1,), name=None, port=None, user=None,
                  seed_port=None, **extra):
-        """USER: the uid it runs as, which owns KEY; None: ours. SEED_PORT: of the agents it joins by."""
+        """USER: the uid it runs as, which owns KEY; None: ours. PORT: None: what zcmd takes by itself.
+        SEED_PORT: of the agents it joins by."""
         self.network, self.host, self.tools, self.port = network, host, pathlib.Path(tools), port
         self.user = user
         self.name = name or f"h{host}"
@@ -102,11 +103,12 @@ class Agent:
         self.record = self.home / "record.jsonl"
         self.log = self.home / "log"
         self.process = None
-        agent = {"host": self.name, "listen": f"tcp://*:{port}",
-                 "advertise": f"tcp://{network.address(host)}:{port}", "key_file": str(key),
+        at = f":{port}" if port else ""
+        agent = {"host": self.name, **({"listen": f"tcp://*{at}"} if port else {}),
+                 "advertise": f"tcp://{network.address(host)}{at}", "key_file": str(key),
                  "state_file": str(self.home / "state.json"), "record_file": str(self.record),
                  "log_level": "debug",
-                 "seeds": [f"tcp://{network.address(seed)}:{seed_port or port}" for seed in seeds]}
+                 "seeds": [f"tcp://{network.address(seed)}" + (f":{seed_port}" if seed_port else at) for seed in seeds]}
         tables = {"agent": agent, **extra}
         text = ""
         for table, entries in tables.items():
@@ -123,7 +125,8 @@ class Agent:
         return self.run_dir / "zcm" / "ranks"
 
     def environment(self):
-        return {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_dir)}
+        return {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_dir),
+                "LD_LIBRARY_PATH": str(self.tools.parent / "lib")}
 
     def start(self):
         words = [self.tools / "zcmd", "--config", self.config, "run"]

@@ -249,5 +249,21 @@ TEST_F(AgentRankFilesTest, WithoutAProfileNothingHappens)
     zcm_profile_close(nullptr, nullptr);
 }
 
+TEST_F(AgentRankFilesTest, ReadsSeveralPlaces)
+{
+    char name[] = "/tmp/zca-profile-XXXXXX";
+    const std::string other = mkdtemp(name);
+    create(1);
+    zcm_profile *second = nullptr;
+    ASSERT_EQ(zcm_profile_create(other.c_str(), kJob, "heat", 2, 4, 4, &second), 0);
+    rank_files all(std::vector<std::string>{directory_, "/nonexistent", other});
+    const auto found = all.read(1);
+    EXPECT_EQ(found.size(), 2u);
+    EXPECT_TRUE(found.contains({kJob, 1}) && found.contains({kJob, 2}));
+    EXPECT_EQ(all.refused(), 0u);
+    zcm_profile_close(second, other.c_str());
+    fs::remove_all(other);
+}
+
 } // namespace
 } // namespace zc::agent

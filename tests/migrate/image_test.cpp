@@ -43,7 +43,7 @@ class ImageTest : public testing::Test {
     std::span<const std::byte> image_of(const std::vector<array> &arrays)
     {
         memory_.reserve(image_bound(arrays));
-        image_writer writer(memory_, {3, 8, 1234});
+        image_writer writer(memory_, {3, 8, 1234, 0xfeedfacecafebeef});
         for (const array &a : arrays)
             writer.write(a);
         const auto image = writer.finish();
@@ -66,6 +66,7 @@ TEST_F(ImageTest, ReturnsWhatWasWritten)
     EXPECT_EQ(reader.header().rank, 3);
     EXPECT_EQ(reader.header().ranks, 8);
     EXPECT_EQ(reader.header().safe_point, 1234);
+    EXPECT_EQ(reader.header().job, 0xfeedfacecafebeef);
     EXPECT_EQ(reader.names(), (std::vector<std::string>{"bytes", "large", "small"}));
 
     std::vector<double> large_back(large.size());

@@ -19,7 +19,8 @@
  *   state talk ITERATIONS      messages of every kind that agents are told of, in known numbers
  *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
- *   state exit                 rank 1 ends with status 5 after a while
+ *   state exit ITERATIONS      rank 1 (of one: rank 0) ends with status 5 after a while, or once
+ *                              FILE exists
  */
 #define _GNU_SOURCE
 #include "../mpi/pattern.h"
@@ -417,8 +418,9 @@ int main(int argc, char **argv)
         for (zcm_register("i", &i, 1, MPI_LONG); i < iterations; i++) {
             zcm_safe_point();
             MPI_Barrier(zcm_world());
-            if (i == 20 && rank == 1)
+            if (i >= 20 && rank == (ranks > 1) && (!stop_file || !access(stop_file, F_OK)))
                 exit(5);
+            sleep_ms(1);
         }
     else
         status = mismatch(mode, iterations);

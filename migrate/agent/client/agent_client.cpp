@@ -3,12 +3,16 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "runtime_directory.h"
 
 namespace zc::agent::client {
 namespace {
@@ -72,10 +76,17 @@ std::string request(const std::string &path, const std::string &method, const st
 
 std::string default_socket()
 {
-    const char *runtime = std::getenv("XDG_RUNTIME_DIR");
-    if (runtime != nullptr && *runtime != '\0')
-        return std::string(runtime) + "/zcm/zcmd.sock";
-    return "/tmp/zcm-" + std::to_string(geteuid()) + "/zcmd.sock";
+    std::string first;
+    char path[PATH_MAX];
+    for (int n = 0; zcm_runtime_place(n, path, sizeof path) == 0; n++) {
+        const std::string socket = std::string(path) + "/zcmd.sock";
+        struct stat s;
+        if (lstat(socket.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && s.st_uid == geteuid())
+            return socket;
+        if (n == 0)
+            first = socket;
+    }
+    return first;
 }
 
 std::string get(const std::string &socket, const std::string &page)

@@ -17,7 +17,7 @@ class no_agent : public client_error {
     using client_error::client_error;
 };
 
-/** $XDG_RUNTIME_DIR/zcm/zcmd.sock, or /tmp/zcm-UID/zcmd.sock. */
+/** zcmd.sock in $XDG_RUNTIME_DIR/zcm or /tmp/zcm-UID (runtime_directory.h), where there is one. */
 std::string default_socket();
 /** The text of a page of the agent behind @socket, e.g. "/nodes". */
 std::string get(const std::string &socket, const std::string &page);

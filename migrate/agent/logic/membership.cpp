@@ -15,6 +15,7 @@ constexpr std::uint64_t kDeadEvery = 4;   /* rounds between pings of the dead */
 constexpr double kReplace = 0.1;          /* a full view takes in a stranger with this probability */
 constexpr std::size_t kMostAwaited = 256; /* ours and on behalf of others */
 constexpr nanos kProbeAgain = 600 * kSecond;
+constexpr unsigned kProbesAtFirst = 3; /* what one measured on a busy machine is not believed for ten minutes */
 
 auto age(const member &m)
 {
@@ -24,6 +25,13 @@ auto age(const member &m)
 void average(float &mean, float value)
 {
     mean = mean == 0 ? value : 0.75f * mean + 0.25f * value;
+}
+
+/** A way is never faster than it is, but all that a machine does besides makes it look slower. */
+bool is_to_be_probed(nanos now, const peer &p)
+{
+    return p.who.state == member_state::alive && p.rtt_us > 0 &&
+           (p.probes < kProbesAtFirst || now - p.probed >= kProbeAgain);
 }
 
 } // namespace
@@ -133,7 +141,7 @@ void membership::learn(nanos now, const member &m)
         if (peers_.size() >= s_.max_members && !make_room(m))
             return;
         index_[m.id] = peers_.size();
-        peers_.push_back({m, now, now, 0, 0, -kNever, kBudget});
+        peers_.push_back({m, now, now, 0, 0, -kNever, kBudget, 0});
         return;
     }
     if (age(m) <= age(known->who))
@@ -252,13 +260,15 @@ void membership::probe_one(nanos now, outbox &out)
     std::size_t first = peers_.empty() ? 0 : random_.below(peers_.size());
     for (std::size_t i = 0; i < peers_.size(); i++) {
         const peer &p = peers_[(first + i) % peers_.size()];
-        if (p.who.state == member_state::alive && (best == nullptr || p.probed < best->probed))
+        if (is_to_be_probed(now, p) && (best == nullptr || p.probed < best->probed))
             best = &p;
     }
-    if (best == nullptr || (best->probed != -kNever && now - best->probed < kProbeAgain))
+    if (best == nullptr)
         return;
     probe_ = {best->who.id, random_.next(), now};
-    find_mutable(best->who.id)->probed = now;
+    peer *asked = find_mutable(best->who.id);
+    asked->probed = now;
+    asked->probes++;
     out.push_back({probe_.target, best->who.address, msg::probe{probe_.nonce, s_.probe_bytes}});
 }
 
@@ -393,8 +403,13 @@ void membership::on(nanos now, node_id from, const msg::probe_ack &m)
     /* The way there and back is not transfer. */
     auto taken = static_cast<float>(now - probe_.sent) / 1000.0f;
     float transfer = std::max(taken - p->rtt_us, taken / 10);
-    if (transfer > 0)
-        average(p->bytes_per_us, static_cast<float>(s_.probe_bytes) / transfer);
+    if (transfer <= 0)
+        return;
+    float measured = static_cast<float>(s_.probe_bytes) / transfer;
+    if (p->probes <= kProbesAtFirst)
+        p->bytes_per_us = std::max(p->bytes_per_us, measured);
+    else
+        average(p->bytes_per_us, measured);
 }
 
 void membership::on(nanos now, node_id from, const msg::leave &)

@@ -31,6 +31,7 @@ struct peer {
     float bytes_per_us = 0;
     nanos probed = -kNever;
     std::uint32_t budget = 0; /* times to pass on what changed */
+    unsigned probes = 0;      /* sent */
 };
 
 /**

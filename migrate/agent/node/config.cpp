@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -14,6 +15,8 @@
 #include <fmt/format.h>
 #define TOML_HEADER_ONLY 0
 #include <toml++/toml.h>
+
+#include "runtime_directory.h"
 
 namespace zc::agent {
 namespace {
@@ -128,10 +131,10 @@ const std::vector<knob> &knobs()
          },
          [](const config &) { return std::string("\"move\""); }},
         text("agent", "host", AT(host), "name of this node as MPI gives it; default: the host name"),
-        text("agent", "listen", AT(listen), "ZeroMQ endpoint to listen at"),
-        text("agent", "advertise", AT(advertise), "endpoint at which peers reach this node; default: `listen` with the host name"),
+        text("agent", "listen", AT(listen), "ZeroMQ endpoint to listen at; its port has to be the same on all nodes, where others are to find this agent by a seed without a port. Default: `tcp://*:PORT`, where *PORT* is 20000 + user number mod 12000"),
+        text("agent", "advertise", AT(advertise), "where peers reach this node, as `HOST` or `tcp://HOST:PORT`; default: `listen` with the host name"),
         {"agent", "seeds", "list of text",
-         "endpoints of some agents to join by; needs to hold for the first contact only",
+         "some agents to join by, as `HOST`, `HOST:PORT` or `tcp://HOST:PORT`; without a port that of `listen` is meant. Needs to hold for the first contact only",
          [](config &c, const toml::node &n) -> std::string {
              const toml::array *list = n.as_array();
              if (list == nullptr)
@@ -186,7 +189,7 @@ const std::vector<knob> &knobs()
         seconds("protocol", "lease", AT(logic.lease), 1, 3600, "a lent rank is left alone by its owner; at least 4 commit windows"),
         seconds("protocol", "move_timeout", AT(logic.move_timeout), 20, 86400, "without word from the job a move is given up; none is begun whose images need more than half of that"),
 
-        text("jobs", "socket_directory", AT(socket_directory), "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm` or `/tmp/zcm-UID`"),
+        text("jobs", "socket_directory", AT(socket_directory), "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm`, or `/tmp/zcm-UID` where that cannot be"),
         text("jobs", "profile_directory", AT(profile_directory), "of the ranks' profiles; default: `ranks` in that directory"),
 
         text("status", "socket", AT(status_socket), "for **zcctl** and Prometheus; default: `zcmd.sock` in that directory"),
@@ -311,6 +314,31 @@ config read_config(const std::string &path)
     return parse_config(text.str(), path);
 }
 
+int default_port(unsigned uid)
+{
+    constexpr unsigned kFirst = 20000, kPorts = 12000; /* the system's own begin at 32768 */
+    return static_cast<int>(kFirst + uid % kPorts);
+}
+
+namespace {
+
+/** Where the port of @endpoint begins; npos if it has none. */
+std::size_t port_at(const std::string &endpoint)
+{
+    const auto host = endpoint.find("://") == std::string::npos ? 0 : endpoint.find("://") + 3;
+    const auto colon = endpoint.find(':', endpoint.find(']', host) == std::string::npos ? host : endpoint.find(']', host));
+    return colon == std::string::npos ? colon : colon + 1;
+}
+
+std::string in_full(std::string endpoint, const std::string &port)
+{
+    if (endpoint.find("://") == std::string::npos)
+        endpoint = "tcp://" + endpoint;
+    return port_at(endpoint) == std::string::npos ? endpoint + ":" + port : endpoint;
+}
+
+} // namespace
+
 void complete(config &c)
 {
     auto environment = [](const char *name) -> std::string {
@@ -322,14 +350,36 @@ void complete(config &c)
         gethostname(name, sizeof name - 1);
         c.host = name;
     }
+    if (c.listen.empty())
+        c.listen = fmt::format("tcp://*:{}", default_port(geteuid()));
+    /* Agents of a user are all at one port. */
+    const auto at = port_at(c.listen);
+    const std::string port = at == std::string::npos ? "*" : c.listen.substr(at);
+    for (std::string &seed : c.logic.seeds)
+        seed = in_full(seed, port == "*" ? std::to_string(default_port(geteuid())) : port);
+    if (!c.advertise.empty())
+        c.advertise = in_full(c.advertise, port);
     std::string home = environment("HOME");
-    std::string runtime = environment("XDG_RUNTIME_DIR");
-    std::string ours = runtime.empty() ? fmt::format("/tmp/zcm-{}", geteuid()) : runtime + "/zcm";
-    if (c.socket_directory.empty())
+    char place[PATH_MAX];
+    const zcm_runtime runtime = zcm_runtime_directory(place, sizeof place);
+    const std::string ours = place;
+    if (runtime != ZCM_RUNTIME_USED && runtime != ZCM_RUNTIME_UNSET)
+        c.why_not_runtime = fmt::format("XDG_RUNTIME_DIR={}: {}, so {} is used",
+                                        environment("XDG_RUNTIME_DIR"), zcm_runtime_text(runtime), ours);
+    std::vector<std::string> others;
+    for (int n = 1; zcm_runtime_place(n, place, sizeof place) == 0; n++)
+        others.emplace_back(place);
+    if (c.socket_directory.empty()) {
         c.socket_directory = ours;
+        c.other_socket_directories = others;
+    }
     if (c.profile_directory.empty()) {
-        std::string given = environment("ZCM_PROFILE_DIR");
-        c.profile_directory = given.empty() ? ours + "/ranks" : given;
+        c.profile_directory = environment("ZCM_PROFILE_DIR");
+        if (c.profile_directory.empty()) {
+            c.profile_directory = ours + "/ranks";
+            for (const std::string &other : others)
+                c.other_profile_directories.push_back(other + "/ranks");
+        }
     }
     if (c.status_socket.empty())
         c.status_socket = ours + "/zcmd.sock";

@@ -24,6 +24,7 @@ namespace zc::agent {
 namespace {
 
 constexpr nanos kLookAtQueue = 100 * kMillisecond;
+constexpr nanos kSeedsAnswer = 10 * kSecond;
 constexpr double kAnswersFirst = 10; /* seconds that the mover gives up before the decider does */
 constexpr std::size_t kMostAtOnce = 256; /* messages before timers get their turn */
 
@@ -77,6 +78,13 @@ std::optional<saved_state> read_state(const std::string &path)
     return state;
 }
 
+std::vector<std::string> all(std::string first, const std::vector<std::string> &others)
+{
+    std::vector<std::string> found{std::move(first)};
+    found.insert(found.end(), others.begin(), others.end());
+    return found;
+}
+
 } // namespace
 
 nanos node_daemon::now() const
@@ -91,9 +99,13 @@ double node_daemon::wall() const
 
 node_daemon::node_daemon(const config &c, const key_pair &keys)
     : config_(c), transport_(config_.listen, keys), load_(config_.cgroup, config_.cpus),
-      files_(config_.profile_directory), mover_(config_.socket_directory, to_seconds(config_.logic.move_timeout) - kAnswersFirst)
+      files_(all(config_.profile_directory, config_.other_profile_directories)),
+      mover_(all(config_.socket_directory, config_.other_socket_directories),
+             to_seconds(config_.logic.move_timeout) - kAnswersFirst)
 {
     namespace fs = std::filesystem;
+    if (!config_.why_not_runtime.empty())
+        spdlog::warn("{}", config_.why_not_runtime);
     private_directory(fs::path(config_.status_socket).parent_path());
     private_directory(config_.socket_directory);
     private_directory(config_.profile_directory);
@@ -265,6 +277,29 @@ void node_daemon::sample()
     if (save_failed_)
         save();
     transport_.tidy(now());
+    watch_network();
+}
+
+/** What is not as it should be between agents is said, once each time. */
+void node_daemon::watch_network()
+{
+    if (transport_.is_full() && !said_full_)
+        spdlog::warn("{} connections to us: no more are taken until some have ended",
+                     transport_.inbound());
+    said_full_ = transport_.is_full();
+    const auto &network = agent_->network();
+    std::vector<std::string> seeds = config_.logic.seeds;
+    std::erase(seeds, config_.advertise);
+    if (began_ == 0)
+        began_ = now();
+    if (said_alone_ || seeds.empty() || now() - began_ < kSeedsAnswer)
+        return;
+    said_alone_ = true;
+    if (network.peers().empty())
+        spdlog::warn("no agent answers at {} so far: is zcmd running there, with this key, and "
+                     "does it listen at that "
+                     "port (zcmd check)?",
+                     fmt::join(seeds, ", "));
 }
 
 node_id node_daemon::node_of(const std::string &host) const

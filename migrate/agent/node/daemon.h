@@ -30,6 +30,7 @@ class node_daemon {
 
   private:
     void sample();
+    void watch_network();
     void read_ranks(std::uint64_t now_ns);
     void tell_job(const std::vector<const rank_reading *> &ranks);
     node_id node_of(const std::string &host) const;
@@ -64,6 +65,8 @@ class node_daemon {
     bool draining_ = false;
     bool leaving_ = false;
     bool save_failed_ = false;
+    nanos began_ = 0;
+    bool said_full_ = false, said_alone_ = false;
 };
 
 } // namespace zc::agent

@@ -111,9 +111,9 @@ void read_answer(const std::string &line, msg::outcome &out)
     }
 }
 
-job_socket::job_socket(std::string directory, double timeout_s)
-    : directory_(std::move(directory)), timeout_s_(timeout_s), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+job_socket::job_socket(std::vector<std::string> directories, double timeout_s)
+    : directories_(std::move(directories)), timeout_s_(timeout_s),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     if (wake_ < 0 || stop_ < 0)
         throw std::runtime_error("no eventfd");
@@ -129,11 +129,23 @@ job_socket::~job_socket()
     close(stop_);
 }
 
+/** Its socket, "" if there is none. */
+std::string job_socket::path_of(const std::string &job_name) const
+{
+    if (!path_is_plain(job_name))
+        return "";
+    for (const std::string &directory : directories_) {
+        const std::string path = directory + "/" + job_name + ".sock";
+        struct stat s;
+        if (lstat(path.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && s.st_uid == geteuid())
+            return path;
+    }
+    return "";
+}
+
 bool job_socket::reaches(const std::string &job_name) const
 {
-    struct stat s;
-    return path_is_plain(job_name) && lstat((directory_ + "/" + job_name + ".sock").c_str(), &s) == 0 &&
-           S_ISSOCK(s.st_mode) && s.st_uid == geteuid();
+    return !path_of(job_name).empty();
 }
 
 void job_socket::push(msg::outcome o)
@@ -200,7 +212,9 @@ std::string job_socket::exchange(const std::string &job_name, const std::string 
 {
     if (!path_is_plain(job_name))
         throw std::runtime_error("not the name of a job");
-    std::string path = directory_ + "/" + job_name + ".sock";
+    std::string path = path_of(job_name);
+    if (path.empty())
+        path = directories_[0] + "/" + job_name + ".sock"; /* what is wrong with it is said below */
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path)

@@ -37,7 +37,12 @@ class mover {
  */
 class job_socket final : public mover {
   public:
-    job_socket(std::string directory, double timeout_s);
+    /** Jobs are looked for in each of @directories. */
+    job_socket(std::vector<std::string> directories, double timeout_s);
+    job_socket(std::string directory, double timeout_s)
+        : job_socket(std::vector{std::move(directory)}, timeout_s)
+    {
+    }
     ~job_socket() override;
 
     void ask(const msg::ask &wanted, const std::string &job_name) override;
@@ -51,7 +56,9 @@ class job_socket final : public mover {
     std::string exchange(const std::string &job_name, const std::string &line, double timeout_s);
     void push(msg::outcome o);
 
-    std::string directory_;
+    std::string path_of(const std::string &job_name) const;
+
+    std::vector<std::string> directories_;
     double timeout_s_;
     int wake_ = -1;
     int stop_ = -1;

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime_directory.h"
+
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -46,7 +48,6 @@ static int lock_for_life(int fd)
 static int default_directory(char *path, size_t size)
 {
     const char *given = getenv("ZCM_PROFILE_DIR");
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
     int n;
     int err;
 
@@ -54,11 +55,9 @@ static int default_directory(char *path, size_t size)
         n = snprintf(path, size, "%s", given);
         return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
     }
-    if (runtime && *runtime)
-        n = snprintf(path, size, "%s/zcm", runtime);
-    else
-        n = snprintf(path, size, "/tmp/zcm-%u", (unsigned)geteuid());
-    if (n < 0 || (size_t)n + sizeof "/ranks" > size)
+    zcm_runtime_directory(path, size);
+    n = (int)strlen(path);
+    if (n == 0 || (size_t)n + sizeof "/ranks" > size)
         return -ENAMETOOLONG;
     err = private_directory(path);
     if (err == 0)

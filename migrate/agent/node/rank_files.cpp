@@ -174,26 +174,28 @@ std::map<rank_key, rank_reading> rank_files::read(std::uint64_t now_ns)
 {
     std::map<rank_key, rank_reading> found;
     std::map<std::string, known> still;
-    std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir(directory_.c_str()), closedir);
     std::size_t count = 0;
-    while (dir) {
-        dirent *entry = readdir(dir.get());
-        if (entry == nullptr || ++count > kMostFiles)
-            break;
-        std::string name = entry->d_name;
-        if (name[0] == '.' || name.ends_with(".new"))
-            continue;
-        known k = known_[name];
-        rank_reading reading;
-        if (!read_one(directory_ + "/" + name, now_ns, reading, k)) {
-            refused_++;
-            continue;
+    for (const std::string &directory : directories_) {
+        std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir(directory.c_str()), closedir);
+        while (dir) {
+            dirent *entry = readdir(dir.get());
+            if (entry == nullptr || ++count > kMostFiles)
+                break;
+            const std::string name = entry->d_name, path = directory + "/" + name;
+            if (name[0] == '.' || name.ends_with(".new"))
+                continue;
+            known k = known_[path];
+            rank_reading reading;
+            if (!read_one(path, now_ns, reading, k)) {
+                refused_++;
+                continue;
+            }
+            still[path] = std::move(k);
+            /* After a move to and fro the newer process counts: it has the higher epoch. */
+            auto at = found.find(reading.profile.key);
+            if (at == found.end() || at->second.profile.epoch < reading.profile.epoch)
+                found[reading.profile.key] = std::move(reading);
         }
-        still[name] = std::move(k);
-        /* After a move to and fro the newer process counts: it has the higher epoch. */
-        auto at = found.find(reading.profile.key);
-        if (at == found.end() || at->second.profile.epoch < reading.profile.epoch)
-            found[reading.profile.key] = std::move(reading);
     }
     known_ = std::move(still);
     return found;

@@ -33,7 +33,10 @@ struct rank_reading {
  */
 class rank_files {
   public:
-    explicit rank_files(std::string directory) : directory_(std::move(directory)) {}
+    explicit rank_files(std::string directory) : directories_{std::move(directory)} {}
+    explicit rank_files(std::vector<std::string> directories) : directories_(std::move(directories))
+    {
+    }
 
     /** All ranks here, by key. @now_ns: CLOCK_MONOTONIC. */
     std::map<rank_key, rank_reading> read(std::uint64_t now_ns);
@@ -52,8 +55,8 @@ class rank_files {
     };
     bool read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out, known &k);
 
-    std::string directory_;
-    std::map<std::string, known> known_;
+    std::vector<std::string> directories_;
+    std::map<std::string, known> known_; /* by path */
     std::uint64_t refused_ = 0;
 };
 

@@ -5,6 +5,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <linux/filter.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -55,8 +58,12 @@ std::vector<std::string> receive_parts(void *socket)
 
 } // namespace
 
-transport::transport(const std::string &listen, const key_pair &keys) : keys_(keys)
+transport::transport(const std::string &listen, const key_pair &keys, std::size_t most_inbound)
+    : keys_(keys), most_inbound_(most_inbound)
 {
+    rlimit most{};
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0)
+        most_inbound_ = std::min<std::size_t>(most_inbound_, most.rlim_cur / 2);
     public_raw_.resize(32);
     zmq_z85_decode(reinterpret_cast<std::uint8_t *>(public_raw_.data()), keys_.public_key.c_str());
     context_ = zmq_ctx_new();
@@ -75,12 +82,20 @@ transport::transport(const std::string &listen, const key_pair &keys) : keys_(ke
         int64_t longest = kMaxProbe;
         zmq_setsockopt(inbox_, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
         zmq_socket_monitor(inbox_, "inproc://monitor",
-                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_LISTENING |
+                               ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
         monitor_ = open_or_throw(ZMQ_PAIR);
         zmq_connect(monitor_, "inproc://monitor");
         if (zmq_bind(inbox_, listen.c_str()) != 0)
-            throw transport_error(fmt::format("cannot listen at {}: {}", listen, zmq_strerror(zmq_errno())));
+            throw transport_error(fmt::format(
+                "cannot listen at {}: {}{}", listen, zmq_strerror(zmq_errno()),
+                zmq_errno() == EADDRINUSE
+                    ? ". If an agent of yours runs here already (zcctl nodes), that is all it "
+                      "takes; if it is somebody "
+                      "else's port, choose another for agent.listen, the same on all nodes"
+                    : ""));
         std::array<char, 256> name{};
         std::size_t size = name.size();
         zmq_getsockopt(inbox_, ZMQ_LAST_ENDPOINT, name.data(), &size);
@@ -222,9 +237,37 @@ void transport::read_monitor()
         std::uint16_t kind = 0;
         if (event[0].size() >= 2)
             std::memcpy(&kind, event[0].data(), sizeof kind);
+        std::uint32_t value = 0;
+        if (event[0].size() >= sizeof kind + sizeof value)
+            std::memcpy(&value, event[0].data() + sizeof kind, sizeof value);
+        count_inbound(kind, static_cast<int>(value));
         /* Refusals by key are counted at the door. */
         if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
             strangers_++;
+    }
+}
+
+/**
+ * ZeroMQ takes whatever connects. When there are too many the kernel is told to drop what comes to
+ * the listening socket, so that those who want to connect try again by themselves.
+ */
+void transport::count_inbound(std::uint16_t kind, int fd)
+{
+    if (kind == ZMQ_EVENT_LISTENING)
+        listener_ = fd;
+    else if (kind == ZMQ_EVENT_ACCEPTED)
+        inbound_.insert(fd);
+    else if (kind == ZMQ_EVENT_DISCONNECTED)
+        inbound_.erase(fd);
+    if (listener_ < 0)
+        return;
+    if (!full_ && inbound_.size() >= most_inbound_) {
+        sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+        const sock_fprog filter{1, nothing};
+        full_ = setsockopt(listener_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+    } else if (full_ && inbound_.size() < most_inbound_ - most_inbound_ / 4) {
+        const int unused = 0;
+        full_ = setsockopt(listener_, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) != 0;
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -26,7 +27,14 @@ class transport_error : public std::runtime_error {
  */
 class transport {
   public:
-    transport(const std::string &listen, const key_pair &keys);
+    static constexpr std::size_t kMostInbound = 1024;
+    /**
+     * @most_inbound: connections taken, of half of our descriptors at most. Who comes then waits
+     * until another ends: whoever can reach the port can open some, and those that say nothing are
+     * kept for five seconds.
+     */
+    transport(const std::string &listen, const key_pair &keys,
+              std::size_t most_inbound = kMostInbound);
     ~transport();
     transport(const transport &) = delete;
     transport &operator=(const transport &) = delete;
@@ -49,6 +57,9 @@ class transport {
     std::uint64_t strangers() const { return strangers_; }
     std::uint64_t dropped() const { return dropped_; }
     std::size_t connections() const { return peers_.size(); }
+    std::size_t inbound() const { return inbound_.size(); }
+    /** None is taken now. */
+    bool is_full() const { return full_; }
 
   private:
     struct peer_socket {
@@ -71,6 +82,11 @@ class transport {
     std::uint64_t strangers_ = 0;
     std::uint64_t dropped_ = 0;
     nanos made_room_ = -kSecond;
+    void count_inbound(std::uint16_t kind, int fd);
+    std::size_t most_inbound_;
+    std::set<int> inbound_; /* ZeroMQ's descriptors */
+    int listener_ = -1;     /* likewise */
+    bool full_ = false;
 };
 
 } // namespace zc::agent

@@ -70,7 +70,8 @@ int main(int argc, char **argv)
     run->add_option("--host", host, "overrides agent.host");
     run->add_option("--listen", listen, "overrides agent.listen");
     run->add_option("--advertise", advertise, "overrides agent.advertise");
-    run->add_option("--seed", seeds, "an agent to join by (repeatable); adds to agent.seeds");
+    run->add_option("--seed", seeds,
+                    "an agent to join by, as HOST or HOST:PORT (repeatable); adds to agent.seeds");
     CLI::App *keygen = app.add_subcommand("keygen", "make the key pair that all agents of this user share");
     keygen->add_option("--key", key_path, "file (default: agent.key_file)");
     CLI::App *check = app.add_subcommand("check", "check configuration and key, and say what holds");
@@ -95,8 +96,8 @@ int main(int argc, char **argv)
         } else if (!advertise.empty()) {
             c.advertise = advertise;
         }
-        complete(c);
         c.logic.seeds.insert(c.logic.seeds.end(), seeds.begin(), seeds.end());
+        complete(c);
 
         if (keygen->parsed()) {
             std::string file = key_path.empty() ? c.key_file : key_path;
@@ -108,10 +109,12 @@ int main(int argc, char **argv)
         if (check->parsed()) {
             kernel_load load(c.cgroup, c.cpus);
             kernel_reading r = load.read(1);
-            fmt::print("host {}\nlisten {}\nadvertise {}\nkey {}\nstate {}\nstatus {}\nprofiles {}\n"
+            fmt::print("host {}\nlisten {}\nadvertise {}\nseeds {}\nkey {}\nstate {}\nstatus "
+                       "{}\nprofiles {}\n"
                        "processors {:.2f}{}\nrunnable {:.0f}\n",
-                       c.host, c.listen, c.advertise, c.key_file, c.state_file, c.status_socket,
-                       c.profile_directory, r.cpus, load.cgroup().empty() ? "" : " (cgroup " + load.cgroup() + ")",
+                       c.host, c.listen, c.advertise, fmt::join(c.logic.seeds, " "), c.key_file,
+                       c.state_file, c.status_socket, c.profile_directory, r.cpus,
+                       load.cgroup().empty() ? "" : " (cgroup " + load.cgroup() + ")",
                        r.runnable.value_or(0));
             return kDone;
         }

@@ -106,8 +106,9 @@ static inline uint64_t zcm_profile_size(uint32_t world, uint32_t hosts_max)
 
 /**
  * zcm_profile_create - begin to tell
- * @directory: NULL: $ZCM_PROFILE_DIR, else $XDG_RUNTIME_DIR/zcm/ranks, else
- *             /tmp/zcm-UID/ranks; made if needed, mode 0700, and ours or refused
+ * @directory: NULL: $ZCM_PROFILE_DIR, else $XDG_RUNTIME_DIR/zcm/ranks, if that variable names
+ *             a directory that exists and is ours, else /tmp/zcm-UID/ranks; made if needed,
+ *             mode 0700, and ours or refused
  * @job, @job_name, @rank, @world: see struct zcm_profile
  * @hosts_max: most different hosts the job may ever be on; at least 1
  * @out:      set only on success
