@@ -126,6 +126,14 @@ static inline void bench_work(uint64_t rounds)
     bench_sink = x;
 }
 
+/** bench_work_us - how long that much work takes */
+static inline double bench_work_us(uint64_t rounds)
+{
+    const double begin = bench_now_us();
+    bench_work(rounds);
+    return bench_now_us() - begin;
+}
+
 /** bench_rounds_per_us - speed of bench_work when nothing disturbs: the best of several tries */
 static inline double bench_rounds_per_us(void)
 {

@@ -2,16 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Real MPI programs between two hosts: stock ch4:ucx and ch4:zc side by side.
 
-Cases: late (the receiver posts late), preposted (bandwidth), latency, halo
-(examples/halo.c), netpipe (Debian's NetPIPE, unmodified). The configurations
-take turns, round after round, so that a busy moment of the machine meets them
-all. Every program but NetPIPE verifies every byte it receives.
+Cases: late (the receiver posts late), passive (access to the memory of a rank
+that computes), preposted (bandwidth), latency, halo (examples/halo.c), netpipe
+(Debian's NetPIPE, unmodified). The configurations take turns, round after round,
+so that a busy moment of the machine meets them all. Every program but NetPIPE
+verifies every byte it receives.
+
+First the links between the hosts have a rate, 10 Gbit/s, as real ones have; then
+they are bare, as fast as the processors (halo and netpipe: only then). Figures of
+the two are never put together.
 
   ucx      stock ch4:ucx
   zc       ch4:zc
   zc-copy  ch4:zc that lands early but copies instead of rebinding
 """
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -25,14 +31,19 @@ sys.path.insert(0, str(TOP / "tests/hosts"))
 sys.path.insert(0, str(TOP / "bench"))
 import launch  # noqa: E402
 import report  # noqa: E402
+import settings  # noqa: E402
 from report import METRICS, median, show_bytes, show_number, show_spread  # noqa: E402
+from settings import ONE_HOST, PLAIN, Setting  # noqa: E402
 
 IMPLEMENTATIONS = {
     "ucx": ("ucx", {}),
     "zc": ("zc", {}),
     "zc-copy": ("zc", {"MPIR_CVAR_CH4_ZC_BACKEND": "copy"}),
 }
-CASES = ["late", "preposted", "latency", "halo", "netpipe"]
+CASES = ["late", "passive", "preposted", "latency", "halo", "netpipe"]
+# Those of stock programs and of a whole application: in the last setting only.
+ONCE = ["halo", "netpipe"]
+SETTINGS = [Setting("10gbit", "spare"), PLAIN]
 STATISTICS = ["messages_direct", "messages_rebound", "messages_copied", "bytes_direct",
               "bytes_rebound", "bytes_copied", "prediction_hits", "prediction_misses",
               "prediction_unknown"]
@@ -40,6 +51,7 @@ REPORTED = ["bytes_direct", "bytes_rebound", "bytes_copied", "prediction_hits",
             "prediction_misses"]
 FULL = {
     "late": ["-r", "5", "-w", "5", "64k", "256k", "1m", "4m", "16m", "64m"],
+    "passive": ["-r", "4", "-w", "1", "8", "1m"],
     "preposted": ["-r", "8", "-w", "3", "64k", "256k", "1m", "4m", "16m", "64m"],
     "latency": ["-r", "20", "8"],
     "halo": ["-i", "60"],
@@ -49,6 +61,7 @@ FULL = {
 }
 QUICK = {
     "late": ["-r", "4", "-w", "4", "256k", "1m", "4m"],
+    "passive": ["-r", "2", "-w", "1", "8"],
     "preposted": ["-r", "5", "-w", "2", "256k", "1m", "4m"],
     "latency": ["-r", "10", "8"],
     "halo": ["-i", "30"],
@@ -66,7 +79,7 @@ class Programs:
         self.limits = limits
         here, pattern = report.HERE, report.PATTERN
         self.built = launch.build(
-            prefix, [here / "late.c", here / "preposted.c", here / "latency.c",
+            prefix, [*(here / f"{case}.c" for case in ("late", "passive", "preposted", "latency")),
                      TOP / "examples/halo.c"],
             directory, flags=[f"-I{pattern.parent}"], headers=[here / "bench.h", pattern])
         self.netpipe = shutil.which("NPmpich2")
@@ -97,9 +110,12 @@ class Demo:
         self.network = network
         self.limits = QUICK if options.quick else FULL
         self.rounds = options.rounds or self.limits["rounds"]
-        self.samples = report.Samples()
-        self.statistics = {}   # (case, impl): [sums over the ranks of one run]
-        self.reasons = {}      # (case, impl): {reason: messages}
+        self.settings, self.not_made = [ONE_HOST], {}
+        if options.hosts == "2":
+            self.settings, self.not_made = settings.check(network, options.settings)
+        self.samples = {setting: report.Samples() for setting in self.settings}
+        self.statistics = {}   # (setting, case, impl): [sums over the ranks of one run]
+        self.reasons = {}      # (setting, case, impl): {reason: messages}
         self.failures = []
         self.hung = {}         # impl: runs that hung in MPI_Finalize
         self.programs = {}
@@ -119,18 +135,26 @@ class Demo:
             print("netpipe left out: NPmpich2 is not installed (package netpipe-mpich2)")
             self.options.cases.remove("netpipe")
 
+    def wants(self, number, setting, case, impl):
+        if case in ONCE and setting != self.settings[-1]:
+            return False
+        if case == "passive" and impl == "zc-copy":     # nothing lands that could be rebound
+            return False
+        return case != "netpipe" or number < self.limits["netpipe rounds"]
+
     def run(self):
-        plan = [(number, case, impl) for number in range(self.rounds)
-                for case in self.options.cases for impl in self.options.impls
-                if case != "netpipe" or number < self.limits["netpipe rounds"]]
+        plan = [each for each in itertools.product(range(self.rounds), self.settings,
+                                                   self.options.cases, self.options.impls)
+                if self.wants(*each)]
         with tempfile.TemporaryDirectory(prefix="zc-demo-") as scratch:
-            for index, (number, case, impl) in enumerate(plan, 1):
-                head = f"[{index:3}/{len(plan)}] round {number + 1} {case:<9} {impl:<7}"
+            for index, (number, setting, case, impl) in enumerate(plan, 1):
+                head = f"[{index:3}/{len(plan)}] round {number + 1} {setting!s:<12} {case:<9} {impl:<7}"
                 print(head, end=" ", flush=True)
-                result, outcome = self.run_once(case, impl, scratch, index)
+                settings.enter(self.network, setting)
+                result, outcome = self.run_once(setting, case, impl, scratch, index)
                 print(f"{result.seconds:6.1f} s  {outcome}", flush=True)
 
-    def run_once(self, case, impl, scratch, index):
+    def run_once(self, setting, case, impl, scratch, index):
         netmod, environment = IMPLEMENTATIONS[impl]
         environment = dict(environment)
         programs = self.programs[self.prefix_of(impl)]
@@ -147,12 +171,12 @@ class Demo:
         mpi = launch.Mpi(programs.prefix, self.network, netmod=netmod, environment=environment)
         result = mpi.run(programs.command(case), timeout=self.options.timeout, directory=scratch,
                          finalize_grace=report.FINALIZE_GRACE_S, **settled)
-        found = self.read_netpipe(impl, result) if case == "netpipe" else \
-            self.samples.read(case, impl, result.out)
-        self.read_statistics(case, impl, stats)
-        return result, self.judge(case, impl, result, found)
+        found = self.read_netpipe(setting, impl, result) if case == "netpipe" else \
+            self.samples[setting].read(case, impl, result.out)
+        self.read_statistics(setting, case, impl, stats)
+        return result, self.judge(setting, case, impl, result, found)
 
-    def judge(self, case, impl, result, found):
+    def judge(self, setting, case, impl, result, found):
         if result.hung_in_finalize and found:
             self.hung[impl] = self.hung.get(impl, 0) + 1
             if impl == "ucx":
@@ -161,10 +185,12 @@ class Demo:
             return "ok"
         why = result.reason() or "no result printed"
         lines = result.err.strip().splitlines()
-        self.failures.append(f"{case} {impl}: {why}" + (f"\n    {lines[-1]}" if lines else ""))
+        self.failures.append(f"{setting}: {case} {impl}: {why}"
+                             + (f"\n    {lines[-1]}" if lines else ""))
         return f"FAILED: {why}"
 
-    def read_netpipe(self, impl, result):
+    def read_netpipe(self, setting, impl, result):
+        samples = self.samples[setting]
         small, found = [], 0
         for match in re.finditer(r"(\d+) bytes +\d+ times --> +([\d.]+) Mbps in +([\d.]+) usec",
                                  result.err + result.out):
@@ -173,48 +199,51 @@ class Demo:
             if size <= 8:
                 small.append(time_us)
             if size >= 65536 and size & (size - 1) == 0:
-                self.samples.add("netpipe", impl, size, "bandwidth", size / time_us)
+                samples.add("netpipe", impl, size, "bandwidth", size / time_us)
         if small:
-            self.samples.add("netpipe", impl, 8, "latency", median(small))
+            samples.add("netpipe", impl, 8, "latency", median(small))
         return found
 
-    def read_statistics(self, case, impl, stats):
+    def read_statistics(self, setting, case, impl, stats):
         files = sorted(pathlib.Path(stats).parent.glob(f"{pathlib.Path(stats).name}.*.json"))
         if not files:
             return
         sums = dict.fromkeys(STATISTICS, 0)
-        reasons = self.reasons.setdefault((case, impl), {})
+        reasons = self.reasons.setdefault((setting, case, impl), {})
         for file in files:
             record = json.loads(file.read_text())
             for name in STATISTICS:
                 sums[name] += record.get(name, 0)
             for reason, count in record.get("copied_by_reason", {}).items():
                 reasons[reason] = reasons.get(reason, 0) + count
-        self.statistics.setdefault((case, impl), []).append(sums)
+        self.statistics.setdefault((setting, case, impl), []).append(sums)
 
     # -- results ------------------------------------------------------------
 
     def records(self):
-        yield from self.samples.records("demo")
-        for (case, impl), runs in self.statistics.items():
+        for setting, samples in self.samples.items():
+            yield from samples.records("demo", setting)
+        for (setting, case, impl), runs in self.statistics.items():
             for name in REPORTED:
                 unit = "bytes" if name.startswith("bytes") else "messages"
-                yield report.record_of("demo", case, impl, 0, name, unit,
+                yield report.record_of("demo", setting, case, impl, 0, name, unit,
                                        [run[name] for run in runs])
 
     def print_results(self):
-        for (case, metric), (_, title, more_is_better) in METRICS.items():
-            points = self.samples.series(case, metric)
-            if points:
-                self.print_metric(case, title, more_is_better, points)
+        for setting, samples in self.samples.items():
+            for (case, metric), (_, title, more_is_better) in METRICS.items():
+                points = samples.series(case, metric)
+                if points:
+                    where = "" if setting == ONE_HOST else f"; {setting.describe()}"
+                    self.print_metric(samples, case, title + where, more_is_better, points)
         self.print_statistics()
         for impl, runs in self.hung.items():
             print(f"\n{impl}: {runs} run{'s' * (runs > 1)} hung in MPI_Finalize after the results"
                   " were out and had to be ended")
 
-    def print_metric(self, case, title, more_is_better, points):
+    def print_metric(self, samples, case, title, more_is_better, points):
         impls = [impl for impl in self.options.impls
-                 if any((case, impl, size, metric) in self.samples for size, metric in points)]
+                 if any((case, impl, size, metric) in samples for size, metric in points)]
         compared = [impl for impl in impls if impl != "ucx"] if "ucx" in impls else []
         header = ["bytes"]
         for impl in impls:
@@ -222,7 +251,7 @@ class Demo:
         header += [f"{impl} gain" for impl in compared]
         rows = []
         for size, metric in points:
-            values = {impl: self.samples.values(case, impl, size, metric) for impl in impls}
+            values = {impl: samples.values(case, impl, size, metric) for impl in impls}
             row = [show_bytes(size)]
             for impl in impls:
                 if values[impl]:
@@ -244,17 +273,22 @@ class Demo:
             if any(impl != "ucx" for impl in self.options.impls):
                 print("\nno statistics: the netmod wrote no files (is it ch4:zc?)")
             return
-        header = ["case", "impl", "direct", "rebound", "copied", "predicted", "copied because"]
+        header = ["setting", "case", "impl", "direct", "rebound", "copied", "predicted",
+                  "copied because"]
         rows = []
-        for (case, impl), runs in self.statistics.items():
+        for (setting, case, impl), runs in self.statistics.items():
             sums = {name: sum(run[name] for run in runs) for name in STATISTICS}
+            if not any(sums[f"messages_{way}"] for way in ("direct", "rebound", "copied")):
+                continue    # short ones only
             asked = sum(sums[f"prediction_{name}"] for name in ("hits", "misses", "unknown"))
-            reasons = sorted(self.reasons[case, impl].items(), key=lambda item: -item[1])
-            rows.append([case, impl]
+            reasons = sorted(self.reasons[setting, case, impl].items(), key=lambda item: -item[1])
+            rows.append([setting, case, impl]
                         + [f"{show_bytes(sums[f'bytes_{way}'])} ({sums[f'messages_{way}']:,})"
                            for way in ("direct", "rebound", "copied")]
                         + [f"{100 * sums['prediction_hits'] / asked:.0f} %" if asked else "-",
                            ", ".join(f"{name} {count:,}" for name, count in reasons if count)])
+        if not rows:
+            return
         report.print_table(
             "what became of the messages, all ranks and rounds: bytes (messages);"
             " predicted: landing addresses that came true", header, rows)
@@ -277,6 +311,9 @@ def parse():
                         help=f"default {','.join(IMPLEMENTATIONS)}")
     parser.add_argument("--hosts", choices=["2", "1", "loopback"], default="2",
                         help="2: namespaces, TCP (default); 1: as MPICH likes; loopback: TCP")
+    parser.add_argument("--settings", type=settings.parse, default=SETTINGS,
+                        metavar="LINK/CORES,...", help="of two hosts: rates of their links, spare or"
+                        f" full cores (see measure.py); default {settings.show(SETTINGS)}")
     parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/demo.jsonl"),
                         help="default out/demo.jsonl")
     parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/bench"),
@@ -313,6 +350,8 @@ def main():
     demo.print_results()
     shown = report.write_jsonl(options.json_out, [{"context": about}, *demo.records()])
     print(f"\nresults: {shown}")
+    for setting, why in demo.not_made.items():
+        print(f"left out, for it cannot be made: {setting}: {why}")
     if demo.failures:
         print("\nfailed runs:\n  " + "\n  ".join(demo.failures), file=sys.stderr)
         return 1

@@ -8,6 +8,11 @@
  *            |                    |-post_to_data-|          |
  *            |---------------------- total ----------------|
  *
+ * Before, the same work is timed alone, and afterwards the same reading again:
+ *
+ *   stretch    the work while the message arrives / the work alone
+ *   relative   total / (work alone + reading again)
+ *
  * One JSON line per repetition on rank 0.
  */
 #include "bench.h"
@@ -37,7 +42,10 @@ static void receive_all(const struct bench_options *o, size_t bytes, char *buf, 
     const int all = o->warmup + o->repetitions;
     double *post_us = bench_malloc((size_t)all * sizeof *post_us);
     double *total_us = bench_malloc((size_t)all * sizeof *total_us);
+    double *stretch = bench_malloc((size_t)all * sizeof *stretch);
+    double *relative = bench_malloc((size_t)all * sizeof *relative);
     for (int rep = 0; rep < all; rep++) {
+        const double alone_us = rep < o->warmup ? 0 : bench_work_us(rounds);
         MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
         double begin = bench_now_us();
         bench_work(rounds);
@@ -46,13 +54,21 @@ static void receive_all(const struct bench_options *o, size_t bytes, char *buf, 
         post_us[rep] = bench_now_us() - posted;
         bench_verify(buf, bytes, seed_of(bytes, rep));
         total_us[rep] = bench_now_us() - begin;
+        const double again = bench_now_us();
+        bench_verify(buf, bytes, seed_of(bytes, rep));
+        const double read_us = bench_now_us() - again;
+        stretch[rep] = (posted - begin) / alone_us;
+        relative[rep] = total_us[rep] / (alone_us + read_us);
     }
     MPI_Recv(held_us, all, MPI_DOUBLE, 1, HELD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int rep = o->warmup; rep < all; rep++)
         printf("{\"bench\":\"late\",\"bytes\":%zu,\"rep\":%d,\"post_to_data\":%.2f,"
-               "\"total\":%.2f,\"sender_held\":%.2f}\n",
-               bytes, rep - o->warmup, post_us[rep], total_us[rep], held_us[rep]);
+               "\"total\":%.2f,\"sender_held\":%.2f,\"stretch\":%.4f,\"relative\":%.4f}\n",
+               bytes, rep - o->warmup, post_us[rep], total_us[rep], held_us[rep], stretch[rep],
+               relative[rep]);
     fflush(stdout);
+    free(relative);
+    free(stretch);
     free(total_us);
     free(post_us);
 }

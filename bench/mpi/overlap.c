@@ -81,13 +81,6 @@ static double transfer(enum side side, size_t bytes, char *buf, unsigned count, 
     return took_us;
 }
 
-static double work_alone(uint64_t rounds)
-{
-    double begin = bench_now_us();
-    bench_work(rounds);
-    return bench_now_us() - begin;
-}
-
 static void measure(const struct bench_options *o, enum side side, size_t bytes, char *buf,
                     double rounds_per_us)
 {
@@ -103,7 +96,7 @@ static void measure(const struct bench_options *o, enum side side, size_t bytes,
     int done = 0;
     while (done < o->repetitions && (done < LEAST || bench_now_us() - begin < kPatienceUs)) {
         transfer_us[done] = transfer(side, bytes, buf, count++, 0);
-        work_us[done] = work_alone(rounds);
+        work_us[done] = bench_work_us(rounds);
         both_us[done] = transfer(side, bytes, buf, count++, rounds);
         done++;
     }

@@ -20,6 +20,8 @@ import launch  # noqa: E402
 OURS = "zc"
 ASYNC = {"MPIR_CVAR_ASYNC_PROGRESS": "1"}
 NO_ASYNC = "openmpi-async: Open MPI 4.1 has no asynchronous progress thread"
+# Its other way to access memory, osc/rdma, refuses windows where there is TCP only.
+OPENMPI = {"OMPI_MCA_osc": "pt2pt"}
 # Connections by way of ofi_rxm: libfabric's tcp provider of 1.17 has none of the kind MPICH wants.
 OFI = {"FI_PROVIDER": "tcp;ofi_rxm"}
 
@@ -51,7 +53,7 @@ _PLAIN = [
     Peer("zc", netmod="zc"),
     Peer("ucx", netmod="ucx"),
     Peer("ofi", prefix="ofi", environment=OFI),
-    Peer("openmpi", family="openmpi", prefix="openmpi"),
+    Peer("openmpi", family="openmpi", prefix="openmpi", environment=OPENMPI),
 ]
 PEERS = {peer.name: peer for peer in
          [*_PLAIN, *(peer.with_async() for peer in _PLAIN if peer.family == "mpich")]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measurements as one SVG: a panel per metric, a line or a bar per library."""
+"""The measurements as one SVG: a section per setting, a panel per metric, a line or a bar per library."""
 import html
 import math
 import pathlib
@@ -11,6 +11,8 @@ WIDTH, HEIGHT = 270, 170          # of a panel's diagram
 LEFT, TOP, RIGHT, BELOW = 54, 30, 16, 40
 TICK_ROOM = 28                    # between the labels below
 HEAD = 64                         # the picture's title and the legend
+SECTION = 30                      # a section's title
+CELL = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW)
 # Distinguishable without colour vision too (Okabe and Ito).
 COLOURS = {"zc": "#0072b2", "ucx": "#d55e00", "ofi": "#009e73", "openmpi": "#cc79a7"}
 # (case, metric, caption); the axis below is bytes, or what the metric depends on
@@ -19,12 +21,24 @@ PANELS = [
     ("latency-one-host", "latency", "ping-pong latency on one host, µs"),
     ("preposted", "bandwidth", "bandwidth, posted first, MB/s"),
     ("bibandwidth", "bibandwidth", "bandwidth, posted first, both ways, MB/s"),
+    ("transpose", "in_step", "both ways, in step, MB/s"),
+    ("transpose", "ahead", "both ways, one side ahead, MB/s"),
+    ("pingpong-beside-bulk", "latency", "8-byte latency beside 64 MiB, µs"),
+    ("pipeline", "time", "pipeline of small messages, µs"),
     ("late", "post_to_data", "late: posting to data, µs"),
     ("late", "sender_held", "late: sender held, µs"),
+    ("late", "relative", "late: total / work and reading"),
+    ("passive", "put", "target computes: MPI_Put, µs"),
+    ("passive", "get", "target computes: MPI_Get, µs"),
+    ("passive", "accumulate", "target computes: MPI_Accumulate, µs"),
     ("late-one-host", "post_to_data", "late on one host: posting to data, µs"),
     ("rate", "rate", "8-byte messages per second"),
     ("overlap", "receiver", "overlap of the receiver, %"),
     ("overlap", "sender", "overlap of the sender, %"),
+    ("overlap-collectives", "iallreduce", "overlap of MPI_Iallreduce, %"),
+    ("overlap-collectives", "ialltoall", "overlap of MPI_Ialltoall, %"),
+    ("overlap-collectives", "ibcast", "overlap of MPI_Ibcast, %"),
+    ("overlap-collectives", "iallgather", "overlap of MPI_Iallgather, %"),
     ("matching", "in_order", "matching the oldest of those queued, µs"),
     ("matching", "reverse", "matching the newest of those queued, µs"),
     ("alltoall", "time", "MPI_Alltoall, 4 ranks, µs"),
@@ -199,19 +213,28 @@ def legend(impls):
     return out
 
 
-def draw(samples, impls, about, path):
-    """Write every panel that has figures to PATH; nothing if none has."""
+def section(samples, impls, top):
+    """(elements, height) of the panels of SAMPLES that have figures, below TOP."""
     wanted = [panel for panel in PANELS if samples.series(*panel[:2])]
-    if not wanted:
-        return False
-    columns = min(COLUMNS, len(wanted))
-    cell = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW)
-    width = max(columns, 3) * cell[0]
-    height = HEAD + math.ceil(len(wanted) / columns) * cell[1] + 8
     body = []
     for index, panel in enumerate(wanted):
-        row, column = divmod(index, columns)
-        body += Panel(samples, impls, *panel, column * cell[0], HEAD + row * cell[1]).draw()
+        row, column = divmod(index, COLUMNS)
+        body += Panel(samples, impls, *panel, column * CELL[0], top + row * CELL[1]).draw()
+    return body, math.ceil(len(wanted) / COLUMNS) * CELL[1]
+
+
+def draw(samples, impls, about, path):
+    """Write every panel that has figures to PATH; nothing if none has. SAMPLES: {setting: Samples}."""
+    body, top = [], HEAD
+    for setting, of_setting in samples.items():
+        panels, height = section(of_setting, impls, top + SECTION)
+        if panels:
+            body += [text(LEFT, top + SECTION - 10, setting.describe(), "start", " font-size='14'"),
+                     *panels]
+            top += SECTION + height
+    if not body:
+        return False
+    width, height = COLUMNS * CELL[0], top + 8
     title = (f"ch4:zc and other MPI libraries, {'two hosts' if about['hosts'] == '2' else 'loopback'}"
              f" over TCP; {about['cpu']}, Linux {about['kernel']}, {about['date'][:10]},"
              f" load {about['load'][0]}")

@@ -15,6 +15,7 @@ import sys
 sys.dont_write_bytecode = True
 import report  # noqa: E402
 from report import TOP, show_number  # noqa: E402
+from settings import ONE_HOST, Setting  # noqa: E402
 
 DOCUMENT = TOP / "docs/performance.md"
 BEGIN = "<!-- results: written by bench/mpi/publish.py -->\n"
@@ -39,15 +40,18 @@ def describe(about):
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     hosts = "two hosts (network namespaces)" if about["hosts"] == "2" else "one host, loopback"
     minutes = about["seconds"] / 60
+    settings = ", ".join(about["settings"])
     rounds = f"{about['rounds']} round{'s' * (about['rounds'] > 1)}"
     return (f"{about['date'][:10]}: {about['cpu']}, Linux {about['kernel']}, transparent huge pages"
-            f" {about['thp']}; {hosts}; {versions}. {rounds} in {minutes:.0f} minutes;"
+            f" {about['thp']}; {hosts}; {versions}. Settings: {settings}."
+            f" {rounds} in {minutes:.0f} minutes;"
             f" load {about['load'][0]} before and {about['load_after'][0]} after.\n")
 
 
 def verdict(about):
-    rows = [[row["target"], row["verdict"], row["figure"]] for row in about["verdict"]]
-    return ("### Verdict\n\n" + table(["target", "verdict", "figure"], rows)
+    rows = [[row["target"], row["setting"], row["verdict"], row["figure"]]
+            for row in about["verdict"]]
+    return ("### Verdict\n\n" + table(["target", "setting", "verdict", "figure"], rows)
             .replace("---:", "---"))
 
 
@@ -66,8 +70,12 @@ def not_run(about):
     return "### What did not run\n\n" + "".join(lines) if lines else ""
 
 
-def figures(case, metric, title, more_is_better, records):
-    """A metric's table: rows are sizes, columns libraries; medians."""
+def setting_of(record):
+    return Setting(record["link"], record["cores"])
+
+
+def figures(title, more_is_better, records):
+    """A metric's table in one setting: rows are sizes, columns libraries; medians."""
     impls = list(dict.fromkeys(record["impl"] for record in records))
     impls.sort(key=lambda impl: (impl.endswith("-async"), impl != "zc"))
     points = sorted({(record["bytes"], record["metric"]) for record in records},
@@ -91,8 +99,10 @@ def render(about, records):
     for (case, metric), (_, title, more_is_better) in report.METRICS.items():
         of_metric = [record for record in records if record["case"] == case
                      and report.base_of(record["metric"]) == metric]
-        if of_metric:
-            parts.append(figures(case, metric, title, more_is_better, of_metric))
+        for setting in dict.fromkeys(map(setting_of, of_metric)):
+            where = "" if setting == ONE_HOST else f"; {setting.describe()}"
+            parts.append(figures(title + where, more_is_better,
+                                 [each for each in of_metric if setting_of(each) == setting]))
     return "\n".join(part for part in parts if part)
 
 

@@ -26,10 +26,22 @@ METRICS = {
     ("late", "post_to_data"): ("us", "late receiver: from posting to data in hand, µs", False),
     ("late", "total"): ("us", "late receiver: work + receive + reading every byte, µs", False),
     ("late", "sender_held"): ("us", "late receiver: the sender is held in MPI_Send, µs", False),
+    ("late", "stretch"):
+        ("x", "late receiver: the work while the message arrives / the work alone", False),
+    ("late", "relative"):
+        ("x", "late receiver: work + receive + reading / work and reading alone", False),
     ("preposted", "bandwidth"): ("MB/s", "receives posted first: bandwidth, MB/s", True),
     ("bibandwidth", "bibandwidth"):
         ("MB/s", "receives posted first, both ways at once: bandwidth, MB/s", True),
+    ("transpose", "in_step"): ("MB/s", "both ways at once, in step: bandwidth, MB/s", True),
+    ("transpose", "ahead"):
+        ("MB/s", "both ways at once, one side half a transfer ahead: bandwidth, MB/s", True),
     ("latency", "latency"): ("us", "ping-pong latency, µs", False),
+    ("pingpong-beside-bulk", "latency"):
+        ("us", "8-byte latency beside a large message the same way, µs", False),
+    ("pingpong-beside-bulk", "longest"):
+        ("us", "the same, the longest half round trip of each large message, µs", False),
+    ("pipeline", "time"): ("us", "pipeline of small messages: a sweep of 1,024 rows, µs", False),
     ("rate", "rate"): ("messages/s", "message rate, windows of 64, messages/s", True),
     ("threads", "rate"):
         ("messages/s", "message rate of several threads, one VCI, messages/s", True),
@@ -37,6 +49,15 @@ METRICS = {
         ("messages/s", "message rate of several threads, 4 VCIs, messages/s", True),
     ("overlap", "receiver"): ("%", "overlap, receiver: transfer hidden behind work, %", True),
     ("overlap", "sender"): ("%", "overlap, sender: transfer hidden behind work, %", True),
+    **{(f"overlap-collectives{more}", name.lower()):
+       ("%", f"overlap of MPI_{name}{ranks}: hidden behind work, %", True)
+       for more, ranks in (("", ""), ("-4", ", 4 ranks"), ("-8", ", 8 ranks"))
+       for name in ("Iallreduce", "Ialltoall", "Ibcast", "Iallgather")},
+    **{("passive", metric): ("us", f"target computes 50 ms: {what}, µs", False)
+       for metric, what in (("put", "lock, MPI_Put, unlock"), ("get", "lock, MPI_Get, unlock"),
+                            ("accumulate", "lock, MPI_Accumulate, unlock"),
+                            ("fetch_and_op", "lock, MPI_Fetch_and_op, unlock"),
+                            ("ssend", "MPI_Ssend to a posted receive"))},
     ("alltoall", "time"): ("us", "MPI_Alltoall, 4 ranks on two hosts, µs", False),
     ("allgather", "time"): ("us", "MPI_Allgather, 4 ranks on two hosts, µs", False),
     ("bcast", "time"): ("us", "MPI_Bcast, 4 ranks on two hosts, µs", False),
@@ -46,6 +67,9 @@ METRICS = {
     ("matching", "reverse"):
         ("us", "matching: a receive for the newest of the messages queued, µs", False),
     ("matching", "memory"): ("bytes", "matching: memory of a queued message, bytes", False),
+    ("flood", "bytes_per_message"): ("bytes", "flood: memory of a queued message, bytes", False),
+    ("flood", "queue"): ("s", "flood: until all messages are queued, s", False),
+    ("flood", "drain"): ("s", "flood: until all queued messages are received, s", False),
     ("startup", "mpiexec"): ("ms", "mpiexec of MPI_Init and MPI_Finalize, ms", False),
     ("startup", "init"): ("ms", "rank 0 in MPI_Init, ms", False),
     ("startup", "finalize"): ("ms", "rank 0 in MPI_Finalize, ms", False),
@@ -110,7 +134,7 @@ def show_place(size, metric):
 
 
 class Samples:
-    """What the programs measured, round by round."""
+    """What the programs measured in one setting, round by round."""
 
     def __init__(self):
         self._rounds = {}    # (case, impl, bytes, metric): {round: [values]}
@@ -154,16 +178,16 @@ class Samples:
                  if key[0] == case and base_of(key[3]) == base}
         return sorted(found, key=lambda point: place_of(*point))
 
-    def records(self, bench):
+    def records(self, bench, setting):
         for (case, impl, size, metric) in self._rounds:
-            yield record_of(bench, case, impl, size, metric, metric_of(case, metric)[0],
+            yield record_of(bench, setting, case, impl, size, metric, metric_of(case, metric)[0],
                             self.values(case, impl, size, metric))
 
 
-def record_of(bench, case, impl, size, metric, unit, values):
-    return {"bench": bench, "case": case, "impl": impl, "bytes": size, "metric": metric,
-            "unit": unit, "median": round(median(values), 3),
-            "p10": round(percentile(values, 0.1), 3),
+def record_of(bench, setting, case, impl, size, metric, unit, values):
+    return {"bench": bench, "link": setting.link, "cores": setting.cores, "case": case,
+            "impl": impl, "bytes": size, "metric": metric, "unit": unit,
+            "median": round(median(values), 3), "p10": round(percentile(values, 0.1), 3),
             "p90": round(percentile(values, 0.9), 3), "n": len(values)}
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What bench/mpi makes of its samples: statistics, verdict, memory model, picture."""
+import argparse
 import contextlib
 import io
 import pathlib
@@ -23,10 +24,13 @@ import memory_model  # noqa: E402
 import picture  # noqa: E402
 import publish  # noqa: E402
 import report  # noqa: E402
+import settings  # noqa: E402
 import verdict  # noqa: E402
+from settings import ONE_HOST, PLAIN, Setting  # noqa: E402
 
 MIB = 1 << 20
 PEERS = ["ucx", "openmpi"]
+FULL = Setting("10gbit", "full")
 
 
 def samples_of(case, metric, size, **rounds):
@@ -65,8 +69,8 @@ class Statistics(unittest.TestCase):
 
     def test_record_has_the_fields_that_scripts_rely_on(self):
         samples = samples_of("latency", "latency", 8, zc=[1, 2, 3])
-        self.assertEqual(list(samples.records("mpi")), [
-            {"bench": "mpi", "case": "latency", "impl": "zc", "bytes": 8, "metric": "latency",
+        self.assertEqual(list(samples.records("mpi", FULL)), [
+            {"bench": "mpi", "link": "10gbit", "cores": "full", "case": "latency", "impl": "zc", "bytes": 8, "metric": "latency",
              "unit": "us", "median": 2, "p10": 1.2, "p90": 2.8, "n": 3}])
 
 
@@ -74,14 +78,16 @@ class Demonstration(unittest.TestCase):
     def test_shows_figures_that_have_a_parameter(self):
         shown = demo.Demo.__new__(demo.Demo)
         shown.options = types.SimpleNamespace(impls=["ucx", "zc"])
-        shown.samples, shown.hung = report.Samples(), {}
+        samples = report.Samples()
+        shown.samples, shown.hung = {FULL: samples}, {}
         shown.print_statistics = lambda: None
         for impl, ms in (("ucx", 30), ("zc", 20)):
-            shown.samples.read("halo", impl,
-                               f'{{"bytes": 1048576, "ranks": 2, "time_to_solution": {ms}}}')
+            samples.read("halo", impl,
+                         f'{{"bytes": 1048576, "ranks": 2, "time_to_solution": {ms}}}')
         with contextlib.redirect_stdout(io.StringIO()) as out:
             shown.print_results()
-        self.assertIn("imbalanced halo exchange", out.getvalue())
+        self.assertIn("imbalanced halo exchange: time to solution, ms; links of 10gbit, full cores",
+                      out.getvalue())
         self.assertRegex(out.getvalue(), r"1 MiB +30 .* 20 .* 1\.50x")
 
 
@@ -151,6 +157,64 @@ class Verdict(unittest.TestCase):
         self.assertIn("0.50x", worse[0].show())
 
 
+    def test_total_is_judged_beside_work_and_reading(self):
+        for ratio, state in ((1.03, "met"), (1.04, "missed")):
+            samples = samples_of("late", "relative", 16 * MIB, zc=[ratio], ucx=[1])
+            self.assertEqual(self.state(samples, "at most 1.03"), state)
+
+    def test_the_worst_operation_decides_on_passive_targets(self):
+        samples = samples_of("passive", "put", 8, zc=[100])
+        self.assertEqual(self.state(samples, "8 bytes while it"), "met")
+        samples.add("passive", "zc", 8, "accumulate", 45000)
+        self.assertEqual(self.state(samples, "8 bytes while it"), "missed")
+
+    def test_small_messages_beside_bulk_are_judged_beside_ucx(self):
+        samples = samples_of("pingpong-beside-bulk", "latency", 64 * MIB, zc=[5], ucx=[25],
+                             openmpi=[1])
+        self.assertEqual(self.state(samples, "5 times stock"), "met")
+
+
+class SeveralSettings(unittest.TestCase):
+    def test_large_access_is_judged_by_the_rate_of_the_link(self):
+        for us, state in ((4361, "met"), (4363, "missed")):     # 4 MiB at 10 Gbit/s: 3,355 us
+            rows, _ = self.judge({setting: samples_of("passive", "get", 4 * MIB, zc=[us])
+                                  for setting in (PLAIN, FULL)})
+            self.assertEqual([(row.setting, row.state) for row in rows if "30 %" in row.target],
+                             [(FULL, state)])
+
+    def judge(self, samples):
+        return verdict.judge_all(samples, "zc", PEERS)
+
+    def test_each_setting_is_judged_by_itself(self):
+        rows, worse = self.judge({
+            PLAIN: samples_of("latency", "latency", 8, zc=[10], ucx=[10]),
+            FULL: samples_of("latency", "latency", 8, zc=[20], ucx=[10])})
+        states = {row.setting: row.state for row in rows if "latency up to" in row.target}
+        self.assertEqual(states, {PLAIN: "met", FULL: "missed"})
+        self.assertEqual([each.setting for each in worse], [FULL])
+        self.assertIn("10gbit/full: latency at 8 B: 0.50x", worse[0].show())
+
+    def test_what_was_not_measured_anywhere_is_one_row(self):
+        rows, _ = self.judge({PLAIN: samples_of("latency", "latency", 8, zc=[1], ucx=[1]),
+                              FULL: samples_of("rate", "rate", 8, zc=[1], ucx=[1])})
+        self.assertEqual([row.setting for row in rows if "pipeline" in row.target], [None])
+        self.assertEqual([row.setting for row in rows if "message rate" in row.target], [FULL])
+
+    def test_follow_from_options(self):
+        def asked(*words):
+            return measure.parse(["--mpich", "x", *words]).settings
+        self.assertEqual(asked("--quick"), [PLAIN])
+        self.assertEqual(asked(), settings.MAIN)
+        self.assertEqual(asked("--long"), settings.LONG)
+        self.assertEqual(asked("--quick", "--settings", "10gbit/full"), [FULL])
+
+    def test_are_read_from_an_option(self):
+        self.assertEqual(settings.parse("bare/spare,10gbit/full"), [PLAIN, FULL])
+        for wrong in ("", "bare", "bare/some", "fast/full", "none/spare", "bare/full,bare/full"):
+            with self.subTest(wrong), self.assertRaises(argparse.ArgumentTypeError):
+                settings.parse(wrong)
+
+
 class MemoryModel(unittest.TestCase):
     def add(self, samples, sizes):
         for ranks in sizes:
@@ -202,6 +266,18 @@ class Publishing(unittest.TestCase):
         with self.assertRaises(ValueError):
             publish.replace("before\nafter\n", "new")
 
+    def test_settings_have_tables_of_their_own(self):
+        records = [record for setting, value in ((PLAIN, 1), (FULL, 2), (ONE_HOST, 3))
+                   for record in samples_of("latency", "latency", 8, zc=[value]).records("mpi", setting)]
+        about = {"date": "2000-01-01T00:00", "cpu": "", "kernel": "", "thp": "", "hosts": "2",
+                 "versions": {}, "seconds": 60, "rounds": 1, "load": [0], "load_after": [0],
+                 "settings": ["bare/spare", "10gbit/full"], "verdict": [], "worse": [],
+                 "left_out": {}, "failed": [], "hung_in_finalize": {}}
+        text = publish.render(about, records)
+        for heading, value in (("; bare links", 1), ("; links of 10gbit, full cores", 2), ("", 3)):
+            self.assertIn(f"### ping-pong latency, µs{heading}\n\n|  | zc | zc p10..p90 |\n"
+                          f"| --- | ---: | ---: |\n| 8 B | {value} | {value}..{value} |\n", text)
+
     def test_the_document_has_the_marks(self):
         publish.replace(publish.DOCUMENT.read_text(encoding="utf-8"), "")
 
@@ -213,7 +289,7 @@ class Picture(unittest.TestCase):
     def draw(self, samples):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "out/mpi.svg"
-            drawn = picture.draw(samples, ["zc", "ucx-async"], self.ABOUT, path)
+            drawn = picture.draw({PLAIN: samples}, ["zc", "ucx-async"], self.ABOUT, path)
             return xml.etree.ElementTree.parse(path).getroot() if drawn else None
 
     def test_a_line_for_each_library(self):
@@ -230,6 +306,19 @@ class Picture(unittest.TestCase):
         root = self.draw(samples)
         self.assertEqual(root.findall("{*}polyline"), [])
         self.assertIn("305", [node.text for node in root.findall("{*}text")])
+
+    def test_a_section_for_each_setting(self):
+        samples = samples_of("startup", "mpiexec", 0, zc=[300])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "mpi.svg"
+            picture.draw({PLAIN: samples, FULL: samples, ONE_HOST: report.Samples()}, ["zc"],
+                         self.ABOUT, path)
+            root = xml.etree.ElementTree.parse(path).getroot()
+        said = [node.text for node in root.findall("{*}text")]
+        self.assertEqual(said.count("300"), 2)
+        self.assertIn("bare links", said)
+        self.assertIn("links of 10gbit, full cores", said)
+        self.assertNotIn("one host", said)
 
     def test_no_figures_no_picture(self):
         self.assertIsNone(self.draw(report.Samples()))
@@ -250,6 +339,62 @@ class Cases(unittest.TestCase):
     def test_shared_memory_is_between_zc_and_ucx(self):
         self.assertEqual([impl for impl in measure.PEERS
                           if measure.CASES["latency-one-host"].wants(impl, 0)], ["zc", "ucx"])
+
+    def test_progress_threads_run_once_where_they_matter_in_further_settings(self):
+        self.assertTrue(measure.CASES["passive"].wants("ucx-async", 0, further=True))
+        self.assertFalse(measure.CASES["passive"].wants("ucx-async", 1, further=True))
+        self.assertFalse(measure.CASES["latency"].wants("ucx-async", 0, further=True))
+        self.assertTrue(measure.CASES["latency"].wants("ucx", 2, further=True))
+
+    def planned(self, asked, **options):
+        measurement = measure.Measurement.__new__(measure.Measurement)
+        measurement.options = types.SimpleNamespace(**{
+            "impl": ["zc"], "cases": None, "long": False, "quick": False,
+            **options})
+        measurement.left_out, measurement.settings, measurement.rounds = {}, asked, 1
+        return [(setting, case.name, arguments)
+                for _, setting, case, arguments, _ in measurement.plan()]
+
+    def test_the_first_setting_has_all_cases_and_the_others_the_main_ones(self):
+        plan = self.planned([PLAIN, FULL])
+        for name in ("late", "matching", "latency-one-host"):
+            self.assertIn((PLAIN, name, "full"), plan)
+        self.assertIn((FULL, "late", "further"), plan)
+        self.assertFalse([each for each in plan if each[0] == FULL
+                          and each[1] in ("matching", "latency-one-host", "memory-growth")])
+
+    def test_cases_that_are_named_run_in_every_setting_but_those_of_one_host(self):
+        plan = self.planned([PLAIN, FULL], cases=["matching", "latency-one-host"])
+        self.assertEqual(plan, [(PLAIN, "matching", "full"), (PLAIN, "latency-one-host", "full"),
+                                (FULL, "matching", "full")])
+
+    def test_settings_that_cannot_be_made_are_left_out_and_told(self):
+        class Hosts:
+            between_hosts, link, cores = True, "bare", "full"
+
+            @staticmethod
+            def change(link, _):
+                if link != "bare":
+                    raise launch.Error("no tbf")
+
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            made, not_made = settings.check(Hosts(), [FULL, PLAIN])
+            with self.assertRaises(launch.Error):
+                settings.check(Hosts(), [FULL])
+        self.assertEqual((made, list(not_made)), ([PLAIN], [FULL]))
+        self.assertIn("left out: 10gbit/full: no tbf", out.getvalue())
+
+    def test_without_hosts_there_is_one_setting(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            made, _ = settings.check(launch.Network("loopback"), [FULL, PLAIN])
+        self.assertEqual(made, [ONE_HOST])
+        self.assertIn("10gbit/full,bare/spare", out.getvalue())
+
+    def test_long_cases_are_asked_for(self):
+        name = "overlap-collectives-8"
+        self.assertNotIn((PLAIN, name, "full"), self.planned([PLAIN]))
+        self.assertIn((PLAIN, name, "full"), self.planned([PLAIN], long=True))
+        self.assertIn((PLAIN, name, "full"), self.planned([PLAIN], cases=[name]))
 
     def test_every_panel_is_of_a_known_metric(self):
         for case, metric, _ in picture.PANELS:
@@ -287,6 +432,12 @@ class Launching(unittest.TestCase):
         self.assertIn("10.111.0.1:2,10.111.0.2:2", words)
         self.assertIn("tcp,self", words)
         self.assertEqual(words[-2:], ["-n", "3"])
+
+    def test_ranks_go_to_as_many_hosts_as_there_are(self):
+        network = launch.Network("3", name="t")
+        self.assertIn("10.111.0.1,10.111.0.2,10.111.0.3", network.command("mpiexec", 3))
+        self.assertIn("10.111.0.1:2,10.111.0.2:2,10.111.0.3:2",
+                      network.open_mpi_command("mpirun", 4))
 
     def test_open_mpi_on_one_host_uses_what_it_likes(self):
         self.assertNotIn("tcp,self", launch.Network("1").open_mpi_command("mpirun", 2))
