@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Derived datatypes on either side or both, early and late: every element right,
+ * datatypes [KIB]: derived datatypes on either side or both, early and late, 768 KiB or another
+ * multiple of 8 KiB: every element right,
  * every gap untouched. The expectation is made by MPI_Unpack into a second
  * buffer, and whole buffers are compared, gaps included.
  */
 #include "check.h"
 
 enum { GO = 1, DATA = 2, TYPES = 6 };
-static const size_t payload = 768 * 1024;
+static size_t payload = 768 * 1024;
 
 struct layout {
     const char *name;
@@ -91,6 +92,8 @@ int main(int argc, char **argv)
 {
     struct layout layouts[TYPES];
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    if (argc > 1)
+        payload = strtoul(argv[1], NULL, 10) * KIB;
     make_layouts(layouts);
     char *packed = check_malloc(payload);
     uint64_t seed = check_seed;

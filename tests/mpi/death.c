@@ -13,16 +13,11 @@
  *
  * WHO: sender or receiver.
  *
- * unnoticed: the launcher does not see it. (Hydra, told to let the others live, ends those on
- * the same host nevertheless, at some time: a rank that would not notice may pass for one
- * that has.)
+ * unnoticed: the launcher does not see it.
  */
-#include "check.h"
-#include <fcntl.h>
+#include "hide.h"
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 enum { DATA = 2, NEVER = 3, ROUNDS = 1000 };
 static const size_t bytes = 64 << 20;
@@ -89,24 +84,6 @@ static void receive_until(const char *phase, int dies, char *buf)
         MPI_Recv(buf, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         check_content(buf, bytes, (uint64_t)i, "message of the dying");
     }
-}
-
-/* The launcher's child, and its connection to the launcher, live on until all others have
- * ended: each rank holds a shared lock. */
-static void hide_from_launcher(void)
-{
-    const int lock = open("/proc/self/exe", O_RDONLY);
-    CHECK(lock >= 0 && flock(lock, LOCK_SH) == 0, "%m");
-    const pid_t rank = fork();
-    CHECK(rank >= 0, "%m");
-    if (rank == 0)
-        return;
-    int status;
-    waitpid(rank, &status, 0);
-    if (WIFEXITED(status))
-        _exit(WEXITSTATUS(status));
-    flock(lock, LOCK_EX);
-    _exit(128 + WTERMSIG(status));
 }
 
 int main(int argc, char **argv)

@@ -7,23 +7,10 @@
  * All sends are outstanding at once, yet no two messages are alike: message i is
  * the window of 1 MiB that begins i words into one long buffer.
  */
-#include "check.h"
+#include "status.h"
 
 enum { GO = 1, DATA = 2 };
 static const size_t bytes = 1 << 20;
-
-static size_t peak_memory_kib(void)
-{
-    char line[256];
-    size_t kib = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    CHECK(status, "no /proc/self/status");
-    while (fgets(line, sizeof line, status))
-        if (sscanf(line, "VmHWM: %zu", &kib) == 1)
-            break;
-    fclose(status);
-    return kib;
-}
 
 static void send_all(int messages)
 {
@@ -42,7 +29,7 @@ static void receive_all(int messages, size_t limit_mib)
 {
     char *buf = check_malloc(bytes);
     memset(buf, 0, bytes);
-    const size_t before_kib = peak_memory_kib();
+    const size_t before_kib = status_kib("VmHWM");
     MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
     check_sleep_ms(2000);
     for (int i = 0; i < messages; i++) {
@@ -54,7 +41,7 @@ static void receive_all(int messages, size_t limit_mib)
         if (i % 1000 == 500)
             check_sleep_ms(50);
     }
-    const size_t peak_kib = peak_memory_kib();
+    const size_t peak_kib = status_kib("VmHWM");
     printf("peak memory %zu MiB, %zu MiB before the flood\n", peak_kib >> 10, before_kib >> 10);
     CHECK(limit_mib == 0 || peak_kib >> 10 < limit_mib, "peak memory %zu MiB, limit %zu MiB",
           peak_kib >> 10, limit_mib);

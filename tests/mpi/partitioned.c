@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Partitioned communication with large partitions, made ready in random order:
+ * partitioned [BYTES]: partitions of BYTES, large ones by default, are made ready in random order:
  * a partition that has arrived is right, and in the end all are.
  */
 #include "check.h"
 
 enum { GO = 1, DATA = 2, PARTITIONS = 8, STARTS = 8 };
-static const size_t part_bytes = 256 * 1024 + 8;
+static size_t part_bytes = 256 * 1024 + 8;
 
 #if MPI_VERSION >= 4
 
@@ -81,6 +81,8 @@ static void with_nobody(void)
 int main(int argc, char **argv)
 {
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    if (argc > 1)
+        part_bytes = strtoul(argv[1], NULL, 10);
     with_nobody();
     struct guarded g = guarded_make(PARTITIONS * part_bytes, 16);
     char *buf = (char *)g.at;

@@ -7,7 +7,7 @@
 
 enum { GO = 1, DATA = 2, OTHER = 3 };
 
-static const size_t sizes[] = {0, 8, 4096, 65536, 1 << 20, 4 << 20};
+static const size_t sizes[] = {0, 8, 300, 4096, 65536, 1 << 20, 4 << 20};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 enum way { PROBE, IPROBE, MPROBE, IMPROBE, WAYS };

@@ -14,8 +14,15 @@
  *                      given up are nobody else's
  *   spawn lag          one side of a connection gives it up late, when the next has begun
  *   spawn held         a thread connects to a process that another thread parts from meanwhile
- *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with two
- *                      processors, rests while it has a child on H1, but not with one on H2
+ *   spawn withdraw     a client gives up in the moment in which it is accepted; the server takes
+ *                      its next request
+ *   spawn died         a client dies instead of answering the server's reply, or of withdrawing a
+ *                      request that is accepted later; the server takes its next request
+ *   spawn stopped      a client is stopped instead: the server waits for it in its time only
+ *   spawn given-up     the last communicator to a process ends while MPI_Intercomm_create, which
+ *                      has found it, waits for others
+ *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with one
+ *                      processor, rests while it has a child on that, but not with one on H2
  *   spawn leave        children finalize while their parents keep the communicators
  *   spawn exit         a child exits without having finalized, which is nobody else's end
  *   spawn outlive      a child is killed when its parents have long finalized: the launcher
@@ -23,6 +30,7 @@
  */
 #include "check.h"
 #include <dirent.h>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -385,20 +393,16 @@ static double now_s(void)
 }
 
 /* Before MPI_Init. */
-static void use_two_processors(void)
+static void use_one_processor(void)
 {
-    cpu_set_t set, two;
+    cpu_set_t set, one;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0, "sched_getaffinity");
-    CPU_ZERO(&two);
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; cpu++) {
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) < 1; cpu++) {
         if (CPU_ISSET(cpu, &set))
-            CPU_SET(cpu, &two);
+            CPU_SET(cpu, &one);
     }
-    if (CPU_COUNT(&two) < 2) {
-        printf("SKIP: one processor only\n");
-        exit(4);
-    }
-    CHECK(sched_setaffinity(0, sizeof two, &two) == 0, "sched_setaffinity");
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
 }
 
 enum { FILE_NAME_BYTES = 64 };
@@ -529,12 +533,14 @@ static void connect_to(const char *port, int other)
     expect(across, other);
 }
 
-static void connect_in_vain(const char *port)
+static void connect_in_vain(const char *port, int seconds)
 {
+    char text[16];
     MPI_Info info;
     MPI_Comm across;
+    snprintf(text, sizeof text, "%d", seconds);
     MPI_Info_create(&info);
-    MPI_Info_set(info, "timeout", "2");
+    MPI_Info_set(info, "timeout", text);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     CHECK(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &across) != MPI_SUCCESS,
           "connected without being accepted");
@@ -581,7 +587,7 @@ static void ports(void)
         connect_to(other, 0);
     } else {
         hear_of(0, other);
-        connect_in_vain(other);
+        connect_in_vain(other, 2);
     }
     MPI_Barrier(MPI_COMM_WORLD);
 
@@ -597,7 +603,7 @@ static void ports(void)
         connect_to(other, 0);
     } else {
         hear_of(0, other);
-        connect_in_vain(other);
+        connect_in_vain(other, 2);
         MPI_Send(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -671,6 +677,277 @@ static void be_held(MPI_Comm parent)
     late_exchange(across, 0, 1, 5);
     MPI_Comm_disconnect(&across);
     MPI_Close_port(port);
+}
+
+/* The server has given up an earlier connection, and the client has not: between taking a request
+ * and replying to it the server waits for the end of that one, LINGER_SECONDS (zc_foreign.c). The
+ * client's time ends in the middle of this. */
+enum { WITHDRAW_TIMEOUT_S = 2, WITHDRAW_ACCEPT_MS = 1500 };
+
+static void withdraw(const char *program)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across;
+    spawn(program, "withdraw", 1, MPI_COMM_SELF, &across);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across);
+    MPI_Recv(NULL, 0, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&across);
+    check_sleep_ms(WITHDRAW_ACCEPT_MS);
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    late_exchange(across, 0, 0, 6);
+    MPI_Comm_disconnect(&across);
+    MPI_Close_port(port);
+}
+
+static void be_withdrawing(MPI_Comm parent)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across;
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_INT, 0, TAG, parent);
+    connect_in_vain(port, WITHDRAW_TIMEOUT_S);
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    late_exchange(across, 0, 1, 6);
+    MPI_Comm_disconnect(&across);
+    MPI_Comm_disconnect(&parent);
+}
+
+/* In place of UCX's: libmpi finds this one. A process that is to be struck dies, or stops, instead
+ * of sending an answer through a port (MPIDIU_DYNPROC_ANSWER), having said so in a file. */
+enum { ANSWER = 1 << 29 };
+static const char *strike_file;
+static int strike;
+
+void *ucp_am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
+                      const void *buffer, size_t count, const void *param)
+{
+    static void *(*real)(void *, unsigned, const void *, size_t, const void *, size_t,
+                         const void *);
+    int tag = 0;
+    if (!real)
+        real = (void *(*)(void *, unsigned, const void *, size_t, const void *, size_t,
+                          const void *))dlsym(RTLD_NEXT, "ucp_am_send_nbx");
+    if (strike && header_length == sizeof tag)
+        memcpy(&tag, header, sizeof tag);
+    if (tag & ANSWER) {
+        const int signal = strike;
+        FILE *file = fopen(strike_file, "w");
+        if (file && fputs("struck\n", file) >= 0 && fclose(file) == 0) {
+            strike = 0;
+            if (signal == SIGSTOP)
+                raise(SIGSTOP);
+            else
+                _exit(1); /* killed, it would be everybody's end: so Hydra has it */
+        }
+    }
+    return real(ep, id, header, header_length, buffer, count, param);
+}
+
+static int is_struck(const char *name)
+{
+    struct stat status = {.st_size = 0};
+    return stat(name, &status) == 0 && status.st_size > 0;
+}
+
+static void await_strike(const char *name)
+{
+    for (const double start = now_s(); !is_struck(name); check_sleep_ms(1))
+        CHECK(now_s() - start < 30, "%s is empty", name);
+}
+
+/* The other rank's, and its name goes to the rank that has the port. */
+static int strike_child(const char *program, const char *role, char *name)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm child;
+    int pid;
+    hear_of(0, port);
+    spawn(program, role, 1, MPI_COMM_SELF, &child);
+    const int fd = mkstemp(name);
+    CHECK(fd >= 0, "cannot make %s", name);
+    close(fd);
+    MPI_Send(name, FILE_NAME_BYTES, MPI_CHAR, 0, TAG, MPI_COMM_WORLD);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, child);
+    MPI_Send(name, FILE_NAME_BYTES, MPI_CHAR, 0, TAG, child);
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&child);
+    return pid;
+}
+
+static void expect_strike(MPI_Comm parent, char *port, char *name, int signal)
+{
+    const int pid = getpid();
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Recv(name, FILE_NAME_BYTES, MPI_CHAR, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+    MPI_Comm_disconnect(&parent);
+    strike_file = name;
+    strike = signal;
+}
+
+/* The child dies instead of confirming, and then instead of withdrawing. */
+static void died(const char *program)
+{
+    for (int round = 0; round < 2; round++) {
+        char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES] = "/tmp/zc-died-XXXXXX";
+        if (check_rank == 0) {
+            open_for(1, port);
+            MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+            MPI_Recv(name, sizeof name, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            if (round == 1)
+                await_strike(name);
+            accept(port, 1);
+            CHECK(is_struck(name), "round %d: nobody has died", round);
+            MPI_Close_port(port);
+            unlink(name);
+        } else if (check_rank == 1) {
+            /* The port's name comes once more for ourselves. */
+            strike_child(program, "died", name);
+            hear_of(0, port);
+            await_strike(name);
+            connect_to(port, 0);
+        }
+    }
+}
+
+static void be_dying(MPI_Comm parent)
+{
+    char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES];
+    expect_strike(parent, port, name, SIGKILL);
+    connect_in_vain(port, 1);
+    CHECK(0, "it has survived on %s", name);
+}
+
+static void accept_in_vain(const char *port, int seconds)
+{
+    char text[16];
+    MPI_Info info;
+    MPI_Comm across;
+    int class = 0;
+    snprintf(text, sizeof text, "%d", seconds);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", text);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    const double start = now_s();
+    const int error = MPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &across);
+    CHECK(error != MPI_SUCCESS, "accepted nobody");
+    MPI_Error_class(error, &class);
+    CHECK(class == MPI_ERR_PORT, "error class %d", class);
+    CHECK(now_s() - start < seconds + 20, "took %.1f s", now_s() - start);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    MPI_Info_free(&info);
+}
+
+/* The child goes on when the server has given it up, and learns of that. */
+static void stopped(const char *program)
+{
+    char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES] = "/tmp/zc-stopped-XXXXXX";
+    MPI_Comm across;
+    if (check_rank == 0) {
+        open_for(1, port);
+        MPI_Recv(name, sizeof name, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        do
+            accept_in_vain(port, 2);
+        while (!is_struck(name));
+        MPI_Send(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+        late_exchange(across, 0, 0, 10);
+        MPI_Comm_disconnect(&across);
+        MPI_Close_port(port);
+        unlink(name);
+    } else if (check_rank == 1) {
+        const int pid = strike_child(program, "stopped", name);
+        MPI_Recv(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(kill(pid, SIGCONT) == 0, "process %d is not there", pid);
+    }
+}
+
+static void be_stopped(MPI_Comm parent)
+{
+    char port[MPI_MAX_PORT_NAME], name[FILE_NAME_BYTES];
+    MPI_Comm across;
+    expect_strike(parent, port, name, SIGSTOP);
+    connect_in_vain(port, 60);
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    late_exchange(across, 0, 1, 10);
+    MPI_Comm_disconnect(&across);
+}
+
+/* A parent has two children, each by a communicator of its own. The children have one of theirs,
+ * which the parent needs to connect with both. The second child lets the parent's last message to
+ * it, and with that the communicator, end when the parent is already waiting for them. */
+enum { GIVEN_UP_MS = 500 };
+
+static void join_children(MPI_Comm mine, MPI_Comm peer, int low, MPI_Comm *all)
+{
+    MPI_Comm across;
+    MPI_Intercomm_create(mine, 0, peer, 0, TAG, &across);
+    MPI_Intercomm_merge(across, !low, all);
+    MPI_Comm_free(&across);
+}
+
+static void given_up(const char *program)
+{
+    MPI_Comm first, second, with_first, all, across;
+    MPI_Request last;
+    char *buf = check_malloc(LARGE);
+    spawn(program, "given-up", 1, MPI_COMM_SELF, &first);
+    spawn(program, "given-up-last", 1, MPI_COMM_SELF, &second);
+    MPI_Intercomm_merge(first, 0, &with_first);
+    join_children(with_first, second, 1, &all);
+    MPI_Comm_split(all, MPI_UNDEFINED, 0, &across);
+    MPI_Comm_free(&all);
+    MPI_Comm_free(&with_first);
+
+    pattern_fill(buf, LARGE, 7);
+    MPI_Issend(buf, LARGE, MPI_BYTE, 0, TAG, second, &last);
+    MPI_Request_free(&last);
+    MPI_Comm_free(&second);
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, first, 0, TAG, &across);
+    late_exchange(across, 0, 0, 8);
+    late_exchange(across, 1, 0, 9);
+    MPI_Comm_disconnect(&across);
+    MPI_Comm_disconnect(&first);
+    free(buf);
+}
+
+static void be_joined(MPI_Comm with_parent, MPI_Comm parent, int last)
+{
+    MPI_Comm all, children, across;
+    char *buf = check_malloc(LARGE);
+    if (last) {
+        join_children(MPI_COMM_SELF, parent, 0, &all);
+    } else {
+        join_children(with_parent, MPI_COMM_NULL, 1, &all);
+        MPI_Comm_free(&with_parent);
+    }
+    MPI_Comm_split(all, 0, last, &children);
+    MPI_Comm_free(&all);
+    if (last) {
+        check_sleep_ms(GIVEN_UP_MS);
+        MPI_Recv(buf, LARGE, MPI_BYTE, 0, TAG, parent, MPI_STATUS_IGNORE);
+        check_content(buf, LARGE, 7, "the last message");
+        check_sleep_ms(GIVEN_UP_MS);
+    }
+    MPI_Intercomm_create(children, 0, parent, 0, TAG, &across);
+    late_exchange(across, 0, 1, last ? 9 : 8);
+    MPI_Comm_disconnect(&across);
+    MPI_Comm_disconnect(&children);
+    MPI_Comm_disconnect(&parent);
+    free(buf);
+}
+
+static void be_first(MPI_Comm parent)
+{
+    MPI_Comm with_parent;
+    MPI_Intercomm_merge(parent, 1, &with_parent);
+    be_joined(with_parent, parent, 0);
+}
+
+static void be_last(MPI_Comm parent)
+{
+    be_joined(MPI_COMM_NULL, parent, 1);
 }
 
 /* Ended, though perhaps not yet waited for by its parent. */
@@ -810,9 +1087,18 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         const char *role;
         void (*be)(MPI_Comm parent);
     } roles[] = {
-        {"echo", be_echo},         {"crowd", be_neighbour},       {"lag", lag_behind},
-        {"held", be_held},         {"reconnect", be_reconnected}, {"exit", be_exiting},
+        {"echo", be_echo},
+        {"crowd", be_neighbour},
+        {"lag", lag_behind},
+        {"held", be_held},
+        {"reconnect", be_reconnected},
+        {"exit", be_exiting},
         {"outlive", be_outliving},
+        {"withdraw", be_withdrawing},
+        {"given-up", be_first},
+        {"given-up-last", be_last},
+        {"died", be_dying},
+        {"stopped", be_stopped},
     };
     MPI_Comm merged, again, own;
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
@@ -854,8 +1140,8 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
-    if (argc == 4 && !strcmp(argv[1], "crowd"))
-        use_two_processors();
+    if (argc > 2 && (!strcmp(argv[1], "crowd") || !strcmp(argv[2], "crowd")))
+        use_one_processor();
     const char *what = argc > 1 ? argv[1] : "exchange";
     check_init(&argc, &argv, !strcmp(what, "held") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     const int count = argc > 2 ? atoi(argv[2]) : 0;
@@ -885,6 +1171,14 @@ int main(int argc, char **argv)
         lag(argv[0]);
     else if (!strcmp(what, "held"))
         held(argv[0]);
+    else if (!strcmp(what, "withdraw"))
+        withdraw(argv[0]);
+    else if (!strcmp(what, "died"))
+        died(argv[0]);
+    else if (!strcmp(what, "stopped"))
+        stopped(argv[0]);
+    else if (!strcmp(what, "given-up"))
+        given_up(argv[0]);
     else if (!strcmp(what, "crowd"))
         crowd(argv[0], argv + 2);
     else if (!strcmp(what, "leave"))

@@ -45,7 +45,7 @@ static void send_blocking(void *buf, size_t bytes)
 
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {8, 65536, 1 << 20, 8 << 20};
+    static const size_t sizes[] = {8, 4000, 65536, 8 << 20};
     static void (*const ways[])(void *, size_t) = {send_nonblocking, send_blocking,
                                                    send_persistent};
     check_init(&argc, &argv, MPI_THREAD_SINGLE);

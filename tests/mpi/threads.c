@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several threads per rank, each on its own communicator or its own tag,
- * exchange large late messages, while other threads write and read the bytes
+ * threads [BYTES]: several threads per rank, each on its own communicator or its own tag,
+ * exchange late messages of a MiB, or BYTES, and more, while other threads write and read the bytes
  * next to the receive buffers: neither may disturb the other.
  *
  *     page       |        |        |        |
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
         struct worker *w = &workers[i];
         w->number = i;
         w->tag = i;
-        w->bytes = MIB + (size_t)i * 100000;
+        w->bytes = argc > 1 ? strtoul(argv[1], NULL, 10) + (size_t)i : MIB + (size_t)i * 100000;
         w->seed = check_seed + (uint64_t)i * 1000;
         w->room = guarded_make(w->bytes + 2 * EDGE, (size_t)(16 + 40 * i));
         if (i % 2)

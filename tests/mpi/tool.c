@@ -3,7 +3,8 @@
  * MPI_T: every setting and counter of the netmod is there and described; counters
  * are read by another thread while messages land, and after MPI_Finalize.
  *
- *   tool         with the tool interface open from before MPI_Init to after MPI_Finalize
+ *   tool         with the tool interface open from before MPI_Init to after MPI_Finalize; short
+ *                messages have a budget of a few KiB
  *   tool closed  closed while MPI goes on, which takes away MPICH's settings
  */
 #include "check.h"
@@ -15,11 +16,14 @@ enum { TAG = 3, ROUNDS = 20, LARGE = 1 << 20 };
 
 static const char *const settings[] = {"RNDV_THRESHOLD",    "ONE_COPY_THRESHOLD",
                                        "LANDING_THRESHOLD", "LANDING_BUDGET",
+                                       "UNEXPECTED_BUDGET", "ALLOW_DEVICES",
                                        "LANDING_THREAD",    "BUNDLE",
+                                       "NATIVE_RMA",        "NATIVE_ATOMICS",
                                        "BACKEND",           "COST_FILE",
                                        "INTRA_NODE",        "PREDICTOR",
                                        "HORIZON",           "STATS",
-                                       "STATS_FILE"};
+                                       "STATS_FILE",        "BULK_APART",
+                                       "NETWORK_RATE"};
 
 static const char *const counters[] = {"messages_direct",
                                        "messages_rebound",
@@ -33,9 +37,25 @@ static const char *const counters[] = {"messages_direct",
                                        "landing_memory",
                                        "landing_high_water",
                                        "budget_refusals",
+                                       "left_at_sender",
+                                       "bulk_endpoints",
+                                       "bulk_refusals",
                                        "copied_unpredicted",
                                        "bundles",
-                                       "bundled"};
+                                       "bundled",
+                                       "landed_by_thread",
+                                       "landing_in_use",
+                                       "unexpected",
+                                       "unexpected_high_water",
+                                       "unexpected_memory",
+                                       "unexpected_memory_high_water",
+                                       "senders_held",
+                                       "unexpected_refusals",
+                                       "credit_packets"};
+
+static const char *const levels[] = {"landing_memory", "landing_in_use", "landing_high_water",
+                                     "unexpected_high_water", "unexpected_memory",
+                                     "unexpected_memory_high_water"};
 
 enum { NR_COUNTERS = sizeof counters / sizeof counters[0] };
 
@@ -62,7 +82,10 @@ static void find_settings(void)
 
 static int class_of(const char *name)
 {
-    return !strncmp(name, "landing_", 8) ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (!strcmp(name, levels[i]))
+            return MPI_T_PVAR_CLASS_LEVEL;
+    return MPI_T_PVAR_CLASS_COUNTER;
 }
 
 static void find_counters(void)
@@ -136,6 +159,48 @@ static void exchange(void)
     free(buf);
 }
 
+/* What waits, and what is announced only: the environment's budget has room for a few of 8 bytes. */
+static void flood(void)
+{
+    enum { MESSAGES = 100, LAST = 4, BYTES = 300 };
+    char buf[BYTES];
+    MPI_Request requests[MESSAGES];
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank == 1) {
+        pattern_fill(buf, BYTES, check_seed);
+        for (int i = 0; i < MESSAGES; i++)
+            MPI_Isend(buf, i % 2 ? 8 : BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Ssend(NULL, 0, MPI_BYTE, 0, LAST, MPI_COMM_WORLD);
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+        /* Nothing of what comes next may be among what the other counts. */
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (check_rank == 0) {
+        const unsigned long long came = value_of("unexpected");
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(value_of("unexpected") >= came + MESSAGES, "unexpected: %llu, then %llu", came,
+              value_of("unexpected"));
+        CHECK(value_of("unexpected_high_water") >= MESSAGES, "high-water mark: %llu messages",
+              value_of("unexpected_high_water"));
+        CHECK(value_of("unexpected_memory") > 0 &&
+                  value_of("unexpected_memory") <= value_of("unexpected_memory_high_water"),
+              "%llu bytes, at most %llu", value_of("unexpected_memory"),
+              value_of("unexpected_memory_high_water"));
+        CHECK(value_of("senders_held") > 0, "no sender is held");
+        CHECK(value_of("unexpected_refusals") > 0 &&
+                  value_of("unexpected_refusals") <= value_of("senders_held"),
+              "%llu refusals, %llu held", value_of("unexpected_refusals"),
+              value_of("senders_held"));
+        for (int i = 0; i < MESSAGES; i++) {
+            MPI_Recv(buf, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check_content(buf, i % 2 ? 8 : BYTES, check_seed, "flood");
+        }
+        CHECK(value_of("unexpected_memory") == 0, "%llu bytes of nothing",
+              value_of("unexpected_memory"));
+        CHECK(value_of("credit_packets") > 0, "nobody was told of credit");
+        MPI_Send(NULL, 0, MPI_BYTE, 1, LAST, MPI_COMM_WORLD);
+    }
+}
+
 static int closed_early(int *argc, char ***argv)
 {
     int level;
@@ -172,6 +237,7 @@ int main(int argc, char **argv)
         CHECK(atomic_load(&seen) > 0, "nothing seen on the way in %llu readings",
               atomic_load(&readings));
     }
+    flood();
     check_announce_end();
     MPI_Finalize();
     CHECK(value_of("bytes_rebound") + value_of("bytes_copied") == delivered,

@@ -74,11 +74,11 @@ static void send_two(size_t bytes, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {1000, 65536, 1 << 20, 4 << 20};
+    static const size_t sizes[] = {300, 4000, 65536, 1 << 20, 4 << 20};
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     uint64_t seed = check_seed;
-    for (int s = 0; s < 4; s++) {
+    for (int s = 0; s < (int)(sizeof sizes / sizeof sizes[0]); s++) {
         const size_t rooms[] = {0, 1, sizes[s] / 2, sizes[s] - 4097 * (sizes[s] > 8192),
                                 sizes[s] - 1};
         for (int r = 0; r < 5; r++) {

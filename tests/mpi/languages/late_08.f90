@@ -4,7 +4,7 @@ program late_08
   use mpi_f08
   implicit none
   integer, parameter :: n = 4000000
-  integer :: rank, i
+  integer :: rank, i, wrong
   integer, allocatable :: buffer(:)
   type(MPI_Status) :: status
 
@@ -12,13 +12,19 @@ program late_08
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   allocate (buffer(n))
   if (rank == 0) then
-    buffer = [(i, i = 1, n)]
+    do i = 1, n
+      buffer(i) = i
+    end do
     call MPI_Send(buffer, n, MPI_INTEGER, 1, 5, MPI_COMM_WORLD)
   else
     buffer = 0
     call sleep(1)
     call MPI_Recv(buffer, n, MPI_INTEGER, 0, 5, MPI_COMM_WORLD, status)
-    if (all(buffer == [(i, i = 1, n)]) .and. status%MPI_SOURCE == 0) then
+    wrong = 0
+    do i = 1, n
+      if (buffer(i) /= i) wrong = wrong + 1
+    end do
+    if (wrong == 0 .and. status%MPI_SOURCE == 0) then
       print *, 'No Errors'
     else
       print *, 'wrong data'
