@@ -8,13 +8,16 @@
 #                        (in QEMU; without it, skipped)
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
-#   make bench-mpi       ch4:zc against other MPI libraries over TCP: a quarter of an hour,
-#                        and once the time to build an MPICH with ch4:ofi
+#   make bench-lane      lanes beside UCX: 10 Gbit/s and bare, full cores and spare (two minutes)
+#   make bench-mpi       ch4:zc against other MPI libraries over TCP, bare and at 10 Gbit/s:
+#                        half an hour, and once the time to build an MPICH with ch4:ofi.
+#                        LONG=yes: also at 1 Gbit/s, and collectives of 4 and 8 ranks
 #   make demo-migrate    ranks of a running job leave an overloaded host
 #   make demo-comigrate  jobs move themselves: joins, shrinks, replaces; groups, overhead
 #   make bench-migrate   what a migration costs, by way of memory and of the disk
-#   make install PREFIX=DIR   MPICH with ch4:zc, libraries, tools, man pages;
-#                             FULL=yes: with Fortran, C++, ROMIO and yaksa too
+#   make install PREFIX=DIR   MPICH with ch4:zc (mpicc, mpicxx, and mpifort where gfortran is),
+#                             libraries, tools, man pages; says what it built.
+#                             FULL=yes: with MPI-IO (ROMIO) and yaksa, too
 #   make check-fast      unit tests only, nothing installed
 #
 # MPICH is built once and kept in ~/.cache/zc (or ZC_CACHE_DIR).
@@ -22,17 +25,21 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: demo-comigrate all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-mpi demo-migrate bench-migrate
+.PHONY: demo-comigrate checks all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
 
 all: build
 
 packages:
 	.ci/install-packages
 
+# What is installed; `checks` builds the programs of tests and benchmarks, too.
 build: packages
 	cmake --preset release > build.log 2>&1 || { cat build.log; exit 1; }
-	cmake --build --preset release -j $(JOBS)
 	@rm -f build.log
+	cmake --build build/release -j $(JOBS)
+
+checks: build
+	cmake --build --preset release -j $(JOBS)
 
 mpich: build
 	mpi-ch4-netmod/build
@@ -49,16 +56,16 @@ demo-comigrate: mpich
 bench-migrate: mpich
 	bench/migrate/bench.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
-check-fast: build
+check-fast: checks
 	ctest --preset release -j $(JOBS)
 
-test: mpich
+test: mpich checks
 	tests/run-all
 
 test-mpich: mpich
 	tests/mpi/mpich-everywhere
 
-bench: build
+bench: checks
 	build/release/bin/bench_deliver --out out/libzc.jsonl
 	$(MAKE) bench-kmod
 
@@ -67,13 +74,16 @@ bench-kmod: packages
 	bench/kmod/run || [ $$? = 77 ]
 
 TRACES ?= tests/data
-bench-predict: build
+bench-predict: checks
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
+
+bench-lane: checks
+	bench/lane/measure.py
 
 # A peer that cannot be built is reported by the benchmark itself.
 bench-mpi: mpich
 	-mpi-ch4-netmod/build-peer
-	bench/mpi/measure.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/mpi/measure.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(LONG),--long)
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
