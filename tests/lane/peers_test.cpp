@@ -194,10 +194,11 @@ TEST(AbsentCallersTest, FindWhatCameInTime)
 
 class DyingPeersTest : public LaneTest {};
 
-/** A peer that takes the lane and then nothing of what comes over it. */
+/** A peer that takes the lane and then nothing of what comes over it, more than it has room for:
+ * the kernel lands for a process even while that is being killed. */
 int accept_and_stop(zcl_way_t way, letter &where)
 {
-    side there(way);
+    side there(way, [](zcl_params_t &p) { p.landing_bytes = 1 << 20; });
     where.put(there.address());
     there.next(ZCL_EVENT_ACCEPTED);
     raise(SIGSTOP);

@@ -32,6 +32,7 @@ class side {
         p.size = sizeof p;
         p.way = way;
         p.secret = kSecret;
+        p.hello_timeout_ms = kPatience / 1'000'000; /* a busy machine may take long */
         p.arg = this;
         p.place = [](void *arg, zcl_lane_t *, const zcl_frame_t *f) {
             auto *self = static_cast<side *>(arg);
