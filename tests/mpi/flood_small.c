@@ -98,8 +98,7 @@ static void receive_words(int reverse, int outside_ms, int inside_ms)
 
 /* ---- how much memory one takes that waits ---- */
 
-/* UCX's pools grow by a piece when the receiver is slow: that is much beside the fewest messages. */
-enum { LEAST_QUEUED = 10000, MOST_BYTES_EACH = 128, PIECE_OF_POOLS = 4 << 20 };
+enum { LEAST_QUEUED = 10000, MOST_BYTES_EACH = 128 };
 
 static void send_range(uint64_t first, uint64_t end)
 {
@@ -145,8 +144,7 @@ static void queued(void)
                    (double)grown / (double)end);
             CHECK(grown >= end * 8, "%zu bytes for %llu messages of 8", grown,
                   (unsigned long long)end);
-            const size_t pools = end == LEAST_QUEUED ? PIECE_OF_POOLS : 0;
-            CHECK(grown <= end * MOST_BYTES_EACH + pools, "%llu messages take %zu bytes, %zu each",
+            CHECK(grown <= end * MOST_BYTES_EACH, "%llu messages take %zu bytes, %zu each",
                   (unsigned long long)end, grown, grown / end);
             MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
         }
