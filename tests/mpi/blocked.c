@@ -15,6 +15,7 @@
  */
 #include "check.h"
 #include "counter.h"
+#include "used_to.h"
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,24 +37,6 @@ static void be_in_mpi(void)
     }
 }
 
-static void send_windows(int windows)
-{
-    char byte[WINDOW] = {0};
-    MPI_Request request[WINDOW];
-    for (int n = 0; n < windows; n++) {
-        for (int i = 0; i < WINDOW; i++)
-            if (check_rank == 0)
-                MPI_Isend(&byte[i], 1, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request[i]);
-            else
-                MPI_Irecv(&byte[i], 1, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request[i]);
-        MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-        if (check_rank == 0)
-            MPI_Recv(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        else
-            MPI_Send(NULL, 0, MPI_BYTE, 0, READY, MPI_COMM_WORLD);
-    }
-}
-
 /* The network module learns that short messages may wait for each other; and while rank 0 is in
  * MPI for long, its landing thread, that they may now: it looks again within milliseconds. On a
  * busy machine it may come to that late. */
@@ -63,7 +46,7 @@ static void get_used_to(int windows)
     int waited = 0;
     for (int tries = 0; !waited; tries++) {
         CHECK(tries * LATE_MS < PATIENCE_MS, "no message waited for another");
-        send_windows(windows);
+        send_windows(windows, WINDOW, READY);
         be_in_mpi();
         waited = counter_read(&bundled) > 0;
         MPI_Bcast(&waited, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -12,6 +12,7 @@
  *                the receiver's process is stopped until the network takes nothing more
  */
 #include "check.h"
+#include "used_to.h"
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -168,25 +169,6 @@ static void receive_round(const struct message *messages, uint64_t *state)
     MPI_Send(NULL, 0, MPI_BYTE, 0, DONE, MPI_COMM_WORLD);
 }
 
-/* Windows as of a benchmark, by which the netmod learns that messages may wait. */
-static void get_used_to(int windows)
-{
-    char byte[WINDOW] = {0};
-    MPI_Request request[WINDOW];
-    for (int n = 0; n < windows; n++) {
-        for (int i = 0; i < WINDOW; i++)
-            if (check_rank == 0)
-                MPI_Isend(&byte[i], 1, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request[i]);
-            else
-                MPI_Irecv(&byte[i], 1, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request[i]);
-        MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-        if (check_rank == 0)
-            MPI_Recv(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        else
-            MPI_Send(NULL, 0, MPI_BYTE, 0, READY, MPI_COMM_WORLD);
-    }
-}
-
 static void stay_away(const char *file, int busy)
 {
     enum { FEW = 10, PATIENCE_MS = 20000 };
@@ -194,7 +176,7 @@ static void stay_away(const char *file, int busy)
     MPI_Request request[FEW];
     if (check_rank == 0)
         (void)unlink(file);
-    get_used_to(100);
+    send_windows(100, WINDOW, READY);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < FEW; i++)
         if (check_rank == 0) {
@@ -242,7 +224,7 @@ static void send_to_stopped(void)
     enum { MANY = 10000, BYTES = 2000 };
     char *buf = check_malloc((size_t)MANY * BYTES);
     MPI_Request *request = check_malloc(MANY * sizeof *request);
-    get_used_to(100);
+    send_windows(100, WINDOW, READY);
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank == 0) {
         check_sleep_ms(50);
@@ -275,7 +257,7 @@ int main(int argc, char **argv)
         for (int round = 0; round < ROUNDS; round++) {
             uint64_t state = check_seed + (uint64_t)(2 * round + check_rank) * 104729;
             plan(messages, round);
-            get_used_to(10);
+            send_windows(10, WINDOW, READY);
             if (check_rank == 0)
                 send_round(messages, &state);
             else
