@@ -126,6 +126,8 @@ zcl_context::~zcl_context()
         return;
     }
     if (server) {
+        /* Its thread would remove lanes of strangers meanwhile. */
+        server->stop();
         std::lock_guard<std::mutex> guard(lock);
         for (auto &lane : lanes)
             if (lane->state != zcl_lane_state::broken) {

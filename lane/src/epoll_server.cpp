@@ -50,9 +50,9 @@ class epoll_server final : public server {
     epoll_server(zcl_context &context, bool own_thread) : context_(context), own_thread_(own_thread)
     {
     }
-    ~epoll_server() override;
 
     int start() override;
+    void stop() override;
     void add(zcl_lane &lane) override;
     void send(zcl_lane &lane) override;
     void receive(zcl_lane &lane) override;
@@ -85,18 +85,6 @@ class epoll_server final : public server {
     std::thread thread_;
 };
 
-epoll_server::~epoll_server()
-{
-    if (!thread_.joinable())
-        return;
-    {
-        std::lock_guard<std::mutex> guard(context_.lock);
-        stop_ = true;
-    }
-    wake();
-    thread_.join();
-}
-
 int epoll_server::start()
 {
     epoll_ = owned_fd(epoll_create1(EPOLL_CLOEXEC));
@@ -122,6 +110,18 @@ int epoll_server::start()
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return error;
+}
+
+void epoll_server::stop()
+{
+    if (!thread_.joinable())
+        return;
+    {
+        std::lock_guard<std::mutex> guard(context_.lock);
+        stop_ = true;
+    }
+    wake();
+    thread_.join();
 }
 
 void epoll_server::add(zcl_lane &lane)

@@ -18,8 +18,8 @@ struct served {
 };
 
 /**
- * Who moves the bytes: the one point of variation. All calls are made with the context's lock
- * held; wait() lets go of it while it sleeps.
+ * Who moves the bytes: the one point of variation. All calls but stop() are made with the context's
+ * lock held; wait() lets go of it while it sleeps.
  */
 class server {
   public:
@@ -28,6 +28,8 @@ class server {
     virtual int start() = 0;
     /** The lane has a socket. May call zcl_context::fail() as may all below. */
     virtual void add(zcl_lane &lane) = 0;
+    /** Ends the server's own thread. Without the lock; withdraw() is all that may follow. */
+    virtual void stop() {}
     /** There is more to send. */
     virtual void send(zcl_lane &lane) = 0;
     /** Where the next bytes belong has changed: expected, or memory came free. */

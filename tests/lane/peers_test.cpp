@@ -114,6 +114,21 @@ TEST_P(StrangersTest, ByTheHundredDoNotKeepThePeerOut)
         close(fd);
 }
 
+TEST_P(StrangersTest, MayGoWhileTheContextEnds)
+{
+    for (int round = 0; round < 100; round++) {
+        std::vector<int> many;
+        {
+            side here(GetParam());
+            for (int i = 0; i < 50; i++)
+                many.push_back(plain_connection(here.address()));
+            here.look(1'000'000);
+            for (int fd : many)
+                close(fd);
+        }
+    }
+}
+
 TEST_P(StrangersTest, NobodyThereBreaksTheLane)
 {
     sockaddr_in gone;
