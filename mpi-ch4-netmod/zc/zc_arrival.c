@@ -203,7 +203,7 @@ static void deliver(MPIDI_ZC_arrival_t * a)
         zc_delivery_t how;
         int err = zc_deliver(MPIDI_ZC_global.landing, landing, target, bytes, &how);
         MPIR_Assert(err == 0);
-        MPIDI_ZC_times_saw(&vci->weigh.deliveries, a->bytes, now_ns() - since);
+        MPIDI_ZC_weigh_delivered(&vci->weigh, a->bytes, now_ns() - since);
         count_delivery(&a->vci->stats, &how);
         MPIR_STATUS_SET_COUNT(rreq->status, bytes);
     } else {

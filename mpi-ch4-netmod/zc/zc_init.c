@@ -74,8 +74,8 @@ cvars:
       description : >-
         Bytes per second at which messages come from other hosts. One that comes before its
         receive stays with its sender where that is faster than deliveries from landing
-        memory have been. auto - as measured, by size; 1 - everything lands; inf - once a
-        delivery of its size has been measured, one in 32.
+        memory have been. auto - as measured, by size; 1 - everything lands; inf - once
+        three deliveries of its size have been measured, one in 32.
 
     - name        : MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET
       category    : CH4_ZC

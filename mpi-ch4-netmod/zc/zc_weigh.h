@@ -10,7 +10,9 @@
  * Both are measured as they happen, by size: the shortest time lately of each, since what else
  * goes on can only lengthen them. A message stays with its sender where the delivery takes longer:
  * where the network is faster than memory, or pages cannot be exchanged. What has not been
- * measured yet lands, and is.
+ * measured yet lands, and is; and the first deliveries of a size do not count for much: they are
+ * into pages that nobody has touched before. So no message is left before MPIDI_ZC_WEIGH_LEAST
+ * of its size were measured.
  *
  * A time that was measured once does not count for ever: with each longer one it grows by a
  * 64th; and of the messages of a size that stay, one in 32 lands nevertheless, to measure anew. */
@@ -20,7 +22,7 @@
 #include <stdint.h>
 
 /* By powers of two of bytes. */
-enum { MPIDI_ZC_WEIGH_CLASSES = 64, MPIDI_ZC_WEIGH_PROBE = 32 };
+enum { MPIDI_ZC_WEIGH_CLASSES = 64, MPIDI_ZC_WEIGH_PROBE = 32, MPIDI_ZC_WEIGH_LEAST = 3 };
 
 typedef struct {
     uint64_t ns[MPIDI_ZC_WEIGH_CLASSES];        /* 0: not measured */
@@ -28,6 +30,7 @@ typedef struct {
 
 typedef struct {
     MPIDI_ZC_times_t deliveries;        /* from landing memory */
+    uint8_t measured[MPIDI_ZC_WEIGH_CLASSES];   /* deliveries, up to MPIDI_ZC_WEIGH_LEAST */
     uint8_t left[MPIDI_ZC_WEIGH_CLASSES];       /* messages since the last probe */
 } MPIDI_ZC_weigh_t;
 
@@ -59,17 +62,27 @@ static inline uint64_t MPIDI_ZC_times_expect(const MPIDI_ZC_times_t * times, siz
     return (uint64_t) ((double) times->ns[size_class] * (double) bytes / (double) (1ULL << size_class));
 }
 
+/* A delivery of @bytes has taken @ns. */
+static inline void MPIDI_ZC_weigh_delivered(MPIDI_ZC_weigh_t * weigh, size_t bytes, uint64_t ns)
+{
+    uint8_t *measured = &weigh->measured[MPIDI_ZC_weigh_class(bytes)];
+
+    MPIDI_ZC_times_saw(&weigh->deliveries, bytes, ns);
+    *measured = (uint8_t) (*measured + (*measured < MPIDI_ZC_WEIGH_LEAST));
+}
+
 /* @rate: of the network in bytes per second, if it is not to be measured; else 0. */
 static inline bool MPIDI_ZC_weigh_lands(MPIDI_ZC_weigh_t * weigh,
                                         const MPIDI_ZC_times_t * transfers, size_t rate,
                                         size_t bytes)
 {
+    const int size_class = MPIDI_ZC_weigh_class(bytes);
     const uint64_t delivery = MPIDI_ZC_times_expect(&weigh->deliveries, bytes);
     const uint64_t transfer = rate ? (uint64_t) ((double) bytes * 1e9 / (double) rate) :
         MPIDI_ZC_times_expect(transfers, bytes);
-    uint8_t *left = &weigh->left[MPIDI_ZC_weigh_class(bytes)];
+    uint8_t *left = &weigh->left[size_class];
 
-    if (delivery == 0 || (transfer == 0 && rate == 0) || delivery <= transfer) {
+    if (weigh->measured[size_class] < MPIDI_ZC_WEIGH_LEAST || (transfer == 0 && rate == 0) || delivery <= transfer) {
         return true;
     }
     *left = (uint8_t) ((*left + 1) % MPIDI_ZC_WEIGH_PROBE);
