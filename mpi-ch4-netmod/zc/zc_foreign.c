@@ -60,6 +60,8 @@ typedef struct MPIDI_ZC_foreign {
     goodbye_t goodbye[GOODBYE_KINDS];   /* UCP reads them until they are sent */
     int nr_goodbyes;            /* said, and not known to have got through */
     int nr_closing;             /* endpoints */
+    bool unclosed;              /* UCX has not closed one of them, and may report its failure */
+    struct MPIDI_ZC_foreign *next_unclosed;
     size_t upid_length;
     MPIDI_ZC_upid_t *upid;
 } foreign_t;
@@ -90,6 +92,7 @@ typedef struct neighbour {
 /* A few hundred connections at most: a list. */
 static foreign_t *connections;
 static foreign_t *broken;       /* and over: their far endpoints are to be closed */
+static foreign_t *unclosed;     /* kept until the worker is gone */
 static sender_t *gone;          /* to be freed */
 static neighbour_t *neighbours;
 static int nr_closing;
@@ -783,12 +786,17 @@ bool MPIDI_ZC_foreign_has_failed(const foreign_t * f)
 
 /* ---- its end ---- */
 
+static void free_connection(foreign_t * f)
+{
+    MPL_free(f->upid);
+    MPL_free(f);
+}
+
 /* An endpoint may report its failure until it is closed. */
 static void endpoint_closed(foreign_t * f)
 {
     if (--f->nr_closing == 0) {
-        MPL_free(f->upid);
-        MPL_free(f);
+        free_connection(f);
         nr_closing--;
     }
 }
@@ -797,6 +805,17 @@ static void closed(void *request, ucs_status_t status, void *user_data)
 {
     ucp_request_free(request);
     endpoint_closed(user_data);
+}
+
+/* UCX refuses to: nothing waits for it. */
+static void endpoint_stays(foreign_t * f)
+{
+    if (!f->unclosed) {
+        f->unclosed = true;
+        f->next_unclosed = unclosed;
+        unclosed = f;
+        nr_closing--;
+    }
 }
 
 static void close_endpoint(foreign_t * f, ucp_ep_h ep, uint32_t flags)
@@ -809,8 +828,10 @@ static void close_endpoint(foreign_t * f, ucp_ep_h ep, uint32_t flags)
         .user_data = f,
     };
     ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
-    if (!request || UCS_PTR_IS_ERR(request)) {
+    if (!request) {
         endpoint_closed(f);
+    } else if (UCS_PTR_IS_ERR(request)) {
+        endpoint_stays(f);
     }
 }
 
@@ -1088,8 +1109,9 @@ static void free_connections(foreign_t ** list)
     while (*list) {
         foreign_t *f = *list;
         *list = f->next;
-        MPL_free(f->upid);
-        MPL_free(f);
+        if (!f->unclosed) {
+            free_connection(f);
+        }
     }
 }
 
@@ -1098,6 +1120,11 @@ void MPIDI_ZC_foreign_free(void)
 {
     free_connections(&connections);
     free_connections(&broken);
+    while (unclosed) {
+        foreign_t *f = unclosed;
+        unclosed = f->next_unclosed;
+        free_connection(f);
+    }
     nr_near = nr_closing = 0;
     for (int i = 0; i < NR_BUCKETS; i++) {
         while (senders[i]) {
