@@ -11,6 +11,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_bundle.h         \
                       src/mpid/ch4/netmod/zc/zc_burst.h          \
                       src/mpid/ch4/netmod/zc/zc_cells.h          \
+                      src/mpid/ch4/netmod/zc/zc_channel.h        \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
                       src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
@@ -43,6 +44,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_atomic.c         \
                       src/mpid/ch4/netmod/zc/zc_bundle.c         \
                       src/mpid/ch4/netmod/zc/zc_cells.c          \
+                      src/mpid/ch4/netmod/zc/zc_channel.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
                       src/mpid/ch4/netmod/zc/zc_flow.c           \

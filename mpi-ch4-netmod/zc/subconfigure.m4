@@ -36,9 +36,9 @@ AM_COND_IF([BUILD_CH4_NETMOD_ZC],[
     fi
     PAC_LIBS_ADD([-lucp -lucs])
 
-    AC_CHECK_HEADERS([zc/zc.h zcp/predictor.h],[],
-                     [AC_MSG_ERROR([ch4:zc needs the headers of libzc and libzcpredict])])
-    PAC_LIBS_ADD([-lzc -lzcpredict])
+    AC_CHECK_HEADERS([zc/zc.h zcp/predictor.h zcl/lane.h],[],
+                     [AC_MSG_ERROR([ch4:zc needs the headers of libzc, libzcpredict and libzclane])])
+    PAC_LIBS_ADD([-lzc -lzcpredict -lzclane])
 ])dnl end AM_COND_IF(BUILD_CH4_NETMOD_ZC,...)
 ])dnl end _BODY
 

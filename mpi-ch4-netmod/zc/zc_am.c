@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_channel.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_match.h"
@@ -45,15 +46,18 @@ void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
 }
 
-void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
+void MPIDI_ZC_am_send_over(MPIR_Request * sreq, ucs_status_t status)
 {
-    MPIR_Request *sreq = user_data;
-
     if (MPIDI_ZC_note_send_status(sreq, status)) {
         const int handler_id = MPIDI_ZC_AM_REQUEST(sreq).handler_id;
         MPIDI_ZC_am_sent(&MPIDI_ZC_AM_REQUEST(sreq));
         MPIDIG_global.origin_cbs[handler_id] (sreq);
     }
+}
+
+void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
+{
+    MPIDI_ZC_am_send_over(user_data, status);
     ucp_request_free(request);
 }
 
@@ -295,10 +299,17 @@ struct MPIDI_ZC_unconnected {
     bool announced;             /* bulk comes from it */
 };
 
+/* Does bulk come over a connection of UCX's? */
+static bool comes_by_ucp(const void *descriptor)
+{
+    return descriptor && !MPIDI_ZC_is_offer(descriptor);
+}
+
 /* @lane: NULL, if that does not matter. */
 static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
 {
-    return !lane || (lane->ep && !(descriptor && lane->bulk_apart && lane->bulk == 0));
+    return !lane ||
+        (lane->ep && !(comes_by_ucp(descriptor) && lane->bulk_apart && lane->bulk == 0));
 }
 
 static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)
@@ -329,7 +340,7 @@ static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
     while (in->early && in->early->next->sequence == in->next) {
         if (unlikely(!is_connected(lane, in->early->next->descriptor))) {
             const MPIDI_ZC_am_header_t *header = (const void *) in->early->next->bytes;
-            await_connection(vci, header->sender, in->early->next->descriptor);
+            await_connection(vci, header->sender, comes_by_ucp(in->early->next->descriptor));
             break;
         }
         MPIDI_ZC_early_t *early = take_early(in);
@@ -351,7 +362,7 @@ void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
 {
     while (in->early) {
         MPIDI_ZC_early_t *early = take_early(in);
-        if (early->descriptor) {
+        if (comes_by_ucp(early->descriptor)) {
             ucp_am_data_release(vci->worker, early->descriptor);
         }
         MPL_free(early);
@@ -392,7 +403,7 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
         MPIDI_ZC_end_job_if(mpi_errno);
         vci->stats.reordered += early;
         if (!early) {
-            await_connection(vci, h.sender, descriptor);
+            await_connection(vci, h.sender, comes_by_ucp(descriptor));
         }
         return;
     }
@@ -493,6 +504,17 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
     const bool taken = vci->offered != NULL;
     vci->offered = NULL;
     return taken ? UCS_INPROGRESS : UCS_OK;
+}
+
+/* Like MPIDI_ZC_am_handler() of a rendezvous, but that UCP knows nothing of the data. */
+ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header_length,
+                                    void *data, size_t length, const ucp_am_recv_param_t * param)
+{
+    MPIDI_ZC_am_header_t h;
+
+    memcpy(&h, header, sizeof(h));
+    receive(arg, header, header_length, NULL, 0, MPIDI_ZC_offer_descriptor(h.sender, data));
+    return UCS_OK;
 }
 
 /* A send without options, of which only what its sender said in short has come. */

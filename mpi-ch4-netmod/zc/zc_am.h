@@ -17,6 +17,7 @@
 
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_channel.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
@@ -143,6 +144,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         MPIDI_ZC_landing_thread_wanted();
     }
 
+    MPIDI_ZC_channel_t *channel = NULL;
+    if (am->announced && payload) {
+        channel = MPIDI_ZC_channel_to(peer, lane, src_vci);
+    }
+    if (channel) {
+        ucs_status_t status = MPIDI_ZC_channel_offer(channel, sreq, am->header, header_length,
+                                                     payload, data_sz);
+        lane->next_send -= unlikely(status != UCS_OK);
+        MPIDI_ZC_CHECK_STATUS(status, "ucp_am_send_nbx");
+        goto fn_exit;
+    }
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,

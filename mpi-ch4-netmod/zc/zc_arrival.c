@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_channel.h"
 #include "zc_foreign.h"
 
 static void list_append(MPIDI_ZC_arrivals_t * list, MPIDI_ZC_arrival_t * a)
@@ -230,8 +231,7 @@ static void end_job(ucs_status_t status)
     MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
 }
 
-/* The transfer of @a is over. @a may be gone on return. */
-static void fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
+void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
 {
     MPIR_Request *rreq = a->rreq;
 
@@ -279,13 +279,11 @@ static void fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status)
 static void fetch_done(void *request, ucs_status_t status, size_t length, void *user_data)
 {
     ucp_request_free(request);
-    fetched(user_data, status);
+    MPIDI_ZC_arrival_fetched(user_data, status);
 }
 
-/* Starts pulling the data of @a from the sender into @target, which has room
- * for all of it: UCP does not truncate a rendezvous. NULL: into the stream of @a.
- * @a may be gone on return. */
-static void fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
+/* @target: NULL, into the stream of @a. */
+static ucs_status_ptr_t receive_data(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
 {
     size_t units = a->bytes;
     ucp_request_param_t param = {
@@ -294,28 +292,55 @@ static void fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
         .cb.recv_am = fetch_done,
         .user_data = a,
     };
-    a->vci->nr_fetching++;
-    a->vci->nr_landing += a->state == MPIDI_ZC_LANDING;
-    MPIDI_ZC_landing_thread_wanted();
-    if (a->transfers) {
-        a->since = now_ns();
-    }
+
     if (unlikely(!target && a->stream)) {
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
         param.datatype = MPIDI_ZC_global.stream_type;
         target = a->stream;
         units = 1;
     }
-    ucs_status_ptr_t request = ucp_am_recv_data_nbx(a->vci->worker, descriptor, target, units,
-                                                    &param);
+    return ucp_am_recv_data_nbx(a->vci->worker, descriptor, target, units, &param);
+}
+
+ucs_status_t MPIDI_ZC_arrival_data(MPIDI_ZC_arrival_t * a, void *descriptor)
+{
+    ucs_status_ptr_t request = receive_data(a, descriptor, a->target);
+
+    if (unlikely(UCS_PTR_IS_ERR(request))) {
+        MPIDI_ZC_arrival_fetched(a, UCS_PTR_STATUS(request));
+        return UCS_OK;          /* UCP tells the sender */
+    }
+    return UCS_INPROGRESS;
+}
+
+/* Starts pulling the data of @a from the sender into @target, which has room
+ * for all of it: UCP does not truncate a rendezvous. NULL: into the stream of @a.
+ * @a may be gone on return. */
+static void fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
+{
+    a->vci->nr_fetching++;
+    a->vci->nr_landing += a->state == MPIDI_ZC_LANDING;
+    MPIDI_ZC_landing_thread_wanted();
+    if (a->transfers) {
+        a->since = now_ns();
+    }
+    if (MPIDI_ZC_is_offer(descriptor)) {
+        MPIDI_ZC_channel_pull(a, descriptor, target);
+        return;
+    }
+    ucs_status_ptr_t request = receive_data(a, descriptor, target);
     if (unlikely(UCS_PTR_IS_ERR(request))) {
         MPIDI_ZC_arrival_decline(a->vci, descriptor);
-        fetched(a, UCS_PTR_STATUS(request));
+        MPIDI_ZC_arrival_fetched(a, UCS_PTR_STATUS(request));
     }
 }
 
 void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor)
 {
+    if (MPIDI_ZC_is_offer(descriptor)) {
+        MPIDI_ZC_channel_decline(vci, descriptor);
+        return;
+    }
     /* One that UCP's callback is about is UCP's if that does not take it over. */
     if (vci->offered == descriptor) {
         vci->offered = NULL;
@@ -566,7 +591,7 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
 {
     while (list->first) {
         MPIDI_ZC_arrival_t *a = list->first;
-        if (a->state == MPIDI_ZC_WAITING) {
+        if (a->state == MPIDI_ZC_WAITING && !MPIDI_ZC_is_offer(a->descriptor)) {
             ucp_am_data_release(a->vci->worker, a->descriptor);
         } else if (a->landing) {
             zc_landing_release(MPIDI_ZC_global.landing, a->landing);

@@ -44,7 +44,8 @@ typedef struct MPIDI_ZC_arrival {
     uint64_t since;             /* ns: when that began */
     zcp_claim_t claim;
     uint64_t expected;          /* predicted user address or 0 */
-    void *descriptor;           /* UCP's, while WAITING */
+    void *descriptor;           /* UCP's, or an offer (zc_channel.h), while WAITING */
+    void *target;               /* of an offer that has been asked for; NULL: the stream */
     zc_landing_t *landing;      /* LANDING, LANDED */
     MPIDI_ZC_stream_t *stream;  /* BOUNCING; owned */
     MPIDI_ZC_vci_t *vci;        /* that it has come over */
@@ -59,6 +60,12 @@ void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data);
  * The request tells of what goes wrong. */
 int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
                               void *descriptor, size_t bytes);
+
+/* The transfer of @a, which may be gone on return, is over: zc_channel.c. */
+void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status);
+
+/* What @a waits for comes by UCP after all; as an active message's handler does. */
+ucs_status_t MPIDI_ZC_arrival_data(MPIDI_ZC_arrival_t * a, void *descriptor);
 
 /* The data of @descriptor is not wanted: its sender is told that all is done. */
 void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor);

@@ -43,9 +43,15 @@ void MPIDI_ZC_bundle_free(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 
+/* zc_channel.h */
+unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);
+
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
 {
-    const unsigned events = ucp_worker_progress(vci->worker);
+    unsigned events = ucp_worker_progress(vci->worker);
+    if (unlikely(vci->channels || vci->channel_messages.first)) {
+        events += MPIDI_ZC_channels_progress(vci, false);
+    }
     if (unlikely(vci->unconnected)) {
         MPIDI_ZC_connect_back(vci);
     }
@@ -165,8 +171,11 @@ bool MPIDI_ZC_am_answer(MPIDI_ZC_vci_t * vci, uint64_t sender, int handler_id,
                         const void *am_hdr, size_t am_hdr_sz);
 
 void MPIDI_ZC_eager_done(void *request, ucs_status_t status, void *user_data);
+void MPIDI_ZC_am_send_over(MPIR_Request * sreq, ucs_status_t status);
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data);
 void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data);
+ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header_length,
+                                    void *data, size_t length, const ucp_am_recv_param_t * param);
 ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t * param);
 

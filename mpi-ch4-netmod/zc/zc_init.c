@@ -4,6 +4,7 @@
 #include "mpidu_bc.h"
 #include "mpidu_init_shm.h"
 #include "zc_impl.h"
+#include "zc_channel.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
@@ -193,7 +194,20 @@ cvars:
         Whether messages that are announced leave over connections of their own, one for
         each direction, so that nothing else waits behind them. 0, 1, or auto - where
         UCX reaches other hosts over TCP only, and ulimit -n allows 128 descriptors and three
-        for each rank of another host and VCI; the soft limit is raised for that.
+        (with LANE, four) for each rank of another host and VCI; the soft limit is raised
+        for that.
+
+    - name        : MPIR_CVAR_CH4_ZC_LANE
+      category    : CH4_ZC
+      type        : string
+      default     : "ucx"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_ALL
+      description : >-
+        By what announced messages go to other hosts. ucx - UCX's connections; thread -
+        those of libzclane, served by the application and the landing thread; auto -
+        thread where UCX reaches other hosts over TCP only, else ucx.
 
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
@@ -311,6 +325,22 @@ static int parse_switch(const char *name, const char *text, bool automatic, bool
     goto fn_exit;
 }
 
+static int parse_lane(bool * channels)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const char *text = MPIR_CVAR_CH4_ZC_LANE;
+
+    MPIR_ERR_CHKANDJUMP2(strcmp(text, "auto") && strcmp(text, "thread") && strcmp(text, "ucx"),
+                         mpi_errno, MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
+                         "MPIR_CVAR_CH4_ZC_LANE", text);
+    *channels = strcmp(text, "ucx");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 static int parse_params(MPIDI_ZC_params_t * params)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -362,6 +392,8 @@ static int parse_params(MPIDI_ZC_params_t * params)
 
     mpi_errno = parse_switch("MPIR_CVAR_CH4_ZC_BULK_APART", MPIR_CVAR_CH4_ZC_BULK_APART,
                              true, &params->bulk_apart);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = parse_lane(&params->channels);
     MPIR_ERR_CHECK(mpi_errno);
 
     int kind = zcp_kind_parse(MPIR_CVAR_CH4_ZC_PREDICTOR);
@@ -475,15 +507,15 @@ int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback
     goto fn_exit;
 }
 
-/* May each rank of another host have two more connections? With few descriptors it is
+/* May each rank of another host have @each connections? With few descriptors it is
  * UCX that runs out of them, when a peer connects, and loses it. Up to the hard limit more can be
  * had. */
-static bool descriptors_suffice(void)
+static bool descriptors_suffice(rlim_t each)
 {
-    enum { OTHERS = 128, EACH = 3 };
+    enum { OTHERS = 128 };
     const rlim_t far = MPIR_Process.size -
         (MPIDI_ZC_global.transport.shared_memory ? MPIR_Process.local_size : 1);
-    const rlim_t wanted = OTHERS + EACH * far * (rlim_t) MPIDI_global.n_vcis;
+    const rlim_t wanted = OTHERS + each * far * (rlim_t) MPIDI_global.n_vcis;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
@@ -494,6 +526,28 @@ static bool descriptors_suffice(void)
         return setrlimit(RLIMIT_NOFILE, &limit) == 0;
     }
     return false;
+}
+
+/* What "auto" means for connections that bulk has to itself. */
+static void choose_connections(MPIDI_ZC_params_t * params)
+{
+    const bool auto_channels = !strcmp(MPIR_CVAR_CH4_ZC_LANE, "auto");
+    const bool auto_apart = !strcmp(MPIR_CVAR_CH4_ZC_BULK_APART, "auto");
+    const bool streams = MPIDI_ZC_global.transport.streams;
+    /* UCX's connections, and the channel. */
+    const rlim_t each = params->channels ? 4 : 3;
+    const bool suffice = !streams || !(auto_channels || auto_apart) || descriptors_suffice(each);
+
+    if (auto_channels) {
+        params->channels = streams && suffice;
+    }
+    if (auto_apart) {
+        params->bulk_apart = streams && suffice;
+    }
+    if ((auto_channels || auto_apart) && !suffice && MPIR_Process.rank == 0) {
+        fprintf(stderr, "zc: bulk goes over the connections of all else: too few descriptors"
+                " (ulimit -n) for others\n");
+    }
 }
 
 static int init_context(void)
@@ -523,16 +577,7 @@ static int init_context(void)
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
     MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
-    if (!strcmp(MPIR_CVAR_CH4_ZC_BULK_APART, "auto")) {
-        MPIDI_ZC_global.params.bulk_apart = MPIDI_ZC_global.transport.streams;
-        if (MPIDI_ZC_global.params.bulk_apart && !descriptors_suffice()) {
-            MPIDI_ZC_global.params.bulk_apart = false;
-            if (MPIR_Process.rank == 0) {
-                fprintf(stderr, "zc: bulk goes over the connections of all else: too few"
-                        " descriptors (ulimit -n) for others\n");
-            }
-        }
-    }
+    choose_connections(&MPIDI_ZC_global.params);
 
   fn_exit:
     return mpi_errno;
@@ -566,6 +611,14 @@ static int init_worker(MPIDI_ZC_vci_t * vci)
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, MPIDI_ZC_am_bundle_handler);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CREDIT, MPIDI_ZC_credit_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_OFFER, MPIDI_ZC_offer_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_PULL, MPIDI_ZC_pull_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_DATA, MPIDI_ZC_data_handler);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CHANNEL, MPIDI_ZC_channel_handler);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:

@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_channel.h"
 #include "zc_landing_thread.h"
 #include "zc_processors.h"
 #include "zc_watch.h"
@@ -270,7 +271,7 @@ static unsigned land_once(void)
         /* Free: nobody else is inside. But CH4 may want to let go of it for a moment. */
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
         MPIDI_ZC_bundle_end(vci);
-        events += MPIDI_ZC_worker_progress(vci);
+        events += MPIDI_ZC_worker_progress(vci) + MPIDI_ZC_channels_progress(vci, true);
         if (MPIDI_ZC_line_moves(vci)) {
             MPIDI_ZC_land_queued(vci);
         }
@@ -375,13 +376,18 @@ enum wake { WORK, WATCH, END };
  * MPI since, and may be gone or between two calls. */
 static enum wake sleep_on_network(void)
 {
-    struct pollfd fds[1 + MPIDI_CH4_MAX_VCIS] = {
+    struct pollfd fds[1 + 2 * MPIDI_CH4_MAX_VCIS] = {
         {.fd = MPIDI_ZC_global.bell_fd, .events = POLLIN},
     };
+    int nr = 1;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        fds[1 + v] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
+        fds[nr++] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
+        const int channels = MPIDI_ZC_channels_descriptor(&MPIDI_ZC_VCI(v));
+        if (channels >= 0) {
+            fds[nr++] = (struct pollfd) {.fd = channels,.events = POLLIN };
+        }
     }
-    while (poll(fds, 1 + MPIDI_global.n_vcis, TRIM_SECONDS * 1000) == 0) {
+    while (poll(fds, nr, TRIM_SECONDS * 1000) == 0) {
         trim_now_and_then();
     }
     set_listening(false);

@@ -6,12 +6,12 @@
 /* A process that is reached over the network has died, or the way to it is cut. There is no
  * request that could tell the application of it: it may well wait for something else. Of those
  * that are reached over shared memory the launcher knows; UCX cannot tell. */
-static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+void MPIDI_ZC_peer_lost(int rank, const char *why)
 {
     char text[MPI_MAX_ERROR_STRING];
 
     snprintf(text, sizeof(text), "zc: rank %d has lost its connection to rank %d: %s",
-             MPIR_Process.rank, (int) (intptr_t) arg, ucs_status_string(status));
+             MPIR_Process.rank, rank, why);
     if (!MPIDI_ZC_global.closing) {
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
     } else if (!MPIDI_ZC_global.deserted && !MPIDI_ZC_global.over) {
@@ -19,6 +19,11 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
         fprintf(stderr, "%s; MPI_Finalize waits for nobody any more\n", text);
         MPIDI_ZC_global.deserted = true;
     }
+}
+
+static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    MPIDI_ZC_peer_lost((int) (intptr_t) arg, ucs_status_string(status));
 }
 
 static const ucp_address_t *address_of(int rank, int vci)
@@ -63,6 +68,7 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     ucs_status_t status = make_endpoint(rank, near, vci, &lane->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
     lane->bulk_apart = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.bulk_apart;
+    lane->channels = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.channels;
     lane->short_max = near ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
     lane->bundles = !near && MPIDI_ZC_global.params.bundle;
     lane->one_copy = near && MPIDI_ZC_global.transport.one_copy;

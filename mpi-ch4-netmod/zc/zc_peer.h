@@ -40,6 +40,9 @@ MPL_STATIC_INLINE_PREFIX MPIDI_ZC_lane_t *MPIDI_ZC_lane_of(MPIDI_ZC_addr_t * pee
         &MPIDI_ZC_VCI(vci).lanes[MPIDI_ZC_world_rank_of(peer)];
 }
 
+/* The way to @rank is cut: ends the job, but in finalize. */
+void MPIDI_ZC_peer_lost(int rank, const char *why);
+
 /* Makes the endpoint of @lane, which is @peer's of @vci; called with the lock of @vci. */
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
 

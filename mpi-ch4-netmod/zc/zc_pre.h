@@ -120,6 +120,7 @@ typedef struct {
     bool one_copy:1;            /* MPIDI_ZC_transport_t */
     bool bundles:1;             /* short messages may wait for each other: zc_bundle.h */
     bool bulk_apart:1;          /* bulk has endpoints of its own: zc_peer.h */
+    bool channels:1;            /* it may go by a channel: zc_channel.h */
     MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
     int32_t credit;             /* bytes that the receiver has room for: zc_flow.h */
     uint32_t bulk;              /* its place in MPIDI_ZC_vci_t's; 0: not made yet, or none */

@@ -3,6 +3,7 @@
 #include "mpidu_init_shm.h"
 #include "zc_impl.h"
 #include "zc_arrival.h"
+#include "zc_channel.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
@@ -47,7 +48,8 @@ static void drain(void)
 {
     MPIDI_ZC_global.closing = true;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        while (MPIDI_ZC_VCI(v).nr_fetching > 0 && !MPIDI_ZC_global.deserted) {
+        while ((MPIDI_ZC_VCI(v).nr_fetching > 0 || MPIDI_ZC_channels_send(&MPIDI_ZC_VCI(v))) &&
+               !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -190,6 +192,10 @@ static void stop_receiving(MPIDI_ZC_vci_t * vci)
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, ignore);
     (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CREDIT, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_OFFER, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_PULL, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_DATA, ignore);
+    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CHANNEL, ignore);
 }
 
 static void free_vci(MPIDI_ZC_vci_t * vci)
@@ -197,6 +203,7 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
     if (vci->address) {
         ucp_worker_release_address(vci->worker, vci->address);
     }
+    MPIDI_ZC_channels_free(vci);
     if (vci->worker) {
         MPIDI_ZC_unconnected_drop(vci);
         MPIDI_ZC_arrivals_drop(vci);

@@ -11,6 +11,7 @@ typedef struct {
     bool one_copy;              /* and the kernel copies (CMA, KNEM), or maps (XPMEM), what is
                                  * announced, straight from one process to the other */
     bool streams;               /* other hosts are reached over TCP alone */
+    char device[16];            /* by which; "": none */
 } MPIDI_ZC_transport_t;
 
 /* Asks the context of MPIDI_ZC_global. Once, where no other thread is in MPI. */

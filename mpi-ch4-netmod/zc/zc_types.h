@@ -26,6 +26,10 @@ enum {
     MPIDI_ZC_AM_BUNDLE = 7,     /* several short sends, zc_bundle.h */
     MPIDI_ZC_AM_CREDIT = 8,     /* that no packet went to tell of: zc_flow.h */
     MPIDI_ZC_AM_NUMBERED = 9,   /* what a process of another world says first: zc_foreign.c */
+    MPIDI_ZC_AM_OFFER = 10,     /* as MESSAGE, announced; and these three: zc_channel.h */
+    MPIDI_ZC_AM_PULL = 11,
+    MPIDI_ZC_AM_DATA = 12,
+    MPIDI_ZC_AM_CHANNEL = 13,
 };
 
 /* Counters of this rank. Messages below the
@@ -48,6 +52,9 @@ typedef struct {
     uint64_t endpoints;         /* made, to processes of this world */
     uint64_t bulk_endpoints;    /* of those, for bulk */
     uint64_t bulk_refusals;     /* they could not be made: bulk goes with all else */
+    uint64_t channels;          /* opened */
+    uint64_t channel_refusals;  /* they could not be made: bulk goes by UCX */
+    uint64_t offered;           /* messages announced on channels */
     uint64_t unexpected;        /* messages that came before their receive, of any size */
     uint64_t unexpected_max;    /* most of them at a time */
     uint64_t unexpected_bytes, unexpected_bytes_max;    /* of the budget: now, and at most */
@@ -76,6 +83,7 @@ typedef struct {
     bool bundle;                /* send short messages together where that pays */
     bool bundle_always;         /* and where it does not */
     bool bulk_apart;            /* from all else, on other connections: zc_peer.h */
+    bool channels;              /* bulk goes by libzclane: zc_channel.h */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;
@@ -118,6 +126,10 @@ typedef struct {
         ucp_ep_h *eps;          /* from 1 on; owned */
         uint32_t nr, room;
     } bulk;                     /* endpoints that bulk leaves by: zc_peer.h */
+    struct MPIDI_ZC_channels *channels; /* NULL: none yet, or none; read by any thread */
+    struct {
+        struct MPIDI_ZC_received *first, *last;
+    } channel_messages;         /* that have come, to be looked at outside UCP's callback */
     MPIDI_ZC_stats_t stats;
     MPIDI_ZC_bundle_t bundle;
 

@@ -23,7 +23,7 @@ static const char *const settings[] = {"RNDV_THRESHOLD",    "ONE_COPY_THRESHOLD"
                                        "INTRA_NODE",        "PREDICTOR",
                                        "HORIZON",           "STATS",
                                        "STATS_FILE",        "BULK_APART",
-                                       "NETWORK_RATE"};
+                                       "NETWORK_RATE",      "LANE"};
 
 static const char *const counters[] = {"messages_direct",
                                        "messages_rebound",
@@ -40,6 +40,9 @@ static const char *const counters[] = {"messages_direct",
                                        "left_at_sender",
                                        "bulk_endpoints",
                                        "bulk_refusals",
+                                       "channels",
+                                       "channel_refusals",
+                                       "offered",
                                        "copied_unpredicted",
                                        "bundles",
                                        "bundled",

@@ -3,7 +3,7 @@
  * To be preloaded into the processes of an MPI job: one call of one function fails, as it would
  * without memory, and everything is as ever otherwise. (The kernel's fail-nth, for a library.)
  *
- * Only calls that libmpi, libzc and libzcpredict make themselves are counted and fail: what UCX
+ * Only calls that libmpi, libzc, libzcpredict and libzclane make themselves are counted and fail: what UCX
  * does without memory is UCX's. Where a call comes from is its *site*: the innermost frames of its
  * stack within those libraries. Calls are told apart by function and site, because their order
  * changes from run to run, but each site is reached each time.
@@ -108,7 +108,8 @@ enum {
     LIBZC = 2,
     LIBZCPREDICT = 4,
     LIBSTDCXX = 8,
-    ZC = LIBZC | LIBZCPREDICT,
+    LIBZCLANE = 16,
+    ZC = LIBZC | LIBZCPREDICT | LIBZCLANE,
     CXX = ZC | LIBSTDCXX,
     ALL = LIBMPI | ZC,
 };
@@ -130,6 +131,7 @@ static const struct {
 } known[] = {{"libmpi.so", LIBMPI},
              {"libzc.so", LIBZC},
              {"libzcpredict.so", LIBZCPREDICT},
+             {"libzclane.so", LIBZCLANE},
              {"libstdc++.so", LIBSTDCXX}};
 enum { NR_KNOWN = sizeof known / sizeof known[0], MAX_PIECES = 16 };
 
