@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "report.h"
+#include "prediction_report.h"
 #include "synthetic.h"
 #include "zcp/grouping.h"
 

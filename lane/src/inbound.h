@@ -2,7 +2,7 @@
 #ifndef ZCL_INBOUND_H_INCLUDED
 #define ZCL_INBOUND_H_INCLUDED
 
-#include "arena.h"
+#include "frame_arena.h"
 #include "wire.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "context.h"
+#include "lane_context.h"
 #include "pieces.h"
 
 #include <algorithm>

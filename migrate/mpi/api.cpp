@@ -14,6 +14,7 @@
 #include "profiler.h"
 
 using namespace zc::migrate;
+using zc::error;
 
 namespace {
 

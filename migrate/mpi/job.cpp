@@ -16,6 +16,7 @@
 
 #include "checkpoint_directory.h"
 #include "error.h"
+#include "job_sockets.h"
 #include "move.h"
 #include "probe.h"
 
@@ -47,8 +48,8 @@ int ended_rank = 0;
 void watch_exit(int status, void *)
 {
     if (status != 0)
-        end_job(ended_rank, "ended with exit status " + std::to_string(status) +
-                                ", so the job ends too");
+        end_job(ended_rank,
+                "ended with exit status " + std::to_string(status) + ", so the job ends too");
 }
 
 } // namespace
@@ -142,8 +143,8 @@ void job::hand_over_to_singletons()
     greeting.index = greeting.rank = old.rank;
     for (int rank = 0; rank < old.size; rank++)
         greeting.leavers.push_back(rank);
-    greeting.job = settings_.job.empty() ? host_name() + "-" + std::to_string(getpid())
-                                         : settings_.job;
+    greeting.job =
+        settings_.job.empty() ? host_name() + "-" + std::to_string(getpid()) : settings_.job;
     share(MPI_COMM_WORLD, 0, greeting.job);
     greeting.identity = draw_identity();
     MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -173,7 +174,8 @@ void job::hand_over_to_singletons()
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
         try {
-            mine = std::make_unique<departure>(settings_, command_, place{host_name(), false}, greeting);
+            mine = std::make_unique<departure>(settings_, command_, place{host_name(), false},
+                                               greeting);
             mine->await();
         } catch (const error &problem) {
             complaint = problem.what();
@@ -233,7 +235,8 @@ void job::start_as_successor(MPI_Comm parent)
     greeted_requests_ = greeting.requests;
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;
-        safe_points_ = greeting.safe_points - 1; /* its first safe point is the predecessor's last */
+        safe_points_ =
+            greeting.safe_points - 1; /* its first safe point is the predecessor's last */
         const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
         inheritance_ =
             std::make_unique<from_predecessor>(std::move(line), expected, settings_.fault);
@@ -274,7 +277,8 @@ void job::open_control()
         return;
     /* What there was where the job began need not be where rank 0 is now. */
     std::set<std::string> tried;
-    for (const std::string &directory : {settings_.socket_directory, last_socket_directory()}) {
+    for (const std::string &directory :
+         {settings_.socket_directory, control::last_socket_directory()}) {
         if (!tried.insert(directory).second)
             continue;
         try {
@@ -442,7 +446,8 @@ bool job::gather()
     const bool leads = now_.rank == 0;
     /* Rank 0 may be the late one; the others may be here. */
     double deadline = leads ? std::max(deadline_, met_ + kLastCall) : met_ + settings_.patience_s;
-    if (leads && control_ && !control_->hold()) { /* whoever asked has been told that it took too long */
+    if (leads && control_ &&
+        !control_->hold()) { /* whoever asked has been told that it took too long */
         agreement_.arrive(attempts_);
         agreement_.call_off();
         outcome(refusal(ETIMEDOUT, ""));
@@ -616,7 +621,8 @@ void job::checkpoint()
     const std::vector<double> sum =
         total(now_.ours, {static_cast<double>(image.size()), static_cast<double>(zero),
                           static_cast<double>(data.bytes())});
-    const std::vector<double> most = greatest(now_.ours, {(built - begin) * 1e3, (seconds() - met_) * 1e3});
+    const std::vector<double> most =
+        greatest(now_.ours, {(built - begin) * 1e3, (seconds() - met_) * 1e3});
     const std::int64_t n = safe_points_.load();
     std::string nonce = std::to_string(getpid()) + "-" +
                         std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
@@ -626,7 +632,8 @@ void job::checkpoint()
     request_.reset();
     settle();
     writer_problem_.clear();
-    writer_ = std::thread([this, memory, image, n, nonce, sum, most, begin, built, asked, answering] {
+    writer_ = std::thread([this, memory, image, n, nonce, sum, most, begin, built, asked,
+                           answering] {
         std::string text;
         try {
             const checkpoint_directory place(settings_.checkpoint_directory, n, nonce, whose());
@@ -674,7 +681,8 @@ std::string job::finish()
 {
     const quiet ours;
     if (waiting_to_take_over_)
-        throw error(EINVAL, "zcm_finalize() in a resumed process that has not come to a safe point");
+        throw error(EINVAL,
+                    "zcm_finalize() in a resumed process that has not come to a safe point");
     if (control_)
         control_->close_door("the job is finishing");
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */

@@ -74,7 +74,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
         image_writer writer(memory_[slot], header, checksums::none);
         writer.write(source, first, count);
         const std::span<const std::byte> image = writer.finish();
-        const trailer crc = zct_crc32c(0, image.data(), image.size());
+        const trailer crc = zc_crc32c(0, image.data(), image.size());
         std::memcpy(memory_[slot].data() + image.size(), &crc, sizeof crc);
         if (corrupt)
             memory_[slot].data()[image.size() / 2] ^= std::byte{0x10};
@@ -113,7 +113,7 @@ void transfer::receive(const array &target, effort &effort)
         trailer crc = 0;
         if (bytes > sizeof crc)
             std::memcpy(&crc, data + bytes - sizeof crc, sizeof crc);
-        if (bytes <= sizeof crc || zct_crc32c(0, data, bytes - sizeof crc) != crc)
+        if (bytes <= sizeof crc || zc_crc32c(0, data, bytes - sizeof crc) != crc)
             throw error(EBADMSG, "image of '" + target.name +
                                      "' was corrupted in transit: its checksum differs");
         const std::uint64_t count = std::min(segment_elements(target), target.count - first);

@@ -14,6 +14,9 @@
 
 namespace zc::migrate {
 
+using control::refusal;
+using control::request;
+
 /**
  * The socket by which requests reach a job: a thread of rank 0. Owner only: its
  * directory is 0700, the socket 0600, and the peer's user is asked of the kernel.

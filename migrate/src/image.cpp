@@ -380,7 +380,7 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
     }
     if (checked_ == checksums::none)
         return;
-    const std::uint32_t crc = zct_crc32c(0, source.address + first * size, count * size);
+    const std::uint32_t crc = zc_crc32c(0, source.address + first * size, count * size);
     put_attribute(data, "crc32c", H5T_STD_U32LE, H5T_NATIVE_UINT32, &crc);
 }
 
@@ -521,7 +521,7 @@ void image_reader::read(const array &target, std::uint64_t first, std::uint64_t 
         return;
     std::uint32_t saved_crc = 0;
     get_attribute(data, "crc32c", H5T_NATIVE_UINT32, &saved_crc);
-    if (zct_crc32c(0, target.address + first * size, count * size) != saved_crc)
+    if (zc_crc32c(0, target.address + first * size, count * size) != saved_crc)
         throw error(EBADMSG, "'" + target.name + "' is damaged: its checksum differs");
 }
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "job_sockets.h"
 #include "runtime_directory.h"
 
 extern char **environ;
@@ -61,31 +61,6 @@ void warn_of_unknown()
 
 } // namespace
 
-std::string default_socket_directory()
-{
-    char path[PATH_MAX];
-    zcm_runtime_directory(path, sizeof path);
-    return path;
-}
-
-std::string last_socket_directory()
-{
-    return "/tmp/zcm-" + std::to_string(geteuid());
-}
-
-std::vector<std::string> all_socket_directories()
-{
-    std::vector<std::string> found;
-    char path[PATH_MAX];
-    for (int n = 0; zcm_runtime_place(n, path, sizeof path) == 0; n++) {
-        struct stat s;
-        if (n == 0 || (lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
-                       !(s.st_mode & 077)))
-            found.emplace_back(path);
-    }
-    return found;
-}
-
 std::string why_not_runtime_directory()
 {
     char path[PATH_MAX];
@@ -115,7 +90,7 @@ settings settings::from_environment()
             throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: " + s.job);
     if (s.job == "zcmd")
         throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: zcmd (it would hide the agent's socket)");
-    s.socket_directory = text("ZC_MIGRATE_SOCKETS", default_socket_directory());
+    s.socket_directory = text("ZC_MIGRATE_SOCKETS", control::default_socket_directory());
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);

@@ -23,14 +23,7 @@ struct settings {
     static settings from_environment();
 };
 
-/** Where sockets are unless told otherwise (runtime_directory.h). */
-std::string default_socket_directory();
-/** Where they are if they cannot be where they should: /tmp/zcm-UID. */
-std::string last_socket_directory();
-/** Where jobs of this user may have theirs: the first is our own, of the others those that are ours
- * alone. */
-std::vector<std::string> all_socket_directories();
-/** Why it is not in $XDG_RUNTIME_DIR, in a sentence; "" if it is, or that is not set. */
+/** Why sockets are not in $XDG_RUNTIME_DIR, in a sentence; "" if they are, or that is not set. */
 std::string why_not_runtime_directory();
 
 /** ZC_* variables of this process as NAME=VALUE, for a successor that may not inherit them. */

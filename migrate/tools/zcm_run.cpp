@@ -15,6 +15,7 @@
 #include "error.h"
 
 using namespace zc::migrate;
+using zc::error;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "share.h"
-#include "trace.h"
+#include "receive_trace.h"
 
 namespace zc::report {
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "trace.h"
+#include "receive_trace.h"
 
 namespace zc::report {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "trace.h"
+#include "receive_trace.h"
 
 namespace zc::report {
 

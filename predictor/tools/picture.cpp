@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "report.h"
+#include "prediction_report.h"
 
 namespace zc::report {
 

@@ -11,7 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "report.h"
+#include "prediction_report.h"
 
 using namespace zc::report;
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "grouping.h"
+#include "rank_groups.h"
 #include "thinning.h"
 
 namespace zc::agent {

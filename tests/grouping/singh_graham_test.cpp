@@ -2,7 +2,7 @@
 #include "singh_graham.h"
 
 #include "levenshtein.h"
-#include "plan.h"
+#include "group_plan.h"
 #include "support.h"
 
 using namespace zc::groups;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "arena.h"
+#include "frame_arena.h"
 
 #include "zcl/lane.h"
 

@@ -13,6 +13,9 @@
 namespace zc::migrate {
 namespace {
 
+using control::ask_job;
+using control::jobs_in;
+
 class ControlTest : public testing::Test {
   protected:
     ControlTest()

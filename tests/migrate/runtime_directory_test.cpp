@@ -9,11 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job_sockets.h"
 #include "runtime_directory.h"
 #include "settings.h"
 
 namespace zc::migrate {
 namespace {
+
+using control::all_socket_directories;
+using control::default_socket_directory;
 
 namespace fs = std::filesystem;
 

@@ -33,7 +33,6 @@ class Stage:
             # MPICH's own folders come first, and may hold an older libzcm that was installed there:
             # ours is named outright, here and (LD_LIBRARY_PATH) where programs run.
             flags=["-include", f"{TOP}/migrate/include/zcm/zcm.h", f"-I{TOP}/migrate/include",
-                   f"-I{TOP}/migrate/agent/include",
                    "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so"), *flags],
             headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"], family=family)
         # The network namespaces of the hosts, to tell where a process is.

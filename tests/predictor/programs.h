@@ -2,7 +2,7 @@
 #ifndef ZCP_TEST_PROGRAMS_H_INCLUDED
 #define ZCP_TEST_PROGRAMS_H_INCLUDED
 
-#include "trace.h"
+#include "receive_trace.h"
 
 namespace zcp_test {
 

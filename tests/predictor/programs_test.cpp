@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "programs.h"
-#include "report.h"
+#include "prediction_report.h"
 
 using namespace zc::report;
 using namespace zcp_test;

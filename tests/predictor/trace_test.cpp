@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "report.h"
+#include "prediction_report.h"
 
 using namespace zc::report;
 

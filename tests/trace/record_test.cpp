@@ -78,8 +78,8 @@ std::string error_of(const std::vector<std::uint8_t> &bytes)
 /** Makes damage that the checksum does not see. */
 void sign(std::vector<std::uint8_t> &bytes, std::size_t block)
 {
-    std::uint32_t crc = zct_crc32c(0, &bytes[block], 4);
-    crc = zct_crc32c(crc, &bytes[block + 8], u32_at(bytes, block));
+    std::uint32_t crc = zc_crc32c(0, &bytes[block], 4);
+    crc = zc_crc32c(crc, &bytes[block + 8], u32_at(bytes, block));
     put_u32(bytes, block + 4, crc);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 extern "C" {
-#include "table.h"
+#include "handle_table.h"
 }
 
 #include <gtest/gtest.h>

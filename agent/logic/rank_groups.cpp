@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rank_groups.h"
+
+#include <algorithm>
+
+#include "thinning.h"
+
+namespace zc::agent {
+namespace {
+
+/* The period that is foretold, in ns. A move takes seconds, so what comes within one second is over when
+ * it is done; and where the last period of a second resembles the one before it in 19 of 20 cases, the engine
+ * trusts that, and foretells no change. Longer ones learn more slowly that a program has changed for good.
+ * The matrix foretells nothing: it is best where it follows fastest. */
+constexpr std::uint64_t kForetold = 6'000'000'000;
+constexpr std::uint64_t kFollowed = 1'000'000'000;
+constexpr std::size_t kMostFlows = 4096;
+
+struct destroy {
+    void operator()(zcp_groups_t *g) const { zcp_groups_destroy(g); }
+};
+
+/** By zcp_groups: one engine per job. */
+class engine_grouping final : public grouping {
+  public:
+    engine_grouping(zcp_groups_kind_t kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {}
+
+    void job(job_id job, std::uint32_t ranks) override
+    {
+        auto at = engines_.find(job);
+        if (at != engines_.end() && at->second.ranks == ranks)
+            return;
+        zcp_groups_params_t params{};
+        params.size = sizeof params;
+        params.ranks = ranks;
+        params.kind = kind_;
+        params.period_ns = foretells() ? kForetold : kFollowed;
+        params.max_bytes = bytes_;
+        zcp_groups_t *made = nullptr;
+        if (ranks == 0 || zcp_groups_create(&params, &made) != 0)
+            return; /* more ranks than it can do: they move one by one */
+        engines_[job] = {std::unique_ptr<zcp_groups_t, destroy>(made), ranks, {}};
+    }
+    void job_gone(job_id job) override { engines_.erase(job); }
+    void observe(job_id job, std::span<const zcp_event_t> events) override
+    {
+        auto at = engines_.find(job);
+        if (at == engines_.end())
+            return;
+        for (zcp_event_t e : events) {
+            if (!foretells() || at->second.thinned.pass(e))
+                zcp_groups_event(at->second.engine.get(), &e);
+        }
+    }
+    std::vector<rank_id> around(job_id job, rank_id rank, std::uint32_t most) const override
+    {
+        auto at = engines_.find(job);
+        if (most == 0)
+            return {};
+        if (at == engines_.end() || rank >= at->second.ranks)
+            return {rank};
+        most = std::min(most, at->second.ranks);
+        std::vector<rank_id> group(most);
+        std::int64_t count =
+            zcp_groups_around(at->second.engine.get(), rank, most, group.data());
+        if (count < 1)
+            return {rank};
+        group.resize(static_cast<std::size_t>(count));
+        return group;
+    }
+    std::vector<zcp_flow_t> expected(job_id job) const override
+    {
+        auto at = engines_.find(job);
+        if (at == engines_.end())
+            return {};
+        std::vector<zcp_flow_t> flows(kMostFlows);
+        std::int64_t count =
+            zcp_groups_expect(at->second.engine.get(), flows.data(), flows.size());
+        flows.resize(static_cast<std::size_t>(
+            std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(kMostFlows))));
+        return flows;
+    }
+
+  private:
+    struct engine {
+        std::unique_ptr<zcp_groups_t, destroy> engine;
+        std::uint32_t ranks = 0;
+        thinning thinned;
+    };
+    bool foretells() const { return kind_ == ZCP_GROUPS_DEFAULT; }
+
+    zcp_groups_kind_t kind_;
+    std::size_t bytes_;
+    std::map<job_id, engine> engines_;
+};
+
+} // namespace
+
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes)
+{
+    if (name == "zc")
+        return std::make_unique<engine_grouping>(ZCP_GROUPS_DEFAULT, bytes);
+    if (name == "matrix")
+        return std::make_unique<engine_grouping>(ZCP_GROUPS_MATRIX, bytes);
+    if (name == "single")
+        return std::make_unique<grouping>();
+    return nullptr;
+}
+
+} // namespace zc::agent

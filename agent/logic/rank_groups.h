@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_RANK_GROUPS_H_INCLUDED
+#define ZC_AGENT_RANK_GROUPS_H_INCLUDED
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "zcp/grouping.h"
+
+#include "basics.h"
+
+namespace zc::agent {
+
+/** Which ranks belong together. One instance per agent; jobs are kept apart. */
+class grouping {
+  public:
+    virtual ~grouping() = default;
+    /** The job has so many ranks; repeated calls do nothing. */
+    virtual void job(job_id, std::uint32_t) {}
+    virtual void job_gone(job_id) {}
+    /** Messages of ranks of the job, in the order of their time. */
+    virtual void observe(job_id, std::span<const zcp_event_t>) {}
+    /** @rank first, then who should go with it, at most @most in all. */
+    virtual std::vector<rank_id> around(job_id, rank_id rank, std::uint32_t most) const
+    {
+        return most > 0 ? std::vector{rank} : std::vector<rank_id>{};
+    }
+    /** Traffic of the next period, most bytes first. */
+    virtual std::vector<zcp_flow_t> expected(job_id) const { return {}; }
+};
+
+/** "zc": the prediction engine; "matrix": a decayed traffic matrix; "single": no groups.
+ *  @bytes: memory for each job, 0 for the engine's default. NULL for another name. */
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes = 0);
+
+} // namespace zc::agent
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_CONTROL_VERBS_H_INCLUDED
+#define ZC_CONTROL_VERBS_H_INCLUDED
+
+namespace CLI {
+class App;
+}
+
+namespace zc::control {
+
+/**
+ * Adds the verbs that ask an agent: nodes, ranks, groups, history, why, drain, resume,
+ * leave, report. Each throws client_error from its callback, so from app.parse(), when it
+ * fails. A --json that @app has already means the same as that of the verb.
+ */
+void add_agent_verbs(CLI::App &app);
+
+} // namespace zc::control
+
+#endif

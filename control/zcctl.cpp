@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* zcctl: ask a running job to move ranks or to save its state, or the agent of this node what
+ * it knows and does. See zcctl(1). */
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "agent_client.h"
+#include "control_client.h"
+#include "error.h"
+#include "job_sockets.h"
+#include "request.h"
+#include "verbs.h"
+
+using namespace zc::control;
+using nlohmann::json;
+using zc::error;
+
+namespace {
+
+enum { kDone = 0, kRefused = 1, kUsage = 2, kNoJob = 3, kBusy = 4 }; /* kNoJob: no agent either */
+
+struct found_job {
+    std::string directory, name;
+};
+
+found_job the_job(const std::vector<std::string> &directories, const std::string &wanted)
+{
+    std::vector<found_job> jobs;
+    std::string places, names;
+    for (const std::string &directory : directories) {
+        places += (places.empty() ? "" : " and ") + directory;
+        for (const std::string &name : jobs_in(directory)) {
+            if (name == wanted)
+                return {directory, name};
+            jobs.push_back({directory, name});
+            names += " " + name;
+        }
+    }
+    if (!wanted.empty())
+        return {directories[0], wanted};
+    if (jobs.empty())
+        throw error(ENOENT, "no job here: nothing in " + places +
+                                " (ZC_MIGRATE=1 mpiexec ..., on the host of rank 0)");
+    if (jobs.size() > 1)
+        throw error(ENOENT, "several jobs, choose one with --job:" + names);
+    return jobs[0];
+}
+
+void print_status(const json &status)
+{
+    fmt::print("job {}, {} ranks, {} safe points passed, {} moves\n", std::string(status["job"]),
+               status["ranks"].size(), std::int64_t(status["safe_points"]), int(status["moves"]));
+    for (const json &rank : status["ranks"])
+        fmt::print("  rank {:<4} {} (process {})\n", int(rank["rank"]), std::string(rank["host"]),
+                   int(rank["pid"]));
+}
+
+void print_report(const json &report)
+{
+    if (report.contains("moved"))
+        for (const json &one : report["moved"])
+            fmt::print("rank {} is on {} now\n", int(one["rank"]), std::string(one["host"]));
+    else
+        fmt::print("saved in {}\n", std::string(report["directory"]));
+    fmt::print(
+        "  safe point {}, {:.0f} bytes of data in images of {:.0f} ({:.0f} zero bytes left out)\n",
+        std::int64_t(report["safe_point"]), double(report["bytes"]["data"]),
+        double(report["bytes"]["image"]), double(report["bytes"]["zero"]));
+    for (const char *phase :
+         {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"})
+        if (report["phases_ms"].contains(phase))
+            fmt::print("  {:<12} {:>9.1f} ms\n", phase, double(report["phases_ms"][phase]));
+    fmt::print("  {:<12} {:>9.1f} ms\n  {:<12} {:>9.1f} ms (ranks that did not move)\n", "in all",
+               double(report["response_ms"]), "stall", double(report["stall_ms"]));
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app("Move ranks of running jobs, save their state; ask the agent of this node",
+                 "zcctl");
+    app.require_subcommand(1);
+    app.fallthrough();
+    app.set_version_flag("--version", ZC_VERSION);
+    app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job, or no agent; 4 "
+               "job busy");
+
+    std::string directory, job_name, host, via = "memory";
+    if (const char *given = std::getenv("ZC_MIGRATE_SOCKETS"); given && *given)
+        directory = given;
+    std::vector<int> ranks;
+    double timeout_s = 600;
+    bool as_json = false;
+    app.add_option("--job", job_name, "which job, if there are several");
+    app.add_option("--sockets", directory,
+                   "directory of the jobs' sockets (default: $ZC_MIGRATE_SOCKETS, else " +
+                       default_socket_directory() + ")");
+    app.add_option("--timeout", timeout_s, "seconds to wait for the end of a request")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_flag("--json", as_json, "print the job's answer as one JSON object");
+    app.add_subcommand("status", "ranks, their hosts, safe points passed");
+    CLI::App *move = app.add_subcommand("move", "move ranks to another host");
+    move->add_option("--rank", ranks, "these ranks, as 3,7")->delimiter(',')->required();
+    move->add_option("--to", host, "host, as the launcher knows it")->required();
+    move->add_option("--via", via, "memory, or disk for comparison")
+        ->check(CLI::IsMember({"memory", "disk"}))
+        ->capture_default_str();
+    CLI::App *save = app.add_subcommand("checkpoint", "save the state of all ranks to disk");
+
+    const CLI::App *status = app.get_subcommand("status");
+    zc::control::add_agent_verbs(app);
+
+    try {
+        app.parse(argc, argv); /* what agents are asked is asked in here */
+    } catch (const CLI::ParseError &problem) {
+        return app.exit(problem) == 0 ? kDone : kUsage;
+    } catch (const zc::control::no_agent &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kNoJob;
+    } catch (const std::exception &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kRefused;
+    }
+    if (!*status && !*move && !*save)
+        return kDone;
+    request wanted;
+    if (*move) {
+        wanted.kind = request::what::move;
+        wanted.via_disk = via == "disk";
+        for (int rank : ranks)
+            wanted.moves.push_back({rank, host});
+    } else if (*save) {
+        wanted.kind = request::what::checkpoint;
+    }
+    try {
+        const found_job job = the_job(
+            directory.empty() ? all_socket_directories() : std::vector{directory}, job_name);
+        const std::string answer = ask_job(job.directory, job.name, wanted.to_json(), timeout_s);
+        const json reply = json::parse(answer);
+        if (as_json)
+            fmt::print("{}\n", reply.dump());
+        if (!reply.value("ok", false)) {
+            fmt::print(stderr, "zcctl: {}\n", reply.value("error", "refused"));
+            return reply.value("code", 0) == EBUSY ? kBusy : kRefused;
+        }
+        if (!as_json) {
+            if (wanted.kind == request::what::status)
+                print_status(reply);
+            else
+                print_report(reply);
+        }
+        return kDone;
+    } catch (const error &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        const int code = problem.code();
+        return code == ENOENT || code == ECONNREFUSED || code == EACCES ? kNoJob : kRefused;
+    } catch (const std::exception &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kRefused;
+    }
+}

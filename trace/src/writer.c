@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "crc32c.h"
+
+#define BLOCK_BYTES ((size_t)64 << 10)
+/* More than any record but communicators and collectives: those make room. */
+#define RECORD_BYTES ((size_t)128)
+/* A program that is killed loses at most what it did in this time. */
+#define MAX_AGE_NS INT64_C(1000000000)
+
+static inline void put_byte(struct zct_writer *w, unsigned value)
+{
+    w->buffer[w->len++] = (uint8_t)value;
+}
+
+static inline void put_varint(struct zct_writer *w, uint64_t value)
+{
+    uint8_t *to = w->buffer + w->len;
+    while (value >= 0x80) {
+        *to++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *to++ = (uint8_t)value;
+    w->len = (size_t)(to - w->buffer);
+}
+
+static inline void put_zigzag(struct zct_writer *w, int64_t value)
+{
+    put_varint(w, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
+}
+
+/* Difference of values that may lie anywhere: modulo 2^64, no overflow. */
+static inline void put_delta(struct zct_writer *w, uint64_t value, uint64_t last)
+{
+    put_zigzag(w, (int64_t)(value - last));
+}
+
+static void put_u32(uint8_t *to, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void put_u64(struct zct_writer *w, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        put_byte(w, (uint8_t)(value >> (8 * i)));
+}
+
+static bool usable(const struct zct_writer *w)
+{
+    return w->buffer && !w->error;
+}
+
+/* Room for @more bytes beyond the usual record. */
+static bool make_room(struct zct_writer *w, size_t more)
+{
+    if (w->capacity - w->len >= more + RECORD_BYTES)
+        return true;
+    size_t capacity = w->capacity;
+    while (capacity - w->len < more + RECORD_BYTES)
+        capacity *= 2;
+    uint8_t *buffer = capacity <= ZCT_MAX_BLOCK_BYTES ? realloc(w->buffer, capacity) : NULL;
+    if (!buffer) {
+        w->error = ENOMEM;
+        return false;
+    }
+    w->buffer = buffer;
+    w->capacity = capacity;
+    return true;
+}
+
+static void write_all(struct zct_writer *w, size_t len)
+{
+    const uint8_t *from = w->buffer;
+    while (len) {
+        const ssize_t written = write(w->fd, from, len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0) {
+            w->error = written ? errno : EIO;
+            return;
+        }
+        from += written;
+        len -= (size_t)written;
+    }
+}
+
+static void begin_block(struct zct_writer *w)
+{
+    w->len = ZCT_BLOCK_HEAD_BYTES;
+    w->empty = true;
+    put_zigzag(w, w->time_ns);
+    put_varint(w, w->began);
+    put_varint(w, w->nr_collectives);
+    put_varint(w, w->nr_comms);
+    w->order = w->began - 1; /* the next receive's order is relative to began */
+    w->ended = w->nr_collectives - 1;
+    memset(&w->send, 0, sizeof(w->send));
+    memset(&w->receive, 0, sizeof(w->receive));
+}
+
+void zct_writer_flush(struct zct_writer *w)
+{
+    if (!usable(w) || w->empty || w->owner != (int64_t)getpid())
+        return;
+    const size_t length = w->len - ZCT_BLOCK_HEAD_BYTES;
+    put_u32(w->buffer, (uint32_t)length);
+    uint32_t crc = zc_crc32c(0, w->buffer, 4);
+    crc = zc_crc32c(crc, w->buffer + ZCT_BLOCK_HEAD_BYTES, length);
+    put_u32(w->buffer + 4, crc);
+    write_all(w, w->len);
+    begin_block(w);
+}
+
+/* After every record: the one place where a block is written. */
+static inline void record_done(struct zct_writer *w)
+{
+    if (w->empty) {
+        w->empty = false;
+        w->first_ns = w->time_ns;
+    }
+    if (w->len >= BLOCK_BYTES || w->time_ns - w->first_ns > MAX_AGE_NS)
+        zct_writer_flush(w);
+}
+
+static void put_string(struct zct_writer *w, const char *text)
+{
+    const size_t len = strlen(text);
+    if (!make_room(w, len))
+        return;
+    put_varint(w, len);
+    memcpy(w->buffer + w->len, text, len);
+    w->len += len;
+}
+
+static void put_head(struct zct_writer *w, const struct zct_head *head)
+{
+    memcpy(w->buffer, ZCT_MAGIC, ZCT_MAGIC_BYTES);
+    put_u32(w->buffer + 8, ZCT_VERSION);
+    w->len = 16;
+    put_varint(w, head->rank);
+    put_varint(w, head->processes);
+    put_u64(w, head->run);
+    put_u64(w, head->start_ns);
+    put_string(w, head->mpi);
+    put_string(w, head->program);
+    put_string(w, head->command);
+    put_string(w, head->host);
+    put_u32(w->buffer + 12, (uint32_t)(w->len - 16));
+    put_u32(w->buffer + w->len, zc_crc32c(0, w->buffer, w->len));
+    w->len += 4;
+}
+
+int zct_writer_open(struct zct_writer *w, const char *path, const struct zct_head *head)
+{
+    memset(w, 0, sizeof(*w));
+    w->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        return -errno;
+    w->owner = (int64_t)getpid();
+    w->capacity = BLOCK_BYTES + RECORD_BYTES;
+    w->buffer = malloc(w->capacity);
+    if (w->buffer)
+        put_head(w, head);
+    else
+        w->error = ENOMEM;
+    if (!w->error)
+        write_all(w, w->len);
+    if (w->error) {
+        const int error = w->error;
+        zct_writer_close(w, false);
+        return -error;
+    }
+    begin_block(w);
+    return 0;
+}
+
+static inline void put_time(struct zct_writer *w, int64_t time_ns)
+{
+    put_zigzag(w, time_ns - w->time_ns);
+    w->time_ns = time_ns;
+}
+
+/* The fields a receive and a send share; @head is where the type byte stands. */
+static inline unsigned put_envelope(struct zct_writer *w, struct zct_last *last, uint32_t comm,
+                                    int32_t peer, int32_t tag, uint64_t bytes)
+{
+    unsigned flags = 0;
+    if (comm != last->comm) {
+        flags |= ZCT_HAS_COMM;
+        put_varint(w, comm);
+        last->comm = comm;
+    }
+    if (peer != last->peer) {
+        flags |= ZCT_HAS_PEER;
+        put_zigzag(w, (int64_t)peer - last->peer);
+        last->peer = peer;
+    }
+    if (tag != last->tag) {
+        flags |= ZCT_HAS_TAG;
+        put_zigzag(w, (int64_t)tag - last->tag);
+        last->tag = tag;
+    }
+    if (bytes != last->bytes) {
+        flags |= ZCT_HAS_BYTES;
+        put_varint(w, bytes);
+        last->bytes = bytes;
+    }
+    return flags;
+}
+
+void zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, int32_t peer, int32_t tag,
+                    uint64_t bytes)
+{
+    if (!usable(w))
+        return;
+    const size_t head = w->len++;
+    put_time(w, time_ns);
+    const unsigned flags = put_envelope(w, &w->send, comm, peer, tag, bytes);
+    w->buffer[head] = (uint8_t)(ZCT_SEND | flags);
+    record_done(w);
+}
+
+void zct_write_receive(struct zct_writer *w, const struct zct_receive *r)
+{
+    if (!usable(w))
+        return;
+    const size_t head = w->len++;
+    const bool matched = r->matched != r->order;
+    put_time(w, r->done_ns);
+    put_varint(w, (uint64_t)(r->done_ns - r->posted_ns));
+    put_delta(w, r->order, w->order + 1);
+    w->order = r->order;
+    unsigned flags = put_envelope(w, &w->receive, r->comm, r->peer, r->tag, r->bytes);
+    if (r->addr != w->receive.addr) {
+        flags |= ZCT_HAS_ADDR;
+        put_delta(w, r->addr, w->receive.addr);
+        w->receive.addr = r->addr;
+    }
+    if (matched)
+        put_varint(w, r->order - r->matched);
+    w->buffer[head] = (uint8_t)((matched ? ZCT_MATCHED : ZCT_RECEIVE) | flags);
+    record_done(w);
+}
+
+void zct_write_lost(struct zct_writer *w, uint64_t order, uint32_t comm, int32_t peer, int32_t tag)
+{
+    if (!usable(w))
+        return;
+    put_byte(w, ZCT_LOST);
+    put_varint(w, order);
+    put_varint(w, comm);
+    put_zigzag(w, peer);
+    put_zigzag(w, tag);
+    record_done(w);
+}
+
+static void put_members(struct zct_writer *w, const int *ranks, size_t count)
+{
+    /* At worst every member is a run of its own: two varints of 5 bytes. */
+    if (!make_room(w, 10 * count + 10))
+        return;
+    put_varint(w, count);
+    int64_t expected = 0;
+    for (size_t i = 0; i < count;) {
+        size_t n = 1;
+        while (ranks[i] >= 0 && i + n < count && ranks[i + n] == ranks[i] + (int)n)
+            n++;
+        put_zigzag(w, ranks[i] - expected);
+        put_varint(w, n);
+        expected = (int64_t)ranks[i] + (int64_t)n;
+        i += n;
+    }
+}
+
+uint32_t zct_write_communicator(struct zct_writer *w, const int *local, size_t nr_local,
+                                const int *remote, size_t nr_remote)
+{
+    const uint32_t comm = (uint32_t)w->nr_comms++;
+    if (!usable(w))
+        return comm;
+    put_byte(w, ZCT_COMMUNICATOR | (remote ? ZCT_INTER : 0));
+    put_members(w, local, nr_local);
+    if (usable(w) && remote)
+        put_members(w, remote, nr_remote);
+    if (usable(w))
+        record_done(w);
+    return comm;
+}
+
+uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, enum zct_kind kind,
+                              uint32_t comm, int32_t root)
+{
+    const uint64_t collective = w->nr_collectives++;
+    const uint64_t order = zct_writer_begin(w);
+    if (!usable(w))
+        return collective;
+    put_byte(w, ZCT_COLLECTIVE);
+    put_time(w, time_ns);
+    put_delta(w, order, w->order + 1);
+    w->order = order;
+    put_byte(w, kind);
+    put_varint(w, comm);
+    put_zigzag(w, root);
+    memset(w->run, 0, sizeof(w->run));
+    return collective;
+}
+
+void zct_write_run(struct zct_writer *w, const struct zct_run *run)
+{
+    if (!usable(w) || !run->count || !make_room(w, 0))
+        return;
+    put_byte(w, run->direction);
+    put_zigzag(w, run->first - w->run[run->direction].peer);
+    put_varint(w, run->count);
+    put_delta(w, run->bytes, w->run[run->direction].bytes);
+    w->run[run->direction].peer = run->first + (int64_t)run->count;
+    w->run[run->direction].bytes = run->bytes;
+    if (run->direction != ZCT_RUN_RECEIVE)
+        return;
+    put_delta(w, run->addr, w->run[run->direction].addr);
+    if (run->count > 1)
+        put_delta(w, run->stride, run->bytes);
+    w->run[run->direction].addr = run->addr + (run->count - 1) * run->stride + run->bytes;
+}
+
+void zct_write_collective_ready(struct zct_writer *w)
+{
+    if (!usable(w) || !make_room(w, 0))
+        return;
+    put_byte(w, ZCT_RUN_END);
+    record_done(w);
+}
+
+void zct_write_collective_end(struct zct_writer *w, int64_t time_ns, uint64_t collective)
+{
+    if (!usable(w))
+        return;
+    put_byte(w, ZCT_COLLECTIVE_END);
+    put_time(w, time_ns);
+    put_delta(w, collective, w->ended + 1);
+    w->ended = collective;
+    record_done(w);
+}
+
+int zct_writer_close(struct zct_writer *w, bool finished)
+{
+    if (usable(w) && finished) {
+        put_byte(w, ZCT_END);
+        w->empty = false;
+    }
+    zct_writer_flush(w);
+    free(w->buffer);
+    w->buffer = NULL;
+    if (w->fd >= 0 && close(w->fd) != 0 && !w->error)
+        w->error = errno;
+    w->fd = -1;
+    return -w->error;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The trace's beginning and end: MPI_Init, MPI_Finalize, MPI_Abort, exit. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "traced_request.h"
+
+struct zct_tracer zct = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+bool zct_point_to_point_init(void);
+
+static bool init_tables(void)
+{
+    return zct_table_init(&zct.requests, sizeof(struct zct_request)) &&
+           zct_table_init(&zct.comms, sizeof(struct zct_comm)) &&
+           zct_table_init(&zct.bounds, sizeof(int64_t)) && zct_point_to_point_init();
+}
+
+/* The command line, arguments apart by blanks. */
+static void read_command(char *text, size_t capacity)
+{
+    const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, capacity - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    size_t len = n > 0 ? (size_t)n : 0;
+    while (len && !text[len - 1])
+        len--;
+    for (size_t i = 0; i < len; i++)
+        if (!text[i])
+            text[i] = ' ';
+    text[len] = '\0';
+}
+
+/* Where the files go. A world that was spawned has ranks of its own: a folder below. */
+static bool trace_folder(const struct zct_beginning *beginning, char *path, size_t capacity)
+{
+    MPI_Comm parent = zct_real.comm_null;
+    REAL(Comm_get_parent)(&parent);
+    const char *folder = getenv("ZC_TRACE_DIR");
+    const int len =
+        parent == zct_real.comm_null
+            ? snprintf(path, capacity, "%s", folder)
+            : snprintf(path, capacity, "%s/spawned-%016" PRIx64 ".zct", folder, beginning->run);
+    if (len < 0 || (size_t)len >= capacity) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+static int open_file(int rank, int processes, const struct zct_beginning *beginning, char *path,
+                     size_t capacity)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char command[4096];
+    char host[256] = "";
+    int len = 0;
+    if (!trace_folder(beginning, path, capacity))
+        return -errno;
+    snprintf(path + strlen(path), capacity - strlen(path), "/r%d.zct", rank);
+    REAL(Get_library_version)(mpi, &len);
+    mpi[strcspn(mpi, "\n")] = '\0';
+    read_command(command, sizeof(command));
+    gethostname(host, sizeof(host) - 1);
+    const struct zct_head head = {
+        .rank = (uint32_t)rank,
+        .processes = (uint32_t)processes,
+        .run = beginning->run,
+        .start_ns = beginning->start_ns,
+        .mpi = mpi,
+        .program = program_invocation_short_name,
+        .command = command,
+        .host = host,
+    };
+    return zct_writer_open(&zct.writer, path, &head);
+}
+
+static void start(void)
+{
+    int rank = 0;
+    int processes = 0;
+    int provided = MPI_THREAD_SINGLE;
+    char path[4096];
+    const char *folder = getenv("ZC_TRACE_DIR");
+    /* All ranks have it or none: what follows is collective. */
+    if (!folder || !*folder || zct.active)
+        return;
+    REAL(Comm_rank)(zct_real.world, &rank);
+    REAL(Comm_size)(zct_real.world, &processes);
+    REAL(Query_thread)(&provided);
+    const struct zct_beginning beginning = zct_clock_agree(rank, processes);
+    const int error =
+        init_tables() ? open_file(rank, processes, &beginning, path, sizeof(path)) : -ENOMEM;
+    if (error) {
+        fprintf(stderr, "zc-trace: rank %d is not traced: %s: %s\n", rank, path, strerror(-error));
+        return;
+    }
+    zct.zero_ns = beginning.zero_ns;
+    zct.threaded = provided == MPI_THREAD_MULTIPLE;
+    zct.active = true;
+    zct_comm_created(zct_real.world);
+}
+
+void zct_stop(bool finished)
+{
+    if (!zct.active)
+        return;
+    zct_lock();
+    zct.active = false;
+    const int error = zct_writer_close(&zct.writer, finished);
+    zct_unlock();
+    if (error)
+        fprintf(stderr, "zc-trace: the trace is incomplete: %s\n", strerror(-error));
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    zct_real_find();
+    const int code = REAL(Init)(argc, argv);
+    if (code == MPI_SUCCESS)
+        start();
+    return code;
+}
+ZCT_WRAPS(Init)
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    zct_real_find();
+    const int code = REAL(Init_thread)(argc, argv, required, provided);
+    if (code == MPI_SUCCESS)
+        start();
+    return code;
+}
+ZCT_WRAPS(Init_thread)
+
+#if ZCT_LARGE_COUNT
+/* A program with sessions only has no world, and is not traced. */
+int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session)
+{
+    zct_real_find();
+    return REAL(Session_init)(info, handler, session);
+}
+ZCT_WRAPS(Session_init)
+#endif
+
+/* MPI's parent is there from the beginning; it is used from here on. */
+int MPI_Comm_get_parent(MPI_Comm *parent)
+{
+    const int code = REAL(Comm_get_parent)(parent);
+    if (code == MPI_SUCCESS && zct.active && *parent != zct_real.comm_null) {
+        zct_lock();
+        zct_comm_get_locked(*parent);
+        zct_unlock();
+    }
+    return code;
+}
+ZCT_WRAPS(Comm_get_parent)
+
+int MPI_Finalize(void)
+{
+    zct_stop(true);
+    return REAL(Finalize)();
+}
+ZCT_WRAPS(Finalize)
+
+int MPI_Abort(MPI_Comm comm, int code)
+{
+    if (zct.active) {
+        zct_lock();
+        zct_writer_flush(&zct.writer);
+        zct_unlock();
+    }
+    return REAL(Abort)(comm, code);
+}
+ZCT_WRAPS(Abort)
+
+/* Some programs exit without MPI_Finalize. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    if (zct.active && zct.writer.owner == (int64_t)getpid())
+        zct_stop(false);
+}

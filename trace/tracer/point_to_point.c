@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "datatype.h"
+#include "traced_request.h"
+
+/** A message MPI_Mprobe took out of the queue. */
+struct zct_message {
+    uint64_t order;
+    uint32_t comm;
+};
+
+static void note_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+{
+    if (!zct.active || dest < 0) /* MPI_PROC_NULL */
+        return;
+    const int64_t now = zct_now();
+    const uint64_t bytes = zct_bytes(count, type);
+    zct_lock();
+    const struct zct_comm *known = zct_comm_get_locked(comm);
+    if (dest < known->peers)
+        zct_write_send(&zct.writer, now, known->id, dest, tag, bytes);
+    zct_unlock();
+}
+
+/* A receive that is about to be posted. */
+static struct zct_request begin(const void *buffer, MPI_Datatype type, int source, int tag,
+                                MPI_Comm comm)
+{
+    struct zct_request r;
+    r.kind = ZCT_REQUEST_RECEIVE;
+    r.persistent = false;
+    r.active = true;
+    r.cancelled = false;
+    r.silent = false;
+    r.peer = source;
+    r.tag = tag;
+    r.seen_ns = 0;
+    zct_lock();
+    r.comm = zct_comm_get_locked(comm)->id;
+    r.addr = zct_address_locked(buffer, type);
+    r.order = r.matched = zct_writer_begin(&zct.writer);
+    zct_unlock();
+    r.posted_ns = zct_now();
+    return r;
+}
+
+static bool traced(int source)
+{
+    return zct.active && source != MPI_PROC_NULL;
+}
+
+/* A receive that no request stands for. */
+static void settle(const struct zct_request *r, MPI_Status *status, int code)
+{
+    if (code == MPI_SUCCESS)
+        zct_request_done(0, r, status, zct_now());
+    else
+        zct_request_failed(0, r, status, code);
+}
+
+static void add(MPI_Request request, const struct zct_request *r)
+{
+    zct_lock();
+    zct_request_add_locked(request, r);
+    zct_unlock();
+}
+
+#if ZCT_LARGE_COUNT
+static void add_silent(MPI_Request request, struct zct_request r)
+{
+    r.silent = true;
+    add(request, &r);
+}
+#endif
+
+/* Each of the next wrappers exists for counts of two types. */
+#define SENDS(name, count_t)                                                                       \
+    int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
+                   MPI_Comm comm)                                                                  \
+    {                                                                                              \
+        note_send(count, type, dest, tag, comm);                                                   \
+        return REAL(name)(buffer, count, type, dest, tag, comm);                                   \
+    }                                                                                              \
+    ZCT_WRAPS(name)
+
+#define ISENDS(name, count_t)                                                                      \
+    int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
+                   MPI_Comm comm, MPI_Request *request)                                            \
+    {                                                                                              \
+        note_send(count, type, dest, tag, comm);                                                   \
+        return REAL(name)(buffer, count, type, dest, tag, comm, request);                          \
+    }                                                                                              \
+    ZCT_WRAPS(name)
+
+#define SEND_INITS(name, count_t)                                                                  \
+    int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
+                   MPI_Comm comm, MPI_Request *request)                                            \
+    {                                                                                              \
+        const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
+        if (code == MPI_SUCCESS)                                                                   \
+            remember_send(count, type, dest, tag, comm, *request);                                 \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(name)
+
+static void remember_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                          MPI_Request request)
+{
+    if (!zct.active || dest < 0)
+        return;
+    struct zct_request r = {.kind = ZCT_REQUEST_SEND, .persistent = true, .peer = dest, .tag = tag};
+    r.bytes = zct_bytes(count, type);
+    zct_lock();
+    const struct zct_comm *known = zct_comm_get_locked(comm);
+    r.comm = known->id;
+    if (dest < known->peers)
+        zct_request_add_locked(request, &r);
+    zct_unlock();
+}
+
+static void remember_receive(const void *buffer, MPI_Datatype type, int source, int tag,
+                             MPI_Comm comm, MPI_Request request)
+{
+    struct zct_request r = {.kind = ZCT_REQUEST_RECEIVE, .persistent = true};
+    if (!traced(source))
+        return;
+    r.peer = source;
+    r.tag = tag;
+    zct_lock();
+    r.comm = zct_comm_get_locked(comm)->id;
+    r.addr = zct_address_locked(buffer, type);
+    zct_request_add_locked(request, &r);
+    zct_unlock();
+}
+
+#define RECVS(suffix, count_t)                                                                     \
+    int MPI_Recv##suffix(void *buffer, count_t count, MPI_Datatype type, int source, int tag,      \
+                         MPI_Comm comm, MPI_Status *status)                                        \
+    {                                                                                              \
+        if (!traced(source))                                                                       \
+            return REAL(Recv##suffix)(buffer, count, type, source, tag, comm, status);             \
+        MPI_Status own;                                                                            \
+        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Recv##suffix)(buffer, count, type, source, tag, comm, to);           \
+        settle(&r, to, code);                                                                      \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Recv##suffix)                                                                        \
+                                                                                                   \
+    int MPI_Irecv##suffix(void *buffer, count_t count, MPI_Datatype type, int source, int tag,     \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        if (!traced(source))                                                                       \
+            return REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);           \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);     \
+        if (code == MPI_SUCCESS)                                                                   \
+            add(*request, &r);                                                                     \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Irecv##suffix)                                                                       \
+                                                                                                   \
+    int MPI_Recv_init##suffix(void *buffer, count_t count, MPI_Datatype type, int source, int tag, \
+                              MPI_Comm comm, MPI_Request *request)                                 \
+    {                                                                                              \
+        const int code = REAL(Recv_init##suffix)(buffer, count, type, source, tag, comm, request); \
+        if (code == MPI_SUCCESS)                                                                   \
+            remember_receive(buffer, type, source, tag, comm, *request);                           \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Recv_init##suffix)                                                                   \
+                                                                                                   \
+    int MPI_Mrecv##suffix(void *buffer, count_t count, MPI_Datatype type, MPI_Message *message,    \
+                          MPI_Status *status)                                                      \
+    {                                                                                              \
+        struct zct_request r;                                                                      \
+        if (!begin_matched(&r, buffer, type, *message))                                            \
+            return REAL(Mrecv##suffix)(buffer, count, type, message, status);                      \
+        MPI_Status own;                                                                            \
+        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
+        const int code = REAL(Mrecv##suffix)(buffer, count, type, message, to);                    \
+        settle(&r, to, code);                                                                      \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Mrecv##suffix)                                                                       \
+                                                                                                   \
+    int MPI_Imrecv##suffix(void *buffer, count_t count, MPI_Datatype type, MPI_Message *message,   \
+                           MPI_Request *request)                                                   \
+    {                                                                                              \
+        struct zct_request r;                                                                      \
+        if (!begin_matched(&r, buffer, type, *message))                                            \
+            return REAL(Imrecv##suffix)(buffer, count, type, message, request);                    \
+        const int code = REAL(Imrecv##suffix)(buffer, count, type, message, request);              \
+        if (code == MPI_SUCCESS)                                                                   \
+            add(*request, &r);                                                                     \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Imrecv##suffix)                                                                      \
+                                                                                                   \
+    int MPI_Sendrecv##suffix(const void *from, count_t nr_from, MPI_Datatype from_type, int dest,  \
+                             int send_tag, void *buffer, count_t count, MPI_Datatype type,         \
+                             int source, int tag, MPI_Comm comm, MPI_Status *status)               \
+    {                                                                                              \
+        note_send(nr_from, from_type, dest, send_tag, comm);                                       \
+        if (!traced(source))                                                                       \
+            return REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count, \
+                                          type, source, tag, comm, status);                        \
+        MPI_Status own;                                                                            \
+        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,  \
+                                                count, type, source, tag, comm, to);               \
+        settle(&r, to, code);                                                                      \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Sendrecv##suffix)                                                                    \
+                                                                                                   \
+    int MPI_Sendrecv_replace##suffix(void *buffer, count_t count, MPI_Datatype type, int dest,     \
+                                     int send_tag, int source, int tag, MPI_Comm comm,             \
+                                     MPI_Status *status)                                           \
+    {                                                                                              \
+        note_send(count, type, dest, send_tag, comm);                                              \
+        if (!traced(source))                                                                       \
+            return REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,     \
+                                                  tag, comm, status);                              \
+        MPI_Status own;                                                                            \
+        MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,       \
+                                                        source, tag, comm, to);                    \
+        settle(&r, to, code);                                                                      \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Sendrecv_replace##suffix)
+
+/* MPICH 4.0 leaves the status of these empty. */
+#define ISENDRECVS(suffix, count_t)                                                                \
+    int MPI_Isendrecv##suffix(const void *from, count_t nr_from, MPI_Datatype from_type, int dest, \
+                              int send_tag, void *buffer, count_t count, MPI_Datatype type,        \
+                              int source, int tag, MPI_Comm comm, MPI_Request *request)            \
+    {                                                                                              \
+        note_send(nr_from, from_type, dest, send_tag, comm);                                       \
+        if (!traced(source))                                                                       \
+            return REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,       \
+                                           count, type, source, tag, comm, request);               \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, \
+                                                 count, type, source, tag, comm, request);         \
+        if (code == MPI_SUCCESS)                                                                   \
+            add_silent(*request, r);                                                               \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Isendrecv##suffix)                                                                   \
+                                                                                                   \
+    int MPI_Isendrecv_replace##suffix(void *buffer, count_t count, MPI_Datatype type, int dest,    \
+                                      int send_tag, int source, int tag, MPI_Comm comm,            \
+                                      MPI_Request *request)                                        \
+    {                                                                                              \
+        note_send(count, type, dest, send_tag, comm);                                              \
+        if (!traced(source))                                                                       \
+            return REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,    \
+                                                   tag, comm, request);                            \
+        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const int code = REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag,      \
+                                                         source, tag, comm, request);              \
+        if (code == MPI_SUCCESS)                                                                   \
+            add_silent(*request, r);                                                               \
+        return code;                                                                               \
+    }                                                                                              \
+    ZCT_WRAPS(Isendrecv_replace##suffix)
+
+static void note_probed(MPI_Message message, MPI_Comm comm)
+{
+    if (!zct.active || message == zct_real.message_no_proc || message == zct_real.message_null)
+        return;
+    zct_lock();
+    const uint32_t id = zct_comm_get_locked(comm)->id;
+    struct zct_message *entry = zct_table_insert(&zct.messages, ZCT_KEY(message));
+    if (entry)
+        *entry = (struct zct_message){zct_writer_begin(&zct.writer), id};
+    else
+        zct.writer.error = ENOMEM;
+    zct_unlock();
+}
+
+/* Begins the receive of a probed message; false if there is nothing to trace. */
+static bool begin_matched(struct zct_request *r, const void *buffer, MPI_Datatype type,
+                          MPI_Message message)
+{
+    bool found = false;
+    memset(r, 0, sizeof(*r));
+    if (!zct.active)
+        return false;
+    zct_lock();
+    const struct zct_message *entry = zct_table_find(&zct.messages, ZCT_KEY(message));
+    if (entry) {
+        found = true;
+        r->kind = ZCT_REQUEST_RECEIVE;
+        r->active = true;
+        r->peer = MPI_ANY_SOURCE;
+        r->tag = MPI_ANY_TAG;
+        r->comm = entry->comm;
+        r->matched = entry->order;
+        r->order = zct_writer_begin(&zct.writer);
+        r->addr = zct_address_locked(buffer, type);
+        zct_table_remove(&zct.messages, ZCT_KEY(message));
+    }
+    zct_unlock();
+    r->posted_ns = zct_now();
+    return found;
+}
+
+SENDS(Send, int)
+SENDS(Bsend, int)
+SENDS(Ssend, int)
+SENDS(Rsend, int)
+ISENDS(Isend, int)
+ISENDS(Ibsend, int)
+ISENDS(Issend, int)
+ISENDS(Irsend, int)
+SEND_INITS(Send_init, int)
+SEND_INITS(Bsend_init, int)
+SEND_INITS(Ssend_init, int)
+SEND_INITS(Rsend_init, int)
+RECVS(, int)
+
+#if ZCT_LARGE_COUNT
+SENDS(Send_c, MPI_Count)
+SENDS(Bsend_c, MPI_Count)
+SENDS(Ssend_c, MPI_Count)
+SENDS(Rsend_c, MPI_Count)
+ISENDS(Isend_c, MPI_Count)
+ISENDS(Ibsend_c, MPI_Count)
+ISENDS(Issend_c, MPI_Count)
+ISENDS(Irsend_c, MPI_Count)
+SEND_INITS(Send_init_c, MPI_Count)
+SEND_INITS(Bsend_init_c, MPI_Count)
+SEND_INITS(Ssend_init_c, MPI_Count)
+SEND_INITS(Rsend_init_c, MPI_Count)
+RECVS(_c, MPI_Count)
+ISENDRECVS(, int)
+ISENDRECVS(_c, MPI_Count)
+#endif
+
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    const int code = REAL(Mprobe)(source, tag, comm, message, status);
+    if (code == MPI_SUCCESS)
+        note_probed(*message, comm);
+    return code;
+}
+ZCT_WRAPS(Mprobe)
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    const int code = REAL(Improbe)(source, tag, comm, flag, message, status);
+    if (code == MPI_SUCCESS && *flag)
+        note_probed(*message, comm);
+    return code;
+}
+ZCT_WRAPS(Improbe)
+
+/* A persistent request begins another round. */
+static void started(MPI_Request request)
+{
+    const int64_t now = zct_now();
+    zct_lock();
+    struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
+    if (r && r->kind == ZCT_REQUEST_SEND) {
+        zct_write_send(&zct.writer, now, r->comm, r->peer, r->tag, r->bytes);
+    } else if (r && r->kind == ZCT_REQUEST_RECEIVE) {
+        r->order = r->matched = zct_writer_begin(&zct.writer);
+        r->posted_ns = now;
+        r->seen_ns = 0;
+        r->cancelled = false;
+        r->active = true;
+    }
+    zct_unlock();
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    if (zct.active)
+        started(*request);
+    return REAL(Start)(request);
+}
+ZCT_WRAPS(Start)
+
+int MPI_Startall(int count, MPI_Request requests[])
+{
+    for (int i = 0; zct.active && i < count; i++)
+        started(requests[i]);
+    return REAL(Startall)(count, requests);
+}
+ZCT_WRAPS(Startall)
+
+bool zct_point_to_point_init(void)
+{
+    return zct_table_init(&zct.messages, sizeof(struct zct_message));
+}

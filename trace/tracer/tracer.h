@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCT_TRACER_H_INCLUDED
+#define ZCT_TRACER_H_INCLUDED
+
+/*
+ * What the wrappers share. One lock guards all of it; it is taken only if the
+ * program may call MPI from several threads at once, never across a call into
+ * MPI that may wait.
+ *
+ * A wrapper reads the clock before and after the library's function and leaves
+ * a record. It calls the function exactly once, with the caller's arguments but
+ * for statuses the caller does not want: what the program sees does not change.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "real.h"
+#include "handle_table.h"
+#include "writer.h"
+
+#define ZCT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+struct zct_tracer {
+    bool active;   /* between MPI_Init and MPI_Finalize, with a file */
+    bool threaded; /* MPI_THREAD_MULTIPLE */
+    pthread_mutex_t mutex;
+    int64_t zero_ns; /* CLOCK_MONOTONIC when the run began */
+    struct zct_writer writer;
+    struct zct_table requests; /* struct zct_request */
+    struct zct_table messages; /* struct zct_message */
+    struct zct_table comms;    /* struct zct_comm */
+    struct zct_table bounds;   /* int64_t: true lower bounds that are not 0 */
+};
+
+extern struct zct_tracer zct;
+
+static inline int64_t zct_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - zct.zero_ns;
+}
+
+static inline void zct_lock(void)
+{
+    if (zct.threaded)
+        pthread_mutex_lock(&zct.mutex);
+}
+
+static inline void zct_unlock(void)
+{
+    if (zct.threaded)
+        pthread_mutex_unlock(&zct.mutex);
+}
+
+/* Handles as keys. */
+#define ZCT_KEY(handle) ((uintptr_t)(handle))
+
+/** Ends the trace: @finished as of MPI_Finalize. */
+void zct_stop(bool finished);
+
+#endif

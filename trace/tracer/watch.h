@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCT_WATCH_H_INCLUDED
+#define ZCT_WATCH_H_INCLUDED
+
+#include "traced_request.h"
+
+/**
+ * What is known of some requests before a call that may complete them and
+ * overwrite their handles. Where no other thread can be given the handles
+ * meanwhile, keeping them is enough and the rest is looked up afterwards.
+ */
+struct zct_watch {
+    const uintptr_t *keys;
+    const struct zct_request *known; /* NULL: to be looked up */
+};
+
+/**
+ * zct_watch_begin - keep what is known of the requests
+ * @statuses: in: the caller's; out: never MPI_STATUSES_IGNORE
+ *
+ * The memory is the calling thread's and reused by its next call. False if
+ * there is nothing to trace: then @statuses is as it was.
+ */
+bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests,
+                     MPI_Status **statuses);
+
+/** Request @idx is complete, or failed with @code. */
+void zct_watch_settle(const struct zct_watch *w, int idx, MPI_Status *status, int code,
+                      int64_t time_ns);
+
+#endif
