@@ -19,6 +19,8 @@ implementations:
   ofi       stock ch4:ofi, libfabric's tcp provider
   openmpi   Debian's Open MPI, ob1 over btl tcp
   X-async   X with MPICH's asynchronous progress thread
+  zc-lane   ch4:zc with bulk to other hosts by the lane   (only when named)
+  zc-ucx    ch4:zc with bulk to other hosts by UCX        (only when named)
 
 cases: see --list, and docs/performance.md for what each measures.
 """
@@ -415,8 +417,8 @@ def parse(words=None):
     parser.add_argument("--rounds", type=int, metavar="N", help="default 3, with --quick 1")
     parser.add_argument("--cases", type=report.names(list(CASES)), metavar="CASE,...",
                         help="default: all, but those of --long")
-    parser.add_argument("--impl", type=report.names(list(PEERS)), default=list(PEERS),
-                        metavar="IMPL,...", help=f"default {','.join(PEERS)}")
+    parser.add_argument("--impl", type=report.names(list(PEERS)), default=peers.UNASKED,
+                        metavar="IMPL,...", help=f"default {','.join(peers.UNASKED)}")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/mpi.jsonl"),
                         help="default out/mpi.jsonl")

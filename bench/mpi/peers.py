@@ -6,6 +6,8 @@
   ofi       stock ch4:ofi over TCP (mpi-ch4-netmod/build-peer)
   openmpi   Debian's Open MPI over TCP (ob1, btl tcp)
   X-async   X with MPICH's asynchronous progress thread
+  zc-lane   ch4:zc with bulk to other hosts by the lane   (when asked for)
+  zc-ucx    ch4:zc with bulk to other hosts by UCX        (when asked for)
 
 Open MPI 4.1 has no asynchronous progress thread: there is no openmpi-async.
 """
@@ -55,8 +57,12 @@ _PLAIN = [
     Peer("ofi", prefix="ofi", environment=OFI),
     Peer("openmpi", family="openmpi", prefix="openmpi", environment=OPENMPI),
 ]
+# ch4:zc with either way of its bulk: beside each other when they are asked for.
+_WAYS = [Peer(f"zc-{name}", netmod="zc", environment={"MPIR_CVAR_CH4_ZC_LANE": way})
+         for name, way in (("lane", "thread"), ("ucx", "ucx"))]
 PEERS = {peer.name: peer for peer in
-         [*_PLAIN, *(peer.with_async() for peer in _PLAIN if peer.family == "mpich")]}
+         [*_PLAIN, *(peer.with_async() for peer in _PLAIN if peer.family == "mpich"), *_WAYS]}
+UNASKED = [name for name in PEERS if name not in [way.name for way in _WAYS]]
 HINTS = {
     "mpich": "mpi-ch4-netmod/build makes it",
     "ofi": "mpi-ch4-netmod/build-peer makes it",
