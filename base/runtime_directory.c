@@ -55,14 +55,22 @@ enum zcm_runtime zcm_runtime_directory(char *path, size_t size)
 const char *zcm_runtime_text(enum zcm_runtime what)
 {
     switch (what) {
-    case ZCM_RUNTIME_USED: return "it is used";
-    case ZCM_RUNTIME_UNSET: return "it is not set";
-    case ZCM_RUNTIME_RELATIVE: return "it is not an absolute path";
-    case ZCM_RUNTIME_MISSING: return "it does not exist";
-    case ZCM_RUNTIME_NO_DIRECTORY: return "it is not a directory";
-    case ZCM_RUNTIME_OF_ANOTHER: return "it belongs to another user";
-    case ZCM_RUNTIME_OPEN_TO_OTHERS: return "others can write to it";
-    case ZCM_RUNTIME_NOT_WRITABLE: return "it cannot be written to";
+    case ZCM_RUNTIME_USED:
+        return "it is used";
+    case ZCM_RUNTIME_UNSET:
+        return "it is not set";
+    case ZCM_RUNTIME_RELATIVE:
+        return "it is not an absolute path";
+    case ZCM_RUNTIME_MISSING:
+        return "it does not exist";
+    case ZCM_RUNTIME_NO_DIRECTORY:
+        return "it is not a directory";
+    case ZCM_RUNTIME_OF_ANOTHER:
+        return "it belongs to another user";
+    case ZCM_RUNTIME_OPEN_TO_OTHERS:
+        return "others can write to it";
+    case ZCM_RUNTIME_NOT_WRITABLE:
+        return "it cannot be written to";
     }
     return "";
 }

@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /**
- * Where the processes of a user on one node leave what others of his look for: sockets of jobs and of
- * the agent, profiles of ranks. $XDG_RUNTIME_DIR/zcm, if that variable names a directory of ours
- * that others cannot write to; else /tmp/zcm-UID. The variable comes along with a job to nodes where there
- * is no such directory, and the directory goes with the user's last login on a node.
+ * Where the processes of a user on one node leave what others of his look for: sockets of jobs and
+ * of the agent, profiles of ranks. $XDG_RUNTIME_DIR/zcm, if that variable names a directory of ours
+ * that others cannot write to; else /tmp/zcm-UID. The variable comes along with a job to nodes
+ * where there is no such directory, and the directory goes with the user's last login on a node.
  */
 
 /** What became of $XDG_RUNTIME_DIR. */
@@ -34,9 +34,9 @@ enum zcm_runtime zcm_runtime_directory(char *path, size_t size);
 /** In words, as of a directory: "it does not exist". */
 const char *zcm_runtime_text(enum zcm_runtime what);
 /**
- * The @n-th place, from 0, where others may have put theirs, who were started with another environment:
- * first our own, then, if ours is one of the two usual ones (/run/user/UID/zcm and /tmp/zcm-UID), the other.
- * Return: 0, or -1 if there is none.
+ * The @n-th place, from 0, where others may have put theirs, who were started with another
+ * environment: first our own, then, if ours is one of the two usual ones (/run/user/UID/zcm and
+ * /tmp/zcm-UID), the other. Return: 0, or -1 if there is none.
  */
 int zcm_runtime_place(int n, char *path, size_t size);
 

@@ -38,9 +38,9 @@ struct block {
     MPI_Comm ring; /* derived from the world: has to be rebuilt after a move */
     MPI_Request halo[2][4];
     int rank, size;
-    long rows, columns;       /* without ghost rows */
+    long rows, columns; /* without ghost rows */
     long iteration;
-    double *plate[2];         /* plate[iteration % 2] is the current one */
+    double *plate[2]; /* plate[iteration % 2] is the current one */
 };
 
 static void fail(const char *what)
@@ -169,13 +169,16 @@ static int verify(const struct block *b, const struct options *o)
 static struct options parse(int argc, char **argv)
 {
     struct options o = {.rows = 64, .columns = 256, .iterations = 2000, .verify = 1};
-    const struct option known[] = {
-        {"rows", required_argument, NULL, 'r'},    {"columns", required_argument, NULL, 'c'},
-        {"iterations", required_argument, NULL, 'i'}, {"ballast", required_argument, NULL, 'b'},
-        {"checkpoint", required_argument, NULL, 'k'}, {"report", required_argument, NULL, 'p'},
-        {"until", required_argument, NULL, 'u'},   {"no-verify", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},
-        {0}};
+    const struct option known[] = {{"rows", required_argument, NULL, 'r'},
+                                   {"columns", required_argument, NULL, 'c'},
+                                   {"iterations", required_argument, NULL, 'i'},
+                                   {"ballast", required_argument, NULL, 'b'},
+                                   {"checkpoint", required_argument, NULL, 'k'},
+                                   {"report", required_argument, NULL, 'p'},
+                                   {"until", required_argument, NULL, 'u'},
+                                   {"no-verify", no_argument, NULL, 'n'},
+                                   {"help", no_argument, NULL, 'h'},
+                                   {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         long *number = c == 'r'   ? &o.rows
                        : c == 'c' ? &o.columns

@@ -14,7 +14,8 @@ member born(member self, std::uint64_t incarnation)
     return self;
 }
 
-template <class T> std::unique_ptr<T> known(std::unique_ptr<T> made, const std::string &name)
+template <class T>
+std::unique_ptr<T> known(std::unique_ptr<T> made, const std::string &name)
 {
     if (!made)
         throw std::invalid_argument("unknown name: " + name);
@@ -28,8 +29,8 @@ agent::agent(const settings &s, member self, std::uint64_t incarnation, std::uin
       network_(settings_, born(std::move(self), incarnation), random_),
       groups_(known(make_grouping(s.grouping, s.grouping_bytes), s.grouping)),
       policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
-      decision_(make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_,
-                                        random_)),
+      decision_(
+          make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_, random_)),
       protocol_(settings_, network_, here_, *decision_, *policy_, past_, history_, random_)
 {
 }

@@ -18,12 +18,12 @@ struct settings {
     std::vector<std::string> seeds; /* addresses of agents to join by */
 
     /* [membership] */
-    nanos period = kSecond;             /* between pings */
+    nanos period = kSecond; /* between pings */
     nanos ping_timeout = 400 * kMillisecond;
-    nanos suspicion = 5 * kSecond;      /* silent for so long: dead */
-    nanos forget = 600 * kSecond;       /* dead for so long: no longer looked for */
-    std::uint32_t max_members = 128;    /* known at a time */
-    nanos probe_period = 10 * kSecond;  /* between measurements of bandwidth */
+    nanos suspicion = 5 * kSecond;     /* silent for so long: dead */
+    nanos forget = 600 * kSecond;      /* dead for so long: no longer looked for */
+    std::uint32_t max_members = 128;   /* known at a time */
+    nanos probe_period = 10 * kSecond; /* between measurements of bandwidth */
     std::uint32_t probe_bytes = 256 << 10;
 
     /* [policy] */
@@ -33,24 +33,24 @@ struct settings {
     nanos steal_most = 64 * kSecond;
 
     /* [decision] */
-    double hysteresis = 0.15;    /* the iteration must become shorter by this part */
-    double payback = 2.0;        /* gain over cost */
-    nanos settle = 5 * kSecond;  /* overloaded for so long before anything is given */
+    double hysteresis = 0.15;       /* the iteration must become shorter by this part */
+    double payback = 2.0;           /* gain over cost */
+    nanos settle = 5 * kSecond;     /* overloaded for so long before anything is given */
     nanos residence = 30 * kSecond; /* a rank stays at least; doubles with each move */
     nanos memory = 600 * kSecond;   /* a rank does not return to where it was for so long */
-    double oversubscribe = 4;    /* ranks per processor a node accepts; max_ranks overrides */
+    double oversubscribe = 4;       /* ranks per processor a node accepts; max_ranks overrides */
     std::uint32_t max_ranks = 0;
-    std::string grouping = "zc"; /* zc, matrix, single */
-    std::size_t grouping_bytes = 0; /* memory for each job; 0: the engine's default */
+    std::string grouping = "zc";     /* zc, matrix, single */
+    std::size_t grouping_bytes = 0;  /* memory for each job; 0: the engine's default */
     std::uint32_t most_at_once = 64; /* ranks in one step */
 
     /* [cost] */
-    double bandwidth = 100e6;    /* bytes per second where it was not measured */
-    double spawn = 1.5;          /* seconds to start the successors, until measured */
+    double bandwidth = 100e6; /* bytes per second where it was not measured */
+    double spawn = 1.5;       /* seconds to start the successors, until measured */
 
     /* [protocol] */
-    nanos commit_window = 8 * kSecond; /* from first message to asking the job */
-    nanos lease = 60 * kSecond;        /* a borrowed rank is not decided on by its owner */
+    nanos commit_window = 8 * kSecond;  /* from first message to asking the job */
+    nanos lease = 60 * kSecond;         /* a borrowed rank is not decided on by its owner */
     nanos move_timeout = 120 * kSecond; /* asked, and no word */
 };
 

@@ -13,11 +13,11 @@
 namespace zc::agent {
 namespace {
 
-constexpr double kLongestGuess = 3600;  /* seconds of remaining run we believe in */
-constexpr double kTogether = 0.10;      /* a group may cost so much balance to stay whole */
-constexpr double kNear = 0.05;          /* fewer ranks are moved if it is nearly as good */
-constexpr double kRoomForImage = 1.5;   /* free memory over the image's bytes */
-constexpr double kPartOfTimeout = 0.5;  /* for the images; until then the ranks have to meet */
+constexpr double kLongestGuess = 3600;   /* seconds of remaining run we believe in */
+constexpr double kTogether = 0.10;       /* a group may cost so much balance to stay whole */
+constexpr double kNear = 0.05;           /* fewer ranks are moved if it is nearly as good */
+constexpr double kRoomForImage = 1.5;    /* free memory over the image's bytes */
+constexpr double kPartOfTimeout = 0.5;   /* for the images; until then the ranks have to meet */
 constexpr double kClearlyCheaper = 0.98; /* else the group stays as it is */
 constexpr std::size_t kMostPlaced = 512; /* ranks; above, groups alone decide */
 constexpr double kUnknownWay = 1000;     /* µs per KiB where nothing was measured */
@@ -93,11 +93,13 @@ opinion balancing::decide(nanos now, const member &thief, std::span<const msg::l
     if (here_.ranks_here() == 0)
         return {{}, "no ranks here"};
     if (!here_.draining() && here_.overloaded_for(now) == 0)
-        return {{}, fmt::format("not overloaded: {:.2f} threads on {:.2f} processors",
-                                here_.demand(), here_.load().cpus)};
+        return {{},
+                fmt::format("not overloaded: {:.2f} threads on {:.2f} processors", here_.demand(),
+                            here_.load().cpus)};
     if (!here_.draining() && here_.overloaded_for(now) < s_.settle)
-        return {{}, fmt::format("overloaded for {:.1f} s only, waiting for {:.1f} s",
-                                to_seconds(here_.overloaded_for(now)), to_seconds(s_.settle))};
+        return {{},
+                fmt::format("overloaded for {:.1f} s only, waiting for {:.1f} s",
+                            to_seconds(here_.overloaded_for(now)), to_seconds(s_.settle))};
     if (thief.load.room == 0)
         return {{}, fmt::format("{} is full", thief.host)};
 
@@ -139,9 +141,8 @@ opinion balancing::decide_for(const job_view &job, nanos now, const member &thie
     }
     if (choices.empty())
         return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
-    std::stable_sort(choices.begin(), choices.end(), [](const choice &a, const choice &b) {
-        return a.preference > b.preference;
-    });
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const choice &a, const choice &b) { return a.preference > b.preference; });
 
     load_digest mine = here_.digest(now);
     auto most = static_cast<std::uint32_t>(
@@ -181,8 +182,9 @@ std::uint32_t balancing::how_many(const load_digest &mine, const load_digest &th
 }
 
 /** Groups, each led by the most preferred rank left, until @count are chosen. Returns the first. */
-std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choices, std::uint32_t count,
-                       std::uint32_t most, const load_digest &mine) const
+std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choices,
+                                       std::uint32_t count, std::uint32_t most,
+                                       const load_digest &mine) const
 {
     std::map<rank_id, const local_rank *> left;
     for (const choice &c : choices)
@@ -226,7 +228,8 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
 }
 
 /** Microseconds that a kilobyte needs, as far as it was measured from here or by the thief. */
-double balancing::way(node_id a, node_id b, const member &thief, std::span<const msg::link> links) const
+double balancing::way(node_id a, node_id b, const member &thief,
+                      std::span<const msg::link> links) const
 {
     if (a == b)
         return 0;
@@ -311,7 +314,8 @@ void balancing::invite(plan &p, const job_view &job, const std::vector<rank_id> 
     std::set<rank_id> going(p.own.begin(), p.own.end());
     double guests = 0;
     for (rank_id r : group) {
-        if (r >= job.placement.size() || static_cast<double>(p.own.size()) + guests + 1 > p.target.load.room)
+        if (r >= job.placement.size() ||
+            static_cast<double>(p.own.size()) + guests + 1 > p.target.load.room)
             continue;
         node_id home = job.placement[r];
         if (home == kNobody || home == network_.self().id || home == p.target.id)
@@ -351,8 +355,8 @@ double balancing::remaining(const plan &p) const
 double balancing::transfer_s(const plan &p) const
 {
     const peer *target = network_.find(p.target.id);
-    double rate = target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6
-                                                                : s_.bandwidth;
+    double rate =
+        target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6 : s_.bandwidth;
     return static_cast<double>(p.bytes) / rate;
 }
 
@@ -376,7 +380,8 @@ balance balancing::weigh(const plan &p, const load_digest &mine, const load_dige
 /** @part: of what is demanded. */
 bool balancing::pays(const balance &b, double part) const
 {
-    return b.after <= b.before * (1 - part * s_.hysteresis) && b.gain_s >= part * s_.payback * b.cost_s;
+    return b.after <= b.before * (1 - part * s_.hysteresis) &&
+           b.gain_s >= part * s_.payback * b.cost_s;
 }
 
 bool balancing::confirm(plan &p, const load_digest &target)
@@ -386,7 +391,8 @@ bool balancing::confirm(plan &p, const load_digest &target)
     p.figures = weigh(p, mine, target);
     p.why = explain(p, mine, target);
     if (target.room < wanted) {
-        p.why = fmt::format("{} is full: room for {}, {} wanted", p.target.host, target.room, wanted);
+        p.why =
+            fmt::format("{} is full: room for {}, {} wanted", p.target.host, target.room, wanted);
         return false;
     }
     if (!has_memory(target.free_bytes, p.bytes)) {
@@ -397,13 +403,14 @@ bool balancing::confirm(plan &p, const load_digest &target)
     if (!pays(p.figures))
         return false;
     if (p.figures.cost_s > kPartOfTimeout * to_seconds(s_.move_timeout)) {
-        p.why = fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up (protocol.move_timeout)",
+        p.why = fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
+                            "(protocol.move_timeout)",
                             p.figures.cost_s, to_seconds(s_.move_timeout));
         return false;
     }
-    /* How many ranks is a question for what others want now: while that rises, its least would move them
-     * one by one. Whether to move any is one for what has lasted; the least of what varies a little is below
-     * its mean, so half of the gain will do. */
+    /* How many ranks is a question for what others want now: while that rises, its least would move
+     * them one by one. Whether to move any is one for what has lasted; the least of what varies a
+     * little is below its mean, so half of the gain will do. */
     load_digest lasting = here_.lasting(0);
     if (pays(weigh(p, lasting, target), 0.5))
         return true;
@@ -476,7 +483,8 @@ std::unique_ptr<decision> make_balancing_decision(const settings &s, const profi
 
 bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes)
 {
-    return free_bytes == 0 || static_cast<double>(image_bytes) * kRoomForImage <= static_cast<double>(free_bytes);
+    return free_bytes == 0 ||
+           static_cast<double>(image_bytes) * kRoomForImage <= static_cast<double>(free_bytes);
 }
 
 } // namespace zc::agent

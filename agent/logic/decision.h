@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "rank_groups.h"
 #include "policy.h"
 #include "profiling.h"
+#include "rank_groups.h"
 
 namespace zc::agent {
 

@@ -7,15 +7,16 @@
 namespace zc::agent {
 namespace {
 
-constexpr std::uint32_t kBudget = 8;      /* times a change is passed on by each who learns it */
-constexpr std::size_t kHelpers = 3;       /* asked to ping for us */
-constexpr std::size_t kNews = 5;          /* changes per message */
-constexpr std::size_t kGossip = 10;       /* members per message, ourselves included */
-constexpr std::uint64_t kDeadEvery = 4;   /* rounds between pings of the dead */
-constexpr double kReplace = 0.1;          /* a full view takes in a stranger with this probability */
+constexpr std::uint32_t kBudget = 8;    /* times a change is passed on by each who learns it */
+constexpr std::size_t kHelpers = 3;     /* asked to ping for us */
+constexpr std::size_t kNews = 5;        /* changes per message */
+constexpr std::size_t kGossip = 10;     /* members per message, ourselves included */
+constexpr std::uint64_t kDeadEvery = 4; /* rounds between pings of the dead */
+constexpr double kReplace = 0.1;        /* a full view takes in a stranger with this probability */
 constexpr std::size_t kMostAwaited = 256; /* ours and on behalf of others */
 constexpr nanos kProbeAgain = 600 * kSecond;
-constexpr unsigned kProbesAtFirst = 3; /* what one measured on a busy machine is not believed for ten minutes */
+constexpr unsigned kProbesAtFirst =
+    3; /* what one measured on a busy machine is not believed for ten minutes */
 
 auto age(const member &m)
 {
@@ -45,7 +46,8 @@ void membership::start(nanos now)
 {
     next_round_ = now;
     /* Not all at once where many start together. */
-    next_probe_ = now + static_cast<nanos>(random_.below(static_cast<std::uint64_t>(s_.probe_period) + 1));
+    next_probe_ =
+        now + static_cast<nanos>(random_.below(static_cast<std::uint64_t>(s_.probe_period) + 1));
     schedule(now);
 }
 
@@ -102,12 +104,12 @@ void membership::set_state(nanos now, peer &p, member_state state)
     p.budget = kBudget;
 }
 
-/** Forgets somebody: of the dead, or anybody who is not wanted. False: the newcomer stays unknown. */
+/** Forgets somebody: of the dead, or anybody who is not wanted. False: the newcomer stays unknown.
+ */
 bool membership::make_room(const member &newcomer)
 {
-    auto gone = std::find_if(peers_.begin(), peers_.end(), [](const peer &p) {
-        return p.who.state >= member_state::dead;
-    });
+    auto gone = std::find_if(peers_.begin(), peers_.end(),
+                             [](const peer &p) { return p.who.state >= member_state::dead; });
     if (gone == peers_.end()) {
         if (!is_wanted(newcomer) && !random_.chance(kReplace))
             return false;
@@ -243,9 +245,8 @@ void membership::round(nanos now, outbox &out)
 {
     self_.version++;
     rounds_++;
-    bool alone = std::none_of(peers_.begin(), peers_.end(), [](const peer &p) {
-        return p.who.state <= member_state::suspect;
-    });
+    bool alone = std::none_of(peers_.begin(), peers_.end(),
+                              [](const peer &p) { return p.who.state <= member_state::suspect; });
     /* Also later, now and then: the seeds may be on the other side of a cut. */
     if (alone || rounds_ % 32 == 0)
         ping_seeds(out);
@@ -335,8 +336,8 @@ void membership::schedule(nanos)
 {
     next_ = std::min(next_round_, next_probe_);
     for (const awaited &a : awaited_)
-        next_ = std::min(next_, a.sent + (a.indirect || a.on_behalf != kNobody ? 3 : 1) *
-                                             s_.ping_timeout);
+        next_ = std::min(next_,
+                         a.sent + (a.indirect || a.on_behalf != kNobody ? 3 : 1) * s_.ping_timeout);
 }
 
 void membership::on(nanos now, node_id from, const msg::ping &m, outbox &out)
@@ -381,9 +382,8 @@ void membership::on(nanos now, node_id from, const msg::ping_for_me &m, outbox &
 
 void membership::on(nanos now, node_id, const msg::it_lives &m)
 {
-    std::erase_if(awaited_, [&](const awaited &a) {
-        return a.nonce == m.nonce && a.target == m.target;
-    });
+    std::erase_if(awaited_,
+                  [&](const awaited &a) { return a.nonce == m.nonce && a.target == m.target; });
     schedule(now);
 }
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "message.h"
 #include "agent_settings.h"
+#include "message.h"
 
 namespace zc::agent {
 
@@ -68,7 +68,8 @@ class membership {
     /** Bytes went there in so much time: as good as a measurement. */
     void learn_bandwidth(node_id node, std::uint64_t bytes, nanos time);
 
-    /** Hosts of whom we must not forget the agents, and want to learn of them: ranks of our jobs are there. */
+    /** Hosts of whom we must not forget the agents, and want to learn of them: ranks of our jobs
+     * are there. */
     void want(std::set<std::string> hosts) { wanted_ = std::move(hosts); }
 
     void set_load(const load_digest &load) { self_.load = load; }
@@ -85,8 +86,8 @@ class membership {
         node_id target;
         std::uint64_t nonce;
         nanos sent;
-        bool indirect;      /* others have been asked */
-        node_id on_behalf;  /* somebody asked us */
+        bool indirect;     /* others have been asked */
+        node_id on_behalf; /* somebody asked us */
         std::uint64_t their_nonce;
     };
 

@@ -13,7 +13,8 @@ namespace {
 /** Appends little-endian numbers. What it is given, it takes to be right. */
 class writer {
   public:
-    template <class T> void number(T value)
+    template <class T>
+    void number(T value)
     {
         if constexpr (sizeof(T) == 8)
             put(std::bit_cast<std::uint64_t>(value), 8);
@@ -24,7 +25,11 @@ class writer {
     }
     void amount(float value) { number(value); }
     void flag(bool value) { put(value ? 1 : 0, 1); }
-    template <class Enum> void one_of(Enum value, Enum) { put(static_cast<std::uint64_t>(value), 1); }
+    template <class Enum>
+    void one_of(Enum value, Enum)
+    {
+        put(static_cast<std::uint64_t>(value), 1);
+    }
     void text(const std::string &value, std::size_t most = kMaxText)
     {
         std::size_t length = std::min(value.size(), most);
@@ -63,7 +68,8 @@ class reader {
   public:
     explicit reader(std::string_view bytes) : bytes_(bytes) {}
 
-    template <class T> void number(T &value)
+    template <class T>
+    void number(T &value)
     {
         if constexpr (sizeof(T) == 8)
             value = std::bit_cast<T>(get(8));
@@ -84,7 +90,8 @@ class reader {
         require(byte <= 1);
         value = byte == 1;
     }
-    template <class Enum> void one_of(Enum &value, Enum last)
+    template <class Enum>
+    void one_of(Enum &value, Enum last)
     {
         std::uint64_t byte = get(1);
         if (byte > static_cast<std::uint64_t>(last)) {
@@ -353,7 +360,8 @@ void fields(auto &s, is<msg::outcome> auto &v)
 
 void fields(auto &, is<msg::leave> auto &) {}
 
-template <std::size_t I = 0> flaw read_body(std::size_t type, reader &r, message_body &body)
+template <std::size_t I = 0>
+flaw read_body(std::size_t type, reader &r, message_body &body)
 {
     if constexpr (I == std::variant_size_v<message_body>) {
         return flaw::bad_type;
@@ -366,13 +374,14 @@ template <std::size_t I = 0> flaw read_body(std::size_t type, reader &r, message
 }
 
 constexpr std::array<std::string_view, std::variant_size_v<message_body>> kNames = {
-    "ping",    "ack",      "ping_for_me", "it_lives", "probe",   "probe_ack",
-    "steal",   "nudge",    "reserve",     "reserved", "lend",    "lent",
-    "release", "ask",      "query",       "outcome",  "leave",
+    "ping",    "ack",   "ping_for_me", "it_lives", "probe", "probe_ack",
+    "steal",   "nudge", "reserve",     "reserved", "lend",  "lent",
+    "release", "ask",   "query",       "outcome",  "leave",
 };
 constexpr std::array<std::string_view, kFlaws> kFlawNames = {
-    "none",      "too_short", "too_long", "bad_magic", "bad_version", "bad_type",        "bad_length",
-    "truncated", "trailing",  "bad_value", "forged",   "replayed",    "old_incarnation",
+    "none",     "too_short",  "too_long",        "bad_magic", "bad_version",
+    "bad_type", "bad_length", "truncated",       "trailing",  "bad_value",
+    "forged",   "replayed",   "old_incarnation",
 };
 
 /* What the type of a probe is on the wire; only probes may be long. */

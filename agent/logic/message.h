@@ -32,7 +32,7 @@ namespace zc::agent {
 constexpr std::uint32_t kMagic = 0x3141'637a; /* "zcA1" */
 constexpr std::uint16_t kVersion = 3;
 constexpr std::size_t kHeaderBytes = 36;
-constexpr std::size_t kMaxMessage = 32 << 10;        /* all but probes */
+constexpr std::size_t kMaxMessage = 32 << 10;            /* all but probes */
 constexpr std::size_t kMaxProbe = (1 << 20) + (1 << 10); /* they weigh what they measure */
 constexpr std::size_t kMaxText = 200;
 constexpr std::size_t kMaxGossip = 16;

@@ -56,7 +56,9 @@ class search {
                     if (where[r] != n || p_.fixed[r])
                         continue;
                     for (std::uint32_t m = 0; m < nodes_; m++) {
-                        double price = m != n && used[m] < p_.room[m] ? price_of(where, r, m) - price_of(where, r, where[r]) : INFINITY;
+                        double price = m != n && used[m] < p_.room[m]
+                                           ? price_of(where, r, m) - price_of(where, r, where[r])
+                                           : INFINITY;
                         if (price < best) {
                             best = price;
                             who = r;
@@ -98,15 +100,16 @@ class search {
         return used;
     }
     /** What the traffic of @r costs if it is on @n. */
-    double price_of(const nodes_of &where, std::size_t r, std::uint32_t n, std::size_t but = SIZE_MAX,
-                    std::uint32_t but_on = 0) const
+    double price_of(const nodes_of &where, std::size_t r, std::uint32_t n,
+                    std::size_t but = SIZE_MAX, std::uint32_t but_on = 0) const
     {
         double price = 0;
         for (const auto &[other, weight] : traffic_.of[r])
             price += weight * p_.cost[n * nodes_ + (other == but ? but_on : where[other])];
         return price;
     }
-    bool improve_one(nodes_of &where, std::vector<std::uint32_t> &used, std::size_t r, double least) const
+    bool improve_one(nodes_of &where, std::vector<std::uint32_t> &used, std::size_t r,
+                     double least) const
     {
         std::uint32_t from = where[r];
         double here = price_of(where, r, from);
@@ -166,8 +169,9 @@ struct scotch_graph {
 };
 
 /** Nodes joined by edges: the cheaper the way, the heavier. */
-bool build_network(const placement_problem &p, std::vector<SCOTCH_Num> &starts, std::vector<SCOTCH_Num> &ends,
-                   std::vector<SCOTCH_Num> &weights, std::vector<SCOTCH_Num> &rooms, SCOTCH_Graph *graph)
+bool build_network(const placement_problem &p, std::vector<SCOTCH_Num> &starts,
+                   std::vector<SCOTCH_Num> &ends, std::vector<SCOTCH_Num> &weights,
+                   std::vector<SCOTCH_Num> &rooms, SCOTCH_Graph *graph)
 {
     auto n = static_cast<SCOTCH_Num>(p.room.size());
     double cheapest = INFINITY;
@@ -184,13 +188,15 @@ bool build_network(const placement_problem &p, std::vector<SCOTCH_Num> &starts, 
             auto back = static_cast<std::size_t>(b * n + a);
             double c = (p.cost[at] + p.cost[back]) / 2; /* Scotch's edges have no direction */
             ends.push_back(b);
-            weights.push_back(std::max<SCOTCH_Num>(1, c > 0 ? static_cast<SCOTCH_Num>(1000 * cheapest / c) : 1000));
+            weights.push_back(std::max<SCOTCH_Num>(
+                1, c > 0 ? static_cast<SCOTCH_Num>(1000 * cheapest / c) : 1000));
         }
         rooms.push_back(static_cast<SCOTCH_Num>(std::max(1u, p.room[static_cast<std::size_t>(a)])));
     }
     starts.push_back(static_cast<SCOTCH_Num>(ends.size()));
     return SCOTCH_graphBuild(graph, 0, n, starts.data(), nullptr, rooms.data(), nullptr,
-                             static_cast<SCOTCH_Num>(ends.size()), ends.data(), weights.data()) == 0;
+                             static_cast<SCOTCH_Num>(ends.size()), ends.data(),
+                             weights.data()) == 0;
 }
 
 bool build_traffic(const traffic &t, std::vector<SCOTCH_Num> &starts, std::vector<SCOTCH_Num> &ends,
@@ -200,12 +206,14 @@ bool build_traffic(const traffic &t, std::vector<SCOTCH_Num> &starts, std::vecto
         starts.push_back(static_cast<SCOTCH_Num>(ends.size()));
         for (const auto &[other, weight] : links) {
             ends.push_back(static_cast<SCOTCH_Num>(other));
-            weights.push_back(std::max<SCOTCH_Num>(1, static_cast<SCOTCH_Num>(10000 * weight / t.heaviest)));
+            weights.push_back(
+                std::max<SCOTCH_Num>(1, static_cast<SCOTCH_Num>(10000 * weight / t.heaviest)));
         }
     }
     starts.push_back(static_cast<SCOTCH_Num>(ends.size()));
-    return SCOTCH_graphBuild(graph, 0, static_cast<SCOTCH_Num>(t.of.size()), starts.data(), nullptr, nullptr, nullptr,
-                             static_cast<SCOTCH_Num>(ends.size()), ends.data(), weights.data()) == 0;
+    return SCOTCH_graphBuild(graph, 0, static_cast<SCOTCH_Num>(t.of.size()), starts.data(), nullptr,
+                             nullptr, nullptr, static_cast<SCOTCH_Num>(ends.size()), ends.data(),
+                             weights.data()) == 0;
 }
 
 std::optional<nodes_of> by_scotch(const placement_problem &p, const traffic &t)
@@ -247,15 +255,16 @@ std::optional<nodes_of> by_scotch(const placement_problem &p, const traffic &t)
 bool consistent(const placement_problem &p)
 {
     std::size_t nodes = p.room.size();
-    if (nodes == 0 || p.now.empty() || p.now.size() > kMostRanks || p.cost.size() != nodes * nodes ||
-        p.fixed.size() != p.now.size())
+    if (nodes == 0 || p.now.empty() || p.now.size() > kMostRanks ||
+        p.cost.size() != nodes * nodes || p.fixed.size() != p.now.size())
         return false;
     std::uint64_t room = 0;
     for (std::uint32_t r : p.room)
         room += r;
     return room >= p.now.size() &&
            std::all_of(p.now.begin(), p.now.end(), [&](std::uint32_t n) { return n < nodes; }) &&
-           std::all_of(p.cost.begin(), p.cost.end(), [](double c) { return std::isfinite(c) && c >= 0; });
+           std::all_of(p.cost.begin(), p.cost.end(),
+                       [](double c) { return std::isfinite(c) && c >= 0; });
 }
 
 } // namespace

@@ -15,8 +15,8 @@ struct placement_problem {
     std::vector<std::uint32_t> room; /* of each node: ranks it may have in all */
     /* cost[a * nodes + b]: to carry a byte from node a to b, in any unit; 0 on the diagonal */
     std::vector<double> cost;
-    std::vector<std::uint32_t> now;  /* node of each rank */
-    std::vector<bool> fixed;         /* ranks that stay */
+    std::vector<std::uint32_t> now; /* node of each rank */
+    std::vector<bool> fixed;        /* ranks that stay */
     std::vector<zcp_flow_t> flows;
 };
 

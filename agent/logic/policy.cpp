@@ -34,8 +34,7 @@ class application_policy final : public policy {
     double rank(const local_rank &rank, const member &thief, std::span<const msg::link>,
                 surroundings &s) const override
     {
-        return traffic_of(s.here, rank, thief.id) -
-               traffic_of(s.here, rank, s.network.self().id);
+        return traffic_of(s.here, rank, thief.id) - traffic_of(s.here, rank, s.network.self().id);
     }
 };
 
@@ -43,8 +42,7 @@ class application_policy final : public policy {
 class network_policy final : public policy {
   public:
     std::string_view name() const override { return "network"; }
-    double next_hop(const peer &candidate, const msg::steal &packet,
-                    surroundings &s) const override
+    double next_hop(const peer &candidate, const msg::steal &packet, surroundings &s) const override
     {
         /* The way from the thief counts, where it has told; else ours. */
         float rtt = candidate.rtt_us > 0 ? candidate.rtt_us : kFar;
@@ -54,8 +52,8 @@ class network_policy final : public policy {
         }
         return -static_cast<double>(rtt) * (1 + 0.1 * s.random.unit());
     }
-    double rank(const local_rank &rank, const member &thief,
-                std::span<const msg::link> thief_links, surroundings &s) const override
+    double rank(const local_rank &rank, const member &thief, std::span<const msg::link> thief_links,
+                surroundings &s) const override
     {
         const job_view *job = s.here.job(rank.profile.key.job);
         if (job == nullptr)
@@ -83,8 +81,7 @@ class network_policy final : public policy {
         const peer *p = s.network.find(where);
         return p == nullptr || p->rtt_us == 0 ? cost(1000, 0) : cost(p->rtt_us, p->bytes_per_us);
     }
-    static double cost_there(node_id where, const member &thief,
-                             std::span<const msg::link> links)
+    static double cost_there(node_id where, const member &thief, std::span<const msg::link> links)
     {
         if (where == thief.id)
             return 0;

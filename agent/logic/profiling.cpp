@@ -7,10 +7,10 @@
 namespace zc::agent {
 namespace {
 
-constexpr double kTimeConstant = 3.0;         /* seconds, of the smoothed demand of others */
+constexpr double kTimeConstant = 3.0; /* seconds, of the smoothed demand of others */
 constexpr double kQuick = 1.0;
-constexpr nanos kFirstMoments = 3 * kSecond;  /* ranks seen so soon were here before us */
-constexpr nanos kLinger = 15 * kSecond;       /* moved ranks may still be seen for so long */
+constexpr nanos kFirstMoments = 3 * kSecond; /* ranks seen so soon were here before us */
+constexpr nanos kLinger = 15 * kSecond;      /* moved ranks may still be seen for so long */
 
 } // namespace
 
@@ -47,7 +47,9 @@ void profiling::on_load(nanos now, const load_sample &sample)
     if (!sampled_) {
         external_ = quick_ = others;
     } else {
-        auto weight = [&](double constant) { return 1 - std::exp(-to_seconds(now - last_sample_) / constant); };
+        auto weight = [&](double constant) {
+            return 1 - std::exp(-to_seconds(now - last_sample_) / constant);
+        };
         external_ += (others - external_) * weight(kTimeConstant);
         quick_ += (others - quick_) * weight(kQuick);
     }
@@ -59,8 +61,8 @@ void profiling::on_load(nanos now, const load_sample &sample)
     lows_.push_back({now, quick_});
     while (lows_.front().time < now - s_.settle)
         lows_.pop_front();
-    bool overloaded = ranks_here() > 0 && (load_.draining || own_pace() * load_.speed >
-                                                                 1 + s_.hysteresis);
+    bool overloaded =
+        ranks_here() > 0 && (load_.draining || own_pace() * load_.speed > 1 + s_.hysteresis);
     if (!overloaded)
         overloaded_since_ = kNever;
     else if (overloaded_since_ == kNever)
@@ -134,11 +136,11 @@ void profiling::expected_over(nanos now, const txn_id &txn, bool moved)
 
 void profiling::expire(nanos now)
 {
-    std::erase_if(arrivals_, [&](const auto &a) {
-        return now >= a.second.until || a.second.homes.empty();
-    });
+    std::erase_if(arrivals_,
+                  [&](const auto &a) { return now >= a.second.until || a.second.homes.empty(); });
     for (auto &[key, rank] : ranks_) {
-        if (rank.leaving && now - rank.leaving_since > kLinger && rank.last_seen > rank.leaving_since)
+        if (rank.leaving && now - rank.leaving_since > kLinger &&
+            rank.last_seen > rank.leaving_since)
             rank.leaving = false;
     }
 }
@@ -191,7 +193,8 @@ load_digest profiling::lasting(nanos now) const
 {
     load_digest d = digest(now);
     if (!lows_.empty())
-        d.demand = static_cast<float>(demand() - external_ + std::min(external_, lows_.front().demand));
+        d.demand =
+            static_cast<float>(demand() - external_ + std::min(external_, lows_.front().demand));
     return d;
 }
 

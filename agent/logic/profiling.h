@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "message.h"
 #include "agent_settings.h"
+#include "message.h"
 
 namespace zc::agent {
 
@@ -19,7 +19,7 @@ struct load_sample {
     double demand = 0; /* runnable threads, our ranks included */
     double speed = 1;
     std::uint64_t free_bytes = 0;
-    double cpu_pressure = 0;    /* PSI some avg10, percent; for show */
+    double cpu_pressure = 0; /* PSI some avg10, percent; for show */
     double memory_pressure = 0;
     double steal = 0; /* part of the time the hypervisor took */
     bool draining = false;
@@ -49,9 +49,9 @@ struct rank_profile {
 /** What is known of one job with ranks here. */
 struct job_view {
     job_id job = 0;
-    std::uint64_t epoch = 0; /* of the placement; grows with every reconfiguration */
-    bool busy = false;       /* being reconfigured */
-    bool observe = false;    /* wants to be told what would be done, and no more */
+    std::uint64_t epoch = 0;        /* of the placement; grows with every reconfiguration */
+    bool busy = false;              /* being reconfigured */
+    bool observe = false;           /* wants to be told what would be done, and no more */
     std::vector<node_id> placement; /* where each rank is; kNobody: not known */
     std::set<std::string> hosts;    /* of its ranks, whoever is known there */
     node_id gateway = kNobody;      /* the node that reaches the job */
@@ -100,9 +100,9 @@ class profiling {
 
     /** What others are told. */
     load_digest digest(nanos now) const;
-    /** The same with the least demand of others during all of `settle`: what a decision to give has to
-     *  be right for as well. A node may be overloaded by its ranks alone, for ever; then what comes and
-     *  goes beside them is no reason. */
+    /** The same with the least demand of others during all of `settle`: what a decision to give has
+     * to be right for as well. A node may be overloaded by its ranks alone, for ever; then what
+     * comes and goes beside them is no reason. */
     load_digest lasting(nanos now) const;
     const load_sample &load() const { return load_; }
     double external() const { return external_; }

@@ -8,7 +8,7 @@
 namespace zc::agent {
 namespace {
 
-constexpr nanos kFirstQuery = 5 * kSecond;  /* silence of the job before it is asked how it goes */
+constexpr nanos kFirstQuery = 5 * kSecond; /* silence of the job before it is asked how it goes */
 constexpr nanos kQueryMost = 30 * kSecond;
 constexpr nanos kReservation = 30 * kSecond; /* room is kept for so long beyond move_timeout */
 constexpr std::size_t kRoutes = 1024;
@@ -18,12 +18,18 @@ constexpr std::uint32_t kMostDoublings = 6;
 const char *verdict_name(msg::verdict v)
 {
     switch (v) {
-    case msg::verdict::running: return "running";
-    case msg::verdict::moved: return "moved";
-    case msg::verdict::refused: return "refused";
-    case msg::verdict::failed: return "failed";
-    case msg::verdict::timed_out: return "timed out";
-    case msg::verdict::unknown: break;
+    case msg::verdict::running:
+        return "running";
+    case msg::verdict::moved:
+        return "moved";
+    case msg::verdict::refused:
+        return "refused";
+    case msg::verdict::failed:
+        return "failed";
+    case msg::verdict::timed_out:
+        return "timed out";
+    case msg::verdict::unknown:
+        break;
     }
     return "unknown";
 }
@@ -41,7 +47,8 @@ void protocol::start(nanos now, std::uint64_t incarnation, const std::optional<s
                      effects &out)
 {
     next_number_ = incarnation; /* so that attempts of two lives never share a number */
-    next_look_ = now + static_cast<nanos>(random_.below(static_cast<std::uint64_t>(s_.steal_least) + 1));
+    next_look_ =
+        now + static_cast<nanos>(random_.below(static_cast<std::uint64_t>(s_.steal_least) + 1));
     if (saved) {
         for (const saved_state::lease &l : saved->leases)
             leases_[l.rank] = {l.txn, now + s_.lease};
@@ -98,9 +105,12 @@ std::string protocol::busy_with() const
     if (!attempt_)
         return "";
     switch (attempt_->at) {
-    case step::reserving: return "reserving";
-    case step::borrowing: return "borrowing";
-    case step::moving: break;
+    case step::reserving:
+        return "reserving";
+    case step::borrowing:
+        return "borrowing";
+    case step::moving:
+        break;
     }
     return "moving";
 }
@@ -117,7 +127,8 @@ void protocol::save_to(saved_state &state) const
     if (attempt_ && attempt_->at == step::moving) {
         const plan &p = attempt_->what;
         saved_state::intent i;
-        i.ask = {attempt_->txn, attempt_->its_life, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+        i.ask = {attempt_->txn, attempt_->its_life, p.job,  p.epoch,
+                 p.target.id,   p.target.host,      p.all()};
         i.by = attempt_->asked_of;
         for (const auto &[lender, ranks] : p.borrowed)
             i.lenders.push_back(lender);
@@ -130,8 +141,7 @@ void protocol::save_to(saved_state &state) const
 
 /* ---- who may be decided on ---------------------------------------------- */
 
-bool protocol::free_rank(nanos now, const local_rank &rank, node_id target,
-                         std::string &why) const
+bool protocol::free_rank(nanos now, const local_rank &rank, node_id target, std::string &why) const
 {
     const rank_key &key = rank.profile.key;
     if (!rank.profile.movable)
@@ -139,14 +149,15 @@ bool protocol::free_rank(nanos now, const local_rank &rank, node_id target,
     else if (rank.leaving)
         why = "is on its way";
     else if (now < rank.not_before)
-        why = fmt::format("may have been lent by an earlier life of this agent, for another {:.0f} s",
-                          to_seconds(rank.not_before - now));
+        why =
+            fmt::format("may have been lent by an earlier life of this agent, for another {:.0f} s",
+                        to_seconds(rank.not_before - now));
     else if (auto at = leases_.find(key); at != leases_.end())
         why = "is lent";
     else if (attempt_ && attempt_->what.job == key.job)
         why = "has a move under way in its job";
-    else if (nanos stay = s_.residence << std::min(rank.moves > 0 ? rank.moves - 1 : 0u,
-                                                   kMostDoublings);
+    else if (nanos stay = s_.residence
+                          << std::min(rank.moves > 0 ? rank.moves - 1 : 0u, kMostDoublings);
              rank.moves > 0 && now - rank.arrived < stay)
         why = fmt::format("came {:.0f} s ago and stays for {:.0f} s",
                           to_seconds(now - rank.arrived), to_seconds(stay));
@@ -167,11 +178,10 @@ void protocol::on(nanos now, node_id, const msg::steal &m, effects &out)
     network_.learn(now, m.thief);
     if (attempt_ || now < next_decision_ || !here_.sampled())
         return forward(now, m, out);
-    opinion o = decision_.decide(
-        now, m.thief, m.links,
-        [&](const local_rank &rank, node_id target, std::string &why) {
-            return free_rank(now, rank, target, why);
-        });
+    opinion o = decision_.decide(now, m.thief, m.links,
+                                 [&](const local_rank &rank, node_id target, std::string &why) {
+                                     return free_rank(now, rank, target, why);
+                                 });
     if (o.give)
         return begin(now, std::move(*o.give), out);
     if (here_.overloaded_for(now) > 0) {
@@ -223,7 +233,8 @@ void protocol::borrow(nanos now, effects &out)
     attempt_->at = step::borrowing;
     for (const auto &[home, ranks] : p.borrowed) {
         attempt_->waiting_for.insert(home);
-        out.send.push_back({home, "", msg::lend{attempt_->txn, p.job, p.epoch, p.target.id, ranks}});
+        out.send.push_back(
+            {home, "", msg::lend{attempt_->txn, p.job, p.epoch, p.target.id, ranks}});
     }
 }
 
@@ -265,7 +276,8 @@ void protocol::ask(nanos now, effects &out)
     attempt_->at = step::moving;
     attempt_->asked = now;
     attempt_->asked_of = by;
-    attempt_->its_life = (by == network_.self().id ? network_.self() : network_.find(by)->who).incarnation;
+    attempt_->its_life =
+        (by == network_.self().id ? network_.self() : network_.find(by)->who).incarnation;
     attempt_->query_pause = kFirstQuery;
     attempt_->next_query = now + kFirstQuery;
     out.save = true;
@@ -291,7 +303,8 @@ void protocol::reach_job(nanos, effects &out)
 {
     const plan &p = attempt_->what;
     node_id by = attempt_->asked_of;
-    msg::ask a{attempt_->txn, attempt_->its_life, p.job, p.epoch, p.target.id, p.target.host, p.all()};
+    msg::ask a{attempt_->txn, attempt_->its_life, p.job,  p.epoch,
+               p.target.id,   p.target.host,      p.all()};
     if (by == network_.self().id) {
         remember_route(a.txn, by);
         out.ask.push_back(std::move(a));
@@ -497,7 +510,8 @@ void protocol::on(nanos, node_id from, const msg::ask &m, effects &out)
                            ? "was meant for an earlier life of the agent that reaches the job"
                            : nullptr;
     if (late != nullptr) {
-        out.send.push_back({from, "", msg::outcome{m.txn, m.job, msg::verdict::refused, 0, 0, {}, late}});
+        out.send.push_back(
+            {from, "", msg::outcome{m.txn, m.job, msg::verdict::refused, 0, 0, {}, late}});
         return;
     }
     remember_route(m.txn, from);
@@ -563,8 +577,9 @@ void protocol::look_for_work(nanos now, effects &out)
     m.thief.load = here_.digest(now);
     m.hops = static_cast<std::uint8_t>(std::min<std::uint32_t>(s_.hops, kMaxVisited));
     m.links = network_.links();
-    next_steal_ = now + steal_pause_ / 2 +
-                  static_cast<nanos>(random_.below(static_cast<std::uint64_t>(steal_pause_) / 2 + 1));
+    next_steal_ =
+        now + steal_pause_ / 2 +
+        static_cast<nanos>(random_.below(static_cast<std::uint64_t>(steal_pause_) / 2 + 1));
     steal_pause_ = std::min(2 * steal_pause_, s_.steal_most);
     forward(now, std::move(m), out);
 }
@@ -578,7 +593,8 @@ void protocol::forward(nanos, msg::steal m, effects &out)
     if (m.visited.size() > kMaxVisited)
         return;
     auto seen = [&](node_id id) {
-        return id == m.thief.id || std::find(m.visited.begin(), m.visited.end(), id) != m.visited.end();
+        return id == m.thief.id ||
+               std::find(m.visited.begin(), m.visited.end(), id) != m.visited.end();
     };
     surroundings around{here_, network_, random_};
     const peer *best = nullptr;
@@ -648,8 +664,10 @@ void protocol::tick(nanos now, effects &out)
     if (attempt_) {
         attempt &a = *attempt_;
         if (a.at != step::moving && now - a.begun >= s_.commit_window)
-            abandon(now, a.at == step::reserving ? "no answer from the target"
-                                                 : "no answer from the owner of a partner", out);
+            abandon(now,
+                    a.at == step::reserving ? "no answer from the target"
+                                            : "no answer from the owner of a partner",
+                    out);
         else if (a.at == step::moving && now - a.asked >= s_.move_timeout)
             abandon(now, "no word from the job", out);
         else if (a.at == step::moving && now - a.asked >= kFirstQuery && here_.sampled() &&
@@ -682,8 +700,9 @@ void protocol::schedule(nanos)
         next_ = std::min(next_, l.until);
     if (attempt_) {
         const attempt &a = *attempt_;
-        next_ = std::min(next_, a.at == step::moving ? std::min(a.next_query, a.asked + s_.move_timeout)
-                                                     : a.begun + s_.commit_window);
+        next_ =
+            std::min(next_, a.at == step::moving ? std::min(a.next_query, a.asked + s_.move_timeout)
+                                                 : a.begun + s_.commit_window);
     }
 }
 

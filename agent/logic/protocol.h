@@ -33,9 +33,9 @@ struct effects {
  *     │  (room is kept)         ├──── lend ───────────────────▶│ lease, saved      │
  *     │                         │◀─── lent ────────────────────┤                   │
  *     │                         │ intent saved                 │                   │
- *     │                         ├── ask (txn, epoch) ──────────┼──────────────────▶│ refuses another
- *     │                         │◀─────────────────────────────┼──── outcome ──────┤ epoch, or two at
- *     │◀──────────── release ───┼──── release ────────────────▶│                   │ a time
+ *     │                         ├── ask (txn, epoch) ──────────┼──────────────────▶│ refuses
+ * another │                         │◀─────────────────────────────┼──── outcome ──────┤ epoch, or
+ * two at │◀──────────── release ───┼──── release ────────────────▶│                   │ a time
  *
  * Only the agent on whose node a rank runs decides about it, or the one it has lent
  * it to. A lease ends by release, or when it is older than any ask the borrower may
@@ -82,8 +82,8 @@ class protocol {
         nanos next_query = 0;
         nanos query_pause = 0;
         std::set<node_id> waiting_for;
-        std::uint64_t free_bytes = 0;    /* at the target, which had room for our own; 0: not known */
-        node_id asked_of = kNobody;      /* the agent that reaches the job */
+        std::uint64_t free_bytes = 0; /* at the target, which had room for our own; 0: not known */
+        node_id asked_of = kNobody;   /* the agent that reaches the job */
         std::uint64_t its_life = 0;
     };
     struct lease {

@@ -8,10 +8,11 @@
 namespace zc::agent {
 namespace {
 
-/* The period that is foretold, in ns. A move takes seconds, so what comes within one second is over when
- * it is done; and where the last period of a second resembles the one before it in 19 of 20 cases, the engine
- * trusts that, and foretells no change. Longer ones learn more slowly that a program has changed for good.
- * The matrix foretells nothing: it is best where it follows fastest. */
+/* The period that is foretold, in ns. A move takes seconds, so what comes within one second is over
+ * when it is done; and where the last period of a second resembles the one before it in 19 of 20
+ * cases, the engine trusts that, and foretells no change. Longer ones learn more slowly that a
+ * program has changed for good. The matrix foretells nothing: it is best where it follows fastest.
+ */
 constexpr std::uint64_t kForetold = 6'000'000'000;
 constexpr std::uint64_t kFollowed = 1'000'000'000;
 constexpr std::size_t kMostFlows = 4096;
@@ -61,8 +62,7 @@ class engine_grouping final : public grouping {
             return {rank};
         most = std::min(most, at->second.ranks);
         std::vector<rank_id> group(most);
-        std::int64_t count =
-            zcp_groups_around(at->second.engine.get(), rank, most, group.data());
+        std::int64_t count = zcp_groups_around(at->second.engine.get(), rank, most, group.data());
         if (count < 1)
             return {rank};
         group.resize(static_cast<std::size_t>(count));
@@ -74,8 +74,7 @@ class engine_grouping final : public grouping {
         if (at == engines_.end())
             return {};
         std::vector<zcp_flow_t> flows(kMostFlows);
-        std::int64_t count =
-            zcp_groups_expect(at->second.engine.get(), flows.data(), flows.size());
+        std::int64_t count = zcp_groups_expect(at->second.engine.get(), flows.data(), flows.size());
         flows.resize(static_cast<std::size_t>(
             std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(kMostFlows))));
         return flows;

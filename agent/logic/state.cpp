@@ -12,10 +12,16 @@ std::string to_text(const saved_state &state)
     json j{{"version", 1}, {"id", state.id}, {"incarnation", state.incarnation}};
     if (state.asked) {
         const msg::ask &a = state.asked->ask;
-        j["asked"] = {{"decider", a.txn.decider}, {"number", a.txn.number}, {"job", a.job},
-                      {"epoch", a.epoch},         {"target", a.target},     {"host", a.host},
-                      {"ranks", a.ranks},         {"lenders", state.asked->lenders},
-                      {"by", state.asked->by},    {"life", a.incarnation}};
+        j["asked"] = {{"decider", a.txn.decider},
+                      {"number", a.txn.number},
+                      {"job", a.job},
+                      {"epoch", a.epoch},
+                      {"target", a.target},
+                      {"host", a.host},
+                      {"ranks", a.ranks},
+                      {"lenders", state.asked->lenders},
+                      {"by", state.asked->by},
+                      {"life", a.incarnation}};
     }
     if (state.draining)
         j["draining"] = true;

@@ -6,11 +6,12 @@
 namespace zc::agent {
 namespace {
 
-constexpr std::uint64_t kWindow = 4'000'000'000;  /* ns */
-constexpr std::uint32_t kMost = 128;              /* messages of a sender told in a window */
-constexpr std::uint32_t kQuiet = 16;              /* windows with less than an eighth of that */
-constexpr std::uint64_t kStale = 30'000'000'000;  /* ns; a pair that speaks so seldom is not thinned */
-constexpr std::uint32_t kLargest = 1 << 20;       /* of `every` */
+constexpr std::uint64_t kWindow = 4'000'000'000; /* ns */
+constexpr std::uint32_t kMost = 128;             /* messages of a sender told in a window */
+constexpr std::uint32_t kQuiet = 16;             /* windows with less than an eighth of that */
+constexpr std::uint64_t kStale =
+    30'000'000'000;                         /* ns; a pair that speaks so seldom is not thinned */
+constexpr std::uint32_t kLargest = 1 << 20; /* of `every` */
 constexpr std::size_t kMostPairs = 1 << 16;
 
 } // namespace

@@ -16,8 +16,8 @@ namespace zc::agent {
  * The prediction engine remembers some 2,000 messages of each sender. It foretells a change of
  * partners from the last change of that kind, which must be among them: at 1,000 messages per
  * second they are two seconds, and all it can say is "as before". With at most some 32 per second
- * they are a minute. Thinned by number and not by time, as programs count iterations: so a phase has
- * as many messages each time, give or take one.
+ * they are a minute. Thinned by number and not by time, as programs count iterations: so a phase
+ * has as many messages each time, give or take one.
  */
 class thinning {
   public:
@@ -26,10 +26,10 @@ class thinning {
 
   private:
     struct sender {
-        std::uint32_t every = 1;      /* 2^n */
-        std::uint64_t window_ns = 0;  /* beginning of this window */
-        std::uint32_t told = 0;       /* in it */
-        std::uint32_t quiet = 0;      /* windows in a row with far fewer than there may be */
+        std::uint32_t every = 1;     /* 2^n */
+        std::uint64_t window_ns = 0; /* beginning of this window */
+        std::uint32_t told = 0;      /* in it */
+        std::uint32_t quiet = 0;     /* windows in a row with far fewer than there may be */
     };
     struct pending {
         std::uint32_t count = 0;

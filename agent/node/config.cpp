@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <cstdlib>
 #include <functional>
 #include <sstream>
 #include <unistd.h>
@@ -37,9 +37,13 @@ std::string wanted(const char *what)
     return fmt::format("wants {}", what);
 }
 
-template <class Get> knob text(const char *table, const char *key, Get get, const char *meaning)
+template <class Get>
+knob text(const char *table, const char *key, Get get, const char *meaning)
 {
-    return {table, key, "text", meaning,
+    return {table,
+            key,
+            "text",
+            meaning,
             [get](config &c, const toml::node &n) -> std::string {
                 auto v = n.value_exact<std::string>();
                 if (!v)
@@ -57,7 +61,10 @@ template <class Get>
 knob choice(const char *table, const char *key, Get get, std::vector<std::string> names,
             const char *meaning)
 {
-    return {table, key, "text", meaning,
+    return {table,
+            key,
+            "text",
+            meaning,
             [get, names](config &c, const toml::node &n) -> std::string {
                 auto v = n.value_exact<std::string>();
                 if (!v || std::find(names.begin(), names.end(), *v) == names.end())
@@ -75,7 +82,10 @@ template <class Get>
 knob number(const char *table, const char *key, Get get, double least, double most,
             const char *meaning)
 {
-    return {table, key, "number", meaning,
+    return {table,
+            key,
+            "number",
+            meaning,
             [get, least, most](config &c, const toml::node &n) -> std::string {
                 auto v = n.value<double>();
                 if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
@@ -96,7 +106,10 @@ template <class Get>
 knob seconds(const char *table, const char *key, Get get, double least, double most,
              const char *meaning)
 {
-    return {table, key, "seconds", meaning,
+    return {table,
+            key,
+            "seconds",
+            meaning,
             [get, least, most](config &c, const toml::node &n) -> std::string {
                 auto v = n.value<double>();
                 if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
@@ -110,13 +123,18 @@ knob seconds(const char *table, const char *key, Get get, double least, double m
             }};
 }
 
-#define AT(member) [](config &c) -> auto & { return c.member; }
+#define AT(member)                                                                                 \
+    [](config & c) -> auto &                                                                       \
+    {                                                                                              \
+        return c.member;                                                                           \
+    }
 
 const std::vector<knob> &knobs()
 {
     static const std::vector<knob> all = {
         {"agent", "mode", "text",
-         "`move`; `observe`: everything but the move, with a report of what it would have done; `off`: member of the network, nothing else",
+         "`move`; `observe`: everything but the move, with a report of what it would have done; "
+         "`off`: member of the network, nothing else",
          [](config &c, const toml::node &n) -> std::string {
              auto v = n.value_exact<std::string>();
              if (v == "move")
@@ -130,11 +148,18 @@ const std::vector<knob> &knobs()
              return "";
          },
          [](const config &) { return std::string("\"move\""); }},
-        text("agent", "host", AT(host), "name of this node as MPI gives it; default: the host name"),
-        text("agent", "listen", AT(listen), "ZeroMQ endpoint to listen at; its port has to be the same on all nodes, where others are to find this agent by a seed without a port. Default: `tcp://*:PORT`, where *PORT* is 20000 + user number mod 12000"),
-        text("agent", "advertise", AT(advertise), "where peers reach this node, as `HOST` or `tcp://HOST:PORT`; default: `listen` with the host name"),
+        text("agent", "host", AT(host),
+             "name of this node as MPI gives it; default: the host name"),
+        text("agent", "listen", AT(listen),
+             "ZeroMQ endpoint to listen at; its port has to be the same on all nodes, where others "
+             "are to find this agent by a seed without a port. Default: `tcp://*:PORT`, where "
+             "*PORT* is 20000 + user number mod 12000"),
+        text("agent", "advertise", AT(advertise),
+             "where peers reach this node, as `HOST` or `tcp://HOST:PORT`; default: `listen` with "
+             "the host name"),
         {"agent", "seeds", "list of text",
-         "some agents to join by, as `HOST`, `HOST:PORT` or `tcp://HOST:PORT`; without a port that of `listen` is meant. Needs to hold for the first contact only",
+         "some agents to join by, as `HOST`, `HOST:PORT` or `tcp://HOST:PORT`; without a port that "
+         "of `listen` is meant. Needs to hold for the first contact only",
          [](config &c, const toml::node &n) -> std::string {
              const toml::array *list = n.as_array();
              if (list == nullptr)
@@ -149,51 +174,91 @@ const std::vector<knob> &knobs()
              return "";
          },
          [](const config &) { return std::string("[]"); }},
-        text("agent", "key_file", AT(key_file), "key pair made by **zcmd keygen**; default: `~/.config/zc/zcmd.key`"),
-        text("agent", "state_file", AT(state_file), "what must survive a crash; default: `zc/zcmd-HOST.json` in `$XDG_STATE_HOME` or `~/.local/state`"),
-        choice("agent", "log_level", AT(log_level), {"debug", "info", "warn", "error"}, "least important lines to print"),
-        text("agent", "record_file", AT(record_file), "samples and decisions are appended here as JSON lines, for **zcctl report**; default: none"),
+        text("agent", "key_file", AT(key_file),
+             "key pair made by **zcmd keygen**; default: `~/.config/zc/zcmd.key`"),
+        text("agent", "state_file", AT(state_file),
+             "what must survive a crash; default: `zc/zcmd-HOST.json` in `$XDG_STATE_HOME` or "
+             "`~/.local/state`"),
+        choice("agent", "log_level", AT(log_level), {"debug", "info", "warn", "error"},
+               "least important lines to print"),
+        text("agent", "record_file", AT(record_file),
+             "samples and decisions are appended here as JSON lines, for **zcctl report**; "
+             "default: none"),
 
-        number("node", "speed", AT(speed), 0.01, 1000, "of one processor, relative to those of the other nodes"),
-        number("node", "cpus", AT(cpus), 0, 65536, "processors; 0: what machine, affinity and cgroup allow"),
-        text("node", "cgroup", AT(cgroup), "directory of a cgroup; its limit and its threads are the node's; default: our own if it is limited, else the machine"),
+        number("node", "speed", AT(speed), 0.01, 1000,
+               "of one processor, relative to those of the other nodes"),
+        number("node", "cpus", AT(cpus), 0, 65536,
+               "processors; 0: what machine, affinity and cgroup allow"),
+        text("node", "cgroup", AT(cgroup),
+             "directory of a cgroup; its limit and its threads are the node's; default: our own if "
+             "it is limited, else the machine"),
         number("node", "sample", AT(sample), 0.1, 60, "seconds between samples of load and ranks"),
 
         seconds("membership", "period", AT(logic.period), 0.05, 60, "between pings"),
-        seconds("membership", "ping_timeout", AT(logic.ping_timeout), 0.01, 60, "before others are asked to ping"),
-        seconds("membership", "suspicion", AT(logic.suspicion), 0.1, 3600, "silent and suspected for so long: dead"),
-        seconds("membership", "forget", AT(logic.forget), 1, 1e6, "dead for so long: no longer looked for"),
-        number("membership", "max_members", AT(logic.max_members), 2, 4096, "agents known at a time"),
-        seconds("membership", "probe_period", AT(logic.probe_period), 0.1, 1e6, "between measurements of bandwidth"),
-        number("membership", "probe_bytes", AT(logic.probe_bytes), 1024, 1 << 20, "sent for one measurement"),
+        seconds("membership", "ping_timeout", AT(logic.ping_timeout), 0.01, 60,
+                "before others are asked to ping"),
+        seconds("membership", "suspicion", AT(logic.suspicion), 0.1, 3600,
+                "silent and suspected for so long: dead"),
+        seconds("membership", "forget", AT(logic.forget), 1, 1e6,
+                "dead for so long: no longer looked for"),
+        number("membership", "max_members", AT(logic.max_members), 2, 4096,
+               "agents known at a time"),
+        seconds("membership", "probe_period", AT(logic.probe_period), 0.1, 1e6,
+                "between measurements of bandwidth"),
+        number("membership", "probe_bytes", AT(logic.probe_bytes), 1024, 1 << 20,
+               "sent for one measurement"),
 
-        choice("policy", "stealing", AT(logic.policy), {"random", "application", "network"}, "where work is sought, and which rank is given"),
+        choice("policy", "stealing", AT(logic.policy), {"random", "application", "network"},
+               "where work is sought, and which rank is given"),
         number("policy", "hops", AT(logic.hops), 1, 32, "agents a steal packet passes at most"),
-        seconds("policy", "steal_least", AT(logic.steal_least), 0.1, 3600, "shortest pause between steal packets"),
-        seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400, "longest, when nothing is to be had"),
-        choice("policy", "grouping", AT(logic.grouping), {"zc", "matrix", "single"}, "which ranks move together: as the prediction engine expects, by a decayed traffic matrix, or none"),
+        seconds("policy", "steal_least", AT(logic.steal_least), 0.1, 3600,
+                "shortest pause between steal packets"),
+        seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400,
+                "longest, when nothing is to be had"),
+        choice("policy", "grouping", AT(logic.grouping), {"zc", "matrix", "single"},
+               "which ranks move together: as the prediction engine expects, by a decayed traffic "
+               "matrix, or none"),
 
-        number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9, "part by which the iteration must become shorter"),
-        number("decision", "payback", AT(logic.payback), 1, 1000, "times that the gain must exceed the cost"),
-        seconds("decision", "settle", AT(logic.settle), 0, 3600, "overloaded for so long before anything is given"),
-        seconds("decision", "residence", AT(logic.residence), 0, 86400, "a rank that was moved stays for so long; doubles with each move"),
-        seconds("decision", "memory", AT(logic.memory), 0, 1e6, "a rank does not go back where it came from for so long"),
-        number("decision", "oversubscribe", AT(logic.oversubscribe), 0.1, 1000, "ranks per processor this node accepts"),
-        number("decision", "max_ranks", AT(logic.max_ranks), 0, 1e6, "ranks this node accepts; 0: by `oversubscribe`"),
-        number("decision", "most_at_once", AT(logic.most_at_once), 1, 1024, "ranks moved in one step"),
+        number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9,
+               "part by which the iteration must become shorter"),
+        number("decision", "payback", AT(logic.payback), 1, 1000,
+               "times that the gain must exceed the cost"),
+        seconds("decision", "settle", AT(logic.settle), 0, 3600,
+                "overloaded for so long before anything is given"),
+        seconds("decision", "residence", AT(logic.residence), 0, 86400,
+                "a rank that was moved stays for so long; doubles with each move"),
+        seconds("decision", "memory", AT(logic.memory), 0, 1e6,
+                "a rank does not go back where it came from for so long"),
+        number("decision", "oversubscribe", AT(logic.oversubscribe), 0.1, 1000,
+               "ranks per processor this node accepts"),
+        number("decision", "max_ranks", AT(logic.max_ranks), 0, 1e6,
+               "ranks this node accepts; 0: by `oversubscribe`"),
+        number("decision", "most_at_once", AT(logic.most_at_once), 1, 1024,
+               "ranks moved in one step"),
 
-        number("cost", "bandwidth", AT(logic.bandwidth), 1e3, 1e13, "bytes per second, where nothing was measured"),
-        number("cost", "spawn", AT(logic.spawn), 0, 3600, "seconds to start successors, until it was measured"),
+        number("cost", "bandwidth", AT(logic.bandwidth), 1e3, 1e13,
+               "bytes per second, where nothing was measured"),
+        number("cost", "spawn", AT(logic.spawn), 0, 3600,
+               "seconds to start successors, until it was measured"),
 
-        seconds("protocol", "commit_window", AT(logic.commit_window), 0.1, 600, "from the first message of a move to the request to the job"),
-        seconds("protocol", "lease", AT(logic.lease), 1, 3600, "a lent rank is left alone by its owner; at least 4 commit windows"),
-        seconds("protocol", "move_timeout", AT(logic.move_timeout), 20, 86400, "without word from the job a move is given up; none is begun whose images need more than half of that"),
+        seconds("protocol", "commit_window", AT(logic.commit_window), 0.1, 600,
+                "from the first message of a move to the request to the job"),
+        seconds("protocol", "lease", AT(logic.lease), 1, 3600,
+                "a lent rank is left alone by its owner; at least 4 commit windows"),
+        seconds("protocol", "move_timeout", AT(logic.move_timeout), 20, 86400,
+                "without word from the job a move is given up; none is begun whose images need "
+                "more than half of that"),
 
-        text("jobs", "socket_directory", AT(socket_directory), "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm`, or `/tmp/zcm-UID` where that cannot be"),
-        text("jobs", "profile_directory", AT(profile_directory), "of the ranks' profiles; default: `ranks` in that directory"),
+        text("jobs", "socket_directory", AT(socket_directory),
+             "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm`, or `/tmp/zcm-UID` "
+             "where that cannot be"),
+        text("jobs", "profile_directory", AT(profile_directory),
+             "of the ranks' profiles; default: `ranks` in that directory"),
 
-        text("status", "socket", AT(status_socket), "for **zcctl** and Prometheus; default: `zcmd.sock` in that directory"),
-        number("status", "prometheus_port", AT(prometheus_port), 0, 65535, "also serve `/metrics` on 127.0.0.1 at this port; 0: no"),
+        text("status", "socket", AT(status_socket),
+             "for **zcctl** and Prometheus; default: `zcmd.sock` in that directory"),
+        number("status", "prometheus_port", AT(prometheus_port), 0, 65535,
+               "also serve `/metrics` on 127.0.0.1 at this port; 0: no"),
     };
     return all;
 }
@@ -210,8 +275,8 @@ std::size_t distance(std::string_view a, std::string_view b)
         d[0][j] = j;
     for (std::size_t i = 1; i <= a.size(); i++) {
         for (std::size_t j = 1; j <= b.size(); j++) {
-            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
-                                d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+            d[i][j] = std::min(
+                {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
         }
@@ -229,8 +294,8 @@ std::string nearest(std::string_view name, const std::vector<std::string> &known
     return fmt::format("; did you mean \"{}\"?", *best);
 }
 
-[[noreturn]] void fail(const std::string &file, const toml::source_region &where, std::string_view key,
-                       const std::string &what)
+[[noreturn]] void fail(const std::string &file, const toml::source_region &where,
+                       std::string_view key, const std::string &what)
 {
     throw config_error(fmt::format("{}:{}: {}: {}", file, where.begin.line, key, what));
 }
@@ -326,7 +391,8 @@ namespace {
 std::size_t port_at(const std::string &endpoint)
 {
     const auto host = endpoint.find("://") == std::string::npos ? 0 : endpoint.find("://") + 3;
-    const auto colon = endpoint.find(':', endpoint.find(']', host) == std::string::npos ? host : endpoint.find(']', host));
+    const auto colon = endpoint.find(
+        ':', endpoint.find(']', host) == std::string::npos ? host : endpoint.find(']', host));
     return colon == std::string::npos ? colon : colon + 1;
 }
 
@@ -364,8 +430,9 @@ void complete(config &c)
     const zcm_runtime runtime = zcm_runtime_directory(place, sizeof place);
     const std::string ours = place;
     if (runtime != ZCM_RUNTIME_USED && runtime != ZCM_RUNTIME_UNSET)
-        c.why_not_runtime = fmt::format("XDG_RUNTIME_DIR={}: {}, so {} is used",
-                                        environment("XDG_RUNTIME_DIR"), zcm_runtime_text(runtime), ours);
+        c.why_not_runtime =
+            fmt::format("XDG_RUNTIME_DIR={}: {}, so {} is used", environment("XDG_RUNTIME_DIR"),
+                        zcm_runtime_text(runtime), ours);
     std::vector<std::string> others;
     for (int n = 1; zcm_runtime_place(n, place, sizeof place) == 0; n++)
         others.emplace_back(place);
@@ -387,7 +454,8 @@ void complete(config &c)
         c.key_file = home + "/.config/zc/zcmd.key";
     if (c.state_file.empty()) {
         std::string state = environment("XDG_STATE_HOME");
-        c.state_file = (state.empty() ? home + "/.local/state" : state) + "/zc/zcmd-" + c.host + ".json";
+        c.state_file =
+            (state.empty() ? home + "/.local/state" : state) + "/zc/zcmd-" + c.host + ".json";
     }
     if (c.advertise.empty()) {
         c.advertise = c.listen;

@@ -16,19 +16,19 @@ struct config {
     settings logic;
 
     /* [agent] */
-    std::string host;          /* as the job names it; default: the machine's host name */
-    std::string listen;        /* default: all addresses, at default_port() */
-    std::string advertise;     /* where peers reach us; default: the host name and the port */
-    std::string key_file;      /* default: ~/.config/zc/zcmd.key */
-    std::string state_file;    /* default: $XDG_STATE_HOME or ~/.local/state, zc/zcmd-HOST.json */
+    std::string host;       /* as the job names it; default: the machine's host name */
+    std::string listen;     /* default: all addresses, at default_port() */
+    std::string advertise;  /* where peers reach us; default: the host name and the port */
+    std::string key_file;   /* default: ~/.config/zc/zcmd.key */
+    std::string state_file; /* default: $XDG_STATE_HOME or ~/.local/state, zc/zcmd-HOST.json */
     std::string log_level = "info";
-    std::string record_file;   /* samples and decisions as JSON lines; empty: none */
+    std::string record_file; /* samples and decisions as JSON lines; empty: none */
 
     /* [node] */
-    double speed = 1;          /* of one processor, relative to the other nodes' */
-    double cpus = 0;           /* 0: what the machine and the cgroup allow */
-    std::string cgroup;        /* directory; the node is what this cgroup may use */
-    double sample = 1;         /* seconds */
+    double speed = 1;   /* of one processor, relative to the other nodes' */
+    double cpus = 0;    /* 0: what the machine and the cgroup allow */
+    std::string cgroup; /* directory; the node is what this cgroup may use */
+    double sample = 1;  /* seconds */
 
     /* [jobs] */
     std::string socket_directory;  /* of the jobs' control sockets */

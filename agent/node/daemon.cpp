@@ -59,7 +59,8 @@ bool replace_file(const std::string &path, const std::string &text)
     int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return false;
-    bool good = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+    bool good =
+        write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
     good = close(fd) == 0 && good && rename(fresh.c_str(), path.c_str()) == 0;
     if (!good)
         unlink(fresh.c_str());
@@ -94,7 +95,8 @@ nanos node_daemon::now() const
 
 double node_daemon::wall() const
 {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
 }
 
 node_daemon::node_daemon(const config &c, const key_pair &keys)
@@ -115,7 +117,8 @@ node_daemon::node_daemon(const config &c, const key_pair &keys)
     /* The port, where the system chose it. */
     auto port_of = [](const std::string &e) { return e.substr(e.rfind(':') + 1); };
     if (config_.advertise.ends_with(":*"))
-        config_.advertise = config_.advertise.substr(0, config_.advertise.size() - 1) + port_of(transport_.endpoint());
+        config_.advertise = config_.advertise.substr(0, config_.advertise.size() - 1) +
+                            port_of(transport_.endpoint());
 
     auto saved = read_state(config_.state_file);
     member self;
@@ -143,17 +146,19 @@ node_daemon::node_daemon(const config &c, const key_pair &keys)
     if (!config_.record_file.empty()) {
         record_.reset(std::fopen(config_.record_file.c_str(), "ae"));
         if (!record_)
-            throw std::runtime_error(fmt::format("{}: {}", config_.record_file, std::strerror(errno)));
+            throw std::runtime_error(
+                fmt::format("{}: {}", config_.record_file, std::strerror(errno)));
     }
-    web_ = std::make_unique<web>(config_.status_socket, config_.prometheus_port, [this](const std::string &command) {
-        std::lock_guard lock(commands_mutex_);
-        commands_.push_back(command);
-        std::uint64_t one = 1;
-        (void)!write(wake_, &one, sizeof one);
-    });
+    web_ = std::make_unique<web>(config_.status_socket, config_.prometheus_port,
+                                 [this](const std::string &command) {
+                                     std::lock_guard lock(commands_mutex_);
+                                     commands_.push_back(command);
+                                     std::uint64_t one = 1;
+                                     (void)!write(wake_, &one, sizeof one);
+                                 });
 
-    spdlog::info("agent {} of {} at {}, policy {}, grouping {}, {}", hex(self.id), self.host, self.address,
-                 config_.logic.policy, config_.logic.grouping,
+    spdlog::info("agent {} of {} at {}, policy {}, grouping {}, {}", hex(self.id), self.host,
+                 self.address, config_.logic.policy, config_.logic.grouping,
                  load_.cgroup().empty() ? "whole machine" : "cgroup " + load_.cgroup());
     apply(agent_->start(now(), saved));
 }
@@ -188,7 +193,8 @@ void node_daemon::run()
                                                 {nullptr, wake_, ZMQ_POLLIN, 0},
                                                 {nullptr, signals_, ZMQ_POLLIN, 0},
                                                 {nullptr, mover_.wake_fd(), ZMQ_POLLIN, 0}}};
-        if (zmq_poll(items.data(), static_cast<int>(items.size()), wait_ms) < 0 && zmq_errno() != EINTR)
+        if (zmq_poll(items.data(), static_cast<int>(items.size()), wait_ms) < 0 &&
+            zmq_errno() != EINTR)
             throw transport_error(zmq_strerror(zmq_errno()));
         transport_.answer_door();
         transport_.read_monitor();
@@ -368,8 +374,9 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
     nanos at = now();
     for (const rank_reading *r : ranks)
         agent_->on_rank(at, r->profile);
-    std::stable_sort(events.begin(), events.end(),
-                     [](const zcp_event_t &a, const zcp_event_t &b) { return a.time_ns < b.time_ns; });
+    std::stable_sort(events.begin(), events.end(), [](const zcp_event_t &a, const zcp_event_t &b) {
+        return a.time_ns < b.time_ns;
+    });
     agent_->on_traffic(view.job, events);
 }
 
@@ -389,13 +396,20 @@ void node_daemon::apply(effects &&out)
     for (outbound &o : out.send) {
         /* What must not be forgotten is not on disk: then it is not said either. */
         const auto *lent = std::get_if<msg::lent>(&o.body);
-        if (!save_failed_ || !(std::holds_alternative<msg::ask>(o.body) || (lent != nullptr && lent->granted)))
+        if (!save_failed_ ||
+            !(std::holds_alternative<msg::ask>(o.body) || (lent != nullptr && lent->granted)))
             send(std::move(o));
     }
     for (const msg::ask &a : out.ask) {
         const job_view *job = agent_->here().job(a.job);
         if (save_failed_ || job == nullptr) {
-            msg::outcome o{a.txn, a.job, msg::verdict::refused, 0, 0, {}, save_failed_ ? "the state file cannot be written" : "no such job here"};
+            msg::outcome o{a.txn,
+                           a.job,
+                           msg::verdict::refused,
+                           0,
+                           0,
+                           {},
+                           save_failed_ ? "the state file cannot be written" : "no such job here"};
             apply(agent_->on_outcome(now(), o));
             continue;
         }
@@ -421,8 +435,9 @@ void node_daemon::send(outbound &&o)
 void node_daemon::note(const record &r)
 {
     std::string ranks = fmt::format("{}", fmt::join(r.ranks, ","));
-    spdlog::log(r.what == "refused" ? spdlog::level::debug : spdlog::level::info, "{}{}{}{}: {}", r.what,
-                ranks.empty() ? "" : " rank " + ranks, r.job != 0 ? " of job " + hex(r.job) : "",
+    spdlog::log(r.what == "refused" ? spdlog::level::debug : spdlog::level::info, "{}{}{}{}: {}",
+                r.what, ranks.empty() ? "" : " rank " + ranks,
+                r.job != 0 ? " of job " + hex(r.job) : "",
                 r.to_host.empty() ? "" : " to " + r.to_host, r.why);
     if (record_)
         write_record(record_line(r, wall(), config_.host));
@@ -432,7 +447,8 @@ void node_daemon::write_record(const std::string &line)
 {
     /* One write per line, so that readers never see half of one. */
     std::string text = line + "\n";
-    if (std::fwrite(text.data(), 1, text.size(), record_.get()) != text.size() || std::fflush(record_.get()) != 0) {
+    if (std::fwrite(text.data(), 1, text.size(), record_.get()) != text.size() ||
+        std::fflush(record_.get()) != 0) {
         spdlog::error("{}: {}; no longer recorded", config_.record_file, std::strerror(errno));
         record_.reset();
     }

@@ -26,7 +26,8 @@ using nlohmann::json;
 
 constexpr std::size_t kRemembered = 256;
 constexpr std::size_t kLongestAnswer = 1 << 20;
-constexpr std::array kPhaseKeys = {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"};
+constexpr std::array kPhaseKeys = {"negotiation", "checkpoint", "spawn",
+                                   "transfer",    "restore",    "rebuild"};
 static_assert(kPhaseKeys.size() == kPhases);
 
 /** The text, without what does not belong on a line. */
@@ -76,7 +77,8 @@ void read_answer(const std::string &line, msg::outcome &out)
     }
     auto text = [&](const char *key) {
         auto at = answer.find(key);
-        return at != answer.end() && at->is_string() ? printable(at->get<std::string>()) : std::string();
+        return at != answer.end() && at->is_string() ? printable(at->get<std::string>())
+                                                     : std::string();
     };
     auto whole = [&](const char *key) -> std::uint64_t {
         auto at = answer.find(key);
@@ -86,7 +88,9 @@ void read_answer(const std::string &line, msg::outcome &out)
     out.epoch = whole("epoch");
     out.bytes = whole("bytes");
     if (auto at = answer.find("bytes"); at != answer.end() && at->is_object())
-        out.bytes = at->value("image", json()).is_number_unsigned() ? at->at("image").get<std::uint64_t>() : 0;
+        out.bytes = at->value("image", json()).is_number_unsigned()
+                        ? at->at("image").get<std::uint64_t>()
+                        : 0;
     for (const char *key : {"phases", "phases_ms"}) {
         auto at = answer.find(key);
         if (at != answer.end() && at->is_object()) {
@@ -100,7 +104,12 @@ void read_answer(const std::string &line, msg::outcome &out)
     }
     int code = static_cast<int>(std::abs(answer.value("code", 0)));
     switch (code) {
-    case EBUSY: case EINVAL: case EPERM: case ESHUTDOWN: case ESTALE: case ENOTSUP:
+    case EBUSY:
+    case EINVAL:
+    case EPERM:
+    case ESHUTDOWN:
+    case ESTALE:
+    case ENOTSUP:
         out.what = msg::verdict::refused;
         break;
     case ETIMEDOUT:
@@ -208,7 +217,8 @@ std::vector<msg::outcome> job_socket::take()
 }
 
 /** Throws runtime_error with what went wrong; "timeout" if it was time. */
-std::string job_socket::exchange(const std::string &job_name, const std::string &line, double timeout_s)
+std::string job_socket::exchange(const std::string &job_name, const std::string &line,
+                                 double timeout_s)
 {
     if (!path_is_plain(job_name))
         throw std::runtime_error("not the name of a job");
@@ -233,11 +243,13 @@ std::string job_socket::exchange(const std::string &job_name, const std::string 
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
     std::string reply;
     while (reply.find('\n') == std::string::npos) {
-        auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+        auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            end - std::chrono::steady_clock::now());
         if (left.count() <= 0)
             throw std::runtime_error("timeout");
         std::array<pollfd, 2> fds = {{{s.fd, POLLIN, 0}, {stop_, POLLIN, 0}}};
-        int ready = poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 60000)));
+        int ready = poll(fds.data(), fds.size(),
+                         static_cast<int>(std::min<std::int64_t>(left.count(), 60000)));
         if (ready > 0 && fds[1].revents != 0)
             throw std::runtime_error("the agent is ending");
         if (ready <= 0 || fds[0].revents == 0)
@@ -256,7 +268,8 @@ msg::outcome job_socket::carry_out(const msg::ask &wanted, const std::string &jo
     msg::outcome o{wanted.txn, wanted.job, msg::verdict::refused, 0, 0, {}, ""};
     bool sent = false;
     try {
-        json status = json::parse(exchange(job_name, R"({"command":"status"})", 10), nullptr, false);
+        json status =
+            json::parse(exchange(job_name, R"({"command":"status"})", 10), nullptr, false);
         o.epoch = epoch_of(status);
         if (o.epoch != 0 && o.epoch != wanted.epoch) {
             o.reason = "the job has been reconfigured since";
@@ -265,14 +278,21 @@ msg::outcome job_socket::carry_out(const msg::ask &wanted, const std::string &jo
         json moves = json::array();
         for (rank_id rank : wanted.ranks)
             moves.push_back({{"rank", rank}, {"host", wanted.host}});
-        json request = {{"command", "move"}, {"via", "memory"}, {"moves", moves}, {"epoch", wanted.epoch},
+        json request = {{"command", "move"},
+                        {"via", "memory"},
+                        {"moves", moves},
+                        {"epoch", wanted.epoch},
                         {"txn", fmt::format("{:x}-{:x}", wanted.txn.decider, wanted.txn.number)}};
         sent = true;
         read_answer(exchange(job_name, request.dump(), timeout_s_), o);
     } catch (const std::exception &e) {
         std::string what = e.what();
-        o.what = what == "timeout" ? msg::verdict::timed_out : sent ? msg::verdict::failed : msg::verdict::refused;
-        o.reason = what == "timeout" ? fmt::format("no answer from the job in {:.0f} s: a rank may not have reached a safe point", timeout_s_)
+        o.what = what == "timeout" ? msg::verdict::timed_out
+                 : sent            ? msg::verdict::failed
+                                   : msg::verdict::refused;
+        o.reason = what == "timeout" ? fmt::format("no answer from the job in {:.0f} s: a rank may "
+                                                   "not have reached a safe point",
+                                                   timeout_s_)
                                      : printable(what);
     }
     return o;

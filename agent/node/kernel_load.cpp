@@ -19,7 +19,7 @@
 namespace zc::agent {
 namespace {
 
-constexpr double kLook = 0.1;    /* weight of the newest look at a thread */
+constexpr double kLook = 0.1; /* weight of the newest look at a thread */
 /* ns: the time that a thread has had is brought up to date by ticks, of 1 to 10 ms. */
 constexpr std::uint64_t kJustNow = 20'000'000;
 constexpr double kBusy = 0.95;   /* part of the time; more, and threads may wait */
@@ -64,7 +64,8 @@ std::optional<double> pressure(const std::optional<std::string> &text)
 
 /**
  * What a runnable thread takes from others, by its nice value: the scheduler gives 1.25 times less
- * for each step (kernel/sched/core.c, sched_prio_to_weight). @stat: /proc/TID/stat from the state on.
+ * for each step (kernel/sched/core.c, sched_prio_to_weight). @stat: /proc/TID/stat from the state
+ * on.
  */
 double weight_of(const std::string &stat)
 {
@@ -90,8 +91,8 @@ cpu_set_t affinity()
 }
 
 /**
- * Of a cgroup and of those below it: where a group of version 2 hands controllers down, its processes
- * are in those only.
+ * Of a cgroup and of those below it: where a group of version 2 hands controllers down, its
+ * processes are in those only.
  */
 std::string threads_below(const std::string &directory)
 {
@@ -130,7 +131,8 @@ machine_shape read_shape()
 }
 
 kernel_load::kernel_load(std::string cgroup, double cpus, std::string root)
-    : root_(std::move(root)), cgroup_(std::move(cgroup)), cgroup_given_(!cgroup_.empty()), cpus_(cpus)
+    : root_(std::move(root)), cgroup_(std::move(cgroup)), cgroup_given_(!cgroup_.empty()),
+      cpus_(cpus)
 {
     if (cgroup_given_)
         return;
@@ -149,8 +151,10 @@ kernel_load::kernel_load(std::string cgroup, double cpus, std::string root)
         if (path == "/")
             path = "";
         if (controllers.empty()) {
-            candidates.insert(candidates.begin(), {"/sys/fs/cgroup" + path, "/sys/fs/cgroup/unified" + path});
-        } else if (controllers == "cpu" || controllers == "cpu,cpuacct" || controllers == "cpuacct,cpu") {
+            candidates.insert(candidates.begin(),
+                              {"/sys/fs/cgroup" + path, "/sys/fs/cgroup/unified" + path});
+        } else if (controllers == "cpu" || controllers == "cpu,cpuacct" ||
+                   controllers == "cpuacct,cpu") {
             candidates.push_back("/sys/fs/cgroup/cpu" + path);
             candidates.push_back("/sys/fs/cgroup/cpu,cpuacct" + path);
         }
@@ -269,8 +273,8 @@ double kernel_load::runnable_in_machine()
     while (std::getline(lines, line)) {
         unsigned number = 0;
         std::array<double, 8> t{}; /* user nice system idle iowait irq softirq steal */
-        if (std::sscanf(line.c_str(), "cpu%u %lf %lf %lf %lf %lf %lf %lf %lf", &number, &t[0], &t[1], &t[2], &t[3],
-                        &t[4], &t[5], &t[6], &t[7]) >= 5) {
+        if (std::sscanf(line.c_str(), "cpu%u %lf %lf %lf %lf %lf %lf %lf %lf", &number, &t[0],
+                        &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) >= 5) {
             online++;
             if (number < CPU_SETSIZE && CPU_ISSET(number, &ours)) {
                 double all = std::accumulate(t.begin(), t.end(), 0.0);
@@ -283,14 +287,16 @@ double kernel_load::runnable_in_machine()
         }
     }
     const double passed = total - ours_total_;
-    const double used = ours_total_ > 0 && passed > 0 ? (busy - ours_busy_) / passed : 0; /* part of the time */
+    const double used =
+        ours_total_ > 0 && passed > 0 ? (busy - ours_busy_) / passed : 0; /* part of the time */
     ours_total_ = total;
     ours_busy_ = busy;
     if (processors == online)
         return running;
-    /* The others' threads are nothing to us. Who waits for ours cannot be told from who waits for theirs, so
-     * where ours are busy all are taken to have the same to do. */
-    return std::min(running, used < kBusy ? used * processors : std::max(processors, running * processors / online));
+    /* The others' threads are nothing to us. Who waits for ours cannot be told from who waits for
+     * theirs, so where ours are busy all are taken to have the same to do. */
+    return std::min(running, used < kBusy ? used * processors
+                                          : std::max(processors, running * processors / online));
 }
 
 double kernel_load::runnable(std::uint64_t now_ns)
@@ -322,7 +328,8 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
         double steal = 0;
         double idle = 0;
         words >> cpu;
-        for (int i = 0; i < 8 && words >> value; i++) { /* user nice system idle iowait irq softirq steal */
+        for (int i = 0; i < 8 && words >> value;
+             i++) { /* user nice system idle iowait irq softirq steal */
             total += value;
             if (i == 7)
                 steal = value;
@@ -377,7 +384,8 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
         if (most && used && *most != "max\n") {
             auto m = std::strtoull(most->c_str(), nullptr, 10);
             auto u = std::strtoull(used->c_str(), nullptr, 10);
-            r.free_bytes = std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 1); /* 0: not known */
+            r.free_bytes =
+                std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 1); /* 0: not known */
         }
     }
     return r;

@@ -34,7 +34,8 @@ key_pair make_keys()
     std::array<char, kZ85 + 1> public_key{};
     std::array<char, kZ85 + 1> secret_key{};
     if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0)
-        throw key_error(fmt::format("this ZeroMQ makes no CURVE keys: {}", zmq_strerror(zmq_errno())));
+        throw key_error(
+            fmt::format("this ZeroMQ makes no CURVE keys: {}", zmq_strerror(zmq_errno())));
     return {public_key.data(), secret_key.data()};
 }
 
@@ -46,12 +47,15 @@ void write_keys(const std::string &path, const key_pair &keys)
         std::filesystem::permissions(parent, std::filesystem::perms::owner_all, ignored);
     descriptor file{open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
     if (file.fd < 0)
-        fail(path, errno == EEXIST ? "is there already; a new pair would shut out every agent that has it"
-                                   : std::strerror(errno));
-    std::string text = fmt::format("# Key pair of the agents of one user. Whoever can read it is one of them.\n"
-                                   "public = \"{}\"\nsecret = \"{}\"\n",
-                                   keys.public_key, keys.secret_key);
-    if (write(file.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || fsync(file.fd) != 0) {
+        fail(path, errno == EEXIST
+                       ? "is there already; a new pair would shut out every agent that has it"
+                       : std::strerror(errno));
+    std::string text =
+        fmt::format("# Key pair of the agents of one user. Whoever can read it is one of them.\n"
+                    "public = \"{}\"\nsecret = \"{}\"\n",
+                    keys.public_key, keys.secret_key);
+    if (write(file.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        fsync(file.fd) != 0) {
         int code = errno;
         unlink(path.c_str());
         fail(path, std::strerror(code));
@@ -69,10 +73,12 @@ key_pair read_keys(const std::string &path)
     if (s.st_uid != geteuid())
         fail(path, "belongs to somebody else");
     if ((s.st_mode & 077) != 0)
-        fail(path, fmt::format("mode {:04o}: others may read or change it; wants 0600", s.st_mode & 07777));
+        fail(path, fmt::format("mode {:04o}: others may read or change it; wants 0600",
+                               s.st_mode & 07777));
     std::array<char, 1024> buffer{};
     ssize_t got = read(file.fd, buffer.data(), buffer.size() - 1);
-    std::istringstream text(std::string(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0));
+    std::istringstream text(
+        std::string(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0));
     key_pair keys;
     std::string line;
     while (std::getline(text, line)) {
@@ -92,7 +98,8 @@ key_pair read_keys(const std::string &path)
         zmq_z85_decode(raw.data(), keys.secret_key.c_str()) == nullptr)
         fail(path, "is not a key pair of zcmd keygen");
     std::array<char, kZ85 + 1> derived{};
-    if (zmq_curve_public(derived.data(), keys.secret_key.c_str()) != 0 || keys.public_key != derived.data())
+    if (zmq_curve_public(derived.data(), keys.secret_key.c_str()) != 0 ||
+        keys.public_key != derived.data())
         fail(path, "its public key is not that of its secret key");
     return keys;
 }

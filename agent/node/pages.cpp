@@ -15,15 +15,20 @@ using nlohmann::json;
 constexpr std::uint32_t kShownGroup = 16;
 constexpr std::size_t kShownFlows = 256;
 constexpr std::size_t kShownPeers = 8;
-constexpr const char *kPhaseNames[] = {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"};
+constexpr const char *kPhaseNames[] = {"negotiation", "checkpoint", "spawn",
+                                       "transfer",    "restore",    "rebuild"};
 
 const char *state_name(member_state s)
 {
     switch (s) {
-    case member_state::alive: return "alive";
-    case member_state::suspect: return "suspect";
-    case member_state::dead: return "dead";
-    case member_state::left: break;
+    case member_state::alive:
+        return "alive";
+    case member_state::suspect:
+        return "suspect";
+    case member_state::dead:
+        return "dead";
+    case member_state::left:
+        break;
     }
     return "left";
 }
@@ -41,14 +46,18 @@ json finite(double v)
 
 json to_json(const load_digest &d)
 {
-    return {{"cpus", d.cpus},   {"demand", d.demand}, {"speed", d.speed},          {"ranks", d.ranks},
-            {"room", d.room},   {"free_bytes", d.free_bytes}, {"draining", d.draining}};
+    return {{"cpus", d.cpus},        {"demand", d.demand}, {"speed", d.speed},
+            {"ranks", d.ranks},      {"room", d.room},     {"free_bytes", d.free_bytes},
+            {"draining", d.draining}};
 }
 
 json to_json(const member &m)
 {
-    return {{"id", hex(m.id)},     {"host", m.host},       {"address", m.address},
-            {"state", state_name(m.state)}, {"load", to_json(m.load)}};
+    return {{"id", hex(m.id)},
+            {"host", m.host},
+            {"address", m.address},
+            {"state", state_name(m.state)},
+            {"load", to_json(m.load)}};
 }
 
 json nodes_page(const agent &a, const outward &o)
@@ -57,8 +66,10 @@ json nodes_page(const agent &a, const outward &o)
     json self = to_json(a.network().self());
     self["self"] = true;
     self["load"] = to_json(a.here().digest(o.now));
-    self["shape"] = {{"packages", o.shape.packages}, {"numa_nodes", o.shape.numa_nodes},
-                     {"cores", o.shape.cores},       {"threads", o.shape.threads},
+    self["shape"] = {{"packages", o.shape.packages},
+                     {"numa_nodes", o.shape.numa_nodes},
+                     {"cores", o.shape.cores},
+                     {"threads", o.shape.threads},
                      {"memory_bytes", o.shape.memory_bytes}};
     nodes.push_back(std::move(self));
     for (const peer &p : a.network().peers()) {
@@ -85,15 +96,25 @@ json ranks_page(const agent &a, const outward &o)
                   [](const flow &x, const flow &y) { return x.bytes_per_s > y.bytes_per_s; });
         json peers = json::array();
         for (std::size_t i = 0; i < std::min(flows.size(), kShownPeers); i++)
-            peers.push_back({{"rank", flows[i].peer}, {"bytes_per_s", flows[i].bytes_per_s},
+            peers.push_back({{"rank", flows[i].peer},
+                             {"bytes_per_s", flows[i].bytes_per_s},
                              {"messages_per_s", flows[i].messages_per_s}});
         auto reading = o.ranks.find(key);
         const job_view *job = a.here().job(key.job);
-        json one = {{"job", hex(key.job)}, {"job_name", job != nullptr ? job->name : ""}, {"rank", key.rank},
-                    {"host", a.network().self().host}, {"epoch", p.epoch}, {"iterations", p.iterations},
-                    {"iterations_per_s", p.iterations_per_s}, {"mpi_share", p.mpi_share},
-                    {"image_bytes", p.image_bytes}, {"movable", p.movable}, {"leaving", r.leaving},
-                    {"here_s", to_seconds(o.now - r.arrived)}, {"moves", r.moves}, {"peers", peers}};
+        json one = {{"job", hex(key.job)},
+                    {"job_name", job != nullptr ? job->name : ""},
+                    {"rank", key.rank},
+                    {"host", a.network().self().host},
+                    {"epoch", p.epoch},
+                    {"iterations", p.iterations},
+                    {"iterations_per_s", p.iterations_per_s},
+                    {"mpi_share", p.mpi_share},
+                    {"image_bytes", p.image_bytes},
+                    {"movable", p.movable},
+                    {"leaving", r.leaving},
+                    {"here_s", to_seconds(o.now - r.arrived)},
+                    {"moves", r.moves},
+                    {"peers", peers}};
         if (p.total_iterations > 0)
             one["total_iterations"] = p.total_iterations;
         if (r.came_from != kNobody)
@@ -112,18 +133,26 @@ json groups_page(const agent &a)
         json groups = json::array();
         for (const auto &[key, r] : a.here().ranks()) {
             if (key.job == id)
-                groups.push_back({{"rank", key.rank}, {"group", a.groups().around(id, key.rank, kShownGroup)}});
+                groups.push_back(
+                    {{"rank", key.rank}, {"group", a.groups().around(id, key.rank, kShownGroup)}});
         }
         json flows = json::array();
         std::vector<zcp_flow_t> expected = a.groups().expected(id);
         for (std::size_t i = 0; i < std::min(expected.size(), kShownFlows); i++)
-            flows.push_back({{"src", expected[i].src}, {"dst", expected[i].dst}, {"bytes", expected[i].bytes},
+            flows.push_back({{"src", expected[i].src},
+                             {"dst", expected[i].dst},
+                             {"bytes", expected[i].bytes},
                              {"confidence", expected[i].confidence}});
         json placement = json::array();
         for (node_id where : job.placement)
             placement.push_back(where == kNobody ? json() : json(hex(where)));
-        jobs.push_back({{"job", hex(id)}, {"job_name", job.name}, {"epoch", job.epoch}, {"busy", job.busy},
-                        {"placement", placement}, {"groups", groups}, {"flows", flows}});
+        jobs.push_back({{"job", hex(id)},
+                        {"job_name", job.name},
+                        {"epoch", job.epoch},
+                        {"busy", job.busy},
+                        {"placement", placement},
+                        {"groups", groups},
+                        {"flows", flows}});
     }
     return {{"grouping", a.options().grouping}, {"jobs", jobs}};
 }
@@ -133,10 +162,23 @@ json to_json(const record &r, double wall_s)
     json phases;
     for (std::size_t i = 0; i < kPhases; i++)
         phases[kPhaseNames[i]] = r.phase_ms[i];
-    return {{"id", r.id}, {"time", wall_s}, {"what", r.what}, {"txn", r.txn.decider == kNobody ? "" : fmt::format("{:x}-{:x}", r.txn.decider, r.txn.number)},
-            {"job", hex(r.job)}, {"ranks", r.ranks}, {"from", hex(r.from)}, {"to", hex(r.to)},
-            {"to_host", r.to_host}, {"why", r.why}, {"before", finite(r.before)}, {"after", finite(r.after)},
-            {"gain_s", finite(r.gain_s)}, {"cost_s", finite(r.cost_s)}, {"bytes", r.bytes}, {"times", r.times},
+    return {{"id", r.id},
+            {"time", wall_s},
+            {"what", r.what},
+            {"txn",
+             r.txn.decider == kNobody ? "" : fmt::format("{:x}-{:x}", r.txn.decider, r.txn.number)},
+            {"job", hex(r.job)},
+            {"ranks", r.ranks},
+            {"from", hex(r.from)},
+            {"to", hex(r.to)},
+            {"to_host", r.to_host},
+            {"why", r.why},
+            {"before", finite(r.before)},
+            {"after", finite(r.after)},
+            {"gain_s", finite(r.gain_s)},
+            {"cost_s", finite(r.cost_s)},
+            {"bytes", r.bytes},
+            {"times", r.times},
             {"phases_ms", phases}};
 }
 
@@ -153,12 +195,19 @@ json status_page(const agent &a, const admission &door, const outward &o)
     json refused;
     for (std::size_t i = 1; i < kFlaws; i++)
         refused[std::string(flaw_name(static_cast<flaw>(i)))] = door.count(static_cast<flaw>(i));
-    return {{"host", a.network().self().host}, {"id", hex(a.network().self().id)},
-            {"mode", mode_name(a.options().act)}, {"policy", a.options().policy},
-            {"grouping", a.options().grouping}, {"busy_with", a.moves().busy_with()},
+    return {{"host", a.network().self().host},
+            {"id", hex(a.network().self().id)},
+            {"mode", mode_name(a.options().act)},
+            {"policy", a.options().policy},
+            {"grouping", a.options().grouping},
+            {"busy_with", a.moves().busy_with()},
             {"overloaded_s", to_seconds(a.here().overloaded_for(o.now))},
-            {"messages_in", door.count(flaw::none)}, {"messages_out", o.sent}, {"messages_dropped", o.dropped},
-            {"messages_refused", refused}, {"strangers", o.strangers}, {"profiles_refused", o.profiles_refused}};
+            {"messages_in", door.count(flaw::none)},
+            {"messages_out", o.sent},
+            {"messages_dropped", o.dropped},
+            {"messages_refused", refused},
+            {"strangers", o.strangers},
+            {"profiles_refused", o.profiles_refused}};
 }
 
 /** Prometheus text, version 0.0.4. */
@@ -171,7 +220,8 @@ class metrics {
     }
     void value(double v, const std::string &labels = "")
     {
-        text_ += fmt::format("{}{}{}{} {}\n", name_, labels.empty() ? "" : "{", labels, labels.empty() ? "" : "}", v);
+        text_ += fmt::format("{}{}{}{} {}\n", name_, labels.empty() ? "" : "{", labels,
+                             labels.empty() ? "" : "}", v);
     }
     std::string take() { return std::move(text_); }
 
@@ -224,7 +274,8 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
         if (p.who.state == member_state::alive && p.bytes_per_us > 0)
             m.value(p.bytes_per_us * 1e6, fmt::format("host=\"{}\"", quoted(p.who.host)));
     }
-    m.family("zcmd_messages_total", "counter", "Messages of agents, in and out, and what became of them.");
+    m.family("zcmd_messages_total", "counter",
+             "Messages of agents, in and out, and what became of them.");
     m.value(static_cast<double>(door.count(flaw::none)), "direction=\"in\"");
     m.value(static_cast<double>(o.sent), "direction=\"out\"");
     m.family("zcmd_messages_refused_total", "counter", "Messages refused, by cause.");
@@ -241,7 +292,8 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
         m.value(static_cast<double>(count), fmt::format("what=\"{}\"", kind));
     m.family("zcmd_rank_iterations_per_second", "gauge", "Progress of a rank on this node.");
     for (const auto &[key, r] : a.here().ranks())
-        m.value(r.profile.iterations_per_s, fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
+        m.value(r.profile.iterations_per_s,
+                fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
     m.family("zcmd_rank_mpi_ratio", "gauge", "Part of its time that a rank spends in MPI.");
     for (const auto &[key, r] : a.here().ranks())
         m.value(r.profile.mpi_share, fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
@@ -255,11 +307,14 @@ std::string hex(std::uint64_t id)
     return fmt::format("{:016x}", id);
 }
 
-std::map<std::string, std::string> make_pages(const agent &a, const admission &door, const outward &o)
+std::map<std::string, std::string> make_pages(const agent &a, const admission &door,
+                                              const outward &o)
 {
-    auto text = [](const json &j) { return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; };
-    return {{"/nodes", text(nodes_page(a, o))},     {"/ranks", text(ranks_page(a, o))},
-            {"/groups", text(groups_page(a))},      {"/history", text(history_page(a, o))},
+    auto text = [](const json &j) {
+        return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    };
+    return {{"/nodes", text(nodes_page(a, o))},         {"/ranks", text(ranks_page(a, o))},
+            {"/groups", text(groups_page(a))},          {"/history", text(history_page(a, o))},
             {"/status", text(status_page(a, door, o))}, {"/metrics", metrics_page(a, door, o)}};
 }
 
@@ -267,10 +322,15 @@ std::string record_line(const agent &a, const outward &o)
 {
     json ranks = json::array();
     for (const auto &[key, r] : a.here().ranks())
-        ranks.push_back({{"job", hex(key.job)}, {"rank", key.rank}, {"rate", r.profile.iterations_per_s},
+        ranks.push_back({{"job", hex(key.job)},
+                         {"rank", key.rank},
+                         {"rate", r.profile.iterations_per_s},
                          {"iterations", r.profile.iterations}});
-    json line = {{"kind", "sample"}, {"time", o.wall_s}, {"host", a.network().self().host},
-                 {"load", to_json(a.here().digest(o.now))}, {"ranks", ranks}};
+    json line = {{"kind", "sample"},
+                 {"time", o.wall_s},
+                 {"host", a.network().self().host},
+                 {"load", to_json(a.here().digest(o.now))},
+                 {"ranks", ranks}};
     if (!a.here().jobs().empty())
         line["groups"] = groups_page(a)["jobs"];
     return line.dump(-1, ' ', false, json::error_handler_t::replace);

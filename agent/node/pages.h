@@ -26,7 +26,8 @@ struct outward {
 };
 
 /** "/nodes", "/ranks", "/groups", "/history", "/status": JSON; "/metrics": Prometheus text. */
-std::map<std::string, std::string> make_pages(const agent &a, const admission &door, const outward &o);
+std::map<std::string, std::string> make_pages(const agent &a, const admission &door,
+                                              const outward &o);
 
 /** One line of JSON for the record of a run: the sample of now, or a decision. */
 std::string record_line(const agent &a, const outward &o);

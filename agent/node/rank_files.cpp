@@ -17,7 +17,7 @@ namespace zc::agent {
 namespace {
 
 constexpr std::size_t kMostFiles = 65536;
-constexpr int kTries = 50;     /* a writer holds the sequence lock for nanoseconds */
+constexpr int kTries = 50;      /* a writer holds the sequence lock for nanoseconds */
 constexpr double kWeight = 0.3; /* of the newest rate */
 
 bool read_at(int fd, void *to, std::size_t size, std::uint64_t offset)
@@ -36,7 +36,8 @@ bool writer_is_gone(int fd)
 
 } // namespace
 
-bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out, known &k)
+bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out,
+                          known &k)
 {
     descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     struct stat s;
@@ -46,8 +47,7 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
     if (!read_at(file.fd, p.get(), sizeof *p, 0) || p->magic != ZCM_PROFILE_MAGIC ||
         p->version != ZCM_PROFILE_VERSION || p->job == 0 || p->world == 0 ||
         p->world > ZCM_PROFILE_MAX_WORLD || p->rank >= p->world || p->hosts_max == 0 ||
-        p->hosts_max > p->world + 65536u ||
-        p->size != zcm_profile_size(p->world, p->hosts_max) ||
+        p->hosts_max > p->world + 65536u || p->size != zcm_profile_size(p->world, p->hosts_max) ||
         s.st_size < static_cast<off_t>(p->size) ||
         std::memchr(p->job_name, 0, sizeof p->job_name) == nullptr)
         return false;
@@ -110,10 +110,10 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
     /* Rates, since the last reading. */
     double passed = k.first ? 0 : static_cast<double>(now_ns - k.at_ns) / 1e9;
     if (passed > 0) {
-        double rate = static_cast<double>(c.iterations - std::min(c.iterations, k.iterations)) / passed;
-        k.iterations_per_s = k.iterations_per_s == 0
-                                 ? rate
-                                 : (1 - kWeight) * k.iterations_per_s + kWeight * rate;
+        double rate =
+            static_cast<double>(c.iterations - std::min(c.iterations, k.iterations)) / passed;
+        k.iterations_per_s =
+            k.iterations_per_s == 0 ? rate : (1 - kWeight) * k.iterations_per_s + kWeight * rate;
         r.mpi_share = std::clamp(
             static_cast<double>(c.mpi_ns - std::min(c.mpi_ns, k.mpi_ns)) / 1e9 / passed, 0.0, 1.0);
     }
@@ -159,7 +159,8 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
         for (std::uint64_t i = from; i < head; i++) {
             const zcm_profile_message &m = ring[i % ZCM_PROFILE_RING];
             if (m.peer < p->world)
-                out.events.push_back({p->rank, m.peer, std::uint64_t{m.kibibytes} << 10, m.time_ns, 0, 0});
+                out.events.push_back(
+                    {p->rank, m.peer, std::uint64_t{m.kibibytes} << 10, m.time_ns, 0, 0});
         }
     }
     k.ring_head = head;

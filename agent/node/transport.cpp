@@ -17,8 +17,8 @@
 namespace zc::agent {
 namespace {
 
-constexpr int kQueue = 64;            /* messages waiting for one peer */
-constexpr nanos kIdle = 900 * kSecond; /* a socket nobody used is closed */
+constexpr int kQueue = 64;              /* messages waiting for one peer */
+constexpr nanos kIdle = 900 * kSecond;  /* a socket nobody used is closed */
 constexpr std::size_t kMostPeers = 400; /* two descriptors each, with what they send us */
 
 /* Close dead connections soon, so that what comes after a cut goes over a new one. */
@@ -27,13 +27,15 @@ constexpr int kUserTimeout = 4000; /* ms, TCP_USER_TIMEOUT */
 void set(void *socket, int option, int value)
 {
     if (zmq_setsockopt(socket, option, &value, sizeof value) != 0)
-        throw transport_error(fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
+        throw transport_error(
+            fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
 }
 
 void set(void *socket, int option, const std::string &value)
 {
     if (zmq_setsockopt(socket, option, value.data(), value.size()) != 0)
-        throw transport_error(fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
+        throw transport_error(
+            fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
 }
 
 /** All parts of a message; empty if there is none. */
@@ -67,7 +69,8 @@ transport::transport(const std::string &listen, const key_pair &keys, std::size_
     public_raw_.resize(32);
     zmq_z85_decode(reinterpret_cast<std::uint8_t *>(public_raw_.data()), keys_.public_key.c_str());
     context_ = zmq_ctx_new();
-    zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, 2 * static_cast<int>(kMostPeers)); /* closed ones live on for a moment */
+    zmq_ctx_set(context_, ZMQ_MAX_SOCKETS,
+                2 * static_cast<int>(kMostPeers)); /* closed ones live on for a moment */
     try {
         /* Those who ask to be let in, before anybody can (ZeroMQ RFC 27). */
         door_ = open_or_throw(ZMQ_REP);
@@ -159,7 +162,8 @@ void *transport::connect(nanos now, const std::string &address)
         close_oldest();
     void *socket = open(ZMQ_PUSH);
     if (socket == nullptr) {
-        /* No descriptors: the next one will have some. Not at once, as ZeroMQ closes in the background. */
+        /* No descriptors: the next one will have some. Not at once, as ZeroMQ closes in the
+         * background. */
         if (now - made_room_ > kSecond) {
             made_room_ = now;
             close_oldest();
@@ -221,10 +225,12 @@ void transport::answer_door()
         if (!known)
             strangers_++;
         std::string id = request.size() > 1 ? request[1] : "";
-        const std::array<std::string, 6> reply = {"1.0", id, known ? "200" : "400",
-                                                  known ? "OK" : "not one of us", known ? "agent" : "", ""};
+        const std::array<std::string, 6> reply = {
+            "1.0", id, known ? "200" : "400", known ? "OK" : "not one of us", known ? "agent" : "",
+            ""};
         for (std::size_t i = 0; i < reply.size(); i++)
-            zmq_send(door_, reply[i].data(), reply[i].size(), i + 1 < reply.size() ? ZMQ_SNDMORE : 0);
+            zmq_send(door_, reply[i].data(), reply[i].size(),
+                     i + 1 < reply.size() ? ZMQ_SNDMORE : 0);
     }
 }
 
@@ -242,7 +248,8 @@ void transport::read_monitor()
             std::memcpy(&value, event[0].data() + sizeof kind, sizeof value);
         count_inbound(kind, static_cast<int>(value));
         /* Refusals by key are counted at the door. */
-        if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+        if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
+            kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
             strangers_++;
     }
 }

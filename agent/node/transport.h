@@ -41,7 +41,8 @@ class transport {
 
     /** Where it really listens: the port filled in, if it was *. */
     const std::string &endpoint() const { return endpoint_; }
-    /** Never blocks; what cannot be queued, or for which there is no descriptor, is dropped and counted. */
+    /** Never blocks; what cannot be queued, or for which there is no descriptor, is dropped and
+     * counted. */
     void send(nanos now, const std::string &address, const std::string &bytes);
     /** False: nothing there. */
     bool receive(std::string &bytes);

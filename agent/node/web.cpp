@@ -21,7 +21,8 @@ namespace {
 constexpr unsigned kMostReaders = 32;
 constexpr unsigned kPatience = 10; /* seconds */
 
-MHD_Result reply(MHD_Connection *connection, unsigned status, const std::string &text, const char *type)
+MHD_Result reply(MHD_Connection *connection, unsigned status, const std::string &text,
+                 const char *type)
 {
     MHD_Response *response = MHD_create_response_from_buffer(
         text.size(), const_cast<char *>(text.data()), MHD_RESPMEM_MUST_COPY);
@@ -33,7 +34,8 @@ MHD_Result reply(MHD_Connection *connection, unsigned status, const std::string 
     return done;
 }
 
-MHD_Result answer(web &site, bool metrics_only, MHD_Connection *connection, const char *url, const char *method)
+MHD_Result answer(web &site, bool metrics_only, MHD_Connection *connection, const char *url,
+                  const char *method)
 {
     std::string path = url;
     std::string text;
@@ -42,13 +44,14 @@ MHD_Result answer(web &site, bool metrics_only, MHD_Connection *connection, cons
                      path == "/metrics" ? "text/plain; version=0.0.4" : "application/json");
     if (std::strcmp(method, "POST") == 0 && !metrics_only && site.command(path))
         return reply(connection, MHD_HTTP_ACCEPTED, "{\"ok\":true}\n", "application/json");
-    return reply(connection, MHD_HTTP_NOT_FOUND, "{\"error\":\"no such page\"}\n", "application/json");
+    return reply(connection, MHD_HTTP_NOT_FOUND, "{\"error\":\"no such page\"}\n",
+                 "application/json");
 }
 
 /* POSTs carry no body; the second call, which would bring it, is the one to answer. */
 template <bool kMetricsOnly>
-MHD_Result handle(void *site, MHD_Connection *connection, const char *url, const char *method, const char *,
-                  const char *, std::size_t *upload_size, void **state)
+MHD_Result handle(void *site, MHD_Connection *connection, const char *url, const char *method,
+                  const char *, const char *, std::size_t *upload_size, void **state)
 {
     static char seen;
     if (*state == nullptr) {
@@ -77,8 +80,10 @@ int listen_at(const std::string &path)
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(own.c_str());
     /* Private before it has its name. */
-    if (s < 0 || fchmod(s, 0600) != 0 || bind(s, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 ||
-        chmod(own.c_str(), 0600) != 0 || listen(s, 16) != 0 || rename(own.c_str(), path.c_str()) != 0) {
+    if (s < 0 || fchmod(s, 0600) != 0 ||
+        bind(s, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 ||
+        chmod(own.c_str(), 0600) != 0 || listen(s, 16) != 0 ||
+        rename(own.c_str(), path.c_str()) != 0) {
         int code = errno;
         unlink(own.c_str());
         if (s >= 0)
@@ -90,14 +95,16 @@ int listen_at(const std::string &path)
 
 } // namespace
 
-web::web(const std::string &socket_path, int loopback_port, std::function<void(const std::string &)> command)
+web::web(const std::string &socket_path, int loopback_port,
+         std::function<void(const std::string &)> command)
     : path_(socket_path), command_(std::move(command))
 {
     constexpr unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD;
     int s = listen_at(path_);
-    local_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &handle<false>, this, MHD_OPTION_LISTEN_SOCKET, s,
-                              MHD_OPTION_CONNECTION_LIMIT, kMostReaders, MHD_OPTION_CONNECTION_TIMEOUT,
-                              kPatience, MHD_OPTION_END);
+    local_ =
+        MHD_start_daemon(flags, 0, nullptr, nullptr, &handle<false>, this, MHD_OPTION_LISTEN_SOCKET,
+                         s, MHD_OPTION_CONNECTION_LIMIT, kMostReaders,
+                         MHD_OPTION_CONNECTION_TIMEOUT, kPatience, MHD_OPTION_END);
     if (local_ == nullptr) {
         close(s);
         throw std::runtime_error(path_ + ": no HTTP server");
@@ -108,13 +115,15 @@ web::web(const std::string &socket_path, int loopback_port, std::function<void(c
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(loopback_port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    loopback_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &handle<true>, this, MHD_OPTION_SOCK_ADDR, &address,
-                                 MHD_OPTION_CONNECTION_LIMIT, kMostReaders, MHD_OPTION_CONNECTION_TIMEOUT,
-                                 kPatience, MHD_OPTION_END);
+    loopback_ =
+        MHD_start_daemon(flags, 0, nullptr, nullptr, &handle<true>, this, MHD_OPTION_SOCK_ADDR,
+                         &address, MHD_OPTION_CONNECTION_LIMIT, kMostReaders,
+                         MHD_OPTION_CONNECTION_TIMEOUT, kPatience, MHD_OPTION_END);
     if (loopback_ == nullptr) {
         int code = errno;
         MHD_stop_daemon(local_);
-        throw std::runtime_error(fmt::format("127.0.0.1:{}: {}", loopback_port, std::strerror(code)));
+        throw std::runtime_error(
+            fmt::format("127.0.0.1:{}: {}", loopback_port, std::strerror(code)));
     }
 }
 

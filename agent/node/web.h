@@ -18,8 +18,10 @@ namespace zc::agent {
  */
 class web {
   public:
-    /** Throws runtime_error. @command is called by the server's thread: "drain", "resume", "leave". */
-    web(const std::string &socket_path, int loopback_port, std::function<void(const std::string &)> command);
+    /** Throws runtime_error. @command is called by the server's thread: "drain", "resume", "leave".
+     */
+    web(const std::string &socket_path, int loopback_port,
+        std::function<void(const std::string &)> command);
     ~web();
     web(const web &) = delete;
     web &operator=(const web &) = delete;

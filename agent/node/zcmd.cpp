@@ -56,11 +56,13 @@ void raise_descriptors()
 
 int main(int argc, char **argv)
 {
-    CLI::App app("Agent of a node: notices overload and moves ranks of MPI jobs to better places", "zcmd");
+    CLI::App app("Agent of a node: notices overload and moves ranks of MPI jobs to better places",
+                 "zcmd");
     app.set_version_flag("--version", ZC_VERSION);
     app.require_subcommand(1);
     std::string path = default_config();
-    auto *path_option = app.add_option("--config", path, "configuration file")->capture_default_str();
+    auto *path_option =
+        app.add_option("--config", path, "configuration file")->capture_default_str();
     std::string key_path;
     CLI::App *run = app.add_subcommand("run", "be the agent of this node, in the foreground");
     std::string host;
@@ -72,9 +74,11 @@ int main(int argc, char **argv)
     run->add_option("--advertise", advertise, "overrides agent.advertise");
     run->add_option("--seed", seeds,
                     "an agent to join by, as HOST or HOST:PORT (repeatable); adds to agent.seeds");
-    CLI::App *keygen = app.add_subcommand("keygen", "make the key pair that all agents of this user share");
+    CLI::App *keygen =
+        app.add_subcommand("keygen", "make the key pair that all agents of this user share");
     keygen->add_option("--key", key_path, "file (default: agent.key_file)");
-    CLI::App *check = app.add_subcommand("check", "check configuration and key, and say what holds");
+    CLI::App *check =
+        app.add_subcommand("check", "check configuration and key, and say what holds");
     CLI::App *describe = app.add_subcommand("describe-config", "all settings, as Markdown");
     app.footer("exit status: 0 done; 1 failed; 2 usage; 3 bad configuration; 4 bad key");
     try {

@@ -10,14 +10,15 @@ namespace zc::agent::sim {
 namespace {
 
 constexpr std::uint32_t kRack = 16;
-constexpr double kIteration = 0.1;   /* seconds at pace 1 */
+constexpr double kIteration = 0.1;     /* seconds at pace 1 */
 constexpr std::uint32_t kPartners = 4; /* ranks talk within groups of so many */
 constexpr std::size_t kMostViolations = 20;
-constexpr std::size_t kGroupingBytes = 96 << 10; /* its jobs are small; 10,000 agents have many of them */
+constexpr std::size_t kGroupingBytes =
+    96 << 10; /* its jobs are small; 10,000 agents have many of them */
 constexpr std::uint32_t kPhaseRanks = 4;
-constexpr int kPhaseMessages = 10; /* per second and rank */
-constexpr double kAtTheEnd = 2;    /* seconds: a move takes about as long */
-constexpr double kNoise = 0.3;     /* threads by which a sample may be wrong */
+constexpr int kPhaseMessages = 10;        /* per second and rank */
+constexpr double kAtTheEnd = 2;           /* seconds: a move takes about as long */
+constexpr double kNoise = 0.3;            /* threads by which a sample may be wrong */
 constexpr std::uint32_t kMovesInCalm = 3; /* of one rank; more is oscillation */
 
 node_id id_of(std::uint32_t n)
@@ -85,7 +86,9 @@ void simulation::build()
         auto stretch = static_cast<std::uint32_t>(2 + random_.below(6));
         stretch = std::min(stretch, o_.nodes - n);
         std::uint64_t fate = o_.balanced ? 1 : (n == 0 ? 2 : random_.below(3));
-        auto per_node = static_cast<std::uint32_t>(fate == 0 ? 0 : fate == 1 ? 4 : 5 + random_.below(6));
+        auto per_node = static_cast<std::uint32_t>(fate == 0   ? 0
+                                                   : fate == 1 ? 4
+                                                               : 5 + random_.below(6));
         if (!o_.balanced && fate == 2 && o_.nodes >= 2)
             stretch = std::min(stretch, std::max(1u, o_.nodes / 2));
         if (per_node > 0) {
@@ -113,7 +116,8 @@ void simulation::build()
     for (std::uint32_t i = 0; i < o_.churn; i++)
         push(sometime(0.05, 0.7), kind::go, static_cast<std::uint32_t>(random_.below(o_.nodes)));
     for (std::uint32_t i = 0; i < o_.load_changes; i++)
-        push(sometime(0.05, 0.95), kind::change, static_cast<std::uint32_t>(random_.below(o_.nodes)));
+        push(sometime(0.05, 0.95), kind::change,
+             static_cast<std::uint32_t>(random_.below(o_.nodes)));
 }
 
 void simulation::build_phases()
@@ -131,8 +135,10 @@ void simulation::build_phases()
         for (rank_id k = kPhaseRanks - 1; k > 0; k--)
             std::swap(j.seat[k], j.seat[random_.below(k + 1)]);
         nodes_[n + 1].cpus = 2;
-        auto cycles = static_cast<std::uint64_t>(std::max(1.0, o_.seconds * (1 - o_.calm) / cycle / 2));
-        double when = (static_cast<double>(cycles + random_.below(cycles)) + random_.unit()) * cycle;
+        auto cycles =
+            static_cast<std::uint64_t>(std::max(1.0, o_.seconds * (1 - o_.calm) / cycle / 2));
+        double when =
+            (static_cast<double>(cycles + random_.below(cycles)) + random_.unit()) * cycle;
         push(from_seconds(when), kind::others_come, n);
     }
 }
@@ -171,7 +177,8 @@ std::vector<zcp_event_t> simulation::traffic(job &j, rank_profile &p, std::uint3
         return events;
     }
     rank_id first = self / kPartners * kPartners;
-    for (rank_id other = first; other < std::min<std::size_t>(first + kPartners, j.where.size()); other++) {
+    for (rank_id other = first; other < std::min<std::size_t>(first + kPartners, j.where.size());
+         other++) {
         if (other == self)
             continue;
         p.flows.push_back({other, 1e6, 10});
@@ -309,7 +316,8 @@ void simulation::handle(event &e)
             apply(n, nodes_[n].mind->leave());
             nodes_[n].up = false;
             nodes_[n].mind.reset();
-            push(now_ + 5 * kSecond + static_cast<nanos>(random_.below(20 * kSecond)), kind::come, n);
+            push(now_ + 5 * kSecond + static_cast<nanos>(random_.below(20 * kSecond)), kind::come,
+                 n);
         }
         break;
     case kind::change:
@@ -336,8 +344,8 @@ void simulation::boot(std::uint32_t n)
     if (!it.disk.empty())
         saved = from_text(it.disk);
     it.lives++;
-    std::uint64_t incarnation = std::max<std::uint64_t>(
-        static_cast<std::uint64_t>(now_) + it.lives, saved ? saved->incarnation + 1 : 1);
+    std::uint64_t incarnation = std::max<std::uint64_t>(static_cast<std::uint64_t>(now_) + it.lives,
+                                                        saved ? saved->incarnation + 1 : 1);
     it.mind = std::make_unique<agent>(s, self, incarnation, random_.next());
     it.door = std::make_unique<admission>(self.id);
     it.sequence = 0;
@@ -476,8 +484,8 @@ void simulation::apply(std::uint32_t n, effects &&out)
 nanos simulation::delay(std::uint32_t a, std::uint32_t b, std::size_t bytes)
 {
     bool near = nodes_[a].rack == nodes_[b].rack;
-    double us = (near ? 50 : 250) + 50 * random_.unit() +
-                static_cast<double>(bytes) / (near ? 1000 : 100);
+    double us =
+        (near ? 50 : 250) + 50 * random_.unit() + static_cast<double>(bytes) / (near ? 1000 : 100);
     if (o_.late > 0 && !calm() && random_.chance(o_.late))
         us += 40e6 * random_.unit();
     return static_cast<nanos>(us * 1000);
@@ -510,8 +518,8 @@ void simulation::transmit(std::uint32_t from, outbound &&o)
     }
     std::string bytes = encode(m);
     result_.message_bytes += bytes.size() + weight;
-    bool lost = (cut_ && it.side != nodes_[to].side) ||
-                (!calm() && o_.loss > 0 && random_.chance(o_.loss));
+    bool lost =
+        (cut_ && it.side != nodes_[to].side) || (!calm() && o_.loss > 0 && random_.chance(o_.loss));
     if (lost) {
         result_.lost++;
         return;
@@ -543,10 +551,11 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
     if (j.busy) {
         for (rank_id rank : a.ranks) {
             if (std::find(j.current.ranks.begin(), j.current.ranks.end(), rank) !=
-                    j.current.ranks.end() && j.current.txn.decider != a.txn.decider)
+                    j.current.ranks.end() &&
+                j.current.txn.decider != a.txn.decider)
                 violated(fmt::format("rank {} of job {} asked to move by node {} while node {} "
-                                     "moves it", rank, a.job, a.txn.decider,
-                                     j.current.txn.decider));
+                                     "moves it",
+                                     rank, a.job, a.txn.decider, j.current.txn.decider));
         }
     }
     if (j.busy || a.epoch != j.epoch) {
@@ -578,7 +587,8 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
         }
         if (!lent)
             violated(fmt::format("rank {} of job {} asked to move by node {}, which neither hosts "
-                                 "nor has borrowed it", rank, a.job, a.txn.decider));
+                                 "nor has borrowed it",
+                                 rank, a.job, a.txn.decider));
     }
     j.busy = true;
     j.begun = now_;
@@ -587,8 +597,7 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
     j.its_life = nodes_[n].lives;
     std::uint32_t target = index_of(a.target);
     double slow = nodes_[j.where[a.ranks[0]]].rack == nodes_[target].rack ? 1e9 : 1e8;
-    j.seconds = 0.1 + random_.unit() + 1.0 +
-                static_cast<double>(a.ranks.size() * j.image) / slow;
+    j.seconds = 0.1 + random_.unit() + 1.0 + static_cast<double>(a.ranks.size() * j.image) / slow;
     j.end = msg::verdict::moved;
     if (!calm() && random_.chance(o_.stuck)) {
         j.end = msg::verdict::timed_out;
@@ -609,13 +618,14 @@ void simulation::ask(std::uint32_t n, const msg::ask &a)
 bool simulation::is_marginal(const job &j, const msg::ask &a) const
 {
     auto threads = [](const node &it) { return it.others + static_cast<double>(it.ranks.size()); };
-    auto pace_with = [&](const node &it, double more) { return pace(threads(it) + more, it.cpus, it.speed); };
+    auto pace_with = [&](const node &it, double more) {
+        return pace(threads(it) + more, it.cpus, it.speed);
+    };
     std::uint32_t decider = index_of(a.txn.decider);
     const node &from = nodes_[decider];
     const node &to = nodes_[index_of(a.target)];
-    auto going = static_cast<double>(std::count_if(a.ranks.begin(), a.ranks.end(), [&](rank_id rank) {
-        return j.where[rank] == decider;
-    }));
+    auto going = static_cast<double>(std::count_if(
+        a.ranks.begin(), a.ranks.end(), [&](rank_id rank) { return j.where[rank] == decider; }));
     double before = std::max(pace_with(from, 0), to.ranks.empty() ? 0 : pace_with(to, 0));
     double left = static_cast<double>(from.ranks.size()) > going ? pace_with(from, -going) : 0;
     double after = std::max(left, pace_with(to, static_cast<double>(a.ranks.size())));
@@ -651,10 +661,12 @@ void simulation::job_done(job_id id)
             left.insert(from);
             if (left.contains(target))
                 violated(fmt::format("oscillation: rank {} of job {} came back to node {} under "
-                                     "constant load", rank, id, id_of(target)));
+                                     "constant load",
+                                     rank, id, id_of(target)));
             if (left.size() > kMovesInCalm)
                 violated(fmt::format("oscillation: rank {} of job {} moved {} times under "
-                                     "constant load", rank, id, left.size()));
+                                     "constant load",
+                                     rank, id, left.size()));
         }
         j.epoch++;
     } else {

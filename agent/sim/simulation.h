@@ -19,25 +19,26 @@ namespace zc::agent::sim {
 struct options {
     std::uint64_t seed = 1;
     std::uint32_t nodes = 10;
-    double seconds = 240;   /* of virtual time */
-    double calm = 0.6;      /* last part of it in which nothing goes wrong and no load changes */
-    double loss = 0;        /* part of the messages that are lost */
-    double crash = 0;       /* of an agent, before any one effect of its protocol */
-    double lose_state = 0;  /* part of the crashes that take the state file along */
-    double late = 0;        /* part of the messages that take up to 40 s */
+    double seconds = 240;  /* of virtual time */
+    double calm = 0.6;     /* last part of it in which nothing goes wrong and no load changes */
+    double loss = 0;       /* part of the messages that are lost */
+    double crash = 0;      /* of an agent, before any one effect of its protocol */
+    double lose_state = 0; /* part of the crashes that take the state file along */
+    double late = 0;       /* part of the messages that take up to 40 s */
     std::uint32_t partitions = 0; /* cuts of 10 s, in two halves */
     std::uint32_t churn = 0;      /* idle nodes that go and come back */
     std::uint32_t load_changes = 0;
-    double skew = 0;        /* clocks drift by up to this part, and start anywhere */
-    double stuck = 0;       /* moves whose ranks do not reach a safe point */
-    double fail = 0;        /* moves that are begun and undone */
-    bool balanced = false;  /* no imbalance to begin with */
-    /* If not 0: another world. On every second node four ranks, the others idle; all jobs go through two
-     * phases of so many seconds in turn, each with its own pairs of partners; at some moment of the second
-     * half of the faulty part others come to each job's node, and two of its ranks should go. */
+    double skew = 0;       /* clocks drift by up to this part, and start anywhere */
+    double stuck = 0;      /* moves whose ranks do not reach a safe point */
+    double fail = 0;       /* moves that are begun and undone */
+    bool balanced = false; /* no imbalance to begin with */
+    /* If not 0: another world. On every second node four ranks, the others idle; all jobs go
+     * through two phases of so many seconds in turn, each with its own pairs of partners; at some
+     * moment of the second half of the faulty part others come to each job's node, and two of its
+     * ranks should go. */
     double phase_a = 0;
     double phase_b = 0;
-    settings agents;        /* of every agent */
+    settings agents; /* of every agent */
 };
 
 /** Traffic of jobs since ranks of theirs were moved. */
@@ -49,8 +50,9 @@ struct traffic_after {
 };
 
 /**
- * How evenly the work lies. Each move makes the slower of two nodes faster, so @imbalance and @worst
- * fall, while @mean may grow: a job that shares its node with ranks of an overloaded one pays for it.
+ * How evenly the work lies. Each move makes the slower of two nodes faster, so @imbalance and
+ * @worst fall, while @mean may grow: a job that shares its node with ranks of an overloaded one
+ * pays for it.
  */
 struct balance_sheet {
     double imbalance = 0; /* standard deviation over the nodes of threads per processor */
@@ -75,7 +77,8 @@ struct result {
     std::uint64_t last_move_ms = 0;   /* virtual time of the last one but for these */
     balance_sheet before;
     balance_sheet after;
-    traffic_after at_the_end; /* with phases: of jobs moved in the last seconds of the first phase */
+    traffic_after
+        at_the_end; /* with phases: of jobs moved in the last seconds of the first phase */
     traffic_after otherwise;
     std::map<std::string, std::uint64_t> by_type;
     std::vector<std::string> violations; /* of the invariants; empty is good */
@@ -90,7 +93,18 @@ class simulation {
 
   private:
     enum class kind : std::uint8_t {
-        deliver, wake, sample, restart, job_done, cut, heal, go, come, change, start, others_come,
+        deliver,
+        wake,
+        sample,
+        restart,
+        job_done,
+        cut,
+        heal,
+        go,
+        come,
+        change,
+        start,
+        others_come,
     };
     struct event {
         nanos at;
@@ -147,7 +161,8 @@ class simulation {
     rank_id partner(const job &j, rank_id rank, nanos at) const;
     bool in_phase_a(nanos at, double before_end) const;
     std::vector<zcp_event_t> traffic(job &j, rank_profile &p, std::uint32_t n) const;
-    void push(nanos at, kind what, std::uint32_t node, std::uint64_t extra = 0, std::string bytes = {});
+    void push(nanos at, kind what, std::uint32_t node, std::uint64_t extra = 0,
+              std::string bytes = {});
     void handle(event &e);
     void boot(std::uint32_t n);
     void crash(std::uint32_t n);

@@ -129,6 +129,7 @@ void BM_Place(benchmark::State &state)
     state.counters["cost"] = placement_cost(p, placed);
     state.counters["cost_before"] = placement_cost(p, p.now);
 }
-BENCHMARK(BM_Place)->ArgName("ranks")->RangeMultiplier(4)->Range(16, 256)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Place)->ArgName("ranks")->RangeMultiplier(4)->Range(16, 256)->Unit(
+    benchmark::kMicrosecond);
 
 } // namespace

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program whose partners change: first a butterfly, in which each rank talks to the one N/2 away,
- * then, once FILE exists, a halo, in which ranks 2k and 2k+1 talk to each other. With --turns A:B they
- * take turns: A iterations of butterfly, B of halo, and so on.
+ * then, once FILE exists, a halo, in which ranks 2k and 2k+1 talk to each other. With --turns A:B
+ * they take turns: A iterations of butterfly, B of halo, and so on.
  *
  *     butterfly   0──2  1──3        halo   0──1  2──3
  *
@@ -25,30 +25,33 @@ int main(int argc, char **argv)
     long butterflies = 0, halos = 0;
     const char *until = NULL, *file = NULL;
     int rank, ranks, halo = 0;
-    const struct option known[] = {{"iterations", required_argument, NULL, 'i'},
-                                   {"switch", required_argument, NULL, 's'},
-                                   {"doubles", required_argument, NULL, 'd'},
-                                   {"work", required_argument, NULL, 'w'},
-                                   {"report", required_argument, NULL, 'r'},
-                                   {"until", required_argument, NULL, 'u'},
-                                   {"turns", required_argument, NULL, 't'},
-                                   {0}};
+    const struct option known[] = {
+        {"iterations", required_argument, NULL, 'i'}, {"switch", required_argument, NULL, 's'},
+        {"doubles", required_argument, NULL, 'd'},    {"work", required_argument, NULL, 'w'},
+        {"report", required_argument, NULL, 'r'},     {"until", required_argument, NULL, 'u'},
+        {"turns", required_argument, NULL, 't'},      {0}};
     MPI_Init(&argc, &argv);
     if (zcm_init(&argc, &argv) != 0)
         return 1;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        long *number = c == 'i' ? &iterations : c == 'd' ? &doubles : c == 'w' ? &work : c == 'r' ? &report : NULL;
+        long *number = c == 'i'   ? &iterations
+                       : c == 'd' ? &doubles
+                       : c == 'w' ? &work
+                       : c == 'r' ? &report
+                                  : NULL;
         if (number)
             *number = strtol(optarg, NULL, 10);
         else if (c == 'u')
             until = optarg;
         else if (c == 's')
             file = optarg;
-        else if (c == 't' && sscanf(optarg, "%ld:%ld", &butterflies, &halos) == 2 && butterflies > 0 && halos > 0)
+        else if (c == 't' && sscanf(optarg, "%ld:%ld", &butterflies, &halos) == 2 &&
+                 butterflies > 0 && halos > 0)
             continue;
         else {
-            fprintf(stderr, "usage: phases [--iterations N] [--switch FILE] [--doubles N] [--work N] "
-                            "[--report N] [--until FILE] [--turns A:B]\n");
+            fprintf(stderr,
+                    "usage: phases [--iterations N] [--switch FILE] [--doubles N] [--work N] "
+                    "[--report N] [--until FILE] [--turns A:B]\n");
             exit(2);
         }
     }
@@ -58,7 +61,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "phases: bad numbers (and an even number of ranks is needed)\n");
         exit(2);
     }
-    double *mine = malloc((size_t)doubles * sizeof *mine), *theirs = malloc((size_t)doubles * sizeof *theirs);
+    double *mine = malloc((size_t)doubles * sizeof *mine),
+           *theirs = malloc((size_t)doubles * sizeof *theirs);
     if (!mine || !theirs)
         exit(1);
     for (long k = 0; k < doubles; k++)

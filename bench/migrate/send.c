@@ -34,8 +34,7 @@ int main(int argc, char **argv)
         MPI_Info_set(info, "host", argv[1]);
         char *arguments[] = {argv[1], argv[2], argv[3], NULL};
         const double begin = MPI_Wtime();
-        MPI_Comm_spawn(argv[0], arguments, 1, info, 0, MPI_COMM_SELF, &child,
-                       MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn(argv[0], arguments, 1, info, 0, MPI_COMM_SELF, &child, MPI_ERRCODES_IGNORE);
         MPI_Send(buffer, 0, MPI_BYTE, 0, 0, child);
         const double spawned = MPI_Wtime();
         MPI_Send(buffer, (int)bytes, MPI_BYTE, 0, 1, child);

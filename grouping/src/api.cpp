@@ -12,8 +12,8 @@
 
 #include "cut.h"
 #include "fundamental.h"
-#include "memory.h"
 #include "group_plan.h"
+#include "memory.h"
 
 using namespace zc::groups;
 

@@ -52,7 +52,8 @@ void observe(const settings &chosen)
 }
 
 /* Whoever finds a cause prints it; this is the place where that is. */
-template <typename Action> int guarded(Action action) noexcept
+template <typename Action>
+int guarded(Action action) noexcept
 {
     try {
         action();
@@ -78,10 +79,14 @@ element element_of(MPI_Datatype type, const char *name)
     };
     const auto of_size = [](std::size_t size, bool is_signed) {
         switch (size) {
-        case 1: return is_signed ? element::i8 : element::u8;
-        case 2: return is_signed ? element::i16 : element::u16;
-        case 4: return is_signed ? element::i32 : element::u32;
-        default: return is_signed ? element::i64 : element::u64;
+        case 1:
+            return is_signed ? element::i8 : element::u8;
+        case 2:
+            return is_signed ? element::i16 : element::u16;
+        case 4:
+            return is_signed ? element::i32 : element::u32;
+        default:
+            return is_signed ? element::i64 : element::u64;
         }
     };
     const pair known[] = {
@@ -115,7 +120,8 @@ element element_of(MPI_Datatype type, const char *name)
     for (const pair &one : known)
         if (one.type == type)
             return one.kind;
-    throw error(ENOTSUP, std::string("type of '") + name + "' is not a basic type of C that we know");
+    throw error(ENOTSUP,
+                std::string("type of '") + name + "' is not a basic type of C that we know");
 }
 
 void require_initialised()
@@ -271,18 +277,31 @@ int zcm_finalize(void) noexcept
 const char *zcm_strerror(int code) noexcept
 {
     switch (-code) {
-    case 0: return "success";
-    case EALREADY: return "already initialised";
-    case EINVAL: return "bad argument, or used at the wrong time";
-    case EEXIST: return "name or memory is registered already";
-    case ENOENT: return "no data of that name";
-    case ENOTSUP: return "not supported, or migration is switched off";
-    case EBADMSG: return "saved data does not fit or is damaged";
-    case EPIPE: return "the other process is gone";
-    case EBUSY: return "another request is under way";
-    case EFAULT: return "registered memory is not mapped";
-    case EIO: return "input, output or linking up failed";
-    case ENOMEM: return "out of memory";
-    default: return "unknown error";
+    case 0:
+        return "success";
+    case EALREADY:
+        return "already initialised";
+    case EINVAL:
+        return "bad argument, or used at the wrong time";
+    case EEXIST:
+        return "name or memory is registered already";
+    case ENOENT:
+        return "no data of that name";
+    case ENOTSUP:
+        return "not supported, or migration is switched off";
+    case EBADMSG:
+        return "saved data does not fit or is damaged";
+    case EPIPE:
+        return "the other process is gone";
+    case EBUSY:
+        return "another request is under way";
+    case EFAULT:
+        return "registered memory is not mapped";
+    case EIO:
+        return "input, output or linking up failed";
+    case ENOMEM:
+        return "out of memory";
+    default:
+        return "unknown error";
     }
 }

@@ -105,8 +105,8 @@ class job {
     std::string name_;
     std::uint64_t identity_ = 0; /* of the job: names are used again */
     std::uint64_t line_ =
-        0; /* of the first of those jobs of which this one goes on with the state */
-    double begun_ = 0;           /* the job, by our clock */
+        0;             /* of the first of those jobs of which this one goes on with the state */
+    double begun_ = 0; /* the job, by our clock */
     world now_;
     std::set<std::string> hosts_; /* where ranks have been */
     negotiation agreement_;
@@ -117,10 +117,10 @@ class job {
     stage stage_ = stage::calm;
     std::int64_t target_ = 0; /* the safe point where all meet */
     int attempts_ = 0;
-    double deadline_ = 0;                /* rank 0: for all to have met */
-    std::optional<request> request_;     /* rank 0: being carried out */
-    double met_ = 0;                     /* when this rank came to the meeting */
-    std::atomic<double> arrived_{0};     /* rank 0: when it was asked */
+    double deadline_ = 0;            /* rank 0: for all to have met */
+    std::optional<request> request_; /* rank 0: being carried out */
+    double met_ = 0;                 /* when this rank came to the meeting */
+    std::atomic<double> arrived_{0}; /* rank 0: when it was asked */
 
     bool resumed_ = false;
     bool waiting_to_take_over_ = false;
@@ -143,7 +143,8 @@ std::string host_name();
 void complain(int rank, const std::string &text);
 /** The same, and end the whole job: by a signal, as launchers ignore other exits of one rank. */
 [[noreturn]] void end_job(int rank, const std::string &text);
-/** From now on this process is a rank: if it exits with an error the job does not go on without it. */
+/** From now on this process is a rank: if it exits with an error the job does not go on without it.
+ */
 void become_rank(int rank);
 
 } // namespace zc::migrate

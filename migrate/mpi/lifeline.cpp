@@ -129,9 +129,10 @@ std::optional<message> lifeline::poll()
             return std::nullopt;
         int length = 0;
         MPI_Get_count(&status, MPI_BYTE, &length);
-        message got{static_cast<word>(status.MPI_TAG), std::string(static_cast<std::size_t>(length), 0)};
-        require(MPI_Recv(got.text.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm_,
-                         MPI_STATUS_IGNORE),
+        message got{static_cast<word>(status.MPI_TAG),
+                    std::string(static_cast<std::size_t>(length), 0)};
+        require(MPI_Recv(got.text.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                         comm_, MPI_STATUS_IGNORE),
                 "receiving");
         abandoned_ |= got.what == word::abandon;
         if (got.what != word::ping)

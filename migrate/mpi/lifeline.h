@@ -65,7 +65,8 @@ class lifeline {
     void start_segment(std::span<const std::byte> segment, MPI_Request &request);
     void expect_segment(std::span<std::byte> room, MPI_Request &request);
     /** Bytes that came, if it was a receive. @interrupt: called while waiting, may throw. */
-    template <typename Interrupt> std::size_t finish(MPI_Request &request, Interrupt interrupt)
+    template <typename Interrupt>
+    std::size_t finish(MPI_Request &request, Interrupt interrupt)
     {
         for (deadline limit(*this);; limit.check()) {
             std::size_t bytes = 0;

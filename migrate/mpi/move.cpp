@@ -29,7 +29,8 @@ MPI_Comm spawn(const command &command, const place &host)
 {
     /* Through env(1): not every launcher hands our environment on. */
     std::vector<std::string> words = inherited_environment();
-    std::erase_if(words, [](const std::string &w) { return w.starts_with("ZC_MIGRATE_SUCCESSOR="); });
+    std::erase_if(words,
+                  [](const std::string &w) { return w.starts_with("ZC_MIGRATE_SUCCESSOR="); });
     words.emplace_back("ZC_MIGRATE_SUCCESSOR=1");
     words.push_back(command.program);
     words.insert(words.end(), command.arguments.begin(), command.arguments.end());
@@ -101,10 +102,10 @@ departure::departure(const settings &settings, const command &command, const pla
     const double begin = seconds();
     {
         /* MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. */
-        const watchdog guard(settings.timeout_s, "no successor on " + host.name + " after " +
-                                                     std::to_string(static_cast<int>(settings.timeout_s)) +
-                                                     " s: " + command.program +
-                                                     " ended before MPI_Init there?");
+        const watchdog guard(settings.timeout_s,
+                             "no successor on " + host.name + " after " +
+                                 std::to_string(static_cast<int>(settings.timeout_s)) +
+                                 " s: " + command.program + " ended before MPI_Init there?");
         line_ = std::make_unique<lifeline>(spawn(command, host), false, settings.timeout_s);
     }
     transfer_ = std::make_unique<transfer>(*line_);
@@ -268,9 +269,9 @@ void job::move(const request &wanted)
     const std::vector<double> most =
         greatest(now_.ours, {mine ? mine->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,
                              spent.restore_ms, link_ms});
-    const std::vector<double> sum =
-        total(now_.ours, {static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
-                          mine ? static_cast<double>(data.bytes()) : 0.0});
+    const std::vector<double> sum = total(
+        now_.ours, {static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
+                    mine ? static_cast<double>(data.bytes()) : 0.0});
     verdict = agree(now_.ours, complaint);
     if (!verdict.empty()) {
         if (mine)
@@ -289,7 +290,8 @@ void job::move(const request &wanted)
     std::optional<watchdog> guard;
     if (mine)
         lock_.reset(); /* of rank 0: its successor takes it when it saves */
-    guard.emplace(settings_.timeout_s, "the move was agreed on, but a process died before it was done");
+    guard.emplace(settings_.timeout_s,
+                  "the move was agreed on, but a process died before it was done");
     if (mine) {
         try {
             mine->go();
@@ -371,7 +373,8 @@ world job::link_up(growth &how, departure *mine)
         try {
             mine->proceed();
         } catch (const error &problem) {
-            end_job(now_.rank, std::string("a process died before it was linked up: ") + problem.what());
+            end_job(now_.rank,
+                    std::string("a process died before it was linked up: ") + problem.what());
         }
         how.line = mine->line().comm();
     }

@@ -220,8 +220,8 @@ negotiation::gathering negotiation::gather()
 
 bool negotiation::give_up() noexcept
 {
-    /* By MPI, as rank 0 adds by MPI: an accumulate and the processor's own are not atomic to each other,
-     * and where MPI has a thread of its own they can meet. */
+    /* By MPI, as rank 0 adds by MPI: an accumulate and the processor's own are not atomic to each
+     * other, and where MPI has a thread of its own they can meet. */
     const std::int64_t gone = kGone;
     std::int64_t was = 0;
     MPI_Fetch_and_op(&gone, &was, MPI_INT64_T, rank_, kArrival, MPI_SUM, window_);

@@ -102,9 +102,10 @@ void profiler::free_members()
 
 /**
  * Without a word to others: who made @comm, and out of what, may differ from member to member
- * (MPI_Intercomm_create() of a split and MPI_COMM_SELF), so that nobody knows whether the others would take
- * part in asking. Members are compared one by one, as MPI_Group_translate_ranks() of MPICH 4.0.2 takes
- * processes of different worlds for each other (it keeps 32 of the 64 bits of their numbers).
+ * (MPI_Intercomm_create() of a split and MPI_COMM_SELF), so that nobody knows whether the others
+ * would take part in asking. Members are compared one by one, as MPI_Group_translate_ranks() of
+ * MPICH 4.0.2 takes processes of different worlds for each other (it keeps 32 of the 64 bits of
+ * their numbers).
  */
 profiler::table profiler::look_up(MPI_Comm comm) const
 {

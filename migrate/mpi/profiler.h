@@ -123,7 +123,8 @@ class profiler {
     std::uint32_t flags_ = 0;
     static inline std::atomic<bool> counts_{false};
     int quiet_ = 0;
-    bool place_told_ = false; /* rank 0: where sockets and profiles are, if not in the usual place */
+    bool place_told_ =
+        false;             /* rank 0: where sockets and profiles are, if not in the usual place */
     bool threads_ = false; /* several may be in MPI at once */
     std::mutex mutex_;
     int keyval_ = MPI_KEYVAL_INVALID;

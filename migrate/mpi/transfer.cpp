@@ -35,8 +35,8 @@ std::size_t segment_bound(const array &a)
 
 transfer::~transfer()
 {
-    /* What could not be brought to its end is still under way, to a peer that may wake up: MPI reads and
-     * writes there as long as this process lives, so it keeps request and memory. */
+    /* What could not be brought to its end is still under way, to a peer that may wake up: MPI
+     * reads and writes there as long as this process lives, so it keeps request and memory. */
     for (std::size_t slot = 0; slot < kAlive; slot++)
         if (requests_[slot] != MPI_REQUEST_NULL)
             memory_[slot].give_away();

@@ -35,8 +35,8 @@ struct world {
 struct growth {
     const world *old = nullptr;
     std::vector<int> leavers;
-    int index = -1;               /* of this successor */
-    int rank = 0;                 /* of this process in both worlds */
+    int index = -1; /* of this successor */
+    int rank = 0;   /* of this process in both worlds */
     MPI_Comm line = MPI_COMM_NULL;
 };
 world grow(const growth &how);

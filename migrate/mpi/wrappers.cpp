@@ -156,8 +156,8 @@ void tell_gather(const telling &inside, MPI_Comm comm, int root, const amount &w
 
 void tell_scatter(const telling &inside, MPI_Comm comm, int root, const amount &each)
 {
-    if (inside &&
-        (root == MPI_ROOT || (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
+    if (inside && (root == MPI_ROOT ||
+                   (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
         inside.sent_to_all(comm, each);
 }
 
@@ -454,8 +454,8 @@ int MPI_Scatterv(const void *sendbuf, const int counts[], const int places[], MP
                  void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
     const span inside;
-    if (inside &&
-        (root == MPI_ROOT || (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
+    if (inside && (root == MPI_ROOT ||
+                   (root >= 0 && !profiler::is_inter(comm) && profiler::mine(comm).rank == root)))
         for (int peer = 0; peer < profiler::others(comm); peer++)
             inside.sent(comm, peer, {counts[peer], sendtype});
     return PMPI_Scatterv(sendbuf, counts, places, sendtype, recvbuf, recvcount, recvtype, root,

@@ -174,8 +174,8 @@ void checkpoint_directory::write_rank(int rank, std::span<const std::byte> image
     try {
         write_durably(file, image, block_written);
     } catch (const error &problem) {
-        const std::string note = part() + "/rank-" + std::to_string(rank) + ".failed-" +
-                                 std::to_string(problem.code());
+        const std::string note =
+            part() + "/rank-" + std::to_string(rank) + ".failed-" + std::to_string(problem.code());
         const int fd = open(note.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         if (fd >= 0)
             close(fd);

@@ -25,7 +25,8 @@ constexpr int kLookEvery = 100; /* ms, while somebody waits for an answer */
 
 double now_s()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 void make_private_directory(const std::string &path)
@@ -98,11 +99,13 @@ bool is_owner(int fd)
 } // namespace
 
 control_server::control_server(const std::string &directory, const std::string &job, int ranks,
-                               double patience_s, std::uint64_t epoch, const std::atomic<std::int64_t> &safe_points,
+                               double patience_s, std::uint64_t epoch,
+                               const std::atomic<std::int64_t> &safe_points,
                                std::function<void(const request &)> examine,
                                std::function<void()> arrived)
     : path_(directory + "/" + job + ".sock"), ranks_(ranks), safe_points_(safe_points),
-      examine_(std::move(examine)), arrived_(std::move(arrived)), patience_s_(patience_s), epoch_(epoch)
+      examine_(std::move(examine)), arrived_(std::move(arrived)), patience_s_(patience_s),
+      epoch_(epoch)
 {
     make_private_directory(directory);
     listener_ = listen_at(path_);
@@ -273,7 +276,8 @@ std::string control_server::why_not_locked(const request &wanted) const
         return refusal(EBUSY, "another request is under way");
     if (wanted.kind == request::what::move && wanted.epoch && *wanted.epoch != epoch_)
         return refusal(ESTALE, "asked for epoch " + std::to_string(*wanted.epoch) + ", but it is " +
-                                   std::to_string(epoch_) + " by now: the job has been reconfigured");
+                                   std::to_string(epoch_) +
+                                   " by now: the job has been reconfigured");
     return "";
 }
 

@@ -35,7 +35,8 @@ class control_server {
      * throw error to refuse a request and take its time, and @arrived when one waits.
      */
     control_server(const std::string &directory, const std::string &job, int ranks,
-                   double patience_s, std::uint64_t epoch, const std::atomic<std::int64_t> &safe_points,
+                   double patience_s, std::uint64_t epoch,
+                   const std::atomic<std::int64_t> &safe_points,
                    std::function<void(const request &)> examine, std::function<void()> arrived);
     ~control_server();
     control_server(const control_server &) = delete;

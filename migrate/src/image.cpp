@@ -69,17 +69,28 @@ handle selected(const handle &space, hsize_t offset, hsize_t length, const std::
 hid_t memory_type(element type)
 {
     switch (type) {
-    case element::byte: return H5T_NATIVE_B8;
-    case element::i8: return H5T_NATIVE_INT8;
-    case element::u8: return H5T_NATIVE_UINT8;
-    case element::i16: return H5T_NATIVE_INT16;
-    case element::u16: return H5T_NATIVE_UINT16;
-    case element::i32: return H5T_NATIVE_INT32;
-    case element::u32: return H5T_NATIVE_UINT32;
-    case element::i64: return H5T_NATIVE_INT64;
-    case element::u64: return H5T_NATIVE_UINT64;
-    case element::f32: return H5T_NATIVE_FLOAT;
-    case element::f64: return H5T_NATIVE_DOUBLE;
+    case element::byte:
+        return H5T_NATIVE_B8;
+    case element::i8:
+        return H5T_NATIVE_INT8;
+    case element::u8:
+        return H5T_NATIVE_UINT8;
+    case element::i16:
+        return H5T_NATIVE_INT16;
+    case element::u16:
+        return H5T_NATIVE_UINT16;
+    case element::i32:
+        return H5T_NATIVE_INT32;
+    case element::u32:
+        return H5T_NATIVE_UINT32;
+    case element::i64:
+        return H5T_NATIVE_INT64;
+    case element::u64:
+        return H5T_NATIVE_UINT64;
+    case element::f32:
+        return H5T_NATIVE_FLOAT;
+    case element::f64:
+        return H5T_NATIVE_DOUBLE;
     }
     return H5I_INVALID_HID;
 }
@@ -88,17 +99,28 @@ hid_t memory_type(element type)
 hid_t file_type(element type)
 {
     switch (type) {
-    case element::byte: return H5T_STD_B8LE;
-    case element::i8: return H5T_STD_I8LE;
-    case element::u8: return H5T_STD_U8LE;
-    case element::i16: return H5T_STD_I16LE;
-    case element::u16: return H5T_STD_U16LE;
-    case element::i32: return H5T_STD_I32LE;
-    case element::u32: return H5T_STD_U32LE;
-    case element::i64: return H5T_STD_I64LE;
-    case element::u64: return H5T_STD_U64LE;
-    case element::f32: return H5T_IEEE_F32LE;
-    case element::f64: return H5T_IEEE_F64LE;
+    case element::byte:
+        return H5T_STD_B8LE;
+    case element::i8:
+        return H5T_STD_I8LE;
+    case element::u8:
+        return H5T_STD_U8LE;
+    case element::i16:
+        return H5T_STD_I16LE;
+    case element::u16:
+        return H5T_STD_U16LE;
+    case element::i32:
+        return H5T_STD_I32LE;
+    case element::u32:
+        return H5T_STD_U32LE;
+    case element::i64:
+        return H5T_STD_I64LE;
+    case element::u64:
+        return H5T_STD_U64LE;
+    case element::f32:
+        return H5T_IEEE_F32LE;
+    case element::f64:
+        return H5T_IEEE_F64LE;
     }
     return H5I_INVALID_HID;
 }
@@ -305,8 +327,7 @@ image_writer::image_writer(image_memory &memory, const image_header &header, che
         put_attribute(file_->id, "format", text, text, kFormat);
         put_attribute(file_->id, "rank", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.rank);
         put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
-        put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64,
-                      &header.safe_point);
+        put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64, &header.safe_point);
         put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
     } catch (...) {
         if (file_->id >= 0)
@@ -343,7 +364,8 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
 
     /* H5Dwrite() fills and copies a chunk that is not there yet, then copies it again: whole
      * chunks that need no conversion go there at once. */
-    const bool raw = is_chunked(source) && H5Tequal(file_type(source.type), memory_type(source.type)) > 0;
+    const bool raw =
+        is_chunked(source) && H5Tequal(file_type(source.type), memory_type(source.type)) > 0;
 
     /* Runs of chunks that are not zero. */
     const std::uint64_t end = first + count;

@@ -37,7 +37,8 @@ static int private_directory(const char *path)
     return 0;
 }
 
-/* Until the last descriptor of this opening of the file is closed: fork() shares it, exec does not. */
+/* Until the last descriptor of this opening of the file is closed: fork() shares it, exec does not.
+ */
 static int lock_for_life(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -18,12 +18,10 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {"ZC_MIGRATE",          "ZC_MIGRATE_JOB",
-                                  "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
-                                  "ZC_MIGRATE_RESTART",  "ZC_MIGRATE_TIMEOUT",
-                                  "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
-                                  "ZC_MIGRATE_FAULT",    "ZC_MIGRATE_SUCCESSOR",
-                                  "ZC_MIGRATE_PATIENCE"};
+constexpr const char *kKnown[] = {
+    "ZC_MIGRATE",         "ZC_MIGRATE_JOB",       "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
+    "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
+    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR", "ZC_MIGRATE_PATIENCE"};
 
 std::string text(const char *name, const std::string &otherwise)
 {

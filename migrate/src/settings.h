@@ -9,16 +9,16 @@ namespace zc::migrate {
 /** ZC_MIGRATE and ZC_MIGRATE_*, read once. Bad values throw error(EINVAL) naming the variable. */
 struct settings {
     bool on = false;
-    bool observe = false;          /* nothing moves, but agents are told what there is to know */
-    std::string job;               /* name of the job for zcctl */
-    std::string socket_directory;  /* of the sockets that zcctl finds; ours alone, mode 0700 */
+    bool observe = false;         /* nothing moves, but agents are told what there is to know */
+    std::string job;              /* name of the job for zcctl */
+    std::string socket_directory; /* of the sockets that zcctl finds; ours alone, mode 0700 */
     std::string checkpoint_directory;
-    std::string restart;           /* checkpoint directory to resume from, or empty */
-    double timeout_s = 60;         /* silence of a peer that is taken for its death */
-    double patience_s = 60;        /* from a request to the safe point where all have met */
-    int attempts = 10;             /* safe points tried before messages in flight refuse a move */
-    std::string probe;             /* auto, none, or a command with %h and %p */
-    std::string fault;             /* tests only: where to fail */
+    std::string restart;    /* checkpoint directory to resume from, or empty */
+    double timeout_s = 60;  /* silence of a peer that is taken for its death */
+    double patience_s = 60; /* from a request to the safe point where all have met */
+    int attempts = 10;      /* safe points tried before messages in flight refuse a move */
+    std::string probe;      /* auto, none, or a command with %h and %p */
+    std::string fault;      /* tests only: where to fail */
 
     static settings from_environment();
 };

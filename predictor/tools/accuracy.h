@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
-#include "share.h"
 #include "receive_trace.h"
+#include "share.h"
 
 namespace zc::report {
 

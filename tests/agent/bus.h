@@ -134,7 +134,11 @@ class bus {
         }
         return found;
     }
-    template <class T> std::size_t sent() const { return counts_.contains(kIndex<T>) ? counts_.at(kIndex<T>) : 0; }
+    template <class T>
+    std::size_t sent() const
+    {
+        return counts_.contains(kIndex<T>) ? counts_.at(kIndex<T>) : 0;
+    }
 
     /* the job */
     std::vector<node_id> where;
@@ -157,7 +161,8 @@ class bus {
     std::vector<std::string> order_of_effects;
     std::set<std::size_t> lost; /* message types that do not arrive */
 
-    template <class T> static inline const std::size_t kIndex = message_body(T{}).index();
+    template <class T>
+    static inline const std::size_t kIndex = message_body(T{}).index();
 
   private:
     struct node_load {

@@ -52,7 +52,8 @@ TEST(AgentConfigTest, NamesLineKeyAndNearestMatch)
 
 TEST(AgentConfigTest, NamesTheTableNearest)
 {
-    EXPECT_THAT(error_of("[polcy]\nhops = 3\n"), HasSubstr("zcmd.toml:1: polcy: no such table; did you mean \"policy\"?"));
+    EXPECT_THAT(error_of("[polcy]\nhops = 3\n"),
+                HasSubstr("zcmd.toml:1: polcy: no such table; did you mean \"policy\"?"));
 }
 
 TEST(AgentConfigTest, SaysWhereAKeyBelongs)
@@ -68,10 +69,12 @@ TEST(AgentConfigTest, NothingNearIsNotGuessed)
 
 TEST(AgentConfigTest, RefusesWrongTypesAndRanges)
 {
-    EXPECT_THAT(error_of("[policy]\nhops = \"8\"\n"), HasSubstr("zcmd.toml:2: policy.hops: wants a number from 1 to 32"));
+    EXPECT_THAT(error_of("[policy]\nhops = \"8\"\n"),
+                HasSubstr("zcmd.toml:2: policy.hops: wants a number from 1 to 32"));
     EXPECT_THAT(error_of("[policy]\nhops = 3.5\n"), HasSubstr("wants a whole number"));
     EXPECT_THAT(error_of("[policy]\nhops = 0\n"), HasSubstr("from 1 to 32"));
-    EXPECT_THAT(error_of("[policy]\nstealing = \"nearest\"\n"), HasSubstr("wants one of random, application, network"));
+    EXPECT_THAT(error_of("[policy]\nstealing = \"nearest\"\n"),
+                HasSubstr("wants one of random, application, network"));
     EXPECT_THAT(error_of("[agent]\nseeds = \"tcp://a:1\"\n"), HasSubstr("wants a list"));
     EXPECT_THAT(error_of("[agent]\nmode = \"on\"\n"), HasSubstr("move, observe, off"));
     EXPECT_THAT(error_of("[membership]\nperiod = nan\n"), HasSubstr("wants a number of seconds"));
@@ -80,7 +83,8 @@ TEST(AgentConfigTest, RefusesWrongTypesAndRanges)
 
 TEST(AgentConfigTest, RefusesLeasesThatEndTooSoon)
 {
-    EXPECT_THAT(error_of("[protocol]\nlease = 10\ncommit_window = 8\n"), HasSubstr("protocol.lease"));
+    EXPECT_THAT(error_of("[protocol]\nlease = 10\ncommit_window = 8\n"),
+                HasSubstr("protocol.lease"));
 }
 
 TEST(AgentConfigTest, SaysWhereItIsNotToml)

@@ -55,7 +55,8 @@ class AgentDecisionTest : public testing::Test {
     {
         groups_ = make_grouping(groups);
         policy_ = make_policy(policy);
-        decision_ = make_balancing_decision(s_, here_, *network_, *groups_, *policy_, past_, random_);
+        decision_ =
+            make_balancing_decision(s_, here_, *network_, *groups_, *policy_, past_, random_);
         return decision_->decide(21 * kSecond, thief_, links_,
                                  [](const local_rank &, node_id, std::string &) { return true; });
     }
@@ -221,10 +222,11 @@ TEST_F(AgentDecisionTest, GroupsStayTogether)
             groups->observe(kJob, events);
         }
         policy_ = make_policy("random");
-        decision_ = make_balancing_decision(s_, here_, *network_, *groups, *policy_, past_, random_);
-        opinion o = decision_->decide(
-            21 * kSecond, thief_, links_,
-            [](const local_rank &, node_id, std::string &) { return true; });
+        decision_ =
+            make_balancing_decision(s_, here_, *network_, *groups, *policy_, past_, random_);
+        opinion o =
+            decision_->decide(21 * kSecond, thief_, links_,
+                              [](const local_rank &, node_id, std::string &) { return true; });
         ASSERT_TRUE(o.give) << o.why;
         std::set<rank_id> ranks(o.give->own.begin(), o.give->own.end());
         EXPECT_EQ(ranks.size(), 4u);
@@ -257,9 +259,13 @@ TEST_F(AgentDecisionTest, ThievesAndVictimsAgree)
         std::destroy_at(&here_);
         std::construct_at(&here_, s_);
         ranks(count, 0, cpus, static_cast<double>(r.below(4)));
-        thief_.load = {static_cast<float>(1 + r.below(8)), static_cast<float>(r.below(20)), 1,
-                       static_cast<std::uint32_t>(r.below(3)), 1 + static_cast<std::uint32_t>(r.below(16)),
-                       std::uint64_t{1} << 33, false};
+        thief_.load = {static_cast<float>(1 + r.below(8)),
+                       static_cast<float>(r.below(20)),
+                       1,
+                       static_cast<std::uint32_t>(r.below(3)),
+                       1 + static_cast<std::uint32_t>(r.below(16)),
+                       std::uint64_t{1} << 33,
+                       false};
         bool wanted = decision_->worthwhile(thief_.load, here_.digest(0));
         opinion o = decide();
         if (wanted) {

@@ -33,10 +33,20 @@ int main(int argc, char **argv)
         for (std::uint64_t k = r.below(6); k > 0; k--) {
             std::size_t at = r.below(bytes.size() + 1);
             switch (r.below(4)) {
-            case 0: bytes.insert(at, 1, static_cast<char>(r.next())); break;
-            case 1: bytes.erase(at, r.below(9)); break;
-            case 2: if (at < bytes.size()) bytes[at] = static_cast<char>(r.next()); break;
-            default: if (at < bytes.size()) bytes[at] ^= static_cast<char>(1u << r.below(8)); break;
+            case 0:
+                bytes.insert(at, 1, static_cast<char>(r.next()));
+                break;
+            case 1:
+                bytes.erase(at, r.below(9));
+                break;
+            case 2:
+                if (at < bytes.size())
+                    bytes[at] = static_cast<char>(r.next());
+                break;
+            default:
+                if (at < bytes.size())
+                    bytes[at] ^= static_cast<char>(1u << r.below(8));
+                break;
             }
         }
         if (bytes.size() >= kHeaderBytes && r.chance(0.7)) { /* past the first check */

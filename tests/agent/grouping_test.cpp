@@ -29,7 +29,8 @@ class alternating {
             now_s_ += (0.8 + 0.4 * random_.unit()) / per_s_;
             std::vector<zcp_event_t> events;
             for (rank_id r = 0; r < kRanks; r++)
-                events.push_back({r, r ^ (first ? 2u : 1u), 1 << 16, static_cast<std::uint64_t>(now_s_ * 1e9), 0, 0});
+                events.push_back({r, r ^ (first ? 2u : 1u), 1 << 16,
+                                  static_cast<std::uint64_t>(now_s_ * 1e9), 0, 0});
             groups_->observe(kJob, events);
         }
     }

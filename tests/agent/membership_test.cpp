@@ -44,7 +44,8 @@ class AgentMembershipTest : public testing::Test {
         }
         now_ = until;
     }
-    template <class T> std::size_t sent(node_id to) const
+    template <class T>
+    std::size_t sent(node_id to) const
     {
         return static_cast<std::size_t>(std::count_if(out_.begin(), out_.end(), [&](const auto &o) {
             return o.to == to && std::holds_alternative<T>(o.body);
@@ -216,7 +217,8 @@ TEST_F(AgentMembershipTest, OneSlowAnswerIsNotBelievedForLong)
             if (probe == nullptr)
                 continue;
             ASSERT_LT(answered, 3u) << "asked again";
-            network_.on(now_ + milliseconds[answered++] * 1'000'000, 2, msg::probe_ack{probe->nonce});
+            network_.on(now_ + milliseconds[answered++] * 1'000'000, 2,
+                        msg::probe_ack{probe->nonce});
         }
     }
     EXPECT_EQ(answered, 3u);

@@ -69,12 +69,14 @@ TEST_F(AgentNodeTest, AThreadThatGivesWayCountsForLess)
     put("/cg/cgroup.threads", "11\n12\n13\n");
     put("/proc/11/stat", "11 (rank)" + before_nice + "0 1 0 99\n");
     put("/proc/12/stat", "12 (leaver)" + before_nice + "10 1 0 99\n");
-    put("/proc/13/stat", "13 (eager)" + before_nice + "-5 1 0 99\n"); /* one processor is all it can use */
+    put("/proc/13/stat",
+        "13 (eager)" + before_nice + "-5 1 0 99\n"); /* one processor is all it can use */
     kernel_load load("/cg", 0, root_);
     EXPECT_NEAR(load.read(1'000'000'000).runnable.value(), 2.107, 1e-3);
 }
 
-/* As seen where the launcher hands on a rank's output in a cgroup that is always out of its quota. */
+/* As seen where the launcher hands on a rank's output in a cgroup that is always out of its quota.
+ */
 TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
 {
     put("/cg/cpu.max", "40000 100000\n");
@@ -97,7 +99,8 @@ TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
     EXPECT_NEAR(counted, 0.5, 0.1);
 }
 
-/* The kernel brings a thread's time up to date by ticks: between two looks in a row, all of one may pass. */
+/* The kernel brings a thread's time up to date by ticks: between two looks in a row, all of one may
+ * pass. */
 TEST_F(AgentNodeTest, ASecondLookAtOnceTellsNothingOfWhatIsUsed)
 {
     put("/cg/cpu.max", "40000 100000\n");
@@ -182,8 +185,8 @@ TEST_F(AgentNodeTest, OthersOnOtherProcessorsDoNotCount)
         std::string text = "cpu 0 0 0 0 0 0 0 0\n";
         for (unsigned i = 0; i < 64; i++) {
             double busy = i == mine ? ours : at;
-            text += "cpu" + std::to_string(i) + " " + std::to_string(static_cast<long>(busy)) + " 0 0 " +
-                    std::to_string(static_cast<long>(at - busy)) + " 0 0 0 0 0 0\n";
+            text += "cpu" + std::to_string(i) + " " + std::to_string(static_cast<long>(busy)) +
+                    " 0 0 " + std::to_string(static_cast<long>(at - busy)) + " 0 0 0 0 0 0\n";
         }
         put("/proc/stat", text + "procs_running 65\n");
     };
@@ -198,7 +201,8 @@ TEST_F(AgentNodeTest, OthersOnOtherProcessorsDoNotCount)
     EXPECT_LT(demand, 0.6);
     for (int i = 1; i <= 50; i++) { /* all of it, and perhaps more */
         stat(6000 + 100 * i, 3000 + 100 * i);
-        demand = *load.read(51'000'000'001ull + 1'000'000'000ull * static_cast<unsigned>(i)).runnable;
+        demand =
+            *load.read(51'000'000'001ull + 1'000'000'000ull * static_cast<unsigned>(i)).runnable;
     }
     EXPECT_EQ(load.read(200'000'000'000ull).cpus, 1);
     sched_setaffinity(0, sizeof before, &before);
@@ -253,13 +257,16 @@ msg::outcome answer(const std::string &line)
 
 TEST_F(AgentNodeTest, UnderstandsTheAnswersOfAJob)
 {
-    msg::outcome o = answer(R"({"ok":true,"epoch":4,"bytes":77,"phases":{"spawn":12.5,"transfer":3}})");
+    msg::outcome o =
+        answer(R"({"ok":true,"epoch":4,"bytes":77,"phases":{"spawn":12.5,"transfer":3}})");
     EXPECT_EQ(o.what, msg::verdict::moved);
     EXPECT_EQ(o.epoch, 4u);
     EXPECT_EQ(o.bytes, 77u);
     EXPECT_EQ(o.phase_ms[2], 12.5f);
     EXPECT_EQ(o.phase_ms[3], 3.0f);
-    o = answer(R"({"ok":true,"bytes":{"data":9,"image":7,"zero":1},"phases_ms":{"spawn":2}})"); /* libzcm's */
+    o = answer(
+        R"({"ok":true,"bytes":{"data":9,"image":7,"zero":1},"phases_ms":{"spawn":2}})"); /* libzcm's
+                                                                                          */
     EXPECT_EQ(o.bytes, 7u);
     EXPECT_EQ(o.phase_ms[2], 2.0f);
     auto refusal = [](int code) {
@@ -273,7 +280,8 @@ TEST_F(AgentNodeTest, UnderstandsTheAnswersOfAJob)
 
 TEST_F(AgentNodeTest, NonsenseFromAJobIsAFailureInWords)
 {
-    for (const char *line : {"", "[]", "{\"ok\":3}", "\x1b[31m", "{\"ok\":true,\"phases\":{\"spawn\":-1e999}}"}) {
+    for (const char *line :
+         {"", "[]", "{\"ok\":3}", "\x1b[31m", "{\"ok\":true,\"phases\":{\"spawn\":-1e999}}"}) {
         msg::outcome o = answer(line);
         for (char c : o.reason)
             EXPECT_GE(c, ' ');
@@ -301,8 +309,9 @@ TEST_F(AgentNodeTest, StateComesBack)
 
 TEST_F(AgentNodeTest, AStateOfBeforeIsUnderstood)
 {
-    auto old = from_text(R"({"version":1,"id":7,"incarnation":8,"leases":[],"asked":{"decider":7,"number":1,"job":2,)"
-                         R"("epoch":3,"target":4,"host":"h","ranks":[5],"lenders":[]}})");
+    auto old = from_text(
+        R"({"version":1,"id":7,"incarnation":8,"leases":[],"asked":{"decider":7,"number":1,"job":2,)"
+        R"("epoch":3,"target":4,"host":"h","ranks":[5],"lenders":[]}})");
     ASSERT_TRUE(old);
     EXPECT_EQ(old->asked->by, kNobody);
     EXPECT_FALSE(old->draining);

@@ -110,10 +110,11 @@ TEST(AgentPlacementTest, IsNeverWorseThanStaying)
             p.fixed[k] = r.chance(0.2);
         }
         for (std::uint32_t n = 0; n < nodes; n++)
-            p.room[n] = static_cast<std::uint32_t>(std::count(p.now.begin(), p.now.end(), n) + r.below(3));
+            p.room[n] =
+                static_cast<std::uint32_t>(std::count(p.now.begin(), p.now.end(), n) + r.below(3));
         for (std::uint64_t k = r.below(100); k > 0; k--)
-            p.flows.push_back({static_cast<rank_id>(r.below(ranks)), static_cast<rank_id>(r.below(ranks)),
-                               r.below(100'000), 1, 1});
+            p.flows.push_back({static_cast<rank_id>(r.below(ranks)),
+                               static_cast<rank_id>(r.below(ranks)), r.below(100'000), 1, 1});
         auto where = place(p);
         expect_fits(p, where);
         EXPECT_LE(placement_cost(p, where), placement_cost(p, p.now) * (1 + 1e-9));

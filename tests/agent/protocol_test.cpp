@@ -36,7 +36,8 @@ TEST_F(AgentProtocolTest, AnIdleNodeGetsRanksInOneStep)
     b_->finish(b_->asked[0], msg::verdict::moved);
     const record *moved = b_->last(1, "moved");
     ASSERT_NE(moved, nullptr);
-    EXPECT_NE(moved->why.find("6.00 threads on 2.00 processors here"), std::string::npos) << moved->why;
+    EXPECT_NE(moved->why.find("6.00 threads on 2.00 processors here"), std::string::npos)
+        << moved->why;
     EXPECT_EQ(moved->phase_ms[2], 3);
     b_->pass(200);
     EXPECT_EQ(b_->asked.size(), 1u); /* and that is all */
@@ -246,7 +247,8 @@ TEST_F(AgentProtocolTest, AMoveThatWouldTakeTooLongIsNotBegun)
     b_->pass(20);
     EXPECT_TRUE(b_->asked.empty());
     ASSERT_NE(b_->last(1, "refused"), nullptr);
-    EXPECT_NE(b_->last(1, "refused")->why.find("move_timeout"), std::string::npos) << b_->last(1, "refused")->why;
+    EXPECT_NE(b_->last(1, "refused")->why.find("move_timeout"), std::string::npos)
+        << b_->last(1, "refused")->why;
 }
 
 TEST_F(AgentProtocolTest, ANodeThatIsBeingEmptiedStaysSo)
@@ -462,7 +464,8 @@ TEST_F(AgentBorrowTest, ALateRequestAfterItWasGivenUpIsRefused)
     EXPECT_EQ(b_->asked.size(), before);
 }
 
-/* Whoever reaches the job has answered "never heard of it", and does not know that in its next life. */
+/* Whoever reaches the job has answered "never heard of it", and does not know that in its next
+ * life. */
 TEST_F(AgentBorrowTest, ARequestMeantForAnEarlierLifeIsRefused)
 {
     begin_three();

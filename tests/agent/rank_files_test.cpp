@@ -37,7 +37,8 @@ class AgentRankFilesTest : public testing::Test {
     }
     void create(std::uint32_t rank = 1, std::uint32_t world = 4)
     {
-        ASSERT_EQ(zcm_profile_create(directory_.c_str(), kJob, "heat", rank, world, world, &profile_), 0);
+        ASSERT_EQ(
+            zcm_profile_create(directory_.c_str(), kJob, "heat", rank, world, world, &profile_), 0);
     }
     fs::path file() const { return fs::directory_iterator(directory_)->path(); }
     /** Nothing is left of it but refusals. */

@@ -37,7 +37,8 @@ int main(int argc, char **argv)
     }
     world = (uint32_t)(argc - 6);
     rank = (uint32_t)strtoul(argv[4], NULL, 10);
-    err = zcm_profile_create(argv[1], strtoull(argv[2], NULL, 16), argv[3], rank, world, world, &profile);
+    err = zcm_profile_create(argv[1], strtoull(argv[2], NULL, 16), argv[3], rank, world, world,
+                             &profile);
     if (err) {
         fprintf(stderr, "rank_program: %s\n", strerror(-err));
         return 1;
@@ -47,7 +48,8 @@ int main(int argc, char **argv)
         return 1;
     for (i = 0; i < world; i++)
         host_of[i] = i; /* names may repeat */
-    err = zcm_profile_world(profile, strtoull(argv[5], NULL, 10), host_of, (const char *const *)(argv + 6), world);
+    err = zcm_profile_world(profile, strtoull(argv[5], NULL, 10), host_of,
+                            (const char *const *)(argv + 6), world);
     free(host_of);
     if (err) {
         fprintf(stderr, "rank_program: %s\n", strerror(-err));

@@ -6,7 +6,8 @@
 
 namespace zc::agent::test {
 
-template <std::size_t I = 0> void emplace(message_body &body, std::size_t type)
+template <std::size_t I = 0>
+void emplace(message_body &body, std::size_t type)
 {
     if constexpr (I < std::variant_size_v<message_body>) {
         if (type == I)
@@ -26,15 +27,24 @@ inline std::string random_text(random_source &r)
 
 inline load_digest random_load(random_source &r)
 {
-    return {static_cast<float>(r.unit() * 64), static_cast<float>(r.unit() * 200), 1.5f,
-            static_cast<std::uint32_t>(r.next()), static_cast<std::uint32_t>(r.next()), r.next(),
+    return {static_cast<float>(r.unit() * 64),
+            static_cast<float>(r.unit() * 200),
+            1.5f,
+            static_cast<std::uint32_t>(r.next()),
+            static_cast<std::uint32_t>(r.next()),
+            r.next(),
             r.chance(0.5)};
 }
 
 inline member random_member(random_source &r)
 {
-    return {1 + r.below(1000), r.next(), static_cast<std::uint32_t>(r.next()),
-            static_cast<member_state>(r.below(4)), random_text(r), random_text(r), random_load(r)};
+    return {1 + r.below(1000),
+            r.next(),
+            static_cast<std::uint32_t>(r.next()),
+            static_cast<member_state>(r.below(4)),
+            random_text(r),
+            random_text(r),
+            random_load(r)};
 }
 
 inline txn_id random_txn(random_source &r)

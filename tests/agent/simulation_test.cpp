@@ -104,8 +104,9 @@ TEST(AgentWorldTest, BalancedJobsAreLeftAlone)
     EXPECT_EQ(r.asks, 0u);
 }
 
-/* Partners take turns: 4 s with one, 11 s with another. Who chooses by what was talked of late chooses wrongly
- * for most of the time to come, if it has to choose at the end of the short phase. */
+/* Partners take turns: 4 s with one, 11 s with another. Who chooses by what was talked of late
+ * chooses wrongly for most of the time to come, if it has to choose at the end of the short phase.
+ */
 TEST(AgentWorldTest, ForetoldPartnersStayTogetherWhereTheMatrixPartsThem)
 {
     auto after = [](const char *grouping) {
@@ -130,7 +131,8 @@ TEST(AgentWorldTest, ForetoldPartnersStayTogetherWhereTheMatrixPartsThem)
     double zc = after("zc");
     double matrix = after("matrix");
     double single = after("single");
-    RecordProperty("across", fmt::format("zc {:.3f}, matrix {:.3f}, single {:.3f}", zc, matrix, single));
+    RecordProperty("across",
+                   fmt::format("zc {:.3f}, matrix {:.3f}, single {:.3f}", zc, matrix, single));
     EXPECT_LT(zc, 0.75 * matrix);
     EXPECT_LT(zc, 0.75 * single);
 }

@@ -25,7 +25,10 @@ class AgentTransportTest : public testing::Test {
     static void tell(transport &t, int agents)
     {
         for (int i = 0; i < agents; i++)
-            t.send(i, "tcp://127.0.0." + std::to_string(1 + i % 250) + ":" + std::to_string(20000 + i / 250), "x");
+            t.send(i,
+                   "tcp://127.0.0." + std::to_string(1 + i % 250) + ":" +
+                       std::to_string(20000 + i / 250),
+                   "x");
     }
     rlimit before_{};
 };

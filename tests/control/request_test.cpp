@@ -37,8 +37,14 @@ TEST(RequestTest, IsTheSameAfterTheWire)
 TEST(RequestTest, RefusesWhatItCannotDo)
 {
     for (const char *text : {
-             "", "{", "[]", "{}", R"({"command":"dance"})", R"({"command":3})",
-             R"({"command":"move"})", R"({"command":"move","moves":[]})",
+             "",
+             "{",
+             "[]",
+             "{}",
+             R"({"command":"dance"})",
+             R"({"command":3})",
+             R"({"command":"move"})",
+             R"({"command":"move","moves":[]})",
              R"({"command":"move","moves":[{"rank":0}]})",
              R"({"command":"move","moves":[{"rank":"0","host":"a"}]})",
              R"({"command":"move","via":"pigeon","moves":[{"rank":0,"host":"a"}]})",

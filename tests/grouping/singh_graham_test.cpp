@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "singh_graham.h"
 
-#include "levenshtein.h"
 #include "group_plan.h"
+#include "levenshtein.h"
 #include "support.h"
 
 using namespace zc::groups;

@@ -114,8 +114,9 @@ class CheckpointDirectoryTest : public testing::Test {
 
 TEST_F(CheckpointDirectoryTest, FilesOfAnyLengthAreWrittenWhole)
 {
-    for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{524287},
-                              std::size_t{524289}, std::size_t{9 << 20} + 13}) {
+    for (std::size_t bytes :
+         {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{524287},
+          std::size_t{524289}, std::size_t{9 << 20} + 13}) {
         const auto wanted = content(bytes);
         write_durably(place_ + "/file", wanted);
         EXPECT_EQ(read(place_ + "/file"), wanted) << bytes;
@@ -144,7 +145,8 @@ TEST_F(CheckpointDirectoryTest, TheCommitMayComeAsSoonAsTheLastFileIsThere)
     EXPECT_FALSE(after_rename);
     const auto saved = checkpoint_directory::latest(place_);
     EXPECT_EQ(read(saved.rank_file(1)), content(200));
-    EXPECT_EQ(std::distance(fs::directory_iterator(saved.directory), {}), 3); /* with the manifest */
+    EXPECT_EQ(std::distance(fs::directory_iterator(saved.directory), {}),
+              3); /* with the manifest */
 }
 
 TEST_F(CheckpointDirectoryTest, AFailedWriteLeavesTheOldFile)

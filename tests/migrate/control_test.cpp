@@ -38,17 +38,20 @@ const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})
 
 TEST_F(ControlTest, StatusIsAnsweredAtOnce)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     server.set_status(R"({"ok":true})", 1);
     EXPECT_EQ(ask(R"({"command":"status"})"), R"({"ok":true,"safe_points":7})");
     EXPECT_EQ(rung_, 0);
-    const control_server agent(place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    const control_server agent(
+        place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
     EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"}); /* an agent is no job */
 }
 
 TEST_F(ControlTest, ThereIsNoStatusBeforeTheFirst)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     const std::string answer = ask(R"({"command":"status"})");
     EXPECT_NE(answer.find("\"ok\":false"), std::string::npos) << answer;
     EXPECT_NE(answer.find("\"code\":" + std::to_string(EBUSY)), std::string::npos) << answer;
@@ -57,7 +60,8 @@ TEST_F(ControlTest, ThereIsNoStatusBeforeTheFirst)
 
 TEST_F(ControlTest, OneRequestAtATime)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (rung_ == 0)
@@ -76,7 +80,8 @@ TEST_F(ControlTest, OneRequestAtATime)
 
 TEST_F(ControlTest, AClosedDoorSaysWhy)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     server.close_door("too late");
     EXPECT_NE(ask(kMove).find("too late"), std::string::npos);
     EXPECT_EQ(rung_, 0);
@@ -95,7 +100,8 @@ TEST_F(ControlTest, ARequestIsExaminedFirst)
 
 TEST_F(ControlTest, AMoveForAnotherEpochIsRefused)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     server.set_status("{}", 7);
     const std::string stale = R"({"command":"move","epoch":6,"moves":[{"rank":1,"host":"a"}]})";
     const std::string answer = ask(stale);
@@ -113,7 +119,8 @@ TEST_F(ControlTest, AMoveForAnotherEpochIsRefused)
 
 TEST_F(ControlTest, ARequestThatNobodyTakesIsWithdrawn)
 {
-    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     const std::string answer = ask(kMove);
     EXPECT_NE(answer.find("\"code\":" + std::to_string(ETIMEDOUT)), std::string::npos) << answer;
     EXPECT_NE(answer.find("rank 0 did not come to a safe point"), std::string::npos) << answer;
@@ -123,7 +130,8 @@ TEST_F(ControlTest, ARequestThatNobodyTakesIsWithdrawn)
 
 TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
 {
-    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (!server.take())
@@ -138,7 +146,8 @@ TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
 
 TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
 {
-    control_server server(place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+    control_server server(
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (!server.take())
@@ -152,8 +161,10 @@ TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
 
 TEST_F(ControlTest, ASuccessorTakesTheNameOver)
 {
-    auto old = std::make_unique<control_server>(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
-    control_server fresh(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    auto old = std::make_unique<control_server>(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    control_server fresh(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
     fresh.set_status(R"({"fresh":1})", 1);
     old.reset(); /* must not take the new one's name away */
     EXPECT_NE(ask(R"({"command":"status"})").find("fresh"), std::string::npos);
@@ -161,14 +172,17 @@ TEST_F(ControlTest, ASuccessorTakesTheNameOver)
 
 TEST_F(ControlTest, OnlyTheOwnerGetsIn)
 {
-    control_server server(place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+    control_server server(
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
     struct stat found;
     ASSERT_EQ(stat(place_.c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0700u);
     ASSERT_EQ(stat(server.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0600u);
     ASSERT_EQ(chmod(place_.c_str(), 0755), 0);
-    EXPECT_THROW(control_server(place_, "two", 2, 60, 1, safe_points_, [](const request &) {}, [] {}), error);
+    EXPECT_THROW(control_server(
+                     place_, "two", 2, 60, 1, safe_points_, [](const request &) {}, [] {}),
+                 error);
 }
 
 } // namespace

@@ -15,7 +15,8 @@
 namespace zc::migrate {
 namespace {
 
-template <typename T> array over(const std::string &name, std::vector<T> &data, element type)
+template <typename T>
+array over(const std::string &name, std::vector<T> &data, element type)
 {
     return {name, reinterpret_cast<std::byte *>(data.data()), data.size(), type};
 }
@@ -60,8 +61,9 @@ TEST_F(ImageTest, ReturnsWhatWasWritten)
     std::vector<double> large = numbers(100'003);
     std::vector<std::int32_t> small{1, -2, 3};
     std::vector<std::uint8_t> bytes(131'073, 7);
-    const auto image = image_of({over("large", large, element::f64), over("small", small, element::i32),
-                                 over("bytes", bytes, element::byte)});
+    const auto image =
+        image_of({over("large", large, element::f64), over("small", small, element::i32),
+                  over("bytes", bytes, element::byte)});
     const image_reader reader(image);
     EXPECT_EQ(reader.header().rank, 3);
     EXPECT_EQ(reader.header().ranks, 8);
@@ -109,7 +111,8 @@ TEST_F(ImageTest, LeavesZeroBlocksOutAndRestoresThem)
 
 TEST_F(ImageTest, AllZeroIsRestoredOverOldContent)
 {
-    std::vector<std::int64_t> data(1 << 17, 0), back(data.size(), -1), small(5, 0), small_back(5, -1);
+    std::vector<std::int64_t> data(1 << 17, 0), back(data.size(), -1), small(5, 0),
+        small_back(5, -1);
     const auto image = image_of({over("x", data, element::i64), over("y", small, element::i64)});
     const image_reader reader(image);
     reader.read(over("x", back, element::i64));

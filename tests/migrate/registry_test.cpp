@@ -63,7 +63,8 @@ TEST(RegistryTest, UnmappedMemoryIsNamed)
     all.add("x", x, bytes, element::byte);
     EXPECT_EQ(complaint_of([&] { all.check_mapped(); }), "");
     munmap(static_cast<std::byte *>(x) + bytes / 2, bytes / 2);
-    EXPECT_NE(complaint_of([&] { all.check_mapped(); }).find("'x' is not there"), std::string::npos);
+    EXPECT_NE(complaint_of([&] { all.check_mapped(); }).find("'x' is not there"),
+              std::string::npos);
     munmap(x, bytes / 2);
 }
 

@@ -75,8 +75,8 @@ static void build(MPI_Comm world, void *arg)
     MPI_Comm_dup(world, &ring);
     MPI_Send_init(persistent_out, sizeof persistent_out, MPI_BYTE, (rank + 1) % ranks, 1, ring,
                   &persistent[0]);
-    MPI_Recv_init(persistent_in, sizeof persistent_in, MPI_BYTE, (rank + ranks - 1) % ranks, 1, ring,
-                  &persistent[1]);
+    MPI_Recv_init(persistent_in, sizeof persistent_in, MPI_BYTE, (rank + ranks - 1) % ranks, 1,
+                  ring, &persistent[1]);
 }
 
 static void release(MPI_Comm world, void *arg)
@@ -152,8 +152,8 @@ static int run(long iterations)
               "iteration %ld: scalars", i);
         for (long k = 0; k < MEMORY / 8; k++)
             if (sparse[k] != 0)
-                CHECK(k == (i * 977) % (MEMORY / 8) || k == 3, "iteration %ld: sparse[%ld] = %g", i, k,
-                      sparse[k]);
+                CHECK(k == (i * 977) % (MEMORY / 8) || k == 3, "iteration %ld: sparse[%ld] = %g", i,
+                      k, sparse[k]);
         CHECK(i == 0 || sparse[(i * 977) % (MEMORY / 8)] == (double)i, "iteration %ld: sparse", i);
         for (long k = 0; i > 0 && k < grown; k += 97)
             CHECK(growing[k] == k * i + rank, "iteration %ld: growing[%ld]", i, k);
@@ -161,8 +161,9 @@ static int run(long iterations)
         sparse[(i * 977) % (MEMORY / 8)] = 0;
         sparse[((i + 1) * 977) % (MEMORY / 8)] = (double)(i + 1);
         const long n = i + 1;
-        v = (struct scalars){(char)n, (short)(3 * n), (unsigned)(5 * n), -7 * n,
-                             11ull * (unsigned long long)n, (float)n / 3, (double)n / 7};
+        v = (struct scalars){
+            (char)n,      (short)(3 * n), (unsigned)(5 * n), -7 * n, 11ull * (unsigned long long)n,
+            (float)n / 3, (double)n / 7};
         if (i % 10 == 9) {
             grown += 5000;
             growing = realloc(growing, (size_t)grown * sizeof *growing);

@@ -143,11 +143,14 @@ static void messages(void)
     const struct {
         const char *name;
         blocking *send;
-    } sends[] = {{"Send", MPI_Send}, {"Ssend", MPI_Ssend}, {"Rsend", MPI_Rsend}, {"Bsend", MPI_Bsend}};
+    } sends[] = {
+        {"Send", MPI_Send}, {"Ssend", MPI_Ssend}, {"Rsend", MPI_Rsend}, {"Bsend", MPI_Bsend}};
     const struct {
         const char *name;
         nonblocking *send;
-    } starts[] = {{"Isend", MPI_Isend}, {"Issend", MPI_Issend}, {"Irsend", MPI_Irsend},
+    } starts[] = {{"Isend", MPI_Isend},
+                  {"Issend", MPI_Issend},
+                  {"Irsend", MPI_Irsend},
                   {"Ibsend", MPI_Ibsend}};
     static char buffer[1 << 16];
     MPI_Request r[2];
@@ -365,7 +368,8 @@ static void intracommunicators(void)
     MPI_Comm_idup(bridge, &comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check_members("Comm_idup of an intercommunicator", comm);
-    MPI_Comm_split(bridge, rank == 1, rank, &comm); /* with nobody on the side of rank 0 for rank 1 */
+    MPI_Comm_split(bridge, rank == 1, rank,
+                   &comm); /* with nobody on the side of rank 0 for rank 1 */
     check_members("Comm_split of an intercommunicator", comm);
     MPI_Comm_free(&bridge);
 #if MPI_VERSION >= 4
@@ -450,7 +454,8 @@ static void connections(void)
 
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "told.join"};
     int fd = rank < 2 ? socket(AF_UNIX, SOCK_STREAM, 0) : -1;
-    if (rank == 0 && (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1) != 0))
+    if (rank == 0 &&
+        (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1) != 0))
         die("cannot listen");
     PMPI_Barrier(world);
     if (rank == 1 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
@@ -479,7 +484,13 @@ static void collectives(void)
     {
         const uint64_t b1[RANKS] = {0, 0, 10, 10}, m1[RANKS] = {0, 0, 1, 1};
         const uint64_t b2[RANKS] = {10}, m2[RANKS] = {1};
-        check("Bcast", rank == 1 ? b1 : rank == 2 ? b2 : none, rank == 1 ? m1 : rank == 2 ? m2 : none);
+        check("Bcast",
+              rank == 1   ? b1
+              : rank == 2 ? b2
+                          : none,
+              rank == 1   ? m1
+              : rank == 2 ? m2
+                          : none);
     }
     MPI_Reduce(&value, sum, 1, MPI_INT, MPI_SUM, 1, world); /* the same way back */
     check_only("Reduce", rank == 1 ? MPI_PROC_NULL : rank == 0 ? 2 : 1, 4, 1);
@@ -578,8 +589,7 @@ static void strangers(char *program)
 {
     MPI_Comm between, both, copy;
     char *arguments[] = {"child", NULL};
-    MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, world, &between,
-                   MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, world, &between, MPI_ERRCODES_IGNORE);
     begin();
     MPI_Intercomm_merge(between, 0, &both);
     MPI_Comm_dup(both, &copy);
@@ -587,7 +597,8 @@ static void strangers(char *program)
         MPI_Send(out, 10, MPI_BYTE, RANKS, TAG, copy);
     MPI_Barrier(copy);
     check_only("to a stranger", MPI_PROC_NULL, NOTHING, NOTHING);
-    MPI_Sendrecv(out, 11, MPI_BYTE, right, TAG, in, 11, MPI_BYTE, left, TAG, copy, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, 11, MPI_BYTE, right, TAG, in, 11, MPI_BYTE, left, TAG, copy,
+                 MPI_STATUS_IGNORE);
     check_only("among strangers", right, 11, 1);
     MPI_Comm_free(&copy);
     MPI_Comm_free(&both);
@@ -607,7 +618,8 @@ static void *fortran_call(void *library, const char *name)
 /* What a Fortran compiler makes of `call MPI_Send(...)`. */
 static void fortran(const char *path)
 {
-    typedef void send(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
+    typedef void send(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
+                      MPI_Fint *);
     typedef void sum(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
     if (!path)
         return;

@@ -23,10 +23,18 @@ static void ask_oneself(int way)
         MPI_Irecv(&value, 1, MPI_INT, 0, TAG, MPI_COMM_SELF, &request);
     while (MPI_Wtime() - start < ALONE_S) {
         switch (way) {
-        case 0: MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE); break;
-        case 1: MPI_Improbe(0, TAG, MPI_COMM_SELF, &flag, &message, MPI_STATUS_IGNORE); break;
-        case 2: MPI_Test(&request, &flag, MPI_STATUS_IGNORE); break;
-        case 3: MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE); break;
+        case 0:
+            MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+            break;
+        case 1:
+            MPI_Improbe(0, TAG, MPI_COMM_SELF, &flag, &message, MPI_STATUS_IGNORE);
+            break;
+        case 2:
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+            break;
+        case 3:
+            MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+            break;
         }
         CHECK(!flag, "%s found a message that nobody sent", ways[way]);
         check_sleep_ms(1);
@@ -54,7 +62,8 @@ int main(int argc, char **argv)
         } else if (check_rank == 1) {
             ask_oneself(way);
             MPI_Recv(buf, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            check_content(buf, (size_t)bytes, check_seed + (uint64_t)way, "message landed meanwhile");
+            check_content(buf, (size_t)bytes, check_seed + (uint64_t)way,
+                          "message landed meanwhile");
         }
     }
     free(buf);

@@ -60,7 +60,8 @@ static void draw_tickets(void)
             MPI_Request request;
             switch (i % 3) {
             case 0:
-                MPI_Fetch_and_op(&one, &mine[i], MPI_INT64_T, target, cell(TICKET), MPI_SUM, window);
+                MPI_Fetch_and_op(&one, &mine[i], MPI_INT64_T, target, cell(TICKET), MPI_SUM,
+                                 window);
                 break;
             case 1:
                 MPI_Get_accumulate(&one, 1, MPI_INT64_T, &mine[i], 1, MPI_INT64_T, target,
@@ -185,7 +186,8 @@ static void add_others(void)
     const int32_t one = 1;
     for (int target = 0; target < check_ranks; target++)
         for (int i = 0; i < ROUNDS; i++) {
-            MPI_Accumulate(&half, 1, MPI_DOUBLE, target, cell(REAL), 1, MPI_DOUBLE, MPI_SUM, window);
+            MPI_Accumulate(&half, 1, MPI_DOUBLE, target, cell(REAL), 1, MPI_DOUBLE, MPI_SUM,
+                           window);
             MPI_Accumulate(&one, 1, MPI_INT32_T, target, cell(REAL + 2) + 2, 1, MPI_INT32_T,
                            MPI_SUM, window);
         }

@@ -176,7 +176,10 @@ int main(int argc, char **argv)
     const int multiple = !child && !spawns && argc > 2;
     const int in_pairs = strcmp(how, "in-pairs") == 0;
     const int enough = in_pairs ? bind_to_pair()
-                                : bind_to(!apart ? 0 : child ? 1 : number ? atoi(number) : 0);
+                                : bind_to(!apart   ? 0
+                                          : child  ? 1
+                                          : number ? atoi(number)
+                                                   : 0);
 
     check_init(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     if (!enough)

@@ -89,8 +89,8 @@ static void receive_cancelled(size_t bytes, uint64_t seed)
     if (there)
         MPI_Recv(in.at, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(&cancelled, 1, MPI_INT, 1, OUTCOME, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    CHECK(there == !cancelled, "a send %s, and its message %s", cancelled ? "was cancelled" : "was not",
-          there ? "was there" : "was not");
+    CHECK(there == !cancelled, "a send %s, and its message %s",
+          cancelled ? "was cancelled" : "was not", there ? "was there" : "was not");
     if (there) {
         check_content(in.at, bytes, seed, "message of a send too late to cancel");
         guarded_check(&in, "message of a send too late to cancel");

@@ -220,8 +220,8 @@ static void send_sizes(int most_under_way)
     for (long i = 0; i < messages; i++) {
         const size_t bytes = size_of(i);
         const int tag = (int)(i % TAGS);
-        struct sent *s = i % 53 == 2 ? &synchronous[i / 53]
-                                     : &sent[most_under_way ? i % most_under_way : 0];
+        struct sent *s =
+            i % 53 == 2 ? &synchronous[i / 53] : &sent[most_under_way ? i % most_under_way : 0];
         finish(s);
         unsigned char *buf = s->data = check_malloc(bytes);
         pattern_fill(buf, bytes, check_seed + (uint64_t)i);
@@ -283,7 +283,8 @@ static void receive_sizes(void)
         const size_t right = pattern_find_error(buf, bytes - cut, check_seed + (uint64_t)i);
         CHECK(right == bytes - cut, "message %ld of %zu bytes: wrong at %zu", i, bytes, right);
         for (size_t b = bytes - cut; b < bytes; b++)
-            CHECK(buf[b] == 0xa5, "message %ld: byte %zu written, %zu asked for", i, b, bytes - cut);
+            CHECK(buf[b] == 0xa5, "message %ld: byte %zu written, %zu asked for", i, b,
+                  bytes - cut);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     check_memory();

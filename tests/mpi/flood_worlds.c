@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flood_worlds WHAT [MESSAGES [ROUNDS]]: many short messages between two MPI_COMM_WORLDs come before
- * their receives. All arrive, right and in order, and what waits takes no more than the budget,
- * $MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET in MiB. WHAT, of spawned processes and their parents:
+ * flood_worlds WHAT [MESSAGES [ROUNDS]]: many short messages between two MPI_COMM_WORLDs come
+ * before their receives. All arrive, right and in order, and what waits takes no more than the
+ * budget, $MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET in MiB. WHAT, of spawned processes and their parents:
  *
  *   up         they send to rank 0 of their parents, which probes for a tag that never comes
  *   down       each of their parents sends to one of them, which probes likewise
@@ -204,7 +204,8 @@ static void survive(MPI_Comm child, long messages)
     probe_in_vain(child, 500);
     for (long i = 0; i < messages; i++)
         unsent += MPI_Wait(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS;
-    CHECK(unsent > 0 && unsent < messages, "%ld of %ld sends ended with an error", unsent, messages);
+    CHECK(unsent > 0 && unsent < messages, "%ld of %ld sends ended with an error", unsent,
+          messages);
     for (int there = 1; there;) {
         const long i = right + wrong;
         uint64_t word = ~0ULL;
@@ -219,8 +220,8 @@ static void survive(MPI_Comm child, long messages)
         }
     }
     CHECK(right > 0 && wrong > 0, "%ld messages came, %ld are lost", right, wrong);
-    printf("%ld of %ld sends ended with an error; %ld messages came, %ld are lost\n", unsent, messages,
-           right, wrong);
+    printf("%ld of %ld sends ended with an error; %ld messages came, %ld are lost\n", unsent,
+           messages, right, wrong);
     MPI_Comm_disconnect(&child);
     check_growth();
     printf("the parent has survived\n");
@@ -279,11 +280,12 @@ int main(int argc, char **argv)
         }
         return check_finish();
     }
-    const int alone = strcmp(what, "rejoin") == 0 || strcmp(what, "retry") == 0 ||
-                      strcmp(what, "die") == 0;
+    const int alone =
+        strcmp(what, "rejoin") == 0 || strcmp(what, "retry") == 0 || strcmp(what, "die") == 0;
     for (int i = 0; i < rounds; i++) {
-        CHECK(MPI_Comm_spawn(argv[0], argv + 1, alone ? 1 : CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
-                             &other, MPI_ERRCODES_IGNORE) == MPI_SUCCESS, "spawn %d", i);
+        CHECK(MPI_Comm_spawn(argv[0], argv + 1, alone ? 1 : CHILDREN, MPI_INFO_NULL, 0,
+                             MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE) == MPI_SUCCESS,
+              "spawn %d", i);
         if (!ends(what, other, 0, messages)) {
             exchange(what, other, 0, messages);
             MPI_Comm_disconnect(&other);

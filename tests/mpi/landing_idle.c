@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Landing memory that nobody has used for some time goes back to the system, while its process
- * computes: 64 MiB land in one burst and are received; then the process's memory shrinks by as much.
+ * computes: 64 MiB land in one burst and are received; then the process's memory shrinks by as
+ * much.
  */
 #include "counter.h"
 #include "status.h"

@@ -14,16 +14,12 @@
 
 enum { TAG = 3, ROUNDS = 20, LARGE = 1 << 20 };
 
-static const char *const settings[] = {"RNDV_THRESHOLD",    "ONE_COPY_THRESHOLD",
-                                       "LANDING_THRESHOLD", "LANDING_BUDGET",
-                                       "UNEXPECTED_BUDGET", "ALLOW_DEVICES",
-                                       "LANDING_THREAD",    "BUNDLE",
-                                       "NATIVE_RMA",        "NATIVE_ATOMICS",
-                                       "BACKEND",           "COST_FILE",
-                                       "INTRA_NODE",        "PREDICTOR",
-                                       "HORIZON",           "STATS",
-                                       "STATS_FILE",        "BULK_APART",
-                                       "NETWORK_RATE",      "LANE"};
+static const char *const settings[] = {
+    "RNDV_THRESHOLD",    "ONE_COPY_THRESHOLD", "LANDING_THRESHOLD", "LANDING_BUDGET",
+    "UNEXPECTED_BUDGET", "ALLOW_DEVICES",      "LANDING_THREAD",    "BUNDLE",
+    "NATIVE_RMA",        "NATIVE_ATOMICS",     "BACKEND",           "COST_FILE",
+    "INTRA_NODE",        "PREDICTOR",          "HORIZON",           "STATS",
+    "STATS_FILE",        "BULK_APART",         "NETWORK_RATE",      "LANE"};
 
 static const char *const counters[] = {"messages_direct",
                                        "messages_rebound",
@@ -56,9 +52,9 @@ static const char *const counters[] = {"messages_direct",
                                        "unexpected_refusals",
                                        "credit_packets"};
 
-static const char *const levels[] = {"landing_memory", "landing_in_use", "landing_high_water",
-                                     "unexpected_high_water", "unexpected_memory",
-                                     "unexpected_memory_high_water"};
+static const char *const levels[] = {"landing_memory",     "landing_in_use",
+                                     "landing_high_water", "unexpected_high_water",
+                                     "unexpected_memory",  "unexpected_memory_high_water"};
 
 enum { NR_COUNTERS = sizeof counters / sizeof counters[0] };
 
@@ -162,7 +158,8 @@ static void exchange(void)
     free(buf);
 }
 
-/* What waits, and what is announced only: the environment's budget has room for a few of 8 bytes. */
+/* What waits, and what is announced only: the environment's budget has room for a few of 8 bytes.
+ */
 static void flood(void)
 {
     enum { MESSAGES = 100, LAST = 4, BYTES = 300 };

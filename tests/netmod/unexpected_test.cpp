@@ -25,7 +25,7 @@ struct Model {
 };
 
 class Queue : public testing::Test {
-protected:
+  protected:
     Queue() { MPIDI_ZC_unexpected_init(&queue, kTagMask); }
 
     ~Queue() override
@@ -36,10 +36,10 @@ protected:
         EXPECT_EQ(queue.cells.mapped, 0U);
     }
 
-    MPIDI_ZC_message_t* append(int source, int tag, uint16_t context, uint64_t number,
+    MPIDI_ZC_message_t *append(int source, int tag, uint16_t context, uint64_t number,
                                size_t bytes = 8)
     {
-        MPIDI_ZC_message_t* m = MPIDI_ZC_message_new(&queue, bytes);
+        MPIDI_ZC_message_t *m = MPIDI_ZC_message_new(&queue, bytes);
         EXPECT_NE(m, nullptr);
         m->source = source;
         m->tag = tag;
@@ -51,7 +51,7 @@ protected:
     }
 
     // Its number; the message is gone.
-    uint64_t take(MPIDI_ZC_message_t* m)
+    uint64_t take(MPIDI_ZC_message_t *m)
     {
         const uint64_t number = m->sender;
         for (size_t i = 0; i < m->room; i++)
@@ -64,7 +64,7 @@ protected:
     MPIDI_ZC_unexpected_t queue;
 };
 
-bool fits(const Model& m, int source, int tag, uint16_t context)
+bool fits(const Model &m, int source, int tag, uint16_t context)
 {
     return m.context == context && (source == MPIDI_ZC_ANY_SOURCE || source == m.source) &&
            (tag == MPIDI_ZC_ANY_TAG || tag == (m.tag & kTagMask));
@@ -96,7 +96,7 @@ TEST_F(Queue, FirstOfItsEnvelopeComesFirst)
         for (int i = 0; i < length; i++)
             append(1, i % 3, 7, static_cast<uint64_t>(i));
         for (int i = 0; i < length; i++) {
-            MPIDI_ZC_message_t* m = MPIDI_ZC_unexpected_find(&queue, 1, i % 3, 7);
+            MPIDI_ZC_message_t *m = MPIDI_ZC_unexpected_find(&queue, 1, i % 3, 7);
             ASSERT_NE(m, nullptr);
             ASSERT_EQ(take(m), static_cast<uint64_t>(i));
         }
@@ -111,7 +111,7 @@ TEST_F(Queue, BitsOutsideTheMaskAreNotCompared)
         for (int i = 0; i < length; i++)
             append(1, i | 1 << 30, 7, static_cast<uint64_t>(i));
         for (int i = length; i-- > 0;) {
-            MPIDI_ZC_message_t* m = MPIDI_ZC_unexpected_find(&queue, 1, i, 7);
+            MPIDI_ZC_message_t *m = MPIDI_ZC_unexpected_find(&queue, 1, i, 7);
             ASSERT_NE(m, nullptr) << i;
             ASSERT_EQ(take(m), static_cast<uint64_t>(i));
         }
@@ -144,10 +144,10 @@ TEST_F(Queue, AgreesWithAListUnderRandomUse)
             const int source = below(6) == 0 ? MPIDI_ZC_ANY_SOURCE : below(sources);
             const int tag = below(6) == 0 ? MPIDI_ZC_ANY_TAG : below(tags);
             const auto context = static_cast<uint16_t>(below(3));
-            auto wanted = std::find_if(model.begin(), model.end(), [&](const Model& m) {
+            auto wanted = std::find_if(model.begin(), model.end(), [&](const Model &m) {
                 return fits(m, source, tag, context);
             });
-            MPIDI_ZC_message_t* found = MPIDI_ZC_unexpected_find(&queue, source, tag, context);
+            MPIDI_ZC_message_t *found = MPIDI_ZC_unexpected_find(&queue, source, tag, context);
             ASSERT_EQ(found != nullptr, wanted != model.end()) << "seed " << seed;
             if (found != nullptr) {
                 ASSERT_EQ(found->sender, wanted->number) << "seed " << seed;
@@ -161,9 +161,9 @@ TEST_F(Queue, AgreesWithAListUnderRandomUse)
         while (!model.empty()) {
             const size_t i = static_cast<size_t>(below(static_cast<int>(model.size())));
             const Model m = model[i];
-            MPIDI_ZC_message_t* found =
+            MPIDI_ZC_message_t *found =
                 MPIDI_ZC_unexpected_find(&queue, m.source, m.tag & kTagMask, m.context);
-            auto wanted = std::find_if(model.begin(), model.end(), [&](const Model& other) {
+            auto wanted = std::find_if(model.begin(), model.end(), [&](const Model &other) {
                 return fits(other, m.source, m.tag & kTagMask, m.context);
             });
             ASSERT_NE(found, nullptr);
@@ -182,7 +182,7 @@ TEST_F(Queue, MillionsTakeLittleMoreThanTheirCellsAndGiveAllBack)
     // Every second of one envelope first, from the middle of the queue, then all in order.
     std::vector<uint64_t> next(1000);
     for (uint64_t tag = 0; tag < 1000; tag += 2) {
-        MPIDI_ZC_message_t* m = MPIDI_ZC_unexpected_find(&queue, 1, static_cast<int>(tag), 7);
+        MPIDI_ZC_message_t *m = MPIDI_ZC_unexpected_find(&queue, 1, static_cast<int>(tag), 7);
         ASSERT_NE(m, nullptr);
         ASSERT_EQ(take(m), tag);
         next[tag] = 1;
@@ -191,7 +191,7 @@ TEST_F(Queue, MillionsTakeLittleMoreThanTheirCellsAndGiveAllBack)
         const uint64_t tag = i % 1000;
         if (i / 1000 < next[tag])
             continue;
-        MPIDI_ZC_message_t* m = MPIDI_ZC_unexpected_find(&queue, 1, static_cast<int>(tag), 7);
+        MPIDI_ZC_message_t *m = MPIDI_ZC_unexpected_find(&queue, 1, static_cast<int>(tag), 7);
         ASSERT_NE(m, nullptr);
         ASSERT_EQ(take(m), i);
     }
@@ -207,7 +207,7 @@ TEST_F(Queue, MemoryOfOtherSizesIsUsedAgain)
         for (uint64_t i = 0; i < (32U << 20) / (bytes + 64); i++)
             append(1, 5, 7, i, bytes);
         EXPECT_LE(queue.cells.mapped, 64U << 20);
-        while (MPIDI_ZC_message_t* m = MPIDI_ZC_unexpected_find(&queue, 1, 5, 7))
+        while (MPIDI_ZC_message_t *m = MPIDI_ZC_unexpected_find(&queue, 1, 5, 7))
             take(m);
         append(1, 6, 7, 1, bytes);
     }
@@ -226,14 +226,14 @@ TEST_F(Queue, MessagesWaitWhereThereIsLittleRoom)
     ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
     const rlimit little{pages * 4096 + (512U << 10), before.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
-    std::vector<MPIDI_ZC_message_t*> made(2000);
-    for (MPIDI_ZC_message_t*& m : made)
+    std::vector<MPIDI_ZC_message_t *> made(2000);
+    for (MPIDI_ZC_message_t *&m : made)
         m = MPIDI_ZC_message_new(&queue, 8);
     ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
     EXPECT_EQ(std::count(made.begin(), made.end(), nullptr), 0);
-    for (MPIDI_ZC_message_t* m : made)
+    for (MPIDI_ZC_message_t *m : made)
         if (m != nullptr)
             MPIDI_ZC_message_free(&queue, m);
 }
 
-}  // namespace
+} // namespace

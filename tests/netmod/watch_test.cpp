@@ -13,10 +13,7 @@ constexpr auto kAway = MPIDI_ZC_LOOK_AWAY;
 
 class Watch : public testing::Test {
   protected:
-    Watch()
-    {
-        MPIDI_ZC_watch_begin(&watch);
-    }
+    Watch() { MPIDI_ZC_watch_begin(&watch); }
 
     void saw(MPIDI_ZC_look_t look, bool rung = false)
     {

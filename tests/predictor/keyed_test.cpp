@@ -176,7 +176,8 @@ TEST(KeyedTest, DriftingSizesKeepTheHorizonToo)
     EXPECT_EQ(0u, engine.arrive(envelope(1, 1, 500)).ahead);
 }
 
-/* Of many new sizes most have no entry of their own: the one of their class must not count them twice. */
+/* Of many new sizes most have no entry of their own: the one of their class must not count them
+ * twice. */
 TEST(KeyedTest, DriftingSizesInFlightAreCountedOnce)
 {
     engine engine;

@@ -3,8 +3,8 @@
 /* Accuracy on made-up programs that are not among the recorded ones. */
 #include <gtest/gtest.h>
 
-#include "programs.h"
 #include "prediction_report.h"
+#include "programs.h"
 
 using namespace zc::report;
 using namespace zcp_test;

@@ -403,7 +403,7 @@ void read_blocks(std::span<const std::uint8_t> rest, file_records &file)
         const std::size_t length = rest.size() < 4 ? 0 : u32_at(rest, 0);
         const bool whole = rest.size() >= ZCT_BLOCK_HEAD_BYTES && length <= room;
         if (!whole || zc_crc32c(zc_crc32c(0, rest.data(), 4), rest.data() + ZCT_BLOCK_HEAD_BYTES,
-                                 length) != u32_at(rest, 4)) {
+                                length) != u32_at(rest, 4)) {
             if (file.complete)
                 throw malformed{"bytes after the end of the trace"};
             if (rest.size() > 1 && block_within(rest.subspan(1)))

@@ -170,7 +170,7 @@ static bool dist_graph_neighbours(struct neighbours *n, MPI_Comm comm)
     bool found = weights && neighbours_room(n, indegree, outdegree);
     if (found)
         REAL(Dist_graph_neighbors)
-        (comm, indegree, n->sources, weights, outdegree, n->dests, weights + indegree);
+    (comm, indegree, n->sources, weights, outdegree, n->dests, weights + indegree);
     free(weights);
     return found;
 }

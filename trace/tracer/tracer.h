@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "real.h"
 #include "handle_table.h"
+#include "real.h"
 #include "writer.h"
 
 #define ZCT_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -3,10 +3,10 @@
  * To be preloaded into the processes of an MPI job: one call of one function fails, as it would
  * without memory, and everything is as ever otherwise. (The kernel's fail-nth, for a library.)
  *
- * Only calls that libmpi, libzc, libzcpredict and libzclane make themselves are counted and fail: what UCX
- * does without memory is UCX's. Where a call comes from is its *site*: the innermost frames of its
- * stack within those libraries. Calls are told apart by function and site, because their order
- * changes from run to run, but each site is reached each time.
+ * Only calls that libmpi, libzc, libzcpredict and libzclane make themselves are counted and fail:
+ * what UCX does without memory is UCX's. Where a call comes from is its *site*: the innermost
+ * frames of its stack within those libraries. Calls are told apart by function and site, because
+ * their order changes from run to run, but each site is reached each time.
  *
  *   FAIL_NTH_OUT     this process writes FAIL_NTH_OUT.WHO at its end, one line for each site:
  *                        site FUNCTION SITE CALLS FRAME...
@@ -225,7 +225,7 @@ static struct site *entry_of(const struct site *seen)
 static struct {
     char out[4096];
     bool here;
-    int function; /* -1: none */
+    int function;  /* -1: none */
     uint64_t site; /* 0: any */
     unsigned long first, times, next;
     unsigned long met, next_met;
@@ -324,8 +324,8 @@ __attribute__((constructor)) static void begin(void)
     wanted.first = number_of("FAIL_NTH_N", 1);
     wanted.times = number_of("FAIL_NTH_TIMES", 1);
     wanted.next = number_of("FAIL_NTH_NEXT", 0);
-    wanted.status = !strcmp(text_of("FAIL_NTH_STATUS"), "io-error") ? UCS_ERR_IO_ERROR
-                                                                    : UCS_ERR_NO_MEMORY;
+    wanted.status =
+        !strcmp(text_of("FAIL_NTH_STATUS"), "io-error") ? UCS_ERR_IO_ERROR : UCS_ERR_NO_MEMORY;
     (void)backtrace(&frame, 1); /* it loads libgcc the first time */
     counting = true;
 }
@@ -551,8 +551,7 @@ int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument)
 {
-    return FAILS(pthread_create) ? EAGAIN
-                                 : REAL(pthread_create)(thread, attributes, run, argument);
+    return FAILS(pthread_create) ? EAGAIN : REAL(pthread_create)(thread, attributes, run, argument);
 }
 
 /* ---- UCX's ---- */
@@ -578,14 +577,13 @@ STATUS(ucp_init_version,
 STATUS(ucp_worker_create,
        (ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker),
        (context, params, worker))
-STATUS(ucp_worker_query, (ucp_worker_h worker, ucp_worker_attr_t *attributes),
-       (worker, attributes))
+STATUS(ucp_worker_query, (ucp_worker_h worker, ucp_worker_attr_t *attributes), (worker, attributes))
 STATUS(ucp_worker_get_address, (ucp_worker_h worker, ucp_address_t **address, size_t *length),
        (worker, address, length))
 STATUS(ucp_worker_get_efd, (ucp_worker_h worker, int *fd), (worker, fd))
 STATUS(ucp_worker_arm, (ucp_worker_h worker), (worker))
-STATUS(ucp_worker_set_am_recv_handler,
-       (ucp_worker_h worker, const ucp_am_handler_param_t *params), (worker, params))
+STATUS(ucp_worker_set_am_recv_handler, (ucp_worker_h worker, const ucp_am_handler_param_t *params),
+       (worker, params))
 STATUS(ucp_ep_create, (ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep),
        (worker, params, ep))
 STATUS(ucp_ep_rkey_unpack, (ucp_ep_h ep, const void *packed, ucp_rkey_h *key), (ep, packed, key))

@@ -221,7 +221,10 @@ static void exchange_over(MPI_Comm comm, const struct plan *plan)
     }
 }
 
-static void exchange(const struct plan *plan) { exchange_over(MPI_COMM_WORLD, plan); }
+static void exchange(const struct plan *plan)
+{
+    exchange_over(MPI_COMM_WORLD, plan);
+}
 
 /* ---- the cases ---- */
 
@@ -301,8 +304,8 @@ static void truncated(void)
             if (me == 0) {
                 pattern_fill(buffer, bytes, seed_of(0, s));
                 MUST(MPI_Recv(NULL, 0, MPI_BYTE, other, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-                BEGIN(MPI_Isend(buffer, (int)bytes, MPI_BYTE, other, DATA, MPI_COMM_WORLD,
-                                &request));
+                BEGIN(
+                    MPI_Isend(buffer, (int)bytes, MPI_BYTE, other, DATA, MPI_COMM_WORLD, &request));
                 wait_all(1, &request);
             } else {
                 const int room = (int)bytes - 100;
@@ -505,16 +508,16 @@ static void atomics(void)
     MUST(MPI_Info_set(info, "which_accumulate_ops", "sum,replace,no_op,cswap"));
     MUST(MPI_Info_set(info, "accumulate_noncontig_dtype", "false"));
     MUST(MPI_Info_set(info, "accumulate_max_bytes", "64"));
-    MUST(MPI_Win_create(memory, CELLS * sizeof *memory, sizeof *memory, info, MPI_COMM_WORLD,
-                        &win));
+    MUST(
+        MPI_Win_create(memory, CELLS * sizeof *memory, sizeof *memory, info, MPI_COMM_WORLD, &win));
     MUST(MPI_Info_free(&info));
     if (!fatal)
         MUST(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     MUST(MPI_Win_lock_all(0, win));
     MUST(MPI_Accumulate(words, 4, MPI_UINT64_T, other, 0, 4, MPI_UINT64_T, MPI_SUM, win));
     MUST(MPI_Win_flush(other, win));
-    MUST(MPI_Raccumulate(words, 4, MPI_UINT64_T, other, 0, 4, MPI_UINT64_T, MPI_SUM, win,
-                         &request));
+    MUST(
+        MPI_Raccumulate(words, 4, MPI_UINT64_T, other, 0, 4, MPI_UINT64_T, MPI_SUM, win, &request));
     wait_all(1, &request);
     MUST(MPI_Win_flush(other, win));
     MUST(MPI_Rget_accumulate(words, 4, MPI_UINT64_T, old, 4, MPI_UINT64_T, other, 0, 4,
@@ -608,14 +611,21 @@ static const struct {
     void (*run)(void);
     int level;
 } cases[] = {
-    {"nothing", nothing, MPI_THREAD_SINGLE},     {"eager", eager, MPI_THREAD_SINGLE},
-    {"flood", flood, MPI_THREAD_SINGLE},         {"large", large, MPI_THREAD_SINGLE},
-    {"strided", strided, MPI_THREAD_SINGLE},     {"persistent", persistent, MPI_THREAD_SINGLE},
+    {"nothing", nothing, MPI_THREAD_SINGLE},
+    {"eager", eager, MPI_THREAD_SINGLE},
+    {"flood", flood, MPI_THREAD_SINGLE},
+    {"large", large, MPI_THREAD_SINGLE},
+    {"strided", strided, MPI_THREAD_SINGLE},
+    {"persistent", persistent, MPI_THREAD_SINGLE},
     {"synchronous", synchronous, MPI_THREAD_SINGLE},
-    {"truncated", truncated, MPI_THREAD_SINGLE}, {"bursts", bursts, MPI_THREAD_SINGLE},
-    {"refused", refused, MPI_THREAD_SINGLE},     {"collectives", collectives, MPI_THREAD_SINGLE},
-    {"window", window, MPI_THREAD_SINGLE},       {"atomics", atomics, MPI_THREAD_SINGLE},
-    {"spawn", spawn, MPI_THREAD_SINGLE},         {"child", child, MPI_THREAD_SINGLE},
+    {"truncated", truncated, MPI_THREAD_SINGLE},
+    {"bursts", bursts, MPI_THREAD_SINGLE},
+    {"refused", refused, MPI_THREAD_SINGLE},
+    {"collectives", collectives, MPI_THREAD_SINGLE},
+    {"window", window, MPI_THREAD_SINGLE},
+    {"atomics", atomics, MPI_THREAD_SINGLE},
+    {"spawn", spawn, MPI_THREAD_SINGLE},
+    {"child", child, MPI_THREAD_SINGLE},
     {"vcis", vcis, MPI_THREAD_MULTIPLE},
 };
 

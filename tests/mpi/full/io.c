@@ -22,10 +22,10 @@ int main(int argc, char **argv)
     MPI_File_open(MPI_COMM_WORLD, "io.bin", mode, MPI_INFO_NULL, &file);
     MPI_File_set_errhandler(file, MPI_ERRORS_ARE_FATAL);
     MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
-    MPI_File_write_at_all(file, (MPI_Offset) rank * COUNT, mine, COUNT, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_write_at_all(file, (MPI_Offset)rank * COUNT, mine, COUNT, MPI_INT, MPI_STATUS_IGNORE);
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_File_read_at_all(file, (MPI_Offset) neighbour * COUNT, theirs, COUNT, MPI_INT,
+    MPI_File_read_at_all(file, (MPI_Offset)neighbour * COUNT, theirs, COUNT, MPI_INT,
                          MPI_STATUS_IGNORE);
     MPI_File_close(&file);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An error handler leaves MPI by an exception, which is caught outside. What is sent to that process
-// while it computes behind it lands nevertheless, and all goes on.
+// An error handler leaves MPI by an exception, which is caught outside. What is sent to that
+// process while it computes behind it lands nevertheless, and all goes on.
 #include <chrono>
 #include <cstdio>
 #include <mpi.h>
