@@ -5,6 +5,7 @@
 if BUILD_CH4_NETMOD_ZC
 
 noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
+                      src/mpid/ch4/netmod/zc/zc_addresses.h      \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
                       src/mpid/ch4/netmod/zc/zc_atomic.h         \
@@ -12,7 +13,9 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_burst.h          \
                       src/mpid/ch4/netmod/zc/zc_cells.h          \
                       src/mpid/ch4/netmod/zc/zc_channel.h        \
+                      src/mpid/ch4/netmod/zc/zc_connection.h     \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
+                      src/mpid/ch4/netmod/zc/zc_disconnect.h     \
                       src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
@@ -20,6 +23,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_match.h          \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
+                      src/mpid/ch4/netmod/zc/zc_params.h         \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
@@ -28,17 +32,23 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_pt2pt.h          \
                       src/mpid/ch4/netmod/zc/zc_request.h        \
                       src/mpid/ch4/netmod/zc/zc_rma.h            \
+                      src/mpid/ch4/netmod/zc/zc_sender.h         \
                       src/mpid/ch4/netmod/zc/zc_eager.h          \
                       src/mpid/ch4/netmod/zc/zc_share.h          \
+                      src/mpid/ch4/netmod/zc/zc_shm_upgrade.h    \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
                       src/mpid/ch4/netmod/zc/zc_stream.h         \
+                      src/mpid/ch4/netmod/zc/zc_teardown.h       \
                       src/mpid/ch4/netmod/zc/zc_transport.h      \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
                       src/mpid/ch4/netmod/zc/zc_unexpected.h     \
-                      src/mpid/ch4/netmod/zc/zc_win.h
+                      src/mpid/ch4/netmod/zc/zc_upid.h           \
+                      src/mpid/ch4/netmod/zc/zc_win.h            \
+                      src/mpid/ch4/netmod/zc/zc_worker.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/globals.c           \
+                      src/mpid/ch4/netmod/zc/zc_addresses.c      \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_atomic.c         \
@@ -47,6 +57,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_channel.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
+                      src/mpid/ch4/netmod/zc/zc_disconnect.c     \
                       src/mpid/ch4/netmod/zc/zc_flow.c           \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \
@@ -55,15 +66,20 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_memory.c         \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
                       src/mpid/ch4/netmod/zc/zc_match.c          \
+                      src/mpid/ch4/netmod/zc/zc_params.c         \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
                       src/mpid/ch4/netmod/zc/zc_processors.c     \
+                      src/mpid/ch4/netmod/zc/zc_sender.c         \
+                      src/mpid/ch4/netmod/zc/zc_shm_upgrade.c    \
                       src/mpid/ch4/netmod/zc/zc_spawn.c          \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
                       src/mpid/ch4/netmod/zc/zc_stream.c         \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \
                       src/mpid/ch4/netmod/zc/zc_transport.c      \
                       src/mpid/ch4/netmod/zc/zc_unexpected.c     \
-                      src/mpid/ch4/netmod/zc/zc_win.c
+                      src/mpid/ch4/netmod/zc/zc_upid.c           \
+                      src/mpid/ch4/netmod/zc/zc_win.c            \
+                      src/mpid/ch4/netmod/zc/zc_worker.c
 
 ## zc_memory.c
 external_ldflags   += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \

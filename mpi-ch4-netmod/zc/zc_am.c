@@ -7,6 +7,7 @@
 #include "zc_foreign.h"
 #include "zc_match.h"
 #include "zc_peer.h"
+#include "zc_sender.h"
 
 /* The receiving side of CH4's active messages: puts them back into order and
  * hands them to CH4's handlers. */
@@ -382,7 +383,7 @@ static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uin
         return &(*lane)->inbound;
     }
     *lane = NULL;
-    MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_inbound(sender);
+    MPIDI_ZC_inbound_t *in = MPIDI_ZC_sender_inbound(sender);
     check_memory(in);
     return in;
 }

@@ -4,6 +4,7 @@
 #include "zc_arrival.h"
 #include "zc_channel.h"
 #include "zc_foreign.h"
+#include "zc_sender.h"
 
 static void list_append(MPIDI_ZC_arrivals_t * list, MPIDI_ZC_arrival_t * a)
 {
@@ -612,7 +613,7 @@ static void drop_early(MPIDI_ZC_vci_t * vci)
         MPIDI_ZC_inbound_drop(vci, &lane->inbound);
     }
     if (vci->number == 0) {
-        MPIDI_ZC_foreign_drop();
+        MPIDI_ZC_sender_drop_messages();
     }
 }
 

@@ -72,14 +72,18 @@ struct MPIDI_ZC_channels {
 
 /* ---- short messages ---- */
 
-/* @what is copied. */
-static ucs_status_t tell(ucp_ep_h ep, unsigned id, const void *what, size_t length)
+/* @header and @data are copied. */
+static ucs_status_t tell(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+                         const void *data, size_t length)
 {
-    char *copy = MPL_malloc(length, MPL_MEM_BUFFER);
+    char *copy = MPL_malloc(header_length + length, MPL_MEM_BUFFER);
     if (!copy) {
         return UCS_ERR_NO_MEMORY;
     }
-    memcpy(copy, what, length);
+    memcpy(copy, header, header_length);
+    if (length > 0) {
+        memcpy(copy + header_length, data, length);
+    }
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
@@ -87,7 +91,8 @@ static ucs_status_t tell(ucp_ep_h ep, unsigned id, const void *what, size_t leng
         .cb.send = MPIDI_ZC_am_header_done,
         .user_data = copy,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(ep, id, copy, length, NULL, 0, &param);
+    ucs_status_ptr_t request = ucp_am_send_nbx(ep, id, copy, header_length, copy + header_length,
+                                               length, &param);
     if (!UCS_PTR_IS_PTR(request)) {
         MPL_free(copy);
     }
@@ -117,7 +122,7 @@ static bool tell_peer(MPIDI_ZC_channel_t * channel, const channel_message_t * me
 
     MPIDI_ZC_bundle_end(channel->vci);
     return MPIDI_ZC_lane_endpoint(peer, lane, channel->vci->number) == MPI_SUCCESS &&
-        tell(lane->ep, MPIDI_ZC_AM_CHANNEL, message, sizeof(*message)) == UCS_OK;
+        tell(lane->ep, MPIDI_ZC_AM_CHANNEL, message, sizeof(*message), NULL, 0) == UCS_OK;
 }
 
 /* ---- one's own end of all channels ---- */
@@ -483,13 +488,8 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
     struct MPIDI_ZC_channels *c = channel->vci->channels;
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer_of(channel->rank), channel->vci->number);
     const uint32_t number = new_offer(c);
-    char *copy = MPL_malloc(sizeof(number) + header_length, MPL_MEM_BUFFER);
 
-    if (number == NONE || !copy) {
-        if (number != NONE) {
-            free_offer(c, number);
-        }
-        MPL_free(copy);
+    if (number == NONE) {
         return UCS_ERR_NO_MEMORY;
     }
     c->offers[number] = (offer_t) {
@@ -498,23 +498,11 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
         .data = data,
         .bytes = bytes,
     };
-    memcpy(copy, header, header_length);
-    memcpy(copy + header_length, &number, sizeof(number));
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-            UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = MPIDI_ZC_am_header_done,
-        .user_data = copy,
-    };
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_OFFER, copy, header_length,
-                                               copy + header_length, sizeof(number), &param);
-    if (!UCS_PTR_IS_PTR(request)) {
-        MPL_free(copy);
-    }
-    if (unlikely(UCS_PTR_IS_ERR(request))) {
+    const ucs_status_t status = tell(lane->ep, MPIDI_ZC_AM_OFFER, header, header_length, &number,
+                                     sizeof(number));
+    if (unlikely(status != UCS_OK)) {
         free_offer(c, number);
-        return UCS_PTR_STATUS(request);
+        return status;
     }
     channel->vci->stats.offered++;
     return UCS_OK;
@@ -609,7 +597,7 @@ static void answer(MPIDI_ZC_vci_t * vci, const void *offer, uint64_t name, uint3
 
     MPIDI_ZC_bundle_end(vci);
     MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
-    must_send(tell(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull)));
+    must_send(tell(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL, 0));
 }
 
 void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *target)

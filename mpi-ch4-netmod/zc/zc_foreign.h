@@ -4,56 +4,25 @@
 
 /* Processes of another MPI_COMM_WORLD: spawned, or connected through a port.
  *
- * Two of them share no ranks, and either may write before the other knows it. So
- * each draws a number for what it sends over a connection; the receiver keeps
- * the order of messages by that number and needs to know nothing else:
+ * Two of them share no ranks, and either may write before the other knows it. So each draws a number
+ * for what it sends over a connection, and the receiver keeps the order of messages by that number:
  *
- *   CH4's address vector ──▶ foreign: endpoint, our number           (sending)
- *   number of the sender ──▶ inbound: next sequence, early messages  (receiving)
+ *   CH4's address vector ──▶ foreign: endpoint, our number                            (sending)
+ *   number of a sender ────▶ sender: order of messages, credit; zc_sender.h         (receiving)
  *
- * What each says first over a connection is which process it is, and its number: so the other
- * side knows who is to be told of credit (zc_flow.h), or asked for a message. Until it is told
- * of credit, it announces what it sends. Which of our connections belongs to which of the other
- * side's does not matter for that: one side may still use an earlier one, or have more than one.
+ * The first message over a connection, HELLO, tells which process the sender is, and its number: the
+ * receiver then knows where to return credit to (zc_flow.h), and whom to ask for a message. Until the
+ * sender has credit, it announces what it sends. There may be more than one connection between two
+ * processes, since one side may give one up later than the other; for all this any will do.
  *
- * It begins over the network, whose transports notice a death, and which a port name
- * has room for. On one host each side then offers the other its whole address; if both
- * do, it goes on over shared memory.
+ * A connection begins over the network, and may go on over shared memory (zc_shm_upgrade.h). It ends
+ * when the last communicator across it is freed on both sides (zc_disconnect.h). When a process has
+ * died, requests that wait for an answer of it end with an error.
  *
- * A connection ends when the last communicator across it is freed on both
- * sides: each says goodbye, and closes its endpoints when it has heard the other's and its
- * own has been heard. A process in MPI_Finalize says that it is leaving, and is answered at
- * once. When a process has died, what waits for an answer of it ends with an error. */
+ * All of it is on VCI 0, and used inside its lock: CH4 keeps communicators across worlds there, since
+ * worlds need not have the same number of VCIs. */
 
-/* All of it is on VCI 0, and used inside its lock: CH4 keeps communicators across worlds
- * there, since worlds need not have the same number of VCIs. */
-
-#include "zc_impl.h"
-
-/* What CH4 calls a upid: identity and address of a process. */
-typedef struct MPIDI_ZC_upid {
-    uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
-    uint64_t host;              /* the same for processes that can share memory; the
-                                 * upper half, for those under one kernel */
-    char address[];             /* UCP worker address, zeros after it */
-} MPIDI_ZC_upid_t;
-
-static inline const MPIDI_ZC_upid_t *MPIDI_ZC_upid_of(int world_rank)
-{
-    return (const MPIDI_ZC_upid_t *) ((const char *) MPIDI_ZC_global.world +
-                                      (size_t) world_rank * MPIDI_ZC_global.world_stride);
-}
-
-int MPIDI_ZC_upid_draw(uint64_t * id);
-
-/* Tells this host and container from others. */
-uint64_t MPIDI_ZC_own_host(void);
-
-/* Are these two hosts one machine, under one kernel? */
-static inline bool MPIDI_ZC_same_machine(uint64_t host, uint64_t other)
-{
-    return host >> 32 == other >> 32;
-}
+#include "zc_upid.h"
 
 /* Connects to the process of @upid, @length bytes, as @lpid of @avtid. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
@@ -72,14 +41,8 @@ bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
  * hosts that our world is not on, beyond them. Only this process knows them so. */
 int MPIDI_ZC_foreign_node(int avtid, int lpid);
 
-/* The order of what comes from @sender, made when it is first heard of; NULL: no memory. */
-MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound(uint64_t sender);
-
-/* The same, of a sender that has been heard of and has not gone; or NULL. */
-MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_inbound_if_any(uint64_t sender);
-
-/* The process that sends as @sender, to be told something: by any connection to it that there
- * is. NULL: none, or it has not said yet who it is. */
+/* The process that sends as @sender, to send something to it: over any connection that there is.
+ * NULL: there is none, or no HELLO has come. */
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t sender);
 
 /* Nothing more can come from it: all connections to it have failed. */
@@ -110,24 +73,14 @@ void MPIDI_ZC_foreign_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t sta
 /* CH4 gives up an address-vector table: the connections of all in it end. */
 void MPIDI_ZC_foreign_detach(int avtid);
 
-/* Ends those that no communicator's end has ended. */
+/* MPI_Finalize: ends all connections. */
 void MPIDI_ZC_foreign_finalize(void);
 
-/* Frees messages of theirs that have come before their turn. */
-void MPIDI_ZC_foreign_drop(void);
-
-/* What is left then, of processes that have not answered; the workers are gone. */
+/* Frees what is left then, of processes that have not answered. The workers are gone. */
 void MPIDI_ZC_foreign_free(void);
 
-ucs_status_t MPIDI_ZC_bye_handler(void *arg, const void *header, size_t header_length, void *data,
-                                  size_t length, const ucp_am_recv_param_t * param);
-ucs_status_t MPIDI_ZC_numbered_handler(void *arg, const void *header, size_t header_length,
-                                       void *data, size_t length,
-                                       const ucp_am_recv_param_t * param);
-ucs_status_t MPIDI_ZC_near_handler(void *arg, const void *header, size_t header_length, void *data,
-                                   size_t length, const ucp_am_recv_param_t * param);
-/* Letters through ports that nobody has taken. */
-void MPIDI_ZC_letters_free(void);
+/* Messages through ports that nothing has received (zc_spawn.c). */
+void MPIDI_ZC_port_messages_free(void);
 
 ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t header_length,
                                       void *data, size_t length,

@@ -2,6 +2,19 @@
 #ifndef ZC_IMPL_H_INCLUDED
 #define ZC_IMPL_H_INCLUDED
 
+/* What all files of the netmod use. Where things are:
+ *
+ *   begin and end        zc_init, zc_params, zc_addresses, zc_worker, zc_teardown
+ *   sending              zc_pt2pt.h, zc_eager.h, zc_am.h, zc_bundle, zc_burst.h; credit: zc_flow
+ *   receiving            zc_am (order) ▶ zc_match ▶ zc_unexpected (short) or zc_arrival (landing)
+ *   bulk                 zc_channel (libzclane) or zc_peer (UCX); non-contiguous: zc_stream
+ *   one-sided            zc_rma.h, zc_win, zc_atomic
+ *   other worlds         zc_spawn, zc_foreign, zc_sender, zc_shm_upgrade, zc_disconnect, zc_upid
+ *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h
+ *   what lands           zc_weigh.h (whether), zc_arrival (where)
+ *   counters             zc_stats, zc_counter
+ *   types                zc_pre.h (inside objects of CH4), zc_types.h (of the netmod) */
+
 #include <mpidimpl.h>
 #include "mpidch4r.h"
 #include "ch4_impl.h"
@@ -85,9 +98,6 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
         ucp_request_free(request);
     }
 }
-
-/* Whom UCP calls with active messages of kind @id, and with @vci; zc_init.c. */
-int MPIDI_ZC_set_handler(MPIDI_ZC_vci_t * vci, unsigned id, ucp_am_recv_callback_t callback);
 
 /* The application may leave MPI without the landing thread, unless more is on its way or that
  * waits for it. */

@@ -6,6 +6,7 @@
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_match.h"
+#include "zc_sender.h"
 #include "zc_peer.h"
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
@@ -50,7 +51,7 @@ static int32_t cost_of(MPIDI_ZC_message_t * m)
 static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
 {
     if (unlikely(sender & MPIDI_ZC_FOREIGN)) {
-        return MPIDI_ZC_foreign_inbound_if_any(sender);
+        return MPIDI_ZC_sender_inbound_if_any(sender);
     }
     return &MPIDI_ZC_lane_of(&MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)), vci->number)->inbound;
 }

@@ -162,16 +162,16 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
 
 /* ---- messages through a port ---- */
 
-typedef struct letter {
-    struct letter *next;
+typedef struct port_message {
+    struct port_message *next;
     int tag;
     size_t length;
     char bytes[];
-} letter_t;
+} port_message_t;
 
-static letter_t *letters;       /* oldest first */
+static port_message_t *port_messages;       /* oldest first */
 
-static bool withdraws(const letter_t * answer, const letter_t * request)
+static bool withdraws(const port_message_t * answer, const port_message_t * request)
 {
     return (answer->tag & MPIDIU_DYNPROC_ANSWER) && !(request->tag & MPIDIU_DYNPROC_ANSWER) &&
         answer->length == request->length + 1 &&
@@ -183,55 +183,55 @@ ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t head
                                       void *data, size_t length,
                                       const ucp_am_recv_param_t * param)
 {
-    letter_t **at = &letters;
+    port_message_t **at = &port_messages;
 
     if (header_length != sizeof((*at)->tag)) {
         return UCS_OK;
     }
-    letter_t *letter = MPL_malloc(sizeof(*letter) + length, MPL_MEM_BUFFER);
-    if (unlikely(!letter)) {
+    port_message_t *message = MPL_malloc(sizeof(*message) + length, MPL_MEM_BUFFER);
+    if (unlikely(!message)) {
         /* Both sides would wait for ever, and there is nobody to return an error to. */
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message through a port");
     }
-    memcpy(&letter->tag, header, header_length);
-    memcpy(letter->bytes, data, length);
-    letter->length = length;
-    letter->next = NULL;
+    memcpy(&message->tag, header, header_length);
+    memcpy(message->bytes, data, length);
+    message->length = length;
+    message->next = NULL;
     /* Either may come first: the connection may change its way between them. */
-    while (*at && !withdraws(letter, *at) && !withdraws(*at, letter)) {
+    while (*at && !withdraws(message, *at) && !withdraws(*at, message)) {
         at = &(*at)->next;
     }
     if (*at) {
-        letter_t *other = *at;
+        port_message_t *other = *at;
         *at = other->next;
         MPL_free(other);
-        MPL_free(letter);
+        MPL_free(message);
     } else {
-        *at = letter;
+        *at = message;
     }
     return UCS_OK;
 }
 
-void MPIDI_ZC_letters_free(void)
+void MPIDI_ZC_port_messages_free(void)
 {
-    while (letters) {
-        letter_t *letter = letters;
-        letters = letter->next;
-        MPL_free(letter);
+    while (port_messages) {
+        port_message_t *message = port_messages;
+        port_messages = message->next;
+        MPL_free(message);
     }
 }
 
-static bool take_letter(int tag, void *buf, size_t size)
+static bool take_port_message(int tag, void *buf, size_t size)
 {
     bool taken = false;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    for (letter_t ** at = &letters; *at; at = &(*at)->next) {
-        letter_t *letter = *at;
-        if (letter->tag == tag) {
-            memcpy(buf, letter->bytes, MPL_MIN(size, letter->length));
-            *at = letter->next;
-            MPL_free(letter);
+    for (port_message_t ** at = &port_messages; *at; at = &(*at)->next) {
+        port_message_t *message = *at;
+        if (message->tag == tag) {
+            memcpy(buf, message->bytes, MPL_MIN(size, message->length));
+            *at = message->next;
+            MPL_free(message);
             taken = true;
             break;
         }
@@ -253,7 +253,7 @@ static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
     return mpi_errno;
 }
 
-/* A letter on its way. UCP reads it until it is sent, which may be after we have given
+/* A message on its way. UCP reads it until it is sent, which may be after we have given
  * up waiting. */
 typedef struct {
     bool awaited;               /* by dynamic_send, which frees it; else UCP's callback does */
@@ -262,38 +262,38 @@ typedef struct {
     char bytes[];
 } outgoing_t;
 
-static void letter_sent(void *request, ucs_status_t status, void *user_data)
+static void message_sent(void *request, ucs_status_t status, void *user_data)
 {
-    outgoing_t *letter = user_data;
+    outgoing_t *message = user_data;
 
     ucp_request_free(request);
-    if (letter->awaited) {
-        letter->status = status;
+    if (message->awaited) {
+        message->status = status;
     } else {
-        MPL_free(letter);
+        MPL_free(message);
     }
 }
 
-/* Hands @letter to UCP, which sets its status. */
-static int post(MPIDI_ZC_addr_t * peer, outgoing_t * letter, size_t size)
+/* Hands @message to UCP, which sets its status. */
+static int post(MPIDI_ZC_addr_t * peer, outgoing_t * message, size_t size)
 {
     int mpi_errno = MPI_SUCCESS;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
             UCP_OP_ATTR_FIELD_USER_DATA,
         .flags = UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = letter_sent,
-        .user_data = letter,
+        .cb.send = message_sent,
+        .user_data = message,
     };
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
     MPIR_ERR_CHECK(mpi_errno);
-    letter->status = UCS_INPROGRESS;
-    ucs_status_ptr_t request = ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &letter->tag,
-                                               sizeof(letter->tag), letter->bytes, size, &param);
+    message->status = UCS_INPROGRESS;
+    ucs_status_ptr_t request = ucp_am_send_nbx(peer->lane.ep, MPIDI_ZC_AM_DYNAMIC, &message->tag,
+                                               sizeof(message->tag), message->bytes, size, &param);
     if (!request || UCS_PTR_IS_ERR(request)) {
-        letter->status = UCS_PTR_STATUS(request);
+        message->status = UCS_PTR_STATUS(request);
     }
 
   fn_exit:
@@ -303,15 +303,15 @@ static int post(MPIDI_ZC_addr_t * peer, outgoing_t * letter, size_t size)
     goto fn_exit;
 }
 
-/* Frees @letter, or leaves that to UCP's callback. */
-static ucs_status_t let_go(outgoing_t * letter)
+/* Frees @message, or leaves that to UCP's callback. */
+static ucs_status_t let_go(outgoing_t * message)
 {
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    const ucs_status_t status = letter->status;
+    const ucs_status_t status = message->status;
     if (status == UCS_INPROGRESS) {
-        letter->awaited = false;
+        message->awaited = false;
     } else {
-        MPL_free(letter);
+        MPL_free(message);
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     return status;
@@ -359,17 +359,17 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
     bool in_time = true;
 
     MPL_wtime(&start);
-    outgoing_t *letter = MPL_calloc(1, sizeof(*letter) + size, MPL_MEM_BUFFER);
-    MPIR_ERR_CHKANDJUMP(!letter, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    letter->awaited = true;
-    letter->tag = tag;
-    memcpy(letter->bytes, buf, size);
-    mpi_errno = post(peer, letter, size);
+    outgoing_t *message = MPL_calloc(1, sizeof(*message) + size, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!message, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    message->awaited = true;
+    message->tag = tag;
+    memcpy(message->bytes, buf, size);
+    mpi_errno = post(peer, message, size);
     while (mpi_errno == MPI_SUCCESS && in_time &&
-           *(volatile ucs_status_t *) &letter->status == UCS_INPROGRESS) {
+           *(volatile ucs_status_t *) &message->status == UCS_INPROGRESS) {
         mpi_errno = progress_until(&start, timeout, &in_time);
     }
-    const ucs_status_t status = let_go(letter);
+    const ucs_status_t status = let_go(message);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
                          "**zc_timeout %d", timeout);
@@ -393,7 +393,7 @@ int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, in
     for (;;) {
         /* Asked first: what came before it failed is here then. */
         const bool failed = has_failed(remote_gpid);
-        if (take_letter(tag, buf, size)) {
+        if (take_port_message(tag, buf, size)) {
             break;
         }
         MPIR_ERR_CHKANDJUMP(failed, mpi_errno, MPI_ERR_PORT, "**zc_gone");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "mpidu_init_shm.h"
-#include "zc_impl.h"
+#include "zc_teardown.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
 #include "zc_foreign.h"
@@ -10,6 +10,7 @@
 #include "zc_processors.h"
 #include "zc_stats.h"
 #include "zc_peer.h"
+#include "zc_worker.h"
 #include "zc_noinline.h"
 
 /* End of the netmod, without a hang and without an error from a peer that is
@@ -178,38 +179,14 @@ static int barrier(int nth)
     goto fn_exit;
 }
 
-/* CH4 receives no more. */
-static ucs_status_t ignore(void *arg, const void *header, size_t header_length, void *data,
-                           size_t length, const ucp_am_recv_param_t * param)
-{
-    return UCS_OK;
-}
-
-/* Destroying a worker may progress it. */
-static void stop_receiving(MPIDI_ZC_vci_t * vci)
-{
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_MESSAGE, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_EAGER, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_BUNDLE, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CREDIT, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_OFFER, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_PULL, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_DATA, ignore);
-    (void) MPIDI_ZC_set_handler(vci, MPIDI_ZC_AM_CHANNEL, ignore);
-}
-
 static void free_vci(MPIDI_ZC_vci_t * vci)
 {
-    if (vci->address) {
-        ucp_worker_release_address(vci->worker, vci->address);
-    }
     MPIDI_ZC_channels_free(vci);
     if (vci->worker) {
         MPIDI_ZC_unconnected_drop(vci);
         MPIDI_ZC_arrivals_drop(vci);
         MPIDI_ZC_match_drop(vci);
-        stop_receiving(vci);
-        ucp_worker_destroy(vci->worker);
+        MPIDI_ZC_worker_close(vci);
     }
     MPIDI_ZC_bundle_free(vci);
     MPL_free(vci->lanes);

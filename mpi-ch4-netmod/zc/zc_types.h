@@ -9,6 +9,7 @@
 #include <zcp/predictor.h>
 #include "zc_bundle.h"
 #include "zc_idle.h"
+#include "zc_params.h"
 #include "zc_pre.h"
 #include "zc_transport.h"
 #include "zc_unexpected.h"
@@ -16,20 +17,20 @@
 
 /* UCP active-message identifiers. */
 enum {
-    MPIDI_ZC_AM_MESSAGE = 0,    /* everything of CH4 but */
-    MPIDI_ZC_AM_EAGER = 3,      /* eager sends, zc_eager.h */
-    MPIDI_ZC_AM_TEARDOWN = 1,   /* the barrier of finalize */
-    MPIDI_ZC_AM_REPORT = 2,     /* statistics, to rank 0 */
-    MPIDI_ZC_AM_DYNAMIC = 4,    /* before there is a communicator: zc_spawn.c */
-    MPIDI_ZC_AM_BYE = 5,        /* end of a connection: zc_foreign.c */
-    MPIDI_ZC_AM_NEAR = 6,       /* an address that reaches over shared memory: zc_foreign.c */
-    MPIDI_ZC_AM_BUNDLE = 7,     /* several short sends, zc_bundle.h */
-    MPIDI_ZC_AM_CREDIT = 8,     /* that no packet went to tell of: zc_flow.h */
-    MPIDI_ZC_AM_NUMBERED = 9,   /* what a process of another world says first: zc_foreign.c */
-    MPIDI_ZC_AM_OFFER = 10,     /* as MESSAGE, announced; and these three: zc_channel.h */
-    MPIDI_ZC_AM_PULL = 11,
-    MPIDI_ZC_AM_DATA = 12,
-    MPIDI_ZC_AM_CHANNEL = 13,
+    MPIDI_ZC_AM_MESSAGE,        /* all messages of CH4 but those below */
+    MPIDI_ZC_AM_EAGER,          /* eager sends: zc_eager.h */
+    MPIDI_ZC_AM_BUNDLE,         /* several short sends: zc_bundle.h */
+    MPIDI_ZC_AM_CREDIT,         /* credit that no packet took along: zc_flow.h */
+    MPIDI_ZC_AM_OFFER,          /* as MESSAGE, announced; and the next three: zc_channel.h */
+    MPIDI_ZC_AM_PULL,
+    MPIDI_ZC_AM_DATA,
+    MPIDI_ZC_AM_CHANNEL,
+    MPIDI_ZC_AM_TEARDOWN,       /* the barrier of finalize: zc_teardown.h */
+    MPIDI_ZC_AM_REPORT,         /* statistics, to rank 0: zc_stats.h */
+    MPIDI_ZC_AM_DYNAMIC,        /* messages through a port: zc_spawn.c */
+    MPIDI_ZC_AM_HELLO,          /* the first over a connection to another world: zc_sender.h */
+    MPIDI_ZC_AM_HOST,           /* processors and address on one machine: zc_shm_upgrade.h */
+    MPIDI_ZC_AM_FIN,            /* end of a connection: zc_disconnect.h */
 };
 
 /* Counters of this rank. Messages below the
@@ -63,30 +64,6 @@ typedef struct {
     uint64_t credit_packets;
     uint64_t window_growth;     /* of all VCIs' windows together; only in reports */
 } MPIDI_ZC_stats_t;
-
-typedef struct {
-    size_t rndv_threshold;      /* bytes from which a message is announced first */
-    size_t one_copy_threshold;  /* the same where the kernel copies from process to process */
-    size_t min_threshold, max_threshold;        /* of the two */
-    size_t landing_threshold;   /* bytes from which an unexpected message lands */
-    size_t landing_budget;
-    size_t network_rate;        /* bytes per second; 0: as measured */
-    size_t unexpected_budget;
-    uint32_t means;             /* of libzc, bits */
-    zcp_kind_t predictor;
-    int horizon;
-    bool landing_thread;
-    bool landing_thread_rests;  /* while there is no processor to spare */
-    bool intra_node;            /* land what comes from this host, too */
-    bool atomics;               /* UCX's, in windows within one host */
-    bool far_atomics;           /* and in others */
-    bool bundle;                /* send short messages together where that pays */
-    bool bundle_always;         /* and where it does not */
-    bool bulk_apart;            /* from all else, on other connections: zc_peer.h */
-    bool channels;              /* bulk goes by libzclane: zc_channel.h */
-    bool calibrate;             /* measure in this process what rebinding costs */
-    char *stats_file;           /* owned; NULL: none */
-} MPIDI_ZC_params_t;
 
 /* Lists of arrivals; see zc_arrival.h. */
 typedef struct {

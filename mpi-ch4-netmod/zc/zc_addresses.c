@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "mpidu_bc.h"
+#include "mpidu_init_shm.h"
+#include "zc_impl.h"
+#include "zc_addresses.h"
+#include "zc_processors.h"
+#include "zc_upid.h"
+
+/* What a process puts into CH4's table, before its mask of processors and its upid. */
+typedef struct {
+    uint32_t upid_length;
+    uint16_t nr_vcis;
+    uint16_t mask_words;
+    int32_t window;             /* that it gives each sender: zc_flow.h */
+    int32_t unused;
+} entry_t;
+
+static const uint64_t *mask_in(const entry_t * entry)
+{
+    return (const uint64_t *) (entry + 1);
+}
+
+static const MPIDI_ZC_upid_t *upid_in(const entry_t * entry)
+{
+    return (const MPIDI_ZC_upid_t *) (mask_in(entry) + entry->mask_words);
+}
+
+/* Memory for a table that all ranks of this host have the same of: one for all of them. The first of
+ * them fills it, then all call MPIDU_Init_shm_barrier(). */
+static int new_table(size_t size, size_t stride, void *table)
+{
+    return MPIDU_Init_shm_alloc(size * stride, table);
+}
+
+static bool fills_tables(void)
+{
+    return MPIR_Process.local_rank == 0;
+}
+
+/* CH4's table has 4 KiB for each rank, of which an address takes a few hundred bytes:
+ * what is kept, for the day when somebody outside this world wants to connect, is as
+ * wide as the longest. @table: for each rank an entry. */
+static int keep_addresses(const char *table, size_t table_stride)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const size_t size = MPIR_Process.size;
+    size_t stride = 0;
+
+    for (size_t rank = 0; rank < size; rank++) {
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        stride = MPL_MAX(stride, (entry->upid_length + 7) & ~(size_t) 7);
+        MPIR_ERR_CHKANDJUMP3((int) entry->nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
+                             "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
+                             (int) entry->nr_vcis, (int) rank);
+    }
+    mpi_errno = new_table(size, stride, &MPIDI_ZC_global.world);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_ZC_global.world_stride = stride;
+    for (size_t rank = 0; rank < size && fills_tables(); rank++) {
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        char *upid = (char *) MPIDI_ZC_global.world + rank * stride;
+        memset(upid, 0, stride);
+        memcpy(upid, upid_in(entry), entry->upid_length);
+    }
+    mpi_errno = MPIDU_Init_shm_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Ranks of this machine that MPICH does not take for this host's: of other containers, or where
+ * it is told to pretend. */
+static int note_neighbours(const char *table, size_t table_stride)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int self = MPIR_Process.rank;
+
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[self] &&
+            MPIDI_ZC_same_machine(upid_in(entry)->host, MPIDI_ZC_upid_of(self)->host)) {
+            MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_processors_add(mask_in(entry), entry->mask_words, false),
+                                mpi_errno, MPI_ERR_OTHER, "**nomem");
+        }
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The one of each VCI that we give rank @rank, and the credit that it gives us. */
+static void open_windows(int rank, const entry_t * entry)
+{
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_lane_t *lane = v == 0 ? &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).lane :
+            &MPIDI_ZC_VCI(v).lanes[rank];
+        lane->credit = entry->window;
+        lane->inbound.window = MPIDI_ZC_global.window;
+    }
+}
+
+int MPIDI_ZC_addresses_exchange(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+    void *table = NULL;
+    int stride, words;
+    const uint64_t *mask = MPIDI_ZC_processors_own(&words);
+    const size_t length = sizeof(MPIDI_ZC_upid_t) + vci->address_length;
+    const size_t total = sizeof(entry_t) + words * sizeof(*mask) + length;
+    entry_t *entry;
+    MPIDI_ZC_upid_t *mine;
+    MPIR_CHKLMEM_DECL(1);
+
+    MPIR_CHKLMEM_MALLOC(entry, entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    *entry = (entry_t) {
+        .upid_length = length,
+        .nr_vcis = MPIDI_global.n_vcis,
+        .mask_words = words,
+        .window = MPIDI_ZC_global.window,
+    };
+    memcpy((uint64_t *) mask_in(entry), mask, words * sizeof(*mask));
+    mine = (MPIDI_ZC_upid_t *) upid_in(entry);
+    mpi_errno = MPIDI_ZC_upid_draw(&mine->id);
+    MPIR_ERR_CHECK(mpi_errno);
+    mine->host = MPIDI_ZC_own_host();
+    if (MPIR_CVAR_NOLOCAL) {
+        mine->host = mine->host >> 32 << 32 | (uint32_t) mine->id;
+    }
+    memcpy(mine->address, vci->address, vci->address_length);
+    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
+                                      entry, (int) total, FALSE, FALSE, &table, &stride);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = keep_addresses(table, stride);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = note_neighbours(table, stride);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
+        open_windows(rank, (const entry_t *) ((char *) table + (size_t) rank * stride));
+    }
+
+  fn_exit:
+    if (table) {
+        MPIDU_bc_table_destroy();
+    }
+    MPIR_CHKLMEM_FREEALL();
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_addresses_exchange_others(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int nr_others = MPIDI_global.n_vcis - 1;
+    MPIR_Comm *comm = MPIR_Process.comm_world;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int longest = 0, stride;
+    char *all = NULL;
+
+    for (int v = 1; v <= nr_others; v++) {
+        longest = MPL_MAX(longest, (int) MPIDI_ZC_VCI(v).address_length);
+    }
+    mpi_errno = MPIR_Allreduce_allcomm_auto(&longest, &stride, 1, MPI_INT, MPI_MAX, comm,
+                                            &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    stride = (stride + 7) & ~7;
+
+    const size_t row = (size_t) nr_others * stride;
+    MPIDI_ZC_global.lane_stride = stride;
+    all = MPL_calloc(MPIR_Process.size, row, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!all, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    char *mine = all + MPIR_Process.rank * row;
+    for (int v = 1; v <= nr_others; v++) {
+        const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
+        memcpy(mine + (v - 1) * (size_t) stride, vci->address, vci->address_length);
+    }
+    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE, all, row, MPI_BYTE, comm,
+                                            &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    mpi_errno = new_table(MPIR_Process.size, row, &MPIDI_ZC_global.lane_addresses);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (fills_tables()) {
+        memcpy(MPIDI_ZC_global.lane_addresses, all, MPIR_Process.size * row);
+    }
+    mpi_errno = MPIDU_Init_shm_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPL_free(all);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

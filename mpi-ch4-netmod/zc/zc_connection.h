@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_CONNECTION_H_INCLUDED
+#define ZC_CONNECTION_H_INCLUDED
+
+/* A connection to a process of another world. Private to zc_foreign.c, which makes it and finds it,
+ * zc_shm_upgrade.c and zc_disconnect.c.
+ *
+ * Used inside the lock of VCI 0. */
+
+#include "zc_disconnect.h"
+#include "zc_processors.h"
+#include "zc_sender.h"
+#include "zc_shm_upgrade.h"
+#include "zc_upid.h"
+
+typedef struct MPIDI_ZC_foreign {
+    struct MPIDI_ZC_foreign *next;      /* newest first */
+
+    uint64_t id;                /* of the process */
+    MPIDI_ZC_upid_t *upid;      /* owned */
+    size_t upid_length;
+    int node;
+    uint64_t self;              /* the number of what we send */
+    MPIDI_ZC_hello_t hello;     /* UCP reads it until it is sent */
+    ucp_ep_h net_ep;            /* over the network, always */
+    ucp_ep_h shm_ep;            /* over shared memory, or NULL */
+    bool failed;                /* the process, or the network: nothing more can be sent */
+
+    int avtid, lpid;            /* in CH4's address vector; -1: CH4 has given it up */
+    MPIR_Request *awaiting;     /* requests of CH4's that wait for an answer */
+
+    MPIDI_ZC_beside_t *beside;  /* its processors, on this machine; or NULL */
+    bool shm_offered;           /* zc_shm_upgrade.h */
+    MPIDI_ZC_disconnect_t disconnect;   /* zc_disconnect.h */
+} MPIDI_ZC_foreign_t;
+
+/* All that are not being closed. */
+extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
+
+/* Makes an endpoint to @upid, over the network or over shared memory. */
+int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, bool over_shm,
+                              ucp_ep_h * ep);
+
+/* Have all connections to process @id failed, or been given up by CH4? */
+bool MPIDI_ZC_foreign_process_is_lost(uint64_t id);
+
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_addr_t *MPIDI_ZC_foreign_address(const MPIDI_ZC_foreign_t * f)
+{
+    return &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid));
+}
+
+#endif /* ZC_CONNECTION_H_INCLUDED */

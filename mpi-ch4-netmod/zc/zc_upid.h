@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_UPID_H_INCLUDED
+#define ZC_UPID_H_INCLUDED
+
+/* The identity and the address of a process: what CH4 calls a upid. Any thread may call these
+ * functions. */
+
+#include "zc_impl.h"
+
+typedef struct MPIDI_ZC_upid {
+    uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
+    uint64_t host;              /* the same for processes that can share memory; the upper half is
+                                 * the same for those under one kernel */
+    char address[];             /* UCP worker address, followed by zeros */
+} MPIDI_ZC_upid_t;
+
+MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_of(int world_rank)
+{
+    return (const MPIDI_ZC_upid_t *) ((const char *) MPIDI_ZC_global.world +
+                                      (size_t) world_rank * MPIDI_ZC_global.world_stride);
+}
+
+MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_self(void)
+{
+    return MPIDI_ZC_upid_of(MPIR_Process.rank);
+}
+
+/* Draws a random id. */
+int MPIDI_ZC_upid_draw(uint64_t * id);
+
+/* Identifies the host, and the container, of this process. */
+uint64_t MPIDI_ZC_own_host(void);
+
+/* Do two hosts (containers, for example) run under one kernel? */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_same_machine(uint64_t host, uint64_t other)
+{
+    return host >> 32 == other >> 32;
+}
+
+#endif /* ZC_UPID_H_INCLUDED */
