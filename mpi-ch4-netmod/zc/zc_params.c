@@ -194,7 +194,7 @@ cvars:
     - name        : MPIR_CVAR_CH4_ZC_LANE
       category    : CH4_ZC
       type        : string
-      default     : "ucx"
+      default     : "auto"
       class       : none
       verbosity   : MPI_T_VERBOSITY_USER_DETAIL
       scope       : MPI_T_SCOPE_ALL
