@@ -206,7 +206,7 @@ void job::start_as_successor(MPI_Comm parent)
     try {
         greeting = greeting::from_json(line->receive().text);
         now_.rank = greeting.rank;
-        if (greeting.moved && settings_.fault == "successor-killed-early")
+        if (greeting.moved && settings_.fault_injected(fault::successor_killed_early))
             raise(SIGKILL);
         line->send(word::here);
         if (line->receive(1e9).what != word::proceed) {
@@ -224,7 +224,8 @@ void job::start_as_successor(MPI_Comm parent)
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
     hosts_ = greeting.hosts;
-    if (greeting.moved && greeting.index == 0 && settings_.fault == "successor-killed-late")
+    if (greeting.moved && greeting.index == 0 &&
+        settings_.fault_injected(fault::successor_killed_late))
         raise(SIGKILL);
     growth how;
     how.leavers = greeting.leavers;
@@ -238,8 +239,7 @@ void job::start_as_successor(MPI_Comm parent)
         safe_points_ =
             greeting.safe_points - 1; /* its first safe point is the predecessor's last */
         const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
-        inheritance_ =
-            std::make_unique<from_predecessor>(std::move(line), expected, settings_.fault);
+        inheritance_ = std::make_unique<from_predecessor>(std::move(line), expected, settings_);
         return;
     }
     line->disconnect();
@@ -305,7 +305,8 @@ void job::examine(const request &wanted)
     for (const request::target &one : wanted.moves)
         if (hosts.insert(one.host).second)
             probe_host(settings_.probe, one.host,
-                       command_.program + (settings_.fault == "no-program" ? ".missing" : ""),
+                       command_.program +
+                           (settings_.fault_injected(fault::no_program) ? ".missing" : ""),
                        std::min(settings_.timeout_s, 10.0));
 }
 
@@ -538,7 +539,7 @@ void job::meet()
 
 void job::settle()
 {
-    if (settings_.fault == "settles-late" && now_.rank != 0)
+    if (settings_.fault_injected(fault::settles_late) && now_.rank != 0)
         for (const double begin = seconds(); seconds() - begin < 1;)
             make_progress(); /* rank 0 may be at the next request by then */
     agreement_.settle();
@@ -638,7 +639,7 @@ void job::checkpoint()
         try {
             const checkpoint_directory place(settings_.checkpoint_directory, n, nonce, whose());
             std::function<void()> after_block;
-            if (settings_.fault == "slow-disk" && now_.rank != 0)
+            if (settings_.fault_injected(fault::slow_disk) && now_.rank != 0)
                 after_block = [] { std::this_thread::sleep_for(std::chrono::milliseconds(500)); };
             try {
                 place.write_rank(now_.rank, image, after_block);

@@ -98,6 +98,7 @@ void write_state(const registry &data, const image_header &header, const std::st
 
 departure::departure(const settings &settings, const command &command, const place &host,
                      const greeting &greeting)
+    : settings_(settings)
 {
     const double begin = seconds();
     {
@@ -120,9 +121,15 @@ void departure::await()
         throw error(EPIPE, "the successor speaks out of turn");
 }
 
+bool departure::damages(const array &source) const
+{
+    return settings_.fault_injected(fault::corrupt) ||
+           settings_.fault_injected(fault::corrupt_early) ||
+           (settings_.fault_injected(fault::corrupt_large) && transfer::segments(source) > 1);
+}
+
 void departure::answer(const std::string &question, const registry &data,
-                       const image_header &header, const std::string &file,
-                       const std::string &fault)
+                       const image_header &header, const std::string &file)
 {
     const json asked = json::parse(question);
     const std::string name = asked.at("name");
@@ -147,15 +154,12 @@ void departure::answer(const std::string &question, const registry &data,
             line_->send(word::answer, json{{"file", file}}.dump());
         } else {
             line_->send(word::answer, json{{"segments", transfer::segments(*source)}}.dump());
-            transfer_->send(*source, header, effort_,
-                            fault == "corrupt" || fault == "corrupt-early" ||
-                                (fault == "corrupt-large" && transfer::segments(*source) > 1));
+            transfer_->send(*source, header, effort_, damages(*source));
         }
     }
 }
 
-void departure::serve(const registry &data, const image_header &header, const std::string &file,
-                      const std::string &fault)
+void departure::serve(const registry &data, const image_header &header, const std::string &file)
 {
     if (!file.empty())
         write_state(data, header, file, effort_);
@@ -163,7 +167,7 @@ void departure::serve(const registry &data, const image_header &header, const st
         const message said = line_->receive();
         switch (said.what) {
         case word::ask:
-            answer(said.text, data, header, file, fault);
+            answer(said.text, data, header, file);
             break;
         case word::ready:
             for (const auto &[name, a] : data.all())
@@ -260,10 +264,10 @@ void job::move(const request &wanted)
                                              : "";
     if (mine)
         attempt([&] {
-            if (settings_.fault == "corrupt-early" && greeting.index > 0)
+            if (settings_.fault_injected(fault::corrupt_early) && greeting.index > 0)
                 for (const double late = seconds() + kFarewell + 2; seconds() < late;)
                     make_progress();
-            mine->serve(data, header(), file, settings_.fault);
+            mine->serve(data, header(), file);
         });
     const effort spent = mine ? mine->spent() : effort{};
     const std::vector<double> most =
@@ -284,7 +288,7 @@ void job::move(const request &wanted)
     }
 
     /* All successors have all: from here on they are the ranks. */
-    if (mine && settings_.fault == "leaver-dies")
+    if (mine && settings_.fault_injected(fault::leaver_dies))
         raise(SIGKILL);
     /* Nobody can do without another until the old world is gone. */
     std::optional<watchdog> guard;
@@ -397,9 +401,9 @@ void job::take_over()
     lifeline &line = from.line();
     std::string missing;
     try {
-        if (settings_.fault == "successor-exits")
+        if (settings_.fault_injected(fault::successor_exits))
             _exit(3);
-        if (settings_.fault == "successor-killed")
+        if (settings_.fault_injected(fault::successor_killed))
             raise(SIGKILL);
         line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
         /* The other leavers may take longer; a dead predecessor shows when it is pinged. */

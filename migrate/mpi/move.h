@@ -36,8 +36,7 @@ class departure {
     void await();
     void proceed() { line_->send(word::proceed); }
     /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
-    void serve(const registry &data, const image_header &header, const std::string &file,
-               const std::string &fault);
+    void serve(const registry &data, const image_header &header, const std::string &file);
     void go() { line_->send(word::go); }
     /** Tell the successor to end itself, and wait a little until nothing is under way. */
     void abandon();
@@ -48,8 +47,10 @@ class departure {
 
   private:
     void answer(const std::string &question, const registry &data, const image_header &header,
-                const std::string &file, const std::string &fault);
+                const std::string &file);
+    bool damages(const array &source) const;
 
+    const settings &settings_;
     std::unique_ptr<lifeline> line_;
     std::unique_ptr<transfer> transfer_;
     std::set<std::string> asked_;

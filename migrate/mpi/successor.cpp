@@ -94,7 +94,7 @@ void from_predecessor::restore(const array &target)
     if (answer.contains("error"))
         throw error(answer.at("code"), answer.at("error"));
     if (!answer.contains("file")) {
-        if (fault_ == "successor-stops" && transfer::segments(target) > 1)
+        if (settings_.fault_injected(fault::successor_stops) && transfer::segments(target) > 1)
             raise(SIGSTOP);
         transfer_.receive(target, effort_);
         return;

@@ -8,6 +8,7 @@
 
 #include "image.h"
 #include "lifeline.h"
+#include "settings.h"
 #include "transfer.h"
 
 namespace zc::migrate {
@@ -65,8 +66,8 @@ class from_predecessor final : public inheritance {
   public:
     /** @expected: of the state that is handed over, if it comes in a file. */
     from_predecessor(std::unique_ptr<lifeline> line, const image_header &expected,
-                     std::string fault)
-        : line_(std::move(line)), transfer_(*line_), expected_(expected), fault_(std::move(fault))
+                     const settings &settings)
+        : settings_(settings), line_(std::move(line)), transfer_(*line_), expected_(expected)
     {
     }
     void restore(const array &target) override;
@@ -80,12 +81,12 @@ class from_predecessor final : public inheritance {
     const effort &spent() const noexcept { return effort_; }
 
   private:
+    const settings &settings_;
     std::unique_ptr<lifeline> line_;
     transfer transfer_;
     effort effort_;
     image_header expected_;
     std::unique_ptr<image_reader> file_; /* a move by way of the disk */
-    std::string fault_;
 };
 
 } // namespace zc::migrate

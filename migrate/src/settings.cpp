@@ -95,7 +95,7 @@ settings settings::from_environment()
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
-    s.fault = text("ZC_MIGRATE_FAULT", "");
+    s.injected = fault_of(text("ZC_MIGRATE_FAULT", ""));
     return s;
 }
 

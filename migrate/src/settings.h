@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "fault.h"
 
 namespace zc::migrate {
 
@@ -13,14 +16,15 @@ struct settings {
     std::string job;              /* name of the job for zcctl */
     std::string socket_directory; /* of the sockets that zcctl finds; ours alone, mode 0700 */
     std::string checkpoint_directory;
-    std::string restart;    /* checkpoint directory to resume from, or empty */
-    double timeout_s = 60;  /* silence of a peer that is taken for its death */
-    double patience_s = 60; /* from a request to the safe point where all have met */
-    int attempts = 10;      /* safe points tried before messages in flight refuse a move */
-    std::string probe;      /* auto, none, or a command with %h and %p */
-    std::string fault;      /* tests only: where to fail */
+    std::string restart;           /* checkpoint directory to resume from, or empty */
+    double timeout_s = 60;         /* silence of a peer that is taken for its death */
+    double patience_s = 60;        /* from a request to the safe point where all have met */
+    int attempts = 10;             /* safe points tried before messages in flight refuse a move */
+    std::string probe;             /* auto, none, or a command with %h and %p */
+    std::optional<fault> injected; /* tests only: where to fail */
 
     static settings from_environment();
+    bool fault_injected(fault one) const noexcept { return kFaults && injected == one; }
 };
 
 /** Why sockets are not in $XDG_RUNTIME_DIR, in a sentence; "" if they are, or that is not set. */

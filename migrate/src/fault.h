@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "error.h"
+
+namespace zc::migrate {
+
+/** Can this build fail on purpose? A package cannot: it is built with ZC_FAULTS=OFF. */
+inline constexpr bool kFaults = ZC_FAULTS;
+
+/** What a test lets fail, by its name in ZC_MIGRATE_FAULT. */
+enum class fault {
+    no_program,             /* rank 0, asked for a move: the target hosts lack the program */
+    successor_killed_early, /* the successor, before it has answered the greeting: killed */
+    successor_killed_late,  /* the first successor, when all link up with it: killed */
+    successor_exits,        /* the successor, before it acknowledges its data: exits */
+    successor_killed,       /* the successor, before it acknowledges its data: killed */
+    successor_stops,        /* the successor, before it receives a large array: stopped */
+    corrupt,                /* the leaver, sending any array: one bit of each segment is wrong */
+    corrupt_early,          /* the same, and all leavers but the first begin to send late */
+    corrupt_large,          /* the same as corrupt, of arrays of several segments only */
+    leaver_dies,            /* the leaver, when the move is decided on: killed */
+    settles_late,           /* all but rank 0, when a request is over: settle it a second later */
+    slow_disk,              /* all but rank 0, writing a checkpoint: wait after each block */
+};
+
+struct named_fault {
+    fault what;
+    std::string_view name;
+};
+
+inline constexpr auto kFaultNames = std::to_array<named_fault>({
+    {fault::no_program, "no-program"},
+    {fault::successor_killed_early, "successor-killed-early"},
+    {fault::successor_killed_late, "successor-killed-late"},
+    {fault::successor_exits, "successor-exits"},
+    {fault::successor_killed, "successor-killed"},
+    {fault::successor_stops, "successor-stops"},
+    {fault::corrupt, "corrupt"},
+    {fault::corrupt_early, "corrupt-early"},
+    {fault::corrupt_large, "corrupt-large"},
+    {fault::leaver_dies, "leaver-dies"},
+    {fault::settles_late, "settles-late"},
+    {fault::slow_disk, "slow-disk"},
+});
+
+static_assert(
+    [] {
+        for (std::size_t i = 0; i < kFaultNames.size(); i++)
+            if (kFaultNames[i].what != static_cast<fault>(i))
+                return false;
+        return kFaultNames.back().what == fault::slow_disk;
+    }(),
+    "the table names each fault once, in the order of the enumeration");
+
+/**
+ * The fault that @name means, nothing if it is empty. Throws error(EINVAL): a name that is
+ * misspelt would make a test pass that tests nothing.
+ */
+inline std::optional<fault> fault_of(std::string_view name)
+{
+    if (name.empty())
+        return std::nullopt;
+    const std::string complaint = "bad value of ZC_MIGRATE_FAULT: " + std::string(name);
+    if (!kFaults)
+        throw error(EINVAL, complaint + " (this build cannot fail on purpose: ZC_FAULTS is off)");
+    std::string known;
+    for (const named_fault &one : kFaultNames) {
+        if (one.name == name)
+            return one.what;
+        known.append(known.empty() ? "" : ", ").append(one.name);
+    }
+    throw error(EINVAL, complaint + " (known: " + known + ")");
+}
+
+} // namespace zc::migrate
