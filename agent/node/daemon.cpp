@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -20,6 +19,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "identity.h"
+
 namespace zc::agent {
 namespace {
 
@@ -27,15 +28,6 @@ constexpr nanos kLookAtQueue = 100 * kMillisecond;
 constexpr nanos kSeedsAnswer = 10 * kSecond;
 constexpr double kAnswersFirst = 10; /* seconds that the mover gives up before the decider does */
 constexpr std::size_t kMostAtOnce = 256; /* messages before timers get their turn */
-
-std::uint64_t draw()
-{
-    std::random_device device;
-    std::uint64_t id = 0;
-    while (id == 0)
-        id = std::uint64_t{device()} << 32 | device();
-    return id;
-}
 
 /** Everything below it is ours alone. */
 void private_directory(const std::string &path)
@@ -122,7 +114,7 @@ node_daemon::node_daemon(const config &c, const key_pair &keys)
 
     auto saved = read_state(config_.state_file);
     member self;
-    self.id = saved ? saved->id : draw();
+    self.id = saved ? saved->id : draw_identity();
     self.host = config_.host;
     self.address = config_.advertise;
     auto incarnation = static_cast<std::uint64_t>(wall() * 1e9);
@@ -131,7 +123,7 @@ node_daemon::node_daemon(const config &c, const key_pair &keys)
     draining_ = saved && saved->draining;
     if (draining_)
         spdlog::info("being emptied, as before (zcctl resume ends that)");
-    agent_ = std::make_unique<agent>(config_.logic, self, incarnation, draw());
+    agent_ = std::make_unique<agent>(config_.logic, self, incarnation, draw_identity());
     agent_->decisions().on_record = [this](const record &r) { note(r); };
     door_ = std::make_unique<admission>(self.id);
     outward_.shape = read_shape();
