@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "error.h"
+#include "identity.h"
 #include "job.h"
+#include "process.h"
 #include "profiler.h"
 
 using namespace zc::migrate;
@@ -31,7 +33,7 @@ void observe(const settings &chosen)
     int rank = 0, size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    profiler::identity who{draw_identity(), chosen.job, 0};
+    profiler::identity who{zc::draw_identity(), chosen.job, 0};
     MPI_Bcast(&who.job, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (who.name.empty())
         who.name = host_name() + "-" + std::to_string(getpid());
@@ -51,16 +53,17 @@ void observe(const settings &chosen)
     observing = true;
 }
 
-/* Whoever finds a cause prints it; this is the place where that is. */
+/* What an error says is printed here, unless it has been where it was found. */
 template <typename Action>
 int guarded(Action action) noexcept
 {
     try {
         action();
         return 0;
+    } catch (const reported_error &problem) {
+        return -problem.code();
     } catch (const error &problem) {
-        if (*problem.what())
-            complain(current ? current->rank() : -1, problem.what());
+        complain(current ? current->rank() : -1, problem.what());
         return -problem.code();
     } catch (const std::bad_alloc &) {
         complain(-1, "out of memory");
@@ -270,7 +273,7 @@ int zcm_finalize(void) noexcept
         const std::string problem = current->finish();
         current.reset();
         if (!problem.empty())
-            throw error(EIO, ""); /* printed when it happened */
+            throw reported_error(EIO);
     });
 }
 

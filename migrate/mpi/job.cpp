@@ -7,15 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"
 #include "error.h"
+#include "identity.h"
 #include "job_sockets.h"
 #include "move.h"
 #include "probe.h"
@@ -26,7 +24,11 @@ using nlohmann::json;
 
 namespace {
 
+/* Safe points in which libzcm does not call MPI: doubled if they took less time than kSoon, halved
+ * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
+constexpr double kSoon = 5e-3, kLate = 20e-3;
+constexpr double kProbe = 10; /* seconds at most for the launcher to answer for a host */
 constexpr int kFlushTag = 7702;
 constexpr double kAnswerAtOnce = 20e-3; /* seconds that rank 0 waits in a safe point for answers */
 constexpr double kLastCall = 1;         /* it waits at a meeting for so long, late as it may be */
@@ -41,76 +43,7 @@ std::string no_safe_point(int rank, double patience_s)
     return text;
 }
 
-int ended_rank = 0;
-
-/* Launchers do not care how a process ends whose world is its own; its peers would wait for
- * it for ever, and the job's exit status would be 0. */
-void watch_exit(int status, void *)
-{
-    if (status != 0)
-        end_job(ended_rank,
-                "ended with exit status " + std::to_string(status) + ", so the job ends too");
-}
-
 } // namespace
-
-std::string host_name()
-{
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    return name;
-}
-
-std::uint64_t draw_identity()
-{
-    std::random_device device;
-    std::uint64_t drawn = 0;
-    while (drawn == 0)
-        drawn = std::uint64_t{device()} << 32 | device();
-    return drawn;
-}
-
-void complain(int rank, const std::string &text)
-{
-    if (rank < 0)
-        std::fprintf(stderr, "zcm: %s\n", text.c_str());
-    else
-        std::fprintf(stderr, "zcm: rank %d: %s\n", rank, text.c_str());
-    std::fflush(stderr);
-}
-
-void end_job(int rank, const std::string &text)
-{
-    std::fflush(stdout);
-    complain(rank, text);
-    raise(SIGKILL);
-    std::abort();
-}
-
-void become_rank(int rank)
-{
-    ended_rank = rank;
-    on_exit(watch_exit, nullptr);
-}
-
-command command::of_this_process()
-{
-    command found;
-    char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0)
-        throw_errno(errno, "/proc/self/exe");
-    found.program.assign(path, static_cast<std::size_t>(length));
-    if (!getcwd(path, sizeof path))
-        throw_errno(errno, "the working directory");
-    found.directory = path;
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    for (std::size_t at = text.find('\0') + 1; at != 0 && at < text.size();
-         at += found.arguments.back().size() + 1)
-        found.arguments.emplace_back(text.c_str() + at);
-    return found;
-}
 
 job::job(settings chosen) : settings_(std::move(chosen)), command_(command::of_this_process()) {}
 
@@ -187,7 +120,7 @@ void job::hand_over_to_singletons()
             mine->abandon();
         if (old.rank == 0)
             complain(-1, verdict);
-        throw error(EIO, "");
+        throw reported_error(EIO);
     }
     growth how;
     how.old = &old;
@@ -196,7 +129,7 @@ void job::hand_over_to_singletons()
     link_up(how, mine.get());
     mine->line().disconnect();
     MPI_Finalize();
-    std::exit(0);
+    leave_process(leaving::replaced);
 }
 
 void job::start_as_successor(MPI_Comm parent)
@@ -209,14 +142,13 @@ void job::start_as_successor(MPI_Comm parent)
         if (greeting.moved && settings_.fault_injected(fault::successor_killed_early))
             raise(SIGKILL);
         line->send(word::here);
-        if (line->receive(1e9).what != word::proceed) {
+        if (line->receive(kNoLimit).what != word::proceed) {
             line->send_last(word::left);
-            _exit(0);
+            leave_process(leaving::called_off);
         }
     } catch (const std::exception &problem) {
-        /* Nobody counts on this process yet. */
         complain(now_.rank, std::string("successor: ") + problem.what());
-        _exit(1);
+        leave_process(leaving::not_started);
     }
     name_ = greeting.job;
     identity_ = greeting.identity;
@@ -307,7 +239,7 @@ void job::examine(const request &wanted)
             probe_host(settings_.probe, one.host,
                        command_.program +
                            (settings_.fault_injected(fault::no_program) ? ".missing" : ""),
-                       std::min(settings_.timeout_s, 10.0));
+                       std::min(settings_.timeout_s, kProbe));
 }
 
 /** Collective. */
@@ -362,9 +294,9 @@ void job::busy_safe_point()
         /* A program may not call MPI for long: now and then we do, so that a request comes in. */
         make_progress();
         const double now = seconds();
-        if (now - calm_begin_ < 5e-3 && calm_ < kLongestCalm)
+        if (now - calm_begin_ < kSoon && calm_ < kLongestCalm)
             calm_ *= 2;
-        else if (now - calm_begin_ > 20e-3 && calm_ > 1)
+        else if (now - calm_begin_ > kLate && calm_ > 1)
             calm_ /= 2;
         calm_begin_ = now;
         calm_left_ = calm_;
@@ -472,7 +404,7 @@ bool job::gather()
                 settle();
                 return false;
             }
-            deadline = 1e300; /* rank 0 has counted us in, so it is there, and will say */
+            deadline = kNoLimit; /* rank 0 has counted us in, so it is there, and will say */
         }
         make_progress();
     }
@@ -718,7 +650,7 @@ const array &job::restored(const array &target)
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
         from->leave(problem.what());
-        _exit(1); /* the predecessor is the rank, and goes on */
+        leave_process(leaving::not_restored);
     }
     return target;
 }

@@ -13,6 +13,7 @@
 #include "control_server.h"
 #include "directory_lock.h"
 #include "negotiation.h"
+#include "process.h"
 #include "profiler.h"
 #include "registry.h"
 #include "request.h"
@@ -23,14 +24,6 @@
 namespace zc::migrate {
 
 class departure;
-
-/** What this process calls its program: for successors. */
-struct command {
-    std::string program;
-    std::vector<std::string> arguments;
-    std::string directory;
-    static command of_this_process();
-};
 
 /** This process's part in the job. One per process, used by one thread. */
 class job {
@@ -134,17 +127,5 @@ class job {
     std::string last_checkpoint_;
     std::int64_t moves_ = 0;
 };
-
-/** A number that no other job has. */
-std::uint64_t draw_identity();
-/** Name of this host, as launchers and agents have it. */
-std::string host_name();
-/** Print "zcm: rank N: TEXT" on the standard error. */
-void complain(int rank, const std::string &text);
-/** The same, and end the whole job: by a signal, as launchers ignore other exits of one rank. */
-[[noreturn]] void end_job(int rank, const std::string &text);
-/** From now on this process is a rank: if it exits with an error the job does not go on without it.
- */
-void become_rank(int rank);
 
 } // namespace zc::migrate

@@ -338,7 +338,7 @@ void job::move(const request &wanted)
         try {
             if (leader) {
                 /* The new rank 0 has a socket by now; whoever asked is still ours to answer. */
-                const json done = json::parse(mine->line().receive(1e9).text);
+                const json done = json::parse(mine->line().receive(kNoLimit).text);
                 if (control_) /* who has found this socket would be told that the job has ended */
                     control_->close_door("rank 0 has moved: ask again");
                 outcome(complete(done.at("rebuilt")));
@@ -352,7 +352,7 @@ void job::move(const request &wanted)
             unlink(file.c_str());
         end_progress();
         MPI_Finalize();
-        std::exit(0);
+        leave_process(leaving::moved);
     }
     now_ = next;
     moves_++;
@@ -402,15 +402,15 @@ void job::take_over()
     std::string missing;
     try {
         if (settings_.fault_injected(fault::successor_exits))
-            _exit(3);
+            leave_process(leaving::fault_injected);
         if (settings_.fault_injected(fault::successor_killed))
             raise(SIGKILL);
         line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
         /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
-        const message said = line.receive(1e9);
+        const message said = line.receive(kNoLimit);
         if (said.what != word::go) {
             from.leave("");
-            _exit(0); /* nobody has missed this process */
+            leave_process(leaving::called_off);
         }
     } catch (const error &problem) {
         end_job(now_.rank, std::string("state received, but ") + problem.what());

@@ -73,7 +73,7 @@ void from_predecessor::leave(const std::string &why) noexcept
         if (!line_->is_abandoned()) {
             line_->send(word::failed, why);
             /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
-            line_->drain(word::abandon, 1e9);
+            line_->drain(word::abandon, kNoLimit);
         }
         transfer_.cancel();
         line_->send_last(word::left);

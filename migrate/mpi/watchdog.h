@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "job.h"
+#include "process.h"
 
 namespace zc::migrate {
 

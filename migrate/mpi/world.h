@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <limits>
 #include <mpi.h>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ void wait_gently(MPI_Request &request);
 
 /** Time of a clock that only goes forward; not MPI_Wtime(), as threads without MPI ask too. */
 double seconds();
+/** A time limit in seconds, or a deadline, that never comes: who waits finds out otherwise whether
+ *  the other is still there. */
+inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /** Give way after having found nothing to do; the longer, the more. */
 class pause {

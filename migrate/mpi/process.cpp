@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "process.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+namespace zc::migrate {
+
+namespace {
+
+int ended_rank = 0;
+
+/* Launchers do not care how a process ends whose world is its own; its peers would wait for
+ * it for ever, and the job's exit status would be 0. */
+void watch_exit(int status, void *)
+{
+    if (status != 0)
+        end_job(ended_rank,
+                "ended with exit status " + std::to_string(status) + ", so the job ends too");
+}
+
+} // namespace
+
+command command::of_this_process()
+{
+    command found;
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        throw_errno(errno, "/proc/self/exe");
+    found.program.assign(path, static_cast<std::size_t>(length));
+    if (!getcwd(path, sizeof path))
+        throw_errno(errno, "the working directory");
+    found.directory = path;
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    for (std::size_t at = text.find('\0') + 1; at != 0 && at < text.size();
+         at += found.arguments.back().size() + 1)
+        found.arguments.emplace_back(text.c_str() + at);
+    return found;
+}
+
+std::string host_name()
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
+void complain(int rank, const std::string &text)
+{
+    if (rank < 0)
+        std::fprintf(stderr, "zcm: %s\n", text.c_str());
+    else
+        std::fprintf(stderr, "zcm: rank %d: %s\n", rank, text.c_str());
+    std::fflush(stderr);
+}
+
+void become_rank(int rank)
+{
+    ended_rank = rank;
+    on_exit(watch_exit, nullptr);
+}
+
+void leave_process(leaving why)
+{
+    switch (why) {
+    case leaving::replaced:
+    case leaving::moved:
+        std::exit(0);
+    case leaving::called_off:
+        _exit(0);
+    case leaving::not_started:
+    case leaving::not_restored:
+        _exit(1);
+    case leaving::fault_injected:
+        _exit(3);
+    }
+    std::abort();
+}
+
+void end_job(int rank, const std::string &text)
+{
+    std::fflush(stdout);
+    complain(rank, text);
+    raise(SIGKILL);
+    std::abort();
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "error.h"
+
+namespace zc::migrate {
+
+/** What this process calls its program: for successors. */
+struct command {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::string directory;
+    static command of_this_process();
+};
+
+/** Name of this host, as launchers and agents have it. */
+std::string host_name();
+
+/** Print "zcm: rank N: TEXT" on the standard error; without the rank if it is negative. */
+void complain(int rank, const std::string &text);
+
+/** The cause has been printed where it was found: whoever catches this prints nothing. */
+class reported_error : public error {
+  public:
+    explicit reported_error(int code) : error(code, "see what was printed before") {}
+};
+
+/** From now on this process is a rank: if it exits with an error the job does not go on without it.
+ */
+void become_rank(int rank);
+
+/** Why a process that is not, or no longer, a rank ends while its job goes on. */
+enum class leaving {
+    replaced,      /* mpiexec started it, and its successor goes on as the rank; MPI is finalized */
+    moved,         /* its successor is the rank now; MPI is finalized */
+    called_off,    /* a successor: its move was given up, and nobody counts on it */
+    not_started,   /* a successor: it has not come to an understanding with its predecessor */
+    not_restored,  /* a successor: it cannot be given its data; the predecessor goes on */
+    fault_injected /* a test wants a successor to end without a word */
+};
+
+/**
+ * End this process for @why. One that has finalized MPI exits as programs do. A successor that is
+ * nobody leaves MPI as it is, and runs nothing of the program's.
+ */
+[[noreturn]] void leave_process(leaving why);
+
+/** Print as complain() does, and end the whole job: by a signal, as launchers ignore other exits of
+ *  one rank. */
+[[noreturn]] void end_job(int rank, const std::string &text);
+
+} // namespace zc::migrate
