@@ -2,21 +2,20 @@
 #include "job.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"
+#include "checkpoint_transaction.h"
+#include "departure.h"
 #include "error.h"
 #include "identity.h"
-#include "job_sockets.h"
-#include "move.h"
-#include "probe.h"
+#include "move_transaction.h"
+#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -28,7 +27,6 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-constexpr double kProbe = 10; /* seconds at most for the launcher to answer for a host */
 constexpr int kFlushTag = 7702;
 constexpr double kAnswerAtOnce = 20e-3; /* seconds that rank 0 waits in a safe point for answers */
 constexpr double kLastCall = 1;         /* it waits at a meeting for so long, late as it may be */
@@ -45,7 +43,11 @@ std::string no_safe_point(int rank, double patience_s)
 
 } // namespace
 
-job::job(settings chosen) : settings_(std::move(chosen)), command_(command::of_this_process()) {}
+job::job(settings chosen)
+    : settings_(std::move(chosen)), command_(command::of_this_process()),
+      control_(settings_, command_.program, [this] { agreement_.ring(); })
+{
+}
 
 job::~job()
 {
@@ -62,6 +64,32 @@ void job::start()
         hand_over_to_singletons();
     unsetenv("ZC_MIGRATE_SUCCESSOR"); /* what the program spawns is no successor */
     start_as_successor(parent);
+}
+
+/** Which saved state does the job go on with, if with any? Collective; returns what is wrong. */
+std::string job::choose_saved(const world &old, greeting &first) const
+{
+    std::string complaint;
+    try {
+        /* Which is the latest may change while each rank looks. */
+        if (old.rank == 0 && !settings_.restart.empty())
+            first.resume = checkpoint_directory::latest(settings_.restart).directory;
+    } catch (const error &problem) {
+        complaint = problem.what();
+    }
+    share(MPI_COMM_WORLD, 0, first.resume);
+    try {
+        if (!first.resume.empty()) {
+            const auto saved = checkpoint_directory::latest(first.resume);
+            if (saved.ranks != old.size)
+                throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
+                                        " ranks, this job has " + std::to_string(old.size));
+            first.line = saved.whose.line;
+        }
+    } catch (const error &problem) {
+        complaint = problem.what();
+    }
+    return complaint;
 }
 
 void job::hand_over_to_singletons()
@@ -83,27 +111,8 @@ void job::hand_over_to_singletons()
     MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     greeting.line = greeting.identity;
 
-    std::string complaint;
+    std::string complaint = choose_saved(old, greeting);
     std::unique_ptr<departure> mine;
-    try {
-        /* Which is the latest may change while each rank looks. */
-        if (old.rank == 0 && !settings_.restart.empty())
-            greeting.resume = checkpoint_directory::latest(settings_.restart).directory;
-    } catch (const error &problem) {
-        complaint = problem.what();
-    }
-    share(MPI_COMM_WORLD, 0, greeting.resume);
-    try {
-        if (!greeting.resume.empty()) {
-            const auto saved = checkpoint_directory::latest(greeting.resume);
-            if (saved.ranks != old.size)
-                throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
-                                        " ranks, this job has " + std::to_string(old.size));
-            greeting.line = saved.whose.line;
-        }
-    } catch (const error &problem) {
-        complaint = problem.what();
-    }
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
         try {
@@ -179,7 +188,8 @@ void job::start_as_successor(MPI_Comm parent)
     agreement_.open(now_.ours, 0);
     if (!greeting.resume.empty())
         resume_from_disk(greeting.resume);
-    open_control();
+    if (now_.rank == 0)
+        control_.open(name_, now_.size, epoch(), safe_points_);
     open_profile();
     refresh_status();
 }
@@ -203,52 +213,10 @@ void job::resume_from_disk(const std::string &checkpoint)
     resumed_ = true;
 }
 
-void job::open_control()
-{
-    if (now_.rank != 0)
-        return;
-    /* What there was where the job began need not be where rank 0 is now. */
-    std::set<std::string> tried;
-    for (const std::string &directory :
-         {settings_.socket_directory, control::last_socket_directory()}) {
-        if (!tried.insert(directory).second)
-            continue;
-        try {
-            control_ = std::make_unique<control_server>(
-                directory, name_, now_.size, settings_.patience_s, epoch(), safe_points_,
-                [this](const request &wanted) { examine(wanted); }, [this] { agreement_.ring(); });
-            if (tried.size() > 1)
-                complain(0, "can be asked to move in " + directory + " instead");
-            return;
-        } catch (const error &problem) {
-            complain(0, std::string("cannot be asked to move: ") + problem.what());
-        }
-    }
-}
-
-/**
- * The socket's thread, while the ranks compute: can the hosts run the program? In MPICH
- * MPI_Comm_spawn never returns if they cannot.
- */
-void job::examine(const request &wanted)
-{
-    arrived_ = seconds();
-    std::set<std::string> hosts;
-    for (const request::target &one : wanted.moves)
-        if (hosts.insert(one.host).second)
-            probe_host(settings_.probe, one.host,
-                       command_.program +
-                           (settings_.fault_injected(fault::no_program) ? ".missing" : ""),
-                       std::min(settings_.timeout_s, kProbe));
-}
-
 /** Collective. */
 void job::refresh_status()
 {
-    struct whereabouts {
-        char host[128];
-        int pid;
-    } mine{};
+    whereabouts mine{};
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
@@ -260,14 +228,7 @@ void job::refresh_status()
         hosts.emplace_back(one.host);
     profiler::instance().place(epoch(), hosts);
     profiler::instance().busy(false);
-    if (!control_)
-        return;
-    json status = {{"ok", true}, {"job", name_}, {"moves", moves_}, {"epoch", epoch()}};
-    for (int rank = 0; rank < now_.size; rank++) {
-        const whereabouts &at = all[static_cast<std::size_t>(rank)];
-        status["ranks"].push_back({{"rank", rank}, {"host", at.host}, {"pid", at.pid}});
-    }
-    control_->set_status(status.dump(), epoch());
+    control_.set_status(name_, moves_, epoch(), all);
 }
 
 /* ---- safe points ---- */
@@ -319,12 +280,11 @@ bool job::choose_place(std::int64_t n)
 {
     if (stage_ == stage::calm) {
         agreement_.hear();
-        request_ = control_ ? control_->take() : std::nullopt;
-        if (!request_) { /* withdrawn meanwhile */
+        if (!control_.take()) { /* withdrawn meanwhile */
             settle();
             return false;
         }
-        deadline_ = arrived_.load() + settings_.patience_s;
+        deadline_ = control_.asked() + settings_.patience_s;
         agreement_.begin();
         stage_ = stage::searching;
     }
@@ -379,8 +339,7 @@ bool job::gather()
     const bool leads = now_.rank == 0;
     /* Rank 0 may be the late one; the others may be here. */
     double deadline = leads ? std::max(deadline_, met_ + kLastCall) : met_ + settings_.patience_s;
-    if (leads && control_ &&
-        !control_->hold()) { /* whoever asked has been told that it took too long */
+    if (leads && !control_.hold()) { /* whoever asked has been told that it took too long */
         agreement_.arrive(attempts_);
         agreement_.call_off();
         outcome(refusal(ETIMEDOUT, ""));
@@ -443,7 +402,7 @@ void job::meet()
     met_ = seconds();
     if (!gather())
         return;
-    std::string text = request_ ? request_->to_json() : "";
+    std::string text = control_.taken() ? control_.taken()->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);
     std::string in_flight;
@@ -452,8 +411,7 @@ void job::meet()
     if (!in_flight.empty()) {
         if (++attempts_ < settings_.attempts) {
             target_++;
-            if (control_)
-                control_->release();
+            control_.release();
             return;
         }
         outcome(refusal(EAGAIN, "messages in flight at " + std::to_string(attempts_) +
@@ -462,7 +420,7 @@ void job::meet()
     }
     if (wanted.kind == request::what::move) {
         profiler::instance().busy(true);
-        move(wanted);
+        move_transaction(*this, wanted).run();
         profiler::instance().busy(false);
     } else {
         checkpoint();
@@ -483,24 +441,29 @@ void job::settle()
 void job::outcome(const std::string &text)
 {
     settle();
-    if (request_ && control_) {
-        request_.reset();
-        control_->finish(text);
-    }
+    control_.finish(text);
 }
 
 /* ---- checkpoints ---- */
 
 void job::request_checkpoint()
 {
-    if (now_.rank != 0 || !control_)
+    if (now_.rank != 0 || !control_.is_open())
         return;
     request wanted;
     wanted.kind = request::what::checkpoint;
-    if (!control_->submit(wanted))
+    if (!control_.submit(wanted))
         throw error(EBUSY, "no checkpoint: another request is under way");
-    arrived_ = seconds();
-    agreement_.ring();
+}
+
+void job::checkpoint()
+{
+    auto one = std::make_unique<checkpoint_transaction>(*this);
+    join_writer();
+    if (!one->prepare())
+        return;
+    writer_problem_.clear();
+    writer_ = std::thread([one = std::move(one)] { one->write(); });
 }
 
 void job::join_writer()
@@ -509,103 +472,69 @@ void job::join_writer()
         writer_.join();
 }
 
-/** Rank 0: from its first checkpoint on no other job saves where this one does. */
-void job::keep_others_away()
+/* ---- moves ---- */
+
+/**
+ * Now the successors take part in collectives: none of these, and none of us, can be called back
+ * from there, so one that dies meanwhile is the end of the job.
+ */
+world job::link_up(growth &how, departure *mine)
 {
-    if (now_.rank != 0 || lock_)
-        return;
-    lock_ = std::make_unique<directory_lock>(settings_.checkpoint_directory, whose());
-    if (!lock_->is_held())
-        complain(0, settings_.checkpoint_directory + " cannot be locked (" + lock_->problem() +
-                        "): see to it that no other job saves there");
+    const watchdog guard(settings_.timeout_s + static_cast<double>(how.leavers.size()),
+                         "not linked up with the successors in time: a process died meanwhile");
+    if (mine) {
+        try {
+            mine->proceed();
+        } catch (const error &problem) {
+            end_job(now_.rank,
+                    std::string("a process died before it was linked up: ") + problem.what());
+        }
+        how.line = mine->line().comm();
+    }
+    return grow(how);
 }
 
-void job::checkpoint()
+/** Collective over the new world: what it took, and how long those who stayed were held. */
+std::vector<double> job::rebuild_world(double begin)
 {
-    const double begin = seconds();
-    join_writer();
-    auto memory = std::make_shared<image_memory>();
-    std::span<const std::byte> image;
-    std::uint64_t zero = 0;
-    std::string complaint;
+    if (rebuild)
+        rebuild(now_.user, argument);
+    refresh_status();
+    return greatest(now_.ours, {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(met_)});
+}
+
+/** A successor's first safe point: its state is complete, its predecessor may go. */
+void job::take_over()
+{
+    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
+    lifeline &line = from.line();
     try {
-        keep_others_away();
-        data.check_mapped();
-        std::vector<array> arrays;
-        for (const auto &[name, a] : data.all())
-            arrays.push_back(a);
-        memory->reserve(image_bound(arrays));
-        image_writer writer(*memory, header());
-        for (const array &a : arrays)
-            writer.write(a);
-        image = writer.finish();
-        zero = writer.zero_bytes();
-    } catch (const error &problem) {
-        complaint = "rank " + std::to_string(now_.rank) + ": " + problem.what();
-    }
-    const std::string verdict = agree(now_.ours, complaint);
-    if (!verdict.empty()) {
-        if (now_.rank == 0)
-            complain(-1, "no checkpoint: " + verdict);
-        outcome(refusal(EIO, verdict));
-        return;
-    }
-    const double built = seconds();
-    const std::vector<double> sum =
-        total(now_.ours, {static_cast<double>(image.size()), static_cast<double>(zero),
-                          static_cast<double>(data.bytes())});
-    const std::vector<double> most =
-        greatest(now_.ours, {(built - begin) * 1e3, (seconds() - met_) * 1e3});
-    const std::int64_t n = safe_points_.load();
-    std::string nonce = std::to_string(getpid()) + "-" +
-                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
-    share(now_.ours, 0, nonce);
-    const double asked = arrived_.load();
-    const bool answering = request_.has_value();
-    request_.reset();
-    settle();
-    writer_problem_.clear();
-    writer_ = std::thread([this, memory, image, n, nonce, sum, most, begin, built, asked,
-                           answering] {
-        std::string text;
-        try {
-            const checkpoint_directory place(settings_.checkpoint_directory, n, nonce, whose());
-            std::function<void()> after_block;
-            if (settings_.fault_injected(fault::slow_disk) && now_.rank != 0)
-                after_block = [] { std::this_thread::sleep_for(std::chrono::milliseconds(500)); };
-            try {
-                place.write_rank(now_.rank, image, after_block);
-            } catch (const error &) {
-                if (now_.rank != 0)
-                    throw;
-                /* Of its own failure rank 0 hears below, with that of others. */
-            }
-            if (now_.rank == 0) {
-                using company = checkpoint_directory::company;
-                place.commit(now_.size, settings_.timeout_s,
-                             lock_->is_held() ? company::alone : company::unknown);
-                const double done = seconds();
-                text = json{{"ok", true},
-                            {"command", "checkpoint"},
-                            {"directory", settings_.checkpoint_directory},
-                            {"safe_point", n},
-                            {"bytes", {{"data", sum[2]}, {"image", sum[0]}, {"zero", sum[1]}}},
-                            {"phases_ms",
-                             {{"negotiation", (begin - asked) * 1e3},
-                              {"checkpoint", most[0]},
-                              {"transfer", (done - built) * 1e3}}},
-                            {"stall_ms", most[1]},
-                            {"response_ms", (done - asked) * 1e3}}
-                           .dump();
-            }
-        } catch (const std::exception &problem) {
-            writer_problem_ = problem.what();
-            text = refusal(EIO, problem.what());
-            complain(now_.rank, std::string("no checkpoint: ") + problem.what());
+        if (settings_.fault_injected(fault::successor_exits))
+            leave_process(leaving::fault_injected);
+        if (settings_.fault_injected(fault::successor_killed))
+            raise(SIGKILL);
+        line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
+        /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
+        const message said = line.receive(kNoLimit);
+        if (said.what != word::go) {
+            from.leave("");
+            leave_process(leaving::called_off);
         }
-        if (answering && control_)
-            control_->finish(text);
-    });
+    } catch (const error &problem) {
+        end_job(now_.rank, std::string("state received, but ") + problem.what());
+    }
+    const double committed = seconds();
+    become_rank(now_.rank);
+    agreement_.open(now_.ours, greeted_requests_);
+    if (now_.rank == 0)
+        control_.open(name_, now_.size, epoch(), safe_points_);
+    open_profile();
+    const std::vector<double> rebuilt = rebuild_world(committed);
+    waiting_to_take_over_ = false;
+    if (now_.rank == 0)
+        line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
+    line.disconnect();
+    inheritance_.reset();
 }
 
 /* ---- the end ---- */
@@ -616,18 +545,17 @@ std::string job::finish()
     if (waiting_to_take_over_)
         throw error(EINVAL,
                     "zcm_finalize() in a resumed process that has not come to a safe point");
-    if (control_)
-        control_->close_door("the job is finishing");
+    control_.close_door("the job is finishing");
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
     agreement_.never_again();
     MPI_Request barrier;
     MPI_Ibarrier(now_.ours, &barrier);
     wait_gently(barrier);
-    if (request_)
+    if (control_.taken())
         outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
     join_writer();
     lock_.reset();
-    control_.reset();
+    control_.close();
     profiler::instance().close();
     agreement_.close();
     now_.disconnect();

@@ -4,19 +4,17 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "control_server.h"
 #include "directory_lock.h"
+#include "job_control.h"
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
 #include "registry.h"
-#include "request.h"
 #include "settings.h"
 #include "successor.h"
 #include "world.h"
@@ -63,14 +61,15 @@ class job {
   private:
     enum class stage { calm, searching, agreed };
 
-    /* job.cpp: the life of a job and its safe points */
+    friend class checkpoint_transaction;
+    friend class move_transaction;
+
+    std::string choose_saved(const world &old, greeting &first) const;
     [[noreturn]] void hand_over_to_singletons();
     void start_as_successor(MPI_Comm parent);
     void resume_from_disk(const std::string &checkpoint);
-    void open_control();
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
-    void examine(const request &wanted);
     void refresh_status();
     void busy_safe_point();
     void negotiate();
@@ -85,11 +84,7 @@ class job {
     void join_writer();
     image_header header() const;
     lineage whose() const { return {identity_, line_, name_}; }
-    void keep_others_away();
-
-    /* move.cpp */
     world link_up(growth &how, departure *mine);
-    void move(const request &wanted);
     void take_over();
     std::vector<double> rebuild_world(double begin);
 
@@ -97,8 +92,8 @@ class job {
     command command_;
     std::string name_;
     std::uint64_t identity_ = 0; /* of the job: names are used again */
-    std::uint64_t line_ =
-        0;             /* of the first of those jobs of which this one goes on with the state */
+    /* Of the first of those jobs of which this one goes on with the state. */
+    std::uint64_t line_ = 0;
     double begun_ = 0; /* the job, by our clock */
     world now_;
     std::set<std::string> hosts_; /* where ranks have been */
@@ -110,21 +105,18 @@ class job {
     stage stage_ = stage::calm;
     std::int64_t target_ = 0; /* the safe point where all meet */
     int attempts_ = 0;
-    double deadline_ = 0;            /* rank 0: for all to have met */
-    std::optional<request> request_; /* rank 0: being carried out */
-    double met_ = 0;                 /* when this rank came to the meeting */
-    std::atomic<double> arrived_{0}; /* rank 0: when it was asked */
+    double deadline_ = 0; /* rank 0: for all to have met */
+    double met_ = 0;      /* when this rank came to the meeting */
 
     bool resumed_ = false;
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
     std::unique_ptr<inheritance> inheritance_;
 
-    std::unique_ptr<control_server> control_; /* rank 0 */
-    std::unique_ptr<directory_lock> lock_;    /* rank 0, once it has saved something */
+    job_control control_;
+    std::unique_ptr<directory_lock> lock_; /* rank 0, once it has saved something */
     std::thread writer_;
     std::string writer_problem_;
-    std::string last_checkpoint_;
     std::int64_t moves_ = 0;
 };
 

@@ -35,7 +35,8 @@ class transfer {
     transfer &operator=(const transfer &) = delete;
 
     static std::uint64_t segments(const array &a);
-    /** @corrupt: damage one segment, for tests. Throws error(EPIPE), or what the successor says. */
+    /** @corrupt: damage its segments, for tests. Throws error(EPIPE), or what the successor says.
+     */
     void send(const array &source, const image_header &header, effort &effort, bool corrupt);
     /** Throws error(EBADMSG) if a checksum differs. */
     void receive(const array &target, effort &effort);

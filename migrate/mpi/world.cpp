@@ -103,6 +103,11 @@ double seconds()
         .count();
 }
 
+double ms_since(double begin)
+{
+    return (seconds() - begin) * 1e3;
+}
+
 void pause::rest()
 {
     if (++rounds_ < 64)

@@ -62,6 +62,7 @@ void wait_gently(MPI_Request &request);
 
 /** Time of a clock that only goes forward; not MPI_Wtime(), as threads without MPI ask too. */
 double seconds();
+double ms_since(double begin);
 /** A time limit in seconds, or a deadline, that never comes: who waits finds out otherwise whether
  *  the other is still there. */
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
-#include "job.h"
 #include "lifeline.h"
+#include "process.h"
 #include "registry.h"
+#include "settings.h"
 #include "successor.h"
 #include "transfer.h"
 
@@ -48,6 +50,7 @@ class departure {
   private:
     void answer(const std::string &question, const registry &data, const image_header &header,
                 const std::string &file);
+    /** A test wants what is sent of @source to be damaged. */
     bool damages(const array &source) const;
 
     const settings &settings_;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control_server.h"
+#include "request.h"
+#include "settings.h"
+
+namespace zc::migrate {
+
+/** Where a rank runs, as ranks tell each other. */
+struct whereabouts {
+    char host[128];
+    int pid;
+};
+
+/**
+ * What rank 0 has for those who ask something of the job: the socket, and the request that is
+ * being carried out. The other ranks never open theirs: they are asked nothing, and what they
+ * say here goes to nobody.
+ */
+class job_control {
+  public:
+    /** @program: what successors run. @ring: called by any thread when there is a request. */
+    job_control(const settings &settings, std::string program, std::function<void()> ring);
+
+    /** Where no socket can be made that is said, and the job cannot be asked. */
+    void open(const std::string &job, int ranks, std::uint64_t epoch,
+              const std::atomic<std::int64_t> &safe_points);
+    bool is_open() const noexcept { return server_ != nullptr; }
+    void set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,
+                    const std::vector<whereabouts> &ranks);
+    /** Refuse everything from now on. */
+    void close_door(const std::string &why);
+    void close() { server_.reset(); }
+
+    /** A request of the program itself; false if another one is under way. */
+    bool submit(const request &wanted);
+    /** Begin with the request that waits; false if it was withdrawn. */
+    bool take();
+    /** What has been taken and is not finished. */
+    const std::optional<request> &taken() const noexcept { return taken_; }
+    /** When it came. */
+    double asked() const noexcept { return asked_.load(); }
+    /** It will be answered, soon: false if it is too late. */
+    bool hold();
+    /** It has been put off. */
+    void release();
+    /** It is over: whoever asked hears @outcome. */
+    void finish(const std::string &outcome);
+    /** The job is done with it, and another thread answers it later, if there was one. */
+    bool defer();
+    void answer_deferred(const std::string &outcome);
+
+  private:
+    void examine(const request &wanted);
+
+    const settings &settings_;
+    std::string program_;
+    std::function<void()> ring_;
+    std::optional<request> taken_;
+    std::atomic<double> asked_{0};
+    std::unique_ptr<control_server> server_;
+};
+
+} // namespace zc::migrate

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "departure.h"
+#include "request.h"
+#include "successor.h"
+#include "world.h"
+
+namespace zc::migrate {
+
+class job;
+using control::request;
+
+/**
+ * A move, from the safe point where all have met to the new world. Each rank of the old world
+ * has one. All are in the same phase, as each phase but rebuild ends in a collective operation:
+ *
+ *     spawn ──▶ link_up ──▶ data ──▶ verdict ──▶ rebuild ──▶ done
+ *       │                               │
+ *       └──────────▶ refused ◀──────────┘
+ *
+ *     spawn     each leaver spawns its successor on the target host, which answers its greeting
+ *     link_up   the old ranks and the successors make the communicators of the new world
+ *     data      each leaver hands its data over: checkpoint, transfer, restore
+ *     verdict   has every successor acknowledged everything?
+ *     rebuild   leavers say go, and end: they do not come back; the others go over to the new world
+ *     refused   the successors end, and all go on as before
+ *
+ * The successor's part is in job::start_as_successor() and job::take_over().
+ */
+class move_transaction {
+  public:
+    enum class phase { spawn, link_up, data, verdict, rebuild, done, refused };
+
+    move_transaction(job &of, const request &wanted);
+    move_transaction(const move_transaction &) = delete;
+    move_transaction &operator=(const move_transaction &) = delete;
+
+    /** Does not return in a process whose rank has moved. */
+    void run();
+
+  private:
+    phase perform(phase now);
+    phase spawn();
+    phase link_up();
+    phase hand_over();
+    phase decide();
+    phase rebuild();
+    phase refuse(const std::string &why);
+
+    bool leaves() const noexcept { return mine_ != nullptr; }
+    template <typename Step>
+    void attempt(Step step);
+    void measure();
+    void give_up_old_world();
+    void enter_new_world();
+    [[noreturn]] void leave();
+    std::string report(const std::vector<double> &rebuilt) const;
+
+    job &job_;
+    const request &wanted_;
+    const double begin_;
+    const std::int64_t safe_point_;
+    const std::uint64_t epoch_; /* after the move */
+    greeting greeting_;
+    place target_;                    /* where this rank goes; without a name if it stays */
+    std::unique_ptr<departure> mine_; /* if this rank leaves */
+    std::string complaint_;           /* this rank's, "" if none */
+    std::string file_;                /* by way of the disk: this rank's data */
+    world next_;
+    double link_up_ms_ = 0;
+    double committed_ = 0;     /* when the leavers had said go */
+    std::vector<double> sum_;  /* over all ranks, bytes: of images, of zeros left out, of data */
+    std::vector<double> most_; /* of any rank, ms: spawn, checkpoint, transfer, restore, link_up */
+};
+
+} // namespace zc::migrate
