@@ -41,7 +41,7 @@ effects agent::start(nanos now, const std::optional<saved_state> &saved)
     out.save = true; /* our incarnation */
     here_.start(now, saved ? 0 : settings_.lease, saved && saved->draining);
     network_.start(now);
-    protocol_.start(now, incarnation_, saved, out);
+    protocol_.start(now, incarnation_, saved);
     return out;
 }
 
