@@ -309,6 +309,82 @@ double kernel_load::runnable(std::uint64_t now_ns)
     return smoothed_;
 }
 
+/** Stolen time, and of the whole machine the processors in use. */
+void kernel_load::read_times(kernel_reading &r)
+{
+    auto stat = slurp(file("/proc/stat"));
+    if (!stat)
+        return;
+    std::istringstream words(*stat);
+    std::string cpu;
+    double value = 0;
+    double total = 0;
+    double steal = 0;
+    double idle = 0;
+    words >> cpu;
+    for (int i = 0; i < 8 && words >> value; i++) {
+        /* user nice system idle iowait irq softirq steal */
+        total += value;
+        if (i == 7)
+            steal = value;
+        if (i == 3 || i == 4)
+            idle += value;
+    }
+    if (last_total_ > 0 && total > last_total_) {
+        r.steal = std::clamp((steal - last_steal_) / (total - last_total_), 0.0, 1.0);
+        if (cgroup_.empty())
+            r.used = (1 - (idle - last_idle_) / (total - last_total_)) * r.cpus;
+    }
+    last_total_ = total;
+    last_steal_ = steal;
+    last_idle_ = idle;
+}
+
+/** Microseconds of processors that the cgroup has used; version 1 has a controller for that. */
+double kernel_load::used_us(const std::map<std::string, double> &stat) const
+{
+    if (stat.contains("usage_usec"))
+        return stat.at("usage_usec");
+    std::string accounting = cgroup_;
+    auto at = accounting.find("/cgroup/cpu/");
+    if (at != std::string::npos)
+        accounting.replace(at, 12, "/cgroup/cpuacct/");
+    auto ns = slurp(file(accounting + "/cpuacct.usage"));
+    return ns ? std::strtod(ns->c_str(), nullptr) / 1000 : 0;
+}
+
+void kernel_load::read_cgroup(double passed_us, kernel_reading &r)
+{
+    auto values = table(slurp(file(cgroup_ + "/cpu.stat")).value_or(""));
+    double throttled = values.contains("throttled_usec") ? values["throttled_usec"]
+                                                         : values["throttled_time"] / 1000;
+    double used = used_us(values);
+    if (passed_us > 0) {
+        r.throttled = std::max(0.0, (throttled - last_throttled_us_) / passed_us);
+        r.used = std::max(0.0, (used - last_used_us_) / passed_us);
+    }
+    last_throttled_us_ = throttled;
+    last_used_us_ = used;
+    r.cpu_pressure = pressure(slurp(file(cgroup_ + "/cpu.pressure")));
+    r.memory_pressure = pressure(slurp(file(cgroup_ + "/memory.pressure")));
+}
+
+/** Of the machine, or what the cgroup may still take, if that is less. */
+std::uint64_t kernel_load::free_bytes() const
+{
+    auto memory = table(slurp(file("/proc/meminfo")).value_or(""));
+    auto free = static_cast<std::uint64_t>(memory["MemAvailable"]) << 10;
+    if (cgroup_.empty())
+        return free;
+    auto most = slurp(file(cgroup_ + "/memory.max"));
+    auto used = slurp(file(cgroup_ + "/memory.current"));
+    if (!most || !used || *most == "max\n")
+        return free;
+    auto m = std::strtoull(most->c_str(), nullptr, 10);
+    auto u = std::strtoull(used->c_str(), nullptr, 10);
+    return std::min<std::uint64_t>(free, m > u ? m - u : 1); /* 0: not known */
+}
+
 kernel_reading kernel_load::read(std::uint64_t now_ns)
 {
     kernel_reading r;
@@ -318,56 +394,9 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
     r.cpus = std::max(1, CPU_COUNT(&ours));
     if (auto limited = limit())
         r.cpus = std::min(r.cpus, *limited);
-
-    auto stat = slurp(file("/proc/stat"));
-    if (stat) {
-        std::istringstream words(*stat);
-        std::string cpu;
-        double value = 0;
-        double total = 0;
-        double steal = 0;
-        double idle = 0;
-        words >> cpu;
-        for (int i = 0; i < 8 && words >> value;
-             i++) { /* user nice system idle iowait irq softirq steal */
-            total += value;
-            if (i == 7)
-                steal = value;
-            if (i == 3 || i == 4)
-                idle += value;
-        }
-        if (last_total_ > 0 && total > last_total_) {
-            r.steal = std::clamp((steal - last_steal_) / (total - last_total_), 0.0, 1.0);
-            if (cgroup_.empty())
-                r.used = (1 - (idle - last_idle_) / (total - last_total_)) * r.cpus;
-        }
-        last_total_ = total;
-        last_steal_ = steal;
-        last_idle_ = idle;
-    }
-    if (!cgroup_.empty()) {
-        auto text = slurp(file(cgroup_ + "/cpu.stat"));
-        auto values = table(text.value_or(""));
-        double throttled = values.contains("throttled_usec") ? values["throttled_usec"]
-                                                             : values["throttled_time"] / 1000;
-        double used = values["usage_usec"];
-        if (!values.contains("usage_usec")) {
-            std::string accounting = cgroup_;
-            auto at = accounting.find("/cgroup/cpu/");
-            if (at != std::string::npos)
-                accounting.replace(at, 12, "/cgroup/cpuacct/");
-            auto ns = slurp(file(accounting + "/cpuacct.usage"));
-            used = ns ? std::strtod(ns->c_str(), nullptr) / 1000 : 0;
-        }
-        if (passed_us > 0) {
-            r.throttled = std::max(0.0, (throttled - last_throttled_us_) / passed_us);
-            r.used = std::max(0.0, (used - last_used_us_) / passed_us);
-        }
-        last_throttled_us_ = throttled;
-        last_used_us_ = used;
-        r.cpu_pressure = pressure(slurp(file(cgroup_ + "/cpu.pressure")));
-        r.memory_pressure = pressure(slurp(file(cgroup_ + "/memory.pressure")));
-    }
+    read_times(r);
+    if (!cgroup_.empty())
+        read_cgroup(passed_us, r);
     if (!r.cpu_pressure)
         r.cpu_pressure = pressure(slurp(file("/proc/pressure/cpu")));
     if (!r.memory_pressure)
@@ -376,18 +405,7 @@ kernel_reading kernel_load::read(std::uint64_t now_ns)
     /* What the hypervisor takes is not there to be used. */
     r.cpus = std::max(0.01, cpus_ > 0 ? cpus_ : r.cpus * (1 - r.steal));
     r.runnable = runnable(now_ns);
-    auto memory = table(slurp(file("/proc/meminfo")).value_or(""));
-    r.free_bytes = static_cast<std::uint64_t>(memory["MemAvailable"]) << 10;
-    if (!cgroup_.empty()) {
-        auto most = slurp(file(cgroup_ + "/memory.max"));
-        auto used = slurp(file(cgroup_ + "/memory.current"));
-        if (most && used && *most != "max\n") {
-            auto m = std::strtoull(most->c_str(), nullptr, 10);
-            auto u = std::strtoull(used->c_str(), nullptr, 10);
-            r.free_bytes =
-                std::min<std::uint64_t>(r.free_bytes, m > u ? m - u : 1); /* 0: not known */
-        }
-    }
+    r.free_bytes = free_bytes();
     return r;
 }
 

@@ -69,6 +69,10 @@ class kernel_load {
     void look(std::uint64_t now_ns);
     double runnable_in_cgroup(std::uint64_t now_ns);
     double runnable_in_machine();
+    void read_times(kernel_reading &r);
+    void read_cgroup(double passed_us, kernel_reading &r);
+    double used_us(const std::map<std::string, double> &stat) const;
+    std::uint64_t free_bytes() const;
 
     std::string root_;
     std::string cgroup_; /* directory; empty: the machine */

@@ -54,6 +54,9 @@ class rank_files {
         bool first = true;
     };
     bool read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out, known &k);
+    static void take_rates(const zcm_profile &p, const zcm_profile_counters &c,
+                           std::uint64_t now_ns, known &k, rank_profile &r);
+    static bool take_messages(int fd, const zcm_profile &p, known &k, rank_reading &out);
 
     std::vector<std::string> directories_;
     std::map<std::string, known> known_; /* by path */

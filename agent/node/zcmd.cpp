@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -52,31 +55,37 @@ void raise_descriptors()
     }
 }
 
-} // namespace
+/** The command line. */
+struct arguments {
+    std::string path = default_config();
+    bool path_named = false;
+    std::string key_path;
+    std::string host;
+    std::string listen;
+    std::string advertise;
+    std::vector<std::string> seeds;
+    bool keygen = false;
+    bool check = false;
+    bool describe = false;
+};
 
-int main(int argc, char **argv)
+/** An exit status, if there is nothing more to do. */
+std::optional<int> parse(int argc, char **argv, arguments &a)
 {
     CLI::App app("Agent of a node: notices overload and moves ranks of MPI jobs to better places",
                  "zcmd");
     app.set_version_flag("--version", ZC_VERSION);
     app.require_subcommand(1);
-    std::string path = default_config();
-    auto *path_option =
-        app.add_option("--config", path, "configuration file")->capture_default_str();
-    std::string key_path;
+    auto *path = app.add_option("--config", a.path, "configuration file")->capture_default_str();
     CLI::App *run = app.add_subcommand("run", "be the agent of this node, in the foreground");
-    std::string host;
-    std::string listen;
-    std::string advertise;
-    std::vector<std::string> seeds;
-    run->add_option("--host", host, "overrides agent.host");
-    run->add_option("--listen", listen, "overrides agent.listen");
-    run->add_option("--advertise", advertise, "overrides agent.advertise");
-    run->add_option("--seed", seeds,
+    run->add_option("--host", a.host, "overrides agent.host");
+    run->add_option("--listen", a.listen, "overrides agent.listen");
+    run->add_option("--advertise", a.advertise, "overrides agent.advertise");
+    run->add_option("--seed", a.seeds,
                     "an agent to join by, as HOST or HOST:PORT (repeatable); adds to agent.seeds");
     CLI::App *keygen =
         app.add_subcommand("keygen", "make the key pair that all agents of this user share");
-    keygen->add_option("--key", key_path, "file (default: agent.key_file)");
+    keygen->add_option("--key", a.key_path, "file (default: agent.key_file)");
     CLI::App *check =
         app.add_subcommand("check", "check configuration and key, and say what holds");
     CLI::App *describe = app.add_subcommand("describe-config", "all settings, as Markdown");
@@ -86,47 +95,75 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? kDone : kUsage;
     }
-    try {
-        if (describe->parsed()) {
-            fmt::print("{}", describe_config());
-            return kDone;
-        }
-        config c = load(path, path_option->count() > 0);
-        if (!host.empty())
-            c.host = host;
-        if (!listen.empty()) {
-            c.listen = listen;
-            c.advertise = advertise; /* what the file says goes with what it says of listen */
-        } else if (!advertise.empty()) {
-            c.advertise = advertise;
-        }
-        c.logic.seeds.insert(c.logic.seeds.end(), seeds.begin(), seeds.end());
-        complete(c);
+    a.path_named = path->count() > 0;
+    a.keygen = keygen->parsed();
+    a.check = check->parsed();
+    a.describe = describe->parsed();
+    return {};
+}
 
-        if (keygen->parsed()) {
-            std::string file = key_path.empty() ? c.key_file : key_path;
-            write_keys(file, make_keys());
-            fmt::print("{}: copy it to every node, by a safe way, with mode 0600\n", file);
-            return kDone;
-        }
-        key_pair keys = read_keys(c.key_file);
-        if (check->parsed()) {
-            kernel_load load(c.cgroup, c.cpus);
-            kernel_reading r = load.read(1);
-            fmt::print("host {}\nlisten {}\nadvertise {}\nseeds {}\nkey {}\nstate {}\nstatus "
-                       "{}\nprofiles {}\n"
-                       "processors {:.2f}{}\nrunnable {:.0f}\n",
-                       c.host, c.listen, c.advertise, fmt::join(c.logic.seeds, " "), c.key_file,
-                       c.state_file, c.status_socket, c.profile_directory, r.cpus,
-                       load.cgroup().empty() ? "" : " (cgroup " + load.cgroup() + ")",
-                       r.runnable.value_or(0));
-            return kDone;
-        }
-        spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
-        spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
-        spdlog::set_level(spdlog::level::from_str(c.log_level));
-        raise_descriptors();
-        node_daemon(c, keys).run();
+/** The configuration file, with what the command line says instead. */
+config configure(const arguments &a)
+{
+    config c = load(a.path, a.path_named);
+    if (!a.host.empty())
+        c.host = a.host;
+    if (!a.listen.empty()) {
+        c.listen = a.listen;
+        c.advertise = a.advertise; /* what the file says goes with what it says of listen */
+    } else if (!a.advertise.empty()) {
+        c.advertise = a.advertise;
+    }
+    c.logic.seeds.insert(c.logic.seeds.end(), a.seeds.begin(), a.seeds.end());
+    complete(c);
+    return c;
+}
+
+void print(const config &c)
+{
+    kernel_load load(c.cgroup, c.cpus);
+    kernel_reading r = load.read(1);
+    fmt::print("host {}\nlisten {}\nadvertise {}\nseeds {}\nkey {}\nstate {}\nstatus "
+               "{}\nprofiles {}\n"
+               "processors {:.2f}{}\nrunnable {:.0f}\n",
+               c.host, c.listen, c.advertise, fmt::join(c.logic.seeds, " "), c.key_file,
+               c.state_file, c.status_socket, c.profile_directory, r.cpus,
+               load.cgroup().empty() ? "" : " (cgroup " + load.cgroup() + ")",
+               r.runnable.value_or(0));
+}
+
+void carry_out(const arguments &a)
+{
+    if (a.describe) {
+        fmt::print("{}", describe_config());
+        return;
+    }
+    config c = configure(a);
+    if (a.keygen) {
+        std::string file = a.key_path.empty() ? c.key_file : a.key_path;
+        write_keys(file, make_keys());
+        fmt::print("{}: copy it to every node, by a safe way, with mode 0600\n", file);
+        return;
+    }
+    key_pair keys = read_keys(c.key_file);
+    if (a.check)
+        return print(c);
+    spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+    spdlog::set_level(spdlog::level::from_str(c.log_level));
+    raise_descriptors();
+    node_daemon(c, keys).run();
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    arguments a;
+    if (auto status = parse(argc, argv, a))
+        return *status;
+    try {
+        carry_out(a);
         return kDone;
     } catch (const config_error &e) {
         fmt::print(stderr, "zcmd: {}\n", e.what());
