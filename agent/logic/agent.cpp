@@ -53,7 +53,7 @@ nanos agent::due() const
 effects agent::on_time(nanos now)
 {
     effects out;
-    network_.set_load(here_.digest(now));
+    network_.set_load(here_.digest());
     if (now >= network_.due())
         network_.tick(now, out.send);
     if (now >= protocol_.due())
@@ -65,7 +65,7 @@ effects agent::on_message(nanos now, const message &m)
 {
     effects out;
     node_id from = m.sender;
-    network_.set_load(here_.digest(now));
+    network_.set_load(here_.digest());
     std::visit(
         [&](const auto &body) {
             if constexpr (requires { network_.on(now, from, body, out.send); })

@@ -61,8 +61,8 @@ class balancing final : public decision {
         const local_rank *rank;
         double preference;
     };
-    opinion decide_for(const job_view &job, nanos now, const member &thief,
-                       std::span<const msg::link> links, const free_check &free);
+    opinion decide_for(const job_view &job, const member &thief, std::span<const msg::link> links,
+                       const free_check &free);
     std::uint32_t how_many(const load_digest &mine, const load_digest &theirs,
                            std::uint32_t most) const;
     std::vector<rank_id> choose(plan &p, const std::vector<choice> &choices, std::uint32_t count,
@@ -115,14 +115,14 @@ opinion balancing::decide(nanos now, const member &thief, std::span<const msg::l
     for (const auto &[count, job] : jobs) {
         if (count == 0)
             continue;
-        last = decide_for(*job, now, thief, links, free);
+        last = decide_for(*job, thief, links, free);
         if (last.give)
             break;
     }
     return last;
 }
 
-opinion balancing::decide_for(const job_view &job, nanos now, const member &thief,
+opinion balancing::decide_for(const job_view &job, const member &thief,
                               std::span<const msg::link> links, const free_check &free)
 {
     if (job.busy)
@@ -144,7 +144,7 @@ opinion balancing::decide_for(const job_view &job, nanos now, const member &thie
     std::stable_sort(choices.begin(), choices.end(),
                      [](const choice &a, const choice &b) { return a.preference > b.preference; });
 
-    load_digest mine = here_.digest(now);
+    load_digest mine = here_.digest();
     auto most = static_cast<std::uint32_t>(
         std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
     std::uint32_t count = how_many(mine, thief.load, most);
@@ -386,7 +386,7 @@ bool balancing::pays(const balance &b, double part) const
 
 bool balancing::confirm(plan &p, const load_digest &target)
 {
-    load_digest mine = here_.digest(0);
+    load_digest mine = here_.digest();
     std::size_t wanted = p.all().size();
     p.figures = weigh(p, mine, target);
     p.why = explain(p, mine, target);
@@ -411,7 +411,7 @@ bool balancing::confirm(plan &p, const load_digest &target)
     /* How many ranks is a question for what others want now: while that rises, its least would move
      * them one by one. Whether to move any is one for what has lasted; the least of what varies a
      * little is below its mean, so half of the gain will do. */
-    load_digest lasting = here_.lasting(0);
+    load_digest lasting = here_.lasting();
     if (pays(weigh(p, lasting, target), 0.5))
         return true;
     p.why += fmt::format("; but only {:.2f} threads have been here for {:.1f} s", lasting.demand,

@@ -48,7 +48,7 @@ void membership::start(nanos now)
     /* Not all at once where many start together. */
     next_probe_ =
         now + static_cast<nanos>(random_.below(static_cast<std::uint64_t>(s_.probe_period) + 1));
-    schedule(now);
+    schedule();
 }
 
 const peer *membership::find(node_id id) const
@@ -329,10 +329,10 @@ void membership::tick(nanos now, outbox &out)
         probe_one(now, out);
         next_probe_ = now + s_.probe_period;
     }
-    schedule(now);
+    schedule();
 }
 
-void membership::schedule(nanos)
+void membership::schedule()
 {
     next_ = std::min(next_round_, next_probe_);
     for (const awaited &a : awaited_)
@@ -366,7 +366,7 @@ void membership::on(nanos now, node_id from, const msg::ack &m, outbox &out)
         out.push_back({a.on_behalf, "", msg::it_lives{a.their_nonce, from}});
     if (p != nullptr && !a.indirect)
         average(p->rtt_us, static_cast<float>(std::max<nanos>(now - a.sent, 1)) / 1000.0f);
-    schedule(now);
+    schedule();
 }
 
 void membership::on(nanos now, node_id from, const msg::ping_for_me &m, outbox &out)
@@ -377,14 +377,14 @@ void membership::on(nanos now, node_id from, const msg::ping_for_me &m, outbox &
     if (p == nullptr)
         return;
     send_ping(now, *p, out, from, m.nonce);
-    schedule(now);
+    schedule();
 }
 
-void membership::on(nanos now, node_id, const msg::it_lives &m)
+void membership::on(nanos, node_id, const msg::it_lives &m)
 {
     std::erase_if(awaited_,
                   [&](const awaited &a) { return a.nonce == m.nonce && a.target == m.target; });
-    schedule(now);
+    schedule();
 }
 
 void membership::on(nanos, node_id from, const msg::probe &m, outbox &out)

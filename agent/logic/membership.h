@@ -107,7 +107,7 @@ class membership {
     void bury(nanos now);
     void send_ping(nanos now, const peer &p, outbox &out, node_id on_behalf = kNobody,
                    std::uint64_t their_nonce = 0);
-    void schedule(nanos now);
+    void schedule();
 
     const settings &s_;
     member self_;

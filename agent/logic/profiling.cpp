@@ -114,7 +114,7 @@ void profiling::on_job_gone(job_id job)
     std::erase_if(ranks_, [&](const auto &r) { return r.first.job == job; });
 }
 
-void profiling::expect(nanos, const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
+void profiling::expect(const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                        std::uint64_t bytes, std::uint32_t moves, nanos until)
 {
     std::map<rank_id, node_id> homes;
@@ -171,7 +171,7 @@ std::uint32_t profiling::capacity() const
     return static_cast<std::uint32_t>(std::clamp(load_.cpus * s_.oversubscribe, 1.0, 1e6));
 }
 
-load_digest profiling::digest(nanos) const
+load_digest profiling::digest() const
 {
     std::uint32_t taken = ranks_here() + expected();
     std::uint64_t promised = 0;
@@ -189,9 +189,9 @@ load_digest profiling::digest(nanos) const
     return d;
 }
 
-load_digest profiling::lasting(nanos now) const
+load_digest profiling::lasting() const
 {
-    load_digest d = digest(now);
+    load_digest d = digest();
     if (!lows_.empty())
         d.demand =
             static_cast<float>(demand() - external_ + std::min(external_, lows_.front().demand));

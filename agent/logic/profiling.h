@@ -92,18 +92,18 @@ class profiling {
     void on_job_gone(job_id job);
 
     /** Somebody will bring ranks; they count from now on. */
-    void expect(nanos now, const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
+    void expect(const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                 std::uint64_t bytes, std::uint32_t moves, nanos until);
     void expected_over(nanos now, const txn_id &txn, bool moved);
     void expire(nanos now);
     void mark_leaving(nanos now, const rank_key &key);
 
     /** What others are told. */
-    load_digest digest(nanos now) const;
+    load_digest digest() const;
     /** The same with the least demand of others during all of `settle`: what a decision to give has
      * to be right for as well. A node may be overloaded by its ranks alone, for ever; then what
      * comes and goes beside them is no reason. */
-    load_digest lasting(nanos now) const;
+    load_digest lasting() const;
     const load_sample &load() const { return load_; }
     double external() const { return external_; }
     double demand() const; /* others', ranks here, ranks to come */

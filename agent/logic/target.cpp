@@ -14,7 +14,7 @@ bool target::on(nanos now, node_id from, const msg::reserve &m, bool giving, eff
 {
     if (m.txn.decider != from)
         return false;
-    load_digest load = here_.digest(now);
+    load_digest load = here_.digest();
     msg::reserved answer{m.txn, false, load, ""};
     auto count = static_cast<std::uint32_t>(m.ranks.size());
     if (s_.act == mode::off)
@@ -29,7 +29,7 @@ bool target::on(nanos now, node_id from, const msg::reserve &m, bool giving, eff
         answer.granted = true;
     if (answer.granted) {
         nanos until = now + kReservation + s_.move_timeout;
-        here_.expect(now, m.txn, m.job, m.ranks, m.bytes, m.moves, until);
+        here_.expect(m.txn, m.job, m.ranks, m.bytes, m.moves, until);
         reservations_[m.txn] = until;
     }
     bool granted = answer.granted;

@@ -12,9 +12,9 @@ thief::thief(const settings &s, membership &network, const profiling &here, cons
 {
 }
 
-bool thief::wants(nanos now) const
+bool thief::wants() const
 {
-    load_digest mine = here_.digest(now);
+    load_digest mine = here_.digest();
     if (s_.act == mode::off || !here_.sampled() || mine.room == 0 || room_.expects_ranks())
         return false;
     for (const peer &p : network_.peers()) {
@@ -27,7 +27,7 @@ bool thief::wants(nanos now) const
 
 void thief::look_for_work(nanos now, effects &out)
 {
-    if (!wants(now)) {
+    if (!wants()) {
         steal_pause_ = s_.steal_least;
         next_steal_ = now;
         return;
@@ -37,7 +37,7 @@ void thief::look_for_work(nanos now, effects &out)
     msg::steal m;
     m.packet = random_.next();
     m.thief = network_.self();
-    m.thief.load = here_.digest(now);
+    m.thief.load = here_.digest();
     m.hops = static_cast<std::uint8_t>(std::min<std::uint32_t>(s_.hops, kMaxVisited));
     m.links = network_.links();
     next_steal_ =
@@ -85,7 +85,7 @@ void thief::forward(msg::steal m, effects &out)
 void thief::on(nanos now, const msg::nudge &m, effects &out)
 {
     network_.learn(now, m.sender);
-    if (!decision_.worthwhile(here_.digest(now), m.sender.load) || !wants(now))
+    if (!decision_.worthwhile(here_.digest(), m.sender.load) || !wants())
         return;
     next_steal_ = now;
     look_for_work(now, out);

@@ -24,7 +24,7 @@ class thief {
     void forward(msg::steal m, effects &out);
 
   private:
-    bool wants(nanos now) const;
+    bool wants() const;
 
     const settings &s_;
     membership &network_;

@@ -301,7 +301,7 @@ void victim::nudge_thieves(nanos now, effects &out)
     if (s_.act == mode::off || attempt_ || now < next_nudge_ || now < next_decision_ ||
         (here_.overloaded_for(now) < s_.settle && !here_.draining()) || here_.ranks_here() == 0)
         return;
-    load_digest mine = here_.lasting(now);
+    load_digest mine = here_.lasting();
     std::vector<const peer *> thieves;
     for (const peer &p : network_.peers()) {
         if (p.who.state == member_state::alive && decision_.worthwhile(p.who.load, mine))

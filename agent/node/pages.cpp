@@ -65,7 +65,7 @@ json nodes_page(const agent &a, const outward &o)
     json nodes = json::array();
     json self = to_json(a.network().self());
     self["self"] = true;
-    self["load"] = to_json(a.here().digest(o.now));
+    self["load"] = to_json(a.here().digest());
     self["shape"] = {{"packages", o.shape.packages},
                      {"numa_nodes", o.shape.numa_nodes},
                      {"cores", o.shape.cores},
@@ -244,7 +244,7 @@ std::string quoted(const std::string &text)
 std::string metrics_page(const agent &a, const admission &door, const outward &o)
 {
     metrics m;
-    load_digest d = a.here().digest(o.now);
+    load_digest d = a.here().digest();
     m.family("zcmd_cpus", "gauge", "Processors this node may use.");
     m.value(d.cpus);
     m.family("zcmd_demand", "gauge", "Runnable threads, and ranks that are to come.");
@@ -329,7 +329,7 @@ std::string record_line(const agent &a, const outward &o)
     json line = {{"kind", "sample"},
                  {"time", o.wall_s},
                  {"host", a.network().self().host},
-                 {"load", to_json(a.here().digest(o.now))},
+                 {"load", to_json(a.here().digest())},
                  {"ranks", ranks}};
     if (!a.here().jobs().empty())
         line["groups"] = groups_page(a)["jobs"];

@@ -266,7 +266,7 @@ TEST_F(AgentDecisionTest, ThievesAndVictimsAgree)
                        1 + static_cast<std::uint32_t>(r.below(16)),
                        std::uint64_t{1} << 33,
                        false};
-        bool wanted = decision_->worthwhile(thief_.load, here_.digest(0));
+        bool wanted = decision_->worthwhile(thief_.load, here_.digest());
         opinion o = decide();
         if (wanted) {
             EXPECT_TRUE(o.give) << o.why;

@@ -108,7 +108,7 @@ TEST_F(AgentProtocolTest, ARankThatReachesNoSafePointIsSaidClearly)
     ASSERT_NE(failed, nullptr);
     EXPECT_NE(failed->why.find("safe point"), std::string::npos);
     EXPECT_EQ(b_->at(1).moves().busy_with(), "");
-    EXPECT_EQ(b_->at(2).here().digest(0).ranks, 0u); /* the room is free again */
+    EXPECT_EQ(b_->at(2).here().digest().ranks, 0u); /* the room is free again */
 }
 
 TEST_F(AgentProtocolTest, RanksThatCannotMoveStay)
@@ -233,7 +233,7 @@ TEST_F(AgentProtocolTest, MemoryThatIsPromisedIsNotUnknown)
     begin();
     b_->pass(3);
     b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {{0, 9}}, b_->free_bytes, 0});
-    EXPECT_EQ(b_->at(2).here().digest(0).free_bytes, 1u);
+    EXPECT_EQ(b_->at(2).here().digest().free_bytes, 1u);
     EXPECT_FALSE(has_memory(1, 1));
     EXPECT_TRUE(has_memory(0, 1));
 }
