@@ -6,7 +6,7 @@
 
 namespace zc {
 
-/** A random number that nobody else has drawn, never 0: of a job, of an agent. */
+/** Draws a random number, never 0, that identifies a job or one life of an agent. */
 std::uint64_t draw_identity();
 
 } // namespace zc

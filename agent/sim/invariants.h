@@ -16,9 +16,9 @@ class invariants {
   public:
     explicit invariants(const world &w) : world_(w) {}
 
-    /** A rank has one decider: nobody asks for one that another agent is moving. */
+    /** A rank has one decider: no agent asks for a rank that another agent is moving. */
     void one_decider(const job &j, const msg::ask &a);
-    /** Who asks for ranks to move hosts them, or has borrowed them. */
+    /** An agent that asks for ranks to move hosts them, or has borrowed them. */
     void hosts_or_borrowed(const job &j, const msg::ask &a);
     /** Under constant load no rank comes back, or moves again and again. */
     void no_oscillation(const rank_key &rank, std::uint32_t from, std::uint32_t to);

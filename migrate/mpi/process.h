@@ -22,7 +22,7 @@ std::string host_name();
 /** Print "zcm: rank N: TEXT" on the standard error; without the rank if it is negative. */
 void complain(int rank, const std::string &text);
 
-/** The cause has been printed where it was found: whoever catches this prints nothing. */
+/** The cause has been printed where it was found: a handler of this error prints nothing. */
 class reported_error : public error {
   public:
     explicit reported_error(int code) : error(code, "see what was printed before") {}
@@ -36,15 +36,15 @@ void become_rank(int rank);
 enum class leaving {
     replaced,      /* mpiexec started it, and its successor goes on as the rank; MPI is finalized */
     moved,         /* its successor is the rank now; MPI is finalized */
-    called_off,    /* a successor: its move was given up, and nobody counts on it */
+    called_off,    /* a successor: its move was given up, and the job goes on without it */
     not_started,   /* a successor: it has not come to an understanding with its predecessor */
     not_restored,  /* a successor: it cannot be given its data; the predecessor goes on */
-    fault_injected /* a test wants a successor to end without a word */
+    fault_injected /* a test lets a successor end without a message */
 };
 
 /**
- * End this process for @why. One that has finalized MPI exits as programs do. A successor that is
- * nobody leaves MPI as it is, and runs nothing of the program's.
+ * End this process for @why. A process that has finalized MPI exits as programs do. A successor
+ * that has not become a rank leaves MPI as it is, and runs no code of the program.
  */
 [[noreturn]] void leave_process(leaving why);
 
