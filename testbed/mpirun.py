@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Run an MPI program across hosts on one machine, with a time limit.
 
@@ -9,12 +8,11 @@ loopback, and a line says so; with --link or --cores that is an error.
 """
 import argparse
 import json
-import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import launch  # noqa: E402
+from testbed import mpi, network
+from testbed.outcome import EXIT_USAGE, Error
+from testbed.process import exit_on_sigterm
 
 EPILOG = """exit status: the program's; 2 usage; 123 hung in MPI_Finalize (--finalize-grace);
 124 time limit reached: what was left has been ended, the ranks that hung are named"""
@@ -22,17 +20,17 @@ EPILOG = """exit status: the program's; 2 usage; 123 hung in MPI_Finalize (--fin
 
 def parse():
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        prog="mpirun", description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
     parser.add_argument("-n", "--ranks", type=int, default=2, metavar="N", help="default 2")
     parser.add_argument("--netmod", choices=["ucx", "zc"], help="default: the library's own")
-    launch.add_network_options(parser)
+    network.add_network_options(parser)
     parser.add_argument("-e", "--env", action="append", default=[], metavar="VAR=VAL",
                         help="set in the ranks' environment (repeatable)")
     parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
                         help="default 300")
     parser.add_argument("--finalize-grace", type=float, metavar="SECONDS",
-                        help=f"allowed after a rank has printed '{launch.FINALIZING}'")
+                        help=f"allowed after a rank has printed '{mpi.FINALIZING}'")
     parser.add_argument("--stacks", action="store_true", help="on a hang print stacks (gdb)")
     parser.add_argument("--result", metavar="FILE", help="write what happened as JSON")
     parser.add_argument("program")
@@ -54,14 +52,14 @@ def echo(stream, line):
 
 def main():
     options = parse()
-    launch.exit_on_sigterm()
+    exit_on_sigterm()
     try:
-        prefix = launch.prefix_or_die(options.mpich)
-        with launch.network_of(options) as network:
-            if network.hosts != options.hosts:
-                print(f"mpirun: on {network.describe()}", file=sys.stderr)
-            mpi = launch.Mpi(prefix, network, netmod=options.netmod)
-            result = mpi.run([options.program, *options.args], ranks=options.ranks,
+        prefix = mpi.prefix_or_die(options.mpich)
+        with network.network_of(options) as hosts:
+            if hosts.hosts != options.hosts:
+                print(f"mpirun: on {hosts.describe()}", file=sys.stderr)
+            library = mpi.Mpi(prefix, hosts, netmod=options.netmod)
+            result = library.run([options.program, *options.args], ranks=options.ranks,
                              timeout=options.timeout, finalize_grace=options.finalize_grace,
                              environment=dict(pair.split("=", 1) for pair in options.env),
                              stacks=options.stacks, echo=echo)
@@ -69,17 +67,17 @@ def main():
                 print(f"mpirun: {result.reason()}\n{result.stacks}", end="\n", file=sys.stderr)
             if options.result:
                 with open(options.result, "w", encoding="utf-8") as file:
-                    json.dump({"hosts": network.hosts, "why": network.why,
-                               "link": network.link, "cores": network.cores,
+                    json.dump({"hosts": hosts.hosts, "why": hosts.why,
+                               "link": hosts.link, "cores": hosts.cores,
                                "status": result.status, "timed_out": result.timed_out,
                                "hung_in_finalize": result.hung_in_finalize,
                                "unfinished": result.unfinished,
                                "seconds": round(result.seconds, 3)}, file)
                     file.write("\n")
             return result.status
-    except launch.Error as error:
+    except Error as error:
         print(f"mpirun: {error}", file=sys.stderr)
-        return launch.EXIT_USAGE
+        return EXIT_USAGE
 
 
 if __name__ == "__main__":

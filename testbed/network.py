@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The network that ranks run on: hosts made by `hosts`, one host, or one host over loopback."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from testbed.autogroup import NoAutogroup
+from testbed.outcome import Error
+
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTS = HERE / "hosts"
+MOST_HOSTS = 32
+INTERFACE = "zc0"
+EXIT_NOT_PERMITTED = 4
+
+
+def addresses(count):
+    return [f"10.111.0.{host}" for host in range(1, count + 1)]
+
+
+ADDRESSES = addresses(2)
+
+
+class Network:
+    """Where ranks run: "2" hosts or more, "1" host (as MPICH likes), or "loopback" (one host, TCP only).
+
+    link, cores: as `hosts up` has them; None: as they are, and of new hosts "bare" and "spare". Once
+    entered, they tell what is up; hosts that were up before are left as they were. With full cores
+    the hosts confine their ranks: nobody need bind them.
+
+    Hosts that cannot be made become loopback, and `why` says so; but with a link or cores asked for
+    that is an error, since loopback has neither. While there are hosts, they are no groups to the
+    scheduler, if that is permitted: `autogroup` tells.
+    """
+
+    def __init__(self, hosts="2", name=None, link=None, cores=None):
+        if hosts not in ("1", "loopback") and not \
+                (hosts.isdecimal() and 2 <= int(hosts) <= MOST_HOSTS):
+            raise Error(f"no such set of hosts: {hosts} (1, loopback, or 2 to {MOST_HOSTS})")
+        self.hosts = hosts
+        self.link, self.cores = link, cores
+        if not self.between_hosts and (link or cores):
+            raise Error(f"a link or cores are of two or more hosts, not of --hosts {hosts}")
+        self.why = ""
+        self.autogroup = NoAutogroup()
+        self.name = name or os.environ.get("ZC_HOSTS") or f"zc-{os.getuid()}-{os.getpid()}"
+        self._ours = False
+        self._before = None     # link and cores of hosts that were up
+
+    @property
+    def between_hosts(self):
+        return self.hosts not in ("1", "loopback")
+
+    @property
+    def kind(self):
+        """What is common to any number of hosts: "2", "1" or "loopback"."""
+        return "2" if self.between_hosts else self.hosts
+
+    def addresses(self):
+        return addresses(int(self.hosts))
+
+    def __enter__(self):
+        if not self.between_hosts:
+            return self
+        there = self._call("status").returncode == 0
+        if there:
+            asked = self.link, self.cores
+            self._look()
+            self._before = self.link, self.cores
+            self.link, self.cores = asked
+        made = self._up(["--hosts", self.hosts])
+        if made.returncode == EXIT_NOT_PERMITTED and not (self.link or self.cores):
+            self.hosts = "loopback"
+            self.why = made.stderr.strip().removeprefix("hosts: ")
+            return self
+        if made.returncode != 0:
+            raise Error(made.stderr.strip().removeprefix("hosts: ") or "cannot make the hosts")
+        self._ours = not there
+        self._look()
+        self.autogroup.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.autogroup.__exit__()
+        if self._ours:
+            self._call("down")
+            self._ours = False
+        elif self._before and self._before != (self.link, self.cores):
+            self.change(*self._before)
+
+    def change(self, link, cores):
+        """Give the hosts that are up other links and cores; for what is started afterwards."""
+        before = self.link, self.cores
+        self.link, self.cores = link, cores
+        made = self._up([])
+        if made.returncode != 0:
+            self.link, self.cores = before
+            raise Error(made.stderr.strip().removeprefix("hosts: ") or "cannot change the hosts")
+        self._look()
+
+    def _up(self, words):
+        if self.link:
+            words = [*words, "--link", self.link]
+        if self.cores:
+            words = [*words, "--cores", self.cores]
+        return self._call("up", *words)
+
+    def _look(self):
+        said = self._call("status").stdout
+        found = re.search(r"link (\S+), cores (\w+)", said)
+        if not found:
+            raise Error(f"the hosts do not tell their links and cores: {said.strip()}")
+        self.link, self.cores = found.groups()
+
+    def describe(self):
+        if self.between_hosts:
+            number = "two" if self.hosts == "2" else self.hosts
+            pair = self.hosts == "2" and "," not in (self.link or "")
+            joined = "a veth pair" if pair else "a bridge"
+            link = "" if self.link in (None, "bare") else f", links of {self.link}"
+            return f"{number} hosts (network namespaces, TCP over {joined}{link}{self._describe_cores()})"
+        if self.hosts == "1":
+            return "one host"
+        return "one host, TCP over loopback" + (f" ({self.why})" if self.why else "")
+
+    def _describe_cores(self):
+        if self.cores in (None, "spare"):
+            return ""
+        processors = len(os.sched_getaffinity(0))
+        return ", one processor for each host" + \
+            (f", of {processors} in all" if int(self.hosts) > processors else "")
+
+    def command(self, mpiexec, ranks, options=()):
+        """The words before the program's own: MPICH's mpiexec with OPTIONS."""
+        if not self.between_hosts:
+            return [mpiexec, *options, "-launcher", "fork", "-n", str(ranks)]
+        return [*self._on_first_host(), mpiexec, *options,
+                "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
+                "-hosts", ",".join(self.addresses()), "-n", str(ranks)]
+
+    def open_mpi_command(self, mpirun, ranks):
+        """The same for Open MPI's mpirun; ranks go to the hosts in turn, as Hydra does it."""
+        interface = INTERFACE if self.between_hosts else "lo"
+        transport = [] if self.hosts == "1" else [
+            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+            "--mca", "btl_tcp_if_include", interface, "--mca", "oob_tcp_if_include", interface]
+        # Bound, the ranks of both hosts would share the first core of the one machine.
+        words = [mpirun, "--allow-run-as-root", "--bind-to", "none", *transport]
+        if not self.between_hosts:
+            return [*words, "--oversubscribe", "-n", str(ranks)]
+        slots = -(-ranks // len(self.addresses()))
+        return [*self._on_first_host(), *words, "--mca", "plm_rsh_agent", str(HERE / "rsh"),
+                "--host", ",".join(f"{address}:{slots}" for address in self.addresses()),
+                "--map-by", "node", "-n", str(ranks)]
+
+    def _on_first_host(self):
+        return [str(HOSTS), "--name", self.name, "exec", "h1"]
+
+    def environment(self):
+        if self.between_hosts:
+            return {"ZC_HOSTS": self.name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE,
+                    "FI_TCP_IFACE": INTERFACE}
+        if self.hosts == "loopback":
+            return {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "FI_TCP_IFACE": "lo",
+                    "MPIR_CVAR_NOLOCAL": "1"}
+        return {}
+
+    def _call(self, *words):
+        return subprocess.run([str(HOSTS), "--name", self.name, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+
+
+def add_network_options(parser, default="2"):
+    """--hosts, --link and --cores, for network_of()."""
+    parser.add_argument("--hosts", type=hosts_name, default=default, metavar="HOSTS",
+                        help="2 or more: namespaces, TCP, ranks go to them in turn; 1: as MPICH"
+                             f" likes; loopback: one host, TCP (default {default})")
+    add_link_options(parser)
+
+
+def add_link_options(parser):
+    parser.add_argument("--link", metavar="LINK",
+                        help="bare, or the rate of the hosts' links, such as 10gbit;"
+                             " LINK,LINK,...: one for each host (default: as they are, new ones bare)")
+    parser.add_argument("--cores", choices=["spare", "full"],
+                        help="full: each host has one processor for all its ranks"
+                             " (default: as they are, new ones spare)")
+
+
+def hosts_name(text):
+    """An argument that names hosts, for argparse."""
+    if text not in ("1", "loopback") and not (text.isdecimal() and 2 <= int(text) <= MOST_HOSTS):
+        raise argparse.ArgumentTypeError(f"{text}: not 1, loopback, or 2 to {MOST_HOSTS}")
+    return text
+
+
+def network_of(options):
+    """The Network that was asked for, in a namespace where an ordinary user may make hosts."""
+    network = Network(options.hosts, link=options.link, cores=options.cores)
+    if network.between_hosts:
+        enter_private_namespace()
+    return network
+
+
+def enter_private_namespace():
+    """Start this program again where an ordinary user may make hosts, if that is possible."""
+    if os.getuid() == 0 or os.environ.get("ZC_HOSTS_PRIVATE"):
+        return
+    probe = subprocess.run([str(HOSTS), "private", "true"], stdin=subprocess.DEVNULL,
+                           capture_output=True, check=False)
+    if probe.returncode == 0:
+        os.environ["ZC_HOSTS_PRIVATE"] = "1"
+        sys.stdout.flush()
+        # As it was started: `python3 -m` leaves no trace of that in sys.argv.
+        os.execv(str(HOSTS), [str(HOSTS), "private", sys.executable, *sys.orig_argv[1:]])

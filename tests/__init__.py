@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suites that `tests/run` knows: name, and the module here that has it in SUITES; in order of cost."""
+
+SUITES = {
+    "unit": "unit",
+    "mpi": "mpi.suite",
+    "languages": "mpi.languages.suite",
+    "fail-nth": "mpi.fail_nth.suite",
+    "migrate": "migrate.suite",
+    "living": "agent.living_suite",
+    "membership": "agent.membership_suite",
+    "trace": "trace.suite",
+    "mpich": "mpi.mpich_suite",
+    "programs": "programs.suite",
+    "slurm": "slurm.suite",
+    "ssh": "slurm.ssh_suite",
+    "kmod-build": "kmod.build_suite",
+    "kmod": "kmod.suite",
+    "shows": "shows",
+}
