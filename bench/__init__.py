@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Benchmarks and demonstrations; bench/run starts them."""
