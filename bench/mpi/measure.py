@@ -22,7 +22,7 @@ implementations:
   zc-lane   ch4:zc with bulk to other hosts by the lane   (only when named)
   zc-ucx    ch4:zc with bulk to other hosts by UCX        (only when named)
 
-cases: see --list, and docs/performance.md for what each measures.
+cases: see --list, and docs/measuring.md for what each measures.
 """
 import argparse
 import pathlib

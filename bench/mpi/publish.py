@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the results of a run of measure.py into docs/performance.md.
+"""Write the results of a run of measure.py into docs/results.md.
 
 What stands between the marks in that file is replaced, and the picture is put
 beside it. Only a complete run should be published: all cases, three rounds, a
@@ -17,7 +17,7 @@ import report  # noqa: E402
 from report import TOP, show_number  # noqa: E402
 from settings import ONE_HOST, Setting  # noqa: E402
 
-DOCUMENT = TOP / "docs/performance.md"
+DOCUMENT = TOP / "docs/results.md"
 BEGIN = "<!-- results: written by bench/mpi/publish.py -->\n"
 END = "<!-- end of results -->\n"
 
@@ -51,14 +51,14 @@ def describe(about):
 def verdict(about):
     rows = [[row["target"], row["setting"], row["verdict"], row["figure"]]
             for row in about["verdict"]]
-    return ("### Verdict\n\n" + table(["target", "setting", "verdict", "figure"], rows)
+    return ("## Verdict\n\n" + table(["target", "setting", "verdict", "figure"], rows)
             .replace("---:", "---"))
 
 
 def losing(about):
     if not about["worse"]:
-        return "### Losing regions\n\nNone beyond noise.\n"
-    return "### Losing regions\n\nWorse than the best peer beyond noise, the worst first:\n\n" + \
+        return "## Losing regions\n\nNone beyond noise.\n"
+    return "## Losing regions\n\nWorse than the best peer beyond noise, the worst first:\n\n" + \
         "".join(f"- {each}\n" for each in about["worse"])
 
 
@@ -67,7 +67,7 @@ def not_run(about):
     lines += [f"- {failure}\n" for failure in about["failed"]]
     lines += [f"- {impl}: {runs} runs hung in MPI_Finalize after their results were out\n"
               for impl, runs in about["hung_in_finalize"].items()]
-    return "### What did not run\n\n" + "".join(lines) if lines else ""
+    return "## What did not run\n\n" + "".join(lines) if lines else ""
 
 
 def setting_of(record):
@@ -90,11 +90,11 @@ def figures(title, more_is_better, records):
         row.append(f"{show_number(ours['p10'])}..{show_number(ours['p90'])}" if ours else "-")
         rows.append(row)
     better = " (more is better)" if more_is_better else ""
-    return f"### {title}{better}\n\n" + table(["", *impls, "zc p10..p90"], rows)
+    return f"## {title}{better}\n\n" + table(["", *impls, "zc p10..p90"], rows)
 
 
 def render(about, records):
-    parts = [describe(about), "![the same figures as curves](performance.svg)\n", verdict(about),
+    parts = [describe(about), "![the same figures as curves](results.svg)\n", verdict(about),
              losing(about), not_run(about)]
     for (case, metric), (_, title, more_is_better) in report.METRICS.items():
         of_metric = [record for record in records if record["case"] == case
@@ -122,7 +122,7 @@ def main():
     parser.add_argument("results", nargs="?", default=str(TOP / "out/mpi.jsonl"),
                         help="default out/mpi.jsonl; the picture is the .svg beside it")
     parser.add_argument("--document", metavar="FILE", default=str(DOCUMENT),
-                        help="default docs/performance.md")
+                        help="default docs/results.md")
     options = parser.parse_args()
     try:
         about, records = read(options.results)
