@@ -289,4 +289,4 @@ module_exit(zc_exit);
 MODULE_DESCRIPTION("Exchange the pages of two ranges of a process");
 MODULE_AUTHOR("The zc developers");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("0.2.0");

@@ -52,7 +52,7 @@ static nlohmann::json context()
             {"thp", thp_state()},
             {"load", load},
             {"date", date},
-            {"versions", {{"zc", "0.1.0"}}}};
+            {"versions", {{"zc", ZC_VERSION}}}};
 }
 
 report::report(const std::string &bench, const std::string &path, mode how)

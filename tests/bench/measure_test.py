@@ -275,7 +275,7 @@ class Publishing(unittest.TestCase):
                  "left_out": {}, "failed": [], "hung_in_finalize": {}}
         text = publish.render(about, records)
         for heading, value in (("; bare links", 1), ("; links of 10gbit, full cores", 2), ("", 3)):
-            self.assertIn(f"### ping-pong latency, µs{heading}\n\n|  | zc | zc p10..p90 |\n"
+            self.assertIn(f"## ping-pong latency, µs{heading}\n\n|  | zc | zc p10..p90 |\n"
                           f"| --- | ---: | ---: |\n| 8 B | {value} | {value}..{value} |\n", text)
 
     def test_the_document_has_the_marks(self):
