@@ -34,8 +34,8 @@ enum zcm_runtime zcm_runtime_directory(char *path, size_t size);
 /** In words, as of a directory: "it does not exist". */
 const char *zcm_runtime_text(enum zcm_runtime what);
 /**
- * The @n-th place, from 0, where others may have put theirs, who were started with another
- * environment: first our own, then, if ours is one of the two usual ones (/run/user/UID/zcm and
+ * The @n-th place, from 0, where processes that were started with another environment may have put
+ * theirs: first our own, then, if ours is one of the two usual ones (/run/user/UID/zcm and
  * /tmp/zcm-UID), the other. Return: 0, or -1 if there is none.
  */
 int zcm_runtime_place(int n, char *path, size_t size);

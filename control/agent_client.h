@@ -12,7 +12,7 @@ class client_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/** Nobody listens there. */
+/** No process listens there. */
 class no_agent : public client_error {
     using client_error::client_error;
 };

@@ -238,8 +238,8 @@ void add_agent_verbs(CLI::App &app)
              plain(print_nodes), false);
     add_view(app, "ranks", "the ranks on this node, and what they do", "/ranks", plain(print_ranks),
              false);
-    add_view(app, "groups", "who is expected to talk to whom", "/groups", plain(print_groups),
-             false);
+    add_view(app, "groups", "groups of ranks that are expected to communicate", "/groups",
+             plain(print_groups), false);
     add_view(app, "history", "what was decided and moved", "/history", print_history, true);
     add_view(app, "why", "decisions in words: why, and why not", "/history", print_why, true);
     add_command(app, "drain", "give all ranks of this node away and take none");

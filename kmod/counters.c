@@ -5,7 +5,7 @@
 #include "zc.h"
 
 /*
- * What was done since the module was loaded, for whom it may concern:
+ * Counters of what the module has done since it was loaded:
  * /sys/class/misc/zc/stats/, one number per file.
  */
 DEFINE_PER_CPU(struct zc_counters, zc_counters);

@@ -153,7 +153,7 @@ static long exchange_one(struct zc_range __user *user, u32 range_size, bool nowa
 	return errno_of[*cause];
 }
 
-/* More ranges than these are not for who may not wait, even if they are empty. */
+/* A caller that may not wait cannot have more ranges than these, even if they are empty. */
 #define ZC_RANGES_AT_ONCE 1024
 
 /* @nowait: in: never sleep; out: nothing was done for that reason, begin anew where one may. */

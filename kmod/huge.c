@@ -27,8 +27,8 @@ static int take_huge(pmd_t pmd, const struct anon_vma *anon_vma, int needs_fault
 }
 
 /*
- * Not mapped any more, but not empty: an empty entry would be taken for memory
- * that was never touched, or has been given up, by who looks without the lock.
+ * The entry is not mapped any more, but not empty either: code that looks without the
+ * lock would take an empty entry for memory that was never touched, or was given up.
  */
 static pmd_t take_out(struct vm_area_struct *vma, unsigned long addr, pmd_t *pmd)
 {

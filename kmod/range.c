@@ -13,7 +13,7 @@
  */
 #define ZC_FEW 32
 
-/* A page that is in somebody's hands is given up after this many attempts. */
+/* A page that the kernel is working on is given up after this many attempts. */
 #define ZC_ATTEMPTS 8
 
 enum level {
@@ -185,8 +185,8 @@ static enum zc_cause lock(struct zc_walk *w)
  * @nowait: as of zc_exchange_range()
  *
  * What io_uring has to tell a task is no signal; but a worker of its own is told in
- * this way, too, that its present work is cancelled. (Who may not wait is none, though
- * the thread that polls a submission queue looks like one.)
+ * this way, too, that its present work is cancelled. (A caller that may not wait is no
+ * such worker, though the thread that polls a submission queue looks like one.)
  *
  * Return: whether to stop
  */
@@ -208,7 +208,7 @@ static enum zc_cause exchange_all(struct zc_walk *w, bool *locked)
 	bool first = true;
 
 	while (w->a < w->end) {
-		/* Whoever calls again after a signal gets at least one step further. */
+		/* A caller that calls again after a signal gets at least one step further. */
 		if (!first && zc_interrupted(w->nowait))
 			return ZC_CAUSE_INTERRUPTED;
 		cause = zc_vmas_find(w);
@@ -228,7 +228,7 @@ static enum zc_cause exchange_all(struct zc_walk *w, bool *locked)
 			if (cause)
 				return cause;
 		}
-		/* A page in transit is let go of by whoever has it. */
+		/* Let the holder of a page in transit release it. */
 		if (need_resched() || why || mmap_lock_is_contended(w->mm)) {
 			mmap_read_unlock(w->mm);
 			*locked = false;

@@ -19,7 +19,7 @@
 /*
  * An anonymous folio tells where it is mapped by its anon_vma (folio->mapping)
  * and the place within (folio->index). Reclaim, migration, KSM and compaction
- * trust them, and nobody else notices when they are wrong.
+ * trust them, and nothing else notices when they are wrong.
  */
 
 #if ZC_RMAP_WALKS_UNLOCKED
@@ -27,8 +27,8 @@
 /*
  * Only one of two is ever waited for, and none is held meanwhile: mm_take_all_locks()
  * takes all of a process in any order, and two processes that were forked from one
- * another share roots. So whoever cannot have the second lets go of the first, waits
- * for the second, and tries the first then: as often as this.
+ * another share roots. So a caller that cannot have the second releases the first, waits
+ * for the second, and then tries the first: as often as this.
  */
 #define ZC_TURNS 16
 
@@ -209,8 +209,8 @@ static struct grave *new_grave(bool nowait)
 }
 
 /*
- * Gives our references away, to be put after a wait that is yet to begin. Who may not
- * wait himself has a spare grave; see may_keep().
+ * Gives our references away, to be put after a wait that is yet to begin. A caller that
+ * may not wait has a spare grave; see may_keep().
  */
 static void bury(struct zc_walk *w)
 {
@@ -352,7 +352,7 @@ static inline struct address_space *mapping_of(const struct anon_vma *anon_vma)
  *
  * References are not counted: the batches in which folios wait for their LRU
  * lists, and get_user_pages() without FOLL_PIN, hold the folio and not its
- * address, as they do when mremap() moves it. Only who pins (FOLL_PIN) relies
+ * address, as they do when mremap() moves it. Only a pin (FOLL_PIN) relies
  * on the page staying where it was.
  *
  * Return: why it may not

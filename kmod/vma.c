@@ -27,11 +27,11 @@ static enum zc_cause vma_cause(const struct vm_area_struct *vma)
 	 * KSM picks a page by its address, lets go of the mmap lock, and merges it wherever
 	 * in its mapping it finds it then; but it files the place by the address it began
 	 * with. A page that has moved within its mapping meanwhile, be it by way of another,
-	 * would be one that nobody finds any more.
+	 * could not be found any more.
 	 */
 	if (vma->vm_flags & VM_MERGEABLE)
 		return ZC_CAUSE_COW;
-	/* Whoever handles the faults has been promised to see every page come. */
+	/* The handler of the faults has been promised to see every page arrive. */
 	if (userfaultfd_armed((struct vm_area_struct *)vma))
 		return ZC_CAUSE_USERFAULTFD;
 	return ZC_CAUSE_NONE;

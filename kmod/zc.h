@@ -44,7 +44,7 @@ struct zc_walk {
 	unsigned long end;		/* of a */
 	struct vm_area_struct *vma_a, *vma_b;	/* of a and b; NULL: look again */
 	struct zc_rmap kept;		/* see zc_rmap_keep() */
-	struct grave *spare;		/* rmap.c: of who may not wait */
+	struct grave *spare;		/* rmap.c: for a caller that may not wait */
 	struct zc_pair *pairs;		/* what is being exchanged */
 	unsigned int room;		/* pairs there is room for */
 	bool nowait;			/* rather stop than sleep */

@@ -31,7 +31,7 @@
  * Up to 6.18 the reverse mapping of an anonymous folio may be walked without
  * the folio lock, so a folio changes its anon_vma only under the lock of both.
  * 6.19-rc1 has commit 95b34d66480b ("mm: always call rmap_walk() on locked folios")
- * and, for whom it was made, cc22b9978509 ("mm/userfaultfd: don't lock anon_vma
+ * and, which needed it, cc22b9978509 ("mm/userfaultfd: don't lock anon_vma
  * when performing UFFDIO_MOVE"). tests/kmod/build-matrix looks into the sources.
  */
 #define ZC_RMAP_WALKS_UNLOCKED (LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0))

@@ -27,7 +27,7 @@ flaw admission::admit(const message &m, nanos now)
 flaw admission::fresh(const message &m, nanos now)
 {
     if (m.sender == self_)
-        return flaw::forged; /* nobody speaks in our name */
+        return flaw::forged; /* no other node may send in our name */
     if (peers_.size() >= kMaxPeers && !peers_.contains(m.sender))
         forget_oldest();
     window &peer = peers_[m.sender];

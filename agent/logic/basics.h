@@ -25,11 +25,11 @@ constexpr double to_seconds(nanos time)
     return static_cast<double>(time) / 1e9;
 }
 
-using node_id = std::uint64_t; /* drawn once, at random; 0 is nobody */
+using node_id = std::uint64_t; /* drawn once, at random; 0 is no node */
 using job_id = std::uint64_t;
 using rank_id = std::uint32_t;
 
-constexpr node_id kNobody = 0;
+constexpr node_id kNoNode = 0;
 
 /** One rank of one job. */
 struct rank_key {
@@ -41,13 +41,13 @@ struct rank_key {
 /** A rank that is to move, and where it is now. */
 struct traveller {
     rank_id rank = 0;
-    node_id home = kNobody;
+    node_id home = kNoNode;
     bool operator==(const traveller &) const = default;
 };
 
-/** One attempt to move ranks: who decides it, and which of its attempts. */
+/** One attempt to move ranks: the node that decides it, and which of its attempts. */
 struct txn_id {
-    node_id decider = kNobody;
+    node_id decider = kNoNode;
     std::uint64_t number = 0;
     auto operator<=>(const txn_id &) const = default;
 };

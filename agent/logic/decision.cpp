@@ -307,7 +307,7 @@ void balancing::rearrange(plan &p, const job_view &job, const std::vector<choice
         p = std::move(other);
 }
 
-/** Members of the group that live elsewhere come too, where that harms nobody. */
+/** Members of the group that live elsewhere come too, where that harms no other rank. */
 void balancing::invite(plan &p, const job_view &job, const std::vector<rank_id> &group,
                        const load_digest &mine) const
 {
@@ -318,14 +318,15 @@ void balancing::invite(plan &p, const job_view &job, const std::vector<rank_id> 
             static_cast<double>(p.own.size()) + guests + 1 > p.target.load.room)
             continue;
         node_id home = job.placement[r];
-        if (home == kNobody || home == network_.self().id || home == p.target.id)
+        if (home == kNoNode || home == network_.self().id || home == p.target.id)
             continue;
         const peer *there = network_.find(home);
-        if (there == nullptr || there->who.state != member_state::alive || going.contains(r))
+        if (there == nullptr || there->node.state != member_state::alive || going.contains(r))
             continue;
         auto k = static_cast<double>(p.own.size());
         double after = pace_after(mine, p.target.load, k, guests + 1);
-        if (after > std::max(pace_after(mine, p.target.load, k, guests), pace_now(there->who.load)))
+        if (after >
+            std::max(pace_after(mine, p.target.load, k, guests), pace_now(there->node.load)))
             continue;
         going.insert(r);
         p.borrowed[home].push_back(r);

@@ -19,8 +19,8 @@ struct record {
     txn_id txn;
     job_id job = 0;
     std::vector<rank_id> ranks;
-    node_id from = kNobody;
-    node_id to = kNobody;
+    node_id from = kNoNode;
+    node_id to = kNoNode;
     std::string to_host;
     std::string why;
     double before = 0; /* pace of the slower node, without the move and with it */

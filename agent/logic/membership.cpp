@@ -7,10 +7,10 @@
 namespace zc::agent {
 namespace {
 
-constexpr std::uint32_t kBudget = 8;    /* times a change is passed on by each who learns it */
-constexpr std::size_t kHelpers = 3;     /* asked to ping for us */
-constexpr std::size_t kNews = 5;        /* changes per message */
-constexpr std::size_t kGossip = 10;     /* members per message, ourselves included */
+constexpr std::uint32_t kBudget = 8; /* times a change is passed on by each node that learns it */
+constexpr std::size_t kHelpers = 3;  /* asked to ping for us */
+constexpr std::size_t kNews = 5;     /* changes per message */
+constexpr std::size_t kGossip = 10;  /* members per message, ourselves included */
 constexpr std::uint64_t kDeadEvery = 4; /* rounds between pings of the dead */
 constexpr double kReplace = 0.1;        /* a full view takes in a stranger with this probability */
 constexpr std::size_t kMostAwaited = 256; /* ours and on behalf of others */
@@ -31,7 +31,7 @@ void average(float &mean, float value)
 /** A way is never faster than it is, but all that a machine does besides makes it look slower. */
 bool is_to_be_probed(nanos now, const peer &p)
 {
-    return p.who.state == member_state::alive && p.rtt_us > 0 &&
+    return p.node.state == member_state::alive && p.rtt_us > 0 &&
            (p.probes < kProbesAtFirst || now - p.probed >= kProbeAgain);
 }
 
@@ -68,8 +68,8 @@ const peer *membership::find_host(const std::string &host) const
     const peer *found = nullptr;
     for (const peer &p : peers_) {
         /* A host whose agent was started anew without its memory has two names: the living one. */
-        if (p.who.host == host && p.who.state <= member_state::suspect &&
-            (found == nullptr || p.who.incarnation > found->who.incarnation))
+        if (p.node.host == host && p.node.state <= member_state::suspect &&
+            (found == nullptr || p.node.incarnation > found->node.incarnation))
             found = &p;
     }
     return found;
@@ -78,7 +78,7 @@ const peer *membership::find_host(const std::string &host) const
 bool membership::alive(node_id id) const
 {
     const peer *p = find(id);
-    return p != nullptr && p->who.state <= member_state::suspect;
+    return p != nullptr && p->node.state <= member_state::suspect;
 }
 
 void membership::remove(node_id id)
@@ -90,38 +90,37 @@ void membership::remove(node_id id)
     index_.erase(at);
     if (place + 1 != peers_.size()) {
         peers_[place] = std::move(peers_.back());
-        index_[peers_[place].who.id] = place;
+        index_[peers_[place].node.id] = place;
     }
     peers_.pop_back();
 }
 
 void membership::set_state(nanos now, peer &p, member_state state)
 {
-    if (p.who.state == state)
+    if (p.node.state == state)
         return;
-    p.who.state = state;
+    p.node.state = state;
     p.since = now;
     p.budget = kBudget;
 }
 
-/** Forgets somebody: of the dead, or anybody who is not wanted. False: the newcomer stays unknown.
- */
+/** Forgets one node: a dead one, or any that is not wanted. False: the newcomer stays unknown. */
 bool membership::make_room(const member &newcomer)
 {
     auto gone = std::find_if(peers_.begin(), peers_.end(),
-                             [](const peer &p) { return p.who.state >= member_state::dead; });
+                             [](const peer &p) { return p.node.state >= member_state::dead; });
     if (gone == peers_.end()) {
         if (!is_wanted(newcomer) && !random_.chance(kReplace))
             return false;
         auto first = peers_.begin() + static_cast<std::ptrdiff_t>(random_.below(peers_.size()));
-        auto unwanted = [&](const peer &p) { return !is_wanted(p.who); };
+        auto unwanted = [&](const peer &p) { return !is_wanted(p.node); };
         gone = std::find_if(first, peers_.end(), unwanted);
         if (gone == peers_.end())
             gone = std::find_if(peers_.begin(), first, unwanted);
         if (gone == first && !unwanted(*first))
             return false;
     }
-    remove(node_id{gone->who.id});
+    remove(node_id{gone->node.id});
     return true;
 }
 
@@ -146,14 +145,14 @@ void membership::learn(nanos now, const member &m)
         peers_.push_back({m, now, now, 0, 0, -kNever, kBudget, 0});
         return;
     }
-    if (age(m) <= age(known->who))
+    if (age(m) <= age(known->node))
         return;
     /* "left" is the member's own word and holds for this life of it. */
-    if (known->who.state == member_state::left && m.incarnation == known->who.incarnation)
+    if (known->node.state == member_state::left && m.incarnation == known->node.incarnation)
         return;
-    member_state before = known->who.state;
-    bool restarted = m.incarnation != known->who.incarnation;
-    known->who = m;
+    member_state before = known->node.state;
+    bool restarted = m.incarnation != known->node.incarnation;
+    known->node = m;
     known->heard = now;
     if (before != m.state || restarted) {
         known->since = now;
@@ -175,19 +174,19 @@ std::vector<member> membership::gossip()
     };
     if (peers_.empty())
         return told;
-    /* What changed, from a random place on, then anybody. */
+    /* What changed, from a random place on, then any node. */
     std::size_t first = random_.below(peers_.size());
     for (std::size_t i = 0; i < peers_.size() && told.size() < 1 + kNews; i++) {
         peer &p = peers_[(first + i) % peers_.size()];
         if (p.budget > 0) {
             p.budget--;
-            told.push_back(p.who);
+            told.push_back(p.node);
         }
     }
     for (std::size_t i = 0; i < kGossip && told.size() < kGossip; i++) {
         const peer &p = peers_[random_.below(peers_.size())];
-        if (!has(p.who.id))
-            told.push_back(p.who);
+        if (!has(p.node.id))
+            told.push_back(p.node);
     }
     return told;
 }
@@ -198,15 +197,15 @@ void membership::send_ping(nanos now, const peer &p, outbox &out, node_id on_beh
     if (awaited_.size() >= kMostAwaited)
         return;
     std::uint64_t nonce = random_.next();
-    awaited_.push_back({p.who.id, nonce, now, false, on_behalf, their_nonce});
-    out.push_back({p.who.id, p.who.address, msg::ping{nonce, gossip()}});
+    awaited_.push_back({p.node.id, nonce, now, false, on_behalf, their_nonce});
+    out.push_back({p.node.id, p.node.address, msg::ping{nonce, gossip()}});
 }
 
 void membership::ping_seeds(outbox &out)
 {
     for (const std::string &seed : s_.seeds) {
         if (seed != self_.address)
-            out.push_back({kNobody, seed, msg::ping{random_.next(), gossip()}});
+            out.push_back({kNoNode, seed, msg::ping{random_.next(), gossip()}});
     }
 }
 
@@ -216,12 +215,12 @@ void membership::ping_next(nanos now, outbox &out)
         while (!order_.empty()) {
             const peer *p = find(order_.back());
             order_.pop_back();
-            if (p != nullptr && p->who.state <= member_state::suspect)
+            if (p != nullptr && p->node.state <= member_state::suspect)
                 return send_ping(now, *p, out);
         }
         for (const peer &p : peers_) {
-            if (p.who.state <= member_state::suspect)
-                order_.push_back(p.who.id);
+            if (p.node.state <= member_state::suspect)
+                order_.push_back(p.node.id);
         }
         for (std::size_t i = order_.size(); i > 1; i--)
             std::swap(order_[i - 1], order_[random_.below(i)]);
@@ -234,7 +233,7 @@ void membership::ping_a_dead(nanos now, outbox &out)
 {
     std::vector<const peer *> dead;
     for (const peer &p : peers_) {
-        if (p.who.state == member_state::dead)
+        if (p.node.state == member_state::dead)
             dead.push_back(&p);
     }
     if (!dead.empty())
@@ -246,7 +245,7 @@ void membership::round(nanos now, outbox &out)
     self_.version++;
     rounds_++;
     bool alone = std::none_of(peers_.begin(), peers_.end(),
-                              [](const peer &p) { return p.who.state <= member_state::suspect; });
+                              [](const peer &p) { return p.node.state <= member_state::suspect; });
     /* Also later, now and then: the seeds may be on the other side of a cut. */
     if (alone || rounds_ % 32 == 0)
         ping_seeds(out);
@@ -266,26 +265,26 @@ void membership::probe_one(nanos now, outbox &out)
     }
     if (best == nullptr)
         return;
-    probe_ = {best->who.id, random_.next(), now};
-    peer *asked = find_mutable(best->who.id);
+    probe_ = {best->node.id, random_.next(), now};
+    peer *asked = find_mutable(best->node.id);
     asked->probed = now;
     asked->probes++;
-    out.push_back({probe_.target, best->who.address, msg::probe{probe_.nonce, s_.probe_bytes}});
+    out.push_back({probe_.target, best->node.address, msg::probe{probe_.nonce, s_.probe_bytes}});
 }
 
 void membership::overdue(nanos now, outbox &out)
 {
     std::vector<node_id> silent;
     for (awaited &a : awaited_) {
-        if (a.on_behalf != kNobody || a.indirect || now - a.sent < s_.ping_timeout)
+        if (a.on_behalf != kNoNode || a.indirect || now - a.sent < s_.ping_timeout)
             continue;
         a.indirect = true;
         std::size_t first = peers_.empty() ? 0 : random_.below(peers_.size());
         std::size_t asked = 0;
         for (std::size_t i = 0; i < peers_.size() && asked < kHelpers; i++) {
             const peer &p = peers_[(first + i) % peers_.size()];
-            if (p.who.id != a.target && p.who.state == member_state::alive) {
-                out.push_back({p.who.id, p.who.address, msg::ping_for_me{a.nonce, a.target}});
+            if (p.node.id != a.target && p.node.state == member_state::alive) {
+                out.push_back({p.node.id, p.node.address, msg::ping_for_me{a.nonce, a.target}});
                 asked++;
             }
         }
@@ -293,13 +292,13 @@ void membership::overdue(nanos now, outbox &out)
     std::erase_if(awaited_, [&](const awaited &a) {
         if (now - a.sent < 3 * s_.ping_timeout)
             return false;
-        if (a.on_behalf == kNobody)
+        if (a.on_behalf == kNoNode)
             silent.push_back(a.target);
         return true;
     });
     for (node_id id : silent) {
         peer *p = find_mutable(id);
-        if (p != nullptr && p->who.state == member_state::alive)
+        if (p != nullptr && p->node.state == member_state::alive)
             set_state(now, *p, member_state::suspect);
     }
 }
@@ -308,10 +307,10 @@ void membership::bury(nanos now)
 {
     std::vector<node_id> forgotten;
     for (peer &p : peers_) {
-        if (p.who.state == member_state::suspect && now - p.since >= s_.suspicion)
+        if (p.node.state == member_state::suspect && now - p.since >= s_.suspicion)
             set_state(now, p, member_state::dead);
-        else if (p.who.state >= member_state::dead && now - p.since >= s_.forget)
-            forgotten.push_back(p.who.id);
+        else if (p.node.state >= member_state::dead && now - p.since >= s_.forget)
+            forgotten.push_back(p.node.id);
     }
     for (node_id id : forgotten)
         remove(id);
@@ -337,15 +336,15 @@ void membership::schedule()
     next_ = std::min(next_round_, next_probe_);
     for (const awaited &a : awaited_)
         next_ = std::min(next_,
-                         a.sent + (a.indirect || a.on_behalf != kNobody ? 3 : 1) * s_.ping_timeout);
+                         a.sent + (a.indirect || a.on_behalf != kNoNode ? 3 : 1) * s_.ping_timeout);
 }
 
 void membership::on(nanos now, node_id from, const msg::ping &m, outbox &out)
 {
     merge(now, m.gossip);
     const peer *p = find(from);
-    /* A view that is full need not know who asks; the answer goes where the question says. */
-    std::string address = p != nullptr ? p->who.address : "";
+    /* A full view need not know the node that asks; the answer goes where the question says. */
+    std::string address = p != nullptr ? p->node.address : "";
     if (address.empty() && !m.gossip.empty() && m.gossip[0].id == from)
         address = m.gossip[0].address;
     out.push_back({from, address, msg::ack{m.nonce, gossip()}});
@@ -362,7 +361,7 @@ void membership::on(nanos now, node_id from, const msg::ack &m, outbox &out)
     awaited a = *at;
     awaited_.erase(at);
     peer *p = find_mutable(from);
-    if (a.on_behalf != kNobody)
+    if (a.on_behalf != kNoNode)
         out.push_back({a.on_behalf, "", msg::it_lives{a.their_nonce, from}});
     if (p != nullptr && !a.indirect)
         average(p->rtt_us, static_cast<float>(std::max<nanos>(now - a.sent, 1)) / 1000.0f);
@@ -397,7 +396,7 @@ void membership::on(nanos now, node_id from, const msg::probe_ack &m)
     if (from != probe_.target || m.nonce != probe_.nonce)
         return;
     peer *p = find_mutable(from);
-    probe_.target = kNobody;
+    probe_.target = kNoNode;
     if (p == nullptr)
         return;
     /* The way there and back is not transfer. */
@@ -422,8 +421,8 @@ void membership::leave(outbox &out)
 {
     std::size_t told = 0;
     for (const peer &p : peers_) {
-        if (p.who.state <= member_state::suspect && told < kMaxVisited) {
-            out.push_back({p.who.id, p.who.address, msg::leave{}});
+        if (p.node.state <= member_state::suspect && told < kMaxVisited) {
+            out.push_back({p.node.id, p.node.address, msg::leave{}});
             told++;
         }
     }
@@ -441,8 +440,8 @@ std::vector<msg::link> membership::links() const
 {
     std::vector<msg::link> known;
     for (const peer &p : peers_) {
-        if (p.rtt_us > 0 && p.who.state == member_state::alive)
-            known.push_back({p.who.id, p.rtt_us, p.bytes_per_us});
+        if (p.rtt_us > 0 && p.node.state == member_state::alive)
+            known.push_back({p.node.id, p.rtt_us, p.bytes_per_us});
     }
     std::sort(known.begin(), known.end(), [](const msg::link &a, const msg::link &b) {
         return std::tuple(a.rtt_us, a.node) < std::tuple(b.rtt_us, b.node);

@@ -14,9 +14,9 @@
 
 namespace zc::agent {
 
-/** To be sent: to an agent, or, while nobody's name is known, to an address. */
+/** To be sent: to an agent, or, while no agent's name is known, to an address. */
 struct outbound {
-    node_id to = kNobody;
+    node_id to = kNoNode;
     std::string address; /* empty: as known to the transport */
     message_body body;
 };
@@ -24,7 +24,7 @@ using outbox = std::vector<outbound>;
 
 /** One peer as we see it. */
 struct peer {
-    member who;
+    member node;
     nanos since = 0;  /* in this state */
     nanos heard = 0;  /* last news of it */
     float rtt_us = 0; /* 0: not measured */
@@ -35,7 +35,7 @@ struct peer {
 };
 
 /**
- * Who is there: pings one peer per period, asks others to ping the silent one, and
+ * The agents that are there: pings one peer per period, asks others to ping a silent one, and
  * passes on what it knows with every ping and its answer (Das, Gupta and Motivala,
  * SWIM, DSN 2002). A claim about a member is as old as the member's version it was
  * made at; signs of life carry a higher one, so what is claimed wrongly heals by
@@ -68,7 +68,7 @@ class membership {
     /** Bytes went there in so much time: as good as a measurement. */
     void learn_bandwidth(node_id node, std::uint64_t bytes, nanos time);
 
-    /** Hosts of whom we must not forget the agents, and want to learn of them: ranks of our jobs
+    /** Hosts whose agents must not be forgotten, and are to be learnt of: ranks of our jobs
      * are there. */
     void want(std::set<std::string> hosts) { wanted_ = std::move(hosts); }
 
@@ -87,7 +87,7 @@ class membership {
         std::uint64_t nonce;
         nanos sent;
         bool indirect;     /* others have been asked */
-        node_id on_behalf; /* somebody asked us */
+        node_id on_behalf; /* the node that asked for it */
         std::uint64_t their_nonce;
     };
 
@@ -105,7 +105,7 @@ class membership {
     void probe_one(nanos now, outbox &out);
     void overdue(nanos now, outbox &out);
     void bury(nanos now);
-    void send_ping(nanos now, const peer &p, outbox &out, node_id on_behalf = kNobody,
+    void send_ping(nanos now, const peer &p, outbox &out, node_id on_behalf = kNoNode,
                    std::uint64_t their_nonce = 0);
     void schedule();
 
@@ -118,7 +118,7 @@ class membership {
     std::vector<node_id> order_; /* still to be pinged in this lap */
     std::vector<awaited> awaited_;
     struct {
-        node_id target = kNobody;
+        node_id target = kNoNode;
         std::uint64_t nonce = 0;
         nanos sent = 0;
     } probe_;

@@ -182,7 +182,7 @@ void fields(auto &s, is<txn_id> auto &v)
 {
     s.number(v.decider);
     s.number(v.number);
-    s.require(v.decider != kNobody);
+    s.require(v.decider != kNoNode);
 }
 
 void fields(auto &s, is<load_digest> auto &v)
@@ -205,7 +205,7 @@ void fields(auto &s, is<member> auto &v)
     s.text(v.host);
     s.text(v.address);
     fields(s, v.load);
-    s.require(v.id != kNobody);
+    s.require(v.id != kNoNode);
 }
 constexpr std::size_t kLeastMember = 8 + 8 + 4 + 1 + 2 + 2 + 29;
 
@@ -225,7 +225,7 @@ void fields(auto &s, is<std::vector<traveller>> auto &v)
     s.list(v, kMaxRanks, 12, [&](auto &each) {
         s.number(each.rank);
         s.number(each.home);
-        s.require(each.home != kNobody);
+        s.require(each.home != kNoNode);
     });
     s.require(!v.empty());
 }
@@ -312,7 +312,7 @@ void fields(auto &s, is<msg::lend> auto &v)
     s.number(v.epoch);
     s.number(v.target);
     fields(s, v.ranks);
-    s.require(v.target != kNobody);
+    s.require(v.target != kNoNode);
 }
 
 void fields(auto &s, is<msg::lent> auto &v)
@@ -445,7 +445,7 @@ flaw decode(std::string_view bytes, message &out)
         return flaw::too_long;
     if (length != bytes.size() - kHeaderBytes)
         return flaw::bad_length;
-    if (m.sender == kNobody || m.incarnation == 0 || m.sequence == 0)
+    if (m.sender == kNoNode || m.incarnation == 0 || m.sequence == 0)
         return flaw::bad_value;
     reader body(bytes.substr(kHeaderBytes));
     flaw f = read_body(type, body, m.body);

@@ -57,7 +57,7 @@ enum class member_state : std::uint8_t { alive, suspect, dead, left };
 
 /** What is known of one agent. */
 struct member {
-    node_id id = kNobody;
+    node_id id = kNoNode;
     std::uint64_t incarnation = 0;
     std::uint32_t version = 0; /* of this incarnation; grows as it shows signs of life */
     member_state state = member_state::alive;
@@ -79,15 +79,15 @@ struct ack {
     std::vector<member> gossip;
     bool operator==(const ack &) const = default;
 };
-/** Ping somebody for me, I hear nothing from it. */
+/** Ping a node for the sender, which has no answer from it. */
 struct ping_for_me {
     std::uint64_t nonce = 0;
-    node_id target = kNobody;
+    node_id target = kNoNode;
     bool operator==(const ping_for_me &) const = default;
 };
 struct it_lives {
     std::uint64_t nonce = 0;
-    node_id target = kNobody;
+    node_id target = kNoNode;
     bool operator==(const it_lives &) const = default;
 };
 /** As long as it says: measures bandwidth. */
@@ -102,7 +102,7 @@ struct probe_ack {
 };
 /** Measured by the sender of the message. */
 struct link {
-    node_id node = kNobody;
+    node_id node = kNoNode;
     float rtt_us = 0;
     float bytes_per_us = 0; /* 0: not known */
     bool operator==(const link &) const = default;
@@ -142,7 +142,7 @@ struct lend {
     txn_id txn;
     job_id job = 0;
     std::uint64_t epoch = 0;
-    node_id target = kNobody; /* where they would go */
+    node_id target = kNoNode; /* where they would go */
     std::vector<rank_id> ranks;
     bool operator==(const lend &) const = default;
 };
@@ -165,7 +165,7 @@ struct ask {
     std::uint64_t incarnation = 0; /* of that agent; another one does not know what was given up */
     job_id job = 0;
     std::uint64_t epoch = 0; /* refused if the job has been reconfigured since */
-    node_id target = kNobody;
+    node_id target = kNoNode;
     std::string host;
     std::vector<rank_id> ranks;
     bool operator==(const ask &) const = default;
@@ -200,7 +200,7 @@ struct leave {
 } // namespace msg
 
 struct message {
-    node_id sender = kNobody;
+    node_id sender = kNoNode;
     std::uint64_t incarnation = 0;
     std::uint64_t sequence = 0;
     std::variant<msg::ping, msg::ack, msg::ping_for_me, msg::it_lives, msg::probe, msg::probe_ack,

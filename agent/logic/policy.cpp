@@ -8,7 +8,7 @@ namespace {
 
 constexpr float kFar = 1e6f; /* µs; where nothing was measured */
 
-/** Anybody, anything. */
+/** Any node, any rank. */
 class random_policy final : public policy {
   public:
     std::string_view name() const override { return "random"; }
@@ -29,7 +29,7 @@ class application_policy final : public policy {
     std::string_view name() const override { return "application"; }
     double next_hop(const peer &candidate, const msg::steal &, surroundings &s) const override
     {
-        return traffic_with(s.here, candidate.who.id) + s.random.unit();
+        return traffic_with(s.here, candidate.node.id) + s.random.unit();
     }
     double rank(const local_rank &rank, const member &thief, std::span<const msg::link>,
                 surroundings &s) const override
@@ -47,7 +47,7 @@ class network_policy final : public policy {
         /* The way from the thief counts, where it has told; else ours. */
         float rtt = candidate.rtt_us > 0 ? candidate.rtt_us : kFar;
         for (const msg::link &l : packet.links) {
-            if (l.node == candidate.who.id)
+            if (l.node == candidate.node.id)
                 rtt = l.rtt_us;
         }
         return -static_cast<double>(rtt) * (1 + 0.1 * s.random.unit());

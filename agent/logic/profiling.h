@@ -52,10 +52,10 @@ struct job_view {
     std::uint64_t epoch = 0;        /* of the placement; grows with every reconfiguration */
     bool busy = false;              /* being reconfigured */
     bool observe = false;           /* wants to be told what would be done, and no more */
-    std::vector<node_id> placement; /* where each rank is; kNobody: not known */
-    std::set<std::string> hosts;    /* of its ranks, whoever is known there */
-    node_id gateway = kNobody;      /* the node that reaches the job */
-    std::string gateway_host;       /* in case nobody is known there yet */
+    std::vector<node_id> placement; /* where each rank is; kNoNode: not known */
+    std::set<std::string> hosts;    /* of its ranks, whether or not an agent is known there */
+    node_id gateway = kNoNode;      /* the node that reaches the job */
+    std::string gateway_host;       /* in case no agent is known there yet */
     std::string name;
 };
 
@@ -63,7 +63,7 @@ struct job_view {
 struct local_rank {
     rank_profile profile;
     nanos arrived = 0;
-    node_id came_from = kNobody;
+    node_id came_from = kNoNode;
     std::uint32_t moves = 0; /* of late */
     bool leaving = false;    /* asked to move away and confirmed, not yet seen to be gone */
     nanos leaving_since = 0;
@@ -91,7 +91,7 @@ class profiling {
     void on_job(const job_view &job) { jobs_[job.job] = job; }
     void on_job_gone(job_id job);
 
-    /** Somebody will bring ranks; they count from now on. */
+    /** Ranks will arrive; they count from now on. */
     void expect(const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                 std::uint64_t bytes, std::uint32_t moves, nanos until);
     void expected_over(nanos now, const txn_id &txn, bool moved);

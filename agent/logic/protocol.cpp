@@ -72,7 +72,7 @@ bool protocol::free_rank(nanos now, const local_rank &rank, node_id target, std:
              rank.moves > 0 && now - rank.arrived < stay)
         why = fmt::format("came {:.0f} s ago and stays for {:.0f} s",
                           to_seconds(now - rank.arrived), to_seconds(stay));
-    else if (rank.came_from != kNobody && rank.came_from == target &&
+    else if (rank.came_from != kNoNode && rank.came_from == target &&
              now - rank.arrived < s_.memory && !here_.draining())
         why = fmt::format("came from there {:.0f} s ago", to_seconds(now - rank.arrived));
     else

@@ -23,7 +23,7 @@ class grouping {
     virtual void job_gone(job_id) {}
     /** Messages of ranks of the job, in the order of their time. */
     virtual void observe(job_id, std::span<const zcp_event_t>) {}
-    /** @rank first, then who should go with it, at most @most in all. */
+    /** @rank first, then those that should go with it, at most @most in all. */
     virtual std::vector<rank_id> around(job_id, rank_id rank, std::uint32_t most) const
     {
         return most > 0 ? std::vector{rank} : std::vector<rank_id>{};

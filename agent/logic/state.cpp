@@ -53,7 +53,7 @@ std::optional<saved_state> from_text(std::string_view text)
             i.ask.host = a.at("host");
             i.ask.ranks = a.at("ranks").get<std::vector<rank_id>>();
             i.lenders = a.at("lenders").get<std::vector<node_id>>();
-            i.by = a.value("by", kNobody);
+            i.by = a.value("by", kNoNode);
             i.ask.incarnation = a.value("life", std::uint64_t{0});
             s.asked = std::move(i);
         }

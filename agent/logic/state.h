@@ -18,7 +18,7 @@ namespace zc::agent {
 struct saved_state {
     struct intent {
         msg::ask ask;
-        node_id by = kNobody; /* the agent that reaches the job */
+        node_id by = kNoNode; /* the agent that reaches the job */
         std::vector<node_id> lenders;
     };
     struct lease {
@@ -26,7 +26,7 @@ struct saved_state {
         rank_key rank;
         bool operator==(const lease &) const = default;
     };
-    node_id id = kNobody;
+    node_id id = kNoNode;
     std::uint64_t incarnation = 0;
     std::optional<intent> asked;
     std::vector<lease> leases;

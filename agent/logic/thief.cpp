@@ -18,10 +18,11 @@ bool thief::wants() const
     if (s_.act == mode::off || !here_.sampled() || mine.room == 0 || room_.expects_ranks())
         return false;
     for (const peer &p : network_.peers()) {
-        if (p.who.state == member_state::alive && decision_.worthwhile(mine, p.who.load))
+        if (p.node.state == member_state::alive && decision_.worthwhile(mine, p.node.load))
             return true;
     }
-    /* Who cannot see everybody asks into the blue, if a rank would have a processor to itself. */
+    /* An agent that does not see all others sends a speculative request, if a rank would have a
+     * processor to itself. */
     return network_.peers().size() >= s_.max_members && mine.demand + 1 <= mine.cpus;
 }
 
@@ -64,9 +65,9 @@ void thief::forward(msg::steal m, effects &out)
     bool best_gives = false;
     double best_preference = 0;
     for (const peer &p : network_.peers()) {
-        if (p.who.state != member_state::alive || seen(p.who.id))
+        if (p.node.state != member_state::alive || seen(p.node.id))
             continue;
-        bool gives = decision_.worthwhile(m.thief.load, p.who.load);
+        bool gives = decision_.worthwhile(m.thief.load, p.node.load);
         if (best != nullptr && gives < best_gives)
             continue;
         double preference = policy_.next_hop(p, m, around);
@@ -76,10 +77,10 @@ void thief::forward(msg::steal m, effects &out)
             best_preference = preference;
         }
     }
-    /* With everybody in sight and nobody to take from, the packet has ended. */
+    /* With all agents known and none to take from, the packet has ended. */
     if (best == nullptr || (!best_gives && network_.peers().size() < s_.max_members))
         return;
-    out.send.push_back({best->who.id, best->who.address, std::move(m)});
+    out.send.push_back({best->node.id, best->node.address, std::move(m)});
 }
 
 void thief::on(nanos now, const msg::nudge &m, effects &out)

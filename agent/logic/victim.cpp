@@ -165,13 +165,13 @@ void victim::ask(nanos now, effects &out)
         return;
     }
     node_id by = gateway_of(p.job);
-    if (by == kNobody || (by != network_.self().id && network_.find(by) == nullptr))
+    if (by == kNoNode || (by != network_.self().id && network_.find(by) == nullptr))
         return abandon(now, "no agent that reaches the job is known", out);
     attempt_->at = step::moving;
     attempt_->asked = now;
     attempt_->asked_of = by;
     attempt_->its_life =
-        (by == network_.self().id ? network_.self() : network_.find(by)->who).incarnation;
+        (by == network_.self().id ? network_.self() : network_.find(by)->node).incarnation;
     attempt_->query_pause = kFirstQuery;
     attempt_->next_query = now + kFirstQuery;
     out.save = true;
@@ -183,13 +183,13 @@ node_id victim::gateway_of(job_id job) const
 {
     const job_view *view = here_.job(job);
     if (view == nullptr)
-        return kNobody;
-    if (view->gateway != kNobody)
+        return kNoNode;
+    if (view->gateway != kNoNode)
         return view->gateway;
-    /* The job may have ended, so that its view is the last there will be; we need not have known
-     * anybody when it was made. */
+    /* The job may have ended, so that its view is the last there will be; no agent need have been
+     * known when it was made. */
     const peer *there = network_.find_host(view->gateway_host);
-    return there == nullptr ? kNobody : there->who.id;
+    return there == nullptr ? kNoNode : there->node.id;
 }
 
 void victim::reach_job(effects &out)
@@ -213,7 +213,7 @@ void victim::query_job(nanos now, effects &out)
     msg::query q{a.txn, a.what.job};
     if (by == network_.self().id)
         out.query.push_back(q);
-    else if (by != kNobody)
+    else if (by != kNoNode)
         out.send.push_back({by, "", q});
 }
 
@@ -224,7 +224,7 @@ bool victim::was_asked(node_id agent) const
         return false;
     const peer *there = network_.find(agent);
     return attempt_->its_life == (agent == network_.self().id ? network_.self().incarnation
-                                  : there != nullptr          ? there->who.incarnation
+                                  : there != nullptr          ? there->node.incarnation
                                                               : 0);
 }
 
@@ -238,7 +238,7 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
     bool moved = m.what == msg::verdict::moved;
     std::string why = m.reason;
     if (m.what == msg::verdict::unknown && !was_asked(from)) {
-        /* Whoever was asked may have passed it on, and forgotten: what became of it is seen
+        /* The agent that was asked may have passed it on, and forgotten: what became of it is seen
          * by the job's next shape, or never. */
         const job_view *job = here_.job(p.job);
         if (job == nullptr || job->epoch <= p.epoch)
@@ -304,19 +304,19 @@ void victim::nudge_thieves(nanos now, effects &out)
     load_digest mine = here_.lasting();
     std::vector<const peer *> thieves;
     for (const peer &p : network_.peers()) {
-        if (p.who.state == member_state::alive && decision_.worthwhile(p.who.load, mine))
+        if (p.node.state == member_state::alive && decision_.worthwhile(p.node.load, mine))
             thieves.push_back(&p);
     }
     std::sort(thieves.begin(), thieves.end(), [](const peer *a, const peer *b) {
         auto level = [](const peer *p) {
-            return pace(p->who.load.demand + 1, p->who.load.cpus, p->who.load.speed);
+            return pace(p->node.load.demand + 1, p->node.load.cpus, p->node.load.speed);
         };
-        return std::tuple(level(a), a->who.id) < std::tuple(level(b), b->who.id);
+        return std::tuple(level(a), a->node.id) < std::tuple(level(b), b->node.id);
     });
     msg::nudge n{network_.self()};
     n.sender.load = mine;
     for (std::size_t i = 0; i < std::min(thieves.size(), kNudged); i++)
-        out.send.push_back({thieves[i]->who.id, thieves[i]->who.address, n});
+        out.send.push_back({thieves[i]->node.id, thieves[i]->node.address, n});
     next_nudge_ = now + nudge_pause_;
     nudge_pause_ = std::min(2 * nudge_pause_, s_.steal_most);
 }

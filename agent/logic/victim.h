@@ -58,7 +58,7 @@ class victim {
         nanos query_pause = 0;
         std::set<node_id> waiting_for;
         std::uint64_t free_bytes = 0; /* at the target, which had room for our own; 0: not known */
-        node_id asked_of = kNobody;   /* the agent that reaches the job */
+        node_id asked_of = kNoNode;   /* the agent that reaches the job */
         std::uint64_t its_life = 0;
     };
 

@@ -245,9 +245,10 @@ const std::vector<knob> &knobs()
                 "from the first message of a move to the request to the job"),
         seconds("protocol", "lease", AT(logic.lease), 1, 3600,
                 "a lent rank is left alone by its owner; at least 4 commit windows"),
-        seconds("protocol", "move_timeout", AT(logic.move_timeout), 20, 86400,
-                "without word from the job a move is given up; none is begun whose images need "
-                "more than half of that"),
+        seconds(
+            "protocol", "move_timeout", AT(logic.move_timeout), 20, 86400,
+            "without an answer from the job a move is given up; none is begun whose images need "
+            "more than half of that"),
 
         text("jobs", "socket_directory", AT(socket_directory),
              "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm`, or `/tmp/zcm-UID` "

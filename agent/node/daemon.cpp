@@ -305,7 +305,7 @@ node_id node_daemon::node_of(const std::string &host) const
     if (host == config_.host)
         return agent_->network().self().id;
     const peer *p = agent_->network().find_host(host);
-    return p == nullptr ? kNobody : p->who.id;
+    return p == nullptr ? kNoNode : p->node.id;
 }
 
 void node_daemon::read_ranks(std::uint64_t now_ns)
@@ -343,10 +343,10 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
     }
     view.epoch = newest->profile.epoch;
     view.name = newest->job_name;
-    view.placement.assign(newest->world, kNobody);
+    view.placement.assign(newest->world, kNoNode);
     std::map<std::string, node_id> known;
     for (std::size_t i = 0; i < newest->host_of.size(); i++) {
-        auto [at, is_new] = known.try_emplace(newest->host_of[i], kNobody);
+        auto [at, is_new] = known.try_emplace(newest->host_of[i], kNoNode);
         if (is_new) {
             at->second = node_of(newest->host_of[i]);
             view.hosts.insert(newest->host_of[i]);
@@ -414,9 +414,9 @@ void node_daemon::apply(effects &&out)
 void node_daemon::send(outbound &&o)
 {
     std::string address = std::move(o.address);
-    if (o.to != kNobody) {
+    if (o.to != kNoNode) {
         if (const peer *p = agent_->network().find(o.to))
-            address = p->who.address;
+            address = p->node.address;
     }
     if (address.empty())
         return;

@@ -22,8 +22,9 @@ namespace {
 constexpr double kLook = 0.1; /* weight of the newest look at a thread */
 /* ns: the time that a thread has had is brought up to date by ticks, of 1 to 10 ms. */
 constexpr std::uint64_t kJustNow = 20'000'000;
-constexpr double kBusy = 0.95;   /* part of the time; more, and threads may wait */
-constexpr double kGreedy = 0.95; /* part of the looks; who is runnable in more never sleeps */
+constexpr double kBusy = 0.95; /* part of the time; more, and threads may wait */
+constexpr double kGreedy =
+    0.95; /* part of the looks; a thread that is runnable in more never sleeps */
 
 std::optional<std::string> slurp(const std::string &path)
 {
@@ -238,7 +239,8 @@ void kernel_load::look(std::uint64_t now_ns)
 double kernel_load::runnable_in_cgroup(std::uint64_t now_ns)
 {
     look(now_ns);
-    double used = 0; /* by those that never sleep: their share is what anybody could have */
+    double used =
+        0; /* by those that never sleep: their share is what any other thread could have */
     double weights = 0;
     for (const auto &[id, t] : threads_) {
         if (t.waiting > kGreedy && t.used) {
@@ -293,8 +295,8 @@ double kernel_load::runnable_in_machine()
     ours_busy_ = busy;
     if (processors == online)
         return running;
-    /* The others' threads are nothing to us. Who waits for ours cannot be told from who waits for
-     * theirs, so where ours are busy all are taken to have the same to do. */
+    /* The others' threads do not matter. A thread that waits for our processors cannot be told from
+     * one that waits for theirs, so where ours are busy all are taken to have the same to do. */
     return std::min(running, used < kBusy ? used * processors
                                           : std::max(processors, running * processors / online));
 }

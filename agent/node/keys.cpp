@@ -50,10 +50,10 @@ void write_keys(const std::string &path, const key_pair &keys)
         fail(path, errno == EEXIST
                        ? "is there already; a new pair would shut out every agent that has it"
                        : std::strerror(errno));
-    std::string text =
-        fmt::format("# Key pair of the agents of one user. Whoever can read it is one of them.\n"
-                    "public = \"{}\"\nsecret = \"{}\"\n",
-                    keys.public_key, keys.secret_key);
+    std::string text = fmt::format(
+        "# Key pair of the agents of one user. A process that can read it is one of them.\n"
+        "public = \"{}\"\nsecret = \"{}\"\n",
+        keys.public_key, keys.secret_key);
     if (write(file.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         fsync(file.fd) != 0) {
         int code = errno;
@@ -71,7 +71,7 @@ key_pair read_keys(const std::string &path)
     if (fstat(file.fd, &s) != 0)
         fail(path, std::strerror(errno));
     if (s.st_uid != geteuid())
-        fail(path, "belongs to somebody else");
+        fail(path, "belongs to another user");
     if ((s.st_mode & 077) != 0)
         fail(path, fmt::format("mode {:04o}: others may read or change it; wants 0600",
                                s.st_mode & 07777));

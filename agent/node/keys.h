@@ -7,7 +7,7 @@
 
 namespace zc::agent {
 
-/** The CURVE key pair of one user's agents, as Z85 text. Whoever has it is one of them. */
+/** The CURVE key pair of one user's agents, as Z85 text. A process that has it is one of them. */
 struct key_pair {
     std::string public_key;
     std::string secret_key;

@@ -73,7 +73,7 @@ json nodes_page(const agent &a, const outward &o)
                      {"memory_bytes", o.shape.memory_bytes}};
     nodes.push_back(std::move(self));
     for (const peer &p : a.network().peers()) {
-        json n = to_json(p.who);
+        json n = to_json(p.node);
         n["self"] = false;
         n["rtt_us"] = p.rtt_us;
         n["bytes_per_s"] = p.bytes_per_us * 1e6;
@@ -117,7 +117,7 @@ json ranks_page(const agent &a, const outward &o)
                     {"peers", peers}};
         if (p.total_iterations > 0)
             one["total_iterations"] = p.total_iterations;
-        if (r.came_from != kNobody)
+        if (r.came_from != kNoNode)
             one["came_from"] = hex(r.came_from);
         if (reading != o.ranks.end())
             one["pid"] = reading->second.pid;
@@ -145,7 +145,7 @@ json groups_page(const agent &a)
                              {"confidence", expected[i].confidence}});
         json placement = json::array();
         for (node_id where : job.placement)
-            placement.push_back(where == kNobody ? json() : json(hex(where)));
+            placement.push_back(where == kNoNode ? json() : json(hex(where)));
         jobs.push_back({{"job", hex(id)},
                         {"job_name", job.name},
                         {"epoch", job.epoch},
@@ -166,7 +166,7 @@ json to_json(const record &r, double wall_s)
             {"time", wall_s},
             {"what", r.what},
             {"txn",
-             r.txn.decider == kNobody ? "" : fmt::format("{:x}-{:x}", r.txn.decider, r.txn.number)},
+             r.txn.decider == kNoNode ? "" : fmt::format("{:x}-{:x}", r.txn.decider, r.txn.number)},
             {"job", hex(r.job)},
             {"ranks", r.ranks},
             {"from", hex(r.from)},
@@ -261,18 +261,18 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
     m.family("zcmd_peers", "gauge", "Agents known, by state.");
     std::map<std::string, int> states;
     for (const peer &p : a.network().peers())
-        states[state_name(p.who.state)]++;
+        states[state_name(p.node.state)]++;
     for (const char *s : {"alive", "suspect", "dead", "left"})
         m.value(states[s], fmt::format("state=\"{}\"", s));
     m.family("zcmd_peer_rtt_seconds", "gauge", "Round trip to a peer.");
     for (const peer &p : a.network().peers()) {
-        if (p.who.state == member_state::alive && p.rtt_us > 0)
-            m.value(p.rtt_us / 1e6, fmt::format("host=\"{}\"", quoted(p.who.host)));
+        if (p.node.state == member_state::alive && p.rtt_us > 0)
+            m.value(p.rtt_us / 1e6, fmt::format("host=\"{}\"", quoted(p.node.host)));
     }
     m.family("zcmd_peer_bytes_per_second", "gauge", "Measured bandwidth to a peer.");
     for (const peer &p : a.network().peers()) {
-        if (p.who.state == member_state::alive && p.bytes_per_us > 0)
-            m.value(p.bytes_per_us * 1e6, fmt::format("host=\"{}\"", quoted(p.who.host)));
+        if (p.node.state == member_state::alive && p.bytes_per_us > 0)
+            m.value(p.bytes_per_us * 1e6, fmt::format("host=\"{}\"", quoted(p.node.host)));
     }
     m.family("zcmd_messages_total", "counter",
              "Messages of agents, in and out, and what became of them.");

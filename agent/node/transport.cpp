@@ -18,7 +18,7 @@ namespace zc::agent {
 namespace {
 
 constexpr int kQueue = 64;              /* messages waiting for one peer */
-constexpr nanos kIdle = 900 * kSecond;  /* a socket nobody used is closed */
+constexpr nanos kIdle = 900 * kSecond;  /* an unused socket is closed */
 constexpr std::size_t kMostPeers = 400; /* two descriptors each, with what they send us */
 
 /* Close dead connections soon, so that what comes after a cut goes over a new one. */
@@ -72,7 +72,7 @@ transport::transport(const std::string &listen, const key_pair &keys, std::size_
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS,
                 2 * static_cast<int>(kMostPeers)); /* closed ones live on for a moment */
     try {
-        /* Those who ask to be let in, before anybody can (ZeroMQ RFC 27). */
+        /* The handler of authentication must listen before any socket does (ZeroMQ RFC 27). */
         door_ = open_or_throw(ZMQ_REP);
         if (zmq_bind(door_, "inproc://zeromq.zap.01") != 0)
             throw transport_error(zmq_strerror(zmq_errno()));
@@ -96,8 +96,8 @@ transport::transport(const std::string &listen, const key_pair &keys, std::size_
                 "cannot listen at {}: {}{}", listen, zmq_strerror(zmq_errno()),
                 zmq_errno() == EADDRINUSE
                     ? ". If an agent of yours runs here already (zcctl nodes), that is all it "
-                      "takes; if it is somebody "
-                      "else's port, choose another for agent.listen, the same on all nodes"
+                      "takes; if the port belongs "
+                      "to another program, choose another for agent.listen, the same on all nodes"
                     : ""));
         std::array<char, 256> name{};
         std::size_t size = name.size();
@@ -256,7 +256,7 @@ void transport::read_monitor()
 
 /**
  * ZeroMQ takes whatever connects. When there are too many the kernel is told to drop what comes to
- * the listening socket, so that those who want to connect try again by themselves.
+ * the listening socket, so that peers that want to connect try again by themselves.
  */
 void transport::count_inbound(std::uint16_t kind, int fd)
 {

@@ -22,15 +22,15 @@ class transport_error : public std::runtime_error {
 /**
  * Bytes between agents: ZeroMQ over TCP, one socket that receives, one per peer that
  * sends, encrypted and authenticated with CURVE. Only our own public key is let in;
- * everybody else is turned away during the handshake, before a byte of his reaches us,
+ * all others are refused during the handshake, before a byte of theirs reaches us,
  * and counted. Messages may be lost or late, never garbled. One thread.
  */
 class transport {
   public:
     static constexpr std::size_t kMostInbound = 1024;
     /**
-     * @most_inbound: connections taken, of half of our descriptors at most. Who comes then waits
-     * until another ends: whoever can reach the port can open some, and those that say nothing are
+     * @most_inbound: connections taken, of half of our descriptors at most. Later ones wait until
+     * another ends: any host that can reach the port can open some, and silent ones are
      * kept for five seconds.
      */
     transport(const std::string &listen, const key_pair &keys,

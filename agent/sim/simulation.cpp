@@ -46,7 +46,7 @@ void simulation::build()
     for (std::uint32_t n = 0; n < o_.nodes; n++) {
         node &it = world_.nodes[n];
         it.rack = n / kRack;
-        it.disk = to_text(saved_state{}); /* nobody has forgotten anything yet */
+        it.disk = to_text(saved_state{}); /* no node has lost its memory yet */
         it.drift = o_.skew * (2 * random_.unit() - 1);
         it.offset = o_.skew > 0 ? static_cast<nanos>(random_.below(1'000'000)) * kSecond : 0;
         push(static_cast<nanos>(random_.below(kSecond)), kind::start, n);
@@ -283,7 +283,7 @@ void simulation::sample(std::uint32_t n)
             view.busy = j.busy;
             for (std::uint32_t where : j.where) {
                 bool known = where == n || it.mind->network().alive(id_of(where));
-                view.placement.push_back(known ? id_of(where) : kNobody);
+                view.placement.push_back(known ? id_of(where) : kNoNode);
                 view.hosts.insert(host_of(where));
             }
             view.gateway = view.placement[0];
@@ -370,7 +370,7 @@ nanos simulation::delay(std::uint32_t a, std::uint32_t b, std::size_t bytes)
 void simulation::transmit(std::uint32_t from, outbound &&o)
 {
     std::uint32_t to = o_.nodes;
-    if (o.to != kNobody)
+    if (o.to != kNoNode)
         to = index_of(o.to);
     else if (o.address.starts_with("sim:"))
         to = static_cast<std::uint32_t>(std::strtoul(o.address.c_str() + 4, nullptr, 10));
@@ -469,7 +469,8 @@ void simulation::job_done(job_id id)
     else
         result_.failed++;
     o.epoch = j.epoch;
-    /* Whoever asked waits for the answer, and has closed the connection if it was started anew. */
+    /* The agent that asked waits for the answer, and has closed the connection if it was restarted.
+     */
     node &asker = world_.nodes[j.reached_by];
     if (asker.up && asker.lives == j.its_life) {
         asker.past[a.txn] = o;

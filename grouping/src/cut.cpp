@@ -12,7 +12,7 @@ namespace {
 using edges = std::pmr::vector<edge>;
 using numbers = std::pmr::vector<uint32_t>;
 
-constexpr uint32_t kNobody = UINT32_MAX;
+constexpr uint32_t kNoRank = UINT32_MAX;
 constexpr uint32_t kPasses = 8;         /* of refinement; they rarely find anything after three */
 constexpr uint32_t kRounds = 256;       /* of agglomeration; a bound for adversaries */
 constexpr uint32_t kKickedRanks = 2048; /* ranks refined after kicks, in all: what they may cost */
@@ -36,7 +36,7 @@ void combine(edges &list)
     list.resize(kept);
 }
 
-/** Who exchanges how much with whom, by rank. */
+/** How much each rank exchanges with each other one. */
 class neighbours {
   public:
     struct link {
@@ -157,8 +157,8 @@ class refinement {
                std::pmr::memory_resource *memory)
         : max_size_(max_size), group_of_(group_of),
           links_(list, static_cast<uint32_t>(group_of.size()), memory),
-          size_(group_of.size(), 0, memory), head_(group_of.size(), kNobody, memory),
-          next_(group_of.size(), kNobody, memory), before_(group_of.size(), kNobody, memory),
+          size_(group_of.size(), 0, memory), head_(group_of.size(), kNoRank, memory),
+          next_(group_of.size(), kNoRank, memory), before_(group_of.size(), kNoRank, memory),
           towards_(group_of.size(), 0.0, memory), touched_(memory)
     {
         touched_.reserve(group_of.size());
@@ -183,15 +183,15 @@ class refinement {
     struct change {
         double gain;
         uint32_t group;
-        uint32_t partner; /* who comes back, kNobody: nobody needs to */
+        uint32_t partner; /* the rank that comes back, kNoRank: none needs to */
     };
 
     void join(uint32_t rank, uint32_t group)
     {
         group_of_[rank] = group;
         next_[rank] = head_[group];
-        before_[rank] = kNobody;
-        if (head_[group] != kNobody)
+        before_[rank] = kNoRank;
+        if (head_[group] != kNoRank)
             before_[head_[group]] = rank;
         head_[group] = rank;
         size_[group]++;
@@ -200,11 +200,11 @@ class refinement {
     void leave(uint32_t rank)
     {
         const uint32_t group = group_of_[rank];
-        if (before_[rank] != kNobody)
+        if (before_[rank] != kNoRank)
             next_[before_[rank]] = next_[rank];
         else
             head_[group] = next_[rank];
-        if (next_[rank] != kNobody)
+        if (next_[rank] != kNoRank)
             before_[next_[rank]] = before_[rank];
         size_[group]--;
     }
@@ -227,8 +227,8 @@ class refinement {
 
     change best_exchange(uint32_t rank, uint32_t group, double gain) const
     {
-        change best{0, group, kNobody};
-        for (uint32_t other = head_[group]; other != kNobody; other = next_[other]) {
+        change best{0, group, kNoRank};
+        for (uint32_t other = head_[group]; other != kNoRank; other = next_[other]) {
             const double total = gain_by_exchange(rank, other, gain);
             if (total > best.gain || (total == best.gain && other < best.partner))
                 best = {total, group, other};
@@ -246,13 +246,13 @@ class refinement {
             towards_[group] += link.weight;
         }
         const uint32_t here = group_of_[rank];
-        change best{least_gain_, here, kNobody};
+        change best{least_gain_, here, kNoRank};
         for (const uint32_t group : touched_) {
             if (group == here)
                 continue;
             const double gain = towards_[group] - towards_[here];
             if (size_[group] < max_size_ && gain > best.gain)
-                best = {gain, group, kNobody};
+                best = {gain, group, kNoRank};
             const change exchange = best_exchange(rank, group, gain);
             if (exchange.gain > best.gain)
                 best = exchange;
@@ -262,7 +262,7 @@ class refinement {
         if (best.group == here)
             return false;
         leave(rank);
-        if (best.partner != kNobody) {
+        if (best.partner != kNoRank) {
             leave(best.partner);
             join(best.partner, here);
         }
@@ -300,13 +300,13 @@ void pack(const edges &list, uint32_t max_size, std::span<uint32_t> group_of,
         return size[x] != size[y] ? size[x] > size[y] : x < y;
     });
 
-    numbers bin_of(ranks, kNobody, memory); /* of a group; kNobody: in pieces */
+    numbers bin_of(ranks, kNoRank, memory); /* of a group; kNoRank: in pieces */
     numbers room(nr_bins, max_size, memory);
     uint32_t first = 0; /* bins before it are full */
     for (const uint32_t group : order) {
         if (size[group] == 0)
             break;
-        for (uint32_t bin = first; bin < nr_bins && bin_of[group] == kNobody; bin++) {
+        for (uint32_t bin = first; bin < nr_bins && bin_of[group] == kNoRank; bin++) {
             if (room[bin] >= size[group]) {
                 bin_of[group] = bin;
                 room[bin] -= size[group];
@@ -321,16 +321,16 @@ void pack(const edges &list, uint32_t max_size, std::span<uint32_t> group_of,
     const neighbours links(list, ranks, memory);
     std::pmr::vector<double> towards(nr_bins, 0.0, memory);
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        if (group_of[rank] != kNobody)
+        if (group_of[rank] != kNoRank)
             continue;
         std::fill(towards.begin(), towards.end(), 0.0);
         for (const auto &link : links.of(rank)) {
-            if (group_of[link.rank] != kNobody)
+            if (group_of[link.rank] != kNoRank)
                 towards[group_of[link.rank]] += link.weight;
         }
-        uint32_t best = kNobody;
+        uint32_t best = kNoRank;
         for (uint32_t bin = 0; bin < nr_bins; bin++) {
-            if (room[bin] > 0 && (best == kNobody || towards[bin] > towards[best]))
+            if (room[bin] > 0 && (best == kNoRank || towards[bin] > towards[best]))
                 best = bin;
         }
         group_of[rank] = best;
@@ -344,7 +344,7 @@ void grow(const edges &list, uint32_t max_size, std::span<uint32_t> group_of,
 {
     const uint32_t ranks = static_cast<uint32_t>(group_of.size());
     const neighbours links(list, ranks, memory);
-    std::fill(group_of.begin(), group_of.end(), kNobody);
+    std::fill(group_of.begin(), group_of.end(), kNoRank);
     std::pmr::vector<double> left(ranks, 0.0, memory);   /* traffic with ranks still free */
     std::pmr::vector<double> inside(ranks, 0.0, memory); /* traffic with the group being grown */
     for (const edge &e : list) {
@@ -358,11 +358,11 @@ void grow(const edges &list, uint32_t max_size, std::span<uint32_t> group_of,
             size = 0;
             std::fill(inside.begin(), inside.end(), 0.0);
         }
-        uint32_t best = kNobody;
+        uint32_t best = kNoRank;
         for (uint32_t rank = 0; rank < ranks; rank++) {
-            if (group_of[rank] != kNobody)
+            if (group_of[rank] != kNoRank)
                 continue;
-            if (best == kNobody || inside[rank] > inside[best] ||
+            if (best == kNoRank || inside[rank] > inside[best] ||
                 (inside[rank] == inside[best] && left[rank] < left[best]))
                 best = rank;
         }
@@ -408,7 +408,7 @@ double inside_weight(const edges &list, std::span<const uint32_t> group_of)
     return sum;
 }
 
-/** Leaves together only who is connected by traffic inside the group. */
+/** Leaves together only ranks that traffic inside the group connects. */
 void separate(const edges &list, std::span<uint32_t> group_of, std::pmr::memory_resource *memory)
 {
     numbers parent(group_of.size(), 0, memory);
@@ -429,10 +429,10 @@ void separate(const edges &list, std::span<uint32_t> group_of, std::pmr::memory_
 /** Numbers groups from 0 in the order of their lowest ranks. */
 uint32_t renumber(std::span<uint32_t> group_of, std::pmr::memory_resource *memory)
 {
-    numbers number(group_of.size(), kNobody, memory);
+    numbers number(group_of.size(), kNoRank, memory);
     uint32_t nr = 0;
     for (uint32_t &group : group_of) {
-        if (number[group] == kNobody)
+        if (number[group] == kNoRank)
             number[group] = nr++;
         group = number[group];
     }
@@ -514,15 +514,15 @@ uint32_t around(std::span<const flow> flows, uint32_t ranks, uint32_t rank, std:
         }
         if (size == out.size())
             return size;
-        joining = kNobody;
+        joining = kNoRank;
         for (uint32_t other = 0; other < ranks; other++) {
             if (inside[other] <= 0)
                 continue;
-            if (joining == kNobody || inside[other] > inside[joining] ||
+            if (joining == kNoRank || inside[other] > inside[joining] ||
                 (inside[other] == inside[joining] && total[other] < total[joining]))
                 joining = other;
         }
-        if (joining == kNobody)
+        if (joining == kNoRank)
             return size;
     }
 }

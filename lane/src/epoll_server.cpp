@@ -18,7 +18,7 @@ namespace zcl {
 namespace {
 
 /* What one look at a lane reads at most, before others have their turn; and the same of a caller,
- * who has other things to do. */
+ * which has other work to do. */
 constexpr int kReadsPerTurn = 8;
 constexpr std::size_t kMostOfCaller = std::size_t{1} << 20;
 constexpr int kMostAtOnce = 64; /* descriptors */
@@ -32,7 +32,7 @@ struct by_epoll final : served {
     bool watched = false;
     bool sending = false; /* the socket is full */
     bool held = false;    /* no place for what comes */
-    bool reading = false; /* recvmsg(2) without the lock: nobody takes the memory away */
+    bool reading = false; /* recvmsg(2) without the lock: the memory may not be taken away */
 };
 
 by_epoll &mine(zcl_lane &lane)
@@ -149,7 +149,8 @@ void epoll_server::watch(zcl_lane &lane)
     by_epoll &m = mine(lane);
     if (lane.state == zcl_lane_state::broken || !m.watched)
         return;
-    /* Who reads nothing wants no word of a hangup again and again, which cannot be declined. */
+    /* EPOLLHUP cannot be declined: edge-triggered, so that it does not come again and again while
+     * nothing is read. */
     const std::uint32_t wanted = (m.held ? EPOLLET : EPOLLIN) | (m.sending ? EPOLLOUT : 0u);
     if (wanted == m.interest)
         return;

@@ -26,8 +26,8 @@ struct inbound_counts {
 
 /**
  * The incoming half of a lane: where the next bytes of the stream belong, and what
- * has become of those that came. Does no I/O: whoever does asks plan(), has the bytes put
- * there, all or some, in that order, and tells by consumed() how many.
+ * has become of those that came. Does no I/O: the caller asks plan(), has the bytes put
+ * there, all or some, in that order, and reports by consumed() how many.
  *
  *   hello ──▶ header ──▶ payload ──▶ header ...
  */
@@ -59,7 +59,7 @@ class inbound {
 
     /** In the middle of a hello, a header or a frame. */
     bool within() const { return phase_ != phase::header || got_ > 0; }
-    /** A header has been read, and nobody has said where its payload goes. */
+    /** A header has been read, and the place for its payload is not known yet. */
     bool undecided() const { return phase_ == phase::payload && !to_ && frame_.len > 0; }
     /** More is to come for sure. */
     bool awaited() const { return within() || !expected_.empty(); }

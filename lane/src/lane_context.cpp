@@ -280,7 +280,7 @@ void zcl_context::fail(zcl_lane &lane, int status)
             log("a stranger was sent away; of further ones only the statistics tell");
         return;
     }
-    /* A cause is told once, to who asks first; EPIPE is what the other gets then. */
+    /* The cause is reported once, to the first call that asks; the other gets EPIPE. */
     if (lane.send_error && (status == 0 || (opening && lane.send_error != -EPIPE)))
         status = lane.send_error;
     drop_unsent(lane, status ? status : -ECONNRESET);

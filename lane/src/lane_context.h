@@ -68,11 +68,11 @@ struct zcl_context {
 
     /** @secret: of the side that listens; null: that is us. */
     zcl_lane *add(zcl::owned_fd socket, bool accepted, const unsigned char *secret);
-    /** Takes in whoever waits at the listener. */
+    /** Accepts the connections that wait at the listener. */
     void accept_all();
     /** Sending has failed: receiving will, when all that had come is read. */
     void send_failed(zcl_lane &lane, int status);
-    /** The lane is no more, for whoever uses it; @status as in ZCL_EVENT_BROKEN. */
+    /** The lane has ended, for its user; @status as in ZCL_EVENT_BROKEN. */
     void fail(zcl_lane &lane, int status);
     void remove(zcl_lane &lane);
     /**
@@ -80,7 +80,7 @@ struct zcl_context {
      * False: nothing more to read now, or the lane is broken.
      */
     bool received(zcl_lane &lane, ssize_t n, int error);
-    /** Removes lanes of strangers; nobody may hold one. */
+    /** Removes lanes that have not proved their secret; the user may hold none of them. */
     void sweep();
     /** Reports frames of which all is sent. */
     void sent(zcl_lane &lane, std::size_t bytes);

@@ -18,8 +18,8 @@ struct served {
 };
 
 /**
- * Who moves the bytes: the one point of variation. All calls but stop() are made with the context's
- * lock held; wait() lets go of it while it sleeps.
+ * The thread or call that moves the bytes: the one point of variation. All calls but stop() are
+ * made with the context's lock held; wait() lets go of it while it sleeps.
  */
 class server {
   public:
@@ -40,14 +40,14 @@ class server {
     virtual void serve() = 0;
     /** Returns when there are events, or at @deadline_ns from now, or earlier. 0 or -EINTR. */
     virtual int wait(std::unique_lock<std::mutex> &held, std::int64_t timeout_ns) = 0;
-    /** There are events (told by whoever makes one). */
+    /** There are events (called by the code that makes one). */
     virtual void happened() {}
     /** As zcl_descriptor(). */
     virtual int descriptor() const { return -EOPNOTSUPP; }
 };
 
 std::unique_ptr<server> make_uring_server(zcl_context &context);
-/** By a thread of its own, or by whoever calls. */
+/** By a thread of its own, or by the caller. */
 std::unique_ptr<server> make_epoll_server(zcl_context &context, bool own_thread);
 
 } // namespace zcl

@@ -55,8 +55,8 @@ struct by_uring final : served {
     std::vector<op> chain;   /* receives the kernel was given, in order */
     std::size_t nr_left = 0; /* of these, not done */
     bool held = false;       /* no place for what comes */
-    bool by_caller = false;  /* who waits reads it without the ring's help */
-    bool dirty = false;      /* something is done that nobody has looked at */
+    bool by_caller = false;  /* the waiting caller reads it without the ring's help */
+    bool dirty = false;      /* something is done that has not been looked at */
     bool sending = false, sent = false;
     std::uint32_t send_generation = 0;
     std::int32_t send_result = 0;
@@ -567,7 +567,7 @@ uring_server::outcome uring_server::read(zcl_lane &lane)
 }
 
 /*
- * Who waits for a lane of which more is to come for sure reads by itself meanwhile: that is
+ * A caller that waits for a lane of which more is certain to come reads by itself: that is
  * cheaper than to be interrupted at it. False: there is no such lane, or no place for what comes.
  */
 bool uring_server::read_by_caller(std::unique_lock<std::mutex> &held, std::int64_t timeout_ns)
@@ -635,7 +635,7 @@ int uring_server::wait(std::unique_lock<std::mutex> &held, std::int64_t timeout_
     return n == -EINTR && context_.events.empty() ? -EINTR : 0;
 }
 
-/* An event that no completion has brought: whoever waits for one sleeps. */
+/* An event that no completion has brought: a thread that waits for one is asleep. */
 void uring_server::happened()
 {
     if (nr_waiting_ == 0)

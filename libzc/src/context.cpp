@@ -15,7 +15,7 @@ namespace {
 /* From here on whole page tables are worth moving. */
 constexpr std::size_t kTableBytes = std::size_t{4} << 20;
 
-/* The guess for a message nobody expected: malloc() returns large blocks 16
+/* The guess for a message without a prediction: malloc() returns large blocks 16
  * bytes into a page, so this is right more often than any other. */
 constexpr addr_t kUsualOffset = 16;
 
@@ -58,7 +58,7 @@ void zc_context::set_costs(const zc_costs_t &costs)
     measured_ = true;
 }
 
-/** @means took @measured_ns for @done; zero if nobody looked at the clock. */
+/** @means took @measured_ns for @done; zero if the time was not taken. */
 void zc_context::learn(zc_means_t means, const extent &done, double measured_ns)
 {
     if (measured_ns <= 0)
@@ -143,8 +143,8 @@ void zc_context::report(zc_stats_t &out) const
     out.refused_addresses = use.refused_addresses;
 }
 
-/* Most machines have no module, and whoever allows everything does not want to
- * be told so by every process. */
+/* Most machines have no module, and a user who allows every means does not want that
+ * message from every process. */
 void zc_context::log_device() const
 {
     bool by_name = params_.means != kAllMeans && (params_.means & means_bit(ZC_MEANS_KMOD));

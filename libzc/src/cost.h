@@ -32,8 +32,8 @@ struct extent {
     std::size_t moves = 2;    /* calls of mremap it takes: VMAs on both sides */
 };
 
-/** A way to deliver it: who exchanges the whole units, and who the pages before
- *  and behind them. Mostly that is the same, or nobody. */
+/** A way to deliver it: the means that exchanges the whole units, and the one for the
+ *  pages before and behind them. Mostly both are the same means, or none. */
 struct way {
     zc_means_t units = ZC_MEANS_COPY;
     zc_means_t pages = ZC_MEANS_COPY;

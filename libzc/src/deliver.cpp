@@ -224,7 +224,7 @@ void zc_context::tell(range pages) const
 }
 
 /* Where huge pages come unasked, landing slots on small pages decline them,
- * and that wish came along to the user, whom it must not rob of them. There is
+ * and that wish came along to the user's memory, which must not lose them. There is
  * no way back to "no wish", so the user is left with the opposite one. The pool
  * is asked, not the system: reading the setting takes as long as a rebind. */
 void zc_context::keep_huge_allowed(range body, const slot &landing)

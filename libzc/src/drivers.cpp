@@ -89,7 +89,7 @@ hold hold_of_file(std::string_view path, dev_t device)
 
 hold hold_of_mapping(std::string_view name)
 {
-    /* Whoever has it will open the device next. */
+    /* A process that has it will open the device next. */
     if (name.find("/libcuda.so") != name.npos)
         return hold::pin;
     return name.starts_with("/dev/") ? hold_of_file(name, 0) : hold::none;

@@ -14,7 +14,7 @@ namespace zc {
 enum class hold {
     none,
     pin,       /* by FOLL_PIN: the module sees it page by page, mremap(2) sees nothing */
-    reference, /* by a mere reference: nobody sees it */
+    reference, /* by a mere reference, which cannot be seen */
 };
 
 /** What the driver behind a file does: @path as /proc has it, @device its number, if
@@ -25,14 +25,14 @@ hold hold_of_file(std::string_view path, dev_t device);
 hold hold_of_mapping(std::string_view name);
 
 /**
- * drivers - who may hold pages of this process and does not say so in VmPin
+ * drivers - those that may hold pages of this process without counting them in VmPin
  *
  *     driver      device           holds by            counts in
  *     NVIDIA's    /dev/nvidia*     pin (old: reference) nothing
  *     VFIO        /dev/vfio/       pin                 VmLck, without locking
  *     KNEM        /dev/knem        reference           nothing
  *
- * Nobody tells when a process opens a device, so each question looks at what is open
+ * There is no notice when a process opens a device, so each query looks at what is open
  * now; but there is nothing to look for where the machine has none of these drivers, or
  * only VFIO and VmLck is zero. That has to be found out at each delivery, with caches that
  * hold something else, so the cheapest sufficient answer is asked for first:
@@ -41,7 +41,7 @@ hold hold_of_mapping(std::string_view name);
  *     else: no driver has a folder in /proc/driver:               no NVIDIA
  *           /proc/misc does not name it:                          no KNEM, no VFIO
  *
- * Who has been found stays found: what it holds may outlive its file descriptor.
+ * A driver that has been found stays found: what it holds may outlive its file descriptor.
  *
  * Drivers that follow changes of the address space (MMU notifiers: amdgpu, i915, KVM,
  * XPMEM) or count in VmPin (InfiniBand, io_uring) are not meant.

@@ -18,10 +18,10 @@ namespace zc {
  *
  * Mappings stay what they were: nothing to park in between, nothing to count
  * against vm.max_map_count. The module looks at every page it is about to
- * exchange, so nobody need ask /proc before; where it stops, what lies before
+ * exchange, so /proc need not be read before; where it stops, what lies before
  * is exchanged and what lies behind untouched.
  *
- * The descriptor acts on the memory of whoever calls, hence also serves a
+ * The descriptor acts on the memory of the calling process, hence also serves a
  * forked child.
  *
  * Any thread.

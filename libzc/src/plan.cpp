@@ -84,7 +84,7 @@ way zc_context::choose(question &q)
     way other = second_way(q.costs, q.what, q.means, best);
     if (!q.close_call(best, other) || !tries_the_other(++close_calls_))
         return best;
-    /* And nobody is to think better of it. */
+    /* Restrict the means, so that later checks do not revert the choice. */
     q.means = means_bit(other.units) | means_bit(other.pages);
     return other;
 }

@@ -395,7 +395,7 @@ void pool::exchanged(slot &landing, range body, slot &spare, std::span<const add
     }
 }
 
-/* One at a time: giving pages back takes milliseconds, and somebody may be waiting for
+/* One at a time: giving pages back takes milliseconds, and a thread may be waiting for
  * a slot that holds some. */
 std::size_t pool::trim(std::uint64_t older_than_ns)
 {

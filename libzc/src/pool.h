@@ -20,16 +20,16 @@ namespace zc {
  *
  * A free slot may be full of pages (the next message lands in it without a
  * fault), or empty (an exchange parks the user's pages in it, after which the
- * two have swapped roles). Both live on one list per kind; whoever takes one
- * takes the one that fits best.
+ * two have swapped roles). Both are on one list per kind; of a list the slot that
+ * fits best is taken.
  *
  *     populated bytes of all slots <= budget       at every instant
  *
  * Pages on their way through an exchange count once: what the spare gains,
  * the landing slot loses.
  *
- * Any thread. Slots outside the free lists belong to their takers, who touch
- * them without the lock; system calls on them are made without it, too.
+ * Any thread. Slots outside the free lists belong to the callers that took them, which
+ * access them without the lock; system calls on them are made without it, too.
  */
 class pool {
   public:

@@ -35,7 +35,7 @@ struct exchange_result {
  * Each move replaces its target in one step of the kernel's and leaves its
  * source mapped, so no address of the three is ever free for another mmap().
  * Between the moves user reads as zeros: it is about to be overwritten, and
- * nobody may look at it before the receive completes.
+ * the program may not look at it before the receive completes.
  *
  * mremap() refuses ranges of several VMAs up to Linux 6.16, and then only
  * after it has unmapped the target. So each call gets one VMA of its source.

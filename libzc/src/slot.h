@@ -31,7 +31,7 @@ struct slot_kind {
  *   |....|#########################################|............|
  *        ^ data                                    ^ data + len
  *
- * Owned by the pool's free list or by whoever took it out of there; the
+ * Owned by the pool's free list or by the caller that took it out of there; the
  * owner alone reads and writes its members.
  *
  *   pending is a subset of populated

@@ -6,7 +6,7 @@
 
 namespace zc {
 
-/** Time since it was made; or nothing at all, where nobody wants to know. */
+/** Time since it was made; or nothing at all, where it is not asked for. */
 class stopwatch {
   public:
     explicit stopwatch(bool runs) : runs_(runs), start_(runs ? now_ns() : 0) {}

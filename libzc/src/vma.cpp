@@ -33,8 +33,8 @@ zc_reason_t vma_objection(const vma &area)
         return ZC_REASON_SHARED;
     if (area.file)
         return ZC_REASON_FILE;
-    /* Mappings change places with the pool's, which nobody may execute: the user's would
-     * be so no more, and the next buffer's would be. The module refuses it, too. */
+    /* Mappings change places with the pool's, which are not executable: the user's would
+     * cease to be so, and the next buffer's would become so. The module refuses it, too. */
     if (!area.readable || !area.writable || area.executable)
         return ZC_REASON_READ_ONLY;
     return ZC_REASON_NONE;
@@ -146,7 +146,7 @@ void address_space::close_all()
 
 /* A descriptor of /proc/self stays with the process that opened it: used in a
  * forked child it would answer for the parent. Descriptors are only written
- * while they are not ours, so whoever found them ours reads them safely. */
+ * while they are not ours, so a thread that found them ours reads them safely. */
 const address_space::descriptors &address_space::fds()
 {
     if (!ours_->load(std::memory_order_acquire)) {
@@ -343,8 +343,8 @@ bool address_space::huge_at(addr_t at)
     return is(kPageIsHuge, at);
 }
 
-/* Somebody has userfaultfd(2) note what is written, without a fault: to a program that
- * saves what has changed the pages of an exchange would look unwritten. */
+/* Has userfaultfd(2) been asked to note what is written, without a fault? To a program that
+ * saves what has changed, the pages of an exchange would look unwritten. */
 bool address_space::tracked(const vma_pieces &pieces)
 {
     return available_.pagemap_scan && std::ranges::any_of(pieces, [&](const range &piece) {

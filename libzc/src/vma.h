@@ -121,7 +121,7 @@ class address_space {
     /** The like from smaps: slow, and about whole VMAs. */
     static bool huge_in_vmas_of(range r);
 
-    /** Who may hold pages unseen. */
+    /** The drivers that may hold pages unseen. */
     class drivers &drivers() { return drivers_; }
 
   private:

@@ -145,7 +145,8 @@ void print_text(const machine &m, const zc_costs_t &costs)
     fmt::print("/dev/zc               {}{}\n", m.device,
                m.device_ready ? fmt::format(" ({})", fmt::join(m.device_features, ", ")) : "");
     fmt::print("NVIDIA, VFIO, KNEM    {}\n\n",
-               m.uncounted_pins ? "present: who uses them is not rebound by mremap" : "none");
+               m.uncounted_pins ? "present: a process that uses them is not rebound by mremap"
+                                : "none");
 
     fmt::print("copy                  {:.0f} ns + {:.4f} ns/byte ({:.4f} beyond 4 MiB)\n",
                costs.copy_ns_fixed, costs.copy_ns_per_byte, costs.copy_ns_per_byte_long);

@@ -13,9 +13,9 @@ namespace zc::predict {
 
 /**
  * A fixed number of histories of one kind, lent to the keys that need one. An owner and
- * its slot name each other; a slot whose owner names another one is as good as free.
+ * its slot name each other; a slot is free if its owner names another slot.
  * Where all are lent, the longest unused of the next few gives way; but to an owner
- * who has lost one before only if it has been unused for a while. So where more keys
+ * that has lost one before only if it has been unused for a while. So where more keys
  * need one than there are, some keep theirs and get on, rather than all losing theirs
  * before they use it again.
  */
@@ -32,7 +32,7 @@ class history_pool {
     bool is_of(uint32_t slot, uint32_t owner) const { return slots_[slot].owner == owner + 1; }
     void use(uint32_t slot) { slots_[slot].used = ++now_; }
 
-    /** An empty one for @owner, who had one @before; false if none can be spared. */
+    /** An empty one for @owner, which had one @before; false if none can be spared. */
     bool take(uint32_t owner, bool before, uint32_t &slot)
     {
         now_++;
@@ -101,7 +101,7 @@ class histories {
     }
 
     /**
-     * A history for @owner, who had one @before, as if @addr had been added @times times:
+     * A history for @owner, which had one @before, as if @addr had been added @times times:
      * its slot; 0: none can be spared.
      */
     uint32_t take(uint32_t owner, bool before, uint64_t addr, uint32_t times)

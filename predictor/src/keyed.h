@@ -34,7 +34,7 @@ struct substream {
 };
 static_assert(sizeof(key) + sizeof(substream) == 64, "one cache line");
 
-/** An address for a message, and whose it is. */
+/** An address for a message, and the key it came from. */
 struct keyed_guess {
     uint32_t entry;
     uint64_t addr;
@@ -61,7 +61,7 @@ struct keyed_guess {
  * Keys that are new, or do not prove right, are learned under two wide keys too:
  *
  *   sender      (source, bytes)       tags or communicators are new every time
- *   any source  (communicator, tag)   buffers in turn for whoever comes first, as
+ *   any source  (communicator, tag)   buffers in turn for the first sender, as
  *                                     receives with MPI_ANY_SOURCE take them
  *
  * The latter holds only where messages are received in the order they come, which

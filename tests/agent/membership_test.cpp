@@ -51,7 +51,7 @@ class AgentMembershipTest : public testing::Test {
             return o.to == to && std::holds_alternative<T>(o.body);
         }));
     }
-    member_state state(node_id id) const { return network_.find(id)->who.state; }
+    member_state state(node_id id) const { return network_.find(id)->node.state; }
 
     settings s_;
     random_source random_{1};
@@ -170,7 +170,7 @@ TEST_F(AgentMembershipTest, WhoIsWantedIsTakenInAndStays)
 
     std::set<std::string> all;
     for (const peer &p : network_.peers())
-        all.insert(p.who.host);
+        all.insert(p.node.host);
     all.insert("h5001");
     network_.want(all);
     network_.learn(now_, named(5001)); /* no room, and nobody who could go */

@@ -94,7 +94,7 @@ TEST(AgentMessageTest, RefusesAnotherMagicVersionOrType)
 TEST(AgentMessageTest, RefusesNobodyAsSender)
 {
     message back;
-    EXPECT_EQ(decode(encode({kNobody, 1, 1, msg::leave{}}), back), flaw::bad_value);
+    EXPECT_EQ(decode(encode({kNoNode, 1, 1, msg::leave{}}), back), flaw::bad_value);
     EXPECT_EQ(decode(encode({1, 0, 1, msg::leave{}}), back), flaw::bad_value);
     EXPECT_EQ(decode(encode({1, 1, 0, msg::leave{}}), back), flaw::bad_value);
 }

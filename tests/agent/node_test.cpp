@@ -313,7 +313,7 @@ TEST_F(AgentNodeTest, AStateOfBeforeIsUnderstood)
         R"({"version":1,"id":7,"incarnation":8,"leases":[],"asked":{"decider":7,"number":1,"job":2,)"
         R"("epoch":3,"target":4,"host":"h","ranks":[5],"lenders":[]}})");
     ASSERT_TRUE(old);
-    EXPECT_EQ(old->asked->by, kNobody);
+    EXPECT_EQ(old->asked->by, kNoNode);
     EXPECT_FALSE(old->draining);
 }
 

@@ -317,7 +317,7 @@ TEST_F(AgentProtocolTest, AResumedMoveIsAskedAboutWhoeverBecameKnownSince)
     ASSERT_TRUE(saved && saved->asked);
     b_->kill(1);
     b_->queried.clear(); /* of its earlier life */
-    b_->gateway = kNobody;
+    b_->gateway = kNoNode;
     b_->gateway_host = "h2";
     b_->add(1, 2, 0, saved);
     b_->pass(10);

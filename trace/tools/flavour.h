@@ -9,7 +9,7 @@
 
 namespace zc::zct {
 
-/** Whose ABI: MPICH's is also that of its derivatives. */
+/** The ABI: MPICH's is also that of its derivatives. */
 enum class flavour { mpich, openmpi };
 
 const char *flavour_name(flavour f);

@@ -67,7 +67,7 @@ static void receive_from_others(const struct zct_comm *c, uint64_t bytes, uint64
     receive_run(c->rank + 1, c->size - c->rank - 1, bytes, addr, 0);
 }
 
-/* Everybody's contribution goes to the first, who is not sent its own. */
+/* The contributions of all ranks go to the first, which is not sent its own. */
 static bool sends_to_first(const struct zct_comm *c)
 {
     return c->inter || c->rank != 0;

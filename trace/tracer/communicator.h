@@ -10,7 +10,7 @@ struct zct_comm {
     bool inter;
     int rank;
     int size;
-    int peers; /* whom a rank here sends to: the remote group's or the own size */
+    int peers; /* ranks that a rank here sends to: the remote group's or the own size */
 };
 
 /** Looks a communicator up, or makes it known. Under the lock. */

@@ -124,7 +124,7 @@ void zct_request_failed(uintptr_t key, const struct zct_request *known, const MP
     zct_unlock();
 }
 
-/* The receive may still complete, but nobody will see it. */
+/* The receive may still complete, but that will not be seen. */
 static void abandon(MPI_Request request)
 {
     zct_lock();

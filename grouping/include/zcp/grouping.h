@@ -3,7 +3,7 @@
 #define ZCP_GROUPING_H_INCLUDED
 
 /**
- * Grouping of MPI ranks: who will talk to whom in the next period, and which
+ * Grouping of MPI ranks: which pairs will communicate in the next period, and which
  * ranks should therefore stay, or move, together.
  *
  *   zcp_groups_event()      a message was sent: learns
@@ -125,7 +125,7 @@ typedef struct {
  * @flows:    room for @capacity entries; may be NULL if that is 0
  * @capacity: entries
  *
- * Who will talk to whom: for each sender the one continuation thought best, pairs
+ * Which pairs will communicate: for each sender the one continuation thought best, pairs
  * below half a message left out. Most bytes first; equal ones by src, then dst.
  * O(F log F) for F flows, plus the length of the period.
  *
@@ -220,7 +220,7 @@ ZCP_GROUPS_PUBLIC int64_t zcp_flows_cut(const zcp_flow_t *flows, size_t nr, uint
  *
  * Rule. Again and again the rank with the highest weight towards the group joins,
  * ties by the smaller weight to ranks outside, then by lowest rank, until the
- * group is full or nobody else exchanges traffic with it.
+ * group is full or no other rank exchanges traffic with it.
  *
  * Return: ranks in the group, ≥ 1; -EINVAL; -ENOMEM.
  */

@@ -6,7 +6,7 @@
  * liblane - bulk data between two processes, over a TCP connection of its own
  *
  * A *lane* is one connection of a pair of processes. It carries *frames* both
- * ways, and nothing else: whoever uses it says by a channel of their own what
+ * ways, and nothing else: its user sends by a channel of its own what
  * must not stand behind bulk (addresses, secrets, announcements, grants).
  *
  *   stream    | hello | header | padding | payload | header | padding | payload ...
@@ -152,8 +152,8 @@ ZCL_PUBLIC int zcl_address(const zcl_t *context, struct sockaddr *address,
  * zcl_descriptor - readable while a call of zcl_poll() would do something
  *
  * ZCL_WAY_CALLER only. The descriptor is the library's; poll(2) and the like may wait for it, level
- * triggered. Deadlines are not told of: whoever has connected, or waits for a peer to do so, calls
- * zcl_poll() now and then.
+ * triggered. It does not report deadlines: a caller that has connected, or waits for a peer to do so,
+ * calls zcl_poll() now and then.
  *
  * Return: a descriptor; -EINVAL; -ECHILD; -EOPNOTSUPP (another way).
  */
@@ -165,7 +165,7 @@ ZCL_PUBLIC int zcl_descriptor(const zcl_t *context) ZCL_NOEXCEPT;
  *
  * Returns at once. ZCL_EVENT_OPENED or ZCL_EVENT_BROKEN will tell, the latter after 20 s if no
  * packet is answered. If two processes connect to each other at the same time there are two lanes;
- * callers agree who connects (the lower name, say).
+ * callers agree which of them connects (the lower name, say).
  *
  * Return: 0; -EINVAL; -ECHILD; -ENOMEM; -EMFILE; of socket(2), bind(2), connect(2).
  */

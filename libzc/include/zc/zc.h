@@ -100,7 +100,7 @@ typedef struct {
     uint32_t max_splits;      /* mappings a rebind may add, all in all; default
                                  a quarter of vm.max_map_count */
     /* Called before a range of user memory is rebound, by whatever means (NULL:
-     * nobody to tell), so that a registration cache can forget it. Any thread
+     * no call), so that a registration cache can forget it. Any thread
      * that calls zc_deliver(); must not call back into libzc. */
     void (*before_rebind)(void *arg, void *addr, size_t len);
     void *before_rebind_arg;
