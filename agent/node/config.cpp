@@ -133,8 +133,9 @@ const std::vector<knob> &knobs()
 {
     static const std::vector<knob> all = {
         {"agent", "mode", "text",
-         "`move`; `observe`: everything but the move, with a report of what it would have done; "
-         "`off`: member of the network, nothing else",
+         "`move`: the agent moves ranks. `observe`: it does everything but that, and reports what "
+         "it "
+         "would have done. `off`: it is a member of the network, and nothing else",
          [](config &c, const toml::node &n) -> std::string {
              auto v = n.value_exact<std::string>();
              if (v == "move")
@@ -149,17 +150,18 @@ const std::vector<knob> &knobs()
          },
          [](const config &) { return std::string("\"move\""); }},
         text("agent", "host", AT(host),
-             "name of this node as MPI gives it; default: the host name"),
+             "Name of this node as MPI gives it. Default: the host name"),
         text("agent", "listen", AT(listen),
-             "ZeroMQ endpoint to listen at; its port has to be the same on all nodes, where others "
-             "are to find this agent by a seed without a port. Default: `tcp://*:PORT`, where "
-             "*PORT* is 20000 + user number mod 12000"),
+             "ZeroMQ endpoint to listen at. Its port has to be the same on all nodes if others are "
+             "to "
+             "find this agent by a seed without a port. Default: `tcp://*:PORT`, where *PORT* is "
+             "20000 + user number mod 12000"),
         text("agent", "advertise", AT(advertise),
-             "where peers reach this node, as `HOST` or `tcp://HOST:PORT`; default: `listen` with "
-             "the host name"),
+             "Address at which peers reach this node, as `HOST` or `tcp://HOST:PORT`. Default: "
+             "`listen` with the host name"),
         {"agent", "seeds", "list of text",
-         "some agents to join by, as `HOST`, `HOST:PORT` or `tcp://HOST:PORT`; without a port that "
-         "of `listen` is meant. Needs to hold for the first contact only",
+         "Agents that this one joins by, as `HOST`, `HOST:PORT` or `tcp://HOST:PORT`. Without a "
+         "port, that of `listen` is used. The list is needed for the first contact only",
          [](config &c, const toml::node &n) -> std::string {
              const toml::array *list = n.as_array();
              if (list == nullptr)
@@ -175,91 +177,97 @@ const std::vector<knob> &knobs()
          },
          [](const config &) { return std::string("[]"); }},
         text("agent", "key_file", AT(key_file),
-             "key pair made by **zcmd keygen**; default: `~/.config/zc/zcmd.key`"),
+             "Key pair, as **zcmd keygen** makes it. Default: `~/.config/zc/zcmd.key`"),
         text("agent", "state_file", AT(state_file),
-             "what must survive a crash; default: `zc/zcmd-HOST.json` in `$XDG_STATE_HOME` or "
-             "`~/.local/state`"),
+             "File with the state that must survive a crash. Default: `zc/zcmd-HOST.json` in "
+             "`$XDG_STATE_HOME` or `~/.local/state`"),
         choice("agent", "log_level", AT(log_level), {"debug", "info", "warn", "error"},
-               "least important lines to print"),
-        text("agent", "record_file", AT(record_file),
-             "samples and decisions are appended here as JSON lines, for **zcctl report**; "
-             "default: none"),
+               "Level of the least important lines that are printed"),
+        text(
+            "agent", "record_file", AT(record_file),
+            "File to which samples and decisions are appended as JSON lines, for **zcctl report**. "
+            "Default: none"),
 
         number("node", "speed", AT(speed), 0.01, 1000,
-               "of one processor, relative to those of the other nodes"),
+               "Speed of one processor, relative to those of the other nodes"),
         number("node", "cpus", AT(cpus), 0, 65536,
-               "processors; 0: what machine, affinity and cgroup allow"),
-        text("node", "cgroup", AT(cgroup),
-             "directory of a cgroup; its limit and its threads are the node's; default: our own if "
-             "it is limited, else the machine"),
-        number("node", "sample", AT(sample), 0.1, 60, "seconds between samples of load and ranks"),
+               "Number of processors. 0: as many as machine, affinity and cgroup allow"),
+        text(
+            "node", "cgroup", AT(cgroup),
+            "Directory of a cgroup, whose limit and threads are taken for the node's. Default: the "
+            "agent's own cgroup if it is limited, else the machine"),
+        number("node", "sample", AT(sample), 0.1, 60, "Seconds between samples of load and ranks"),
 
-        seconds("membership", "period", AT(logic.period), 0.05, 60, "between pings"),
+        seconds("membership", "period", AT(logic.period), 0.05, 60, "Time between pings"),
         seconds("membership", "ping_timeout", AT(logic.ping_timeout), 0.01, 60,
-                "before others are asked to ping"),
+                "Time without an answer before other agents are asked to ping the peer"),
         seconds("membership", "suspicion", AT(logic.suspicion), 0.1, 3600,
-                "silent and suspected for so long: dead"),
+                "Time after which a suspected peer that stays silent is taken for dead"),
         seconds("membership", "forget", AT(logic.forget), 1, 1e6,
-                "dead for so long: no longer looked for"),
+                "Time after which a dead peer is no longer looked for"),
         number("membership", "max_members", AT(logic.max_members), 2, 4096,
-               "agents known at a time"),
+               "Largest number of agents known at a time"),
         seconds("membership", "probe_period", AT(logic.probe_period), 0.1, 1e6,
-                "between measurements of bandwidth"),
+                "Time between measurements of bandwidth"),
         number("membership", "probe_bytes", AT(logic.probe_bytes), 1024, 1 << 20,
-               "sent for one measurement"),
+               "Bytes sent for one measurement of bandwidth"),
 
         choice("policy", "stealing", AT(logic.policy), {"random", "application", "network"},
-               "where work is sought, and which rank is given"),
-        number("policy", "hops", AT(logic.hops), 1, 32, "agents a steal packet passes at most"),
+               "Policy by which an idle agent chooses the peer it asks for work, and an overloaded "
+               "one "
+               "the rank it gives"),
+        number("policy", "hops", AT(logic.hops), 1, 32,
+               "Largest number of agents that a steal packet visits"),
         seconds("policy", "steal_least", AT(logic.steal_least), 0.1, 3600,
-                "shortest pause between steal packets"),
+                "Shortest pause between steal packets"),
         seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400,
-                "longest, when nothing is to be had"),
+                "Longest pause between steal packets, when no work is found"),
         choice("policy", "grouping", AT(logic.grouping), {"zc", "matrix", "single"},
-               "which ranks move together: as the prediction engine expects, by a decayed traffic "
-               "matrix, or none"),
+               "Ranks that move together: those that the prediction engine expects to communicate, "
+               "those "
+               "that a decayed traffic matrix shows, or none"),
 
         number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9,
-               "part by which the iteration must become shorter"),
+               "Part by which a move must shorten the iteration"),
         number("decision", "payback", AT(logic.payback), 1, 1000,
-               "times that the gain must exceed the cost"),
+               "Factor by which the gain of a move must exceed its cost"),
         seconds("decision", "settle", AT(logic.settle), 0, 3600,
-                "overloaded for so long before anything is given"),
+                "Time for which a node must be overloaded before it gives ranks away"),
         seconds("decision", "residence", AT(logic.residence), 0, 86400,
-                "a rank that was moved stays for so long; doubles with each move"),
+                "Time that a rank stays after a move; it doubles with each move"),
         seconds("decision", "memory", AT(logic.memory), 0, 1e6,
-                "a rank does not go back where it came from for so long"),
+                "Time for which a rank does not return to the node that it came from"),
         number("decision", "oversubscribe", AT(logic.oversubscribe), 0.1, 1000,
-               "ranks per processor this node accepts"),
+               "Ranks per processor that this node accepts"),
         number("decision", "max_ranks", AT(logic.max_ranks), 0, 1e6,
-               "ranks this node accepts; 0: by `oversubscribe`"),
+               "Ranks that this node accepts. 0: as `oversubscribe` allows"),
         number("decision", "most_at_once", AT(logic.most_at_once), 1, 1024,
-               "ranks moved in one step"),
+               "Largest number of ranks moved in one step"),
 
         number("cost", "bandwidth", AT(logic.bandwidth), 1e3, 1e13,
-               "bytes per second, where nothing was measured"),
+               "Bytes per second of a connection that has not been measured"),
         number("cost", "spawn", AT(logic.spawn), 0, 3600,
-               "seconds to start successors, until it was measured"),
+               "Seconds that starting the successors takes, until it has been measured"),
 
         seconds("protocol", "commit_window", AT(logic.commit_window), 0.1, 600,
-                "from the first message of a move to the request to the job"),
-        seconds("protocol", "lease", AT(logic.lease), 1, 3600,
-                "a lent rank is left alone by its owner; at least 4 commit windows"),
+                "Time from the first message of a move to the request to the job"),
         seconds(
-            "protocol", "move_timeout", AT(logic.move_timeout), 20, 86400,
-            "without an answer from the job a move is given up; none is begun whose images need "
-            "more than half of that"),
+            "protocol", "lease", AT(logic.lease), 1, 3600,
+            "Time for which the owner of a lent rank leaves it alone; at least 4 commit windows"),
+        seconds("protocol", "move_timeout", AT(logic.move_timeout), 20, 86400,
+                "Time without an answer from the job after which a move is given up. None is begun "
+                "whose images need more than half of it"),
 
         text("jobs", "socket_directory", AT(socket_directory),
-             "of the jobs' control sockets; default: `$XDG_RUNTIME_DIR/zcm`, or `/tmp/zcm-UID` "
-             "where that cannot be"),
+             "Directory of the jobs' control sockets. Default: `$XDG_RUNTIME_DIR/zcm`, or "
+             "`/tmp/zcm-UID` where that is not possible"),
         text("jobs", "profile_directory", AT(profile_directory),
-             "of the ranks' profiles; default: `ranks` in that directory"),
+             "Directory of the ranks' profiles. Default: `ranks` in `socket_directory`"),
 
         text("status", "socket", AT(status_socket),
-             "for **zcctl** and Prometheus; default: `zcmd.sock` in that directory"),
+             "Socket for **zcctl** and Prometheus. Default: `zcmd.sock` in `socket_directory`"),
         number("status", "prometheus_port", AT(prometheus_port), 0, 65535,
-               "also serve `/metrics` on 127.0.0.1 at this port; 0: no"),
+               "Port on 127.0.0.1 at which `/metrics` is served, too. 0: none"),
     };
     return all;
 }
