@@ -79,6 +79,38 @@ void print_report(const json &report)
                double(report["response_ms"]), "stall", double(report["stall_ms"]));
 }
 
+/** Sends @wanted to the job and prints its answer. Return: the exit status. */
+int ask(const request &wanted, const std::string &directory, const std::string &job_name,
+        double timeout_s, bool as_json)
+{
+    try {
+        const found_job job = the_job(
+            directory.empty() ? all_socket_directories() : std::vector{directory}, job_name);
+        const std::string answer = ask_job(job.directory, job.name, wanted.to_json(), timeout_s);
+        const json reply = json::parse(answer);
+        if (as_json)
+            fmt::print("{}\n", reply.dump());
+        if (!reply.value("ok", false)) {
+            fmt::print(stderr, "zcctl: {}\n", reply.value("error", "refused"));
+            return reply.value("code", 0) == EBUSY ? kBusy : kRefused;
+        }
+        if (!as_json) {
+            if (wanted.kind == request::what::status)
+                print_status(reply);
+            else
+                print_report(reply);
+        }
+        return kDone;
+    } catch (const error &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        const int code = problem.code();
+        return code == ENOENT || code == ECONNREFUSED || code == EACCES ? kNoJob : kRefused;
+    } catch (const std::exception &problem) {
+        fmt::print(stderr, "zcctl: {}\n", problem.what());
+        return kRefused;
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -139,30 +171,5 @@ int main(int argc, char **argv)
     } else if (*save) {
         wanted.kind = request::what::checkpoint;
     }
-    try {
-        const found_job job = the_job(
-            directory.empty() ? all_socket_directories() : std::vector{directory}, job_name);
-        const std::string answer = ask_job(job.directory, job.name, wanted.to_json(), timeout_s);
-        const json reply = json::parse(answer);
-        if (as_json)
-            fmt::print("{}\n", reply.dump());
-        if (!reply.value("ok", false)) {
-            fmt::print(stderr, "zcctl: {}\n", reply.value("error", "refused"));
-            return reply.value("code", 0) == EBUSY ? kBusy : kRefused;
-        }
-        if (!as_json) {
-            if (wanted.kind == request::what::status)
-                print_status(reply);
-            else
-                print_report(reply);
-        }
-        return kDone;
-    } catch (const error &problem) {
-        fmt::print(stderr, "zcctl: {}\n", problem.what());
-        const int code = problem.code();
-        return code == ENOENT || code == ECONNREFUSED || code == EACCES ? kNoJob : kRefused;
-    } catch (const std::exception &problem) {
-        fmt::print(stderr, "zcctl: {}\n", problem.what());
-        return kRefused;
-    }
+    return ask(wanted, directory, job_name, timeout_s, as_json);
 }

@@ -21,7 +21,7 @@
 namespace zc::agent {
 namespace {
 
-/** One line of zcmd.toml: read into a config, and told to the reader of the manual. */
+/** One setting of zcmd.toml: read into a config, and described in the manual. */
 struct knob {
     const char *table;
     const char *key;
@@ -129,9 +129,10 @@ knob seconds(const char *table, const char *key, Get get, double least, double m
         return c.member;                                                                           \
     }
 
-const std::vector<knob> &knobs()
+/** [agent] */
+std::vector<knob> agent_knobs()
 {
-    static const std::vector<knob> all = {
+    return {
         {"agent", "mode", "text",
          "`move`: the agent moves ranks. `observe`: it does everything but that, and reports what "
          "it "
@@ -187,7 +188,13 @@ const std::vector<knob> &knobs()
             "agent", "record_file", AT(record_file),
             "File to which samples and decisions are appended as JSON lines, for **zcctl report**. "
             "Default: none"),
+    };
+}
 
+/** [node] and [membership] */
+std::vector<knob> node_knobs()
+{
+    return {
         number("node", "speed", AT(speed), 0.01, 1000,
                "Speed of one processor, relative to those of the other nodes"),
         number("node", "cpus", AT(cpus), 0, 65536,
@@ -211,7 +218,13 @@ const std::vector<knob> &knobs()
                 "Time between measurements of bandwidth"),
         number("membership", "probe_bytes", AT(logic.probe_bytes), 1024, 1 << 20,
                "Bytes sent for one measurement of bandwidth"),
+    };
+}
 
+/** [policy] and [decision] */
+std::vector<knob> decision_knobs()
+{
+    return {
         choice("policy", "stealing", AT(logic.policy), {"random", "application", "network"},
                "Policy by which an idle agent chooses the peer it asks for work, and an overloaded "
                "one "
@@ -243,7 +256,13 @@ const std::vector<knob> &knobs()
                "Ranks that this node accepts. 0: as `oversubscribe` allows"),
         number("decision", "most_at_once", AT(logic.most_at_once), 1, 1024,
                "Largest number of ranks moved in one step"),
+    };
+}
 
+/** [cost], [protocol], [jobs] and [status] */
+std::vector<knob> other_knobs()
+{
+    return {
         number("cost", "bandwidth", AT(logic.bandwidth), 1e3, 1e13,
                "Bytes per second of a connection that has not been measured"),
         number("cost", "spawn", AT(logic.spawn), 0, 3600,
@@ -269,6 +288,17 @@ const std::vector<knob> &knobs()
         number("status", "prometheus_port", AT(prometheus_port), 0, 65535,
                "Port on 127.0.0.1 at which `/metrics` is served, too. 0: none"),
     };
+}
+
+const std::vector<knob> &knobs()
+{
+    static const std::vector<knob> all = [] {
+        std::vector<knob> every;
+        for (auto *part : {agent_knobs, node_knobs, decision_knobs, other_knobs})
+            for (knob &one : part())
+                every.push_back(std::move(one));
+        return every;
+    }();
     return all;
 }
 

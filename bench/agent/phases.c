@@ -19,34 +19,35 @@
 
 enum { TAG = 1 };
 
-int main(int argc, char **argv)
+struct options {
+    long iterations, doubles, work, report;
+    long butterflies, halos; /* of so many iterations each, in turn; 0: no turns */
+    const char *until;       /* end when this file is there */
+    const char *file;        /* become a halo when this file is there */
+};
+
+static struct options parse(int argc, char **argv)
 {
-    long iterations = 1000, doubles = 8192, work = 20, report = 0, i = 0;
-    long butterflies = 0, halos = 0;
-    const char *until = NULL, *file = NULL;
-    int rank, ranks, halo = 0;
+    struct options o = {.iterations = 1000, .doubles = 8192, .work = 20};
     const struct option known[] = {
         {"iterations", required_argument, NULL, 'i'}, {"switch", required_argument, NULL, 's'},
         {"doubles", required_argument, NULL, 'd'},    {"work", required_argument, NULL, 'w'},
         {"report", required_argument, NULL, 'r'},     {"until", required_argument, NULL, 'u'},
         {"turns", required_argument, NULL, 't'},      {0}};
-    MPI_Init(&argc, &argv);
-    if (zcm_init(&argc, &argv) != 0)
-        return 1;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        long *number = c == 'i'   ? &iterations
-                       : c == 'd' ? &doubles
-                       : c == 'w' ? &work
-                       : c == 'r' ? &report
+        long *number = c == 'i'   ? &o.iterations
+                       : c == 'd' ? &o.doubles
+                       : c == 'w' ? &o.work
+                       : c == 'r' ? &o.report
                                   : NULL;
         if (number)
             *number = strtol(optarg, NULL, 10);
         else if (c == 'u')
-            until = optarg;
+            o.until = optarg;
         else if (c == 's')
-            file = optarg;
-        else if (c == 't' && sscanf(optarg, "%ld:%ld", &butterflies, &halos) == 2 &&
-                 butterflies > 0 && halos > 0)
+            o.file = optarg;
+        else if (c == 't' && sscanf(optarg, "%ld:%ld", &o.butterflies, &o.halos) == 2 &&
+                 o.butterflies > 0 && o.halos > 0)
             continue;
         else {
             fprintf(stderr,
@@ -55,9 +56,21 @@ int main(int argc, char **argv)
             exit(2);
         }
     }
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    long i = 0;
+    int rank, ranks, halo = 0;
+    MPI_Init(&argc, &argv);
+    if (zcm_init(&argc, &argv) != 0)
+        return 1;
+    const struct options o = parse(argc, argv);
+    const long doubles = o.doubles;
     MPI_Comm_rank(zcm_world(), &rank);
     MPI_Comm_size(zcm_world(), &ranks);
-    if (iterations < 1 || doubles < 1 || work < 0 || ranks % 2) {
+    if (o.iterations < 1 || doubles < 1 || o.work < 0 || ranks % 2) {
         fprintf(stderr, "phases: bad numbers (and an even number of ranks is needed)\n");
         exit(2);
     }
@@ -70,14 +83,14 @@ int main(int argc, char **argv)
     if (zcm_register("mine", mine, (size_t)doubles, MPI_DOUBLE) != 0 ||
         zcm_register("halo", &halo, 1, MPI_INT) != 0 || zcm_register("i", &i, 1, MPI_LONG) != 0)
         exit(1);
-    zcm_total_safe_points(until ? 0 : iterations);
-    for (; i < iterations; i++) {
+    zcm_total_safe_points(o.until ? 0 : o.iterations);
+    for (; i < o.iterations; i++) {
         if (zcm_safe_point() != 0)
             exit(1);
-        if (butterflies > 0)
-            halo = i % (butterflies + halos) >= butterflies;
-        else if (file && !halo && i % 8 == 0) {
-            halo = rank == 0 && access(file, F_OK) == 0;
+        if (o.butterflies > 0)
+            halo = i % (o.butterflies + o.halos) >= o.butterflies;
+        else if (o.file && !halo && i % 8 == 0) {
+            halo = rank == 0 && access(o.file, F_OK) == 0;
             MPI_Bcast(&halo, 1, MPI_INT, 0, zcm_world());
         }
         const int partner = halo ? rank ^ 1 : (rank + ranks / 2) % ranks;
@@ -85,15 +98,15 @@ int main(int argc, char **argv)
                      partner, TAG, zcm_world(), MPI_STATUS_IGNORE);
         for (long k = 0; k < doubles; k++)
             mine[k] = 0.5 * (mine[k] + theirs[k]);
-        for (long w = 0; w < work; w++)
+        for (long w = 0; w < o.work; w++)
             for (long k = 1; k < doubles; k++)
                 mine[k] = 0.999 * mine[k] + 0.001 * mine[k - 1];
-        if (report > 0 && rank == 0 && i % report == 0) {
+        if (o.report > 0 && rank == 0 && i % o.report == 0) {
             printf("iteration %ld at %.6f\n", i, MPI_Wtime());
             fflush(stdout);
         }
-        if (until && i % 16 == 15) {
-            int stop = rank == 0 && access(until, F_OK) == 0;
+        if (o.until && i % 16 == 15) {
+            int stop = rank == 0 && access(o.until, F_OK) == 0;
             MPI_Bcast(&stop, 1, MPI_INT, 0, zcm_world());
             if (stop)
                 break;
