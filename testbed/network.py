@@ -17,11 +17,20 @@ INTERFACE = "zc0"
 EXIT_NOT_PERMITTED = 4
 
 
+def address(host):
+    return f"10.111.0.{host}"
+
+
 def addresses(count):
-    return [f"10.111.0.{host}" for host in range(1, count + 1)]
+    return [address(host) for host in range(1, count + 1)]
 
 
 ADDRESSES = addresses(2)
+
+
+def own_name():
+    """For hosts of this process, which vanish if it is killed and others make hosts."""
+    return f"zc-{os.getuid()}-{os.getpid()}"
 
 
 class Network:
@@ -33,20 +42,21 @@ class Network:
 
     Hosts that cannot be made become loopback, and `why` says so; but with a link or cores asked for
     that is an error, since loopback has neither. While there are hosts, they are no groups to the
-    scheduler, if that is permitted: `autogroup` tells.
+    scheduler, if that is permitted: `autogroup` tells. With BRIDGE two hosts have links that can be
+    cut, as more than two have in any case.
     """
 
-    def __init__(self, hosts="2", name=None, link=None, cores=None):
+    def __init__(self, hosts="2", name=None, link=None, cores=None, bridge=False):
         if hosts not in ("1", "loopback") and not \
                 (hosts.isdecimal() and 2 <= int(hosts) <= MOST_HOSTS):
             raise Error(f"no such set of hosts: {hosts} (1, loopback, or 2 to {MOST_HOSTS})")
         self.hosts = hosts
-        self.link, self.cores = link, cores
+        self.link, self.cores, self.bridge = link, cores, bridge
         if not self.between_hosts and (link or cores):
             raise Error(f"a link or cores are of two or more hosts, not of --hosts {hosts}")
         self.why = ""
         self.autogroup = NoAutogroup()
-        self.name = name or os.environ.get("ZC_HOSTS") or f"zc-{os.getuid()}-{os.getpid()}"
+        self.name = name or os.environ.get("ZC_HOSTS") or own_name()
         self._ours = False
         self._before = None     # link and cores of hosts that were up
 
@@ -71,7 +81,7 @@ class Network:
             self._look()
             self._before = self.link, self.cores
             self.link, self.cores = asked
-        made = self._up(["--hosts", self.hosts])
+        made = self._up(["--hosts", self.hosts, *(["--bridge"] if self.bridge else [])])
         if made.returncode == EXIT_NOT_PERMITTED and not (self.link or self.cores):
             self.hosts = "loopback"
             self.why = made.stderr.strip().removeprefix("hosts: ")
@@ -101,6 +111,18 @@ class Network:
             raise Error(made.stderr.strip().removeprefix("hosts: ") or "cannot change the hosts")
         self._look()
 
+    def cut(self, host):
+        """Nothing passes to and from HOST (1, 2, ...), which is behind a bridge, until heal()."""
+        self._change_link("cut", host)
+
+    def heal(self, host):
+        self._change_link("heal", host)
+
+    def _change_link(self, verb, host):
+        done = self._call(verb, f"h{host}")
+        if done.returncode != 0:
+            raise Error(done.stderr.strip().removeprefix("hosts: "))
+
     def _up(self, words):
         if self.link:
             words = [*words, "--link", self.link]
@@ -118,7 +140,7 @@ class Network:
     def describe(self):
         if self.between_hosts:
             number = "two" if self.hosts == "2" else self.hosts
-            pair = self.hosts == "2" and "," not in (self.link or "")
+            pair = self.hosts == "2" and "," not in (self.link or "") and not self.bridge
             joined = "a veth pair" if pair else "a bridge"
             link = "" if self.link in (None, "bare") else f", links of {self.link}"
             return f"{number} hosts (network namespaces, TCP over {joined}{link}{self._describe_cores()})"
@@ -137,7 +159,7 @@ class Network:
         """The words before the program's own: MPICH's mpiexec with OPTIONS."""
         if not self.between_hosts:
             return [mpiexec, *options, "-launcher", "fork", "-n", str(ranks)]
-        return [*self._on_first_host(), mpiexec, *options,
+        return [*self.on(1), mpiexec, *options,
                 "-launcher", "rsh", "-launcher-exec", str(HERE / "rsh"), "-iface", INTERFACE,
                 "-hosts", ",".join(self.addresses()), "-n", str(ranks)]
 
@@ -152,12 +174,13 @@ class Network:
         if not self.between_hosts:
             return [*words, "--oversubscribe", "-n", str(ranks)]
         slots = -(-ranks // len(self.addresses()))
-        return [*self._on_first_host(), *words, "--mca", "plm_rsh_agent", str(HERE / "rsh"),
+        return [*self.on(1), *words, "--mca", "plm_rsh_agent", str(HERE / "rsh"),
                 "--host", ",".join(f"{address}:{slots}" for address in self.addresses()),
                 "--map-by", "node", "-n", str(ranks)]
 
-    def _on_first_host(self):
-        return [str(HOSTS), "--name", self.name, "exec", "h1"]
+    def on(self, host, *words):
+        """WORDS, to be run on HOST (1, 2, ...)."""
+        return [str(HOSTS), "--name", self.name, "exec", f"h{host}", *map(str, words)]
 
     def environment(self):
         if self.between_hosts:

@@ -36,6 +36,14 @@ for host in sys.argv[1:]:
         there.sendall(socket.gethostname().encode())
 """
 
+KNOCK = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 7000), timeout=1)
+except OSError as error:
+    print(error)
+"""
+
 
 def hosts(*words, name=NAME, **more):
     return subprocess.run([launch.HOSTS, "--name", name, *words], stdin=subprocess.DEVNULL,
@@ -204,6 +212,43 @@ class Links(HostsTest):
         self.assertFalse([each for each in namespaces() if each.startswith(NAME)])
 
 
+class Cuts(HostsTest):
+    def reaches(self, one, other):
+        """Whether OTHER answers, be it that nothing listens there."""
+        return "refused" in self.on(one, sys.executable, "-c", KNOCK, other)
+
+    def test_nothing_passes_a_link_that_is_cut_until_it_is_healed(self):
+        self.up("--hosts", "3")
+        for _ in range(2):
+            self.assertEqual(hosts("cut", "h3").returncode, 0)
+        self.assertIn(f"{NAME}-h3 10.111.0.3, cut off,", hosts("status").stdout)
+        self.assertTrue(self.reaches("h1", "h2"))
+        self.assertFalse(self.reaches("h1", "h3") or self.reaches("h3", "h1"))
+        self.up()
+        self.assertFalse(self.reaches("h3", "h2"))
+        for _ in range(2):
+            self.assertEqual(hosts("heal", "10.111.0.3").returncode, 0)
+        self.assertNotIn("cut", hosts("status").stdout)
+        self.assertTrue(self.reaches("h1", "h3") and self.reaches("h3", "h1"))
+
+    def test_two_hosts_may_have_a_bridge(self):
+        self.up("--bridge", "--link", "1gbit")
+        self.assertTrue(self.reaches("h1", "h2"))
+        hosts("cut", "h1")
+        self.assertFalse(self.reaches("h2", "h1"))
+
+    def test_a_pair_has_no_bridge(self):
+        self.up()
+        for words in (["cut", "h1"], ["heal", "h1"], ["up", "--bridge"]):
+            self.refused(1, *words, says="bridge")
+
+    def test_bad_usage(self):
+        self.up("--bridge")
+        for words in (["cut"], ["cut", "h0"], ["heal", "h1", "h2"]):
+            self.refused(USAGE, *words)
+        self.refused(1, "cut", "h3", says="h3 is not up")
+
+
 class Cores(HostsTest):
     def allowed(self, host, *words):
         told = self.on(host, *words, "cat", "/proc/self/status")
@@ -310,6 +355,14 @@ class Networks(HostsTest):
         with self.network(link="2gbit", cores="full"):
             self.assertIn("link 2gbit, cores full", hosts("status").stdout)
         self.assertIn("link 1gbit, cores spare", hosts("status").stdout)
+
+    def test_a_host_behind_a_bridge_is_cut_and_healed(self):
+        with self.network(bridge=True) as network:
+            self.assertIn("a bridge", network.describe())
+            network.cut(2)
+            self.assertIn("h2 10.111.0.2, cut off", hosts("status").stdout)
+            network.heal(2)
+            self.assertNotIn("cut", hosts("status").stdout)
 
     def test_links_that_cannot_be_made_are_an_error(self):
         with self.assertRaisesRegex(launch.Error, "not a link"), self.network(link="fast"):
