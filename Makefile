@@ -51,7 +51,7 @@ demo-migrate: mpich
 	bench/migrate/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 demo-comigrate: mpich
-	bench/agent/comigrate.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/run demo-comigrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 bench-migrate: mpich
 	bench/migrate/bench.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"

@@ -1,96 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts for agents on one machine: network namespaces behind one bridge, and agents in them.
+"""Agents (zcmd) on hosts of one machine.
 
-    with Network(4) as network:
-        agent = Agent(network, 1, tools, directory)
+    with AgentHosts(4, tools, directory) as hosts:
+        agents = hosts.start_agents()
+        hosts.network.cut(4)
+        hosts.wait_for("h4 is dead", lambda: agents[0].states()["h4"] == "dead")
 """
+import contextlib
 import json
 import os
 import pathlib
-import re
-import shutil
 import signal
 import subprocess
 import time
 
-NOT_PERMITTED = 77
+from testbed import outcome
+from testbed.network import Network, address, own_name
+from testbed.outcome import Fail, Skip
 
-
-class Failed(Exception):
-    """A test that did not hold, in words."""
-
-
-def ip(*words, check=True):
-    return subprocess.run(["ip", *map(str, words)], check=check, capture_output=True, text=True)
-
-
-class Network:
-    """Namespaces NAME-1 … NAME-N, all on 10.113.0.0/24, behind a bridge in NAME-switch."""
-
-    def __init__(self, count, name=None):
-        self.count = count
-        self.name = name or f"zca-{os.getuid()}-{os.getpid()}"
-
-    def namespace(self, host):
-        return f"{self.name}-{host}"
-
-    @staticmethod
-    def address(host):
-        return f"10.113.0.{host}"
-
-    def __enter__(self):
-        remove_orphans()
-        try:
-            switch = self.namespace("switch")
-            ip("netns", "add", switch)
-            ip("-n", switch, "link", "add", "br0", "type", "bridge")
-            ip("-n", switch, "link", "set", "br0", "up")
-            for host in range(1, self.count + 1):
-                own = self.namespace(host)
-                ip("netns", "add", own)
-                ip("-n", own, "link", "set", "lo", "up")
-                ip("link", "add", "zc0", "netns", own, "type", "veth", "peer", "name", f"p{host}",
-                   "netns", switch)
-                ip("-n", switch, "link", "set", f"p{host}", "master", "br0", "up")
-                ip("-n", own, "address", "add", f"{self.address(host)}/24", "dev", "zc0")
-                ip("-n", own, "link", "set", "zc0", "up")
-        except subprocess.CalledProcessError as error:
-            self.__exit__()
-            raise PermissionError(error.stderr.strip()) from None
-        return self
-
-    def __exit__(self, *_):
-        for host in [*range(1, self.count + 1), "switch"]:
-            ip("netns", "delete", self.namespace(host), check=False)
-
-    def cut(self, host):
-        ip("-n", self.namespace("switch"), "link", "set", f"p{host}", "down")
-
-    def heal(self, host):
-        ip("-n", self.namespace("switch"), "link", "set", f"p{host}", "up")
-
-    def command(self, host, words):
-        return ["ip", "netns", "exec", self.namespace(host), *map(str, words)]
-
-
-def remove_orphans():
-    """Those of callers that were killed."""
-    for line in ip("netns", "list", check=False).stdout.splitlines():
-        name = line.split()[0] if line.split() else ""
-        match = re.fullmatch(rf"zca-{os.getuid()}-(\d+)-\w+", name)
-        if match and not os.path.exists(f"/proc/{match[1]}"):
-            ip("netns", "delete", name, check=False)
+# Faster than the defaults, so that a test takes seconds.
+QUICK = {"membership": {"period": 0.5, "ping_timeout": 0.4, "suspicion": 3, "probe_period": 1}}
+# Seconds: what agents without a memory find in them they leave alone for a minute.
+FIRST_MOMENTS = 4
+LOG_LINES = 30      # of all agents, shown when a test fails
 
 
 class Agent:
     """zcmd on one host, with a directory of its own as $HOME and $XDG_RUNTIME_DIR."""
 
-    def __init__(self, network, host, tools, directory, key, seeds=(1,), name=None, port=None, user=None,
-                 seed_port=None, **extra):
-        """USER: the uid it runs as, which owns KEY; None: ours. PORT: None: what zcmd takes by itself.
-        SEED_PORT: of the agents it joins by."""
-        self.network, self.host, self.tools, self.port = network, host, pathlib.Path(tools), port
-        self.user = user
+    def __init__(self, network, host, tools, directory, key, tables, *, seeds=(1,), name=None,
+                 port=None, user=None, seed_port=None, environment=None):
+        """TABLES: of its configuration, but for "agent".
+
+        user:      the uid it runs as, which owns KEY; None: ours
+        port:      None: what zcmd takes by itself
+        seed_port: of the agents it joins by; None: as its own
+        """
+        self.network, self.host, self.tools = network, host, pathlib.Path(tools)
+        self.user, self.environment = user, environment or {}
         self.name = name or f"h{host}"
         self.home = pathlib.Path(directory) / self.name
         self.run_dir = self.home / "run"
@@ -99,22 +46,20 @@ class Agent:
         if user is not None:
             for place in (self.home, self.run_dir):
                 os.chown(place, user, user)
-        self.key = key
         self.record = self.home / "record.jsonl"
         self.log = self.home / "log"
         self.process = None
         at = f":{port}" if port else ""
+        seed_at = f":{seed_port}" if seed_port else at
         agent = {"host": self.name, **({"listen": f"tcp://*{at}"} if port else {}),
-                 "advertise": f"tcp://{network.address(host)}{at}", "key_file": str(key),
+                 "advertise": f"tcp://{address(host)}{at}", "key_file": str(key),
                  "state_file": str(self.home / "state.json"), "record_file": str(self.record),
                  "log_level": "debug",
-                 "seeds": [f"tcp://{network.address(seed)}" + (f":{seed_port}" if seed_port else at) for seed in seeds]}
-        tables = {"agent": agent, **extra}
-        text = ""
-        for table, entries in tables.items():
-            text += f"[{table}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in entries.items())
+                 "seeds": [f"tcp://{address(seed)}{seed_at}" for seed in seeds]}
         self.config = self.home / "zcmd.toml"
-        self.config.write_text(text, encoding="utf-8")
+        self.config.write_text("".join(
+            f"[{table}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in entries.items())
+            for table, entries in {"agent": agent, **tables}.items()), encoding="utf-8")
 
     @property
     def socket(self):
@@ -124,16 +69,14 @@ class Agent:
     def profiles(self):
         return self.run_dir / "zcm" / "ranks"
 
-    def environment(self):
-        return {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_dir),
-                "LD_LIBRARY_PATH": str(self.tools.parent / "lib")}
-
     def start(self):
         words = [self.tools / "zcmd", "--config", self.config, "run"]
+        environment = {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_dir),
+                       "LD_LIBRARY_PATH": str(self.tools.parent / "lib"), **self.environment}
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                self.network.command(self.host, as_user(self.user, words)),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
+                self.network.on(self.host, *as_user(self.user, words)),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         return self
 
     def kill(self):
@@ -168,6 +111,22 @@ class Agent:
         answer = self.ask("nodes")
         return {n["host"]: n["state"] for n in answer["nodes"]} if answer else {}
 
+    def ranks(self):
+        """What it knows of the ranks on its host."""
+        return self.ask("ranks")["ranks"]
+
+    def decisions(self):
+        """What it has put on record about moves."""
+        for line in self.record.read_text(encoding="utf-8").splitlines() \
+                if self.record.exists() else []:
+            # The last line may be half written.
+            one = json.loads(line) if line.endswith("}") else {}
+            if one.get("kind") == "decision":
+                yield one
+
+    def logged(self):
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
 
 def as_user(uid, words):
     """WORDS, to be run by another user."""
@@ -176,25 +135,105 @@ def as_user(uid, words):
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *words]
 
 
-def wait_for(what, condition, timeout):
-    """Seconds it took; Failed, saying what, after TIMEOUT."""
-    begin = time.monotonic()
-    while time.monotonic() - begin < timeout:
-        if condition():
-            return time.monotonic() - begin
-        time.sleep(0.2)
-    raise Failed(f"not within {timeout} s: {what}")
-
-
 def make_key(tools, path):
     subprocess.run([pathlib.Path(tools) / "zcmd", "keygen", "--key", path], check=True,
                    capture_output=True)
     return path
 
 
-def need(*programs):
-    """Why the tests cannot run here, or nothing."""
-    for program in programs:
-        if shutil.which(program) is None:
-            return f"{program} is missing"
-    return "" if os.getuid() == 0 else "no right to make network namespaces"
+def all_alive(agents):
+    """Whether each of AGENTS knows that all of them are alive."""
+    names = {agent.name for agent in agents}
+    return all({host for host, state in agent.states().items() if state == "alive"} >= names
+               for agent in agents)
+
+
+class AgentHosts:
+    """Hosts behind a bridge, and agents on them that share a key; all ends with the block.
+
+    The hosts are always new ones, whatever $ZC_HOSTS says: agents are on all of them.
+    """
+
+    user = None     # the uid that agents run as; None: our own
+    port = None     # of agents; None: what zcmd takes by itself
+    limit = 20      # seconds that most things may take, times the patience
+    quick = QUICK   # tables of every agent's configuration
+
+    def __init__(self, count, tools, directory, *, patience=3.0, environment=None):
+        """PATIENCE: factor of time limits, as tests/run has it. ENVIRONMENT: of all processes."""
+        self.count, self.patience, self.added = count, patience, environment or {}
+        self.tools, self.directory = pathlib.Path(tools).resolve(), pathlib.Path(directory)
+        self.network = Network(str(count), name=own_name(), bridge=True)
+        self.key = None
+        self.agents, self.notes = [], []
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        with self.stack:
+            self.stack.enter_context(self.network)
+            if not self.network.between_hosts:
+                raise Skip(self.network.why)
+            self.prepare()
+            self.stack.callback(self.kill_agents)
+            self.stack = self.stack.pop_all()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error:
+            self.add_logs(error)
+        return self.stack.__exit__(kind, error, trace)
+
+    def prepare(self):
+        """What there is before the first agent; `stack` is for what ends it."""
+        self.key = make_key(self.tools, self.directory / "key")
+
+    def kill_agents(self):
+        for agent in self.agents:
+            if agent.process:
+                agent.kill()
+
+    def add_logs(self, error):
+        """Show the last lines of each agent's log below what ERROR says."""
+        lines = max(1, LOG_LINES // max(2, len(self.agents)))
+        text = "".join(
+            "\n  ".join([f"-- {agent.name}:", *agent.logged().splitlines()[-lines:]]) + "\n"
+            for agent in self.agents)
+        if isinstance(error, Fail):
+            error.output += text
+        else:
+            error.add_note(text)
+
+    def note(self, text):
+        """For the test's line of the report."""
+        self.notes.append(text)
+
+    def wait_for(self, what, condition, seconds=None):
+        """Seconds it took; Fail after SECONDS (default: limit) times the patience."""
+        return outcome.wait_for(what, condition, (seconds or self.limit) * self.patience, every=0.2)
+
+    def agent(self, host, *, settings=None, tools=None, key=None, **words):
+        """zcmd on HOST. SETTINGS: tables of its configuration, in addition to the quick ones."""
+        tables = {name: dict(table) for name, table in self.quick.items()}
+        for name, table in (settings or {}).items():
+            tables.setdefault(name, {}).update(table)
+        agent = Agent(self.network, host, tools or self.tools, self.directory, key or self.key,
+                      tables, environment=self.added,
+                      **{"port": self.port, "user": self.user, **words})
+        self.agents.append(agent)
+        return agent.start()
+
+    def decisions(self, *what):
+        """What agents have put on record of these kinds, in the order of time."""
+        return sorted((one for agent in self.agents for one in agent.decisions()
+                       if one["what"] in what), key=lambda one: one["time"])
+
+    def until_together(self, agents):
+        """Seconds until AGENTS know each other."""
+        return self.wait_for("all agents see each other", lambda: all_alive(agents), 20)
+
+    def start_agents(self, hosts=None, settings=None):
+        """Those of HOSTS (default: all), once they know each other."""
+        agents = [self.agent(host, settings=settings) for host in hosts or range(1, self.count + 1)]
+        took = self.until_together(agents)
+        self.note(f"{len(agents)} agents knew each other after {took:.1f} s")
+        return agents

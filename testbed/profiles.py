@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks tell the agents of their nodes, as zcm/profile.h lays it out."""
+"""Profiles: what ranks report to the agents of their nodes, as zcm/profile.h lays it out."""
 import pathlib
 import struct
+
+from testbed.outcome import Fail
 
 PEERS, RING, NAME = 256, 4096, 64
 MAGIC, VERSION = 0x5031635A, 2
@@ -12,18 +14,18 @@ PEER = struct.Struct("<IIQQ")
 
 
 class Profile:
-    """One file, read without a care for a writer at work: for programs that write seldom."""
+    """One file, read without regard to a writer at work: for programs that write seldom."""
 
     def __init__(self, path):
         data = pathlib.Path(path).read_bytes()
         (magic, version, self.size, self.job, self.rank, self.world, self.pid, self.hosts_max, name,
          _, _) = HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION or self.size != len(data):
-            raise AssertionError(f"{path} is not a profile of this version")
+            raise Fail(f"{path} is not a profile of this version")
         self.job_name = name.split(b"\0")[0].decode()
         at = HEADER.size
-        (self.epoch, self.iterations, self.total, self.image, self.mpi_ns, self.start_ns, self.flags,
-         hosts, self.others_bytes, *_) = COUNTERS.unpack_from(data, at)
+        (self.epoch, self.iterations, self.total, self.image, self.mpi_ns, self.start_ns,
+         self.flags, hosts, self.others_bytes, *_) = COUNTERS.unpack_from(data, at)
         at += COUNTERS.size
         (self.messages,) = struct.unpack_from("<Q", data, at)
         at += 8
