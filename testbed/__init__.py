@@ -6,6 +6,8 @@
     network             the hosts as a context
     process             processes of one run: found, described, ended
     mpi                 build MPI programs, run them within a time limit
+    migration           jobs whose ranks can move between two hosts
+    profiles            what ranks report to the agents of their nodes
     statistics          the ranks' statistics of ch4:zc, added up
     outcome             Skip, Fail, check, wait_for
     suite               what a folder of tests declares

@@ -16,7 +16,7 @@
  *   state quick                ends at once, over and over asked to move meanwhile
  *   state lost RANK FILE       RANK is slow, and then comes to no safe point until FILE exists,
  *                              while the others pass theirs
- *   state talk ITERATIONS      messages of every kind that agents are told of, in known numbers
+ *   state talk ITERATIONS      messages of every kind that profiles report, in known numbers
  *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
  *   state exit ITERATIONS      rank 1 (of one: rank 0) ends with status 5 after a while, or once

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank tells its agent about its calls, looked up in its own profile after each of
+ * What a rank reports to its agent about its calls, looked up in its own profile after each of
  * them: bytes and messages by peer, and time in MPI. Runs under ZC_MIGRATE=observe, where all
  * ranks are of one MPI_COMM_WORLD, and =1, where each has its own.
  *
- *   told          with 4 ranks; TOLD_FORTRAN names MPICH's library of Fortran bindings, whose
- *                 calls are looked up too
- *   told child    spawned by it: a process that is no rank of the job
+ *   profile_calls          with 4 ranks; PROFILE_CALLS_FORTRAN names MPICH's library of Fortran
+ *                          bindings, whose calls are looked up too
+ *   profile_calls child    spawned by it: a process that is no rank of the job
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -64,7 +64,7 @@ static void find_profile(void)
         die("no profile of this rank");
 }
 
-/* ---- what has been told since the last look ---- */
+/* ---- what has been reported since the last look ---- */
 
 struct sum {
     uint64_t bytes[RANKS], messages[RANKS], others, ring;
@@ -113,12 +113,13 @@ static void check(const char *what, const uint64_t bytes[RANKS], const uint64_t 
         if (b == bytes[peer] && m == messages[peer] && listed[peer] == messages[peer] && !wrong)
             continue;
         failures++;
-        fprintf(stderr,
-                "rank %d: %s: to %d told %llu bytes in %llu messages (%llu listed%s), sent %llu in "
-                "%llu\n",
-                rank, what, peer, (unsigned long long)b, (unsigned long long)m,
-                (unsigned long long)listed[peer], wrong ? ", nonsense among them" : "",
-                (unsigned long long)bytes[peer], (unsigned long long)messages[peer]);
+        fprintf(
+            stderr,
+            "rank %d: %s: to %d reported %llu bytes in %llu messages (%llu listed%s), sent %llu "
+            "in %llu\n",
+            rank, what, peer, (unsigned long long)b, (unsigned long long)m,
+            (unsigned long long)listed[peer], wrong ? ", nonsense among them" : "",
+            (unsigned long long)bytes[peer], (unsigned long long)messages[peer]);
     }
     begin();
 }
@@ -157,7 +158,7 @@ static void messages(void)
     MPI_Buffer_attach(buffer, sizeof buffer);
     for (int i = 0; i < 4; i++) {
         MPI_Irecv(in, 100 + i, MPI_BYTE, left, TAG, world, &r[0]);
-        MPI_Barrier(world); /* tells nothing */
+        MPI_Barrier(world); /* reports nothing */
         sends[i].send(out, 100 + i, MPI_BYTE, right, TAG, world);
         MPI_Wait(&r[0], MPI_STATUS_IGNORE);
         check_only(sends[i].name, right, (uint64_t)(100 + i), 1);
@@ -182,7 +183,7 @@ static void messages(void)
     check_only("Sendrecv", right, 300, 1);
     MPI_Sendrecv(out, 300, MPI_BYTE, MPI_PROC_NULL, TAG, in, 300, MPI_BYTE, MPI_PROC_NULL, TAG,
                  world, MPI_STATUS_IGNORE);
-    check_only("Sendrecv to nobody", MPI_PROC_NULL, NOTHING, NOTHING);
+    check_only("Sendrecv to MPI_PROC_NULL", MPI_PROC_NULL, NOTHING, NOTHING);
     MPI_Sendrecv_replace(in, 301, MPI_BYTE, right, TAG, left, TAG, world, MPI_STATUS_IGNORE);
     check_only("Sendrecv_replace", right, 301, 1);
     MPI_Sendrecv(out, 0, MPI_BYTE, right, TAG, in, 0, MPI_BYTE, left, TAG, world,
@@ -270,7 +271,7 @@ static void communicators(void)
 
 /* ---- every way to a communicator ---- */
 
-/* From everybody who can be sent to on @comm, the rank. Past what is told. */
+/* The rank of every process that can be sent to on @comm. Past what is reported. */
 static int members_of(MPI_Comm comm, int ranks[RANKS])
 {
     int size, is_inter;
@@ -283,7 +284,7 @@ static int members_of(MPI_Comm comm, int ranks[RANKS])
     return size;
 }
 
-/* To each of them goes one message, and is told of whom it goes to. Frees @comm. */
+/* To each of them goes one message, which is reported with its rank. Frees @comm. */
 static void check_members(const char *what, MPI_Comm comm)
 {
     int ranks[RANKS], others;
@@ -369,7 +370,7 @@ static void intracommunicators(void)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check_members("Comm_idup of an intercommunicator", comm);
     MPI_Comm_split(bridge, rank == 1, rank,
-                   &comm); /* with nobody on the side of rank 0 for rank 1 */
+                   &comm); /* with no rank on the side of rank 0 for rank 1 */
     check_members("Comm_split of an intercommunicator", comm);
     MPI_Comm_free(&bridge);
 #if MPI_VERSION >= 4
@@ -401,7 +402,7 @@ static void sides(void)
     MPI_Comm local = MPI_COMM_SELF, comm;
     MPI_Request request;
 
-    /* A master, who has not made a communicator for it, and his workers, who have. */
+    /* A master, which has not made a communicator for it, and its workers, which have. */
     MPI_Comm_split(world, rank == 0 ? MPI_UNDEFINED : 0, rank, rank == 0 ? &comm : &local);
     MPI_Intercomm_create(local, 0, world, rank == 0 ? 1 : 0, TAG, &comm);
     check_members("Intercomm_create, one side MPI_COMM_SELF", comm);
@@ -433,7 +434,7 @@ static void sides(void)
     MPI_Comm_free(&local);
 }
 
-/* By a name that one side tells the other, and by a socket. */
+/* By the name of a port that one side sends the other, and by a socket. */
 static void connections(void)
 {
     char port[MPI_MAX_PORT_NAME] = "";
@@ -452,7 +453,7 @@ static void connections(void)
     else
         MPI_Comm_free(&local);
 
-    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "told.join"};
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "profile_calls.join"};
     int fd = rank < 2 ? socket(AF_UNIX, SOCK_STREAM, 0) : -1;
     if (rank == 0 &&
         (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1) != 0))
@@ -538,48 +539,48 @@ static void spin_ms(double ms)
         continue;
 }
 
-/* Between so many and so many ms have been told. A tick of the coarse clock is 10 ms at most. */
+/* Between so many and so many ms are reported. A tick of the coarse clock is 10 ms at most. */
 static void check_time(const char *what, uint64_t since_ns, double least_ms, double most_ms)
 {
-    const double told_ms = (double)(profile->counters.mpi_ns - since_ns) / 1e6;
-    if (told_ms >= least_ms - 10 && told_ms <= most_ms + 10)
+    const double reported_ms = (double)(profile->counters.mpi_ns - since_ns) / 1e6;
+    if (reported_ms >= least_ms - 10 && reported_ms <= most_ms + 10)
         return;
     failures++;
-    fprintf(stderr, "rank %d: %s: told %.1f ms in MPI, not %.1f to %.1f\n", rank, what, told_ms,
-            least_ms, most_ms);
+    fprintf(stderr, "rank %d: %s: reported %.1f ms in MPI, not %.1f to %.1f\n", rank, what,
+            reported_ms, least_ms, most_ms);
 }
 
 static void times(void)
 {
     MPI_Barrier(world);
-    uint64_t told = profile->counters.mpi_ns;
+    uint64_t before_ns = profile->counters.mpi_ns;
     spin_ms(100);
-    check_time("no call", told, 0, -10); /* nothing at all */
+    check_time("no call", before_ns, 0, -10); /* nothing at all */
 
     MPI_Barrier(world);
-    told = profile->counters.mpi_ns;
+    before_ns = profile->counters.mpi_ns;
     uint64_t start = now_ns();
     if (rank == 0) {
         spin_ms(300);
-        check_time("the one that is waited for", told, 0, -10);
+        check_time("the one that is waited for", before_ns, 0, -10);
         for (int peer = 1; peer < RANKS; peer++)
             MPI_Send(out, 1, MPI_BYTE, peer, TAG, world);
     } else {
         MPI_Recv(in, 1, MPI_BYTE, 0, TAG, world, MPI_STATUS_IGNORE);
         const double passed = (double)(now_ns() - start) / 1e6;
-        check_time("one long wait", told, passed, passed);
+        check_time("one long wait", before_ns, passed, passed);
     }
 
     /* Many short calls: seen as often as ticks come in one, so this is a statistic. */
     MPI_Barrier(world);
-    told = profile->counters.mpi_ns;
+    before_ns = profile->counters.mpi_ns;
     start = now_ns();
     int there = 0;
     while (now_ns() - start < 400000000u)
         for (int i = 0; i < 1000; i++)
             MPI_Iprobe(MPI_ANY_SOURCE, TAG, world, &there, MPI_STATUS_IGNORE);
     const double passed = (double)(now_ns() - start) / 1e6;
-    check_time("many short probes", told, 0.5 * passed, passed);
+    check_time("many short probes", before_ns, 0.5 * passed, passed);
 }
 
 /* ---- others ---- */
@@ -646,7 +647,7 @@ static void fortran(const char *path)
     if (error != MPI_SUCCESS || all != 0 + 1 + 2 + 3)
         die("wrong sum");
     if (rank == 0)
-        printf("Fortran was told\n");
+        printf("Fortran calls were counted\n");
 }
 
 static int be_a_stranger(void)
@@ -690,7 +691,7 @@ int main(int argc, char **argv)
     collectives();
     times();
     strangers(argv[0]);
-    fortran(getenv("TOLD_FORTRAN"));
+    fortran(getenv("PROFILE_CALLS_FORTRAN"));
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, world);
     if (rank == 0) {
         printf("%s\n", all ? "WRONG" : "all right");

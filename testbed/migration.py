@@ -1,48 +1,61 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job that can migrate, between two hosts of tests/hosts, for tests and benchmarks."""
+"""Jobs whose ranks can move between two hosts of a network, for tests and benchmarks.
+
+    with Job(stage, "heat2d", "--iterations", 1000, ranks=2) as job:
+        job.until_running()
+        job.ask("move", "--rank", 1, "--to", H1)
+"""
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
 
-sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tests/hosts"))
-import launch  # noqa: E402
+from testbed import mpi
+from testbed import process as processes
+from testbed.network import ADDRESSES, HERE, HOSTS, INTERFACE
+from testbed.outcome import Fail, wait_for
 
-H1, H2 = launch.ADDRESSES
+TOP = pathlib.Path(__file__).resolve().parents[1]
+H1, H2 = ADDRESSES
 STOP = object()     # among a program's arguments: the file that ends it
+SAID = 3000         # characters of a job's output that a failure shows
 
 
 class Stage:
-    """Hosts, library and programs."""
+    """Where jobs run (NETWORK) and with what (PREFIX of an MPI of FAMILY, LIBRARY: our build).
 
-    def __init__(self, prefix, network, library, build_dir, sources, family="mpich", flags=()):
+    SOURCES are built in BUILD_DIR, with FLAGS; SCRATCH is for the jobs' folders. All jobs get
+    ENVIRONMENT; `patience` is the factor of time limits, for tests.
+    """
+
+    def __init__(self, prefix, network, library, build_dir, sources, *, scratch, family="mpich",
+                 netmod="zc", flags=(), environment=None, patience=1.0):
         self.prefix = prefix
         self.family = family
+        self.netmod = netmod
         self.network = network
         self.library = pathlib.Path(library).resolve()
-        self.scratch = tempfile.TemporaryDirectory(prefix="zcm-")
+        self.scratch = str(scratch)
+        self.environment = dict(environment or {})
+        self.patience = patience
         libs = self.library / "lib"
-        self.programs = launch.build(
+        self.programs = mpi.build(
             prefix, sources, build_dir,
             # MPICH's own folders come first, and may hold an older libzcm that was installed there:
             # ours is named outright, here and (LD_LIBRARY_PATH) where programs run.
             flags=["-include", f"{TOP}/migrate/include/zcm/zcm.h", f"-I{TOP}/migrate/include",
                    "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so"), *flags],
-            headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"], family=family)
+            headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"],
+            family=family)
         # The network namespaces of the hosts, to tell where a process is.
-        self.spaces = {}
-        for host in ("h1", "h2"):
-            info = os.stat(f"/run/netns/{network.name}-{host}")
-            self.spaces[info.st_ino] = host
+        self.spaces = {os.stat(f"/run/netns/{network.name}-{host}").st_ino: host
+                       for host in ("h1", "h2")}
 
-    def close(self):
-        self.scratch.cleanup()
+    def new_directory(self):
+        return tempfile.mkdtemp(dir=self.scratch)
 
     def name(self, host):
         """What the launcher calls HOST: Open MPI 4.1 takes a second name for another host."""
@@ -50,16 +63,17 @@ class Stage:
 
     def mpiexec(self, hosts, ranks, options, launcher, environment):
         """The words before the program's own."""
-        tool = launch.find_tool(self.prefix, "mpiexec", self.family)
-        start = [str(launch.HOSTS), "--name", self.network.name, "exec", "h1",
+        tool = mpi.find_tool(self.prefix, "mpiexec", self.family)
+        start = [str(HOSTS), "--name", self.network.name, "exec", "h1",
                  *([*launcher, "--mpiexec", tool, "--"] if launcher else [tool]), *options]
         if self.family == "mpich":
-            return [*start, "-launcher", "ssh", "-launcher-exec", str(launch.HERE / "rsh"),
-                    "-iface", launch.INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks)]
-        settings = {"plm_rsh_agent": launch.HERE / "rsh", "pml": "ob1", "btl": "tcp,self",
-                    "osc": "pt2pt", "btl_tcp_if_include": launch.INTERFACE,
-                    "oob_tcp_if_include": launch.INTERFACE}
-        exported = [word for name in environment if name.startswith("ZC_") or name == launch.MARK
+            return [*start, "-launcher", "ssh", "-launcher-exec", str(HERE / "rsh"),
+                    "-iface", INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks)]
+        settings = {"plm_rsh_agent": HERE / "rsh", "pml": "ob1", "btl": "tcp,self",
+                    "osc": "pt2pt", "btl_tcp_if_include": INTERFACE,
+                    "oob_tcp_if_include": INTERFACE}
+        exported = [word for name in environment
+                    if name.startswith("ZC_") or name in (processes.MARK, *self.environment)
                     for word in ("-x", name)]
         return [*start, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
                 *(str(word) for name, value in settings.items() for word in ("--mca", name, value)),
@@ -78,25 +92,25 @@ class Stage:
         return done.returncode, answer, done.stderr.strip()
 
 
-class Job(launch.Running):
+class Job(processes.Running):
     """One run of a program that can migrate."""
 
     def __init__(self, stage, program, *args, ranks=4, hosts=(H1, H2), environment=None,
                  mpiexec=(), migrate=True, launcher=None):
         self.stage = stage
         mark = uuid.uuid4().hex
-        self.directory = tempfile.mkdtemp(prefix="job-", dir=stage.scratch.name)
+        self.directory = tempfile.mkdtemp(prefix="job-", dir=stage.scratch)
         self.sockets = self.directory + "/sockets"
         self.stop_file = self.directory + "/stop"
         args = [self.stop_file if word is STOP else word for word in args]
-        env = dict(os.environ)
-        env.update(stage.network.environment())
-        env["LD_LIBRARY_PATH"] = str(stage.library / "lib")
-        env.update({"MPIR_CVAR_CH4_NETMOD": "zc", launch.MARK: mark,
-                    "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"})
+        env = {**os.environ, **stage.network.environment(),
+               "LD_LIBRARY_PATH": str(stage.library / "lib"),
+               "MPIR_CVAR_CH4_NETMOD": stage.netmod, processes.MARK: mark,
+               "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"}
         if migrate:
             env.update({"ZC_MIGRATE": "1", "ZC_MIGRATE_SOCKETS": self.sockets,
                         "ZC_MIGRATE_JOB": "test", "ZC_MIGRATE_DIR": self.directory + "/saved"})
+        env.update(stage.environment)
         env.update(environment or {})
         super().__init__([*stage.mpiexec(hosts, ranks, mpiexec, launcher, env),
                           stage.programs.get(program, program), *map(str, args)],
@@ -116,17 +130,17 @@ class Job(launch.Running):
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise AssertionError(f"ended early: {self.said()[-2000:]}")
+                raise Fail("it ended early", self.said()[-SAID:])
             code, status, _ = self.ask("status")
             if code == 0 and status["safe_points"] >= safe_points:
                 return status
             time.sleep(0.05)
-        raise AssertionError(f"not running after {timeout} s: {self.said()[-2000:]}")
+        raise Fail(f"it does not run after {timeout} s", self.said()[-SAID:])
 
     def processes_on(self, host):
         """[(pid, command line)] of what belongs to this run there; mpiexec lives on h1."""
         found = []
-        for pid, _ in launch.processes(self.mark):
+        for pid, _ in processes.processes(self.mark):
             try:
                 if self.stage.spaces.get(os.stat(f"/proc/{pid}/ns/net").st_ino) != host:
                     continue
@@ -140,9 +154,7 @@ class Job(launch.Running):
 
     def until_free(self, host, timeout=20):
         """Seconds until no process of this run is on HOST."""
-        begin = time.monotonic()
-        while self.processes_on(host):
-            if time.monotonic() - begin > timeout:
-                raise AssertionError(f"still on {host}: {self.processes_on(host)}")
-            time.sleep(0.01)
-        return time.monotonic() - begin
+        try:
+            return wait_for(f"{host} is free", lambda: not self.processes_on(host), timeout, 0.01)
+        except Fail as failure:
+            raise Fail(f"{failure}: {self.processes_on(host)}") from None

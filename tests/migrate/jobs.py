@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suite, the jobs that its tests run, and what they ask of these jobs."""
+import contextlib
+import functools
+import json
+import pathlib
+import re
+import socket
+
+from testbed.migration import SAID, STOP, TOP, Job, Stage
+from testbed.outcome import Skip, check
+from testbed.suite import Bed, Suite
+
+HERE = pathlib.Path(__file__).resolve().parent
+IDENTICAL = "bit-identical to the serial solution"
+HEAT = ["--rows", 32, "--columns", 512]
+ON_OPEN_MPI = {"openmpi": "/usr"}
+NO_LOOSE_ENDS = "mpirun ends the job when a process ends without MPI_Finalize"
+
+
+@contextlib.contextmanager
+def open_stage(setup):
+    if not setup.network.between_hosts:
+        raise Skip(setup.network.why or "ranks move between two hosts")
+    yield Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
+                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "profile_calls.c"],
+                scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
+                environment=setup.environment, patience=setup.patience)
+
+
+suite = Suite("migrate", "ranks of running jobs move between two hosts, with faults, too",
+              beds=[Bed("two-hosts", tags=frozenset({"fast"}), hosts="2"),
+                    Bed("openmpi", tags=frozenset({"fast"}), hosts="2", only="openmpi",
+                        options=ON_OPEN_MPI),
+                    Bed("openmpi-all", tags=frozenset({"nightly"}), hosts="2",
+                        options=ON_OPEN_MPI)],
+              needs=("mpich",), families=("mpich", "openmpi"), open=open_stage)
+
+
+def mpich_only(why):
+    """With Open MPI the test is skipped, for this reason."""
+    def mark(function):
+        @functools.wraps(function)
+        def of_mpich(stage):
+            if stage.family != "mpich":
+                raise Skip(why)
+            return function(stage)
+        return of_mpich
+    return mark
+
+
+def heat(stage, *extra, iterations=10000000, **how):
+    return Job(stage, "heat2d", *HEAT, "--iterations", iterations, "--until", STOP, *extra, **how)
+
+
+def hosts_of(job):
+    return [rank["host"] for rank in job.status()["ranks"]]
+
+
+def moved(job, ranks, host, via="memory"):
+    """The answer to a move of RANKS to HOST that is carried out."""
+    code, answer, said = job.ask("move", "--rank", ",".join(map(str, ranks)), "--to", host,
+                                 "--via", via)
+    check(code == 0, f"move of {ranks} to {host}: status {code}: {said}", job.said()[-SAID:])
+    return answer
+
+
+def refused(job, *words, code=1, says):
+    got, _, said = job.ask(*words)
+    check(got == code, f"{words}: exit status {got}, not {code}: {said}", job.said()[-SAID:])
+    check(re.search(says, said), f"{words}: said '{said}', not '{says}'", job.said()[-SAID:])
+
+
+def answer_at_socket(job, request):
+    """The answer of JOB itself to REQUEST: zcctl does not let every request through."""
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.connect(job.sockets + "/test.sock")
+        talk.sendall(json.dumps(request).encode() + b"\n")
+        return json.loads(talk.makefile().readline())
+
+
+def ends_well(stage, job, says, timeout=60):
+    """The program is stopped, or comes to its end by itself."""
+    job.stop()
+    finishes(stage, job, says, timeout)
+
+
+def finishes(stage, job, says, timeout=60):
+    status = job.wait(timeout * stage.patience)
+    check(status == 0 and says in job.said(), f"exit status {status}, wanted 0 and '{says}'",
+          job.said()[-SAID:])
+
+
+def ends_with_error(job, says, timeout, exit_status=None):
+    """JOB ends within TIMEOUT seconds, with EXIT_STATUS or any but 0, and it SAYS (a regex) why."""
+    status = job.wait(timeout)
+    check(status not in (0, None) and exit_status in (status, None),
+          f"exit status {status}, where an error is due: '{says}'", job.said()[-SAID:])
+    check(re.search(says, job.said()), f"it does not say '{says}'", job.said()[-SAID:])

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of migration: jobs on two hosts (network namespaces) whose ranks move while they run.
+
+The tests are the same for MPICH with ch4:zc and for Debian's Open MPI.
+"""
+# Each module adds its tests to the suite.  pylint: disable-next=unused-import
+from tests.migrate import moves, reports, requests, faults, checkpoints  # noqa: F401
+from tests.migrate.jobs import suite
+
+SUITES = [suite]
