@@ -48,13 +48,13 @@ demo: mpich
 	bench/mpi/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 demo-migrate: mpich
-	bench/migrate/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/run demo-migrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 demo-comigrate: mpich
 	bench/run demo-comigrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 bench-migrate: mpich
-	bench/migrate/bench.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/run migrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 check-fast: checks
 	ctest --preset release -j $(JOBS)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What a migration costs: by way of memory, of the disk, and beside them a bare spawn
 and a plain MPI_Send of the same bytes. The three take turns, round after round.
@@ -27,14 +26,12 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tests/migrate"))
-sys.path.insert(0, str(TOP / "bench"))
-import stage as staging  # noqa: E402
-from limited_disk import LimitedDisk, Unlimited  # noqa: E402
-from spread import percentile  # noqa: E402
-from stage import H1, H2, Job, launch  # noqa: E402
+from bench.migrate.limited_disk import LimitedDisk, Unlimited
+from bench.migrate.stage import HEAT, add_options, exit_status, stage_of
+from bench.spread import percentile
+from testbed import mpi
+from testbed.migration import H1, H2, SAID, TOP, Job
+from testbed.outcome import Fail
 
 MIB = 1 << 20
 # Plates: rows, columns, iterations, iterations between two looks at the clock, ranks. A run takes
@@ -42,8 +39,8 @@ MIB = 1 << 20
 # time that most are not interrupted.
 PLATES = {"tiny": (8, 256, 2000000, 1000, 1), "real": (128, 1024, 30000, 20, 1),
           "pair": (128, 1024, 6000, 20, 2)}
-# Where the linker puts the inner loop, and malloc() the plates, makes 4 % of the tiny one's time: in
-# all three it is the start of a cache line, and of a page.
+# Where the linker puts the inner loop, and malloc() the plates, makes 4 % of the tiny one's time:
+# in all three it is the start of a cache line, and of a page.
 ALIGNED = ["-falign-functions=64", "-falign-loops=64"]
 SAME_PLACES = {"MALLOC_MMAP_THRESHOLD_": "4096"}
 IMPLEMENTATIONS = {"plain": ("heat2d_plain", False), "off": ("heat2d", False),
@@ -90,7 +87,8 @@ class Bench:
 
             def is_gone(pid):
                 try:
-                    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+                    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+                    return stat.rsplit(")", 1)[1].split()[0] == "Z"
                 except (FileNotFoundError, ProcessLookupError):
                     return True
 
@@ -107,7 +105,7 @@ class Bench:
             code, answer, said = job.ask("move", "--rank", ",".join(map(str, moving)), "--to", H1,
                                          "--via", via, timeout=300)
             if code != 0:
-                raise launch.Error(f"{case} {impl} {mib} MiB: {said}\n{job.said()[-1000:]}")
+                raise Fail(f"{case} {impl} {mib} MiB: {said}", job.said()[-SAID:])
             watcher.join(timeout=60)
         size = mib * MIB
         self.add(case, impl, size, "response", answer["response_ms"])
@@ -123,7 +121,7 @@ class Bench:
             status = job.wait(300)
             found = re.search(r"\{.*\}", job.said())
             if status != 0 or not found:
-                raise launch.Error(f"send: exit status {status}: {job.said()[-1000:]}")
+                raise Fail(f"send: exit status {status}", job.said()[-SAID:])
         one = json.loads(found[0])
         self.add("one", "send", mib * MIB, "spawn", one["spawn_ms"])
         self.add("one", "send", mib * MIB, "transfer", one["send_ms"])
@@ -134,11 +132,11 @@ class Bench:
         """A tenth of the iterations of a run is faster than what is noted of it."""
         rows, columns, iterations, each, ranks = PLATES[plate]
         program, migrate = IMPLEMENTATIONS[impl]
-        with Job(self.stage, program, "--rows", rows, "--columns", columns, "--iterations", iterations,
-                 "--report", each, "--no-verify", ranks=ranks, hosts=(H1,), migrate=migrate,
-                 environment=SAME_PLACES) as job:
+        with Job(self.stage, program, "--rows", rows, "--columns", columns,
+                 "--iterations", iterations, "--report", each, "--no-verify",
+                 ranks=ranks, hosts=(H1,), migrate=migrate, environment=SAME_PLACES) as job:
             if job.wait(300) != 0:
-                raise launch.Error(f"{program}: {job.said()[-1000:]}")
+                raise Fail(f"{program} has failed", job.said()[-SAID:])
             times = [float(at) for at in re.findall(r"iteration \d+ at ([\d.]+)", job.said())]
         steps = [(b - a) / each * 1e9 for a, b in zip(times, times[1:])]
         self.add(f"overhead-{plate}", impl, 0, "iteration", percentile(steps, 0.1))
@@ -163,10 +161,11 @@ class Bench:
 
     def write(self, path):
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        now = datetime.datetime.now(datetime.timezone.utc)
         context = {"kernel": platform.release(), "cpus": os.cpu_count(),
                    "load": os.getloadavg()[0], "disk": "O_DIRECT and fsync where possible",
                    "limited_disks": self.unlimited or "blkio.throttle or io.max, read and write",
-                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+                   "date": now.isoformat(timespec="seconds")}
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps({"context": context}) + "\n")
             for (case, impl, size, metric), values in self.samples.items():
@@ -196,7 +195,8 @@ class Bench:
                         for impl in ("memory", "disk", *self.disks, "send")}
             memory, send = response.pop("memory"), response.pop("send")
             print(f"{mib:>4} MiB: memory / (spawn + send) {memory / send:.2f}, " +
-                  ", ".join(f"{impl} / memory {took / memory:.2f}" for impl, took in response.items()))
+                  ", ".join(f"{impl} / memory {took / memory:.2f}"
+                            for impl, took in response.items()))
         for plate, (rows, columns, _, _, ranks) in PLATES.items():
             print(f"iteration of heat2d, {ranks} x {rows} x {columns}: " +
                   ", ".join(self.shown(plate, impl) for impl in IMPLEMENTATIONS))
@@ -212,13 +212,13 @@ class Bench:
                 (f" {more:+.2f} %" if impl != "plain" else ""))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/run migrate", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
-    parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"))
+    add_options(parser)
     parser.add_argument("--rounds", type=int, default=3, help="of moves")
-    parser.add_argument("--idle-rounds", type=int, default=5, help="of what being ready to move costs")
+    parser.add_argument("--idle-rounds", type=int, default=5,
+                        help="of what being ready to move costs")
     parser.add_argument("--rates", type=int, nargs="*", default=[120, 500], metavar="MB/S",
                         help="also on the same disk, limited to these rates")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16, 64, 192, 512],
@@ -226,39 +226,24 @@ def main():
     parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/migrate-disk"),
                         help="where the disk path writes; must not be a tmpfs")
     parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/migrate.jsonl"))
-    options = parser.parse_args()
-    launch.exit_on_sigterm()
-    try:
-        prefix = launch.prefix_or_die(options.mpich)
-        launch.enter_private_namespace()
-        os.makedirs(options.disk, exist_ok=True)
-        with launch.Network("2") as network:
-            network.autogroup.print_warning()
-            if network.hosts != "2":
-                print(f"bench: {network.why}", file=sys.stderr)
-                return 77
-            stage = staging.Stage(prefix, network, options.library, TOP / "build/mpi/migrate-bench",
-                                  [TOP / "examples/heat2d.c", TOP / "bench/migrate/send.c"],
-                                  flags=ALIGNED)
-            stage.programs["heat2d_plain"] = launch.build(
-                prefix, [TOP / "examples/heat2d.c"], TOP / "build/mpi/migrate-plain",
-                flags=["-DPLAIN", *ALIGNED])["heat2d"]
-            try:
-                bench = Bench(options, stage)
-                try:
-                    bench.run()
-                finally:
-                    bench.close()
-                    if bench.samples:
-                        bench.write(options.out)
-                bench.show()
-            finally:
-                stage.close()
-    except launch.Error as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return parser.parse_args()
+
+
+def run(options):
+    os.makedirs(options.disk, exist_ok=True)
+    with stage_of(options, flags=ALIGNED) as stage:
+        stage.programs["heat2d_plain"] = mpi.build(
+            stage.prefix, [HEAT], TOP / "build/mpi/migrate-plain",
+            flags=["-DPLAIN", *ALIGNED])["heat2d"]
+        bench = Bench(options, stage)
+        try:
+            bench.run()
+        finally:
+            bench.close()
+            if bench.samples:
+                bench.write(options.out)
+        bench.show()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status("migrate", run, parse()))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """heat2d on two hosts; a load is put on one; zcctl moves its ranks to the other.
 
@@ -15,11 +14,9 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tests/migrate"))
-import stage as staging  # noqa: E402
-from stage import H1, Job, launch  # noqa: E402
+from bench.migrate.stage import add_options, exit_status, stage_of
+from testbed.migration import H1, TOP, Job
+from testbed.outcome import Fail, Skip
 
 PROCESSOR = {"h1": 0, "h2": 1}
 
@@ -39,7 +36,7 @@ def pin(job, stop):
         time.sleep(0.05)
 
 
-def run(stage, options, move):
+def measure(stage, options, move):
     """[(second, iterations per second)] and what zcctl said."""
     report = 10
     with Job(stage, "heat2d", "--rows", 128, "--columns", 1024, "--iterations", 100000000,
@@ -60,7 +57,7 @@ def run(stage, options, move):
             if move:
                 code, answer, said = job.ask("move", "--rank", "1,3", "--to", H1)
                 if code != 0:
-                    raise launch.Error(said)
+                    raise Fail(said)
             time.sleep(max(0, options.loaded + options.after - (time.monotonic() - begin)))
         finally:
             for one in load:
@@ -71,7 +68,7 @@ def run(stage, options, move):
         lines = [(int(n), float(at)) for n, at in
                  re.findall(r"iteration (\d+) at ([\d.]+)", "".join(job.out))]
     if len(lines) < 3:
-        raise launch.Error(f"too few iterations: {len(lines)} reports")
+        raise Fail(f"too few iterations: {len(lines)} reports")
     start = lines[0][1]
     rates = [((a + b) / 2 - start, (m - n) / (b - a)) for (n, a), (m, b) in zip(lines, lines[1:])
              if b > a and m > n]
@@ -112,43 +109,20 @@ def mean(rates, first, last):
     return len(chosen) / sum(1 / rate for rate in chosen) if chosen else 0.0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/run demo-migrate", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
-    parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"))
+    add_options(parser)
     parser.add_argument("--before", type=float, default=8, metavar="S", help="quiet seconds")
     parser.add_argument("--loaded", type=float, default=8, metavar="S", help="until the move")
     parser.add_argument("--after", type=float, default=20, metavar="S", help="from then on")
     parser.add_argument("--load", type=int, default=4, metavar="N",
                         help="busy processes put on h2's processor")
     parser.add_argument("--svg", default=str(TOP / "out/migrate.svg"))
-    options = parser.parse_args()
-    launch.exit_on_sigterm()
-    if len(os.sched_getaffinity(0)) < 2:
-        print("demo: two processors are needed, one per host", file=sys.stderr)
-        return 77
-    try:
-        prefix = launch.prefix_or_die(options.mpich)
-        launch.enter_private_namespace()
-        with launch.Network("2") as network:
-            network.autogroup.print_warning()
-            if network.hosts != "2":
-                print(f"demo: {network.why}", file=sys.stderr)
-                return 77
-            stage = staging.Stage(prefix, network, options.library, TOP / "build/mpi/migrate-bench",
-                                  [TOP / "examples/heat2d.c", TOP / "bench/migrate/send.c"])
-            try:
-                series, answer = {}, None
-                for name, move in (("without migration", False), ("with migration", True)):
-                    print(f"{name} ...", flush=True)
-                    series[name], said = run(stage, options, move)
-                    answer = said or answer
-            finally:
-                stage.close()
-    except (launch.Error, AssertionError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
+    return parser.parse_args()
+
+
+def show(options, series, answer):
     settled = options.before + options.loaded + 5
     print("\nsecond   without      with   (iterations per second)")
     last = min(max(x for x, _ in points) for points in series.values())
@@ -157,16 +131,26 @@ def main():
                                          for points in series.values()))
     without, with_ = (mean(points, settled, last) for points in series.values())
     if not without or not with_:
-        print("demo: too few iterations in the time given for a figure (--after)", file=sys.stderr)
-        return 1
+        raise Fail("too few iterations in the time given for a figure (--after)")
     print(f"\nload of {options.load} processes on h2; after the move (response "
           f"{answer['response_ms']:.0f} ms, stall {answer['stall_ms']:.0f} ms): "
           f"{with_:.0f} against {without:.0f} iterations per second, "
           f"{(with_ / without - 1) * 100:+.0f} %")
+
+
+def run(options):
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("two processors are needed, one per host")
+    series, answer = {}, None
+    with stage_of(options) as stage:
+        for name, move in (("without migration", False), ("with migration", True)):
+            print(f"{name} ...", flush=True)
+            series[name], said = measure(stage, options, move)
+            answer = said or answer
+    show(options, series, answer)
     draw(options.svg, series, "heat2d, a load on one of two hosts")
     print(f"drawn: {options.svg}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status("demo-migrate", run, parse()))
