@@ -12,7 +12,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 from testbed import outcome
 from testbed.network import Network, address, own_name

@@ -20,24 +20,15 @@ import uuid
 
 from testbed import mpi, process
 from testbed.agents import FIRST_MOMENTS, QUICK, AgentHosts, make_key
+from testbed.migration import STOP
 from testbed.network import INTERFACE
 from testbed.outcome import Fail, Skip
 from testbed.profiles import Profile
 from testbed.shares import Shares
 
 HERE = pathlib.Path(__file__).resolve().parent
-TOP = HERE.parent
 ON_HOST = HERE / "on-host"
-STOP = object()  # among a program's arguments: the file that ends it
 NEVER = 100000000  # iterations
-
-
-def build(prefix, library, sources, directory):
-    """{name: program} of SOURCES, which can migrate by the libzcm of LIBRARY."""
-    header, zcm = TOP / "migrate/include/zcm/zcm.h", library / "lib/libzcm-mpich.so"
-    return mpi.build(prefix, [TOP / source for source in sources], directory,
-                     flags=["-include", str(header), f"-I{TOP}/migrate/include",
-                            "-Wl,--no-as-needed", str(zcm)], headers=[header, zcm])
 
 
 def barrier(path):
@@ -57,7 +48,7 @@ class Cluster(AgentHosts):
     quick = {**QUICK, "decision": {"settle": 2, "max_ranks": 16}, "cost": {"spawn": 1}}
 
     def __init__(self, count, tools, directory, *, prefix, shares, programs, **more):
-        """SHARES: processors of each host. PROGRAMS: {name: path} of what jobs run, by build()."""
+        """SHARES: processors of each host. PROGRAMS: {name: path} of what jobs run, by migration.build()."""
         super().__init__(count, tools, directory, **more)
         self.prefix, self.programs = prefix, programs
         self.library = self.tools.parent / "lib"

@@ -24,6 +24,19 @@ STOP = object()     # among a program's arguments: the file that ends it
 SAID = 3000         # characters of a job's output that a failure shows
 
 
+def build(prefix, sources, library, directory, family="mpich", flags=()):
+    """{name: program} of SOURCES, which can migrate by the libzcm of LIBRARY.
+
+    MPICH's own folders come first, and may hold an older libzcm that was installed there: ours
+    is named outright, here and (LD_LIBRARY_PATH) where programs run.
+    """
+    header, zcm = TOP / "migrate/include/zcm/zcm.h", library / f"lib/libzcm-{family}.so"
+    return mpi.build(prefix, [TOP / source for source in sources], directory,
+                     flags=["-include", str(header), f"-I{TOP}/migrate/include",
+                            "-Wl,--no-as-needed", str(zcm), *flags],
+                     headers=[header, zcm], family=family)
+
+
 class Stage:
     """Where jobs run (NETWORK) and with what (PREFIX of an MPI of FAMILY, LIBRARY: our build).
 
@@ -41,15 +54,7 @@ class Stage:
         self.scratch = str(scratch)
         self.environment = dict(environment or {})
         self.patience = patience
-        libs = self.library / "lib"
-        self.programs = mpi.build(
-            prefix, sources, build_dir,
-            # MPICH's own folders come first, and may hold an older libzcm that was installed there:
-            # ours is named outright, here and (LD_LIBRARY_PATH) where programs run.
-            flags=["-include", f"{TOP}/migrate/include/zcm/zcm.h", f"-I{TOP}/migrate/include",
-                   "-Wl,--no-as-needed", str(libs / f"libzcm-{family}.so"), *flags],
-            headers=[TOP / "migrate/include/zcm/zcm.h", libs / f"libzcm-{family}.so"],
-            family=family)
+        self.programs = build(prefix, sources, self.library, build_dir, family, flags)
         # The network namespaces of the hosts, to tell where a process is.
         self.spaces = {os.stat(f"/run/netns/{network.name}-{host}").st_ino: host
                        for host in ("h1", "h2")}

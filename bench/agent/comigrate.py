@@ -42,9 +42,9 @@ import tempfile
 import time
 
 from bench.spread import percentile
-from testbed import cluster as clusters
-from testbed import mpi, process
-from testbed.cluster import NEVER, STOP, Cluster, Job
+from testbed import migration, mpi, process
+from testbed.cluster import NEVER, Cluster, Job
+from testbed.migration import STOP
 from testbed.outcome import EXIT_FAILED, EXIT_SKIPPED, EXIT_USAGE, Error, Fail, Skip
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -71,9 +71,9 @@ GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
 class Bench:
     def __init__(self, options, prefix):
         self.options, self.prefix = options, prefix
-        self.programs = clusters.build(prefix, pathlib.Path(options.library).resolve(),
-                                       ["examples/heat2d.c", "bench/agent/phases.c"],
-                                       TOP / "build/mpi/comigrate")
+        self.programs = migration.build(prefix, ["examples/heat2d.c", "bench/agent/phases.c"],
+                                        pathlib.Path(options.library).resolve(),
+                                        TOP / "build/mpi/comigrate")
         self.samples = {}  # (case, impl, metric): [value]
         self.series = {}   # (case, impl): [(second, iterations per second)], of the first round
         self.costs = {}    # impl: [throughput of a second without, by that of the next one with it]

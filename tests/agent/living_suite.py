@@ -10,9 +10,10 @@ import sys
 import tempfile
 import time
 
-from testbed import cluster as clusters
+from testbed import migration
 from testbed.agents import as_user
-from testbed.cluster import NEVER, STOP, Cluster, Job
+from testbed.cluster import NEVER, Cluster, Job
+from testbed.migration import STOP
 from testbed.outcome import check
 from testbed.suite import Bed, Suite
 
@@ -24,9 +25,9 @@ HEAT = ["heat2d", "--rows", 32, "--columns", 512, "--iterations", NEVER, "--unti
 def with_programs(setup):
     # Ranks of another user have to reach their folders below it.
     setup.scratch.chmod(0o711)
-    setup.programs = clusters.build(
-        setup.prefix, pathlib.Path(setup.options.library).resolve(),
-        ["examples/heat2d.c", "tests/migrate/state.c"], setup.build_dir)
+    setup.programs = migration.build(
+        setup.prefix, ["examples/heat2d.c", "tests/migrate/state.c"],
+        pathlib.Path(setup.options.library).resolve(), setup.build_dir)
     yield setup
 
 
