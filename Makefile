@@ -63,7 +63,7 @@ test: mpich checks
 	tests/run-all
 
 test-mpich: mpich
-	tests/mpi/mpich-everywhere
+	tests/run mpich --tag mpich-everywhere --json out/mpich.json
 
 bench: checks
 	build/release/bin/bench_deliver --out out/libzc.jsonl

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes of one run: found by a mark in their environment, and ended with the run."""
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -215,3 +216,28 @@ def undisturbed():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+
+
+def in_parallel(jobs, items, function, done):
+    """Call FUNCTION with each of ITEMS, JOBS at a time, and DONE with an item and what came of it.
+
+    An exception ends it, and whatever the calls that have begun wait for or start yet.
+    """
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        at_work = {pool.submit(function, item): item for item in items}
+        try:
+            for future in concurrent.futures.as_completed(at_work):
+                done(at_work[future], future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while any(future.running() for future in at_work):
+                kill(children())
+                time.sleep(0.1)
+            raise
+
+
+def children():
+    """The processes that this one has started."""
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):      # the thread may be gone
+            yield from map(int, (task / "children").read_text(encoding="ascii").split())

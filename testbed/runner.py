@@ -8,7 +8,6 @@ A test that fails does not end the run. A test that cannot run here is skipped, 
 reason, and is not counted as passed.
 """
 import argparse
-import concurrent.futures
 import contextlib
 import dataclasses
 import importlib
@@ -28,7 +27,7 @@ import tests
 from testbed import mpi, network
 from testbed.outcome import (EXIT_FAILED, EXIT_SKIPPED, EXIT_USAGE, Error, Fail, KnownFailure,
                              Skip)
-from testbed.process import exit_on_first_signal
+from testbed.process import exit_on_first_signal, in_parallel
 from testbed.suite import Setup
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
@@ -95,7 +94,8 @@ def parse(arguments):
             parser.error(f"not VAR=VAL: {pair}")
     if options.jobs < 1 or options.repeat < 1:
         parser.error("--jobs and --repeat want a positive number")
-    if options.seed is None:
+    options.seed_is_drawn = options.seed is None     # so that a bed may have a seed of its own
+    if options.seed_is_drawn:
         options.seed = random.randrange(1, 1 << 40)
     return options, [suite for suite in suites if not options.suites or suite.name in options.suites]
 
@@ -201,7 +201,7 @@ def prepared(suite, bed, options):
     """A Setup for SUITE on BED."""
     merged = argparse.Namespace(**vars(options))
     for name, value in bed.options.items():
-        if not getattr(merged, name, None):
+        if not getattr(merged, name, None) or (name == "seed" and options.seed_is_drawn):
             setattr(merged, name, value)
     prefix, family = check_needs(suite, merged)
     with contextlib.ExitStack() as stack:
@@ -217,7 +217,7 @@ def prepared(suite, bed, options):
                     scratch=pathlib.Path(scratch),
                     build_dir=pathlib.Path(options.build_dir).resolve() /
                     (suite.name + ("-openmpi" if family == "openmpi" else "")),
-                    patience=options.patience, seed=options.seed)
+                    patience=options.patience, seed=merged.seed)
 
 
 def attempt(test, context, times):
@@ -249,15 +249,8 @@ def run_tests(suite, chosen, context, options, add):
                 print(f"...   {test.name}", end="\r", flush=True)
             add(test, attempt(test, context, options.repeat * test.repeat))
         return
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        at_work = {pool.submit(attempt, test, context, options.repeat * test.repeat): test
-                   for test in chosen}
-        try:
-            for done in concurrent.futures.as_completed(at_work):
-                add(at_work[done], done.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    in_parallel(options.jobs, chosen,
+                lambda test: attempt(test, context, options.repeat * test.repeat), add)
 
 
 def run_bed(suite, bed, options, report):
@@ -268,13 +261,17 @@ def run_bed(suite, bed, options, report):
             if setup.network:
                 run["network"] = {"hosts": setup.network.hosts, "why": setup.network.why,
                                   "link": setup.network.link, "cores": setup.network.cores}
-                print(f"{setup.network.describe()}; seed {options.seed}", flush=True)
+                print(f"{setup.network.describe()}; seed {setup.seed}", flush=True)
+            run["seed"] = setup.seed
             chosen = [test for test in suite.of(bed, context)
                       if re.search(options.filter or "", test.name)]
             if setup.header:
                 print(setup.header, flush=True)
+            total = len(chosen) + len(suite.closing if chosen else ())
             run_tests(suite, chosen, context, options,
-                      lambda test, outcome: report.add(run, test, len(chosen), outcome))
+                      lambda test, outcome: report.add(run, test, total, outcome))
+            for test in suite.closing if chosen else ():
+                report.add(run, test, total, attempt(test, context, 1))
     except Skip as reason:
         run["status"], run["reason"] = "skip", str(reason)
         print(f"skip  all of it: {reason}", flush=True)

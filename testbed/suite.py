@@ -105,10 +105,11 @@ class Suite:
     discover: tests that depend on what is there: called with what `open` yields
     options:  called with a group of the parser, to add options of this suite's own
     parallel: tests may run at the same time (--jobs)
+    closing:  tests of the run as a whole, after the others, whatever the filter; once
     """
 
     def __init__(self, name, about, beds, needs=(), families=("mpich",), open=just_the_setup,
-                 discover=None, options=None, parallel=False, tests=()):
+                 discover=None, options=None, parallel=False, tests=(), closing=()):
         self.name = name
         self.about = about
         self.beds = list(beds)
@@ -119,6 +120,7 @@ class Suite:
         self.options = options
         self.parallel = parallel
         self.tests = list(tests)
+        self.closing = list(closing)
 
     def test(self, name=None, tags=(), repeat=1):
         """Decorates a test; its name is the function's, if none is given."""

@@ -2,7 +2,7 @@
 /*
  * rebound [REPETITIONS [BYTES]]: the standard late receiver, one malloc-ed
  * buffer, the same receive again and again. The data must be right; that it was
- * rebound, and the address foreseen, the runner reads from the statistics.
+ * rebound, and the address foreseen, checks.py reads from the statistics.
  */
 #include "check.h"
 

@@ -2,7 +2,7 @@
 /*
  * A process that only looks after its own affairs (MPI_COMM_SELF) makes progress for
  * others: rank 0 sends it a large message, which only ends when rank 1 takes it, and
- * rank 1 asks for messages to itself that do not come. No landing thread (tests/mpi/run).
+ * rank 1 asks for messages to itself that do not come. No landing thread (suite.py).
  */
 #include "check.h"
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the statistics of a job must show (`check=` in the table of suite.py).
+
+A check gets the statistics of all ranks, added up; it raises Fail, and may return a note for the
+report. Without these a test would pass where nothing of what it is about has happened.
+"""
+import ctypes
+import os
+
+from testbed.outcome import check
+
+
+def some(counter, otherwise):
+    """A check that COUNTER has moved."""
+    return lambda stats: check(stats[counter] > 0, otherwise)
+
+
+def none(counter, what):
+    """A check that COUNTER has not moved."""
+    return lambda stats: check(stats[counter] == 0, f"{stats[counter]} {what}")
+
+
+something_landed = some("landed", "no message landed")
+nothing_landed = none("landed", "messages landed")
+nothing_rebound = none("bytes_rebound", "bytes rebound")
+something_left = some("left_at_sender", "no message was left with its sender")
+something_waited = some("bundled", "no message waited for another")
+nothing_waited = none("bundled", "messages waited")
+something_streamed = some("streamed", "no message was packed or unpacked bit by bit")
+something_offered = some("offered", "no message was announced on a channel")
+senders_held = some("senders_held", "no sender was held")
+no_sender_held = none("senders_held", "messages held")
+by_ucx = some("atomics", "UCX accumulated nothing")
+by_messages = none("atomics", "elements accumulated by UCX")
+
+
+def kernel_copies():
+    """May UCX have the kernel copy between processes (CMA)? What it asks itself."""
+    word, local = ctypes.c_long(1), ctypes.c_long(0)
+
+    class Piece(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+    into = Piece(ctypes.addressof(local), ctypes.sizeof(local))
+    of = Piece(ctypes.addressof(word), ctypes.sizeof(word))
+    read = ctypes.CDLL(None).process_vm_readv
+    return read(os.getpid(), ctypes.byref(into), 1, ctypes.byref(of), 1, 0) == of.length
+
+
+def landed_by_one_copy(stats):
+    (something_landed if kernel_copies() else nothing_landed)(stats)
+
+
+def foreseen(stats):
+    """Of 20 receives at least 15; fewer only where a busy machine made messages late themselves.
+
+    Returns what is said of them in a failure."""
+    summary = ", ".join(f"{name} {stats[name]}" for name in
+                        ("landed", "messages_direct", "messages_rebound", "messages_copied",
+                         "prediction_hits", "prediction_misses", "prediction_unknown",
+                         "copied_by_reason"))
+    check(stats["landed"] >= 8, f"too few messages landed: {summary}")
+    check(stats["prediction_hits"] >= min(15, stats["landed"] - 2),
+          f"too few addresses foreseen: {summary}")
+    return summary
+
+
+def rebound_and_foreseen(stats):
+    summary = foreseen(stats)
+    check(stats["bytes_rebound"] > 0, f"nothing rebound: {summary}")
+
+
+def foreseen_and_cheapest(stats):
+    """With costs as the process has measured them: rebound, unless copying is cheaper here."""
+    summary = foreseen(stats)
+    if stats["bytes_rebound"] > 0:
+        return ""
+    reasons = {reason for reason, count in stats["copied_by_reason"].items() if count}
+    check(reasons == {"small"}, f"nothing rebound: {summary}")
+    return "copied, which is cheaper on this machine"
+
+
+def copied_when_unforeseen(stats):
+    check(stats["messages_copied"] > 0, "no message copied")
+    check(stats["prediction_misses"] + stats["prediction_unknown"] > 0, "no address unforeseen")
+
+
+def within_budget(budget_mib):
+    """A check that landing memory took at most BUDGET_MIB, and that it was spent."""
+    def within(stats):
+        high = stats["landing_high_water"]
+        check(high <= budget_mib << 20,
+              f"landing memory reached {high >> 20} MiB, budget {budget_mib} MiB")
+        check(stats["budget_refusals"] > 0, "the budget was never spent: no flood")
+        something_landed(stats)
+    return within
+
+
+def within_unexpected_budget(budget, held=True, least=None):
+    """A check that waiting messages took LEAST bytes (an eighth of BUDGET), at most BUDGET; and
+    that it was spent if HELD."""
+    def within(stats):
+        high = stats["unexpected_memory_high_water"]
+        check(high <= budget, f"unexpected messages took {high} bytes, budget {budget}")
+        check(high >= (budget // 8 if least is None else least),
+              f"only {high} bytes of messages waited: no flood (budget {budget})")
+        check(not held or stats["senders_held"] > 0,
+              f"no sender was held: no flood ({high} bytes, budget {budget})")
+    return within
