@@ -49,7 +49,7 @@ def load(names):
 def parse(arguments):
     known = list(tests.SUITES)
     parser = argparse.ArgumentParser(
-        prog="tests/run", description=__doc__, epilog=EPILOG,
+        prog="tests/run", description=__doc__, epilog=EPILOG, add_help=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(known)}")
     choice = parser.add_argument_group("which tests")
@@ -81,10 +81,13 @@ def parse(arguments):
     how.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi"),
                      help="where test programs are built (default build/mpi)")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
-    suites = load([name for name in known if name in arguments] or known)
+    named, _ = parser.parse_known_args(arguments)
+    suites = load([name for name in known if name in named.suites] or known)
     for suite in suites:
         if suite.options:
             suite.options(parser.add_argument_group(f"of {suite.name}"))
+    # Not before: the first look must not end in it.
+    parser.add_argument("--help", "-h", action="help", help="show this help and end")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.suites if name not in known]
     if unknown:
@@ -97,7 +100,7 @@ def parse(arguments):
     options.seed_is_drawn = options.seed is None     # so that a bed may have a seed of its own
     if options.seed_is_drawn:
         options.seed = random.randrange(1, 1 << 40)
-    return options, [suite for suite in suites if not options.suites or suite.name in options.suites]
+    return options, suites
 
 
 def beds_of(suite, options):
