@@ -9,6 +9,7 @@ import sys
 
 from testbed.autogroup import NoAutogroup
 from testbed.outcome import Error
+from testbed.process import undisturbed
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTS = HERE / "hosts"
@@ -57,7 +58,7 @@ class Network:
         self.why = ""
         self.autogroup = NoAutogroup()
         self.name = name or os.environ.get("ZC_HOSTS") or own_name()
-        self._ours = False
+        self.ours = False       # made here, so that whatever runs there may be ended
         self._before = None     # link and cores of hosts that were up
 
     @property
@@ -73,6 +74,16 @@ class Network:
         return addresses(int(self.hosts))
 
     def __enter__(self):
+        # A signal in the middle would leave hosts behind that nothing knows of.
+        try:
+            with undisturbed():
+                return self._enter()
+        except BaseException:
+            if self.ours:
+                self.__exit__()
+            raise
+
+    def _enter(self):
         if not self.between_hosts:
             return self
         there = self._call("status").returncode == 0
@@ -88,18 +99,19 @@ class Network:
             return self
         if made.returncode != 0:
             raise Error(made.stderr.strip().removeprefix("hosts: ") or "cannot make the hosts")
-        self._ours = not there
+        self.ours = not there
         self._look()
         self.autogroup.__enter__()
         return self
 
     def __exit__(self, *_):
-        self.autogroup.__exit__()
-        if self._ours:
-            self._call("down")
-            self._ours = False
-        elif self._before and self._before != (self.link, self.cores):
-            self.change(*self._before)
+        with undisturbed():
+            self.autogroup.__exit__()
+            if self.ours:
+                self._call("down")
+                self.ours = False
+            elif self._before and self._before != (self.link, self.cores):
+                self.change(*self._before)
 
     def change(self, link, cores):
         """Give the hosts that are up other links and cores; for what is started afterwards."""
