@@ -81,8 +81,9 @@ def parse(arguments):
     how.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi"),
                      help="where test programs are built (default build/mpi)")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
-    named, _ = parser.parse_known_args(arguments)
-    suites = load([name for name in known if name in named.suites] or known)
+    # The options are those of the suites that are named, which may have the names of beds, too.
+    named = parser.parse_known_args(arguments)[0].suites
+    suites = load([name for name in known if name in named] or known)
     for suite in suites:
         if suite.options:
             suite.options(parser.add_argument_group(f"of {suite.name}"))
@@ -128,6 +129,7 @@ class Report:
     def __init__(self, options):
         self.options = options
         self.runs = []
+        self.width = 0      # of the tests' names, where there are columns
 
     def begin(self, suite, bed):
         print(f"\n==== {suite.name}, {bed.name} ====", flush=True)
@@ -135,11 +137,19 @@ class Report:
                           "seconds": 0.0, "tests": []})
         return self.runs[-1]
 
+    def print_header(self, header, chosen):
+        """Titles above the notes of CHOSEN, which then stand below each other."""
+        self.width = max((len(test.name) for test in chosen), default=0) if header else 0
+        if header:
+            print(" " * (self.width + 2 * len(str(len(chosen))) + 23) + header, flush=True)
+
     def add(self, run, test, total, outcome):
         status, reason, seconds, output, values = outcome
         run["tests"].append({"name": test.name, "status": status, "reason": str(reason),
                              "seconds": round(seconds, 2), **values})
-        print(f"[{len(run['tests'])}/{total}] {status:<5} {test.name} ({seconds:.1f} s)"
+        number = f"{len(run['tests']):{len(str(total))}}"
+        took = f"{seconds:{6 if self.width else ''}.1f}"
+        print(f"[{number}/{total}] {status:<5} {test.name:<{self.width}} ({took} s)"
               + (f": {reason}" if reason else ""), flush=True)
         if status == "FAIL" and output:
             print("      " + "\n      ".join(output.rstrip().splitlines()[-OUTPUT_LINES:]),
@@ -190,7 +200,8 @@ def find_mpich(options):
 def check_needs(suite, options):
     """(prefix of the MPI, its family); Skip where something is missing."""
     for need in suite.needs:
-        if need == "root" and os.getuid() != 0:
+        # Root of a user namespace (`hosts private`) may not do what only root may.
+        if need == "root" and (os.getuid() != 0 or os.environ.get("ZC_HOSTS_PRIVATE")):
             raise Skip("needs root")
         if need not in ("root", "mpich") and not shutil.which(need):
             raise Skip(f"{need} is not installed (.ci/install-packages --all)")
@@ -268,9 +279,8 @@ def run_bed(suite, bed, options, report):
             run["seed"] = setup.seed
             chosen = [test for test in suite.of(bed, context)
                       if re.search(options.filter or "", test.name)]
-            if setup.header:
-                print(setup.header, flush=True)
             total = len(chosen) + len(suite.closing if chosen else ())
+            report.print_header(setup.header, chosen)
             run_tests(suite, chosen, context, options,
                       lambda test, outcome: report.add(run, test, total, outcome))
             for test in suite.closing if chosen else ():

@@ -6,6 +6,7 @@ CVAR = "MPIR_CVAR_CH4_ZC_"
 HIGH_WATER = ("landing_high_water", "unexpected_memory_high_water")
 BYTES = ("bytes_direct", "bytes_rebound", "bytes_copied")
 MESSAGES = ("messages_direct", "messages_rebound", "messages_copied")
+TITLES = "".join(f"{kind.removeprefix('bytes_'):>9}" for kind in BYTES) + "  MiB"   # of table()
 
 
 def add_up(prefix):

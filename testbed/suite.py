@@ -81,7 +81,7 @@ class Setup:
     build_dir: typing.Any
     patience: float
     seed: int
-    header: str = ""        # a line above the tests'; `open` may set it
+    header: str = ""        # titles of the notes' columns; with it they stand below each other
     log: typing.Callable = print
 
     @property
