@@ -22,9 +22,13 @@
 enum { DATA = 2, NEVER = 3, ROUNDS = 1000 };
 static const size_t bytes = 64 << 20;
 
+/* Says so: a job that ends with an error for another reason has shown nothing. */
 static void die(int number)
 {
+    char text[32];
+    const int length = snprintf(text, sizeof text, "rank %d is killed\n", check_rank);
     (void)number;
+    (void)!write(STDOUT_FILENO, text, (size_t)length);
     kill(getpid(), SIGKILL);
 }
 
