@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launch MPI programs under Slurm, on a cluster made for the occasion.
+
+A controller, two nodes and their authentication run in a temporary folder and on two hosts.
+Jobs are started the ways docs/launching.md gives: Hydra's mpiexec inside salloc and sbatch,
+and srun with Slurm's own PMI. Each must give the right result, on both nodes. All of it is
+gone afterwards, whatever happened.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+from testbed import mpi, statistics
+from testbed.network import ADDRESSES
+from testbed.outcome import check
+from testbed.suite import Note, Suite
+from tests.slurm.site import BEDS, HOSTS, PATH, Site
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+
+CONFIGURATION = """\
+ClusterName=zc
+SlurmctldHost=h1({addresses[0]})
+SlurmUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge/socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+MpiDefault=none
+ReturnToService=2
+InactiveLimit=0
+KillWait=2
+NodeName=h1 NodeAddr={addresses[0]} CPUs={cpus} State=UNKNOWN
+NodeName=h2 NodeAddr={addresses[1]} CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes=h1,h2 Default=YES MaxTime=INFINITE State=UP
+"""
+# slurmd wants a plugin even where nothing is confined; a namespace's /sys has no cgroups.
+CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
+
+TWO = ("-N2", "-n2")
+PMI2 = ("srun", "-K", "--mpi=pmi2")
+# Since Slurm 20.11 steps of a job share processors only where they say so.
+OVERLAP = ("env", "SLURM_OVERLAP=1")
+
+
+class Cluster(Site):
+    """A controller and a node on h1, a node on h2, and the programs that jobs run."""
+
+    commands = ("slurmctld", "slurmd", "salloc", "sbatch", "srun", "scancel", "squeue", "sinfo",
+                "munged")
+    packages = "slurm-wlm and munge"
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.environment.update(PATH=PATH, SLURM_CONF=f"{self.folder}/slurm.conf",
+                                **setup.network.environment())
+        self.mpiexec = mpi.find_tool(setup.prefix, "mpiexec")
+        tests = TOP / "tests/mpi"
+        self.programs = mpi.build(
+            setup.prefix, [TOP / "examples/halo.c", tests / "spawn.c", tests / "death.c"],
+            setup.build_dir, headers=tests.glob("*.h"))
+        self.on_node = self.folder / "on-node"
+        self.on_node.write_text('#!/bin/sh\necho "on node $(hostname)"\nexec "$@"\n')
+        self.on_node.chmod(0o755)
+        setup.header = statistics.TITLES
+
+    def start(self):
+        self._configure()
+        self._start_munge()
+        self._start("slurmctld", "h1", "slurmctld", "-D")
+        for node in HOSTS:
+            self._start(f"slurmd on {node}", node, "slurmd", "-D", "-N", node)
+        self.wait("nodes", lambda: self._ask("sinfo", "--noheader", "--Node",
+                                             "--format=%T").split() == ["idle"] * 2, 30)
+
+    def finish(self):
+        """No job of one test may hold the nodes in the next."""
+        give_up = time.monotonic() + 20 * self.setup.patience
+        while time.monotonic() < give_up:
+            queue = self._ask("squeue", "--noheader", "--format=%i")
+            if not queue.strip():
+                return
+            self._ask("scancel", "--full", "--signal=KILL", *queue.split())
+            self._ask("scancel", *queue.split())
+            time.sleep(0.5)
+
+    def _ask(self, *words):
+        try:
+            return subprocess.run(self.command("h1", words), env=self.environment, text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, check=False,
+                                  timeout=15 * self.setup.patience).stdout
+        except subprocess.TimeoutExpired:
+            return "?"
+
+    def _configure(self):
+        for name in ("state", "munge", *HOSTS):
+            (self.folder / name).mkdir()
+        (self.folder / "munge").chmod(0o700)
+        key = self.folder / "munge/key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
+            folder=self.folder, addresses=ADDRESSES, cpus=os.cpu_count()))
+        (self.folder / "cgroup.conf").write_text(CGROUP)
+
+    def _start_munge(self):
+        """One for both nodes: they share the file system, and so its socket."""
+        at = self.folder / "munge"
+        # --force: root may own the socket, and nobody else need reach it.
+        self.daemon("munged", ["munged", "--foreground", "--force", f"--key-file={at}/key",
+                               f"--socket={at}/socket", f"--pid-file={at}/pid",
+                               f"--log-file={at}/log", f"--seed-file={at}/seed"])
+        self.wait("munged", lambda: (at / "socket").is_socket(), 10)
+
+    def _start(self, what, host, program, *options):
+        self.daemon(what, self.command(host, [program, *options, "-f",
+                                              self.folder / "slurm.conf"]))
+
+    def batch(self, *words):
+        script = self.folder / "job"
+        script.write_text("#!/bin/sh\n" + " ".join(map(str, words)) + "\n")
+        output = self.folder / "job.out"
+        return ["sh", "-c", f"sbatch --quiet --wait -N2 -n2 -o {output} {script};"
+                            f" status=$?; cat {output}; exit $status"]
+
+    def halo(self, columns=65536, iterations=20):
+        return [self.on_node, self.programs["halo"], "-r", 8, "-c", columns, "-i", iterations,
+                "-x", 3]
+
+    def submit(self, words, timeout=60):
+        """(exit status, output, statistics) of a job of WORDS, which must end by itself."""
+        stats = self.folder / "statistics"
+        for old in self.folder.glob(f"{stats.name}.*"):
+            old.unlink()
+        netmod = self.setup.options.netmod
+        status, output = self.run(words, timeout, {
+            "MPIR_CVAR_CH4_NETMOD": netmod, statistics.CVAR + "LANDING_THREAD": "1",
+            statistics.CVAR + "STATS_FILE": str(stats)})
+        check(status is not None, "no end in time", output)
+        return status, output, statistics.add_up(stats)
+
+    def succeeds(self, words):
+        status, output, total = self.submit(words)
+        check(status == 0, f"exit status {status}", output)
+        return note(total)
+
+    def solves(self, words, ranks=2, timeout=60):
+        """WORDS run halo(): its result must be right, on both nodes, with messages that landed."""
+        status, output, total = self.submit(words, timeout)
+        check(status == 0, f"exit status {status}", output)
+        line = rf"(\d+) iterations on {ranks} ranks, .* result verified"
+        check(re.search(line, output), f"no line like '{line}'", output)
+        nodes = set(re.findall(r"on node (\S+)", output))
+        check(nodes == set(HOSTS), f"ran on {', '.join(sorted(nodes)) or 'no node'} only", output)
+        if self.setup.options.netmod == "zc":
+            reported = total["ranks"] if total else 0
+            check(reported == ranks, f"statistics of {reported} ranks, not {ranks}", output)
+            check(total["landed"], "no message landed", output)
+        return note(total)
+
+    def dies(self, *words):
+        """WORDS run two ranks, of which one is killed: the job must end with an error."""
+        status, output, _ = self.submit([*words, self.programs["death"], "delivery", "receiver"])
+        check(status != 0, "ended as if nothing had happened", output)
+        check("rank 0 is killed" in output, "it ended before", output)
+
+
+def note(total):
+    return Note(statistics.table(total), statistics=total)
+
+
+suite = Suite("slurm", "launching under Slurm: mpiexec in jobs, and srun", beds=BEDS,
+              needs=("root", "mpich"), open=Cluster)
+SUITES = [suite]
+
+
+@suite.test("salloc, mpiexec")
+def salloc_mpiexec(cluster):
+    return cluster.solves(["salloc", "-Q", *TWO, cluster.mpiexec, *cluster.halo()])
+
+
+@suite.test("salloc, mpiexec, 4 ranks")
+def salloc_mpiexec_4_ranks(cluster):
+    return cluster.solves(["salloc", "-Q", "-N2", "-n4", "-O", cluster.mpiexec,
+                           *cluster.halo(32768, 10)], ranks=4, timeout=90)
+
+
+@suite.test("sbatch, mpiexec")
+def sbatch_mpiexec(cluster):
+    return cluster.solves(cluster.batch(cluster.mpiexec, *cluster.halo()))
+
+
+@suite.test("srun --mpi=pmi2")
+def srun(cluster):
+    return cluster.solves([*PMI2, *TWO, *cluster.halo()])
+
+
+@suite.test("sbatch, srun --mpi=pmi2")
+def sbatch_srun(cluster):
+    return cluster.solves(cluster.batch(*PMI2, *cluster.halo()))
+
+
+@suite.test("salloc, mpiexec, spawn")
+def salloc_mpiexec_spawn(cluster):
+    return cluster.succeeds(["salloc", "-Q", *TWO, *OVERLAP, cluster.mpiexec,
+                             cluster.programs["spawn"], "exchange"])
+
+
+@suite.test("salloc, srun --mpi=pmi2, spawn")
+def salloc_srun_spawn(cluster):
+    return cluster.succeeds(["salloc", "-Q", *TWO, *OVERLAP, *PMI2,
+                             cluster.programs["spawn"], "exchange"])
+
+
+@suite.test("salloc, mpiexec, a rank dies")
+def salloc_mpiexec_death(cluster):
+    cluster.dies("salloc", "-Q", *TWO, cluster.mpiexec)
+
+
+@suite.test("srun -K, a rank dies")
+def srun_death(cluster):
+    cluster.dies(*PMI2, *TWO)
