@@ -45,7 +45,7 @@ mpich: build
 	mpi-ch4-netmod/build
 
 demo: mpich
-	bench/mpi/demo.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/run demo --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 demo-migrate: mpich
 	bench/run demo-migrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
@@ -78,12 +78,12 @@ bench-predict: checks
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
 
 bench-lane: checks
-	bench/lane/measure.py
+	bench/run lane
 
 # A peer that cannot be built is reported by the benchmark itself.
 bench-mpi: mpich
 	-mpi-ch4-netmod/build-peer
-	bench/mpi/measure.py --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(LONG),--long)
+	bench/run mpi --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(LONG),--long)
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One of the two processes that measure lanes; measure.py starts both. All engines take turns,
+ * One of the two processes that measure lanes; bench/run lane starts both. All engines take turns,
  * repetition by repetition, on the same two processes.
  *
  *   oneway  b posts WINDOW receives, says go, and waits; a sends
@@ -295,7 +295,7 @@ struct bench {
 settings parse(int argc, char **argv)
 {
     settings s;
-    CLI::App app{"One of the two processes that measure lanes (see measure.py)."};
+    CLI::App app{"One of the two processes that measure lanes (see bench/run lane)."};
     app.add_option("role", s.role, "a sends, b receives and prints")
         ->required()
         ->check(CLI::IsMember({"a", "b"}));

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lanes beside UCX: bulk data between two processes on the two hosts of tests/hosts.
+"""Lanes beside UCX: bulk data between two processes on the two hosts of testbed.
 
 engines (they take turns, repetition by repetition, in the same two processes):
   ucx1    UCX active messages, a second thread making progress: how ch4:zc lands
@@ -31,13 +30,11 @@ import pathlib
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/hosts"))
-sys.path.insert(0, str(ROOT / "bench"))
-import launch  # noqa: E402
-from spread import median, percentile  # noqa: E402
+from bench.spread import median, percentile
+from testbed import network as hosts
+from testbed.outcome import Error
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENGINES = ["ucx1", "ucx", "thread", "uring"]
 CASES = ["oneway", "both", "ahead", "late"]
 LINKS = ["bare", "1gbit", "10gbit"]
@@ -66,7 +63,7 @@ def names(allowed):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__,
+    parser = argparse.ArgumentParser(prog="bench/run lane", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=ROOT / "build/release/bin/lane_pair", type=pathlib.Path,
                         help="lane_pair (default: that of the release build)")
@@ -96,33 +93,33 @@ def parse():
 def set_link(network, link):
     for host in ("h1", "h2"):
         space = f"{network.name}-{host}"
-        subprocess.run(["ip", "netns", "exec", space, "tc", "qdisc", "del", "dev", launch.INTERFACE,
+        subprocess.run(["ip", "netns", "exec", space, "tc", "qdisc", "del", "dev", hosts.INTERFACE,
                         "root"], stderr=subprocess.DEVNULL, check=False)
         if link == "bare":
             continue
         made = subprocess.run(
-            ["ip", "netns", "exec", space, "tc", "qdisc", "replace", "dev", launch.INTERFACE, "root",
+            ["ip", "netns", "exec", space, "tc", "qdisc", "replace", "dev", hosts.INTERFACE, "root",
              "tbf", "rate", link, "burst", "512kb", "latency", "20ms"],
             capture_output=True, text=True, check=False)
         if made.returncode != 0:
-            raise launch.Error(f"cannot give the link a rate: {made.stderr.strip()}")
+            raise Error(f"cannot give the link a rate: {made.stderr.strip()}")
 
 
 def start(options, network, role, cores, **how):
-    host, here, there = (("h1", *launch.ADDRESSES) if role == "a" else
-                         ("h2", *reversed(launch.ADDRESSES)))
+    host, here, there = (("h1", *hosts.ADDRESSES) if role == "a" else
+                         ("h2", *reversed(hosts.ADDRESSES)))
     processor = {"spare": -1, "one": 0}.get(cores, 0 if role == "a" else 1)
-    command = [launch.HOSTS, "--name", network.name, "exec", host, options.program.resolve(), role,
+    command = [hosts.HOSTS, "--name", network.name, "exec", host, options.program.resolve(), role,
                "--address", here, "--peer", there, "--cpu", str(processor),
                "--engines", ",".join(options.engines), "--cases", ",".join(options.cases),
                "--sizes", options.sizes, "--repetitions", str(options.repetitions),
                "--compute-ms", str(options.compute_ms)]
-    environment = dict(os.environ, UCX_TLS="tcp,self", UCX_NET_DEVICES=launch.INTERFACE)
+    environment = dict(os.environ, UCX_TLS="tcp,self", UCX_NET_DEVICES=hosts.INTERFACE)
     return subprocess.Popen([str(word) for word in command], env=environment, **how)
 
 
 def run(options, network, link, cores):
-    """The records of one run of both processes; raises launch.Error."""
+    """The records of one run of both processes; raises Error."""
     set_link(network, link)
     b = start(options, network, "b", cores, stdout=subprocess.PIPE, text=True)
     a = start(options, network, "a", cores)
@@ -130,14 +127,14 @@ def run(options, network, link, cores):
         output, _ = b.communicate(timeout=options.timeout)
         a.wait(timeout=20)
     except subprocess.TimeoutExpired as error:
-        raise launch.Error(f"{link}, {cores}: not ready after {error.timeout:.0f} s") from error
+        raise Error(f"{link}, {cores}: not ready after {error.timeout:.0f} s") from error
     finally:
         for process in (a, b):
             if process.poll() is None:
                 process.kill()
                 process.wait()
     if a.returncode or b.returncode:
-        raise launch.Error(f"{link}, {cores}: exit status {a.returncode} and {b.returncode}")
+        raise Error(f"{link}, {cores}: exit status {a.returncode} and {b.returncode}")
     return [dict(json.loads(line), link=link, cores=cores) for line in output.splitlines()]
 
 
@@ -188,24 +185,24 @@ def main():
     options.json_out.parent.mkdir(parents=True, exist_ok=True)
     status, records = 0, []
     try:
-        with launch.Network("2") as network:
+        with hosts.Network("2") as network:
             if network.hosts != "2":
                 print(f"measure: {network.why}", file=sys.stderr)
-                return launch.EXIT_NOT_PERMITTED
+                return hosts.EXIT_NOT_PERMITTED
             network.autogroup.print_warning()
             with open(options.json_out, "a" if options.append else "w", encoding="utf-8") as file:
                 for link in options.links:
                     for cores in options.cores:
                         try:
                             found = run(options, network, link, cores)
-                        except launch.Error as error:
+                        except Error as error:
                             print(f"measure: {error}", file=sys.stderr)
                             status = 1
                             continue
                         for record in found:
                             print(json.dumps(record), file=file, flush=True)
                         records += found
-    except launch.Error as error:
+    except Error as error:
         print(f"measure: {error}", file=sys.stderr)
         return 1
     print("\n".join(table(records)))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Real MPI programs between two hosts: stock ch4:ucx and ch4:zc side by side.
 
@@ -17,23 +16,23 @@ the two are never put together.
   zc-copy  ch4:zc that lands early but copies instead of rebinding
 """
 import argparse
+import collections
 import itertools
-import json
 import pathlib
 import re
 import shutil
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tests/hosts"))
-sys.path.insert(0, str(TOP / "bench"))
-import launch  # noqa: E402
-import report  # noqa: E402
-import settings  # noqa: E402
-from report import METRICS, median, show_bytes, show_number, show_spread  # noqa: E402
-from settings import ONE_HOST, PLAIN, Setting  # noqa: E402
+from bench.mpi import report, settings
+from bench.mpi.report import METRICS, TOP, show_bytes, show_number, show_spread
+from bench.mpi.settings import ONE_HOST, PLAIN, Setting
+from bench.spread import median
+from testbed import statistics
+from testbed.mpi import Mpi, build, prefix_or_die
+from testbed.network import Network, enter_private_namespace
+from testbed.outcome import EXIT_USAGE, Error
+from testbed.process import exit_on_sigterm
 
 IMPLEMENTATIONS = {
     "ucx": ("ucx", {}),
@@ -44,11 +43,7 @@ CASES = ["late", "passive", "preposted", "latency", "halo", "netpipe"]
 # Those of stock programs and of a whole application: in the last setting only.
 ONCE = ["halo", "netpipe"]
 SETTINGS = [Setting("10gbit", "spare"), PLAIN]
-STATISTICS = ["messages_direct", "messages_rebound", "messages_copied", "bytes_direct",
-              "bytes_rebound", "bytes_copied", "prediction_hits", "prediction_misses",
-              "prediction_unknown"]
-REPORTED = ["bytes_direct", "bytes_rebound", "bytes_copied", "prediction_hits",
-            "prediction_misses"]
+REPORTED = [*statistics.BYTES, "prediction_hits", "prediction_misses"]
 FULL = {
     "late": ["-r", "5", "-w", "5", "64k", "256k", "1m", "4m", "16m", "64m"],
     "passive": ["-r", "4", "-w", "1", "8", "1m"],
@@ -78,7 +73,7 @@ class Programs:
         self.prefix = prefix
         self.limits = limits
         here, pattern = report.HERE, report.PATTERN
-        self.built = launch.build(
+        self.built = build(
             prefix, [*(here / f"{case}.c" for case in ("late", "passive", "preposted", "latency")),
                      TOP / "examples/halo.c"],
             directory, flags=[f"-I{pattern.parent}"], headers=[here / "bench.h", pattern])
@@ -115,7 +110,6 @@ class Demo:
             self.settings, self.not_made = settings.check(network, options.settings)
         self.samples = {setting: report.Samples() for setting in self.settings}
         self.statistics = {}   # (setting, case, impl): [sums over the ranks of one run]
-        self.reasons = {}      # (setting, case, impl): {reason: messages}
         self.failures = []
         self.hung = {}         # impl: runs that hung in MPI_Finalize
         self.programs = {}
@@ -168,7 +162,7 @@ class Demo:
                 environment["LD_LIBRARY_PATH"] = path
             last = re.compile(rf"\b{self.limits['netpipe']} bytes .* usec")
             settled = {"settled": lambda line: bool(last.search(line))}
-        mpi = launch.Mpi(programs.prefix, self.network, netmod=netmod, environment=environment)
+        mpi = Mpi(programs.prefix, self.network, netmod=netmod, environment=environment)
         result = mpi.run(programs.command(case), timeout=self.options.timeout, directory=scratch,
                          finalize_grace=report.FINALIZE_GRACE_S, **settled)
         found = self.read_netpipe(setting, impl, result) if case == "netpipe" else \
@@ -205,18 +199,9 @@ class Demo:
         return found
 
     def read_statistics(self, setting, case, impl, stats):
-        files = sorted(pathlib.Path(stats).parent.glob(f"{pathlib.Path(stats).name}.*.json"))
-        if not files:
-            return
-        sums = dict.fromkeys(STATISTICS, 0)
-        reasons = self.reasons.setdefault((setting, case, impl), {})
-        for file in files:
-            record = json.loads(file.read_text())
-            for name in STATISTICS:
-                sums[name] += record.get(name, 0)
-            for reason, count in record.get("copied_by_reason", {}).items():
-                reasons[reason] = reasons.get(reason, 0) + count
-        self.statistics.setdefault((setting, case, impl), []).append(sums)
+        total = statistics.add_up(pathlib.Path(stats))
+        if total:
+            self.statistics.setdefault((setting, case, impl), []).append(total)
 
     # -- results ------------------------------------------------------------
 
@@ -227,7 +212,7 @@ class Demo:
             for name in REPORTED:
                 unit = "bytes" if name.startswith("bytes") else "messages"
                 yield report.record_of("demo", setting, case, impl, 0, name, unit,
-                                       [run[name] for run in runs])
+                                       [run.get(name, 0) for run in runs])
 
     def print_results(self):
         for setting, samples in self.samples.items():
@@ -277,16 +262,19 @@ class Demo:
                   "copied because"]
         rows = []
         for (setting, case, impl), runs in self.statistics.items():
-            sums = {name: sum(run[name] for run in runs) for name in STATISTICS}
-            if not any(sums[f"messages_{way}"] for way in ("direct", "rebound", "copied")):
+            sums, reasons = collections.Counter(), collections.Counter()
+            for run in runs:
+                sums.update({name: run[name] for name in run if name != "copied_by_reason"})
+                reasons.update(run["copied_by_reason"])
+            if not any(sums[name] for name in statistics.MESSAGES):
                 continue    # short ones only
             asked = sum(sums[f"prediction_{name}"] for name in ("hits", "misses", "unknown"))
-            reasons = sorted(self.reasons[setting, case, impl].items(), key=lambda item: -item[1])
             rows.append([setting, case, impl]
                         + [f"{show_bytes(sums[f'bytes_{way}'])} ({sums[f'messages_{way}']:,})"
                            for way in ("direct", "rebound", "copied")]
                         + [f"{100 * sums['prediction_hits'] / asked:.0f} %" if asked else "-",
-                           ", ".join(f"{name} {count:,}" for name, count in reasons if count)])
+                           ", ".join(f"{name} {count:,}" for name, count in reasons.most_common()
+                                     if count)])
         if not rows:
             return
         report.print_table(
@@ -295,10 +283,9 @@ class Demo:
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__,
+    parser = argparse.ArgumentParser(prog="bench/run demo", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="exit status: 0 all ran; 1 a run failed; 2 usage")
-
     parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
     parser.add_argument("--stock", metavar="PREFIX",
                         help="another MPICH for the column ucx (default: the same library)")
@@ -313,7 +300,7 @@ def parse():
                         help="2: namespaces, TCP (default); 1: as MPICH likes; loopback: TCP")
     parser.add_argument("--settings", type=settings.parse, default=SETTINGS,
                         metavar="LINK/CORES,...", help="of two hosts: rates of their links, spare or"
-                        f" full cores (see measure.py); default {settings.show(SETTINGS)}")
+                        f" full cores (see bench/run mpi); default {settings.show(SETTINGS)}")
     parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/demo.jsonl"),
                         help="default out/demo.jsonl")
     parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/bench"),
@@ -328,12 +315,12 @@ def parse():
 
 def main():
     options = parse()
-    launch.exit_on_sigterm()
+    exit_on_sigterm()
     try:
-        options.mpich = launch.prefix_or_die(options.mpich)
+        options.mpich = prefix_or_die(options.mpich)
         if options.hosts == "2":
-            launch.enter_private_namespace()
-        with launch.Network(options.hosts) as network:
+            enter_private_namespace()
+        with Network(options.hosts) as network:
             versions = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
             if options.stock:
                 versions["stock"] = report.mpich_version(options.stock)
@@ -342,9 +329,9 @@ def main():
             network.autogroup.print_warning()
             demo = Demo(options, network)
             demo.run()
-    except launch.Error as error:
+    except Error as error:
         print(f"demo: {error}", file=sys.stderr)
-        return launch.EXIT_USAGE
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     demo.print_results()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ch4:zc beside other MPI libraries over TCP, between two hosts on one machine.
 
@@ -31,19 +30,15 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/hosts"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import launch  # noqa: E402
-import memory_model  # noqa: E402
-import peers  # noqa: E402
-import picture  # noqa: E402
-import report  # noqa: E402
-import settings  # noqa: E402
-import verdict  # noqa: E402
-from peers import PEERS  # noqa: E402
-from settings import ONE_HOST  # noqa: E402
-from report import TOP, median, show_number  # noqa: E402
+from bench.mpi import memory_model, peers, picture, report, settings, verdict
+from bench.mpi.peers import PEERS
+from bench.mpi.report import TOP, show_number
+from bench.mpi.settings import ONE_HOST
+from bench.spread import median
+from testbed.mpi import find_tool, prefix_or_die
+from testbed.network import Network, enter_private_namespace
+from testbed.outcome import EXIT_USAGE, Error
+from testbed.process import exit_on_sigterm
 
 
 class Case:
@@ -382,8 +377,8 @@ def default_ofi():
 
 def openmpi_version(prefix):
     try:
-        tool = launch.find_tool(prefix, "mpirun", "openmpi")
-    except launch.Error:
+        tool = find_tool(prefix, "mpirun", "openmpi")
+    except Error:
         return "not installed"
     done = subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=False)
@@ -400,7 +395,8 @@ def versions(options):
 
 def parse(words=None):
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="bench/run mpi", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="exit status: 0 all ran (whatever the verdict); 1 something did not run; 2 usage")
     parser.add_argument("--mpich", metavar="PREFIX",
                         help="MPICH with ch4:zc and ch4:ucx (default: $ZC_MPICH)")
@@ -439,10 +435,10 @@ def parse(words=None):
 
 def measure(options):
     """Run everything that was asked for; (measurement, context)."""
-    with launch.Network("2") as two, \
+    with Network("2") as two, \
             tempfile.TemporaryDirectory(prefix="zc-measure-") as scratch:
         options.scratch = scratch
-        networks = {"2": two, "1": launch.Network("1"), "loopback": launch.Network("loopback")}
+        networks = {"2": two, "1": Network("1"), "loopback": Network("loopback")}
         about = report.context(two, versions(options)) | {"autogroup": two.autogroup.state}
         report.print_context(about, two)
         two.autogroup.print_warning()
@@ -465,14 +461,14 @@ def main():
         for case in CASES.values():
             print(f"{case.name:<22}  {case.what}")
         return 0
-    launch.exit_on_sigterm()
+    exit_on_sigterm()
     try:
-        options.mpich = launch.prefix_or_die(options.mpich)
-        launch.enter_private_namespace()
+        options.mpich = prefix_or_die(options.mpich)
+        enter_private_namespace()
         measurement, about = measure(options)
-    except launch.Error as error:
+    except Error as error:
         print(f"measure: {error}", file=sys.stderr)
-        return launch.EXIT_USAGE
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     for samples in measurement.samples.values():

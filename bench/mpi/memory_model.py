@@ -9,7 +9,8 @@ touching all the others added. Least squares over the sizes from SMALLEST up:
 below, pools that are allocated whole would pass for a slope. Resident pages
 only: socket buffers belong to the kernel and are not in it.
 """
-import report
+from bench.mpi import report
+from bench.spread import median
 
 CASE = "memory-growth"
 TO = "memory-model"
@@ -29,7 +30,7 @@ def fit_line(points):
 
 def _measured(samples, impl, metric):
     """{ranks: KiB}"""
-    return {report.place_of(*point): report.median(values)
+    return {report.place_of(*point): median(values)
             for point in samples.series(CASE, metric)
             if report.place_of(*point) >= SMALLEST
             and (values := samples.values(CASE, impl, *point))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The MPI libraries that measure.py compares, and how each is started.
+"""The MPI libraries that bench/run mpi compares, and how each is started.
 
   zc        ch4:zc
   ucx       stock ch4:ucx, from the same library
@@ -12,12 +12,10 @@
 Open MPI 4.1 has no asynchronous progress thread: there is no openmpi-async.
 """
 import pathlib
-import sys
 
-import report
-
-sys.path.insert(0, str(report.TOP / "tests/hosts"))
-import launch  # noqa: E402
+from bench.mpi import report
+from testbed.mpi import Mpi, OpenMpi, build, find_tool
+from testbed.outcome import Error
 
 OURS = "zc"
 ASYNC = {"MPIR_CVAR_ASYNC_PROGRESS": "1"}
@@ -94,20 +92,20 @@ class Libraries:
         option = peer.prefix_option
         prefix = self.prefixes[option]
         try:
-            launch.find_tool(prefix, "mpiexec", peer.family)
-            launch.find_tool(prefix, "mpicc", peer.family)
-        except launch.Error as error:
+            find_tool(prefix, "mpiexec", peer.family)
+            find_tool(prefix, "mpicc", peer.family)
+        except Error as error:
             return Unavailable(f"{error} ({HINTS[option]})")
         try:
-            return launch.build(prefix, sorted(report.HERE.glob("*.c")), self.build_dir / option,
+            return build(prefix, sorted(report.HERE.glob("*.c")), self.build_dir / option,
                                 flags=[f"-I{report.PATTERN.parent}"],
                                 headers=[*report.HERE.glob("*.h"), report.PATTERN],
                                 family=peer.family)
-        except launch.Error as error:
+        except Error as error:
             return Unavailable(str(error))
 
     def mpi(self, peer, network):
         prefix = self.prefixes[peer.prefix_option]
         if peer.family == "openmpi":
-            return launch.OpenMpi(prefix, network, environment=peer.environment)
-        return launch.Mpi(prefix, network, netmod=peer.netmod, environment=peer.environment)
+            return OpenMpi(prefix, network, environment=peer.environment)
+        return Mpi(prefix, network, netmod=peer.netmod, environment=peer.environment)

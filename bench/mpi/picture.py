@@ -4,7 +4,7 @@ import html
 import math
 import pathlib
 
-import report
+from bench.mpi import report
 
 COLUMNS = 4
 WIDTH, HEIGHT = 270, 170          # of a panel's diagram

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the results of a run of measure.py into docs/results.md.
+"""Write the results of a run of bench/run mpi into docs/results.md.
 
 What stands between the marks in that file is replaced, and the picture is put
 beside it. Only a complete run should be published: all cases, three rounds, a
@@ -12,13 +11,12 @@ import pathlib
 import shutil
 import sys
 
-sys.dont_write_bytecode = True
-import report  # noqa: E402
-from report import TOP, show_number  # noqa: E402
-from settings import ONE_HOST, Setting  # noqa: E402
+from bench.mpi import report
+from bench.mpi.report import TOP, show_number
+from bench.mpi.settings import ONE_HOST, Setting
 
 DOCUMENT = TOP / "docs/results.md"
-BEGIN = "<!-- results: written by bench/mpi/publish.py -->\n"
+BEGIN = "<!-- results: written by bench/run publish -->\n"
 END = "<!-- end of results -->\n"
 
 
@@ -116,7 +114,7 @@ def replace(text, results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+    parser = argparse.ArgumentParser(prog="bench/run publish", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="exit status: 0 written; 2 not a complete run, or usage")
     parser.add_argument("results", nargs="?", default=str(TOP / "out/mpi.jsonl"),

@@ -9,12 +9,10 @@ import pathlib
 import platform
 import re
 import subprocess
-import sys
+
+from bench.spread import median, percentile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "bench"))
-from spread import median, percentile  # noqa: E402
-
 HERE = TOP / "bench/mpi"
 PATTERN = TOP / "tests/mpi/pattern.h"
 # Stock ch4:ucx over TCP now and then never comes back from MPI_Finalize; its

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """On what hosts something was measured: their links, and the processors they have."""
 import argparse
-import pathlib
 import re
-import sys
 import typing
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/hosts"))
-import launch  # noqa: E402
+from testbed.outcome import Error
 
 CORES = ("spare", "full")
 
@@ -59,11 +56,11 @@ def check(network, wanted):
         try:
             enter(network, setting)
             made.append(setting)
-        except launch.Error as reason:
+        except Error as reason:
             not_made[setting] = reason
             print(f"left out: {setting}: {reason}", flush=True)
     if not made:
-        raise launch.Error("none of the settings can be made here")
+        raise Error("none of the settings can be made here")
     return made, not_made
 
 

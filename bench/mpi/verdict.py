@@ -4,9 +4,9 @@
 Worse beyond noise is: by more than TOLERANCE in the median of all, and worse in
 the median of every single round, since the libraries took turns in each.
 """
-import memory_model
-import report
-from report import show_number
+from bench.mpi import memory_model, report
+from bench.mpi.report import show_number
+from bench.spread import median
 
 TOLERANCE = 0.05
 TOLERANCE_POINTS = 5    # for what is measured in per cent
@@ -19,8 +19,8 @@ class Comparison:
         self.case, self.size, self.metric = case, size, metric
         self.setting = None     # judge_all's
         self.unit, _, self.more_is_better = report.metric_of(case, metric)
-        self.ours = report.median(samples.values(case, ours, size, metric))
-        medians = {peer: report.median(values) for peer in peers
+        self.ours = median(samples.values(case, ours, size, metric))
+        medians = {peer: median(values) for peer in peers
                    if (values := samples.values(case, peer, size, metric))}
         self.peer = (max if self.more_is_better else min)(medians, key=medians.get, default=None)
         if self.peer is None:
@@ -109,7 +109,7 @@ def _at_least(target, comparisons, times):
 
 def _itself(target, samples, ours, case, metrics, good, least=0, most=1 << 62):
     """A promise about our own figures of METRICS at LEAST to MOST bytes: GOOD of their median."""
-    found = [(report.median(values), size, metric) for metric in metrics
+    found = [(median(values), size, metric) for metric in metrics
              for size, _ in samples.series(case, metric) if least <= size <= most
              if (values := samples.values(case, ours, size, metric))]
     if not found:

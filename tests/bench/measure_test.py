@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What bench/mpi makes of its samples: statistics, verdict, memory model, picture."""
 import argparse
@@ -6,7 +5,6 @@ import contextlib
 import io
 import pathlib
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,19 +12,12 @@ import types
 import unittest
 import xml.etree.ElementTree
 
-sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "bench/mpi"), str(TOP / "tests/hosts")]
-import demo  # noqa: E402
-import launch  # noqa: E402
-import measure  # noqa: E402
-import memory_model  # noqa: E402
-import picture  # noqa: E402
-import publish  # noqa: E402
-import report  # noqa: E402
-import settings  # noqa: E402
-import verdict  # noqa: E402
-from settings import ONE_HOST, PLAIN, Setting  # noqa: E402
+from bench import spread
+from bench.mpi import demo, measure, memory_model, picture, publish, report, settings, verdict
+from bench.mpi.settings import ONE_HOST, PLAIN, Setting
+from testbed import mpi
+from testbed.network import Network
+from testbed.outcome import Error
 
 MIB = 1 << 20
 PEERS = ["ucx", "openmpi"]
@@ -49,8 +40,8 @@ def only(samples):
 
 class Statistics(unittest.TestCase):
     def test_percentile_lies_between_neighbours(self):
-        self.assertEqual(report.percentile([4, 1, 3, 2], 0.5), 2.5)
-        self.assertEqual(report.percentile([7], 0.9), 7)
+        self.assertEqual(spread.percentile([4, 1, 3, 2], 0.5), 2.5)
+        self.assertEqual(spread.percentile([7], 0.9), 7)
 
     def test_reads_only_known_figures_and_names_their_parameter(self):
         samples = report.Samples()
@@ -375,18 +366,18 @@ class Cases(unittest.TestCase):
             @staticmethod
             def change(link, _):
                 if link != "bare":
-                    raise launch.Error("no tbf")
+                    raise Error("no tbf")
 
         with contextlib.redirect_stdout(io.StringIO()) as out:
             made, not_made = settings.check(Hosts(), [FULL, PLAIN])
-            with self.assertRaises(launch.Error):
+            with self.assertRaises(Error):
                 settings.check(Hosts(), [FULL])
         self.assertEqual((made, list(not_made)), ([PLAIN], [FULL]))
         self.assertIn("left out: 10gbit/full: no tbf", out.getvalue())
 
     def test_without_hosts_there_is_one_setting(self):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            made, _ = settings.check(launch.Network("loopback"), [FULL, PLAIN])
+            made, _ = settings.check(Network("loopback"), [FULL, PLAIN])
         self.assertEqual(made, [ONE_HOST])
         self.assertIn("10gbit/full,bare/spare", out.getvalue())
 
@@ -404,11 +395,11 @@ class Cases(unittest.TestCase):
 class Launching(unittest.TestCase):
     def wait(self, command, patience, grace=None, finalizing=False):
         """(status, result) of waiting for COMMAND at most PATIENCE seconds."""
-        told, result = threading.Event(), launch.Result()
+        told, result = threading.Event(), mpi.Result()
         if finalizing:
             told.set()
         with subprocess.Popen(command) as process:
-            status = launch._wait(process, time.monotonic() + patience, told, grace, result, None)
+            status = mpi._wait(process, time.monotonic() + patience, told, grace, result, None)
             process.kill()
         return status, result
 
@@ -428,19 +419,19 @@ class Launching(unittest.TestCase):
         self.assertFalse(result.timed_out)
 
     def test_open_mpi_has_a_slot_for_every_rank_and_tcp_only(self):
-        words = launch.Network("2", name="t").open_mpi_command("mpirun", 3)
+        words = Network("2", name="t").open_mpi_command("mpirun", 3)
         self.assertIn("10.111.0.1:2,10.111.0.2:2", words)
         self.assertIn("tcp,self", words)
         self.assertEqual(words[-2:], ["-n", "3"])
 
     def test_ranks_go_to_as_many_hosts_as_there_are(self):
-        network = launch.Network("3", name="t")
+        network = Network("3", name="t")
         self.assertIn("10.111.0.1,10.111.0.2,10.111.0.3", network.command("mpiexec", 3))
         self.assertIn("10.111.0.1:2,10.111.0.2:2,10.111.0.3:2",
                       network.open_mpi_command("mpirun", 4))
 
     def test_open_mpi_on_one_host_uses_what_it_likes(self):
-        self.assertNotIn("tcp,self", launch.Network("1").open_mpi_command("mpirun", 2))
+        self.assertNotIn("tcp,self", Network("1").open_mpi_command("mpirun", 2))
 
 
 if __name__ == "__main__":

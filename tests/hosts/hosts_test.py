@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What `hosts` promises: hosts reach each other, links and cores are those asked for, errors are told.
 
@@ -13,10 +12,8 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-import launch  # noqa: E402
+from testbed.network import HOSTS, INTERFACE, Network, enter_private_namespace
+from testbed.outcome import EXIT_SKIPPED, Error
 
 NAME = f"zc-{os.getuid()}-{os.getpid()}"
 USAGE, NOT_PERMITTED, NO_SUCH_LINKS = 2, 4, 5
@@ -46,7 +43,7 @@ except OSError as error:
 
 
 def hosts(*words, name=NAME, **more):
-    return subprocess.run([launch.HOSTS, "--name", name, *words], stdin=subprocess.DEVNULL,
+    return subprocess.run([HOSTS, "--name", name, *words], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False, timeout=60, **more)
 
 
@@ -91,7 +88,7 @@ class HostsTest(unittest.TestCase):
 
     def qdisc(self, host):
         (found,) = [each for each in json.loads(self.on(host, "tc", "-j", "qdisc", "show"))
-                    if each.get("dev", launch.INTERFACE) == launch.INTERFACE]
+                    if each.get("dev", INTERFACE) == INTERFACE]
         return found
 
     def limit(self, host):
@@ -105,7 +102,7 @@ class HostsTest(unittest.TestCase):
 class Reach(HostsTest):
     def all_reach_all(self, count):
         everyone = [f"h{i}" for i in range(1, count + 1)]
-        listeners = [subprocess.Popen([launch.HOSTS, "--name", NAME, "exec", host, sys.executable,
+        listeners = [subprocess.Popen([HOSTS, "--name", NAME, "exec", host, sys.executable,
                                        "-c", LISTEN, str(count)], stdout=subprocess.PIPE, text=True)
                      for host in everyone]
         try:
@@ -270,7 +267,7 @@ class Cores(HostsTest):
 
     def test_what_another_host_starts_is_confined_here(self):
         self.up("--cores", "full")
-        there = self.allowed("h1", launch.HOSTS, "--name", NAME, "exec", "h2")
+        there = self.allowed("h1", HOSTS, "--name", NAME, "exec", "h2")
         self.assertEqual(there, self.allowed("h2"))
 
     def test_can_be_spared_again(self):
@@ -300,7 +297,7 @@ class Errors(HostsTest):
     def test_without_the_right_to_make_namespaces(self):
         drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
         for words in (["up"], ["up", "--link", "1gbit"], ["status"]):
-            done = subprocess.run([*drop, launch.HOSTS, "--name", NAME, *words],
+            done = subprocess.run([*drop, HOSTS, "--name", NAME, *words],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, NOT_PERMITTED, done.stdout + done.stderr)
             self.assertIn("no right", done.stdout + done.stderr)
@@ -330,10 +327,10 @@ class Removal(HostsTest):
 
 
 class Networks(HostsTest):
-    """launch.Network, the way to them."""
+    """Network, the way to them."""
 
     def network(self, *arguments, **more):
-        return launch.Network(*arguments, name=NAME, **more)
+        return Network(*arguments, name=NAME, **more)
 
     def test_tells_what_is_up_and_changes_it(self):
         with self.network("3", link="10gbit") as network:
@@ -365,29 +362,29 @@ class Networks(HostsTest):
             self.assertNotIn("cut", hosts("status").stdout)
 
     def test_links_that_cannot_be_made_are_an_error(self):
-        with self.assertRaisesRegex(launch.Error, "not a link"), self.network(link="fast"):
+        with self.assertRaisesRegex(Error, "not a link"), self.network(link="fast"):
             pass
         with self.network() as network:
-            with self.assertRaisesRegex(launch.Error, "not a link"):
+            with self.assertRaisesRegex(Error, "not a link"):
                 network.change("fast", "full")
             self.assertEqual((network.link, network.cores), ("bare", "spare"))
 
     def test_one_host_has_no_link(self):
         for one in ("1", "loopback"):
-            with self.assertRaisesRegex(launch.Error, "two or more hosts"):
+            with self.assertRaisesRegex(Error, "two or more hosts"):
                 self.network(one, cores="full")
 
 
 def main():
-    launch.enter_private_namespace()
+    enter_private_namespace()
     if not shutil.which("ip") or not shutil.which("tc"):
         print("skipped: no ip or tc (package iproute2)")
-        return 77
+        return EXIT_SKIPPED
     probe = hosts("up")
     hosts("down")
     if probe.returncode == NOT_PERMITTED:
         print(f"skipped: {probe.stderr.strip()}")
-        return 77
+        return EXIT_SKIPPED
     return 0 if unittest.main(exit=False, argv=sys.argv).result.wasSuccessful() else 1
 
 

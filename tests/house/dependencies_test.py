@@ -1,13 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """That dependencies.py finds what it is there to find."""
-import pathlib
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import dependencies  # noqa: E402
+from tests.house import dependencies
 
 TABLE = """
 | folder | is | may use |

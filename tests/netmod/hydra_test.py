@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Test parts of Hydra as our patches leave them, by programs in hydra/ that are built with them.
 
@@ -9,11 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-import patches  # noqa: E402
+from tests.netmod import patches
 
+HERE = pathlib.Path(__file__).resolve().parent
 DEMUX = "src/pm/hydra/tools/demux"
 # (program of hydra/, sources it is built with, headers these need)
 PROGRAMS = [("demux_test.c", [f"{DEMUX}/demux.c", f"{DEMUX}/demux_poll.c"],
