@@ -1,7 +1,8 @@
 # Thin on purpose: every target is one script or one CMake preset.
 #
 #   make demo            set up this machine and show what zc does
-#   make test            set up this machine and run every test
+#   make test            set up this machine and run the tests (tests/run --help: single ones)
+#   make test-nightly    those that take longer: more hosts, kernels, programs, launchers
 #   make test-mpich      MPICH's own tests, all of them, on three networks
 #   make bench           libzc against memcpy, and bench-kmod
 #   make bench-kmod      instructions of zc.ko beside mremap, UFFDIO_MOVE and memcpy
@@ -25,7 +26,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: demo-comigrate checks all demo test test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
+.PHONY: demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -60,10 +61,13 @@ check-fast: checks
 	ctest --preset release -j $(JOBS)
 
 test: mpich checks
-	tests/run-all
+	tests/run --json out/tests.json
+
+test-nightly: mpich checks
+	tests/run --tag nightly --json out/tests-nightly.json
 
 test-mpich: mpich
-	tests/run mpich --tag mpich-everywhere --json out/mpich.json
+	tests/run mpich --tag mpich-everywhere --json out/mpich-tests.json
 
 bench: checks
 	build/release/bin/bench_deliver --out out/libzc.jsonl
