@@ -32,7 +32,7 @@
  * the folio lock, so a folio changes its anon_vma only under the lock of both.
  * 6.19-rc1 has commit 95b34d66480b ("mm: always call rmap_walk() on locked folios")
  * and, which needed it, cc22b9978509 ("mm/userfaultfd: don't lock anon_vma
- * when performing UFFDIO_MOVE"). tests/kmod/build-matrix looks into the sources.
+ * when performing UFFDIO_MOVE"). tests/run kmod-build looks into the sources.
  */
 #define ZC_RMAP_WALKS_UNLOCKED (LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0))
 

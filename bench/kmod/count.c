@@ -7,7 +7,7 @@
  *
  * For a machine that counts them: QEMU with -icount shift=0, where the time
  * stamp counter advances by one for each instruction executed, the kernel's
- * and interrupts' included (tests/kmod/run-qemu --icount). Elsewhere it ends
+ * and interrupts' included (tests/run kmod --icount). Elsewhere it ends
  * with a reason: what it measured would be time. Sizes and rivals take turns, so
  * that none has a quieter machine; the median of several turns is printed, as one
  * JSON object per line, each behind TEXT, in between a TAP frame.

@@ -267,7 +267,7 @@ def load():
 def context(network, versions):
     """The first line of the results: where and on what they were measured."""
     thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    chosen = re.search(r"\[(\w+)\]", thp.read_text()) if thp.exists() else None
+    chosen = re.search(r"\[(\w+)\]", thp.read_text() if thp.exists() else "")
     return {"kernel": platform.release(), "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
             "thp": chosen[1] if chosen else "unknown",
             "load": load(), "versions": versions,

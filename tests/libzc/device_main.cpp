@@ -3,7 +3,7 @@
  * Tests of deliveries by /dev/zc itself. Prints TAP, and exits with 4 where the
  * device cannot be used. Linked statically, so that a guest needs nothing else:
  *
- *     tests/kmod/run-qemu --program build/release/bin/zc_device_tests
+ *     tests/run kmod --program build/release/bin/zc_device_tests
  */
 #include "exchanger.h"
 #include "support.h"

@@ -3,7 +3,7 @@
  * Deliveries on a machine with two NUMA nodes, by either means that exchanges pages:
  * where the pages of a buffer are, the kernel says, before and after. Prints TAP, and
  * exits with 4 where there is one node only. Linked statically, so that a guest, which
- * has two nodes and /dev/zc, needs nothing else: tests/kmod/run-qemu runs it there.
+ * has two nodes and /dev/zc, needs nothing else: tests/run kmod runs it there.
  *
  * "--unaware" takes the library's knowledge away, to see these tests fail: neither
  * mremap(2) nor the module asks for nodes.

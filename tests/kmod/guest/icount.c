@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a program counts instructions in a guest of `run-qemu --icount`.
+ * How a program counts instructions in a guest of `tests/run kmod --icount`.
  *
  * With -icount shift=0 QEMU's virtual clock is the number of instructions
  * executed, in ns, and the time stamp counter is that clock: one tick for one
