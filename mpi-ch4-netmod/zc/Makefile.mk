@@ -44,6 +44,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_unexpected.h     \
                       src/mpid/ch4/netmod/zc/zc_upid.h           \
                       src/mpid/ch4/netmod/zc/zc_win.h            \
+                      src/mpid/ch4/netmod/zc/zc_wire.h           \
                       src/mpid/ch4/netmod/zc/zc_worker.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \

@@ -7,21 +7,12 @@
 #include "zc_processors.h"
 #include "zc_upid.h"
 
-/* What a process puts into CH4's table, before its mask of processors and its upid. */
-typedef struct {
-    uint32_t upid_length;
-    uint16_t nr_vcis;
-    uint16_t mask_words;
-    int32_t window;             /* that it gives each sender: zc_flow.h */
-    int32_t unused;
-} entry_t;
-
-static const uint64_t *mask_in(const entry_t * entry)
+static const uint64_t *mask_in(const MPIDI_ZC_entry_t * entry)
 {
     return (const uint64_t *) (entry + 1);
 }
 
-static const MPIDI_ZC_upid_t *upid_in(const entry_t * entry)
+static const MPIDI_ZC_upid_t *upid_in(const MPIDI_ZC_entry_t * entry)
 {
     return (const MPIDI_ZC_upid_t *) (mask_in(entry) + entry->mask_words);
 }
@@ -48,7 +39,7 @@ static int keep_addresses(const char *table, size_t table_stride)
     size_t stride = 0;
 
     for (size_t rank = 0; rank < size; rank++) {
-        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
         stride = MPL_MAX(stride, (entry->upid_length + 7) & ~(size_t) 7);
         MPIR_ERR_CHKANDJUMP3((int) entry->nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
                              "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
@@ -58,7 +49,7 @@ static int keep_addresses(const char *table, size_t table_stride)
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_global.world_stride = stride;
     for (size_t rank = 0; rank < size && fills_tables(); rank++) {
-        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
         char *upid = (char *) MPIDI_ZC_global.world + rank * stride;
         memset(upid, 0, stride);
         memcpy(upid, upid_in(entry), entry->upid_length);
@@ -80,7 +71,7 @@ static int note_neighbours(const char *table, size_t table_stride)
     const int self = MPIR_Process.rank;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        const entry_t *entry = (const entry_t *) (table + rank * table_stride);
+        const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
         if (MPIR_Process.node_map[rank] != MPIR_Process.node_map[self] &&
             MPIDI_ZC_same_machine(upid_in(entry)->host, MPIDI_ZC_upid_of(self)->host)) {
             MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_processors_add(mask_in(entry), entry->mask_words, false),
@@ -95,7 +86,7 @@ static int note_neighbours(const char *table, size_t table_stride)
 }
 
 /* The one of each VCI that we give rank @rank, and the credit that it gives us. */
-static void open_windows(int rank, const entry_t * entry)
+static void open_windows(int rank, const MPIDI_ZC_entry_t * entry)
 {
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_lane_t *lane = v == 0 ? &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).lane :
@@ -113,13 +104,13 @@ int MPIDI_ZC_addresses_exchange(void)
     int stride, words;
     const uint64_t *mask = MPIDI_ZC_processors_own(&words);
     const size_t length = sizeof(MPIDI_ZC_upid_t) + vci->address_length;
-    const size_t total = sizeof(entry_t) + words * sizeof(*mask) + length;
-    entry_t *entry;
+    const size_t total = sizeof(MPIDI_ZC_entry_t) + words * sizeof(*mask) + length;
+    MPIDI_ZC_entry_t *entry;
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
-    MPIR_CHKLMEM_MALLOC(entry, entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
-    *entry = (entry_t) {
+    MPIR_CHKLMEM_MALLOC(entry, MPIDI_ZC_entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
+    *entry = (MPIDI_ZC_entry_t) {
         .upid_length = length,
         .nr_vcis = MPIDI_global.n_vcis,
         .mask_words = words,
@@ -144,7 +135,7 @@ int MPIDI_ZC_addresses_exchange(void)
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)) = (MPIDI_ZC_addr_t) {.self = MPIR_Process.rank };
-        open_windows(rank, (const entry_t *) ((char *) table + (size_t) rank * stride));
+        open_windows(rank, (const MPIDI_ZC_entry_t *) ((char *) table + (size_t) rank * stride));
     }
 
   fn_exit:

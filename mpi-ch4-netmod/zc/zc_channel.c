@@ -31,31 +31,13 @@ typedef struct {
 
 #define NONE UINT32_MAX
 
-/* Of messages about a channel. */
-enum { ASK, LISTEN, REFUSE };
-
-typedef struct {
-    uint32_t what;
-    uint32_t address_length;    /* LISTEN */
-    uint64_t sender;
-    unsigned char secret[ZCL_SECRET_BYTES];
-    struct sockaddr_storage address;
-} channel_message_t;
+_Static_assert(MPIDI_ZC_SECRET_BYTES == ZCL_SECRET_BYTES, "another libzclane");
 
 /* One that has come, and that UCX's callback could not answer: zc_am.c tells why. */
 typedef struct MPIDI_ZC_received {
     struct MPIDI_ZC_received *next;
-    channel_message_t message;
+    MPIDI_ZC_handshake_t message;
 } received_t;
-
-/* How the data of an offer is to come. */
-enum { PULL_FRAME, PULL_DATA, PULL_NOTHING };
-
-typedef struct {
-    uint64_t name;              /* the receiver's for it: its arrival */
-    uint32_t number;            /* of the offer */
-    uint32_t how;
-} pull_t;
 
 /* Of a VCI. */
 struct MPIDI_ZC_channels {
@@ -115,7 +97,7 @@ static MPIDI_ZC_addr_t *peer_of(int rank)
 }
 
 /* False: there is no way to. */
-static bool tell_peer(MPIDI_ZC_channel_t * channel, const channel_message_t * message)
+static bool tell_peer(MPIDI_ZC_channel_t * channel, const MPIDI_ZC_handshake_t * message)
 {
     MPIDI_ZC_addr_t *peer = peer_of(channel->rank);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, channel->vci->number);
@@ -297,7 +279,10 @@ static void refuse(MPIDI_ZC_channel_t * channel, const char *why)
  * looks for one that never comes. */
 static void refuse_both(MPIDI_ZC_channel_t * channel, const char *why)
 {
-    const channel_message_t message = {.what = REFUSE,.sender = MPIR_Process.rank };
+    const MPIDI_ZC_handshake_t message = {
+        .kind = MPIDI_ZC_HANDSHAKE_REFUSE,
+        .sender = MPIR_Process.rank,
+    };
 
     refuse(channel, why);
     if (!MPIDI_ZC_global.closing) {
@@ -308,7 +293,10 @@ static void refuse_both(MPIDI_ZC_channel_t * channel, const char *why)
 static void begin(MPIDI_ZC_channel_t * channel)
 {
     const struct MPIDI_ZC_channels *c = channel->vci->channels;
-    channel_message_t message = {.what = ASK,.sender = MPIR_Process.rank };
+    MPIDI_ZC_handshake_t message = {
+        .kind = MPIDI_ZC_HANDSHAKE_ASK,
+        .sender = MPIR_Process.rank,
+    };
     const bool listens = MPIR_Process.rank < channel->rank;
     socklen_t length = sizeof(message.address);
 
@@ -318,7 +306,7 @@ static void begin(MPIDI_ZC_channel_t * channel)
             refuse_both(channel, strerror(-err));
             return;
         }
-        message.what = LISTEN;
+        message.kind = MPIDI_ZC_HANDSHAKE_LISTEN;
         message.address_length = length;
         memcpy(message.secret, c->secret, sizeof(message.secret));
     }
@@ -359,7 +347,7 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_to(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
     return channel && channel->state == MPIDI_ZC_CHANNEL_OPEN ? channel : NULL;
 }
 
-static void connect_channel(MPIDI_ZC_channel_t * channel, const channel_message_t * message)
+static void connect_channel(MPIDI_ZC_channel_t * channel, const MPIDI_ZC_handshake_t * message)
 {
     const int err = zcl_connect(channel->vci->channels->context,
                                 (const struct sockaddr *) &message->address,
@@ -371,20 +359,20 @@ static void connect_channel(MPIDI_ZC_channel_t * channel, const channel_message_
     }
 }
 
-static void take(MPIDI_ZC_vci_t * vci, const channel_message_t * message)
+static void take(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * message)
 {
     MPIDI_ZC_channel_t *channel = channel_of(vci, message->sender);
 
     if (!channel) {
         return;                 /* the other process goes on without a channel */
     }
-    switch (message->what) {
-        case ASK:
+    switch (message->kind) {
+        case MPIDI_ZC_HANDSHAKE_ASK:
             if (channel->state == MPIDI_ZC_CHANNEL_NONE) {
                 begin(channel);
             }
             break;
-        case LISTEN:
+        case MPIDI_ZC_HANDSHAKE_LISTEN:
             if (channel->state == MPIDI_ZC_CHANNEL_NONE ||
                 channel->state == MPIDI_ZC_CHANNEL_ASKED) {
                 connect_channel(channel, message);
@@ -392,7 +380,7 @@ static void take(MPIDI_ZC_vci_t * vci, const channel_message_t * message)
                 refuse_both(channel, "refused before");
             }
             break;
-        case REFUSE:
+        case MPIDI_ZC_HANDSHAKE_REFUSE:
             if (channel->state == MPIDI_ZC_CHANNEL_OPEN) {
                 MPIDI_ZC_peer_lost(channel->rank, "it has refused an open channel");
             } else if (channel->state != MPIDI_ZC_CHANNEL_REFUSED) {
@@ -403,12 +391,15 @@ static void take(MPIDI_ZC_vci_t * vci, const channel_message_t * message)
 }
 
 /* This process has no channels at all, and the other one is told so. */
-static void answer_without(MPIDI_ZC_vci_t * vci, const channel_message_t * message)
+static void answer_without(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * message)
 {
     MPIDI_ZC_channel_t channel = {.rank = message->sender,.vci = vci };
-    const channel_message_t answer = {.what = REFUSE,.sender = MPIR_Process.rank };
+    const MPIDI_ZC_handshake_t answer = {
+        .kind = MPIDI_ZC_HANDSHAKE_REFUSE,
+        .sender = MPIR_Process.rank,
+    };
 
-    if (message->what != REFUSE) {
+    if (message->kind != MPIDI_ZC_HANDSHAKE_REFUSE) {
         (void) tell_peer(&channel, &answer);
     }
 }
@@ -454,7 +445,7 @@ ucs_status_t MPIDI_ZC_channel_handler(void *arg, const void *header, size_t head
 /* ---- the sender ---- */
 
 /* NONE: no memory. */
-static uint32_t new_offer(struct MPIDI_ZC_channels *c)
+static MPIDI_ZC_offer_number_t new_offer(struct MPIDI_ZC_channels *c)
 {
     if (c->free == NONE) {
         const uint32_t room = MPL_MAX(16, 2 * c->nr_offers);
@@ -469,12 +460,12 @@ static uint32_t new_offer(struct MPIDI_ZC_channels *c)
         c->offers = offers;
         c->nr_offers = room;
     }
-    const uint32_t number = c->free;
+    const MPIDI_ZC_offer_number_t number = c->free;
     c->free = c->offers[number].next_free;
     return number;
 }
 
-static void free_offer(struct MPIDI_ZC_channels *c, uint32_t number)
+static void free_offer(struct MPIDI_ZC_channels *c, MPIDI_ZC_offer_number_t number)
 {
     c->offers[number].sreq = NULL;
     c->offers[number].next_free = c->free;
@@ -487,7 +478,7 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
 {
     struct MPIDI_ZC_channels *c = channel->vci->channels;
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer_of(channel->rank), channel->vci->number);
-    const uint32_t number = new_offer(c);
+    const MPIDI_ZC_offer_number_t number = new_offer(c);
 
     if (number == NONE) {
         return UCS_ERR_NO_MEMORY;
@@ -509,7 +500,7 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
 }
 
 /* By UCP, which tells the receiver where it is. */
-static void send_data(const offer_t * offer, uint64_t name)
+static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
 {
     MPIR_Request *sreq = offer->sreq;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
@@ -532,7 +523,7 @@ static void send_data(const offer_t * offer, uint64_t name)
     }
 }
 
-static void send_frame(const offer_t * offer, uint64_t name)
+static void send_frame(const offer_t * offer, MPIDI_ZC_pull_name_t name)
 {
     const zcl_frame_t frame = {
         .id = name,
@@ -553,7 +544,7 @@ ucs_status_t MPIDI_ZC_pull_handler(void *arg, const void *header, size_t header_
 {
     MPIDI_ZC_vci_t *vci = arg;
     struct MPIDI_ZC_channels *c = vci->channels;
-    pull_t pull;
+    MPIDI_ZC_pull_t pull;
 
     memcpy(&pull, header, sizeof(pull));
     MPIR_Assert(c && pull.number < c->nr_offers && c->offers[pull.number].sreq);
@@ -561,10 +552,10 @@ ucs_status_t MPIDI_ZC_pull_handler(void *arg, const void *header, size_t header_
     free_offer(c, pull.number);
     MPIDI_ZC_bundle_end(vci);
     switch (pull.how) {
-        case PULL_FRAME:
+        case MPIDI_ZC_PULL_FRAME:
             send_frame(&offer, pull.name);
             break;
-        case PULL_DATA:
+        case MPIDI_ZC_PULL_DATA:
             send_data(&offer, pull.name);
             break;
         default:
@@ -582,16 +573,17 @@ static int rank_in(const void *offer)
 
 void *MPIDI_ZC_offer_descriptor(uint64_t sender, const void *number)
 {
-    uint32_t n;
+    MPIDI_ZC_offer_number_t n;
     memcpy(&n, number, sizeof(n));
     return (void *) (uintptr_t) ((uint64_t) 1 << 63 | sender << 32 | n);
 }
 
 /* There is an endpoint to its sender, since offers wait for one (zc_am.c), unless that could not be
  * made. */
-static void answer(MPIDI_ZC_vci_t * vci, const void *offer, uint64_t name, uint32_t how)
+static void answer(MPIDI_ZC_vci_t * vci, const void *offer, MPIDI_ZC_pull_name_t name,
+                   uint32_t how)
 {
-    const pull_t pull = {.name = name,.number = (uint32_t) (uintptr_t) offer,.how = how };
+    const MPIDI_ZC_pull_t pull = {.name = name,.number = (uint32_t) (uintptr_t) offer,.how = how };
     MPIDI_ZC_addr_t *peer = peer_of(rank_in(offer));
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
@@ -604,19 +596,19 @@ void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *targ
 {
     a->target = target;
     a->vci->channels->nr_pulls += target != NULL;
-    answer(a->vci, offer, (uintptr_t) a, target ? PULL_FRAME : PULL_DATA);
+    answer(a->vci, offer, (uintptr_t) a, target ? MPIDI_ZC_PULL_FRAME : MPIDI_ZC_PULL_DATA);
 }
 
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer)
 {
-    answer(vci, offer, 0, PULL_NOTHING);
+    answer(vci, offer, 0, MPIDI_ZC_PULL_NOTHING);
 }
 
 ucs_status_t MPIDI_ZC_data_handler(void *arg, const void *header, size_t header_length,
                                    void *data, size_t length, const ucp_am_recv_param_t * param)
 {
     MPIDI_ZC_vci_t *vci = arg;
-    uint64_t name;
+    MPIDI_ZC_pull_name_t name;
 
     memcpy(&name, header, sizeof(name));
     MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) name;

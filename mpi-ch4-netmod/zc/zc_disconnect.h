@@ -56,23 +56,6 @@ typedef enum {
     MPIDI_ZC_CLOSE_UNCLOSED,
 } MPIDI_ZC_close_t;
 
-/* Messages about the end of a connection. */
-typedef enum {
-    MPIDI_ZC_FIN_PLAIN,         /* over the network */
-    MPIDI_ZC_FIN_FINALIZE,      /* the same; the sender is in MPI_Finalize, and waits for a FIN_ACK */
-    MPIDI_ZC_FIN_ACK,
-    MPIDI_ZC_FIN_SHM,           /* over shared memory */
-    MPIDI_ZC_FIN_KINDS,
-} MPIDI_ZC_fin_kind_t;
-
-typedef struct {
-    uint64_t from;              /* the process that sends it */
-    uint64_t number;            /* no more messages of this number will come */
-    uint64_t acked;             /* FIN_ACK: the number in the FIN that has come */
-    uint8_t kind;
-    uint8_t has_shm;            /* a FIN_SHM comes, too */
-} MPIDI_ZC_fin_message_t;
-
 /* The part of a connection that is about its end. All zero at first. */
 typedef struct {
     MPIDI_ZC_fin_t fin;

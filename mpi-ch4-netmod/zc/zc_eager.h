@@ -5,7 +5,7 @@
 /* The paths of contiguous standard sends below the rendezvous threshold; all others are
  * CH4's active messages.
  *
- *   short   UCP user header: none           payload: | eager_header (24 bytes) | data |
+ *   short   UCP user header: none           payload: | eager_header | data |
  *   longer  UCP user header: eager_header   payload: data
  *
  * UCP sends a payload alone without allocating anything, in one copy to the transport;
@@ -131,7 +131,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *data, size_t bytes,
         .error_bits = error_bits,
         .credit = MPIDI_ZC_flow_piggyback(lane),
     };
-    MPL_COMPILE_TIME_ASSERT(sizeof(header) == 24);
     if (unlikely(bytes > lane->short_max) ||
         unlikely(!MPIDI_ZC_send_short(lane, &header, data, bytes, req_p))) {
         mpi_errno = MPIDI_ZC_send_longer(lane, &header, data, bytes, vci, comm, req_p);

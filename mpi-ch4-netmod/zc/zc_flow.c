@@ -12,14 +12,6 @@
 /* What one of another world begins with, at most. */
 #define FOREIGN_MAX (256 << 10)
 
-/* Credit in a packet of its own; MPIDI_ZC_AM_CREDIT. */
-typedef struct {
-    /* Of the packet, whom the credited messages go to; between two worlds, whose processes are
-     * known by a number for each direction, that of the credited messages. */
-    uint64_t sender;
-    int32_t bytes;
-} credit_t;
-
 int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vcis)
 {
     if (budget == SIZE_MAX) {
@@ -141,7 +133,7 @@ static MPIDI_ZC_lane_t *lane_back(MPIDI_ZC_vci_t * vci, uint64_t sender, uint64_
 /* False: there was no memory to do so. */
 static bool tell(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
 {
-    credit_t credit = {.bytes = bytes };
+    MPIDI_ZC_credit_t credit = {.bytes = bytes };
     MPIDI_ZC_lane_t *lane = lane_back(vci, sender, &credit.sender);
     const ucp_request_param_t at_once = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
@@ -157,7 +149,7 @@ static bool tell(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
                         &at_once) == NULL) {
         return true;
     }
-    credit_t *kept = MPL_malloc(sizeof(*kept), MPL_MEM_OTHER);
+    MPIDI_ZC_credit_t *kept = MPL_malloc(sizeof(*kept), MPL_MEM_OTHER);
     if (!kept) {
         return false;
     }
@@ -207,7 +199,7 @@ ucs_status_t MPIDI_ZC_credit_handler(void *arg, const void *header, size_t heade
                                      const ucp_am_recv_param_t * param)
 {
     MPIDI_ZC_vci_t *vci = arg;
-    credit_t credit;
+    MPIDI_ZC_credit_t credit;
 
     if (length == sizeof(credit)) {
         memcpy(&credit, data, sizeof(credit));

@@ -39,8 +39,6 @@
 
 /* Of a window: no limit. */
 #define MPIDI_ZC_UNLIMITED INT32_MAX
-/* A packet that goes anyway tells of credit in these. */
-#define MPIDI_ZC_CREDIT_UNIT 4096
 /* The longest initial window. */
 #define MPIDI_ZC_WINDOW_MAX (4 << 20)
 /* What a message costs that is announced by UCP: UCX's descriptor, the arrival, and the

@@ -13,6 +13,7 @@
  *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h
  *   what lands           zc_weigh.h (whether), zc_arrival (where)
  *   counters             zc_stats, zc_counter
+ *   wire formats         zc_wire.h
  *   types                zc_pre.h (inside objects of CH4), zc_types.h (of the netmod) */
 
 #include <mpidimpl.h>
@@ -112,48 +113,6 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(void)
             MPIDU_device_gate_set_on_exit(NULL);
         }
     }
-}
-
-/* A packet must fit the transports' short messages to gain anything: in shared memory what a
- * slot of UCX's queue takes, in TCP a packet. */
-#define MPIDI_ZC_SHORT_MAX_LOCAL 64
-#define MPIDI_ZC_SHORT_MAX 2048
-
-/* What am_header and MPIDIG_hdr_t say of a send without options, in 24 bytes instead of
- * both: UCX's shared memory takes some 100 bytes into a slot of its queue, which is twice as
- * fast as what is longer. */
-typedef struct {
-    uint64_t sender;
-    uint32_t sequence;
-    int32_t src_rank;
-    int32_t tag;
-    MPIR_Context_id_t context_id;
-    uint8_t error_bits;
-    uint8_t credit;             /* in MPIDI_ZC_CREDIT_UNIT: zc_flow.h */
-} MPIDI_ZC_eager_header_t;
-
-typedef struct {
-    MPIDI_ZC_eager_header_t header;
-    char data[MPIDI_ZC_SHORT_MAX];
-} MPIDI_ZC_short_packet_t;
-
-/* What a bundle's messages have in common, and what each has of its own; zc_bundle.h. */
-typedef struct {
-    uint64_t sender;
-    uint32_t sequence;          /* of the first */
-    uint8_t credit;             /* as in MPIDI_ZC_eager_header_t */
-} MPIDI_ZC_bundle_header_t;
-
-typedef struct {
-    int32_t src_rank;
-    int32_t tag;
-    MPIR_Context_id_t context_id;
-    uint16_t bytes;             /* of data, which follow, padded to words of 4 */
-} MPIDI_ZC_bundle_part_t;
-
-MPL_STATIC_INLINE_PREFIX size_t MPIDI_ZC_bundle_part_length(size_t bytes)
-{
-    return sizeof(MPIDI_ZC_bundle_part_t) + ((bytes + 3) & ~(size_t) 3);
 }
 
 /* Inside a UCX callback, and on the landing thread, there is nobody to return an error to. */

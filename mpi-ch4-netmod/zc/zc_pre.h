@@ -7,25 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <ucp/api/ucp.h>
-
-/* Our part of every active message, followed by CH4's header:
- *
- *   UCP user header:  | am_header (24 bytes) | CH4 header |      payload: UCP data
- *
- * `sequence` numbers the messages from one VCI to another. UCP keeps the
- * order of single-fragment messages only: one that it splits is delivered when
- * its last fragment is there. */
-typedef struct {
-    uint32_t sequence;
-    uint16_t handler_id;
-    uint8_t src_vci;
-    uint8_t dst_vci;
-    uint64_t sender;            /* rank in the MPI_COMM_WORLD of both, or MPIDI_ZC_FOREIGN
-                                 * and a number that names the connection */
-    uint64_t data_size;
-} MPIDI_ZC_am_header_t;
-
-#define MPIDI_ZC_FOREIGN (1ULL << 63)
+#include "zc_wire.h"
 
 /* CH4's headers are at most this long, but for a few of RMA. */
 #define MPIDI_ZC_INLINE_AM_HEADER 80

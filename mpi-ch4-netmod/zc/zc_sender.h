@@ -46,12 +46,6 @@ void MPIDI_ZC_sender_drop_messages(void);
 /* Removes and frees all entries. */
 void MPIDI_ZC_sender_free_all(void);
 
-/* The first message over a connection. UCP reads it until it is sent. */
-typedef struct {
-    uint64_t id;                /* of the process that sends */
-    uint64_t number;            /* of what it sends */
-} MPIDI_ZC_hello_t;
-
 /* UCP's callback for a HELLO. */
 ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header_length,
                                     void *data, size_t length, const ucp_am_recv_param_t * param);

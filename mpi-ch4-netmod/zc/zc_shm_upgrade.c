@@ -9,22 +9,15 @@
 #define MAX_UPGRADES 128
 static int nr_offered;          /* but for those that came to nothing */
 
-/* Followed by the mask of processors and the upid. */
-typedef struct {
-    uint64_t id;                /* of the process that sends */
-    uint32_t mask_words;
-    uint32_t upid_length;       /* 0: no offer of shared memory */
-} host_message_t;
-
 /* A message that has come before the connection. */
 typedef struct early {
     struct early *next;
-    host_message_t message;     /* with what follows it */
+    MPIDI_ZC_host_message_t message;    /* with what follows it */
 } early_t;
 
 static early_t *earlies;
 
-static size_t length_of(const host_message_t * message)
+static size_t length_of(const MPIDI_ZC_host_message_t * message)
 {
     return sizeof(*message) + message->mask_words * sizeof(uint64_t) + message->upid_length;
 }
@@ -51,9 +44,9 @@ static void send_message(MPIDI_ZC_foreign_t * f)
     const size_t mask_length = words * sizeof(*mask);
     const MPIDI_ZC_upid_t *upid = MPIDI_ZC_upid_self();
     const size_t upid_length = may_offer(f) ? MPIDI_ZC_global.world_stride : 0;
-    const size_t length = sizeof(host_message_t) + mask_length + upid_length;
+    const size_t length = sizeof(MPIDI_ZC_host_message_t) + mask_length + upid_length;
 
-    host_message_t *message = MPL_malloc(length, MPL_MEM_ADDRESS);
+    MPIDI_ZC_host_message_t *message = MPL_malloc(length, MPL_MEM_ADDRESS);
     if (!message) {
         return;
     }
@@ -64,7 +57,7 @@ static void send_message(MPIDI_ZC_foreign_t * f)
         .cb.send = message_sent,
         .user_data = message,
     };
-    *message = (host_message_t) {
+    *message = (MPIDI_ZC_host_message_t) {
         .id = upid->id,
         .mask_words = words,
         .upid_length = upid_length,
@@ -112,7 +105,7 @@ static void processors_changed(void)
     MPIDI_ZC_landing_thread_share(MPIDI_ZC_processors_of_host().kind);
 }
 
-static void take_message(MPIDI_ZC_foreign_t * f, const host_message_t * message)
+static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t * message)
 {
     const uint64_t *mask = (const uint64_t *) (message + 1);
 
@@ -143,7 +136,7 @@ static early_t *take_early(uint64_t id)
 ucs_status_t MPIDI_ZC_host_handler(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t * param)
 {
-    host_message_t head;
+    MPIDI_ZC_host_message_t head;
 
     if (length < sizeof(head)) {
         return UCS_OK;

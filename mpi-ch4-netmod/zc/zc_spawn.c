@@ -164,7 +164,7 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
 
 typedef struct port_message {
     struct port_message *next;
-    int tag;
+    MPIDI_ZC_port_tag_t tag;
     size_t length;
     char bytes[];
 } port_message_t;
@@ -258,7 +258,7 @@ static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
 typedef struct {
     bool awaited;               /* by dynamic_send, which frees it; else UCP's callback does */
     ucs_status_t status;
-    int tag;
+    MPIDI_ZC_port_tag_t tag;
     char bytes[];
 } outgoing_t;
 

@@ -39,8 +39,6 @@
  * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 5 cannot
  * answer. */
 
-/* Instead of a round of the barrier: a rank has died. */
-#define DESERTED UINT32_MAX
 enum { MAX_ROUNDS = sizeof(MPIDI_ZC_global.teardown_heard) / sizeof(int) };
 
 /* A message that is landing when finalize begins (a program that does not
@@ -75,10 +73,10 @@ static MPIDI_ZC_addr_t *neighbour(long distance)
 }
 
 /* In @round of the barrier. UCP reads it until it is sent, which may be never. */
-static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, uint32_t round)
+static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, MPIDI_ZC_round_t round)
 {
-    static uint32_t deserted = DESERTED, rounds[MAX_ROUNDS];
-    uint32_t *said = round == DESERTED ? &deserted : &rounds[round];
+    static MPIDI_ZC_round_t deserted = MPIDI_ZC_ROUND_DEATH, rounds[MAX_ROUNDS];
+    MPIDI_ZC_round_t *said = round == MPIDI_ZC_ROUND_DEATH ? &deserted : &rounds[round];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
@@ -100,7 +98,7 @@ static void tell_deserted(void)
         for (int back = 0; back < 2; back++) {
             MPIDI_ZC_addr_t *to = neighbour(back ? -(1L << i) : 1L << i);
             if (MPIDI_ZC_lane_endpoint(to, &to->lane, 0) == MPI_SUCCESS) {
-                ucs_status_ptr_t request = tell(to, DESERTED);
+                ucs_status_ptr_t request = tell(to, MPIDI_ZC_ROUND_DEATH);
                 if (UCS_PTR_IS_PTR(request)) {
                     requests[nr_requests++] = request;
                 }
@@ -141,12 +139,12 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param)
 {
-    uint32_t round;
+    MPIDI_ZC_round_t round;
     if (header_length != sizeof(round)) {
         return UCS_OK;
     }
     memcpy(&round, header, sizeof(round));
-    if (round == DESERTED) {
+    if (round == MPIDI_ZC_ROUND_DEATH) {
         MPIDI_ZC_global.deserted = true;
     } else if (round < MAX_ROUNDS) {
         MPIDI_ZC_global.teardown_heard[round]++;
@@ -159,9 +157,9 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
 static int barrier(int nth)
 {
     int mpi_errno = MPI_SUCCESS;
-    const uint32_t rounds = (uint32_t) barrier_rounds();
+    const MPIDI_ZC_round_t rounds = barrier_rounds();
 
-    for (uint32_t round = 0; round < rounds && !MPIDI_ZC_global.deserted; round++) {
+    for (MPIDI_ZC_round_t round = 0; round < rounds && !MPIDI_ZC_global.deserted; round++) {
         MPIDI_ZC_addr_t *to = neighbour(1L << round);
         mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);

@@ -15,24 +15,6 @@
 #include "zc_unexpected.h"
 #include "zc_weigh.h"
 
-/* UCP active-message identifiers. */
-enum {
-    MPIDI_ZC_AM_MESSAGE,        /* all messages of CH4 but those below */
-    MPIDI_ZC_AM_EAGER,          /* eager sends: zc_eager.h */
-    MPIDI_ZC_AM_BUNDLE,         /* several short sends: zc_bundle.h */
-    MPIDI_ZC_AM_CREDIT,         /* credit that no packet took along: zc_flow.h */
-    MPIDI_ZC_AM_OFFER,          /* as MESSAGE, announced; and the next three: zc_channel.h */
-    MPIDI_ZC_AM_PULL,
-    MPIDI_ZC_AM_DATA,
-    MPIDI_ZC_AM_CHANNEL,
-    MPIDI_ZC_AM_TEARDOWN,       /* the barrier of finalize: zc_teardown.h */
-    MPIDI_ZC_AM_REPORT,         /* statistics, to rank 0: zc_stats.h */
-    MPIDI_ZC_AM_DYNAMIC,        /* messages through a port: zc_spawn.c */
-    MPIDI_ZC_AM_HELLO,          /* the first over a connection to another world: zc_sender.h */
-    MPIDI_ZC_AM_HOST,           /* processors and address on one machine: zc_shm_upgrade.h */
-    MPIDI_ZC_AM_FIN,            /* end of a connection: zc_disconnect.h */
-};
-
 /* Counters of this rank. Messages below the
  * rendezvous threshold are not counted: they are not what zc is about. */
 typedef struct {

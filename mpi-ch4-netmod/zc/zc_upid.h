@@ -7,13 +7,6 @@
 
 #include "zc_impl.h"
 
-typedef struct MPIDI_ZC_upid {
-    uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
-    uint64_t host;              /* the same for processes that can share memory; the upper half is
-                                 * the same for those under one kernel */
-    char address[];             /* UCP worker address, followed by zeros */
-} MPIDI_ZC_upid_t;
-
 MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_of(int world_rank)
 {
     return (const MPIDI_ZC_upid_t *) ((const char *) MPIDI_ZC_global.world +

@@ -7,14 +7,6 @@
 
 /* ---- memory that UCX reaches ---- */
 
-/* What every process of a window tells the others. */
-typedef struct {
-    uint64_t base;
-    int disp_unit;
-    int key_bytes;              /* of its packed key; 0: active messages only */
-    bool atomics;               /* wanted */
-} member_t;
-
 /* Registers our memory and packs the key to it. Neither is possible for every kind of
  * memory; *key is NULL then, which is no error. */
 static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
@@ -110,7 +102,7 @@ static int share_memory(MPIR_Win * win)
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
     void *key = NULL;
     size_t key_bytes;
-    member_t *members = NULL;
+    MPIDI_ZC_win_member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
     int reaches_all = true;
 
@@ -125,7 +117,7 @@ static int share_memory(MPIR_Win * win)
     zc->targets = MPL_calloc(size, sizeof(*zc->targets), MPL_MEM_RMA);
     MPIR_ERR_CHKANDJUMP(!members || !counts || !starts || !zc->targets, mpi_errno, MPI_ERR_OTHER,
                         "**nomem");
-    members[comm->rank] = (member_t) {
+    members[comm->rank] = (MPIDI_ZC_win_member_t) {
         .base = (uint64_t) (uintptr_t) win->base,
         .disp_unit = win->disp_unit,
         .key_bytes = (int) key_bytes,
