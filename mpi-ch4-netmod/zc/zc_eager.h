@@ -88,12 +88,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
     goto fn_exit;
 }
 
-/* The next of a burst to the same process waits, with @req_p for a request, if that pays;
- * false: it goes at once. Called for the second of a burst on; zc_bundle.c. */
-bool MPIDI_ZC_bundle_follow(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_addr_t * peer,
-                            const MPIDI_ZC_bundle_part_t * part, const void *data,
-                            MPIR_Request ** req_p);
-
 /* A contiguous message that is short enough and paid for; called inside the lock of @vci.
  * @may_wait: it may leave together with those that follow. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *data, size_t bytes, int tag,

@@ -20,6 +20,7 @@
 #include "mpidch4r.h"
 #include "ch4_impl.h"
 #include "zc_types.h"
+#include "zc_bundle.h"
 #include "zc_landing_thread.h"
 #include "zc_stream.h"
 
@@ -33,25 +34,6 @@
     MPIR_ERR_CHKANDJUMP2(UCS_PTR_IS_ERR(ptr), mpi_errno, MPI_ERR_OTHER,        \
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
-
-/* Of a burst that has had more than one message; use: */
-void MPIDI_ZC_bundle_close(MPIDI_ZC_vci_t * vci);
-
-/* The burst is over; messages that wait leave now (zc_bundle.h). Whenever there is progress,
- * and before all that is not a short send or is to another process. Called with the lock of
- * @vci. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_bundle_end(MPIDI_ZC_vci_t * vci)
-{
-    if (unlikely(vci->bundle.followers > 0)) {
-        MPIDI_ZC_bundle_close(vci);
-    }
-    vci->bundle.lane = NULL;
-}
-
-void MPIDI_ZC_bundle_init(MPIDI_ZC_vci_t * vci);
-
-/* Nothing may be waiting. */
-void MPIDI_ZC_bundle_free(MPIDI_ZC_vci_t * vci);
 
 /* Outside UCP's callbacks: makes the endpoints that messages wait for, and hands these on. */
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
@@ -122,10 +104,6 @@ void MPIDI_ZC_end_job_if(int mpi_errno);
 
 /* UCP is done with a send. False: nobody wants to know any more. */
 bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status);
-
-ucs_status_t MPIDI_ZC_am_bundle_handler(void *arg, const void *header, size_t header_length,
-                                        void *data, size_t length,
-                                        const ucp_am_recv_param_t * param);
 
 ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,

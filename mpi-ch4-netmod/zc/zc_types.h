@@ -7,7 +7,7 @@
 #include <ucp/api/ucp.h>
 #include <zc/zc.h>
 #include <zcp/predictor.h>
-#include "zc_bundle.h"
+#include "zc_burst.h"
 #include "zc_idle.h"
 #include "zc_params.h"
 #include "zc_pre.h"
@@ -54,6 +54,20 @@ typedef struct {
 } MPIDI_ZC_arrivals_t;
 
 typedef struct MPIDI_ZC_unconnected MPIDI_ZC_unconnected_t;
+
+/* The bundle that is being filled; see zc_bundle.h. */
+typedef struct {
+    MPIDI_ZC_lane_t *lane;      /* of the last send; NULL: there has been progress since */
+    unsigned followers;         /* messages of the burst after its first */
+    unsigned waiting;           /* of the followers, those in the packet */
+    uint64_t since;             /* ns: when the oldest message began to wait; where none waits,
+                                 * when the last follower was sent */
+    uint64_t begun;             /* ns: when the first follower was sent that did not wait */
+    size_t length;              /* of what is in the packet */
+    struct MPIDI_ZC_packet *packet;     /* NULL: none yet, or UCP still reads it */
+    MPIR_Request *request;      /* of all messages that wait */
+    MPIDI_ZC_burst_t burst;
+} MPIDI_ZC_bundle_t;
 
 /* One UCP worker and all that comes over it. Used inside the lock of the VCI, by the
  * landing thread inside the gate. The counters are summed up when somebody asks. */
