@@ -159,7 +159,7 @@ static bool is_over(const MPIDI_ZC_foreign_t * f)
     return is_given_up && d->nr_sending == 0 && (both_closed || f->failed);
 }
 
-static void close_if_over(MPIDI_ZC_foreign_t * f)
+void MPIDI_ZC_disconnect_close_if_over(MPIDI_ZC_foreign_t * f)
 {
     if (MPIDI_ZC_global.over || f->disconnect.close != MPIDI_ZC_CLOSE_OPEN || !is_over(f)) {
         return;
@@ -181,11 +181,6 @@ static void close_if_over(MPIDI_ZC_foreign_t * f)
     flush_net_endpoint(f);
 }
 
-void MPIDI_ZC_disconnect_failed(MPIDI_ZC_foreign_t * f)
-{
-    close_if_over(f);
-}
-
 /* ---- sending ---- */
 
 static void message_sent(void *request, ucs_status_t status, void *user_data)
@@ -196,7 +191,7 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
     f->disconnect.nr_sending--;
     f->failed = f->failed || status != UCS_OK;
     MPIDI_ZC_foreign_settle(f);
-    close_if_over(f);
+    MPIDI_ZC_disconnect_close_if_over(f);
 }
 
 static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_t kind, bool has_shm)
@@ -249,7 +244,7 @@ void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
     if (f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
         send_fin(f, false);
     }
-    close_if_over(f);
+    MPIDI_ZC_disconnect_close_if_over(f);
 }
 
 /* ---- receiving ---- */
@@ -260,7 +255,7 @@ static void peer_closed(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_sender_remove(f->disconnect.other);
     f->disconnect.peer = MPIDI_ZC_PEER_CLOSED;
     send_message(f, f->net_ep, MPIDI_ZC_FIN_ACK, false);
-    close_if_over(f);
+    MPIDI_ZC_disconnect_close_if_over(f);
 }
 
 /* The connection that @message is about. There may be several to a process, where CH4 gave up the
@@ -334,7 +329,7 @@ ucs_status_t MPIDI_ZC_fin_handler(void *arg, const void *header, size_t header_l
         case MPIDI_ZC_FIN_ACK:
             if (f) {
                 f->disconnect.fin = MPIDI_ZC_FIN_ACKED;
-                close_if_over(f);
+                MPIDI_ZC_disconnect_close_if_over(f);
             }
             break;
         default:

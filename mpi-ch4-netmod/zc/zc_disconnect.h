@@ -77,8 +77,9 @@ bool MPIDI_ZC_disconnect_peer_has_finished(const struct MPIDI_ZC_foreign *f);
 /* CH4 has given @f up, which has no place in its address vector any more. May free @f. */
 void MPIDI_ZC_disconnect(struct MPIDI_ZC_foreign *f);
 
-/* @f has failed: it is closed if CH4 has given it up. May free @f. */
-void MPIDI_ZC_disconnect_failed(struct MPIDI_ZC_foreign *f);
+/* Closes @f if CH4 has given it up, and it has failed or both sides have acknowledged the FINs. May
+ * free @f. */
+void MPIDI_ZC_disconnect_close_if_over(struct MPIDI_ZC_foreign *f);
 
 /* Frees @f, which CH4 does not know yet; later, if it has an endpoint. */
 void MPIDI_ZC_disconnect_unused(struct MPIDI_ZC_foreign *f);

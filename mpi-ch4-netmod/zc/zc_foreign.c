@@ -172,7 +172,7 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 
     f->failed = true;
     MPIDI_ZC_foreign_settle(f);
-    MPIDI_ZC_disconnect_failed(f);
+    MPIDI_ZC_disconnect_close_if_over(f);
 }
 
 /* With error handling, since the process may end before us without an error of the job; over shared
