@@ -3,8 +3,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/random.h>
-#include <zcl/lane.h>
-#include "zc_channel.h"
+#include "zc_handshake.h"
 #include "zc_arrival.h"
 #include "zc_peer.h"
 
@@ -13,15 +12,8 @@ enum { HELLO_MS = 600000 };
 
 enum { AT_ONCE = 16, OPENING_TURNS = 64 };
 
-struct MPIDI_ZC_channel {
-    MPIDI_ZC_channel_state_t state;
-    int rank;
-    MPIDI_ZC_vci_t *vci;
-    zcl_lane_t *connection;     /* NULL: none yet, or none any more */
-};
-
 /* Of the sender; its number is its place in the table. */
-typedef struct {
+typedef struct MPIDI_ZC_offer {
     MPIR_Request *sreq;         /* NULL: a free place */
     MPIDI_ZC_channel_t *channel;
     const void *data;
@@ -31,32 +23,10 @@ typedef struct {
 
 #define NONE UINT32_MAX
 
-_Static_assert(MPIDI_ZC_SECRET_BYTES == ZCL_SECRET_BYTES, "another libzclane");
-
-/* One that has come, and that UCX's callback could not answer: zc_am.c tells why. */
-typedef struct MPIDI_ZC_received {
-    struct MPIDI_ZC_received *next;
-    MPIDI_ZC_handshake_t message;
-} received_t;
-
-/* Of a VCI. */
-struct MPIDI_ZC_channels {
-    zcl_t *context;
-    int descriptor;
-    unsigned char secret[ZCL_SECRET_BYTES];
-    MPIDI_ZC_channel_t **of;    /* by rank */
-    offer_t *offers;
-    uint32_t nr_offers, free;
-    int nr_pulls, nr_frames;    /* that are to come, and to go */
-    int nr_opening;             /* channels LISTENING or CONNECTING: looked at now and then */
-    int turns;                  /* of progress, since */
-};
-
 /* ---- short messages ---- */
 
-/* @header and @data are copied. */
-static ucs_status_t tell(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
-                         const void *data, size_t length)
+ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
+                                         size_t header_length, const void *data, size_t length)
 {
     char *copy = MPL_malloc(header_length + length, MPL_MEM_BUFFER);
     if (!copy) {
@@ -91,23 +61,7 @@ static void must_send(ucs_status_t status)
     }
 }
 
-static MPIDI_ZC_addr_t *peer_of(int rank)
-{
-    return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
-}
-
-/* False: there is no way to. */
-static bool tell_peer(MPIDI_ZC_channel_t * channel, const MPIDI_ZC_handshake_t * message)
-{
-    MPIDI_ZC_addr_t *peer = peer_of(channel->rank);
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, channel->vci->number);
-
-    MPIDI_ZC_bundle_end(channel->vci);
-    return MPIDI_ZC_lane_endpoint(peer, lane, channel->vci->number) == MPI_SUCCESS &&
-        tell(lane->ep, MPIDI_ZC_AM_CHANNEL, message, sizeof(*message), NULL, 0) == UCS_OK;
-}
-
-/* ---- one's own end of all channels ---- */
+/* ---- the channels of a VCI ---- */
 
 static void log_line(void *arg, const char *line)
 {
@@ -139,20 +93,6 @@ static bool find_address(struct sockaddr_storage *address, socklen_t * length)
     }
     freeifaddrs(all);
     return found;
-}
-
-/* Said once, of all channels that cannot be made. */
-static void note_refusal(MPIDI_ZC_vci_t * vci, const char *why)
-{
-    static bool told;
-
-    vci->stats.channel_refusals++;
-    if (!told && !MPIDI_ZC_global.closing) {
-        told = true;
-        fprintf(stderr, "zc: rank %d sends bulk over UCX's connections: it has no channel of its own"
-                " to some or all ranks (%s); of further ones only the statistics tell\n",
-                MPIR_Process.rank, why);
-    }
 }
 
 static int open_context(struct MPIDI_ZC_channels *c)
@@ -190,8 +130,7 @@ static int open_context(struct MPIDI_ZC_channels *c)
     return err;
 }
 
-/* Those of @vci, made with the first; NULL: there will be none. */
-static struct MPIDI_ZC_channels *channels_of(MPIDI_ZC_vci_t * vci)
+struct MPIDI_ZC_channels *MPIDI_ZC_channels_of(MPIDI_ZC_vci_t * vci)
 {
     if (likely(vci->channels) || !MPIDI_ZC_global.params.channels) {
         return vci->channels;
@@ -205,7 +144,7 @@ static struct MPIDI_ZC_channels *channels_of(MPIDI_ZC_vci_t * vci)
     }
     if (err) {
         MPIDI_ZC_global.params.channels = false;
-        note_refusal(vci, strerror(-err));
+        MPIDI_ZC_handshake_note_refusal(vci, strerror(-err));
         if (c) {
             MPL_free(c->of);
             MPL_free(c);
@@ -228,11 +167,7 @@ void MPIDI_ZC_channels_free(MPIDI_ZC_vci_t * vci)
 {
     struct MPIDI_ZC_channels *c = vci->channels;
 
-    while (vci->channel_messages.first) {
-        received_t *first = vci->channel_messages.first;
-        vci->channel_messages.first = first->next;
-        MPL_free(first);
-    }
+    MPIDI_ZC_handshake_drop_messages(vci);
     if (!c) {
         return;
     }
@@ -246,79 +181,7 @@ void MPIDI_ZC_channels_free(MPIDI_ZC_vci_t * vci)
     vci->channels = NULL;
 }
 
-/* ---- making a channel ---- */
-
-static void set_state(MPIDI_ZC_channel_t * channel, MPIDI_ZC_channel_state_t state)
-{
-    const bool was_opening = channel->state == MPIDI_ZC_CHANNEL_LISTENING ||
-        channel->state == MPIDI_ZC_CHANNEL_CONNECTING;
-    const bool is_opening = state == MPIDI_ZC_CHANNEL_LISTENING ||
-        state == MPIDI_ZC_CHANNEL_CONNECTING;
-
-    channel->vci->channels->nr_opening += is_opening - was_opening;
-    channel->vci->stats.channels += state == MPIDI_ZC_CHANNEL_OPEN;
-    channel->state = state;
-}
-
-static void close_connection(MPIDI_ZC_channel_t * channel)
-{
-    if (channel->connection) {
-        (void) zcl_close(channel->connection);
-        channel->connection = NULL;
-    }
-}
-
-static void refuse(MPIDI_ZC_channel_t * channel, const char *why)
-{
-    close_connection(channel);
-    set_state(channel, MPIDI_ZC_CHANNEL_REFUSED);
-    note_refusal(channel->vci, why);
-}
-
-/* The same, and the other process is told. If it cannot be, it goes on without a channel, too, but
- * looks for one that never comes. */
-static void refuse_both(MPIDI_ZC_channel_t * channel, const char *why)
-{
-    const MPIDI_ZC_handshake_t message = {
-        .kind = MPIDI_ZC_HANDSHAKE_REFUSE,
-        .sender = MPIR_Process.rank,
-    };
-
-    refuse(channel, why);
-    if (!MPIDI_ZC_global.closing) {
-        (void) tell_peer(channel, &message);
-    }
-}
-
-static void begin(MPIDI_ZC_channel_t * channel)
-{
-    const struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_handshake_t message = {
-        .kind = MPIDI_ZC_HANDSHAKE_ASK,
-        .sender = MPIR_Process.rank,
-    };
-    const bool listens = MPIR_Process.rank < channel->rank;
-    socklen_t length = sizeof(message.address);
-
-    if (listens) {
-        const int err = zcl_address(c->context, (struct sockaddr *) &message.address, &length);
-        if (err) {
-            refuse_both(channel, strerror(-err));
-            return;
-        }
-        message.kind = MPIDI_ZC_HANDSHAKE_LISTEN;
-        message.address_length = length;
-        memcpy(message.secret, c->secret, sizeof(message.secret));
-    }
-    if (tell_peer(channel, &message)) {
-        set_state(channel, listens ? MPIDI_ZC_CHANNEL_LISTENING : MPIDI_ZC_CHANNEL_ASKED);
-    } else {
-        refuse(channel, "UCX does not send");
-    }
-}
-
-/* NULL: no memory. */
-static MPIDI_ZC_channel_t *channel_of(MPIDI_ZC_vci_t * vci, int rank)
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, int rank)
 {
     MPIDI_ZC_channel_t **channel = &vci->channels->of[rank];
 
@@ -337,109 +200,14 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_to(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
 {
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
 
-    if (!lane->channels || !channels_of(own)) {
+    if (!lane->channels || !MPIDI_ZC_channels_of(own)) {
         return NULL;
     }
-    MPIDI_ZC_channel_t *channel = channel_of(own, MPIDI_ZC_world_rank_of(peer));
+    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_of(own, MPIDI_ZC_world_rank_of(peer));
     if (channel && unlikely(channel->state == MPIDI_ZC_CHANNEL_NONE) && !MPIDI_ZC_global.closing) {
-        begin(channel);
+        MPIDI_ZC_handshake_begin(channel);
     }
     return channel && channel->state == MPIDI_ZC_CHANNEL_OPEN ? channel : NULL;
-}
-
-static void connect_channel(MPIDI_ZC_channel_t * channel, const MPIDI_ZC_handshake_t * message)
-{
-    const int err = zcl_connect(channel->vci->channels->context,
-                                (const struct sockaddr *) &message->address,
-                                message->address_length, message->secret, &channel->connection);
-    if (err) {
-        refuse_both(channel, strerror(-err));
-    } else {
-        set_state(channel, MPIDI_ZC_CHANNEL_CONNECTING);
-    }
-}
-
-static void take(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * message)
-{
-    MPIDI_ZC_channel_t *channel = channel_of(vci, message->sender);
-
-    if (!channel) {
-        return;                 /* the other process goes on without a channel */
-    }
-    switch (message->kind) {
-        case MPIDI_ZC_HANDSHAKE_ASK:
-            if (channel->state == MPIDI_ZC_CHANNEL_NONE) {
-                begin(channel);
-            }
-            break;
-        case MPIDI_ZC_HANDSHAKE_LISTEN:
-            if (channel->state == MPIDI_ZC_CHANNEL_NONE ||
-                channel->state == MPIDI_ZC_CHANNEL_ASKED) {
-                connect_channel(channel, message);
-            } else if (channel->state == MPIDI_ZC_CHANNEL_REFUSED) {
-                refuse_both(channel, "refused before");
-            }
-            break;
-        case MPIDI_ZC_HANDSHAKE_REFUSE:
-            if (channel->state == MPIDI_ZC_CHANNEL_OPEN) {
-                MPIDI_ZC_peer_lost(channel->rank, "it has refused an open channel");
-            } else if (channel->state != MPIDI_ZC_CHANNEL_REFUSED) {
-                refuse(channel, "the other rank has refused");
-            }
-            break;
-    }
-}
-
-/* This process has no channels at all, and the other one is told so. */
-static void answer_without(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * message)
-{
-    MPIDI_ZC_channel_t channel = {.rank = message->sender,.vci = vci };
-    const MPIDI_ZC_handshake_t answer = {
-        .kind = MPIDI_ZC_HANDSHAKE_REFUSE,
-        .sender = MPIR_Process.rank,
-    };
-
-    if (message->kind != MPIDI_ZC_HANDSHAKE_REFUSE) {
-        (void) tell_peer(&channel, &answer);
-    }
-}
-
-static void take_all(MPIDI_ZC_vci_t * vci)
-{
-    while (vci->channel_messages.first) {
-        received_t *first = vci->channel_messages.first;
-        vci->channel_messages.first = first->next;
-        if (MPIDI_ZC_global.closing) {
-            /* too late for it */
-        } else if (channels_of(vci)) {
-            take(vci, &first->message);
-        } else {
-            answer_without(vci, &first->message);
-        }
-        MPL_free(first);
-    }
-}
-
-ucs_status_t MPIDI_ZC_channel_handler(void *arg, const void *header, size_t header_length,
-                                      void *data, size_t length,
-                                      const ucp_am_recv_param_t * param)
-{
-    MPIDI_ZC_vci_t *vci = arg;
-    received_t *received = MPL_malloc(sizeof(*received), MPL_MEM_OTHER);
-
-    if (received && header_length == sizeof(received->message)) {
-        memcpy(&received->message, header, sizeof(received->message));
-        received->next = NULL;
-        if (vci->channel_messages.first) {
-            vci->channel_messages.last->next = received;
-        } else {
-            vci->channel_messages.first = received;
-        }
-        vci->channel_messages.last = received;
-    } else {
-        MPL_free(received);
-    }
-    return UCS_OK;
 }
 
 /* ---- the sender ---- */
@@ -477,7 +245,7 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
                                     size_t bytes)
 {
     struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer_of(channel->rank), channel->vci->number);
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(channel->rank), channel->vci->number);
     const MPIDI_ZC_offer_number_t number = new_offer(c);
 
     if (number == NONE) {
@@ -489,7 +257,7 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
         .data = data,
         .bytes = bytes,
     };
-    const ucs_status_t status = tell(lane->ep, MPIDI_ZC_AM_OFFER, header, header_length, &number,
+    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header, header_length, &number,
                                      sizeof(number));
     if (unlikely(status != UCS_OK)) {
         free_offer(c, number);
@@ -505,7 +273,7 @@ static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
     MPIR_Request *sreq = offer->sreq;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
     MPIDI_ZC_vci_t *vci = offer->channel->vci;
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer_of(offer->channel->rank), vci->number);
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(offer->channel->rank), vci->number);
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
@@ -584,12 +352,12 @@ static void answer(MPIDI_ZC_vci_t * vci, const void *offer, MPIDI_ZC_pull_name_t
                    uint32_t how)
 {
     const MPIDI_ZC_pull_t pull = {.name = name,.number = (uint32_t) (uintptr_t) offer,.how = how };
-    MPIDI_ZC_addr_t *peer = peer_of(rank_in(offer));
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(rank_in(offer));
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
     MPIDI_ZC_bundle_end(vci);
     MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
-    must_send(tell(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL, 0));
+    must_send(MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL, 0));
 }
 
 void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *target)
@@ -619,66 +387,10 @@ ucs_status_t MPIDI_ZC_data_handler(void *arg, const void *header, size_t header_
 
 /* ---- progress ---- */
 
-static MPIDI_ZC_channel_t *channel_by(struct MPIDI_ZC_channels *c, const zcl_lane_t * connection)
-{
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (c->of[rank] && c->of[rank]->connection == connection) {
-            return c->of[rank];
-        }
-    }
-    return NULL;
-}
-
-static void accepted(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
-{
-    MPIDI_ZC_channel_t *channel = e->name < (uint64_t) MPIR_Process.size ? c->of[e->name] : NULL;
-
-    if (channel && channel->state == MPIDI_ZC_CHANNEL_LISTENING && !channel->connection) {
-        channel->connection = e->lane;
-    } else {
-        (void) zcl_close(e->lane);
-    }
-}
-
-static void opened(MPIDI_ZC_channel_t * channel)
-{
-    const zcl_frame_t confirmation = {.page_class = ZCL_CLASS_NONE };
-    const int err = zcl_send(channel->connection, &confirmation, NULL, NULL);
-
-    if (err) {
-        refuse_both(channel, strerror(-err));
-    } else {
-        set_state(channel, MPIDI_ZC_CHANNEL_OPEN);
-    }
-}
-
-static void broken(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
-{
-    MPIDI_ZC_channel_t *channel = channel_by(c, e->lane);
-    const int err = e->status ? -e->status : ECONNRESET;
-
-    if (!channel) {
-        return;                 /* closed, while this was told of */
-    }
-    close_connection(channel);
-    if (channel->state == MPIDI_ZC_CHANNEL_CONNECTING) {
-        refuse_both(channel, strerror(err));
-    } else if (channel->state == MPIDI_ZC_CHANNEL_LISTENING) {
-        /* The other process may take it for open, and then tells why it ends. */
-        refuse(channel, strerror(err));
-    } else if (channel->state == MPIDI_ZC_CHANNEL_OPEN) {
-        set_state(channel, MPIDI_ZC_CHANNEL_REFUSED);
-        MPIDI_ZC_peer_lost(channel->rank, strerror(err));
-    }
-}
-
 static void arrived(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
     if (e->frame.id == 0) {
-        MPIDI_ZC_channel_t *channel = channel_by(c, e->lane);
-        if (channel && channel->state == MPIDI_ZC_CHANNEL_LISTENING) {
-            set_state(channel, MPIDI_ZC_CHANNEL_OPEN);
-        }
+        MPIDI_ZC_handshake_confirmed(c, e);
         return;
     }
     c->nr_pulls--;
@@ -686,19 +398,14 @@ static void arrived(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
                              e->landed ? UCS_ERR_INVALID_PARAM : UCS_OK);
 }
 
-static void happened(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
+static void handle_event(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
-    MPIDI_ZC_channel_t *channel;
-
     switch (e->type) {
         case ZCL_EVENT_ACCEPTED:
-            accepted(c, e);
+            MPIDI_ZC_handshake_accepted(c, e);
             break;
         case ZCL_EVENT_OPENED:
-            channel = channel_by(c, e->lane);
-            if (channel && channel->state == MPIDI_ZC_CHANNEL_CONNECTING) {
-                opened(channel);
-            }
+            MPIDI_ZC_handshake_opened(c, e);
             break;
         case ZCL_EVENT_ARRIVED:
             arrived(c, e);
@@ -710,7 +417,7 @@ static void happened(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
             }
             break;
         case ZCL_EVENT_BROKEN:
-            broken(c, e);
+            MPIDI_ZC_handshake_broken(c, e);
             break;
         default:
             break;
@@ -735,11 +442,11 @@ unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look)
         /* -ENOMEM: nothing is lost. */
         nr = zcl_poll(c->context, events, AT_ONCE, 0);
         for (int i = 0; i < nr; i++) {
-            happened(c, &events[i]);
+            handle_event(c, &events[i]);
         }
     }
     if (unlikely(vci->channel_messages.first)) {
-        take_all(vci);
+        MPIDI_ZC_handshake_handle_messages(vci);
     }
     return MPL_MAX(nr, 0);
 }

@@ -17,34 +17,14 @@
  *   PULL may also say that the data is not wanted, or that it is to come as DATA: by UCP, which can
  *   unpack while it receives (zc_stream.h).
  *
- * A channel is made when the first message is announced to a process. Until it is open, and if it
- * cannot be made, messages go as without channels. The lower rank listens.
- *
- *   lower rank                                 higher rank
- *   NONE                                       NONE
- *     │   ◀──────────────── ASK ─────────────    │ has something to announce
- *     ▼                                          ▼
- *   LISTENING ── LISTEN address, secret ─────▶ ASKED or NONE
- *     │                                          ▼
- *     │   ◀─────── connects, secret ───────── CONNECTING ──────▶ REFUSED
- *     │   ◀─────── a frame, no bytes ─────────  OPEN     no connection, told by
- *     ▼                                                  REFUSE: REFUSED there, too
- *   OPEN
+ * A channel is opened (zc_handshake.h) when the first message is announced to a process. Until it is
+ * open, and if it cannot be opened, announced messages travel as without channels.
  *
  * A channel that is open and breaks ends the job, as a connection of UCX's does.
  *
  * All functions are called inside the lock of the VCI, or by the landing thread inside the gate. */
 
 #include "zc_impl.h"
-
-typedef enum {
-    MPIDI_ZC_CHANNEL_NONE,
-    MPIDI_ZC_CHANNEL_ASKED,
-    MPIDI_ZC_CHANNEL_LISTENING,
-    MPIDI_ZC_CHANNEL_CONNECTING,
-    MPIDI_ZC_CHANNEL_OPEN,
-    MPIDI_ZC_CHANNEL_REFUSED,
-} MPIDI_ZC_channel_state_t;
 
 typedef struct MPIDI_ZC_channel MPIDI_ZC_channel_t;
 struct MPIDI_ZC_arrival;

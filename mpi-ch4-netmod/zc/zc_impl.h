@@ -7,7 +7,8 @@
  *   begin and end        zc_init, zc_params, zc_addresses, zc_worker, zc_teardown
  *   sending              zc_pt2pt.h, zc_eager.h, zc_am.h, zc_bundle, zc_burst.h; credit: zc_flow
  *   receiving            zc_am (order) ▶ zc_match ▶ zc_unexpected (short) or zc_arrival (landing)
- *   bulk                 zc_channel (libzclane) or zc_peer (UCX); non-contiguous: zc_stream
+ *   bulk                 zc_channel, zc_handshake (libzclane) or zc_peer (UCX);
+ *                        non-contiguous: zc_stream
  *   one-sided            zc_rma.h, zc_win, zc_atomic
  *   other worlds         zc_spawn, zc_foreign, zc_sender, zc_shm_upgrade, zc_disconnect, zc_upid
  *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h

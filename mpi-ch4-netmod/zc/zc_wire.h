@@ -31,7 +31,7 @@
  *   MPI_Allgather, when a window is made          win_member (24)
  *   MPI_Allgather, at the end of MPI_Init         addresses of UCP workers: zc_addresses.c
  *   frames of libzclane, which has their header   data; the frame's id is a pull_name. One without
- *                                                 data, of id 0, confirms a channel: zc_channel.h
+ *                                                 data, of id 0, confirms a channel: zc_handshake.h
  *
  * Byte order and layout are those of the machine, since a job runs on machines of one kind: CH4's
  * headers demand that as well. The structures are not packed; `unused` names what the compiler
@@ -55,7 +55,7 @@ enum {
     MPIDI_ZC_AM_OFFER,          /* zc_channel.h, and the next two: an announced message */
     MPIDI_ZC_AM_PULL,
     MPIDI_ZC_AM_DATA,
-    MPIDI_ZC_AM_CHANNEL,        /* zc_channel.h: the handshake that opens a channel */
+    MPIDI_ZC_AM_CHANNEL,        /* zc_handshake.h: how a channel is opened */
     MPIDI_ZC_AM_TEARDOWN,       /* zc_teardown.h: the barrier of finalize */
     MPIDI_ZC_AM_REPORT,         /* zc_stats.h: statistics, to rank 0 */
     MPIDI_ZC_AM_DYNAMIC,        /* zc_spawn.c: a message through a port */
