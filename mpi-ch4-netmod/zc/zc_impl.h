@@ -83,11 +83,11 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
     }
 }
 
-/* The application may leave MPI without the landing thread, unless more is on its way or that
- * waits for it. */
+/* Called when a transfer has ended. If it was the last one, and the landing thread does not wait for
+ * the application to leave MPI, the gate need not call anything then. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(void)
 {
-    if (MPIDU_device_gate.on_exit && !MPIDI_ZC_global.listening && !MPIDI_ZC_global.wants_ring) {
+    if (MPIDU_device_gate.on_exit && !MPIDI_ZC_global.listening && !MPIDI_ZC_global.timer_wanted) {
         int transfers = 0;
         for (int v = 0; v < MPIDI_global.n_vcis; v++) {
             transfers += MPIDI_ZC_VCI(v).nr_announced + MPIDI_ZC_VCI(v).nr_fetching;

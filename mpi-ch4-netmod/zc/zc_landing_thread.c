@@ -19,11 +19,20 @@
 #endif
 #endif
 
-#define RING_NS 50000L          /* from the bell to the look */
-#define REST_NS 4000000L
-#define WATCH_BUNDLES_NS 400000L        /* at most, while short messages wait for each other */
+#define TIMER_NS 50000L         /* from the application's exit to the look */
+#define REST_NS 4000000L        /* between attempts to send what waits, before RESTING lasts */
+#define WATCH_BUNDLES_NS 400000L        /* the longest sleep while short messages are bundled */
 
-#define TRIM_SECONDS 10         /* how often landing memory is looked through for what idles */
+#define TRIM_SECONDS 10         /* between searches for landing memory that is not used */
+
+typedef enum state { WATCHING, LISTENING, RESTING, ENDED } state_t;
+
+/* The thread's own. */
+typedef struct thread {
+    MPIDI_ZC_watch_t watch;
+    unsigned long seen;         /* entries() at the last look */
+    bool calibrate;             /* still to be done */
+} thread_t;
 
 /* How often the application has entered MPI. */
 static unsigned long entries(void)
@@ -31,81 +40,91 @@ static unsigned long entries(void)
     return __atomic_load_n(&MPIDU_device_gate.entries, __ATOMIC_RELAXED);
 }
 
-/* ---- the bell ---- */
+/* ---- the wake-up timer ---- */
 
-/* A timer: whoever leaves MPI comes back before it ends more often than not, and waking
- * the thread for nothing costs more than being late. */
+/* The application sets a timer when it leaves MPI, and does not wake the thread at once: more often
+ * than not it enters again before the timer expires, and a wake-up in vain costs more than a late
+ * one. */
 
-enum bell { SILENT, RUNG, STOP };
+typedef enum wakeup { TIMEOUT, TIMER, STOP } wakeup_t;
 
-static struct {
-    int far;                    /* the thread sleeps for long, and would like to be told */
-    int pending;                /* it has been told while it sleeps on the network */
-    int stop;
-    unsigned long entries;      /* when it was rung last */
-} bell;
+/* All atomic. */
+static struct wakeup_timer {
+    int accepted;               /* the application may set the timer once, before the next look */
+    int pending;                /* it has been set since the thread began to listen */
+    int stop;                   /* MPI_Finalize has set it */
+    unsigned long entries;      /* entries() when it was last set */
+} timer;
 
-static void ring_in(long ns)
+static void set_timer(long ns)
 {
     const struct itimerspec when = {.it_value.tv_nsec = ns };
-    __atomic_store_n(&bell.entries, entries(), __ATOMIC_RELAXED);
-    int err = timerfd_settime(MPIDI_ZC_global.bell_fd, 0, &when, NULL);
+    __atomic_store_n(&timer.entries, entries(), __ATOMIC_RELAXED);
+    int err = timerfd_settime(MPIDI_ZC_global.wakeup_timer_fd, 0, &when, NULL);
     MPIR_Assert(err == 0);
 }
 
-/* What was rung for; silences it. */
-static enum bell answer(void)
+/* Returns why the timer was set, and clears it. TIMEOUT: it has not expired. */
+static wakeup_t clear_timer(void)
 {
     uint64_t times;
-    __atomic_store_n(&bell.pending, 0, __ATOMIC_SEQ_CST);
-    if (read(MPIDI_ZC_global.bell_fd, &times, sizeof(times)) < 0) {
-        return SILENT;
+    __atomic_store_n(&timer.pending, 0, __ATOMIC_SEQ_CST);
+    if (read(MPIDI_ZC_global.wakeup_timer_fd, &times, sizeof(times)) < 0) {
+        return TIMEOUT;
     }
-    return __atomic_load_n(&bell.stop, __ATOMIC_SEQ_CST) ? STOP : RUNG;
+    return __atomic_load_n(&timer.stop, __ATOMIC_SEQ_CST) ? STOP : TIMER;
 }
 
-static bool listening(void)
+/* Sleeps until the timer expires, or for @timeout (NULL: without limit). True: it has expired. */
+static bool sleep_on_timer(const struct timespec *timeout)
+{
+    struct pollfd fd = {.fd = MPIDI_ZC_global.wakeup_timer_fd,.events = POLLIN };
+
+    return ppoll(&fd, 1, timeout, NULL) > 0;
+}
+
+static bool is_listening(void)
 {
     return __atomic_load_n(&MPIDI_ZC_global.listening, __ATOMIC_SEQ_CST);
 }
 
-/* The application may have taken from the network what a collective waits for, and left without
- * the step that this allows; or begun one whose first steps need no network. Told once: a timer
- * that is set again with each call never ends. */
-static void ring_for_collectives(void)
+/* The application may have received what a collective waits for, and have left without the step that
+ * this allows; or it may have begun a collective whose first steps need no network. The timer is set
+ * once: if each call set it again, it would never expire. */
+static void set_timer_for_collectives(void)
 {
     if (MPIR_Progress_hook_any_active() &&
-        !__atomic_exchange_n(&bell.pending, 1, __ATOMIC_SEQ_CST)) {
-        ring_in(RING_NS);
+        !__atomic_exchange_n(&timer.pending, 1, __ATOMIC_SEQ_CST)) {
+        set_timer(TIMER_NS);
     }
 }
 
-void MPIDI_ZC_landing_thread_ring(void)
+void MPIDI_ZC_landing_thread_on_exit(void)
 {
-    if (listening()) {
-        ring_for_collectives();
+    if (is_listening()) {
+        set_timer_for_collectives();
         return;
     }
     MPIDU_device_gate_set_on_exit(NULL);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (unlikely(listening())) {
-        /* Only since we asked: what it has set for that is to stay. */
-        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
-        ring_for_collectives();
-    } else if (__atomic_exchange_n(&bell.far, 0, __ATOMIC_SEQ_CST)) {
-        ring_in(RING_NS);
+    if (unlikely(is_listening())) {
+        /* The thread has begun to listen just now, and has set this function for that. */
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_on_exit);
+        set_timer_for_collectives();
+    } else if (__atomic_exchange_n(&timer.accepted, 0, __ATOMIC_SEQ_CST)) {
+        set_timer(TIMER_NS);
     }
 }
 
 void MPIDI_ZC_landing_thread_look(void)
 {
     if (MPIDI_ZC_global.landing_thread_running && !MPIDI_ZC_global.in_landing_thread) {
-        ring_in(RING_NS);
+        set_timer(TIMER_NS);
     }
 }
 
-/* Will the thread look again within milliseconds, whatever happens? Turned off before it sleeps
- * for longer, inside the gate: no call of the application's comes between. */
+/* @watching: the thread will look again within milliseconds, whatever happens. It sets false inside
+ * the gate, before it sleeps for longer: no call of the application comes between. */
 static void set_watching(bool watching)
 {
     __atomic_store_n(&MPIDI_ZC_global.watching, watching, __ATOMIC_RELAXED);
@@ -119,11 +138,12 @@ void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind)
 {
     if (MPIDI_ZC_global.landing_thread_running && (int) kind != share) {
         __atomic_store_n(&share, (int) kind, __ATOMIC_SEQ_CST);
-        ring_in(1);
+        set_timer(1);
     }
 }
 
-static bool resting(void)
+/* Do processes outnumber processors, and is the thread to rest then? */
+static bool is_crowded(void)
 {
     return __atomic_load_n(&share, __ATOMIC_SEQ_CST) == MPIDI_ZC_SHARE_CROWDED &&
         MPIDI_ZC_global.params.landing_thread_rests;
@@ -135,8 +155,7 @@ static bool shares_processor(void)
     return __atomic_load_n(&share, __ATOMIC_RELAXED) != MPIDI_ZC_SHARE_TO_SPARE;
 }
 
-/* Have short messages waited for each other since this was last asked? They may again, and
- * longer than they should. */
+/* Have short messages been bundled since the last call? Others may be, and may wait for too long. */
 static bool bundles_flow(void)
 {
     static uint64_t before;
@@ -150,33 +169,34 @@ static bool bundles_flow(void)
     return flow;
 }
 
-/* Does the thread sleep until the network tells of something? Turned on inside the gate. */
+/* @listening: the thread is about to sleep until there is an event of the network. It sets true
+ * inside the gate. */
 static void set_listening(bool listening)
 {
     __atomic_store_n(&MPIDI_ZC_global.listening, listening, __ATOMIC_SEQ_CST);
     if (listening) {
-        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_on_exit);
     }
 }
 
-static enum bell watch(const MPIDI_ZC_watch_t * how)
+/* Sleeps until the next look. */
+static wakeup_t sleep_until_look(const MPIDI_ZC_watch_t * watch)
 {
-    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
-    struct timespec timeout = {.tv_nsec = how->sleep_ns };
+    struct timespec timeout = {.tv_nsec = watch->sleep_ns };
 
     set_watching(true);
     if (bundles_flow()) {
         timeout.tv_nsec = MPL_MIN(timeout.tv_nsec, WATCH_BUNDLES_NS);
     }
-    __atomic_store_n(&bell.far, how->may_ring, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&MPIDI_ZC_global.wants_ring, how->wants_ring, __ATOMIC_SEQ_CST);
-    if (how->wants_ring) {
-        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_ring);
+    __atomic_store_n(&timer.accepted, watch->timer_accepted, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&MPIDI_ZC_global.timer_wanted, watch->timer_wanted, __ATOMIC_SEQ_CST);
+    if (watch->timer_wanted) {
+        MPIDU_device_gate_set_on_exit(MPIDI_ZC_landing_thread_on_exit);
     }
-    const bool rung = ppoll(&fd, 1, &timeout, NULL) > 0;
-    __atomic_store_n(&bell.far, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&MPIDI_ZC_global.wants_ring, false, __ATOMIC_RELAXED);
-    return rung ? answer() : SILENT;
+    const bool expired = sleep_on_timer(&timeout);
+    __atomic_store_n(&timer.accepted, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&MPIDI_ZC_global.timer_wanted, false, __ATOMIC_RELAXED);
+    return expired ? clear_timer() : TIMEOUT;
 }
 
 /* ---- processors ---- */
@@ -184,7 +204,7 @@ static enum bell watch(const MPIDI_ZC_watch_t * how)
 #define NONE UINT32_MAX
 
 /* The thread that called MPI_Init, if it is the main thread: any other could end. */
-static struct {
+static struct application {
     const volatile uint32_t *processor; /* where it runs, kept up to date by the kernel; or NULL */
     uint32_t avoided;           /* NONE: none */
     cpu_set_t allowed;
@@ -250,8 +270,8 @@ static void end_bundles(void)
     }
 }
 
-/* The steps of nonblocking collectives that what has come allows; but for what waits for the
- * application (patch 0117). Nonzero: once more, there may be further ones. */
+/* Takes the steps of nonblocking collectives that are possible now, but for those that wait for the
+ * application (patch 0117). Nonzero: further steps may be possible. */
 static unsigned advance_collectives(void)
 {
     int made_progress = 0;
@@ -261,14 +281,14 @@ static unsigned advance_collectives(void)
     return made_progress;
 }
 
-/* One round of progress; the number of events. */
+/* Makes one round of progress, and returns the number of events. */
 static unsigned land_once(void)
 {
     unsigned events = 0;
 
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(v);
-        /* Free: nobody else is inside. But CH4 may want to let go of it for a moment. */
+        /* No other thread is inside, so the lock is free. But CH4 may release it for a moment. */
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(v).lock);
         MPIDI_ZC_bundle_end(vci);
         events += MPIDI_ZC_worker_progress(vci) + MPIDI_ZC_channels_progress(vci, true);
@@ -290,7 +310,7 @@ static bool messages_wait(void)
     return waiting > 0;
 }
 
-/* For an application that goes in and out, but never looks for progress. */
+/* Sends what waits, for an application that enters and leaves MPI without calling for progress. */
 static void send_what_waits(void)
 {
     if (messages_wait() && MPIDU_device_gate_try()) {
@@ -299,7 +319,7 @@ static void send_what_waits(void)
     }
 }
 
-/* True if nothing waits, nor will. */
+/* Sends what waits, and lets no message wait from here on. False: the application is in MPI. */
 static bool stop_watching(void)
 {
     if (__atomic_load_n(&MPIDI_ZC_global.watching, __ATOMIC_RELAXED)) {
@@ -313,16 +333,14 @@ static bool stop_watching(void)
     return true;
 }
 
-static enum bell rest(void)
+static wakeup_t sleep_while_crowded(void)
 {
-    struct pollfd fd = {.fd = MPIDI_ZC_global.bell_fd,.events = POLLIN };
     const struct timespec soon = {.tv_nsec = REST_NS };
 
-    const bool rung = ppoll(&fd, 1, stop_watching() ? NULL : &soon, NULL) > 0;
-    return rung ? answer() : SILENT;
+    return sleep_on_timer(stop_watching() ? NULL : &soon) ? clear_timer() : TIMEOUT;
 }
 
-/* Afterwards poll() will tell of whatever comes; false: something has come. */
+/* Arms the workers, so that poll() returns when something arrives. False: something has arrived. */
 static bool arm(void)
 {
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
@@ -333,8 +351,8 @@ static bool arm(void)
     return true;
 }
 
-/* Progresses until the network is quiet or the application wants in. True if it
- * is quiet; the workers are then armed. */
+/* Makes progress until the network is quiet or the application enters MPI. True: the network is
+ * quiet, and the workers are armed. */
 static bool land_until_quiet(void)
 {
     bool quiet = false;
@@ -356,8 +374,8 @@ static bool land_until_quiet(void)
     return quiet;
 }
 
-/* Landing memory that nobody has used for as long as libzc says (10 s) goes back. What it takes
- * to get it again is nothing beside that. */
+/* Gives landing memory back that has not been used for as long as libzc says (10 s). To get it again
+ * takes far less time than that. */
 static void trim_now_and_then(void)
 {
     static time_t last;
@@ -370,14 +388,11 @@ static void trim_now_and_then(void)
     }
 }
 
-enum wake { WORK, WATCH, END };
-
-/* Sleeps until the network, the bell or the end. WATCH: the application that has rung has been in
- * MPI since, and may be gone or between two calls. */
-static enum wake sleep_on_network(void)
+/* Sleeps until there is an event of the network or the timer expires. */
+static wakeup_t sleep_on_network(void)
 {
     struct pollfd fds[1 + 2 * MPIDI_CH4_MAX_VCIS] = {
-        {.fd = MPIDI_ZC_global.bell_fd, .events = POLLIN},
+        {.fd = MPIDI_ZC_global.wakeup_timer_fd, .events = POLLIN},
     };
     int nr = 1;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
@@ -392,55 +407,103 @@ static enum wake sleep_on_network(void)
     }
     set_listening(false);
     MPIDI_ZC_VCI(0).stats.thread_wakeups++;
-    const enum bell why = fds[0].revents & POLLIN ? answer() : SILENT;
-    return why == STOP ? END :
-        why == RUNG && entries() != __atomic_load_n(&bell.entries, __ATOMIC_RELAXED) ? WATCH : WORK;
+    return fds[0].revents & POLLIN ? clear_timer() : TIMEOUT;
+}
+
+/* ---- the states: zc_landing_thread.h ---- */
+
+/* Looks where the application is. Returns the next state. @why: the thread has woken for this. */
+static state_t look(thread_t * thread, wakeup_t why)
+{
+    const unsigned long now = entries();
+
+    trim_now_and_then();
+    if (is_crowded()) {
+        return RESTING;
+    }
+    if (why == TIMER) {
+        thread->seen = __atomic_load_n(&timer.entries, __ATOMIC_RELAXED);
+    }
+    const MPIDI_ZC_look_t found = MPIDU_device_gate_app_inside() ? MPIDI_ZC_LOOK_INSIDE :
+        now != thread->seen ? MPIDI_ZC_LOOK_PASSED : MPIDI_ZC_LOOK_AWAY;
+    MPIDI_ZC_watch_saw(&thread->watch, found, why == TIMER, shares_processor());
+    if (found == MPIDI_ZC_LOOK_PASSED) {
+        thread->seen = now;
+        send_what_waits();
+    }
+    return found == MPIDI_ZC_LOOK_AWAY ? LISTENING : WATCHING;
+}
+
+static state_t watching(thread_t * thread)
+{
+    if (is_crowded()) {
+        return RESTING;
+    }
+    const wakeup_t why = sleep_until_look(&thread->watch);
+    return why == STOP ? ENDED : look(thread, why);
+}
+
+static state_t listening(thread_t * thread)
+{
+    /* Measures what deliveries cost in this process, with its threads: otherwise the first delivery
+     * would wait for that. MPI_Init and MPI_Finalize alone must not take longer by it, so it is done
+     * when the application first computes. If it fails, libzc's estimates stay. */
+    if (thread->calibrate) {
+        thread->calibrate = false;
+        (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
+    }
+    if (is_crowded()) {
+        return RESTING;
+    }
+    if (!land_until_quiet()) {
+        return WATCHING;
+    }
+    const wakeup_t why = sleep_on_network();
+    if (why == STOP) {
+        return ENDED;
+    }
+    /* An application that has entered MPI since it set the timer may be computing, or be between two
+     * calls: a look has to tell. */
+    const bool entered = why == TIMER &&
+        entries() != __atomic_load_n(&timer.entries, __ATOMIC_RELAXED);
+    return entered ? WATCHING : LISTENING;
+}
+
+static state_t resting(thread_t * thread)
+{
+    if (!is_crowded()) {
+        return WATCHING;
+    }
+    const wakeup_t why = sleep_while_crowded();
+    return why == STOP ? ENDED : look(thread, why);
 }
 
 static void *landing_thread(void *arg)
 {
-    unsigned long seen = entries();
-    MPIDI_ZC_watch_t how;
-    bool calibrate = MPIDI_ZC_global.params.calibrate;
+    state_t state = WATCHING;
+    thread_t thread = {
+        .seen = entries(),
+        .calibrate = MPIDI_ZC_global.params.calibrate,
+    };
 
     /* The kernel may add 50 µs to every sleep otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000UL);
     prctl(PR_SET_NAME, "zc-landing");
 
-    enum bell why;
-    MPIDI_ZC_watch_begin(&how);
-    while ((why = resting() ? rest() : watch(&how)) != STOP) {
-        const unsigned long now = entries();
-        trim_now_and_then();
-        if (resting()) {
-            continue;
-        }
-        if (why == RUNG) {
-            seen = __atomic_load_n(&bell.entries, __ATOMIC_RELAXED);
-        }
-        const MPIDI_ZC_look_t look = MPIDU_device_gate_app_inside() ? MPIDI_ZC_LOOK_INSIDE :
-            now != seen ? MPIDI_ZC_LOOK_PASSED : MPIDI_ZC_LOOK_AWAY;
-        MPIDI_ZC_watch_saw(&how, look, why == RUNG, shares_processor());
-        if (look == MPIDI_ZC_LOOK_PASSED) {
-            seen = now;
-            send_what_waits();
-        }
-        if (look != MPIDI_ZC_LOOK_AWAY) {
-            continue;
-        }
-        /* What deliveries cost in this process, with its threads: else the first would wait
-         * for it. Not before the application computes, or MPI_Init and MPI_Finalize alone
-         * would take longer by it. A failure leaves libzc's estimates. */
-        if (calibrate) {
-            calibrate = false;
-            (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
-        }
-        enum wake wake = WORK;
-        while (wake == WORK && !resting() && land_until_quiet()) {
-            wake = sleep_on_network();
-            if (wake == END) {
-                return NULL;
-            }
+    MPIDI_ZC_watch_begin(&thread.watch);
+    while (state != ENDED) {
+        switch (state) {
+            case WATCHING:
+                state = watching(&thread);
+                break;
+            case LISTENING:
+                state = listening(&thread);
+                break;
+            case RESTING:
+                state = resting(&thread);
+                break;
+            case ENDED:
+                break;
         }
     }
     return NULL;
@@ -452,8 +515,8 @@ int MPIDI_ZC_landing_thread_start(void)
     sigset_t all, old;
     int err;
 
-    MPIDI_ZC_global.bell_fd = -1;
-    bell.far = bell.pending = bell.stop = 0;
+    MPIDI_ZC_global.wakeup_timer_fd = -1;
+    timer.accepted = timer.pending = timer.stop = 0;
     share = MPIDI_ZC_processors_of_host().kind;
     application_init();
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
@@ -461,8 +524,8 @@ int MPIDI_ZC_landing_thread_start(void)
                                                  &MPIDI_ZC_VCI(v).wakeup_fd);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
     }
-    MPIDI_ZC_global.bell_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.bell_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
+    MPIDI_ZC_global.wakeup_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.wakeup_timer_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
                          "**zc_thread %s", strerror(errno));
 
     /* The application's signals are the application's. */
@@ -480,8 +543,8 @@ int MPIDI_ZC_landing_thread_start(void)
     return mpi_errno;
   fn_fail:
     MPIDU_device_gate_disable();
-    if (MPIDI_ZC_global.bell_fd >= 0) {
-        close(MPIDI_ZC_global.bell_fd);
+    if (MPIDI_ZC_global.wakeup_timer_fd >= 0) {
+        close(MPIDI_ZC_global.wakeup_timer_fd);
     }
     goto fn_exit;
 }
@@ -489,12 +552,12 @@ int MPIDI_ZC_landing_thread_start(void)
 void MPIDI_ZC_landing_thread_stop(void)
 {
     if (MPIDI_ZC_global.landing_thread_running) {
-        __atomic_store_n(&bell.stop, 1, __ATOMIC_SEQ_CST);
-        ring_in(1);
+        __atomic_store_n(&timer.stop, 1, __ATOMIC_SEQ_CST);
+        set_timer(1);
         pthread_join(MPIDI_ZC_global.landing_thread, NULL);
         MPIDI_ZC_global.landing_thread_running = false;
         set_watching(false);
         MPIDU_device_gate_disable();
-        close(MPIDI_ZC_global.bell_fd);
+        close(MPIDI_ZC_global.wakeup_timer_fd);
     }
 }

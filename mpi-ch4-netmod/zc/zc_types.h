@@ -137,13 +137,13 @@ typedef struct {
     /* Rounds of the teardown barrier that each distance has been heard from. */
     int teardown_heard[32];
 
-    bool in_landing_thread;     /* who is progressing */
+    bool in_landing_thread;     /* the landing thread is the one that makes progress */
     int watching;               /* atomic: the landing thread looks every few milliseconds */
-    bool listening;             /* atomic: it sleeps until the network tells of something */
-    bool wants_ring;            /* atomic: it waits for the application to leave MPI */
+    bool listening;             /* atomic: it sleeps until there is an event of the network */
+    bool timer_wanted;          /* atomic: the application shall set the timer when it leaves MPI */
     bool landing_thread_running;
     pthread_t landing_thread;
-    int bell_fd;                /* timer that wakes the landing thread */
+    int wakeup_timer_fd;        /* wakes the landing thread */
 } MPIDI_ZC_global_t;
 
 extern MPIDI_ZC_global_t MPIDI_ZC_global __attribute__ ((visibility("hidden")));

@@ -227,14 +227,14 @@ static void idup(void)
     }
 }
 
-/* ---- the bell of the landing thread ---- */
+/* ---- the wake-up timer of the landing thread ---- */
 
-static long rings;
+static long times_set;
 
 /* That of libc, which the library calls. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
 {
-    rings++;
+    times_set++;
     return (int)syscall(SYS_timerfd_settime, fd, flags, when, old);
 }
 
@@ -247,13 +247,13 @@ static void poll_end(void)
         MPI_Barrier(MPI_COMM_WORLD);
         check_sleep_ms(check_rank == 0 ? 50 : 200);
         MPI_Ibarrier(MPI_COMM_WORLD, &request);
-        rings = 0;
+        times_set = 0;
         for (looks = 0; !flag; looks++)
             MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
-        CHECK(check_rank != 0 || rings < 1000 + looks / 10, "rang %ld times in %ld looks", rings,
-              looks);
+        CHECK(check_rank != 0 || times_set < 1000 + looks / 10,
+              "the timer was set %ld times in %ld looks", times_set, looks);
     }
-    CHECK(check_rank != 0 || looks > 10000, "%ld looks tell nothing", looks);
+    CHECK(check_rank != 0 || looks > 10000, "%ld looks are too few", looks);
 }
 
 int main(int argc, char **argv)

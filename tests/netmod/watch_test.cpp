@@ -15,9 +15,9 @@ class Watch : public testing::Test {
   protected:
     Watch() { MPIDI_ZC_watch_begin(&watch); }
 
-    void saw(MPIDI_ZC_look_t look, bool rung = false)
+    void saw(MPIDI_ZC_look_t look, bool timer = false)
     {
-        MPIDI_ZC_watch_saw(&watch, look, rung, shared);
+        MPIDI_ZC_watch_saw(&watch, look, timer, shared);
         slept_ns += watch.sleep_ns;
         ++looks;
     }
@@ -35,12 +35,12 @@ TEST_F(Watch, SpareLooksLessOftenWhileTheApplicationIsInside)
          expected *= 2) {
         saw(kInside);
         EXPECT_EQ(watch.sleep_ns, expected);
-        EXPECT_EQ(watch.may_ring, expected >= MPIDI_ZC_WATCH_FAR_NS);
+        EXPECT_EQ(watch.timer_accepted, expected >= MPIDI_ZC_WATCH_FAR_NS);
     }
     saw(kInside);
     saw(kInside);
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_MAX_NS);
-    EXPECT_FALSE(watch.wants_ring);
+    EXPECT_FALSE(watch.timer_wanted);
 }
 
 TEST_F(Watch, SpareLooksOftenOutside)
@@ -57,46 +57,46 @@ TEST_F(Watch, SpareLooksOftenOutside)
 TEST_F(Watch, SharedAsksTheApplicationToRing)
 {
     saw(kInside);
-    EXPECT_TRUE(watch.may_ring);
-    EXPECT_TRUE(watch.wants_ring);
+    EXPECT_TRUE(watch.timer_accepted);
+    EXPECT_TRUE(watch.timer_wanted);
     saw(kAway, true);
-    EXPECT_TRUE(watch.may_ring);
-    EXPECT_FALSE(watch.wants_ring) << "a program that comes and goes would ring all the time";
+    EXPECT_TRUE(watch.timer_accepted);
+    EXPECT_FALSE(watch.timer_wanted) << "every call would set it";
 }
 
 TEST_F(Watch, SharedMakesSureOnce)
 {
     saw(kPassed);
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_SURE_NS);
-    EXPECT_FALSE(watch.may_ring);
+    EXPECT_FALSE(watch.timer_accepted);
     saw(kPassed);
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_SHARED_NS);
-    EXPECT_TRUE(watch.may_ring);
+    EXPECT_TRUE(watch.timer_accepted);
     saw(kPassed);
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_SURE_NS);
 }
 
 TEST_F(Watch, SharedHoldsVainRingsAgainstTheApplication)
 {
-    int rings = 0;
+    int timers = 0;
     for (int i = 0; i < 1000; ++i) {
-        const bool rung = watch.may_ring;
-        rings += rung;
-        saw(kInside, rung);
+        const bool timer = watch.timer_accepted;
+        timers += timer;
+        saw(kInside, timer);
     }
-    EXPECT_GT(rings, 1);
-    EXPECT_LT(rings, 1000 / MPIDI_ZC_WATCH_HOLD_MAX);
-    EXPECT_FALSE(watch.wants_ring && !watch.may_ring);
-    /* One that was for something, and all is forgotten. */
-    while (!watch.may_ring)
+    EXPECT_GT(timers, 1);
+    EXPECT_LT(timers, 1000 / MPIDI_ZC_WATCH_HOLD_MAX);
+    EXPECT_FALSE(watch.timer_wanted && !watch.timer_accepted);
+    /* After one that was not in vain, timers are accepted again. */
+    while (!watch.timer_accepted)
         saw(kInside);
     saw(kAway, true);
     saw(kInside);
-    EXPECT_TRUE(watch.may_ring);
+    EXPECT_TRUE(watch.timer_accepted);
 }
 
-/* Each look costs the application some 5 us: whatever it does without ringing, fewer than two
- * come in each SHARED_NS. */
+/* Each look costs the application some 5 us: whatever it does without the timer, fewer than
+ * two come in each SHARED_NS. */
 TEST_F(Watch, SharedLooksSeldom)
 {
     for (unsigned seed = 1; seed < 200; ++seed) {
