@@ -84,6 +84,75 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_am_is_asked(int handler_id, const void *a
     return MPIDI_ZC_match_asked((uint64_t) (uintptr_t) answer->rreq_ptr);
 }
 
+/* Finds @count elements at @data: @bytes in all, at @payload, or to be packed from the stream of @am
+ * by UCP if @payload is NULL. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_find_data(MPIDI_ZC_vci_t * vci, MPIDI_ZC_am_request_t * am,
+                                                   const void *data, MPI_Aint count,
+                                                   MPI_Datatype datatype, MPI_Aint * bytes,
+                                                   const void **payload)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int dt_contig;
+    MPI_Aint dt_true_lb;
+    MPIR_Datatype *dt_ptr;
+
+    MPIDI_Datatype_get_info(count, datatype, dt_contig, *bytes, dt_ptr, dt_true_lb);
+    *payload = NULL;
+    if (*bytes > 0 && likely(dt_contig)) {
+        *payload = MPIR_get_contig_ptr(data, dt_true_lb);
+    } else if (*bytes > 0) {
+        mpi_errno = MPIDI_ZC_stream_send(vci, data, count, datatype, *bytes, &am->stream);
+        MPIR_ERR_CHECK(mpi_errno);
+        *payload = MPIDI_ZC_stream_whole(am->stream);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Hands the message of @sreq, whose header is complete, to UCP. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane,
+                                              int vci, MPIR_Request * sreq, size_t header_length,
+                                              const void *payload, size_t bytes)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+            UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = am->announced ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = MPIDI_ZC_am_send_done,
+        .user_data = sreq,
+    };
+    size_t units = bytes;
+
+    if (unlikely(am->stream && !payload)) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = MPIDI_ZC_global.stream_type;
+        payload = am->stream;
+        units = 1;
+    }
+    ucp_ep_h ep = am->announced ? MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci) : lane->ep;
+    ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_MESSAGE, am->header, header_length,
+                                               payload, units, &param);
+    MPIDI_ZC_am_unnumber(lane, request);
+    if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
+        MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
+    }
+    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
+    if (request == NULL) {
+        MPIDI_ZC_am_sent(am);
+        MPIDIG_global.origin_cbs[am->handler_id] (sreq);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int handler_id,
                                                const void *am_hdr, MPI_Aint am_hdr_sz,
                                                const void *data, MPI_Aint count,
@@ -95,13 +164,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
     const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
+    const void *payload;
+    MPI_Aint data_sz;
 
     MPIR_FUNC_ENTER;
-
-    int dt_contig;
-    MPI_Aint data_sz, dt_true_lb;
-    MPIR_Datatype *dt_ptr;
-    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     /* what was announced for lack of credit has been asked for */
     if (unlikely(handler_id == MPIDIG_SEND_DATA)) {
@@ -111,21 +177,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         }
     }
 
-    const void *payload = NULL;
     am->stream = NULL;
     am->header = NULL;
     am->announced = false;
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);
-    if (data_sz > 0 && likely(dt_contig)) {
-        payload = MPIR_get_contig_ptr(data, dt_true_lb);
-    } else if (data_sz > 0) {
-        mpi_errno = MPIDI_ZC_stream_send(&MPIDI_ZC_VCI(src_vci), data, count, datatype, data_sz,
-                                         &am->stream);
-        MPIR_ERR_CHECK(mpi_errno);
-        payload = MPIDI_ZC_stream_whole(am->stream);
-    }
+    mpi_errno = MPIDI_ZC_am_find_data(&MPIDI_ZC_VCI(src_vci), am, data, count, datatype, &data_sz,
+                                      &payload);
+    MPIR_ERR_CHECK(mpi_errno);
 
     if (likely(am_hdr_sz <= MPIDI_ZC_INLINE_AM_HEADER)) {
         am->header = am->header_inline;
@@ -153,33 +213,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
                                                      payload, data_sz);
         lane->next_send -= unlikely(status != UCS_OK);
         MPIDI_ZC_CHECK_STATUS(status, "ucp_am_send_nbx");
-        goto fn_exit;
-    }
-    ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-            UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = am->announced ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = MPIDI_ZC_am_send_done,
-        .user_data = sreq,
-    };
-    size_t units = data_sz;
-    if (unlikely(am->stream && !payload)) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-        param.datatype = MPIDI_ZC_global.stream_type;
-        payload = am->stream;
-        units = 1;
-    }
-    ucp_ep_h ep = am->announced ? MPIDI_ZC_lane_bulk_endpoint(peer, lane, src_vci) : lane->ep;
-    ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_MESSAGE, am->header,
-                                               header_length, payload, units, &param);
-    MPIDI_ZC_am_unnumber(lane, request);
-    if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
-        MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
-    }
-    MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
-    if (request == NULL) {
-        MPIDI_ZC_am_sent(am);
-        MPIDIG_global.origin_cbs[handler_id] (sreq);
+    } else {
+        mpi_errno = MPIDI_ZC_am_post(peer, lane, src_vci, sreq, header_length, payload, data_sz);
+        MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:

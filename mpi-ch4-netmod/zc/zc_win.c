@@ -91,8 +91,32 @@ static bool is_near(const MPIR_Win * win, int rank)
         MPID_Get_node_id(win->comm_ptr, rank, &its) == MPI_SUCCESS && its == mine;
 }
 
-/* Collective. Members whose memory another one cannot reach keep to active messages,
- * each pair for itself. */
+/* Fills in the targets. @starts: where their keys begin. False: a near one cannot be reached. */
+static bool make_targets(MPIR_Win * win, const MPIDI_ZC_win_member_t * members,
+                         const MPI_Aint * starts)
+{
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+    bool reaches_all = true;
+
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        MPIDI_ZC_target_t *target = &zc->targets[rank];
+        target->base = members[rank].base;
+        target->disp_unit = members[rank].disp_unit;
+        /* This process is a target of its own only where its atomics may meet those of others. */
+        if (members[rank].key_bytes > 0 && (rank != win->comm_ptr->rank || zc->atomics)) {
+            target->packed = zc->keys + starts[rank];
+            /* Over shared memory a target takes no part in what is done to it, so it must not be
+             * needed for connecting either: it may compute by then. Most processes of a large
+             * world are far, and most of those never become a target of this process. */
+            if (is_near(win, rank)) {
+                reaches_all = MPIDI_ZC_win_connect(win, rank) && reaches_all;
+            }
+        }
+    }
+    return reaches_all;
+}
+
+/* Collective. A member that cannot reach the memory of another uses active messages with it. */
 static int share_memory(MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -104,7 +128,6 @@ static int share_memory(MPIR_Win * win)
     size_t key_bytes;
     MPIDI_ZC_win_member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
-    int reaches_all = true;
 
     memset(zc, 0, sizeof(*zc));
     if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
@@ -139,22 +162,7 @@ static int share_memory(MPIR_Win * win)
                                 &errflag);
     MPIR_ERR_CHECK(mpi_errno);
 
-    for (int rank = 0; rank < size; rank++) {
-        MPIDI_ZC_target_t *target = &zc->targets[rank];
-        target->base = members[rank].base;
-        target->disp_unit = members[rank].disp_unit;
-        /* To ourselves only where others' atomics may meet ours. */
-        if (counts[rank] > 0 && (rank != comm->rank || zc->atomics)) {
-            target->packed = zc->keys + starts[rank];
-            /* Over shared memory a target takes no part in what is done to it, so that it must
-             * not be missed in connecting either: it may be computing by then. Most of a large
-             * world are far, and most of those never a target of ours. */
-            if (is_near(win, rank)) {
-                reaches_all = MPIDI_ZC_win_connect(win, rank) && reaches_all;
-            }
-        }
-    }
-
+    int reaches_all = make_targets(win, members, starts);
     /* Else one member's accumulates would go by messages, and meet others' that do not. */
     if (zc->atomics) {
         mpi_errno = MPIR_Allreduce(MPI_IN_PLACE, &reaches_all, 1, MPI_INT, MPI_LAND, comm, &errflag);
