@@ -3,7 +3,7 @@
 #define ZCL_LANE_H_INCLUDED
 
 /**
- * liblane - bulk data between two processes, over a TCP connection of its own
+ * libzclane - bulk data between two processes, over a TCP connection of its own
  *
  * A *lane* is one connection of a pair of processes. It carries *frames* both
  * ways, and nothing else: its user sends by a channel of its own what
