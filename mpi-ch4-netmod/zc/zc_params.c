@@ -199,9 +199,11 @@ cvars:
       verbosity   : MPI_T_VERBOSITY_USER_DETAIL
       scope       : MPI_T_SCOPE_ALL
       description : >-
-        By what announced messages go to other hosts. ucx - UCX's connections; thread -
+        By what announced messages travel to other hosts. ucx - UCX's connections; thread -
         those of libzclane, served by the application and the landing thread; auto -
-        thread where UCX reaches other hosts over TCP only, else ucx.
+        thread where UCX reaches other hosts over TCP only, and ulimit -n allows 128
+        descriptors and four for each rank of another host and VCI, else ucx; the soft limit
+        is raised for that.
 
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
