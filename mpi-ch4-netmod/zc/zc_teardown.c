@@ -39,7 +39,7 @@
  * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 5 cannot
  * answer. */
 
-enum { MAX_ROUNDS = sizeof(MPIDI_ZC_global.teardown_heard) / sizeof(int) };
+enum { MAX_ROUNDS = sizeof(MPIDI_ZC_global.teardown_signals) / sizeof(int) };
 
 /* A message that is landing when finalize begins (a program that does not
  * receive it is not correct MPI, but must not hang). */
@@ -54,7 +54,7 @@ static void drain(void)
     }
 }
 
-#define TELLING_SECONDS 1
+#define SIGNAL_SECONDS 1
 
 static int barrier_rounds(void)
 {
@@ -72,22 +72,24 @@ static MPIDI_ZC_addr_t *neighbour(long distance)
     return &MPIDI_ZC_AV(&MPIDIU_get_av(0, (int) ((MPIR_Process.rank + distance + size) % size)));
 }
 
-/* In @round of the barrier. UCP reads it until it is sent, which may be never. */
-static ucs_status_ptr_t tell(MPIDI_ZC_addr_t * to, MPIDI_ZC_round_t round)
+/* Sends the signal of @round. UCP reads it until it is sent, which may be never. */
+static ucs_status_ptr_t send_signal(MPIDI_ZC_addr_t * to, MPIDI_ZC_round_t round)
 {
-    static MPIDI_ZC_round_t deserted = MPIDI_ZC_ROUND_DEATH, rounds[MAX_ROUNDS];
-    MPIDI_ZC_round_t *said = round == MPIDI_ZC_ROUND_DEATH ? &deserted : &rounds[round];
+    static MPIDI_ZC_round_t death = MPIDI_ZC_ROUND_DEATH, rounds[MAX_ROUNDS];
+    MPIDI_ZC_round_t *signal = round == MPIDI_ZC_ROUND_DEATH ? &death : &rounds[round];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
     };
-    *said = round;
-    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, said, sizeof(*said), NULL, 0, &param);
+    *signal = round;
+    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, signal, sizeof(*signal), NULL, 0,
+                           &param);
 }
 
-/* They may be unable to notice themselves: not connected to whom we miss, or of the same host.
- * Who is dead does not hear it, so nothing here lasts. */
-static void tell_deserted(void)
+/* Sends the other ranks of the barrier the signal that a rank has died. They may be unable to notice:
+ * they may not be connected to that rank, or share memory with it. The rank that is dead does not
+ * receive the signal, so the time for sending is limited. */
+static void signal_death(void)
 {
     ucs_status_ptr_t requests[2 * MAX_ROUNDS];
     int nr_requests = 0;
@@ -98,7 +100,7 @@ static void tell_deserted(void)
         for (int back = 0; back < 2; back++) {
             MPIDI_ZC_addr_t *to = neighbour(back ? -(1L << i) : 1L << i);
             if (MPIDI_ZC_lane_endpoint(to, &to->lane, 0) == MPI_SUCCESS) {
-                ucs_status_ptr_t request = tell(to, MPIDI_ZC_ROUND_DEATH);
+                ucs_status_ptr_t request = send_signal(to, MPIDI_ZC_ROUND_DEATH);
                 if (UCS_PTR_IS_PTR(request)) {
                     requests[nr_requests++] = request;
                 }
@@ -106,7 +108,7 @@ static void tell_deserted(void)
         }
     }
     MPL_wtime(&start);
-    while (nr_requests > 0 && waited < TELLING_SECONDS) {
+    while (nr_requests > 0 && waited < SIGNAL_SECONDS) {
         MPIDI_ZC_progress_all();
         while (nr_requests > 0 &&
                ucp_request_check_status(requests[nr_requests - 1]) != UCS_INPROGRESS) {
@@ -147,13 +149,13 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
     if (round == MPIDI_ZC_ROUND_DEATH) {
         MPIDI_ZC_global.deserted = true;
     } else if (round < MAX_ROUNDS) {
-        MPIDI_ZC_global.teardown_heard[round]++;
+        MPIDI_ZC_global.teardown_signals[round]++;
     }
     return UCS_OK;
 }
 
-/* Dissemination barrier (Hensgen, Finkel, Manber 1988): in round k every rank
- * tells the one 2^k further on; communicators are already gone by now. @nth: from 1. */
+/* Dissemination barrier (Hensgen, Finkel, Manber 1988): in round k every rank signals the one 2^k
+ * further on. It uses no communicator, since those have been freed by now. @nth: from 1. */
 static int barrier(int nth)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -163,10 +165,10 @@ static int barrier(int nth)
         MPIDI_ZC_addr_t *to = neighbour(1L << round);
         mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = tell(to, round);
+        ucs_status_ptr_t request = send_signal(to, round);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
-        while (MPIDI_ZC_global.teardown_heard[round] < nth && !MPIDI_ZC_global.deserted) {
+        while (MPIDI_ZC_global.teardown_signals[round] < nth && !MPIDI_ZC_global.deserted) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -250,7 +252,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     mpi_errno = barrier(2);
     MPIR_ERR_CHECK(mpi_errno);
     if (unlikely(MPIDI_ZC_global.deserted)) {
-        tell_deserted();
+        signal_death();
         /* What UCX still has under way, it keeps. */
         MPIDI_ZC_report_end();
         MPIDI_ZC_global.over = true;

@@ -134,8 +134,8 @@ typedef struct {
     bool deserted;              /* in finalize: a rank has died, nobody waits for anybody */
     bool over;                  /* what UCP still has to say concerns nobody */
 
-    /* Rounds of the teardown barrier that each distance has been heard from. */
-    int teardown_heard[32];
+    /* Signals of the teardown barrier that have been received, by round. */
+    int teardown_signals[32];
 
     bool in_landing_thread;     /* the landing thread is the one that makes progress */
     int watching;               /* atomic: the landing thread looks every few milliseconds */
