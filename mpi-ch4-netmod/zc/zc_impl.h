@@ -76,7 +76,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_progress_all(void)
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 {
     if (request) {
-        while (ucp_request_check_status(request) == UCS_INPROGRESS && !MPIDI_ZC_global.deserted) {
+        while (ucp_request_check_status(request) == UCS_INPROGRESS && !MPIDI_ZC_global.rank_died) {
             MPIDI_ZC_progress_all();
         }
         ucp_request_free(request);

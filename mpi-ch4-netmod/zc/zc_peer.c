@@ -14,10 +14,10 @@ void MPIDI_ZC_peer_lost(int rank, const char *why)
              MPIR_Process.rank, rank, why);
     if (!MPIDI_ZC_global.closing) {
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
-    } else if (!MPIDI_ZC_global.deserted && !MPIDI_ZC_global.over) {
+    } else if (!MPIDI_ZC_global.rank_died && !MPIDI_ZC_global.over) {
         /* In finalize there is nothing left to be lost by it. */
         fprintf(stderr, "%s; MPI_Finalize waits for nobody any more\n", text);
-        MPIDI_ZC_global.deserted = true;
+        MPIDI_ZC_global.rank_died = true;
     }
 }
 

@@ -48,7 +48,7 @@ static void drain(void)
     MPIDI_ZC_global.closing = true;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         while ((MPIDI_ZC_VCI(v).nr_fetching > 0 || MPIDI_ZC_channels_send(&MPIDI_ZC_VCI(v))) &&
-               !MPIDI_ZC_global.deserted) {
+               !MPIDI_ZC_global.rank_died) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -147,7 +147,7 @@ ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t hea
     }
     memcpy(&round, header, sizeof(round));
     if (round == MPIDI_ZC_ROUND_DEATH) {
-        MPIDI_ZC_global.deserted = true;
+        MPIDI_ZC_global.rank_died = true;
     } else if (round < MAX_ROUNDS) {
         MPIDI_ZC_global.teardown_signals[round]++;
     }
@@ -161,14 +161,14 @@ static int barrier(int nth)
     int mpi_errno = MPI_SUCCESS;
     const MPIDI_ZC_round_t rounds = barrier_rounds();
 
-    for (MPIDI_ZC_round_t round = 0; round < rounds && !MPIDI_ZC_global.deserted; round++) {
+    for (MPIDI_ZC_round_t round = 0; round < rounds && !MPIDI_ZC_global.rank_died; round++) {
         MPIDI_ZC_addr_t *to = neighbour(1L << round);
         mpi_errno = MPIDI_ZC_lane_endpoint(to, &to->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
         ucs_status_ptr_t request = send_signal(to, round);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
-        while (MPIDI_ZC_global.teardown_signals[round] < nth && !MPIDI_ZC_global.deserted) {
+        while (MPIDI_ZC_global.teardown_signals[round] < nth && !MPIDI_ZC_global.rank_died) {
             MPIDI_ZC_progress_all();
         }
     }
@@ -251,7 +251,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = barrier(2);
     MPIR_ERR_CHECK(mpi_errno);
-    if (unlikely(MPIDI_ZC_global.deserted)) {
+    if (unlikely(MPIDI_ZC_global.rank_died)) {
         signal_death();
         /* What UCX still has under way, it keeps. */
         MPIDI_ZC_report_end();

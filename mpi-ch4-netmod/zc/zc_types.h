@@ -131,7 +131,7 @@ typedef struct {
     MPIDI_ZC_params_t params;
 
     bool closing;               /* in finalize: nothing new is landed */
-    bool deserted;              /* in finalize: a rank has died, nobody waits for anybody */
+    bool rank_died;             /* in finalize: no rank waits for any other from here on */
     bool over;                  /* what UCP still has to say concerns nobody */
 
     /* Signals of the teardown barrier that have been received, by round. */
