@@ -108,7 +108,7 @@ void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in)
     in->window = in->owed = 0;
 }
 
-/* ---- telling ---- */
+/* ---- returning credit ---- */
 
 static void sent(void *request, ucs_status_t status, void *user_data)
 {
@@ -130,8 +130,8 @@ static MPIDI_ZC_lane_t *lane_back(MPIDI_ZC_vci_t * vci, uint64_t sender, uint64_
     return MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS ? lane : NULL;
 }
 
-/* False: there was no memory to do so. */
-static bool tell(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
+/* False: the credit is not sent, for lack of memory or of a connection, or in finalize. */
+static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
 {
     MPIDI_ZC_credit_t credit = {.bytes = bytes };
     MPIDI_ZC_lane_t *lane = lane_back(vci, sender, &credit.sender);
@@ -172,13 +172,13 @@ static bool tell(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
 bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender)
 {
     if (!is_limited()) {
-        return tell(vci, sender, MPIDI_ZC_UNLIMITED);
+        return send_credit(vci, sender, MPIDI_ZC_UNLIMITED);
     }
     in->owed += grant(in, GRAIN, foreign_window());
-    if (in->owed > 0 && tell(vci, sender, in->owed)) {
+    if (in->owed > 0 && send_credit(vci, sender, in->owed)) {
         in->owed = 0;
     }
-    return true;                /* else it is told when a message of it is matched */
+    return true;                /* what is not sent now is sent when a message of it is matched */
 }
 
 void MPIDI_ZC_flow_return(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender)
@@ -188,8 +188,8 @@ void MPIDI_ZC_flow_return(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_
         return;
     }
     take_back(in, sender);
-    /* What cannot be told now is told with the next message that is matched. */
-    if (in->owed > 0 && tell(vci, sender, in->owed)) {
+    /* What cannot be sent now is sent when the next message is matched. */
+    if (in->owed > 0 && send_credit(vci, sender, in->owed)) {
         in->owed = 0;
     }
 }
@@ -229,11 +229,11 @@ static void count_held(MPIDI_ZC_vci_t * vci, int32_t bytes)
 static void grow(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender, size_t bytes)
 {
     if (unlikely(sender & MPIDI_ZC_FOREIGN) && !MPIDI_ZC_foreign_sender(sender)) {
-        return;                 /* it could not be told */
+        return;                 /* credit could not be sent to it */
     }
     const uint32_t granted = grant(in, GRAIN, MPL_MAX(bytes, (size_t) GROWTH_MIN));
 
-    if (granted > 0 && tell(vci, sender, granted + in->owed)) {
+    if (granted > 0 && send_credit(vci, sender, granted + in->owed)) {
         in->owed = 0;
     } else {
         in->owed += granted;
