@@ -48,7 +48,7 @@ static void undo(MPIDI_ZC_lane_t * lane, const char *packet, size_t length)
         memcpy(&part, packet + at, sizeof(part));
         MPIDI_ZC_flow_refund(lane, MPIDI_ZC_flow_cost(true, part.bytes));
     }
-    MPIDI_ZC_eager_untold(lane, header.credit);
+    MPIDI_ZC_eager_credit_unsent(lane, header.credit);
     lane->next_send = header.sequence;
 }
 

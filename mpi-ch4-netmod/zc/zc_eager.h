@@ -15,8 +15,8 @@
 #include "zc_flow.h"
 #include "zc_peer.h"
 
-/* A packet on @lane that was to tell of @credit, in MPIDI_ZC_CREDIT_UNIT, has not left. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_eager_untold(MPIDI_ZC_lane_t * lane, uint8_t credit)
+/* Takes @credit, in MPIDI_ZC_CREDIT_UNIT, back from a packet on @lane that has not been sent. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_eager_credit_unsent(MPIDI_ZC_lane_t * lane, uint8_t credit)
 {
     lane->inbound.owed += credit * MPIDI_ZC_CREDIT_UNIT;
 }
@@ -129,7 +129,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *data, size_t bytes,
         unlikely(!MPIDI_ZC_send_short(lane, &header, data, bytes, req_p))) {
         mpi_errno = MPIDI_ZC_send_longer(lane, &header, data, bytes, vci, comm, req_p);
         if (unlikely(mpi_errno)) {
-            MPIDI_ZC_eager_untold(lane, header.credit);
+            MPIDI_ZC_eager_credit_unsent(lane, header.credit);
         }
         MPIR_ERR_CHECK(mpi_errno);
     }
