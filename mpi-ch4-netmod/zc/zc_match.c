@@ -72,8 +72,8 @@ static void release(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
 
 /* ---- the queue ---- */
 
-/* MPI_T's events of the queue. @which: 0 enqueued, 1 dequeued. */
-static void tell_tools(int which, const MPIDI_ZC_message_t * m)
+/* Raises one of the events of MPI_T about the queue. @which: 0 enqueued, 1 dequeued. */
+static void raise_queue_event(int which, const MPIDI_ZC_message_t * m)
 {
     int envelope[2] ATTRIBUTE((unused)) = { m->source, m->tag };
     MPIR_T_DO_EVENT(unexp_message_indices[which], MPI_T_CB_REQUIRE_MPI_RESTRICTED, envelope);
@@ -84,14 +84,14 @@ static void append(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
     MPIDI_ZC_unexpected_append(&vci->unexpected, m);
     vci->stats.unexpected++;
     vci->stats.unexpected_max = MPL_MAX(vci->stats.unexpected_max, vci->unexpected.length);
-    tell_tools(0, m);
+    raise_queue_event(0, m);
     MPIDIG_PVAR_QUEUE_LEVEL_INC(MPIDIG_PT2PT_UNEXP);
 }
 
 static void take(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
 {
     MPIDI_ZC_unexpected_take(&vci->unexpected, m);
-    tell_tools(1, m);
+    raise_queue_event(1, m);
     MPIDIG_PVAR_QUEUE_LEVEL_DEC(MPIDIG_PT2PT_UNEXP);
 }
 
