@@ -31,13 +31,13 @@ WRAPPER char *__wrap_strdup(const char *text);
 __attribute__ ((cold, noinline))
 static void refused(size_t bytes)
 {
-    static int said;
+    static int reported;
     const bool initialized =
         MPL_atomic_load_int(&MPIR_Process.mpich_state) == MPICH_MPI_STATE__INITIALIZED;
     const int saved = errno;
     char text[160];
 
-    if (!initialized || (bytes < MUCH && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))) {
+    if (!initialized || (bytes < MUCH && !__atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED))) {
         int length = snprintf(text, sizeof(text), "zc: rank %d: out of memory: MPI asked for %zu "
                               "bytes%s\n", MPIR_Process.rank, bytes,
                               initialized ? "" : " to initialize itself");

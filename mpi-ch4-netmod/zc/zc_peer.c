@@ -97,7 +97,7 @@ static bool reserve(MPIDI_ZC_vci_t * vci)
 
 void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
 {
-    static bool told;
+    static bool reported;
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
     const int rank = MPIDI_ZC_world_rank_of(peer);
     const int wanted = MPIR_Process.rank < rank ? 1 : 2;
@@ -115,8 +115,8 @@ void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * 
     }
     lane->bulk_apart = false;
     own->stats.bulk_refusals++;
-    if (!told) {
-        told = true;
+    if (!reported) {
+        reported = true;
         fprintf(stderr, "zc: rank %d sends bulk to rank %d over the connection of all else: no other"
                 " one can be made (%s); of further ones only the statistics tell\n",
                 MPIR_Process.rank, rank, ucs_status_string(status));
