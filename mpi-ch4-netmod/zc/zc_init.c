@@ -74,7 +74,7 @@ static void choose_landing_thread(MPIDI_ZC_params_t * params)
     }
 }
 
-static void learn_to_wait(void)
+static void init_waiting(void)
 {
     const MPIDI_ZC_share_t share = MPIDI_ZC_processors_of_machine();
 
@@ -198,7 +198,7 @@ int MPIDI_ZC_init_world(void)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_addresses_exchange();
     MPIR_ERR_CHECK(mpi_errno);
-    learn_to_wait();
+    init_waiting();
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
 
