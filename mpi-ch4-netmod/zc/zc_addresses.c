@@ -17,8 +17,8 @@ static const MPIDI_ZC_upid_t *upid_in(const MPIDI_ZC_entry_t * entry)
     return (const MPIDI_ZC_upid_t *) (mask_in(entry) + entry->mask_words);
 }
 
-/* Memory for a table that all ranks of this host have the same of: one for all of them. The first of
- * them fills it, then all call MPIDU_Init_shm_barrier(). */
+/* Allocates a table of which all ranks of this host would have the same copy: they share one. The
+ * first of them fills it, then all call MPIDU_Init_shm_barrier(). */
 static int new_table(size_t size, size_t stride, void *table)
 {
     return MPIDU_Init_shm_alloc(size * stride, table);
@@ -29,9 +29,9 @@ static bool fills_tables(void)
     return MPIR_Process.local_rank == 0;
 }
 
-/* CH4's table has 4 KiB for each rank, of which an address takes a few hundred bytes:
- * what is kept, for the day when somebody outside this world wants to connect, is as
- * wide as the longest. @table: for each rank an entry. */
+/* Keeps the upids of all ranks, for processes of other worlds that connect later. CH4's table has
+ * 4 KiB for each rank, of which a upid takes a few hundred bytes, so the rows of the table that is
+ * kept are as wide as the longest upid. @table: an entry for each rank. */
 static int keep_addresses(const char *table, size_t table_stride)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -63,8 +63,8 @@ static int keep_addresses(const char *table, size_t table_stride)
     goto fn_exit;
 }
 
-/* Ranks of this machine that MPICH does not take for this host's: of other containers, or where
- * it is told to pretend. */
+/* Takes note of the ranks on this machine that MPICH does not consider to be on this host: they
+ * are in other containers, or MPICH has been set to pretend (MPIR_CVAR_NOLOCAL). */
 static int note_neighbours(const char *table, size_t table_stride)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -85,7 +85,7 @@ static int note_neighbours(const char *table, size_t table_stride)
     goto fn_exit;
 }
 
-/* The one of each VCI that we give rank @rank, and the credit that it gives us. */
+/* Opens the window of each VCI for rank @rank, and sets the credit that the rank gives us. */
 static void open_windows(int rank, const MPIDI_ZC_entry_t * entry)
 {
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {

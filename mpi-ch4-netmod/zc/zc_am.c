@@ -9,15 +9,15 @@
 #include "zc_peer.h"
 #include "zc_sender.h"
 
-/* The receiving side of CH4's active messages: puts them back into order and
- * hands them to CH4's handlers. */
+/* This file receives CH4's active messages: it restores their order and hands them to CH4's
+ * handlers. */
 
 /* A message that overtook an earlier one of the same sender. It has been paid for, or is only
  * announced (zc_flow.h), so there are never more of them than may be queued. */
 typedef struct MPIDI_ZC_early {
     struct MPIDI_ZC_early *next;
     uint32_t sequence;
-    void *descriptor;           /* UCP's, of a rendezvous; else NULL */
+    void *descriptor;           /* UCP's, of a rendezvous; or NULL */
     size_t length;
     size_t header_length;
     char bytes[];               /* header, and the data of an eager message */
@@ -70,7 +70,6 @@ void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data
 
 /* ---- CH4's answers ---- */
 
-/* To who has sent @header of ours. */
 int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci,
                             int handler_id, const void *am_hdr, size_t am_hdr_sz)
 {
@@ -109,8 +108,9 @@ int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane
   fn_exit:
     return mpi_errno;
   fn_fail:
-    /* A message to ourselves is handled, and perhaps answered, inside the call above: it must have
-     * its number before. One that fails is not, so its number is still the last. */
+    /* UCP handles a message to the process itself inside the call above, and it may be answered
+     * there: it must have its number before. One that fails is not handled, so its number is the
+     * last. */
     lane->next_send--;
     goto fn_exit;
 }
@@ -133,7 +133,7 @@ bool MPIDI_ZC_am_answer(MPIDI_ZC_vci_t * vci, uint64_t sender, int handler_id,
 
 /* ---- messages in order ---- */
 
-/* Data that has been asked for. */
+/* Receives data that has been asked for. */
 static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
                           const MPIDI_ZC_am_header_t * h, bool * taken)
 {
@@ -148,8 +148,8 @@ static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
     return *taken ? MPIDI_ZC_match_fetched(vci, cookie, data, h->data_size) : MPI_SUCCESS;
 }
 
-/* An answer for a request that has ended, since the connection to its sender has failed: over
- * shared memory something may still come. */
+/* Is the message the answer for a request that has ended, since the connection to its sender has
+ * failed? Messages over shared memory may still arrive. */
 static bool comes_too_late(const MPIDI_ZC_am_header_t * h)
 {
     return unlikely(h->sender & MPIDI_ZC_FOREIGN) &&
@@ -254,7 +254,7 @@ static int keep_early(MPIDI_ZC_inbound_t * in, uint32_t sequence, const void *he
     goto fn_exit;
 }
 
-/* The first of those that came early, which is then the caller's. */
+/* Takes the first message that has overtaken others, which the caller then owns. */
 static MPIDI_ZC_early_t *take_early(MPIDI_ZC_inbound_t * in)
 {
     MPIDI_ZC_early_t *first = in->early->next;
@@ -287,26 +287,27 @@ static void check_memory(const void *allocated)
 
 /* ---- senders that we have no endpoint to ---- */
 
-/* UCX's TCP (1.13) may give a new endpoint a connection that the peer has opened. If that is the
- * one whose callback we are in, or one over which data is just coming to its place, it loses the
- * buffer and dies (uct_tcp_ep_replace_ep()). So a message, above all an announced one, waits until
- * UCX's callback is over and all endpoints to its sender are made. (One that is answered with bulk,
- * from within the callback, has come over the connection of all else: what the new endpoint may be
- * given is another.) */
+/* UCX's TCP (1.13) may give a new endpoint a connection that the peer has opened. If the callback
+ * that is running belongs to that connection, or if data is just being received over it, UCX loses
+ * the buffer and crashes (uct_tcp_ep_replace_ep()). So a message, above all an announced one,
+ * waits until UCX's callback has returned and all endpoints to its sender are made. (A message
+ * that is answered with bulk, from within the callback, has arrived over the connection of all
+ * other messages: UCX may give the new endpoint a different one.) */
 
 struct MPIDI_ZC_unconnected {
     struct MPIDI_ZC_unconnected *next;
     uint64_t sender;
-    bool announced;             /* bulk comes from it */
+    bool announced;             /* it has announced a message */
 };
 
-/* Does bulk come over a connection of UCX's? */
+/* Does UCP fetch the data of the message? */
 static bool comes_by_ucp(const void *descriptor)
 {
     return descriptor && !MPIDI_ZC_is_offer(descriptor);
 }
 
-/* @lane: NULL, if that does not matter. */
+/* Are there endpoints for the answers to a message? @lane: NULL if there is no need to wait for
+ * them. */
 static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
 {
     return !lane ||
@@ -332,7 +333,7 @@ void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci)
     }
 }
 
-/* Those whose turn it is now. @lane: as for is_connected(). */
+/* Handles the messages that are in order now. @lane: as for is_connected(). */
 static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
                           const MPIDI_ZC_lane_t * lane)
 {
@@ -370,8 +371,9 @@ void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
     }
 }
 
-/* @credit: in MPIDI_ZC_CREDIT_UNIT, that the packet has told of. *@lane: the way back, which may
- * not be connected yet; NULL: to another world. */
+/* Returns the order of the messages of @sender. @credit: what the packet returns, in
+ * MPIDI_ZC_CREDIT_UNIT. *@lane: the lane to @sender, which may not be connected yet; NULL: it is of
+ * another world. */
 static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uint8_t credit,
                                       MPIDI_ZC_lane_t ** lane)
 {
@@ -388,7 +390,7 @@ static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uin
     return in;
 }
 
-/* Header and data of one message as they come from UCP. */
+/* Receives the header and the data of a message from UCP. */
 static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_length, void *data,
                     size_t length, void *descriptor)
 {
@@ -439,7 +441,7 @@ void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
         MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, first->sender));
         MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
-        /* Without memory for it, that is noticed when we write. */
+        /* If there is no memory for it, the next send reports that. */
         const bool connected = MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS;
         if (connected && first->announced) {
             (void) MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci->number);
@@ -450,9 +452,9 @@ void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
     }
 }
 
-/* The commonest case, without CH4's callbacks: the receive at the head of the
- * posted queue wants this message and has one piece of room for it. False: not
- * so, and nothing has happened. */
+/* Receives a message in the commonest case, without CH4's callbacks: the receive at the head of
+ * the posted queue matches it and has one piece of memory for it. False: it is another case, and
+ * nothing has changed. */
 static bool receive_at_head(int vci, const MPIDI_ZC_eager_header_t * match, const void *data,
                             MPI_Aint length)
 {
@@ -500,14 +502,14 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 
     vci->offered = rndv ? data : NULL;
     receive(vci, header, header_length, data, length, vci->offered);
-    /* A rendezvous descriptor is ours until it is received or released; one that has been
-     * declined is UCP's, which then tells the sender. */
+    /* The netmod owns the descriptor of a rendezvous until it receives or releases the data. UCP
+     * owns one that has been declined, and then completes the send at the sender. */
     const bool taken = vci->offered != NULL;
     vci->offered = NULL;
     return taken ? UCS_INPROGRESS : UCS_OK;
 }
 
-/* Like MPIDI_ZC_am_handler() of a rendezvous, but that UCP knows nothing of the data. */
+/* Does for an offer what MPIDI_ZC_am_handler() does for a rendezvous of UCP. */
 ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header_length,
                                     void *data, size_t length, const ucp_am_recv_param_t * param)
 {
@@ -518,7 +520,7 @@ ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header
     return UCS_OK;
 }
 
-/* A send without options, of which only what its sender said in short has come. */
+/* Receives a send without options, of which the header is the short one. */
 static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * h, char *data,
                           size_t bytes)
 {
@@ -557,8 +559,7 @@ ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t hea
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param)
 {
-    /* A short message has it before its data. It has words of 8 bytes; UCP promises no
-     * alignment. */
+    /* A short message has its header in front of its data. UCP promises no alignment for either. */
     const bool is_short = header_length == 0;
     MPIDI_ZC_eager_header_t h;
     memcpy(&h, is_short ? data : header, sizeof(h));

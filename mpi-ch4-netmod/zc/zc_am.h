@@ -2,18 +2,17 @@
 #ifndef ZC_AM_H_INCLUDED
 #define ZC_AM_H_INCLUDED
 
-/* The sending side of CH4's active messages over UCP.
+/* This file sends CH4's active messages over UCP.
  *
- * Short messages go eagerly: header and data travel together. From the
- * lane's threshold on, only the header travels (UCP's RTS) and the receiver
- * fetches the data when it knows where to: at once into the user buffer if the
- * receive is posted, at once into a landing buffer if it is not.
+ * The header and the data of a short message travel together. From the lane's threshold on, only
+ * the header travels (UCP's RTS), and the receiver fetches the data when it knows their place: at
+ * once into the user buffer if the receive is posted, at once into a landing buffer if it is not.
  *
- * All functions are called inside the lock of src_vci, or by the landing thread inside
- * the gate. dst_vci is the same number: MPIDI_ZC_lane_t.
+ * All functions are called inside the lock of src_vci, or by the landing thread inside the gate.
+ * dst_vci is the same number: MPIDI_ZC_lane_t.
  *
- * Only func_table.c includes this file: with several netmods in one library the
- * names below are those of the function table everywhere else. */
+ * Only func_table.c includes this file. With several netmods in one library, the names below are
+ * those of the function table everywhere else. */
 
 #include "zc_impl.h"
 #include "zc_arrival.h"
@@ -41,15 +40,16 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_
     memcpy(out + sizeof(header), am_hdr, am_hdr_sz);
 }
 
-/* A message that UCP has not taken needs no number: the next one takes it. (It is not numbered
- * afterwards instead: to ourselves, UCP delivers while it sends, and the receiver may reply.) */
+/* Takes the number of a message back that UCP has refused, so that the next message gets it.
+ * (Messages are numbered before they are sent, since UCP delivers what a process sends to itself
+ * while it sends, and the receiver may reply.) */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_unnumber(MPIDI_ZC_lane_t * lane, ucs_status_ptr_t request)
 {
     lane->next_send -= unlikely(UCS_PTR_IS_ERR(request));
 }
 
-/* If @sreq is of a one-sided operation, CH4 has counted that before it is begun. It has not left:
- * the end of the epoch must not wait for it. */
+/* Takes @sreq, which has not been sent, out of CH4's counts if it is of a one-sided operation. CH4
+ * counts those before they begin, and the end of the epoch must not wait for this one. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_rma_unsent(int rank, int handler_id, MPIR_Request * sreq)
 {
     switch (handler_id) {
@@ -73,8 +73,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_rma_unsent(int rank, int handler_id, MPIR
     }
 }
 
-/* What a receiver has asked for before it is matched comes with its header, whatever the sender's
- * threshold is: the receiver has made room for it, and has nothing else to fetch it with. */
+/* Is the message the data that a receiver has asked for before the match? Then it travels with its
+ * header, whatever the sender's threshold is: the receiver has made room for it, and has no request
+ * to fetch it with. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_am_is_asked(int handler_id, const void *am_hdr)
 {
     if (likely(handler_id != MPIDIG_SEND_DATA)) {
@@ -84,8 +85,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_am_is_asked(int handler_id, const void *a
     return MPIDI_ZC_match_asked((uint64_t) (uintptr_t) answer->rreq_ptr);
 }
 
-/* Finds @count elements at @data: @bytes in all, at @payload, or to be packed from the stream of @am
- * by UCP if @payload is NULL. */
+/* Finds @count elements at @data: @bytes in all, at @payload, or to be packed from the stream of
+ * @am by UCP if @payload is NULL. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_find_data(MPIDI_ZC_vci_t * vci, MPIDI_ZC_am_request_t * am,
                                                    const void *data, MPI_Aint count,
                                                    MPI_Datatype datatype, MPI_Aint * bytes,
@@ -250,9 +251,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
     goto fn_exit;
 }
 
-/* CH4 replies from within its handlers, most of which have nobody to return an error to; and the
- * process that waits for the reply would do so for ever. One of another world (@foreign, else NULL)
- * may have died, and then waits for nothing. */
+/* Ends the job if a reply could not be sent. CH4 replies from within its handlers, most of which
+ * have no caller to return an error to, and the process that waits for the reply would wait for
+ * ever. A process of another world (@foreign, else NULL) may have died; then it does not wait. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_replied(const struct MPIDI_ZC_foreign *foreign, int mpi_errno)
 {
     if (unlikely(mpi_errno != MPI_SUCCESS)) {
@@ -291,7 +292,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int sr
     const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank));
 
     if (unlikely(peer->self & MPIDI_ZC_FOREIGN) && handler_id == MPIDIG_SEND_CTS) {
-        /* Whether it has failed is looked at when CH4 is done with the receive: zc_match.c. */
+        /* When CH4 is done with the receive, zc_match.c checks whether the peer has failed. */
         const MPIDIG_send_cts_msg_t *question = am_hdr;
         MPIDI_ZC_foreign_await(peer->foreign, question->rreq_ptr);
     }
@@ -305,8 +306,8 @@ MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)
     return MPIDI_ZC_global.max_am_header;
 }
 
-/* CH4 sizes its cells for unexpected eager data by these two; we keep such
- * data ourselves (zc_match.h), so any value up to a cell's size is true. */
+/* CH4 sizes its cells for unexpected eager data by these two. The netmod keeps such data itself
+ * (zc_match.h), so any value up to a cell's size is valid. */
 MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_limit(void)
 {
     return MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE;
@@ -317,8 +318,8 @@ MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_buf_limit(void)
     return MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE;
 }
 
-/* The transport, not CH4, chooses between eager and rendezvous; but a message without credit is
- * announced by CH4 (zc_flow.h). */
+/* UCP, not CH4, chooses between eager and rendezvous. But a message without credit is announced by
+ * CH4 (zc_flow.h). */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz,
                                                       const void *data, MPI_Aint count,
                                                       MPI_Datatype datatype, MPIR_Request * sreq)
@@ -326,7 +327,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Ai
     return !MPIDI_ZC_VCI(MPIDI_Request_get_vci(sreq)).announce_next;
 }
 
-/* CH4 keeps no unexpected message: zc_match.h. */
+/* CH4 has no unexpected message whose data it could copy: zc_match.h. */
 MPL_STATIC_INLINE_PREFIX MPIDIG_recv_data_copy_cb MPIDI_NM_am_get_data_copy_cb(uint32_t attr)
 {
     return NULL;

@@ -65,8 +65,8 @@ static void arrival_free(MPIDI_ZC_arrival_t * a)
     a->vci->free_arrivals = a;
 }
 
-/* Where the data of a matched request goes if it is one contiguous piece, or
- * NULL; *room: how many bytes fit there. */
+/* Returns where the data of a matched request goes if that is one contiguous piece of memory, or
+ * NULL. *room: the bytes that fit there. */
 static void *contiguous_target(MPIR_Request * rreq, size_t * room)
 {
     MPIDIG_rreq_async_t *async = &(MPIDIG_REQUEST(rreq, req->recv_async));
@@ -91,7 +91,7 @@ static void *contiguous_target(MPIR_Request * rreq, size_t * room)
     return NULL;
 }
 
-/* The address by which the predictor knows a receive. */
+/* Returns the address by which the predictor knows a receive. */
 static uint64_t user_address(MPIR_Request * rreq)
 {
     size_t room;
@@ -123,7 +123,7 @@ static MPIDI_ZC_times_t *transfers_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
     return is_near(sender) ? &vci->near_transfers : &vci->far_transfers;
 }
 
-/* Is the message faster from landing memory than from its sender, when its receive comes? */
+/* Will the receive get the message faster from landing memory than from its sender? */
 static bool pays(const MPIDI_ZC_arrival_t * a)
 {
     const bool far = a->transfers == &a->vci->far_transfers;
@@ -157,7 +157,7 @@ static void count_delivery(MPIDI_ZC_stats_t * stats, const zc_delivery_t * how)
     stats->bytes_copied += how->bytes_copied;
 }
 
-/* The message has met its receive: the predictor learns where. */
+/* Gives the predictor the address of the receive that the message has met. */
 static void settle(MPIDI_ZC_arrival_t * a)
 {
     if (a->predicted) {
@@ -166,9 +166,9 @@ static void settle(MPIDI_ZC_arrival_t * a)
     }
 }
 
-/* Landing memory has come free, and this VCI's line moves at once: the application may leave MPI
- * now, and the network has nothing to tell the landing thread. Other VCIs' lines are for those
- * who hold their locks. */
+/* Notes that landing memory has been released. This VCI's line moves at once, since the
+ * application may leave MPI now, and no event of the network wakes the landing thread for it. The
+ * lines of other VCIs move when a thread that holds their lock looks. */
 static void came_free(MPIDI_ZC_vci_t * vci)
 {
     __atomic_fetch_add(&MPIDI_ZC_global.releases, 1, __ATOMIC_SEQ_CST);
@@ -184,8 +184,8 @@ static void came_free(MPIDI_ZC_vci_t * vci)
     }
 }
 
-/* Landing buffer to user buffer. Truncation has already been noted in the
- * request's status by CH4; only what fits is delivered. */
+/* Delivers the landing buffer to the user buffer, as far as it fits. CH4 has noted a truncation in
+ * the request's status already. */
 static void deliver(MPIDI_ZC_arrival_t * a)
 {
     MPIR_Request *rreq = a->rreq;
@@ -221,8 +221,8 @@ static void deliver(MPIDI_ZC_arrival_t * a)
 
 /* ---- transfers ---- */
 
-/* Data of a one-sided operation has not come, and nobody would be told: its request has no status
- * that anybody asks for. */
+/* Ends the job, since data of a one-sided operation could not be fetched. The request has no status
+ * that the application could ask for. */
 static void end_job(ucs_status_t status)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -309,7 +309,7 @@ ucs_status_t MPIDI_ZC_arrival_data(MPIDI_ZC_arrival_t * a, void *descriptor)
 
     if (unlikely(UCS_PTR_IS_ERR(request))) {
         MPIDI_ZC_arrival_fetched(a, UCS_PTR_STATUS(request));
-        return UCS_OK;          /* UCP tells the sender */
+        return UCS_OK;          /* UCP ends the send at the sender */
     }
     return UCS_INPROGRESS;
 }
@@ -342,7 +342,8 @@ void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor)
         MPIDI_ZC_channel_decline(vci, descriptor);
         return;
     }
-    /* One that UCP's callback is about is UCP's if that does not take it over. */
+    /* The descriptor of a message whose callback is running belongs to UCP until it is taken
+     * over. */
     if (vci->offered == descriptor) {
         vci->offered = NULL;
     } else {
@@ -350,7 +351,7 @@ void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor)
     }
 }
 
-/* There is no memory for what the match of @rreq needs: it ends with @mpi_errno. */
+/* Completes @rreq with @mpi_errno, since there is no memory for what its match needs. */
 static void fail(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, int mpi_errno)
 {
     rreq->status.MPI_ERROR = mpi_errno;
@@ -359,8 +360,8 @@ static void fail(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, in
     complete(rreq);
 }
 
-/* The receive is known: the data goes where it belongs, or, if that is not one
- * piece of sufficient length, through a buffer of ours. */
+/* Fetches the data of a message whose receive is known: to its place, or, if that is not one piece
+ * of sufficient length, through a stream. */
 static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -394,15 +395,14 @@ static int fetch_matched(MPIDI_ZC_arrival_t * a, void *descriptor)
     goto fn_exit;
 }
 
-/* Takes an unexpected message off the wire if there is landing memory for it.
- * Else it stays WAITING at the sender, which is ordinary rendezvous: in line if
- * memory may come free, for good if there can never be enough.
- * *landed: set; @a may be gone if so. */
+/* Fetches an unexpected message if there is landing memory for it. Otherwise it stays WAITING at
+ * the sender, which is ordinary rendezvous: in line if memory may be released, or until it is
+ * matched if there can never be enough. Sets *landed; if it is true, @a may have been freed. */
 static void land(MPIDI_ZC_arrival_t * a, bool * landed)
 {
     MPIDI_ZC_vci_t *vci = a->vci;
     void *descriptor = a->descriptor;
-    /* What comes free from here on is a reason to try again. */
+    /* What is released from here on is a reason to try again. */
     const unsigned releases = __atomic_load_n(&MPIDI_ZC_global.releases, __ATOMIC_SEQ_CST);
 
     int err = zc_landing_acquire(MPIDI_ZC_global.landing, a->bytes,
@@ -456,7 +456,7 @@ void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data)
     }
 }
 
-/* @transfers: among which this one counts, or NULL. */
+/* @transfers: the times to which this one's is added, or NULL. */
 static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, size_t bytes,
                         bool is_send, MPIDI_ZC_times_t * transfers)
 {
@@ -604,7 +604,7 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
     }
 }
 
-/* Of messages that overtook one which has never come. */
+/* Frees messages that overtook one which has never arrived. */
 static void drop_early(MPIDI_ZC_vci_t * vci)
 {
     for (int rank = 0; rank < MPIR_Process.size; rank++) {

@@ -2,8 +2,9 @@
 #ifndef ZC_ARRIVAL_H_INCLUDED
 #define ZC_ARRIVAL_H_INCLUDED
 
-/* One announced message on its way from "its header is here" to "its data is in the user
- * buffer". It is matched in zc_match.h; what the data does meanwhile is decided here.
+/* An arrival is one announced message, from the time when its header has been received to the time
+ * when its data is in the user buffer. zc_match.h matches it; this file decides where the data
+ * goes.
  *
  *                          matched?
  *                     yes /        \ no
@@ -37,64 +38,68 @@ typedef struct MPIDI_ZC_arrival {
     bool matched;
     bool predicted;             /* claim is valid */
     bool is_send;               /* and no message of RMA */
-    ucs_status_t status;        /* of the landing transfer */
+    ucs_status_t status;        /* LANDED: of the transfer */
     MPIR_Request *rreq;         /* NULL: not matched */
     size_t bytes;
-    MPIDI_ZC_times_t *transfers;        /* among which its own counts, or NULL */
-    uint64_t since;             /* ns: when that began */
+    MPIDI_ZC_times_t *transfers;        /* the times to which its own is added, or NULL */
+    uint64_t since;             /* ns: when the transfer began */
     zcp_claim_t claim;
     uint64_t expected;          /* predicted user address or 0 */
     void *descriptor;           /* UCP's, or an offer (zc_channel.h), while WAITING */
-    void *target;               /* of an offer that has been asked for; NULL: the stream */
+    void *target;               /* of an offer that has been pulled; NULL: the stream */
     zc_landing_t *landing;      /* LANDING, LANDED */
     MPIDI_ZC_stream_t *stream;  /* BOUNCING; owned */
-    MPIDI_ZC_vci_t *vci;        /* that it has come over */
-    MPIDI_ZC_arrivals_t *list;  /* the one it is on */
+    MPIDI_ZC_vci_t *vci;        /* by which its header was received */
+    MPIDI_ZC_arrivals_t *list;  /* that it is on */
     struct MPIDI_ZC_arrival *next, *previous;
 } MPIDI_ZC_arrival_t;
 
-/* Data at hand to the buffer of @rreq, which knows how many bytes come. */
+/* Copies @data to the buffer of @rreq, which holds the number of bytes. */
 void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data);
 
-/* A message announced by UCP that @rreq has taken, a send of @sender; takes over @descriptor.
- * The request tells of what goes wrong. */
+/* Fetches a message of @sender, announced by UCP, that @rreq has matched. Takes over @descriptor.
+ * The status of the request has the error if there is one. */
 int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
                               void *descriptor, size_t bytes);
 
-/* The transfer of @a, which may be gone on return, is over: zc_channel.c. */
+/* Ends the transfer of @a, and may free @a. zc_channel.c calls this when a frame has arrived. */
 void MPIDI_ZC_arrival_fetched(MPIDI_ZC_arrival_t * a, ucs_status_t status);
 
-/* What @a waits for comes by UCP after all; as an active message's handler does. */
+/* Receives the data of @a, which arrives as DATA by UCP instead of by a channel. Returns what the
+ * handler of an active message has to return. */
 ucs_status_t MPIDI_ZC_arrival_data(MPIDI_ZC_arrival_t * a, void *descriptor);
 
-/* The data of @descriptor is not wanted: its sender is told that all is done. */
+/* Declines the data of @descriptor. For its sender the send is then complete. */
 void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor);
 
-/* Data that was asked for, announced by UCP; the same, but that it is no news to the predictor.
- * @is_send: it is of a send; else an error is the caller's. */
+/* Fetches data that was asked for, and that UCP announces, as MPIDI_ZC_arrival_expected() does, but
+ * without the predictor. @is_send: the data is of a send, and the request's status has the error;
+ * otherwise the error is returned. */
 int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
                             size_t bytes, bool is_send);
 
-/* A send announced by UCP that @message, which is to be queued, stands for. *arrival: set if
- * this succeeds, which takes over @descriptor. */
+/* Begins the arrival of a send, announced by UCP, that has no receive yet. @message is its entry
+ * in the queue of unexpected messages. If this succeeds, it sets *arrival and takes over
+ * @descriptor. */
 int MPIDI_ZC_arrival_unexpected(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_message_t * message,
                                 void *descriptor, size_t bytes, MPIDI_ZC_arrival_t ** arrival);
 
-/* @rreq has taken it; @arrival may be gone on return. */
+/* Delivers @arrival to @rreq, which has matched it, now or when the data is there. May free
+ * @arrival. */
 int MPIDI_ZC_arrival_matched(MPIDI_ZC_arrival_t * arrival, MPIR_Request * rreq);
 
-/* Lands messages that stood in line for landing memory, oldest first. Each VCI has its
- * own line; the memory is everybody's. */
+/* Lands messages that have been waiting in line for landing memory, the oldest first. Each VCI has
+ * a line of its own; all VCIs share the memory. */
 void MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci);
 
-/* Has landing memory come free, over another VCI, since somebody in line was refused? */
+/* Has another VCI released landing memory since a message in the line of @vci was refused? */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_line_moves(const MPIDI_ZC_vci_t * vci)
 {
     return unlikely(vci->queued.first) &&
         vci->seen_releases != __atomic_load_n(&MPIDI_ZC_global.releases, __ATOMIC_RELAXED);
 }
 
-/* Frees every arrival that was never matched. */
+/* Frees every arrival that has not been matched. */
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci);
 
 #endif /* ZC_ARRIVAL_H_INCLUDED */

@@ -5,7 +5,7 @@
 
 #define MAX_BYTES 64
 
-/* Nobody reads it; UCX has no replacing without fetching. */
+/* UCX cannot replace a value without fetching the old one, which goes here and is not read. */
 static uint64_t discarded;
 
 static bool promised(const MPIR_Win * win)
@@ -45,7 +45,7 @@ bool MPIDI_ZC_atomics_wanted(MPIR_Win * win)
     return params->atomics && promised(win) && (params->far_atomics || is_within_host(win));
 }
 
-/* Bytes of an integer that UCX can work on, or 0. */
+/* Returns the bytes of an integer that UCX can work on, or 0. */
 static unsigned width_of(MPI_Datatype type)
 {
     MPI_Datatype basic;
@@ -100,7 +100,7 @@ static bool operation_of(MPI_Op op, ucp_atomic_op_t * code)
     }
 }
 
-/* Where the elements of a contiguous buffer are; false if there are not @bytes of them. */
+/* Finds the elements of a contiguous buffer. False: they are not @bytes long. */
 static bool find(const void *buffer, int count, MPI_Datatype type, size_t bytes, char **found)
 {
     int contiguous;
@@ -113,7 +113,7 @@ static bool find(const void *buffer, int count, MPI_Datatype type, size_t bytes,
 
 /* @acc in terms of UCX. */
 typedef struct {
-    MPIDI_ZC_target_t *at;      /* NULL: lost */
+    MPIDI_ZC_target_t *at;      /* NULL: it cannot be reached */
     uint64_t remote;
     ucp_atomic_op_t code;
     unsigned width;
@@ -152,7 +152,8 @@ static bool translate(const MPIDI_ZC_accumulate_t * acc, MPIR_Win * win, atomic_
     return a->at || target->lost;
 }
 
-/* @req has to be completed once for each element; after an error, those not begun are. */
+/* Begins one operation for each element. @req has to be completed once for each; after an error it
+ * is completed for those that were not begun. */
 static int start(const atomic_t * a, MPIR_Request * req)
 {
     static const uint64_t nothing;
@@ -202,7 +203,7 @@ static int start_all(const MPIDI_ZC_accumulate_t * acc, const atomic_t * a, MPIR
     MPIR_Request *req = NULL;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    /* By a message it would meet others' that are not. */
+    /* As an active message it would meet operations of UCX by other members. */
     MPIR_ERR_CHKANDJUMP2(!a->at, mpi_errno, MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s",
                          "ucp_ep_rkey_unpack", "the target's memory is out of reach");
     MPIDIG_RMA_OP_CHECK_SYNC(acc->target_rank, win);

@@ -26,7 +26,7 @@ static void free_packet(struct MPIDI_ZC_packet *packet)
     }
 }
 
-/* UCP had to keep the packet, and is done with it. */
+/* Is called when UCP has sent a packet that it had to keep. */
 static void sent(void *request, ucs_status_t status, void *user_data)
 {
     MPIR_Request *sreq = user_data;
@@ -35,9 +35,9 @@ static void sent(void *request, ucs_status_t status, void *user_data)
     MPIDI_ZC_eager_done(request, status, sreq);
 }
 
-/* UCP has not taken the packet, and nothing has gone to its receiver since: the numbers of its
- * messages are of those that come next, what was paid for them is paid back, and what it would
- * have told of credit is still to be told. */
+/* Undoes a packet that UCP has refused. No message has been sent to its receiver since, so the
+ * numbers of its messages go to those that follow. What was paid for them is paid back, and the
+ * credit that the packet would have returned is owed again. */
 static void undo(MPIDI_ZC_lane_t * lane, const char *packet, size_t length)
 {
     MPIDI_ZC_bundle_header_t header;
@@ -52,7 +52,7 @@ static void undo(MPIDI_ZC_lane_t * lane, const char *packet, size_t length)
     lane->next_send = header.sequence;
 }
 
-/* What waits leaves; at once, or when UCP can. */
+/* Sends the packet: at once, or when UCP can. */
 static void send_packet(MPIDI_ZC_vci_t * vci)
 {
     MPIDI_ZC_bundle_t *bundle = &vci->bundle;
@@ -107,7 +107,7 @@ void MPIDI_ZC_bundle_close(MPIDI_ZC_vci_t * vci)
     bundle->followers = 0;
 }
 
-/* An empty packet, and a request for what it will hold; false: no memory. */
+/* Makes an empty packet, and a request for its messages. False: there is no memory. */
 static bool open_packet(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_addr_t * peer)
 {
     MPIDI_ZC_bundle_t *bundle = &vci->bundle;
@@ -149,7 +149,7 @@ static void append(MPIDI_ZC_bundle_t * bundle, const MPIDI_ZC_bundle_part_t * pa
     bundle->waiting++;
 }
 
-/* The next follower goes at once. */
+/* Notes a follower that is sent at once. */
 static void watch(MPIDI_ZC_vci_t * vci)
 {
     MPIDI_ZC_bundle_t *bundle = &vci->bundle;

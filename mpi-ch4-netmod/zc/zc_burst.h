@@ -2,34 +2,35 @@
 #ifndef ZC_BURST_H_INCLUDED
 #define ZC_BURST_H_INCLUDED
 
-/* May short messages wait for those that follow them?
+/* This file decides whether short messages may wait for those that follow them.
  *
- * A burst is a row of short sends to one process without any progress in between; it is over
- * when the application looks for progress, as it does in MPI_Waitall right after a window of
- * MPI_Isend. Sent together, a burst costs one packet (zc_bundle.h). But an application that
- * computes first would hold back what its neighbour may be waiting for. So bursts are only
- * watched at first, and sent together after some in a row that were over promptly; as
- * soon as one is not, or was none (a blocking send is complete at once, and looks for
- * progress if it is not), they are watched again, longer each time. */
+ * A burst is a row of short sends to one process without any progress in between. It ends when the
+ * application calls for progress, as it does in MPI_Waitall right after a row of MPI_Isend. If its
+ * messages leave together, a burst costs one packet (zc_bundle.h). But an application that computes
+ * first would hold messages back that another process may wait for. So bursts are only observed at
+ * first. Their messages leave together after several bursts in a row have ended promptly. As soon
+ * as one does not, or has no more than two messages (a blocking send is complete at once, and calls
+ * for progress if it is not), bursts are only observed again, for longer each time. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a message may lose: no more than one more round trip would take. */
+/* A burst that ends within this time ends promptly: a message loses no more than a round trip
+ * takes. */
 #define MPIDI_ZC_BURST_PROMPT_NS 50000
-/* Bursts to watch, at least and at most. */
+/* The numbers of bursts that are observed, at least and at most, before messages wait. */
 #define MPIDI_ZC_BURST_WATCH_MIN 8
 #define MPIDI_ZC_BURST_WATCH_MAX 65536
-/* So many as hoped for, and the next disappointment is the first one. */
+/* After so many prompt bursts in a row, earlier ones that were not prompt are forgotten. */
 #define MPIDI_ZC_BURST_FORGET 256
 
 typedef struct {
-    unsigned to_watch;          /* before the next one is sent together; 0: they are */
-    unsigned watch;             /* how many, after the next disappointment */
-    unsigned kept;              /* sent together as hoped for since the last one */
+    unsigned to_watch;          /* bursts still to be observed; 0: messages wait */
+    unsigned watch;             /* how many are observed after the next burst that does not pay */
+    unsigned kept;              /* bursts that have paid since the last one that did not */
 } MPIDI_ZC_burst_t;
 
-/* @always: whatever the past tells. */
+/* @always: messages wait whether earlier bursts have paid or not. */
 static inline void MPIDI_ZC_burst_init(MPIDI_ZC_burst_t * burst, bool always)
 {
     burst->to_watch = burst->watch = always ? 0 : MPIDI_ZC_BURST_WATCH_MIN;
@@ -41,9 +42,9 @@ static inline bool MPIDI_ZC_burst_may_wait(const MPIDI_ZC_burst_t * burst)
     return burst->to_watch == 0;
 }
 
-/* A burst is over: @followers messages after its first one. @ns: how long the oldest of those
- * that waited has waited; or, where none did, the last of them would have, and each on average
- * for the next. */
+/* Takes note of the end of a burst with @followers messages after its first one. @ns: how long the
+ * oldest message has waited. Where none has waited: how long the last one would have, or the
+ * average time between two of them if that is longer. */
 static inline void MPIDI_ZC_burst_over(MPIDI_ZC_burst_t * burst, unsigned followers, uint64_t ns)
 {
     const bool waited = MPIDI_ZC_burst_may_wait(burst);

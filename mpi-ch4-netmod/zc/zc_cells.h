@@ -2,17 +2,17 @@
 #ifndef ZC_CELLS_H_INCLUDED
 #define ZC_CELLS_H_INCLUDED
 
-/* Memory for unexpected messages: cells of a few sizes, cut from slabs.
+/* Unexpected messages lie in cells of a few sizes, which are cut from slabs.
  *
  *   chunk (2 MiB, mapped)   | slab | slab | slab | ...         given back when all are empty
  *   slab (64 KiB)           | head | cell | cell | cell | ...  cells of one size
  *
- * New cells of a slab are handed out in the order of their addresses, so messages that
- * wait lie in memory as they came. What is longer than the longest cell is malloc'ed. A chunk is
- * one slab where there is no room for more.
+ * New cells of a slab are handed out in the order of their addresses, so messages that wait lie in
+ * memory in the order of their arrival. What is longer than the longest cell is malloc'ed. Where
+ * there are no addresses for a whole chunk, a chunk is one slab.
  *
- * After Bonwick, "The Slab Allocator" (USENIX Summer 1994). Not thread-safe: each VCI has
- * its own. */
+ * The allocator follows Bonwick, "The Slab Allocator" (USENIX Summer 1994). It is not thread-safe:
+ * each VCI has one of its own. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ typedef struct {
     uint64_t mapped;            /* bytes of chunks and of what was malloc'ed */
 } MPIDI_ZC_cells_t;
 
-/* The bytes that a cell for @bytes takes. */
+/* Returns the bytes that a cell for @bytes takes. */
 static inline size_t MPIDI_ZC_cell_size(size_t bytes)
 {
     if (bytes <= MPIDI_ZC_CELL_MIN) {
@@ -51,13 +51,13 @@ static inline size_t MPIDI_ZC_cell_size(size_t bytes)
 
 void MPIDI_ZC_cells_init(MPIDI_ZC_cells_t * cells);
 
-/* A cell of at least @bytes, aligned to 32, or NULL: no memory. */
+/* Returns a cell of at least @bytes, aligned to 32. NULL: there is no memory. */
 void *MPIDI_ZC_cell_new(MPIDI_ZC_cells_t * cells, size_t bytes);
 
-/* @bytes: what it was made for. */
+/* Frees @cell, which was made for @bytes. */
 void MPIDI_ZC_cell_free(MPIDI_ZC_cells_t * cells, void *cell, size_t bytes);
 
-/* Gives everything back but the cells that were malloc'ed. */
+/* Frees everything but the cells that were malloc'ed. */
 void MPIDI_ZC_cells_free(MPIDI_ZC_cells_t * cells);
 
 #ifdef __cplusplus

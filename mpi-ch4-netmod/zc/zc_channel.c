@@ -7,12 +7,12 @@
 #include "zc_arrival.h"
 #include "zc_peer.h"
 
-/* A process may compute for long before it answers a connection, and nothing waits for that. */
+/* A process may compute for long before it answers a connection, and no message waits for that. */
 enum { HELLO_MS = 600000 };
 
 enum { AT_ONCE = 16, OPENING_TURNS = 64 };
 
-/* Of the sender; its number is its place in the table. */
+/* A message that this process offers. Its number is its place in the table. */
 typedef struct MPIDI_ZC_offer {
     MPIR_Request *sreq;         /* NULL: a free place */
     MPIDI_ZC_channel_t *channel;
@@ -152,7 +152,7 @@ struct MPIDI_ZC_channels *MPIDI_ZC_channels_of(MPIDI_ZC_vci_t * vci)
         return NULL;
     }
     __atomic_store_n(&vci->channels, c, __ATOMIC_RELEASE);
-    /* It sleeps on descriptors, of which this is one more. */
+    /* The thread sleeps on descriptors, and has to add this one. */
     MPIDI_ZC_landing_thread_look();
     return c;
 }
@@ -240,12 +240,17 @@ static void free_offer(struct MPIDI_ZC_channels *c, MPIDI_ZC_offer_number_t numb
     c->free = number;
 }
 
+static MPIDI_ZC_lane_t *lane_to(const MPIDI_ZC_channel_t * channel)
+{
+    return MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(channel->rank), channel->vci->number);
+}
+
 ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request * sreq,
                                     const char *header, size_t header_length, const void *data,
                                     size_t bytes)
 {
     struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(channel->rank), channel->vci->number);
+    MPIDI_ZC_lane_t *lane = lane_to(channel);
     const MPIDI_ZC_offer_number_t number = new_offer(c);
 
     if (number == NONE) {
@@ -257,8 +262,9 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
         .data = data,
         .bytes = bytes,
     };
-    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header, header_length, &number,
-                                     sizeof(number));
+    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header,
+                                                            header_length, &number,
+                                                            sizeof(number));
     if (unlikely(status != UCS_OK)) {
         free_offer(c, number);
         return status;
@@ -267,13 +273,12 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
     return UCS_OK;
 }
 
-/* By UCP, which tells the receiver where it is. */
+/* Sends the data as DATA, by UCP. */
 static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
 {
     MPIR_Request *sreq = offer->sreq;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
-    MPIDI_ZC_vci_t *vci = offer->channel->vci;
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(offer->channel->rank), vci->number);
+    MPIDI_ZC_lane_t *lane = lane_to(offer->channel);
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
@@ -302,7 +307,7 @@ static void send_frame(const offer_t * offer, MPIDI_ZC_pull_name_t name)
     if (zcl_send(offer->channel->connection, &frame, offer->data, offer->sreq) == 0) {
         offer->channel->vci->channels->nr_frames++;
     } else {
-        /* No memory; or the connection has just broken, which will be told. */
+        /* There is no memory, or the connection has just broken, which an event will report. */
         send_data(offer, name);
     }
 }
@@ -357,7 +362,8 @@ static void answer(MPIDI_ZC_vci_t * vci, const void *offer, MPIDI_ZC_pull_name_t
 
     MPIDI_ZC_bundle_end(vci);
     MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
-    must_send(MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL, 0));
+    must_send(MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL,
+                                          0));
 }
 
 void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *target)

@@ -2,10 +2,10 @@
 #ifndef ZC_CONNECTION_H_INCLUDED
 #define ZC_CONNECTION_H_INCLUDED
 
-/* A connection to a process of another world. Private to zc_foreign.c, which makes it and finds it,
- * zc_shm_upgrade.c and zc_disconnect.c.
+/* The structure of a connection to a process of another world is private to zc_foreign.c, which
+ * makes and finds connections, zc_shm_upgrade.c and zc_disconnect.c.
  *
- * Used inside the lock of VCI 0. */
+ * It is used inside the lock of VCI 0. */
 
 #include "zc_disconnect.h"
 #include "zc_processors.h"
@@ -20,21 +20,21 @@ typedef struct MPIDI_ZC_foreign {
     MPIDI_ZC_upid_t *upid;      /* owned */
     size_t upid_length;
     int node;
-    uint64_t self;              /* the number of what we send */
+    uint64_t self;              /* the number of the messages that this process sends */
     MPIDI_ZC_hello_t hello;     /* UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network, always */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
-    bool failed;                /* the process, or the network: nothing more can be sent */
+    bool failed;                /* the process or the network has failed: nothing can be sent */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 has given it up */
     MPIR_Request *awaiting;     /* requests of CH4's that wait for an answer */
 
-    MPIDI_ZC_beside_t *beside;  /* its processors, on this machine; or NULL */
+    MPIDI_ZC_beside_t *beside;  /* its processors if it is on this machine, or NULL */
     bool shm_offered;           /* zc_shm_upgrade.h */
     MPIDI_ZC_disconnect_t disconnect;   /* zc_disconnect.h */
 } MPIDI_ZC_foreign_t;
 
-/* All that are not being closed. */
+/* All connections that are not being closed. */
 extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
 
 /* Makes an endpoint to @upid, over the network or over shared memory. */

@@ -2,8 +2,8 @@
 #ifndef ZC_COUNTER_H_INCLUDED
 #define ZC_COUNTER_H_INCLUDED
 
-/* The counters of one rank: a row of MPIR_CVAR_CH4_ZC_STATS_FILE and an MPI_T
- * performance variable each. */
+/* Each counter of a rank is a row of MPIR_CVAR_CH4_ZC_STATS_FILE and a performance variable of
+ * MPI_T. */
 
 #include "zc_stats.h"
 
@@ -22,8 +22,8 @@ extern const int MPIDI_ZC_nr_counters;
 uint64_t MPIDI_ZC_counter_value(const MPIDI_ZC_counter_t * counter,
                                 const MPIDI_ZC_report_t * report);
 
-/* Makes performance variables of them, and of the reasons for copying. Harmless
- * when they exist already, as in a second session. */
+/* Makes performance variables of the counters and of the reasons for copying. It does nothing for
+ * those that exist already, as in a second session. */
 void MPIDI_ZC_counters_register(void);
 
 #endif /* ZC_COUNTER_H_INCLUDED */

@@ -3,7 +3,7 @@
 #include "zc_connection.h"
 #include "zc_foreign.h"
 
-/* How long MPI_Finalize waits for its peers: one may have died, or compute without a landing
+/* MPI_Finalize waits so long for its peers: one may have died, or compute without a landing
  * thread. */
 #define FINALIZE_SECONDS 10
 
@@ -112,8 +112,8 @@ static void flush_done(void *request, ucs_status_t status, void *user_data)
     }
 }
 
-/* An endpoint that is closed gently stays with UCX for ever, in case the peer still uses it. So it is
- * flushed, and then closed by force. */
+/* Flushes the endpoint, which is closed by force afterwards. One that is closed gently stays with
+ * UCX for ever, in case the peer still uses it. */
 static void flush_net_endpoint(MPIDI_ZC_foreign_t * f)
 {
     const ucp_request_param_t param = {
@@ -194,7 +194,8 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
-static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_t kind, bool has_shm)
+static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_t kind,
+                         bool has_shm)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -224,7 +225,8 @@ static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_
     }
 }
 
-/* A second one, of a process that finalizes, asks a peer for its answer that has not sent one. */
+/* Sends the FINs. A process that finalizes may send a second one, to a peer that has not
+ * answered. */
 static void send_fin(MPIDI_ZC_foreign_t * f, bool finalizes)
 {
     const bool is_first = f->disconnect.fin == MPIDI_ZC_FIN_NONE;
@@ -249,7 +251,7 @@ void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
 
 /* ---- receiving ---- */
 
-/* All FINs of the peer have come. */
+/* All FINs of the peer have arrived. */
 static void peer_closed(MPIDI_ZC_foreign_t * f)
 {
     MPIDI_ZC_sender_remove(f->disconnect.other);
@@ -258,8 +260,8 @@ static void peer_closed(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
-/* The connection that @message is about. There may be several to a process, where CH4 gave up the
- * earlier one late on one side (zc_foreign.c). */
+/* Returns the connection that @message is about. There may be several to a process, where CH4 gave
+ * the earlier one up late on one side (zc_foreign.c). */
 static MPIDI_ZC_foreign_t *connection_of(const MPIDI_ZC_fin_message_t * message)
 {
     MPIDI_ZC_foreign_t *oldest = NULL;

@@ -2,14 +2,14 @@
 #ifndef ZC_EAGER_H_INCLUDED
 #define ZC_EAGER_H_INCLUDED
 
-/* The paths of contiguous standard sends below the rendezvous threshold; all others are
- * CH4's active messages.
+/* Contiguous standard sends below the rendezvous threshold take the paths in this file. All others
+ * are active messages of CH4.
  *
  *   short   UCP user header: none           payload: | eager_header | data |
  *   longer  UCP user header: eager_header   payload: data
  *
- * UCP sends a payload alone without allocating anything, in one copy to the transport;
- * header and payload together always cost it a request. */
+ * UCP sends a payload alone without allocating anything, in one copy to the transport. A header
+ * and a payload together always cost it a request. */
 
 #include "zc_impl.h"
 #include "zc_flow.h"
@@ -21,8 +21,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_eager_credit_unsent(MPIDI_ZC_lane_t * lan
     lane->inbound.owed += credit * MPIDI_ZC_CREDIT_UNIT;
 }
 
-/* One packet on the stack, no request. Sends at once or not at all: false if the longer way
- * has to. */
+/* Sends one packet from the stack, without a request of UCP. False: UCP cannot send it at once, and
+ * MPIDI_ZC_send_longer() has to. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
                                                   const MPIDI_ZC_eager_header_t * header,
                                                   const void *data, size_t bytes,
@@ -46,7 +46,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_send_short(MPIDI_ZC_lane_t * lane,
     return true;
 }
 
-/* From the user's buffer, with a request of ours for as long as UCP reads it. */
+/* Sends from the user's buffer. The request is incomplete for as long as UCP reads that. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
                                                   const MPIDI_ZC_eager_header_t * header,
                                                   const void *data, size_t bytes, int vci,
@@ -88,8 +88,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_longer(MPIDI_ZC_lane_t * lane,
     goto fn_exit;
 }
 
-/* A contiguous message that is short enough and paid for; called inside the lock of @vci.
- * @may_wait: it may leave together with those that follow. */
+/* Sends a contiguous message that is short enough and paid for. It is called inside the lock of
+ * @vci. @may_wait: the message may leave together with those that follow. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_eager(const void *data, size_t bytes, int tag,
                                                  MPIR_Comm * comm, int context_offset,
                                                  const MPIDI_ZC_addr_t * peer,

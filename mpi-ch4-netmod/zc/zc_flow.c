@@ -46,7 +46,7 @@ static size_t room_to_grow(void)
     return granted < growth ? growth - granted : 0;
 }
 
-/* @least to @most bytes of it; 0: there are not so many. */
+/* Reserves @least to @most bytes of it. Returns 0 if there are not so many. */
 static uint32_t reserve(size_t least, size_t most)
 {
     size_t granted = __atomic_load_n(&MPIDI_ZC_global.granted, __ATOMIC_RELAXED), bytes;
@@ -81,7 +81,7 @@ static uint32_t foreign_window(void)
     return MPL_MAX(GROWTH_MIN, MPL_MIN(FOREIGN_MAX, MPIDI_ZC_global.window_growth / 8));
 }
 
-/* Where that half is short, what is owed serves to take back what a window has grown by. */
+/* Takes back what a window has grown by, out of what is owed, if that half has become scarce. */
 static void take_back(MPIDI_ZC_inbound_t * in, uint64_t sender)
 {
     const uint32_t initial = sender & MPIDI_ZC_FOREIGN ? foreign_window() : MPIDI_ZC_global.window;
@@ -116,7 +116,7 @@ static void sent(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
 }
 
-/* The lane that @in belongs to; NULL: none, or none that can be used. */
+/* Returns the lane to @sender. NULL: there is none, or none that can be used. */
 static MPIDI_ZC_lane_t *lane_back(MPIDI_ZC_vci_t * vci, uint64_t sender, uint64_t * self)
 {
     if (sender & MPIDI_ZC_FOREIGN) {
@@ -225,7 +225,7 @@ static void count_held(MPIDI_ZC_vci_t * vci, int32_t bytes)
                                               vci->stats.unexpected_bytes);
 }
 
-/* A sender whose window is half full will be without credit soon. */
+/* Enlarges the window of a sender that will be without credit soon. */
 static void grow(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender, size_t bytes)
 {
     if (unlikely(sender & MPIDI_ZC_FOREIGN) && !MPIDI_ZC_foreign_sender(sender)) {
@@ -276,7 +276,7 @@ bool MPIDI_ZC_flow_admit(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t
 {
     vci->stats.senders_held++;
     if (is_limited() && grant(in, cost, cost) == 0) {
-        /* What it has credit for and does not know of may be enough for the next one. */
+        /* The credit that it is owed may be enough for its next message. */
         MPIDI_ZC_flow_return(vci, in, sender);
         vci->stats.unexpected_refusals++;
         return false;

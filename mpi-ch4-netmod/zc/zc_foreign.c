@@ -4,8 +4,8 @@
 #include "zc_foreign.h"
 #include "zc_match.h"
 
-/* How long a connection waits for the end of an earlier one to the same process, where CH4 may
- * still use that. */
+/* A connection waits so long for the end of an earlier one to the same process, which CH4 may still
+ * use on the other side. */
 #define LINGER_SECONDS 1
 
 /* A few hundred at most: a list. */
@@ -39,7 +39,7 @@ int MPIDI_ZC_foreign_node(int avtid, int lpid)
 
 /* ---- the process that sends ---- */
 
-/* Any connection by which process @id can be told something. */
+/* Returns any connection over which something can be sent to process @id. */
 static const MPIDI_ZC_foreign_t *way_to(uint64_t id)
 {
     for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
@@ -57,7 +57,8 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t number)
     return f ? MPIDI_ZC_foreign_address(f) : NULL;
 }
 
-/* One that CH4 has given up has nothing under way, but in MPI_Finalize, where all are given up. */
+/* A connection that CH4 has given up has nothing under way, except in MPI_Finalize, where all are
+ * given up. */
 bool MPIDI_ZC_foreign_process_is_lost(uint64_t id)
 {
     for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
@@ -119,13 +120,13 @@ static void end_with_error(MPIR_Request * req)
         MPIDIG_global.origin_cbs[MPIDIG_SEND_DATA] (req);
     } else {
         MPIR_STATUS_SET_COUNT(req->status, 0);
-        /* Nobody is told that it has been received. */
+        /* No acknowledgement is sent. */
         MPIDIG_REQUEST(req, req->status) &= ~MPIDIG_REQ_PEER_SSEND;
         MPIDIG_REQUEST(req, req->target_cmpl_cb) (req);
     }
 }
 
-/* They may still be answered, but do not end with @f. */
+/* The requests may still be answered, but do not end when @f fails. */
 static void await_no_more(MPIDI_ZC_foreign_t * f)
 {
     while (f->awaiting) {

@@ -5,7 +5,7 @@
 
 _Static_assert(MPIDI_ZC_SECRET_BYTES == ZCL_SECRET_BYTES, "another libzclane");
 
-/* A message that has arrived. UCX's callback cannot answer it: zc_am.c says why. */
+/* A message that has arrived. UCX's callback cannot answer it; zc_am.c explains that. */
 typedef struct MPIDI_ZC_received {
     struct MPIDI_ZC_received *next;
     MPIDI_ZC_handshake_t message;
@@ -19,7 +19,7 @@ void MPIDI_ZC_handshake_note_refusal(MPIDI_ZC_vci_t * vci, const char *why)
     if (!reported && !MPIDI_ZC_global.closing) {
         reported = true;
         fprintf(stderr, "zc: rank %d sends bulk over UCX's connections: it has no channel of its "
-                "own to some or all ranks (%s); of further ones only the statistics tell\n",
+                "own to some or all ranks (%s); the statistics count further cases\n",
                 MPIR_Process.rank, why);
     }
 }

@@ -24,8 +24,8 @@
  * A process that cannot take its next step enters REFUSED and sends REFUSE, upon which the other
  * process enters REFUSED, too. Announced messages then travel as without channels.
  *
- * All functions are called inside the lock of the VCI, or by the landing thread inside the gate, but
- * outside UCP's callbacks. */
+ * All functions are called inside the lock of the VCI, or by the landing thread inside the gate,
+ * but outside UCP's callbacks. */
 
 #include <zcl/lane.h>
 #include "zc_channel.h"
@@ -55,7 +55,7 @@ struct MPIDI_ZC_channels {
     struct MPIDI_ZC_offer *offers;      /* by number; zc_channel.c */
     uint32_t nr_offers, free;
     int nr_pulls, nr_frames;    /* that are to be received, and to be sent */
-    int nr_opening;             /* channels LISTENING or CONNECTING, which are polled at intervals */
+    int nr_opening;             /* channels LISTENING or CONNECTING: polled at intervals */
     int turns;                  /* of progress, since the last of those polls */
 };
 

@@ -37,7 +37,7 @@ void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle)
         return;
     }
     if (idle->crowded) {
-        /* If somebody takes it, that counts as a loss, too. */
+        /* If another process takes it, that counts as a loss, too. */
         sched_yield();
     }
     if (idle->limit == UINT_MAX) {

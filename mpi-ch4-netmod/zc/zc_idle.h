@@ -2,31 +2,31 @@
 #ifndef ZC_IDLE_H_INCLUDED
 #define ZC_IDLE_H_INCLUDED
 
-/* Waiting with more ranks than processors for them (zc_processors.h).
+/* How a rank waits where ranks outnumber the processors for them (zc_processors.h).
  *
- * Who waits for a message polls. The sender may be waiting for this very processor,
- * and gets it only when the kernel takes it away from the poller, milliseconds later.
- * So who has polled in vain for a while looks whether that has happened since it last
- * looked; if so, it offers the processor soon and often, until nobody takes it any more.
+ * A rank that waits for a message polls. The sender may be waiting for this very processor, and
+ * gets it only when the kernel takes it away from the polling rank, milliseconds later. So a rank
+ * that has polled in vain for a while checks whether that has happened since its last check. If
+ * so, it offers the processor (sched_yield(2)) soon and often, until no process takes it any more.
  *
- * Nothing is offered where each rank can have a processor: what else runs there
- * would keep it for milliseconds, and the message comes in microseconds. */
+ * A rank offers nothing where each rank can have a processor: other processes would keep it for
+ * milliseconds, and the message arrives within microseconds. */
 
 #include <stdbool.h>
 
 typedef struct {
-    bool crowded;               /* somebody else has wanted it */
+    bool crowded;               /* another process has taken the processor */
     unsigned polls;             /* in vain, one after the other */
-    unsigned limit;             /* of them, before something is done */
+    unsigned limit;             /* of polls, before MPIDI_ZC_idle_long() */
 } MPIDI_ZC_idle_t;
 
-/* @shared: not all ranks that may run on this one's processors can have one. */
+/* Begins anew. @shared: not all ranks that may run on this one's processors can have one. */
 void MPIDI_ZC_idle_set(MPIDI_ZC_idle_t * idle, bool shared);
 
-/* The limit is reached. */
+/* Checks or offers the processor, when the limit is reached. */
 void MPIDI_ZC_idle_long(MPIDI_ZC_idle_t * idle);
 
-/* After each poll, which found @events. */
+/* Counts a poll that has found @events. It is called after each poll. */
 static inline void MPIDI_ZC_idle_polled(MPIDI_ZC_idle_t * idle, unsigned events)
 {
     if (events > 0) {

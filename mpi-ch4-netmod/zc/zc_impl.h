@@ -2,7 +2,7 @@
 #ifndef ZC_IMPL_H_INCLUDED
 #define ZC_IMPL_H_INCLUDED
 
-/* What all files of the netmod use. Where things are:
+/* This file has what all files of the netmod use. The subjects are in these files:
  *
  *   begin and end        zc_init, zc_params, zc_addresses, zc_worker, zc_teardown
  *   sending              zc_pt2pt.h, zc_eager.h, zc_am.h, zc_bundle, zc_burst.h; credit: zc_flow
@@ -36,11 +36,12 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
-/* Outside UCP's callbacks: makes the endpoints that messages wait for, and hands these on. */
+/* Makes the endpoints that messages wait for, and handles those messages. It is called outside
+ * UCP's callbacks. */
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 
-/* zc_channel.h */
+/* As in zc_channel.h, which includes this file. */
 unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);
 
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
@@ -63,7 +64,7 @@ MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_progress_vci(MPIDI_ZC_vci_t * vci)
     return events;
 }
 
-/* Of all VCIs, where no other thread is in MPI. */
+/* Makes progress on all VCIs. No other thread is in MPI. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_progress_all(void)
 {
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
@@ -71,8 +72,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_progress_all(void)
     }
 }
 
-/* Progresses until UCP is done with @request (NULL: it is), and frees it; not for ever if
- * a rank has died. Like all of finalize, where no other thread is in MPI. */
+/* Makes progress until UCP has completed @request (NULL: it has), or a rank has died, and frees
+ * it. It is called in finalize, when no other thread is in MPI. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
 {
     if (request) {
@@ -83,8 +84,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_wait(ucs_status_ptr_t request)
     }
 }
 
-/* Called when a transfer has ended. If it was the last one, and the landing thread does not wait for
- * the application to leave MPI, the gate need not call anything then. */
+/* Called when a transfer has ended. If it was the last one, and the landing thread does not wait
+ * for the application to leave MPI, the gate need not call anything then. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(void)
 {
     if (MPIDU_device_gate.on_exit && !MPIDI_ZC_global.listening && !MPIDI_ZC_global.timer_wanted) {
@@ -98,23 +99,25 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_transfer_over(void)
     }
 }
 
-/* Inside a UCX callback, and on the landing thread, there is nobody to return an error to. */
+/* Ends the job if @mpi_errno is an error. UCX's callbacks and the landing thread have no caller to
+ * return one to. */
 void MPIDI_ZC_end_job_if(int mpi_errno);
 
 /* ---- UCP callbacks, zc_am.c ---- */
 
-/* UCP is done with a send. False: nobody wants to know any more. */
+/* Sets the status of a send that UCP has completed. False: the netmod has ended, and the send is
+ * to be ignored. */
 bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status);
 
 ucs_status_t MPIDI_ZC_am_eager_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param);
 
-/* A message of CH4's without data, on @lane, which has an endpoint. */
+/* Sends a message of CH4 without data on @lane, which has an endpoint. */
 int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci,
                             int handler_id, const void *am_hdr, size_t am_hdr_sz);
 
-/* The same to @sender. False: there was no memory to do so, or no connection to it. */
+/* Sends such a message to @sender. False: there is no memory for it, or no connection. */
 bool MPIDI_ZC_am_answer(MPIDI_ZC_vci_t * vci, uint64_t sender, int handler_id,
                         const void *am_hdr, size_t am_hdr_sz);
 
@@ -127,10 +130,10 @@ ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header
 ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t * param);
 
-/* Frees what came before its turn, which never comes. */
+/* Frees messages that overtook others, which never arrive. */
 void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in);
 
-/* UCP has done with a send: frees what the request holds for it. */
+/* Frees what a request holds for a send, which UCP has completed. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
 {
     if (unlikely(am->stream)) {

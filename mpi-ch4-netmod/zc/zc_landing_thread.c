@@ -88,9 +88,9 @@ static bool is_listening(void)
     return __atomic_load_n(&MPIDI_ZC_global.listening, __ATOMIC_SEQ_CST);
 }
 
-/* The application may have received what a collective waits for, and have left without the step that
- * this allows; or it may have begun a collective whose first steps need no network. The timer is set
- * once: if each call set it again, it would never expire. */
+/* The application may have received what a collective waits for, and have left without the step
+ * that this allows; or it may have begun a collective whose first steps need no network. The timer
+ * is set once: if each call set it again, it would never expire. */
 static void set_timer_for_collectives(void)
 {
     if (MPIR_Progress_hook_any_active() &&
@@ -155,7 +155,8 @@ static bool shares_processor(void)
     return __atomic_load_n(&share, __ATOMIC_RELAXED) != MPIDI_ZC_SHARE_TO_SPARE;
 }
 
-/* Have short messages been bundled since the last call? Others may be, and may wait for too long. */
+/* Have short messages been bundled since the last call? Others may be, and may wait for too
+ * long. */
 static bool bundles_flow(void)
 {
     static uint64_t before;
@@ -374,8 +375,8 @@ static bool land_until_quiet(void)
     return quiet;
 }
 
-/* Gives landing memory back that has not been used for as long as libzc says (10 s). To get it again
- * takes far less time than that. */
+/* Gives landing memory back that has not been used for as long as libzc says (10 s). To get it
+ * again takes far less time than that. */
 static void trim_now_and_then(void)
 {
     static time_t last;
@@ -445,9 +446,9 @@ static state_t watching(thread_t * thread)
 
 static state_t listening(thread_t * thread)
 {
-    /* Measures what deliveries cost in this process, with its threads: otherwise the first delivery
-     * would wait for that. MPI_Init and MPI_Finalize alone must not take longer by it, so it is done
-     * when the application first computes. If it fails, libzc's estimates stay. */
+    /* Measures what deliveries cost in this process, with its threads: otherwise the first
+     * delivery would wait for that. MPI_Init and MPI_Finalize alone must not take longer by it, so
+     * it is done when the application first computes. If it fails, libzc's estimates stay. */
     if (thread->calibrate) {
         thread->calibrate = false;
         (void) zc_calibrate(MPIDI_ZC_global.landing, NULL);
@@ -462,8 +463,8 @@ static state_t listening(thread_t * thread)
     if (why == STOP) {
         return ENDED;
     }
-    /* An application that has entered MPI since it set the timer may be computing, or be between two
-     * calls: a look has to tell. */
+    /* An application that has entered MPI since it set the timer may be computing, or be between
+     * two calls, which a look decides. */
     const bool entered = why == TIMER &&
         entries() != __atomic_load_n(&timer.entries, __ATOMIC_RELAXED);
     return entered ? WATCHING : LISTENING;
@@ -525,8 +526,8 @@ int MPIDI_ZC_landing_thread_start(void)
         MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
     }
     MPIDI_ZC_global.wakeup_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.wakeup_timer_fd < 0, mpi_errno, MPI_ERR_OTHER, "**zc_thread",
-                         "**zc_thread %s", strerror(errno));
+    MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.wakeup_timer_fd < 0, mpi_errno, MPI_ERR_OTHER,
+                         "**zc_thread", "**zc_thread %s", strerror(errno));
 
     /* The application's signals are the application's. */
     sigfillset(&all);

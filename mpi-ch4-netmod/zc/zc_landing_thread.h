@@ -10,9 +10,9 @@
  * below MPI_THREAD_MULTIPLE pays for none.
  *
  *   WATCHING   The application is in MPI, or may enter it soon. The thread sleeps, and looks at
- *              intervals (zc_watch.h), since MPI has no "left the library" event. If it slept on the
- *              network, every message that the application receives would wake it in vain and delay
- *              the message's sender.
+ *              intervals (zc_watch.h), since MPI has no "left the library" event. If it slept on
+ *              the network, every message that the application receives would wake it in vain and
+ *              delay the message's sender.
  *   LISTENING  The application is away. The thread makes progress until the network is quiet, and
  *              then sleeps in poll() on the descriptors of the UCX workers and of the channels.
  *   RESTING    Processes outnumber processors, and LANDING_THREAD is auto. The thread sleeps until
@@ -40,8 +40,8 @@
  * that the application has left waiting.
  *
  * The thread never polls for longer than there are events. During a transfer that the application
- * has asked for it keeps off the processor of the application's main thread: a process that waits in
- * MPI elsewhere loses some time instead, and the transfer is hidden behind the work. */
+ * has asked for it keeps off the processor of the application's main thread: a process that waits
+ * in MPI elsewhere loses some time instead, and the transfer is hidden behind the work. */
 
 #include <stdbool.h>
 #include "mpidu_device_gate.h"
@@ -53,14 +53,14 @@ int MPIDI_ZC_landing_thread_start(void);
 /* Stops the thread, in MPI_Finalize: waits for its end, and opens the gate for good. */
 void MPIDI_ZC_landing_thread_stop(void);
 
-/* Says how many processors there are now for the processes of this host. */
+/* Adapts the thread to a change in the processors that the processes of this host can have. */
 void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind);
 
 /* The gate calls this when the application has left MPI. It may set the wake-up timer. */
 void MPIDI_ZC_landing_thread_on_exit(void);
 
-/* Makes the thread look soon, even if it sleeps on the network: there is something to do that causes
- * no event of the network. */
+/* Makes the thread look soon, even if it sleeps on the network: there is something to do that
+ * causes no event of the network. */
 void MPIDI_ZC_landing_thread_look(void);
 
 /* Has the gate call MPIDI_ZC_landing_thread_on_exit(): a large transfer has begun, and the

@@ -35,7 +35,7 @@ static void complete(MPIR_Request * rreq)
 
 /* ---- memory and credit ---- */
 
-/* What its sender has paid. */
+/* Returns what the sender has paid. */
 static int32_t cost_of(MPIDI_ZC_message_t * m)
 {
     switch (m->kind) {
@@ -56,7 +56,7 @@ static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
     return &MPIDI_ZC_lane_of(&MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)), vci->number)->inbound;
 }
 
-/* @m is not in the queue any more, and nobody needs it. */
+/* Frees @m, which is not in the queue any more. */
 static void release(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
 {
     const uint64_t sender = m->sender;
@@ -64,7 +64,7 @@ static void release(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
     MPIDI_ZC_inbound_t *in = inbound_of(vci, sender);
 
     if (unlikely(in && in->held < (uint32_t) cost)) {
-        in = NULL;              /* of another world: forgotten, and heard of once more */
+        in = NULL;              /* of another world: the entry was freed and made anew since */
     }
     MPIDI_ZC_message_free(&vci->unexpected, m);
     MPIDI_ZC_flow_release(vci, in, sender, cost);
@@ -95,7 +95,7 @@ static void take(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
     MPIDIG_PVAR_QUEUE_LEVEL_DEC(MPIDIG_PT2PT_UNEXP);
 }
 
-/* A message with the envelope of @header; NULL: no memory. */
+/* Makes a message with the envelope of @header. NULL: there is no memory. */
 static MPIDI_ZC_message_t *message_like(MPIDI_ZC_vci_t * vci, uint64_t sender,
                                         const MPIDIG_hdr_t * header, int kind, size_t room)
 {
@@ -112,7 +112,7 @@ static MPIDI_ZC_message_t *message_like(MPIDI_ZC_vci_t * vci, uint64_t sender,
     return m;
 }
 
-/* The same with details. */
+/* Makes such a message with details. */
 static MPIDI_ZC_message_t *detailed_message(MPIDI_ZC_vci_t * vci, uint64_t sender,
                                             const MPIDIG_hdr_t * header, int kind, size_t room,
                                             bool paid)
@@ -130,7 +130,7 @@ static MPIDI_ZC_message_t *detailed_message(MPIDI_ZC_vci_t * vci, uint64_t sende
     return m;
 }
 
-/* What CH4 would like to know of @m. */
+/* Returns CH4's header for @m. */
 static MPIDIG_hdr_t header_of(MPIDI_ZC_message_t * m)
 {
     MPIDIG_hdr_t header = {
@@ -152,7 +152,7 @@ static MPIDIG_hdr_t header_of(MPIDI_ZC_message_t * m)
 
 /* ---- of other worlds ---- */
 
-/* The one that the sender of a message for @rreq is on; NULL: ours. */
+/* Returns the connection to the sender of a message for @rreq. NULL: it is of this world. */
 static struct MPIDI_ZC_foreign *foreign_of(const MPIR_Request * rreq, uint64_t sender, int source)
 {
     return likely(!(sender & MPIDI_ZC_FOREIGN)) ? NULL :
@@ -172,7 +172,7 @@ static void note_fetching(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
     }
 }
 
-/* Most often it is the first: one process answers in order. */
+/* Most often @m is the first, since one process answers in order. */
 static void forget_fetching(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
 {
     MPIDI_ZC_message_t *before = NULL;
@@ -203,7 +203,7 @@ void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci)
             continue;
         }
         forget_fetching(vci, m);
-        /* One that is not matched yet is asked for then, in vain. */
+        /* A message that is not matched yet is asked for when it is, in vain. */
         m->kind = MPIDI_ZC_ANNOUNCED;
         if (rreq) {
             rreq->status.MPI_ERROR = MPIDI_ZC_LOST;
@@ -217,7 +217,7 @@ void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci)
 
 /* ---- a message comes ---- */
 
-/* Of @rreq, which has taken it. */
+/* Receives a message that @rreq, a posted receive, has matched. */
 static int receive(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
                    MPIDIG_hdr_t * header, const void *data, void *descriptor)
 {
@@ -243,7 +243,7 @@ static int receive(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
     goto fn_exit;
 }
 
-/* Asks for the data of @m, which is FETCHING. False: there was no memory to do so. */
+/* Asks for the data of @m, which is FETCHING. False: there is no memory for the question. */
 static bool ask(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
 {
     const MPIDIG_send_cts_msg_t question = {
@@ -253,7 +253,8 @@ static bool ask(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)
     return MPIDI_ZC_am_answer(vci, m->sender, MPIDIG_SEND_CTS, &question, sizeof(question));
 }
 
-/* It is not expected, and has been announced for lack of credit. */
+/* Makes the entry of a message that has been announced for lack of credit and has no receive yet.
+ * Asks for its data if there is budget. */
 static MPIDI_ZC_message_t *announced_message(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
                                              uint64_t sender, const MPIDIG_hdr_t * header)
 {
@@ -261,7 +262,7 @@ static MPIDI_ZC_message_t *announced_message(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbo
     const int32_t cost = MPIDI_ZC_message_size(bytes);
     MPIDI_ZC_message_t *m;
 
-    /* In finalize what is asked for might come when nobody takes it any more. */
+    /* In finalize the data might arrive when it is not received any more. */
     const bool may_ask = !MPIDI_ZC_global.closing &&
         (likely(!(sender & MPIDI_ZC_FOREIGN)) || MPIDI_ZC_foreign_sender(sender));
 
@@ -376,7 +377,7 @@ int MPIDI_ZC_match_fetched(MPIDI_ZC_vci_t * vci, uint64_t cookie, const void *da
 
 /* ---- a receive comes ---- */
 
-/* @m, out of the queue, meets @rreq, which is a posted receive in all but the queue. */
+/* Receives @m, which is out of the queue, into @rreq, which is like a posted receive. */
 static int meet(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m, MPIR_Request * rreq)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -424,8 +425,8 @@ static int meet(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m, MPIR_Request * rre
     goto fn_exit;
 }
 
-/* The commonest case: all of it is here and fits, and the receive needs no more of CH4 than a
- * complete request. False: not so, and nothing has happened. */
+/* Receives a message in the commonest case: all of it has arrived and fits, and the receive needs
+ * no more of CH4 than a complete request. False: it is another case, and nothing has changed. */
 static bool receive_at_once(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m, void *buf,
                             MPI_Aint count, MPI_Datatype datatype, MPIR_Request ** req_p)
 {

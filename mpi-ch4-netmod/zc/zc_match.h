@@ -2,8 +2,8 @@
 #ifndef ZC_MATCH_H_INCLUDED
 #define ZC_MATCH_H_INCLUDED
 
-/* Where sends and receives meet: the receives that CH4 has posted, and the messages that have
- * come before theirs (zc_unexpected.h).
+/* Matches messages with receives: those that CH4 has posted, and those that are posted when their
+ * message waits already (zc_unexpected.h).
  *
  *                        a receive waits?
  *                   yes /               \ no: queued, as
@@ -15,11 +15,11 @@
  *                                        FETCHING   announced, and asked for: the budget
  *                                                   allows it; FULL when it is here
  *
- * A queued message leaves the queue when it is matched by a receive or by MPI_Mprobe. In
- * FETCHING it lives on until its data comes.
+ * A queued message leaves the queue when it is matched by a receive or by MPI_Mprobe. In FETCHING
+ * it exists until its data arrives.
  *
- * Called inside the lock of the VCI, or by the landing thread inside the gate, but where it says
- * otherwise. */
+ * Functions are called inside the lock of the VCI, or by the landing thread inside the gate, unless
+ * their comment says otherwise. */
 
 #include "zc_impl.h"
 
@@ -31,9 +31,9 @@ enum {
     MPIDI_ZC_FETCHING,
 };
 
-/* What the messages have before their data that are not EAGER. */
+/* What a queued message has in front of its data unless it is EAGER. */
 typedef struct {
-    MPIR_Request *sreq;         /* the sender's, at the sender */
+    MPIR_Request *sreq;         /* the sender's request; an address there */
     MPIR_Request *rreq;         /* FETCHING: the receive that has been posted meanwhile, or NULL */
     union {
         struct MPIDI_ZC_arrival *arrival;       /* ARRIVAL */
@@ -44,27 +44,28 @@ typedef struct {
     bool paid;                  /* of the sender's window */
 } MPIDI_ZC_details_t;
 
-/* A send has come, in order. @descriptor: UCP's if the data is still at the sender, else
- * NULL and @data holds it, unless CH4's header says that it has not come. */
+/* Matches a send that has arrived, in order, or queues it. @descriptor: UCP's if the data is still
+ * at the sender. Otherwise it is NULL, and @data holds the data unless CH4 has only announced
+ * it. */
 int MPIDI_ZC_match_send(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
                         MPIDIG_hdr_t * header, const void *data, void *descriptor);
 
-/* The data of a message that was FETCHING has come. @cookie: what we asked with. */
+/* Receives the data of a message that was FETCHING. @cookie: from the question for it. */
 int MPIDI_ZC_match_fetched(MPIDI_ZC_vci_t * vci, uint64_t cookie, const void *data, size_t bytes);
 
-/* Tells what we asked with from what CH4 asks with, a pointer. */
+/* Is @cookie of a question of the netmod? CH4's own are pointers, which are even. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_match_asked(uint64_t cookie)
 {
     return cookie & 1;
 }
 
-/* @message, which a receive without wildcards or with them has found, meets it; it may be gone
- * on return. @req_p: NULL, or a request of CH4's to use. */
+/* Receives @message, which MPIDI_ZC_match_find() has found, and may free it. *@req_p: NULL, or a
+ * request of CH4 to use. */
 int MPIDI_ZC_match_receive(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * message, void *buf,
                            MPI_Aint count, MPI_Datatype datatype, MPIR_Comm * comm,
                            MPIR_Request ** req_p);
 
-/* Take the lock of the VCI. */
+/* These functions take the lock of the VCI. */
 int MPIDI_ZC_match_probe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
                          int *flag, MPI_Status * status);
 int MPIDI_ZC_match_mprobe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
@@ -72,13 +73,13 @@ int MPIDI_ZC_match_mprobe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Contex
                           MPI_Status * status);
 int MPIDI_ZC_match_mrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message);
 
-/* Processes of other worlds have died: what was asked of them does not come. */
+/* Ends what waits for data of processes of other worlds that have died. */
 void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci);
 
-/* Frees every message that was never matched. */
+/* Frees every message that has not been matched. */
 void MPIDI_ZC_match_drop(MPIDI_ZC_vci_t * vci);
 
-/* The first unexpected message that a receive of this envelope may take, or NULL. */
+/* Returns the first unexpected message that a receive of this envelope may take, or NULL. */
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_message_t *MPIDI_ZC_match_find(MPIDI_ZC_vci_t * vci, int source,
                                                                  int tag,
                                                                  MPIR_Context_id_t context)

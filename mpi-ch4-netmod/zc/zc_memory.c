@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 
-/* What libmpi asks the C library for, and does not get.
+/* This file handles allocations of libmpi that the C library refuses.
  *
- * Much of MPICH never looks whether it got what it asked for, above all in MPI_Init: it would
- * crash, or end without a word before the process manager knows of it, which then leaves the
- * others waiting. So the linker sends libmpi's calls here (--wrap, Makefile.mk), those of the
- * libraries that it contains, too. As long as MPI is not initialized there is nobody who could
- * be given an error, and no memory ends the process, in words and by a signal, which every
- * process manager notices. Later the caller is told, as ever, and the first time so is the user:
- * whatever comes of it then has a name. Who asks for much expects to be refused. */
+ * Much of MPICH never checks whether it got the memory that it asked for, above all in MPI_Init.
+ * It would crash, or end silently before the process manager knows of it, which would then leave
+ * the other processes waiting. So the linker directs libmpi's calls here (--wrap, Makefile.mk),
+ * and those of the libraries that it contains. As long as MPI is not initialized, no caller could
+ * handle an error, so a refusal ends the process, with a message and by a signal, which every
+ * process manager notices. Later the caller gets the refusal as usual, and the first one is also
+ * reported on stderr, so that whatever follows from it has a cause. A caller that asks for much
+ * memory expects that it may be refused, so that is not reported. */
 
 #define MUCH ((size_t) 1 << 20)
 
@@ -42,7 +43,7 @@ static void refused(size_t bytes)
                               "bytes%s\n", MPIR_Process.rank, bytes,
                               initialized ? "" : " to initialize itself");
         if (write(STDERR_FILENO, text, length) < 0) {
-            /* There is no other way to say it. */
+            /* There is no other way to report it. */
         }
     }
     if (!initialized) {

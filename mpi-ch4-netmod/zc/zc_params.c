@@ -341,7 +341,7 @@ static void store(MPIDI_ZC_params_t * params, const option_t * option, size_t va
 }
 
 _Static_assert(sizeof(bool) != sizeof(uint32_t) && sizeof(uint32_t) != sizeof(size_t),
-               "store() tells types by their widths");
+               "store() distinguishes types by their widths");
 
 /* ---- what depends on several ---- */
 
@@ -413,9 +413,9 @@ int MPIDI_ZC_params_parse(MPIDI_ZC_params_t * params)
 
 /* ---- connections ---- */
 
-/* May each rank of another host have @each connections? With few descriptors it is
- * UCX that runs out of them, when a peer connects, and loses it. Up to the hard limit more can be
- * had. */
+/* Do the descriptors suffice for @each connections to each rank of another host? If not, UCX would
+ * run out of them when a peer connects, and would lose the peer. Raises the soft limit if that
+ * helps. */
 static bool descriptors_suffice(rlim_t each)
 {
     enum { OTHERS = 128 };

@@ -2,7 +2,8 @@
 #ifndef ZC_PARAMS_H_INCLUDED
 #define ZC_PARAMS_H_INCLUDED
 
-/* The settings of the netmod: control variables MPIR_CVAR_CH4_ZC_*, read once in MPI_Init. */
+/* The settings of the netmod are the control variables MPIR_CVAR_CH4_ZC_*. MPI_Init reads them
+ * once. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +28,8 @@ typedef struct {
     bool far_atomics;           /* and in others */
     bool bundle;                /* send short messages together where that pays */
     bool bundle_always;         /* and where it does not */
-    bool bulk_apart;            /* from all else, on other connections: zc_peer.h */
-    bool channels;              /* bulk goes by libzclane: zc_channel.h */
+    bool bulk_apart;            /* bulk has connections of its own: zc_peer.h */
+    bool channels;              /* bulk travels by libzclane: zc_channel.h */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;
@@ -37,7 +38,8 @@ typedef struct {
  * value is bad. */
 int MPIDI_ZC_params_parse(MPIDI_ZC_params_t * params);
 
-/* What "auto" means for connections that bulk has to itself, when UCX's transports are known. */
+/* Decides what "auto" means for connections that carry bulk alone, when UCX's transports are
+ * known. */
 void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params);
 
 #endif /* ZC_PARAMS_H_INCLUDED */

@@ -3,9 +3,9 @@
 #include "zc_peer.h"
 #include "zc_foreign.h"
 
-/* A process that is reached over the network has died, or the way to it is cut. There is no
- * request that could tell the application of it: it may well wait for something else. Of those
- * that are reached over shared memory the launcher knows; UCX cannot tell. */
+/* A process that is reached over the network has died, or the connection to it is lost. There is
+ * no request that could report that to the application, which may wait for something else. The
+ * launcher detects the death of a process that is reached over shared memory; UCX cannot. */
 void MPIDI_ZC_peer_lost(int rank, const char *why)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -40,13 +40,13 @@ static bool is_local(int rank)
     return MPIR_Process.node_map[rank] == MPIR_Process.node_map[MPIR_Process.rank];
 }
 
-/* @near: to a process that is reached over shared memory. */
+/* @near: the process is reached over shared memory. */
 static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
 {
-    /* UCX 1.13 tells the handler of a lost connection in this mode, too. With
+    /* UCX 1.13 calls the handler for a lost connection in this mode, too. With
      * UCP_ERR_HANDLING_MODE_PEER it would not write a rendezvous' data to where the
      * receiver wants it (no rma_bw lane: TCP cannot revoke memory), but send 64 KiB at a
-     * time through a buffer, a quarter slower both ways at once. */
+     * time through a buffer, which is a quarter slower when both directions are busy. */
     const ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
             (near ? 0 : UCP_EP_PARAM_FIELD_ERR_HANDLER),
@@ -80,7 +80,7 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     goto fn_exit;
 }
 
-/* Room for one more in @vci's table. */
+/* Makes room for one more endpoint in @vci's table. */
 static bool reserve(MPIDI_ZC_vci_t * vci)
 {
     if (vci->bulk.nr + 1 >= vci->bulk.room) {
@@ -117,8 +117,8 @@ void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * 
     own->stats.bulk_refusals++;
     if (!reported) {
         reported = true;
-        fprintf(stderr, "zc: rank %d sends bulk to rank %d over the connection of all else: no other"
-                " one can be made (%s); of further ones only the statistics tell\n",
+        fprintf(stderr, "zc: rank %d sends bulk to rank %d over the connection of all else: no "
+                "other one can be made (%s); the statistics count further cases\n",
                 MPIR_Process.rank, rank, ucs_status_string(status));
     }
 }

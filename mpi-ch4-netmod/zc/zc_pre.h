@@ -2,14 +2,14 @@
 #ifndef ZC_PRE_H_INCLUDED
 #define ZC_PRE_H_INCLUDED
 
-/* Types that CH4 embeds in its own objects; included before those exist. */
+/* CH4 embeds the types of this file in its own objects, and includes it before those exist. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <ucp/api/ucp.h>
 #include "zc_wire.h"
 
-/* CH4's headers are at most this long, but for a few of RMA. */
+/* CH4's headers are at most this long, except for a few of RMA. */
 #define MPIDI_ZC_INLINE_AM_HEADER 80
 
 struct MPIDI_ZC_arrival;
@@ -17,16 +17,16 @@ struct MPIR_Request;
 
 #define MPIDI_ZC_INLINE (sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER)
 
-/* State of a request that CH4's active-message layer owns. A request is either
- * a send, whose header UCP may read until the send completes, or a receive. */
+/* The netmod's part of a request that CH4's active-message layer owns. The request is a receive,
+ * or a send whose header UCP may read until the send completes. */
 typedef struct {
     union {
         char header_inline[MPIDI_ZC_INLINE];
-        struct {                /* while it waits for a process of another world: zc_foreign.h */
+        struct {                /* in the list of requests that await an answer: zc_foreign.h */
             struct MPIR_Request *next, **at;
         } awaiting;
     };
-    struct MPIDI_ZC_message *message;   /* MPI_Mprobe: what it has taken from the queue; owned */
+    struct MPIDI_ZC_message *message;   /* MPI_Mprobe: the message that it has matched; owned */
     union {
         struct MPIDI_ZC_stream *stream; /* send: non-contiguous data, owned */
         struct MPIDI_ZC_packet *packet; /* send: zc_bundle.c, owned */
@@ -56,20 +56,20 @@ typedef struct {
 /* The memory of one process of a window. */
 typedef struct {
     const char *packed;         /* its key, until the first use; NULL: none, or used */
-    ucp_ep_h ep;                /* that the key is for; messages may go another way by now */
+    ucp_ep_h ep;                /* that the key is for; messages may use another one by now */
     ucp_rkey_h rkey;            /* NULL: not used yet, or only active messages get there */
-    bool lost;                  /* it has a key, of which we could make nothing */
+    bool lost;                  /* it has a key, which could not be unpacked */
     uint64_t base;
     int disp_unit;
-    uint64_t started, flushed;  /* operations; the second: so many have been waited for */
+    uint64_t started, flushed;  /* operations, and how many of them have been waited for */
 } MPIDI_ZC_target_t;
 
 typedef struct {
     MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
     char *keys;                 /* packed, of all targets */
-    ucp_mem_h memory;           /* our own, as registered */
+    ucp_mem_h memory;           /* this process's own, as registered */
     uint64_t started, flushed;  /* of all targets together */
-    bool atomics;               /* accumulates go by UCX where it can: zc_atomic.h */
+    bool atomics;               /* UCX does accumulates where it can: zc_atomic.h */
 } MPIDI_ZC_win_t;
 
 typedef struct {
@@ -83,35 +83,36 @@ typedef struct {
 struct MPIDI_ZC_early;
 struct MPIDI_ZC_foreign;
 
-/* What comes from one sender, in order; the last three are flow control's, in bytes: zc_flow.h. */
+/* The messages of one sender. Flow control (zc_flow.h) counts the last three members, in bytes. */
 typedef struct {
     uint32_t next;              /* sequence expected next */
     uint32_t window;
-    struct MPIDI_ZC_early *early;       /* messages that overtook another, by sequence, in a ring:
-                                         * the last of them, behind which comes the first */
+    struct MPIDI_ZC_early *early;       /* messages that overtook another, a ring in the order of
+                                         * their sequence numbers: the last, which is followed by
+                                         * the first */
     uint32_t owed;
     uint32_t held;
 } MPIDI_ZC_inbound_t;
 
-/* The way between a VCI of ours and the one of the same number of a peer. Messages
- * never go from one number to another: CH4 gives each communicator one. */
+/* The path between a VCI of this process and the VCI of the same number of a peer. No message goes
+ * from one number to another, since CH4 gives each communicator one number. */
 typedef struct {
     ucp_ep_h ep;                /* NULL: not made yet */
     uint32_t next_send;         /* sequence of the next message */
-    uint16_t short_max;         /* data of up to so many bytes goes as one packet */
+    uint16_t short_max;         /* data of up to so many bytes is sent as one packet */
     bool one_copy:1;            /* MPIDI_ZC_transport_t */
     bool bundles:1;             /* short messages may wait for each other: zc_bundle.h */
     bool bulk_apart:1;          /* bulk has endpoints of its own: zc_peer.h */
-    bool channels:1;            /* it may go by a channel: zc_channel.h */
-    MPIDI_ZC_inbound_t inbound; /* of a peer in our MPI_COMM_WORLD */
+    bool channels:1;            /* bulk may use a channel: zc_channel.h */
+    MPIDI_ZC_inbound_t inbound; /* of a peer in this MPI_COMM_WORLD */
     int32_t credit;             /* bytes that the receiver has room for: zc_flow.h */
-    uint32_t bulk;              /* its place in MPIDI_ZC_vci_t's; 0: not made yet, or none */
+    uint32_t bulk;              /* the place of its endpoint in MPIDI_ZC_vci_t; 0: there is none */
 } MPIDI_ZC_lane_t;
 
-/* One peer, in CH4's address vector. */
+/* A peer, in CH4's address vector. */
 typedef struct {
     MPIDI_ZC_lane_t lane;       /* of VCI 0; all others: MPIDI_ZC_vci_t */
-    uint64_t self;              /* our messages' `sender` */
+    uint64_t self;              /* `sender` in the messages of this process */
     struct MPIDI_ZC_foreign *foreign;   /* of a peer in another MPI_COMM_WORLD: zc_foreign.h */
 } MPIDI_ZC_addr_t;
 

@@ -31,10 +31,10 @@ static int length_of(const uint64_t * mask, int words)
 static int ask_kernel(void)
 {
     memset(&own, 0, sizeof(own));
-    /* libc's function does not tell how many. */
+    /* libc's function does not return the number of bytes. */
     const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(own.mask), own.mask);
     if (bytes <= 0) {
-        /* Nobody knows any better. */
+        /* Without an answer, every processor counts. */
         const long processors = sysconf(_SC_NPROCESSORS_CONF);
         for (long p = 0; p < MPL_MAX(processors, 1) &&
              p < MPIDI_ZC_PROCESSORS_WORDS * MPIDI_ZC_SHARE_WORD; p++) {

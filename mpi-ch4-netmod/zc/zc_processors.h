@@ -2,42 +2,44 @@
 #ifndef ZC_PROCESSORS_H_INCLUDED
 #define ZC_PROCESSORS_H_INCLUDED
 
-/* The processors that this process may run on, and those of the processes of the job beside it:
- * of the ranks of its host, which tell each other in memory that they share while MPI is
- * initialised, and of other ranks and connected processes of other worlds on the same machine,
- * in other containers say, whose masks come with their addresses. All masks are those
- * of the threads that initialised MPI, at that time; what a cgroup's cpu.max allows is not
- * asked for.
+/* This file keeps the masks of the processors that this process and other processes of the job on
+ * the same machine may run on. The ranks of a host exchange theirs in memory that they share while
+ * MPI is initialised. The masks of other ranks, and of connected processes of other worlds, on the
+ * same machine (in other containers, for example) arrive with their addresses. All masks are those
+ * of the threads that initialised MPI, at that time. A cgroup's cpu.max is not considered.
  *
- * Two questions are answered from them (zc_share.h): has each rank of this host a processor, and
- * this one another for its landing thread; and has each process of this machine one, or must a
- * waiting process give way? Used inside the lock of VCI 0. */
+ * The masks answer two questions (zc_share.h). Can each rank of this host have a processor, and
+ * this one another for its landing thread? Can each process of this machine have one, or must a
+ * process that waits give way? All functions are called inside the lock of VCI 0. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "zc_share.h"
 
-/* Of a mask: of 8192 processors, as many as Linux can be built for. */
+/* The words of a mask: for 8192 processors, as many as Linux can be built for. */
 #define MPIDI_ZC_PROCESSORS_WORDS 128
 
-/* Learns those of this host's ranks, which all call it. */
+/* Exchanges the masks of this host's ranks, which all call it. */
 int MPIDI_ZC_processors_init(void);
 
-/* This process's, without zeros at the end: *@words of them. */
+/* Returns this process's mask, which has *@words words, without zeros at the end. */
 const uint64_t *MPIDI_ZC_processors_own(int *words);
 
-/* One more process on this machine, @near: on this host. @mask: what it said, or NULL:
- * it has not yet, and is taken to be where this process is. NULL: no memory; it does not
- * count. */
+/* Another process on this machine. */
 typedef struct MPIDI_ZC_beside MPIDI_ZC_beside_t;
+
+/* Adds a process, which is on this host if @near. @mask: its mask, or NULL while that is not
+ * known; the process is then assumed to run where this one does. Returns NULL if there is no
+ * memory; then the process is not considered. */
 MPIDI_ZC_beside_t *MPIDI_ZC_processors_add(const uint64_t * mask, int words, bool near);
 
-/* It has said now, or has gone. @beside may be NULL. */
+/* Sets the mask of a process, or removes a process. @beside may be NULL. */
 void MPIDI_ZC_processors_set(MPIDI_ZC_beside_t * beside, const uint64_t * mask, int words);
 void MPIDI_ZC_processors_remove(MPIDI_ZC_beside_t * beside);
 
-/* This process's share, among those of its host, or of the whole machine. */
+/* Return this process's share of the processors, among the processes of its host or of the
+ * machine. */
 MPIDI_ZC_share_t MPIDI_ZC_processors_of_host(void);
 MPIDI_ZC_share_t MPIDI_ZC_processors_of_machine(void);
 

@@ -5,7 +5,7 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 
-/* Called with the lock of @vci. */
+/* Makes progress on @vci, inside its lock. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
 {
     MPIDI_ZC_vci_t *zc = &MPIDI_ZC_VCI(vci);

@@ -2,10 +2,10 @@
 #ifndef ZC_PT2PT_H_INCLUDED
 #define ZC_PT2PT_H_INCLUDED
 
-/* Point-to-point over CH4's active messages (MPIDIG): its requests and its queue of posted
- * receives. Eager sends have a path of their own, and unexpected messages a queue of their own
- * (zc_match.h). A communicator's messages go from the VCI that it has at the sender to that of
- * the receiver, which has the same number. */
+/* Point-to-point communication uses the requests and the queue of posted receives of CH4's active
+ * messages (MPIDIG). Eager sends have a path of their own, and unexpected messages a queue of their
+ * own (zc_match.h). A communicator's messages go from the VCI that it has at the sender to the
+ * receiver's VCI of the same number. */
 
 #include "zc_impl.h"
 #include "zc_eager.h"
@@ -25,7 +25,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_recv_vci(MPIR_Comm * comm, int rank, int t
 
 /* ---- sending ---- */
 
-/* @flags: MPIDIG_AM_SEND_FLAGS_.... @may_wait: as for MPIDI_ZC_send_eager(). */
+/* Sends a message. @flags: MPIDIG_AM_SEND_FLAGS_.... @may_wait: as for MPIDI_ZC_send_eager(). */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype,
                                             int rank, int tag, MPIR_Comm * comm,
                                             int context_offset, MPIDI_av_entry_t * addr,
@@ -77,7 +77,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
     goto fn_exit;
 }
 
-/* The same of the application's: it may have to wait for requests. */
+/* Sends a message of the application, which may have to wait until there are requests. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_user_isend(const void *buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
                                                  MPIR_Comm * comm, int context_offset,

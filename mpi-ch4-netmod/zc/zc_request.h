@@ -11,8 +11,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
     MPIDI_ZC_AM_REQUEST(req).header = NULL;
 }
 
-/* Nothing is left here: a send's buffers go when UCP is done with them, an
- * arrival goes when it is delivered. */
+/* Has nothing to free: a send's buffers are freed when UCP has completed it, and an arrival when
+ * it is delivered. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request * req)
 {
 }

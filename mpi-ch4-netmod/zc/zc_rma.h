@@ -2,18 +2,18 @@
 #ifndef ZC_RMA_H_INCLUDED
 #define ZC_RMA_H_INCLUDED
 
-/* One-sided communication. Contiguous puts and gets on memory that UCX can reach go
- * there without CH4's handlers at the target: UCP writes and reads it, over shared
- * memory without the target's help. So do accumulates of windows that promise enough
- * (zc_atomic.h). All else is CH4's own active messages; MPI asks for no order between
- * the two kinds within an epoch, and at the end of one both are waited for (the
- * completion hooks below). */
+/* One-sided communication uses UCP for contiguous puts and gets on memory that UCX can reach.
+ * CH4's handlers at the target take no part: UCP writes and reads the memory, over shared memory
+ * without the target's help. Accumulates of windows that promise enough are done in the same way
+ * (zc_atomic.h). All other operations are CH4's own active messages. MPI demands no order between
+ * the two kinds within an epoch, and the end of an epoch waits for both (the completion hooks
+ * below). */
 
 #include "zc_impl.h"
 #include "zc_atomic.h"
 #include "zc_win.h"
 
-/* CH4's fallback defines every function; those that we do better get another name. */
+/* CH4's fallback defines every function. Those that this file defines get another name there. */
 #define MPIDI_NM_mpi_put MPIDI_ZC_am_put
 #define MPIDI_NM_mpi_get MPIDI_ZC_am_get
 #define MPIDI_NM_mpi_rput MPIDI_ZC_am_rput
@@ -44,7 +44,7 @@
 #undef MPIDI_NM_rma_target_cmpl_hook
 #undef MPIDI_NM_rma_target_local_cmpl_hook
 
-/* An operation that needs no datatype: where it is at the origin and the target. */
+/* The places of an operation that needs no datatype, at the origin and the target. */
 typedef struct {
     MPIDI_ZC_target_t *target;
     void *origin;
@@ -52,8 +52,8 @@ typedef struct {
     size_t bytes;
 } MPIDI_ZC_rma_op_t;
 
-/* True if UCX can do it; *@op is set. Not for this process itself, whose memory CH4
- * copies from and to. */
+/* Can UCX do the operation? If so, it sets *@op. CH4 copies from and to memory of this process
+ * itself. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, int origin_count,
                                                      MPI_Datatype origin_datatype, int target_rank,
                                                      MPI_Aint target_disp, int target_count,
@@ -336,9 +336,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_ad
 
 /* ---- completion ---- */
 
-/* UCP knows no completion at the target but flushing, so local completion is that. */
+/* UCP has no completion at the target but flushing, so local completion flushes as well. */
 
-/* The caller's own are counted; others' that are on their way may be missed, and are theirs. */
+/* Have all operations of the caller been flushed? Those that other threads begin meanwhile may be
+ * missed; they are for those threads to wait for. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_win_is_flushed(const MPIR_Win * win)
 {
     return likely(MPIDI_ZC_WIN(win).started == MPIDI_ZC_WIN(win).flushed);

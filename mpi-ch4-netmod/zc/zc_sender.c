@@ -8,7 +8,7 @@ typedef struct sender {
     struct sender *next;
     uint64_t number;
     uint64_t id;                /* of the process; 0: no HELLO yet */
-    bool has_window;            /* it has been told of its window */
+    bool has_window;            /* it has been sent the credit for its window */
     bool has_shm_fin;
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
@@ -18,7 +18,7 @@ enum { NR_BUCKETS = 512 };
 static sender_t *senders[NR_BUCKETS];
 static sender_t *gone;          /* removed, and to be freed */
 
-/* Where the entry of @number is, or is to be. */
+/* Returns the place of the entry of @number, which may be empty. */
 static sender_t **place_of(uint64_t number)
 {
     sender_t **at = &senders[number % NR_BUCKETS];

@@ -2,15 +2,15 @@
 #ifndef ZC_SHARE_H_INCLUDED
 #define ZC_SHARE_H_INCLUDED
 
-/* How many processors are there for one rank of several, each bound to some?
+/* This file counts the processors for one rank of several, each of which is bound to some.
  *
- * Each needs one, out of those that its affinity mask names. So ranks are matched with
- * processors, as many as can be, and one processor each (augmenting paths: who is in the
- * way moves to another one of its own, if there is one). Then
+ * Each rank needs one processor, out of those that its affinity mask names. So as many ranks as
+ * possible are matched with one processor each (by augmenting paths: a rank that is in the way
+ * moves to another processor of its mask, if there is one). Then
  *
  *   CROWDED    this rank finds none without taking it from another: they take turns
  *   ENOUGH     it has one
- *   TO_SPARE   it finds a second one that nobody needs: for a thread beside it
+ *   TO_SPARE   it finds a second one that no rank needs, for a thread beside it
  *
  *   8 processors, 4 ranks on all of them       TO_SPARE
  *   16 ranks on 8 of 128 processors each       TO_SPARE
@@ -18,7 +18,7 @@
  *   64 ranks on all of 64 processors           ENOUGH, or all of 32: CROWDED
  *   one bound to 0, another to 0 and 1         ENOUGH, and so is the other
  *
- * How much a rank's neighbours compute, and what else runs, is not asked. */
+ * Other processes, and how much the ranks compute, are not considered. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,14 +36,14 @@ typedef enum {
 
 typedef struct {
     MPIDI_ZC_share_kind_t kind;
-    int processors;             /* a fair part of those of all ranks that are in each other's
-                                 * way, less than one: 0 */
+    int processors;             /* a fair part of those of all ranks that compete with each other;
+                                 * 0: less than one */
 } MPIDI_ZC_share_t;
 
 typedef struct {
     const uint64_t *masks;      /* of all ranks, one after the other */
     int words;                  /* of each */
-    int *holders;               /* by processor: the rank that has it, if it is taken */
+    int *holders;               /* by processor: the rank that it is matched with, if it is taken */
     uint64_t *taken;
     uint64_t *tried;
 } MPIDI_ZC_share_matching_t;
@@ -62,7 +62,7 @@ static inline int MPIDI_ZC_share_count(const uint64_t * mask, int words)
     return count;
 }
 
-/* A processor of @rank's that is not in @but, or -1. */
+/* Returns a processor of @rank's mask that is not in @but, or -1. */
 static inline int MPIDI_ZC_share_next(const MPIDI_ZC_share_matching_t * m, int rank,
                                       const uint64_t * but)
 {
@@ -76,7 +76,7 @@ static inline int MPIDI_ZC_share_next(const MPIDI_ZC_share_matching_t * m, int r
     return -1;
 }
 
-/* Gives @rank one more processor, and nobody less. */
+/* Gives @rank one more processor, and no other rank less. False: that is not possible. */
 static inline bool MPIDI_ZC_share_augment(MPIDI_ZC_share_matching_t * m, int rank)
 {
     int processor = MPIDI_ZC_share_next(m, rank, m->taken);
@@ -101,7 +101,8 @@ static inline bool MPIDI_ZC_share_match(MPIDI_ZC_share_matching_t * m, int rank)
     return MPIDI_ZC_share_augment(m, rank);
 }
 
-/* Of the ranks that reach @self's processors, directly or by those of others. */
+/* Returns the processors for each of the ranks that compete with @self for processors, directly or
+ * by way of other ranks. */
 static inline int MPIDI_ZC_share_fair(const uint64_t * masks, int ranks, int words, int self,
                                       uint64_t * reached, bool * counted)
 {
@@ -128,8 +129,8 @@ static inline int MPIDI_ZC_share_fair(const uint64_t * masks, int ranks, int wor
     return MPIDI_ZC_share_count(reached, words) / members;
 }
 
-/* That of rank @self. @masks: of @ranks ranks, @words words each, no mask empty. false: no
- * memory. */
+/* Finds the share of rank @self. @masks: of @ranks ranks, @words words each, of which none is
+ * empty. False: there is no memory. */
 static inline bool MPIDI_ZC_share(const uint64_t * masks, int ranks, int words, int self,
                                   MPIDI_ZC_share_t * share)
 {

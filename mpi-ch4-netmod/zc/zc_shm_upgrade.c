@@ -4,12 +4,12 @@
 #include "zc_landing_thread.h"
 
 /* UCX 1.13 keeps endpoints without error handling until their worker is destroyed, closed ones too,
- * 26 KiB each. So only so many of a process's connections are upgraded, as many as a large host has
+ * 26 KiB each. So a process upgrades only so many of its connections, as many as a large host has
  * processors. That is 3.3 MiB at most, and a program that spawns on and on grows no more. */
 #define MAX_UPGRADES 128
-static int nr_offered;          /* but for those that came to nothing */
+static int nr_offered;          /* without those that have ended without an upgrade */
 
-/* A message that has come before the connection. */
+/* A message that has arrived before the connection was made. */
 typedef struct early {
     struct early *next;
     MPIDI_ZC_host_message_t message;    /* with what follows it */
@@ -36,7 +36,7 @@ static bool may_offer(const MPIDI_ZC_foreign_t * f)
         MPIDI_ZC_global.transport.shared_memory;
 }
 
-/* If the message gets lost, or the peer makes no offer, the connection stays as it is. */
+/* Sends a HOST. If it is lost, or the peer makes no offer, the connection stays on the network. */
 static void send_message(MPIDI_ZC_foreign_t * f)
 {
     int words;
@@ -76,7 +76,7 @@ static void send_message(MPIDI_ZC_foreign_t * f)
 
 /* ---- receiving ---- */
 
-/* @upid is the peer's offer, and is taken over. */
+/* Makes the endpoint over shared memory. @upid is the peer's offer, and is taken over. */
 static void upgrade(MPIDI_ZC_foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
 {
     if (f->shm_offered && !f->shm_ep && !f->failed &&
@@ -120,7 +120,7 @@ static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t *
     }
 }
 
-/* Owned by the caller; NULL: none has come from process @id. */
+/* Returns a message of process @id, which the caller owns. NULL: none has arrived. */
 static early_t *take_early(uint64_t id)
 {
     for (early_t ** at = &earlies; *at; at = &(*at)->next) {
@@ -171,7 +171,7 @@ void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
     const uint64_t host = MPIDI_ZC_upid_self()->host;
 
     if (MPIDI_ZC_same_machine(f->upid->host, host)) {
-        /* Until it tells, it is taken to run where this process does. */
+        /* Until its mask arrives, it is assumed to run where this process does. */
         f->beside = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
         processors_changed();
         send_message(f);

@@ -2,13 +2,14 @@
 #ifndef ZC_SHM_UPGRADE_H_INCLUDED
 #define ZC_SHM_UPGRADE_H_INCLUDED
 
-/* From the network to shared memory, and what processes of one machine know of each other.
+/* How a connection continues over shared memory, and how processes of one machine exchange their
+ * processors.
  *
- * A connection to a process of another world begins over the network, whose transports notice when a
- * process dies, and whose addresses are short enough for the name of a port. Two processes on one
- * machine then tell each other on which processors they run (zc_processors.h). If they can share
- * memory, each offers the other its whole address, too; when both have, each makes an endpoint over
- * shared memory, and sends by that:
+ * A connection to a process of another world begins over the network, whose transports notice when
+ * a process dies, and whose addresses are short enough for the name of a port. Two processes on
+ * one machine then exchange the masks of their processors (zc_processors.h). If they can share
+ * memory, each also offers the other its whole address. When both have, each makes an endpoint
+ * over shared memory, and sends by that:
  *
  *   one process                               the other
  *      HOST   processors, address ───────────▶  endpoint over shared memory
@@ -17,27 +18,28 @@
  *
  * Messages are numbered, so those that are still on the network lose nothing.
  *
- * UCX pairs the endpoints of two processes in the order in which each process made its own, so both
- * must make them in the same order: a connection ends on neither side before both have an endpoint
- * over shared memory, or none (zc_disconnect.h), and the next connection waits for that end.
+ * UCX pairs the endpoints of two processes in the order in which each process made its own, so
+ * both must make them in the same order. Therefore a connection ends on neither side before both
+ * have an endpoint over shared memory, or none (zc_disconnect.h), and the next connection waits
+ * for that end.
  *
- * Used inside the lock of VCI 0. */
+ * All functions are called inside the lock of VCI 0. */
 
 #include "zc_impl.h"
 
 struct MPIDI_ZC_foreign;
 
-/* @f is new. If it is on this machine it is told where this process runs, and what it has said of
- * that already is taken. */
+/* Begins with the new connection @f. If the peer is on this machine, it sends the peer a HOST. It
+ * handles a HOST of the peer that has arrived already. */
 void MPIDI_ZC_shm_upgrade_begin(struct MPIDI_ZC_foreign *f);
 
-/* @f ends. */
+/* Ends with @f. */
 void MPIDI_ZC_shm_upgrade_end(struct MPIDI_ZC_foreign *f);
 
-/* Frees what belongs to no connection. */
+/* Frees messages that belong to no connection. */
 void MPIDI_ZC_shm_upgrade_free(void);
 
-/* UCP's callback for a HOST. */
+/* UCP's callback for HOST. */
 ucs_status_t MPIDI_ZC_host_handler(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t * param);
 

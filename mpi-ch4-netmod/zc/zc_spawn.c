@@ -4,13 +4,13 @@
 #include "zc_peer.h"
 #include "zc_noinline.h"
 
-/* What CH4 needs of a netmod to reach processes of another MPI_COMM_WORLD: their
+/* This file has what CH4 needs of a netmod to reach processes of another MPI_COMM_WORLD: their
  * names and addresses (upids), and a few messages before there is a communicator. */
 
 /* ---- names and addresses ---- */
 
-/* A port name holds it in hexadecimal within 256 characters: without shared
- * memory's part an address is short enough. */
+/* Makes the upid for a port name, which has 256 characters for it in hexadecimal: without the part
+ * for shared memory an address is short enough. */
 static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -119,7 +119,7 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
     int new_avtid = -1, new_lpid = 0;
     MPIDI_ZC_upid_t *upid = NULL;
 
-    /* Any alignment: they come one after the other. */
+    /* They lie one behind the other, at any alignment. */
     const char *at = remote_upids;
     for (int i = 0; i < size; i++) {
         uint64_t id;
@@ -190,14 +190,15 @@ ucs_status_t MPIDI_ZC_dynamic_handler(void *arg, const void *header, size_t head
     }
     port_message_t *message = MPL_malloc(sizeof(*message) + length, MPL_MEM_BUFFER);
     if (unlikely(!message)) {
-        /* Both sides would wait for ever, and there is nobody to return an error to. */
+        /* Both sides would wait for ever, and a callback has no caller to return an error to. */
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message through a port");
     }
     memcpy(&message->tag, header, header_length);
     memcpy(message->bytes, data, length);
     message->length = length;
     message->next = NULL;
-    /* Either may come first: the connection may change its way between them. */
+    /* Either may arrive first, since the connection may change from one network to another between
+     * them. */
     while (*at && !withdraws(message, *at) && !withdraws(*at, message)) {
         at = &(*at)->next;
     }
@@ -240,7 +241,7 @@ static bool take_port_message(int tag, void *buf, size_t size)
     return taken;
 }
 
-/* One round of waiting; false when @timeout seconds (0: any time) are over. */
+/* Makes one round of progress. *in_time: false when @timeout seconds (0: no limit) are over. */
 static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
 {
     MPL_time_t now;
@@ -253,7 +254,7 @@ static int progress_until(MPL_time_t * start, int timeout, bool * in_time)
     return mpi_errno;
 }
 
-/* A message on its way. UCP reads it until it is sent, which may be after we have given
+/* A message that is being sent. UCP reads it until then, which may be after dynamic_send has given
  * up waiting. */
 typedef struct {
     bool awaited;               /* by dynamic_send, which frees it; else UCP's callback does */
@@ -322,7 +323,7 @@ static MPIDI_ZC_addr_t *peer_of(uint64_t gpid)
     return &MPIDI_ZC_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(gpid), MPIDIU_GPID_GET_LPID(gpid)));
 }
 
-/* Of our own world the process manager tells. */
+/* Has the process failed? The process manager detects the death of a process of this world. */
 static bool has_failed(uint64_t gpid)
 {
     bool failed = false;
@@ -335,7 +336,7 @@ static bool has_failed(uint64_t gpid)
     return failed;
 }
 
-/* UCX may tell of the failure of what was on its way before it tells of the other process's. */
+/* UCX may report the failure of a message before it reports that of the process. */
 #define FAILURE_SECONDS 1
 
 static bool has_failed_too(uint64_t gpid)
@@ -350,7 +351,8 @@ static bool has_failed_too(uint64_t gpid)
     return failed;
 }
 
-/* The error is one of MPI_ERR_PORT where the other process has failed, or does not take it. */
+/* The class of an error is MPI_ERR_PORT if the other process has failed, or does not receive the
+ * message. */
 int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -391,7 +393,7 @@ int MPIDI_ZC_dynamic_recv(uint64_t remote_gpid, int tag, void *buf, int size, in
 
     MPL_wtime(&start);
     for (;;) {
-        /* Asked first: what came before it failed is here then. */
+        /* This comes first: what the process sent before it failed has been received then. */
         const bool failed = has_failed(remote_gpid);
         if (take_port_message(tag, buf, size)) {
             break;

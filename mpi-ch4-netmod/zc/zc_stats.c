@@ -151,8 +151,8 @@ int MPIDI_ZC_report_send(const MPIDI_ZC_report_t * report)
         MPIDI_ZC_addr_t *first = &MPIDI_ZC_AV(&MPIDIU_get_av(0, 0));
         mpi_errno = MPIDI_ZC_lane_endpoint(first, &first->lane, 0);
         MPIR_ERR_CHECK(mpi_errno);
-        ucs_status_ptr_t request = ucp_am_send_nbx(first->lane.ep, MPIDI_ZC_AM_REPORT, NULL, 0, report,
-                                                   sizeof(*report), &param);
+        ucs_status_ptr_t request = ucp_am_send_nbx(first->lane.ep, MPIDI_ZC_AM_REPORT, NULL, 0,
+                                                   report, sizeof(*report), &param);
         MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
         MPIDI_ZC_wait(request);
     }

@@ -17,7 +17,7 @@
 /* Bytes of one VCI's messages that may be packed as a whole at a time. */
 #define WHOLE_BYTES ((size_t) 16 << 20)
 
-/* Came before its turn: UCX sends over several networks at once where it has them. */
+/* A packet that overtook another: UCX sends over several networks at once where it has them. */
 typedef struct early {
     struct early *next;
     size_t at;
@@ -58,8 +58,8 @@ struct MPIDI_ZC_stream {
 
 /* ---- user memory ---- */
 
-/* Room for the bytes of the first @length elements at @buffer that come next in @stream, or
- * the bytes of those; basic elements move as a whole or not at all. How many moved. */
+/* Packs the next @length bytes of user memory to @buffer; unpack_typed() does the opposite. Basic
+ * elements move as a whole or not at all. Both return the bytes that have moved. */
 static size_t pack_typed(MPIDI_ZC_stream_t * stream, char *buffer, size_t length)
 {
 #ifdef HAVE_SEGMENTS
@@ -119,7 +119,7 @@ static void make_window(MPIDI_ZC_stream_t * stream)
     }
 }
 
-/* As wide as the message, if that is not too much, and there is memory. */
+/* Makes the window as long as the message, if that is not too long and there is memory. */
 static void try_whole(MPIDI_ZC_stream_t * stream)
 {
     MPIDI_ZC_vci_t *vci = stream->vci;
@@ -135,7 +135,7 @@ static void try_whole(MPIDI_ZC_stream_t * stream)
     vci->stats.streamed += !stream->is_whole;
 }
 
-/* Through the window: the basic element at the end of one packet may go on in the next. */
+/* Unpacks through the window, since a basic element may continue in the next packet. */
 static void unpack(MPIDI_ZC_stream_t * stream, const char *data, size_t length)
 {
     const size_t end = MPL_MIN(stream->bytes, stream->room);
@@ -272,7 +272,7 @@ static ucs_status_t unpack_packet(void *state, size_t at, const void *packet, si
     return UCS_OK;
 }
 
-/* Its owner frees it: not all of UCP's ways to fail come by here. */
+/* The stream's owner frees it, since UCP does not call this after every failure. */
 static void finish(void *state)
 {
 }

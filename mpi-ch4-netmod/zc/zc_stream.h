@@ -2,42 +2,46 @@
 #ifndef ZC_STREAM_H_INCLUDED
 #define ZC_STREAM_H_INCLUDED
 
-/* The data of a large message that is not one piece of memory, or that its receive has no
- * room for all of.
+/* A stream carries the data of a large message that is not one piece of memory, or that its receive
+ * has not enough room for.
  *
  *   user memory ── pack ──▶ | window | ──▶ packets of UCP          sending
  *   packets of UCP ──▶ | window | ── unpack ──▶ user memory        receiving
  *
- * The window is some hundred KiB, made with the first packet, and gone with the last: what
- * a message needs beside the user's memory does not grow with it. Bytes that do not fit the
- * receive are dropped as they come.
+ * The window is some hundred KiB long. It is made with the first packet, and freed with the last,
+ * so a longer message needs no more memory beside the user's. Bytes that do not fit the receive
+ * are dropped when they arrive.
  *
- * Packed as a whole, a message leaves and arrives like a contiguous one, with fewer copies
- * by UCX. So the window is as wide as the message as long as few bytes of a VCI's messages
- * are kept so at a time.
+ * A message that is packed as a whole is sent and received like a contiguous one, with fewer
+ * copies by UCX. So the window is as long as the message as long as few bytes of a VCI's messages
+ * are packed in this way at a time.
  *
- * Inside the lock of the VCI, or by the landing thread inside the gate. */
+ * All functions are called inside the lock of the VCI, or by the landing thread inside the gate. */
 
 #include "zc_types.h"
 
 typedef struct MPIDI_ZC_stream MPIDI_ZC_stream_t;
 
-/* The datatype by which UCP knows all streams; a stream is its only element. */
+/* Make and free the datatype by which UCP knows all streams. A stream is its only element. */
 int MPIDI_ZC_stream_init(void);
 void MPIDI_ZC_stream_finalize(void);
 
-/* Of @count elements at @buf, @bytes in all; keeps @datatype until it is freed. */
+/* Makes the stream of @count elements at @buf, @bytes in all, which keeps @datatype until it is
+ * freed. */
 int MPIDI_ZC_stream_send(MPIDI_ZC_vci_t * vci, const void *buf, MPI_Aint count,
                          MPI_Datatype datatype, size_t bytes, MPIDI_ZC_stream_t ** stream);
 
-/* To where the matched @rreq wants its data, which is @bytes long. */
+/* Makes the stream to the place of the data of @rreq, which has been matched. @bytes: of the
+ * message. */
 int MPIDI_ZC_stream_receive(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, size_t bytes,
                             MPIDI_ZC_stream_t ** stream);
 
-/* A packed message as a whole, which UCP reads or has to fill; NULL: UCP packs or unpacks. */
+/* Returns a packed message as a whole, which UCP reads or has to fill. NULL: UCP packs or
+ * unpacks. */
 void *MPIDI_ZC_stream_whole(MPIDI_ZC_stream_t * stream);
 
-/* All has come: sets the status of the stream's request but for errors of the transfer. */
+/* Ends a stream that has received all data, and sets the status of its request. (An error of the
+ * transfer is set by the caller.) */
 void MPIDI_ZC_stream_received(MPIDI_ZC_stream_t * stream);
 
 void MPIDI_ZC_stream_free(MPIDI_ZC_stream_t * stream);

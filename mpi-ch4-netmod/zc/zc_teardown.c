@@ -13,36 +13,35 @@
 #include "zc_worker.h"
 #include "zc_noinline.h"
 
-/* End of the netmod, without a hang and without an error from a peer that is
- * faster. The rule: nobody blocks outside UCX while another still needs its
- * progress, and nobody closes while another still progresses. All VCIs take part; the
- * barriers are VCI 0's.
+/* The netmod ends without a hang, and without an error from a peer that is faster, by this rule:
+ * no process blocks outside UCX while another still needs its progress, and none closes
+ * connections while another still makes progress. All VCIs take part; the barriers are VCI 0's.
  *
- *   0. drain       transfers we asked for have ended; no new ones are begun; processes
- *                  of other worlds have been told, and have answered or had the time to
- *   1. flush       our messages have left (needs the peers' progress)
- *   2. barrier     over active messages, with progress: all have done 0 and 1
- *   3. flush       the barrier has left, too, and the connections are made that it may have
- *                  been the first to need
- *   4. barrier     over the same connections: all have done 3. No flush follows, which a peer
- *                  in 5 could not answer (UCX's TCP asks the peer whether it has everything);
- *                  nor is one needed: on a connection where nothing else is under way, a
- *                  message that is complete has left
- *   5. barrier     over PMI, without progress: all have done 4, none progresses
- *   6. destroy     connections drop, and nobody is looking
+ *   0. drain       Transfers that this process has asked for have ended, and no new ones begin.
+ *                  Processes of other worlds have been sent a FIN, and have answered it or had the
+ *                  time to.
+ *   1. flush       This process's messages have been sent (which needs the peers' progress).
+ *   2. barrier     It uses active messages, and makes progress: all ranks have done 0 and 1.
+ *   3. flush       The barrier's messages have been sent, too, and the connections have been
+ *                  made that it may have been the first to need.
+ *   4. barrier     It uses the same connections: all ranks have done 3. No flush follows, which a
+ *                  peer in 5 could not answer (UCX's TCP asks the peer whether it has received
+ *                  everything). None is needed: on a connection where nothing else is under way, a
+ *                  message that is complete has been sent.
+ *   5. barrier     It uses PMI, without progress: all ranks have done 4, and none makes progress.
+ *   6. destroy     Connections are closed, and no peer notices.
  *
- * Where a rank has died without MPI_Finalize, and the launcher lets the others live, those
- * connected to it notice, tell their neighbours in the barrier, these tell theirs, and all
- * leave without 5 and 6. (Who is in 5 already hears nothing any more: between its 4 and its 5
- * a death is the launcher's matter.)
+ * If a rank has died without MPI_Finalize, and the launcher lets the others live, the ranks that
+ * are connected to it notice. They signal the death to their neighbours in the barrier, those to
+ * theirs, and all leave without 5 and 6. (A rank that is in 5 already receives no signal: it is
+ * for the launcher to notice a death between its 4 and its 5.)
  *
- * Stock ch4:ucx waits in 1 for a disconnect that a peer already in 5 cannot
- * answer. */
+ * Stock ch4:ucx waits in 1 for a disconnect that a peer in 5 cannot answer. */
 
 enum { MAX_ROUNDS = sizeof(MPIDI_ZC_global.teardown_signals) / sizeof(int) };
 
-/* A message that is landing when finalize begins (a program that does not
- * receive it is not correct MPI, but must not hang). */
+/* Waits for messages that are landing when finalize begins. (A program that does not receive them
+ * is not correct MPI, but must not hang.) */
 static void drain(void)
 {
     MPIDI_ZC_global.closing = true;
@@ -65,7 +64,7 @@ static int barrier_rounds(void)
     return rounds;
 }
 
-/* In the barrier, the rank @distance further on, or back. */
+/* Returns the rank that is @distance further on in the barrier, or back. */
 static MPIDI_ZC_addr_t *neighbour(long distance)
 {
     const long size = MPIR_Process.size;
@@ -76,19 +75,18 @@ static MPIDI_ZC_addr_t *neighbour(long distance)
 static ucs_status_ptr_t send_signal(MPIDI_ZC_addr_t * to, MPIDI_ZC_round_t round)
 {
     static MPIDI_ZC_round_t death = MPIDI_ZC_ROUND_DEATH, rounds[MAX_ROUNDS];
-    MPIDI_ZC_round_t *signal = round == MPIDI_ZC_ROUND_DEATH ? &death : &rounds[round];
+    MPIDI_ZC_round_t *kept = round == MPIDI_ZC_ROUND_DEATH ? &death : &rounds[round];
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
     };
-    *signal = round;
-    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, signal, sizeof(*signal), NULL, 0,
-                           &param);
+    *kept = round;
+    return ucp_am_send_nbx(to->lane.ep, MPIDI_ZC_AM_TEARDOWN, kept, sizeof(*kept), NULL, 0, &param);
 }
 
-/* Sends the other ranks of the barrier the signal that a rank has died. They may be unable to notice:
- * they may not be connected to that rank, or share memory with it. The rank that is dead does not
- * receive the signal, so the time for sending is limited. */
+/* Sends the other ranks of the barrier the signal that a rank has died. They may be unable to
+ * notice: they may not be connected to that rank, or share memory with it. The rank that is dead
+ * does not receive the signal, so the time for sending is limited. */
 static void signal_death(void)
 {
     ucs_status_ptr_t requests[2 * MAX_ROUNDS];
@@ -194,7 +192,7 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
     zcp_destroy(vci->predictor);
 }
 
-/* One that ranks of this host share. */
+/* Frees a table that the ranks of this host share. */
 static void free_table(void *table)
 {
     if (table) {
@@ -202,7 +200,7 @@ static void free_table(void *table)
     }
 }
 
-/* Also after an initialisation that failed half-way. */
+/* Is called after an initialisation that has failed half-way, too. */
 void MPIDI_ZC_free_all(void)
 {
     MPIDI_ZC_report_end();

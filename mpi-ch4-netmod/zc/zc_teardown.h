@@ -2,14 +2,15 @@
 #ifndef ZC_TEARDOWN_H_INCLUDED
 #define ZC_TEARDOWN_H_INCLUDED
 
-/* The end of the netmod in MPI_Finalize, or of one that could not begin. */
+/* How the netmod ends in MPI_Finalize, or after an initialisation that has failed. */
 
 #include "zc_impl.h"
 
-/* Frees all that was made, however far that went. Where no other thread is in MPI. */
+/* Frees everything that has been made, however far the initialisation went. No other thread is in
+ * MPI. */
 void MPIDI_ZC_free_all(void);
 
-/* UCP's callback: a rank has come to the barrier of finalize. */
+/* UCP's callback for TEARDOWN. */
 ucs_status_t MPIDI_ZC_teardown_handler(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const ucp_am_recv_param_t * param);

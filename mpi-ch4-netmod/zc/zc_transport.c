@@ -3,7 +3,8 @@
 #include "zc_impl.h"
 #include "zc_transport.h"
 
-/* The loopback, or a bridge, which is one of containers or virtual machines as a rule. */
+/* Is it the loopback device, or a bridge, which as a rule leads to containers or virtual
+ * machines? */
 static bool is_inner(const char *device)
 {
     char path[64];
@@ -12,7 +13,8 @@ static bool is_inner(const char *device)
     return !strcmp(device, "lo") || access(path, F_OK) == 0;
 }
 
-/* The first that leads out, else the first. UCX_NET_DEVICES decides what UCX lists. */
+/* Finds the first device that leads to other hosts, or else the first. UCX_NET_DEVICES decides
+ * which devices UCX lists. */
 static void find_device(MPIDI_ZC_transport_t * transport, const char *text)
 {
     static const char prefix[] = " tcp/";
@@ -32,7 +34,7 @@ static void find_device(MPIDI_ZC_transport_t * transport, const char *text)
     }
 }
 
-/* UCX tells what it chose in words only: resources by "component/device". */
+/* UCX reports its choice as text only, which names resources by "component/device". */
 void MPIDI_ZC_transport_find(MPIDI_ZC_transport_t * transport)
 {
     char *text = NULL;

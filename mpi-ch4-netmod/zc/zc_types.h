@@ -15,8 +15,8 @@
 #include "zc_unexpected.h"
 #include "zc_weigh.h"
 
-/* Counters of this rank. Messages below the
- * rendezvous threshold are not counted: they are not what zc is about. */
+/* The counters of this rank. Messages below the rendezvous threshold are not counted among those
+ * that landed or were delivered. */
 typedef struct {
     uint64_t messages_direct, bytes_direct;     /* matched: written to the user buffer */
     uint64_t messages_rebound;  /* landed, and the bulk exchanged */
@@ -27,16 +27,16 @@ typedef struct {
     uint64_t bounced;           /* matched, but not contiguous or truncated: via a buffer */
     uint64_t streamed;          /* sent or bounced through a window: zc_stream.h */
     uint64_t budget_refusals;   /* left at the sender for lack of landing memory */
-    uint64_t left_at_sender;    /* because that is faster: zc_weigh.h */
+    uint64_t left_at_sender;    /* because fetching them later is faster: zc_weigh.h */
     uint64_t reordered;         /* messages that overtook another */
     uint64_t bundles, bundled;  /* packets of several short sends, and messages in them */
     uint64_t thread_wakeups;
     uint64_t atomics;
     uint64_t endpoints;         /* made, to processes of this world */
     uint64_t bulk_endpoints;    /* of those, for bulk */
-    uint64_t bulk_refusals;     /* they could not be made: bulk goes with all else */
+    uint64_t bulk_refusals;     /* could not be made: bulk shares a connection */
     uint64_t channels;          /* opened */
-    uint64_t channel_refusals;  /* they could not be made: bulk goes by UCX */
+    uint64_t channel_refusals;  /* could not be opened: bulk travels by UCX */
     uint64_t offered;           /* messages announced on channels */
     uint64_t unexpected;        /* messages that came before their receive, of any size */
     uint64_t unexpected_max;    /* most of them at a time */
@@ -69,8 +69,8 @@ typedef struct {
     MPIDI_ZC_burst_t burst;
 } MPIDI_ZC_bundle_t;
 
-/* One UCP worker and all that comes over it. Used inside the lock of the VCI, by the
- * landing thread inside the gate. The counters are summed up when somebody asks. */
+/* A VCI: a UCP worker and the state of its messages. It is used inside the lock of the VCI, or by
+ * the landing thread inside the gate. A report sums the counters of all VCIs. */
 typedef struct {
     ucp_worker_h worker;
     int number;
@@ -80,29 +80,30 @@ typedef struct {
         MPIDI_ZC_message_t *first, *last;
     } fetching;                 /* messages of other worlds that have been asked for: zc_match.c */
     bool announce_next;         /* the send that CH4 is about to make has no credit */
-    int nr_held;                /* sends announced for lack of credit, and not asked for */
+    int nr_held;                /* sends announced for lack of credit that were not asked for yet */
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
-    MPIDI_ZC_arrivals_t queued; /* of those, in line for landing memory, oldest first */
+    MPIDI_ZC_arrivals_t queued; /* those that wait for landing memory, the oldest first */
     unsigned seen_releases;     /* when the line was last tried */
     MPIDI_ZC_weigh_t weigh;
     MPIDI_ZC_times_t far_transfers, near_transfers;     /* of sends, from other hosts, this one */
-    int nr_fetching;            /* transfers that we have asked a sender for */
+    int nr_fetching;            /* transfers that this process has asked a sender for */
     int nr_landing;             /* of those, into landing memory */
-    int nr_announced;           /* sends that a receiver has been told of, and not fetched */
+    int nr_announced;           /* sends that have been announced and not fetched yet */
     struct MPIDI_ZC_arrival *free_arrivals;
     MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
-    void *offered;              /* what UCP's callback may take over; NULL: it is not wanted */
+    void *offered;              /* descriptor that UCP's callback may take over; NULL: declined */
     size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
     zcp_t *predictor;
     MPIDI_ZC_lane_t *lanes;     /* by rank; NULL: VCI 0, whose are in CH4's table */
     struct {
         ucp_ep_h *eps;          /* from 1 on; owned */
         uint32_t nr, room;
-    } bulk;                     /* endpoints that bulk leaves by: zc_peer.h */
+    } bulk;                     /* endpoints for bulk: zc_peer.h */
     struct MPIDI_ZC_channels *channels; /* NULL: none yet, or none; read by any thread */
     struct {
         struct MPIDI_ZC_received *first, *last;
-    } channel_messages;         /* that have come, to be looked at outside UCP's callback */
+    } channel_messages;         /* handshakes that have arrived, to be handled outside UCP's
+                                 * callback */
     MPIDI_ZC_stats_t stats;
     MPIDI_ZC_bundle_t bundle;
 
@@ -124,15 +125,15 @@ typedef struct {
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
 
     zc_t *landing;              /* of all VCIs */
-    unsigned releases;          /* atomic: how often landing memory came free; wraps */
+    unsigned releases;          /* atomic: how often landing memory has been released; wraps */
     int32_t window;             /* of flow control: that each sender begins with; zc_flow.h */
-    size_t window_growth;       /* what all windows may grow by, together */
-    size_t granted;             /* atomic: what they have grown by */
+    size_t window_growth;       /* by which all windows may grow, together */
+    size_t granted;             /* atomic: by which they have grown */
     MPIDI_ZC_params_t params;
 
     bool closing;               /* in finalize: nothing new is landed */
     bool rank_died;             /* in finalize: no rank waits for any other from here on */
-    bool over;                  /* what UCP still has to say concerns nobody */
+    bool over;                  /* UCP's callbacks have nothing to do any more */
 
     /* Signals of the teardown barrier that have been received, by round. */
     int teardown_signals[32];

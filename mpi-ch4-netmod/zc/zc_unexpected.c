@@ -36,7 +36,7 @@ static message_t **bucket_of(const queue_t * q, int source, int32_t masked_tag, 
     return &q->buckets[(x ^ x >> 33) & (q->nr_buckets - 1)];
 }
 
-/* Where the last message of the envelope hangs; what hangs there is NULL if it has none. */
+/* Returns the place of the last message of the envelope. It holds NULL if there is none. */
 static message_t **last_of(const queue_t * q, int source, int32_t masked_tag, uint16_t context)
 {
     message_t **at = bucket_of(q, source, masked_tag, context);
@@ -52,7 +52,7 @@ static message_t **last_like(const queue_t * q, const message_t * m)
     return last_of(q, m->source, m->tag & q->tag_mask, m->context);
 }
 
-/* Twice as many buckets; without memory for them the chains get longer, no more. */
+/* Doubles the buckets. Without memory for them the chains only get longer. */
 static void widen(queue_t * q)
 {
     message_t **old = q->buckets;

@@ -2,7 +2,7 @@
 #ifndef ZC_UPID_H_INCLUDED
 #define ZC_UPID_H_INCLUDED
 
-/* The identity and the address of a process: what CH4 calls a upid. Any thread may call these
+/* A upid (MPIDI_ZC_upid_t) is the identity and the address of a process. Any thread may call these
  * functions. */
 
 #include "zc_impl.h"
@@ -18,7 +18,7 @@ MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_self(void)
     return MPIDI_ZC_upid_of(MPIR_Process.rank);
 }
 
-/* Draws a random id. */
+/* Draws a random id, without the bit MPIDI_ZC_FOREIGN. */
 int MPIDI_ZC_upid_draw(uint64_t * id);
 
 /* Identifies the host, and the container, of this process. */

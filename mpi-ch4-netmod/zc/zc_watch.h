@@ -96,8 +96,8 @@ static inline void MPIDI_ZC_watch_shared(MPIDI_ZC_watch_t * watch, MPIDI_ZC_look
     }
 }
 
-/* Takes note of what a look has found. @timer: the application had set the timer for it. @shared: the
- * application gives its processor up for each look. */
+/* Takes note of what a look has found. @timer: the application had set the timer for it. @shared:
+ * the application gives its processor up for each look. */
 static inline void MPIDI_ZC_watch_saw(MPIDI_ZC_watch_t * watch, MPIDI_ZC_look_t look, bool timer,
                                       bool shared)
 {

@@ -2,26 +2,27 @@
 #ifndef ZC_WEIGH_H_INCLUDED
 #define ZC_WEIGH_H_INCLUDED
 
-/* Is it worth while to land a message that comes before its receive?
+/* This file decides whether a message that arrives before its receive lands or is left at its
+ * sender.
  *
- *   landed     the receive then waits for the delivery: pages exchanged, or a copy
+ *   landed     the receive then waits for the delivery: pages are exchanged, or copied
  *   left       the receive then waits for the transfer, as with any other MPI
  *
- * Both are measured as they happen, by size: the shortest time lately of each, since what else
- * goes on can only lengthen them. A message stays with its sender where the delivery takes longer:
- * where the network is faster than memory, or pages cannot be exchanged. What has not been
- * measured yet lands, and is; and the first deliveries of a size do not count for much: they are
- * into pages that nobody has touched before. So no message is left before MPIDI_ZC_WEIGH_LEAST
- * of its size were measured.
+ * Both are measured as they happen, by size: the shortest recent time of each, since other
+ * processes can only lengthen them. A message stays with its sender if the delivery takes longer:
+ * where the network is faster than memory, or pages cannot be exchanged. A message whose size has
+ * not been measured yet lands, and is measured. The first deliveries of a size tell little, since
+ * they write pages that have not been touched before. So no message is left before
+ * MPIDI_ZC_WEIGH_LEAST of its size have been measured.
  *
- * A time that was measured once does not count for ever: with each longer one it grows by a
- * 64th; and of the messages of a size that stay, one in 32 lands nevertheless, to measure anew. */
+ * A short time that was measured once is forgotten: it grows by a 64th with each longer one. And
+ * of the messages of a size that stay, one in 32 lands nevertheless, to be measured. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* By powers of two of bytes. */
+/* Sizes are classified by powers of two. */
 enum { MPIDI_ZC_WEIGH_CLASSES = 64, MPIDI_ZC_WEIGH_PROBE = 32, MPIDI_ZC_WEIGH_LEAST = 3 };
 
 typedef struct {
@@ -39,12 +40,13 @@ static inline int MPIDI_ZC_weigh_class(size_t bytes)
     return bytes ? 63 - __builtin_clzll(bytes) : 0;
 }
 
-/* It has taken @ns for @bytes; counted as for the least of their class. */
+/* Takes note that @bytes have taken @ns, which is scaled to the smallest size of their class. */
 static inline void MPIDI_ZC_times_saw(MPIDI_ZC_times_t * times, size_t bytes, uint64_t ns)
 {
     const int size_class = MPIDI_ZC_weigh_class(bytes);
     uint64_t *known = &times->ns[size_class];
-    const uint64_t scaled = (uint64_t) ((double) ns * (double) (1ULL << size_class) / (double) bytes);
+    const double least = (double) (1ULL << size_class);
+    const uint64_t scaled = (uint64_t) ((double) ns * least / (double) bytes);
     const uint64_t seen = scaled ? scaled : 1;
 
     if (*known == 0 || seen <= *known) {
@@ -55,14 +57,15 @@ static inline void MPIDI_ZC_times_saw(MPIDI_ZC_times_t * times, size_t bytes, ui
     }
 }
 
-/* What it is expected to take; 0: nobody knows. */
+/* Returns the ns that @bytes are expected to take. 0: their size has not been measured. */
 static inline uint64_t MPIDI_ZC_times_expect(const MPIDI_ZC_times_t * times, size_t bytes)
 {
     const int size_class = MPIDI_ZC_weigh_class(bytes);
-    return (uint64_t) ((double) times->ns[size_class] * (double) bytes / (double) (1ULL << size_class));
+    const double least = (double) (1ULL << size_class);
+    return (uint64_t) ((double) times->ns[size_class] * (double) bytes / least);
 }
 
-/* A delivery of @bytes has taken @ns. */
+/* Takes note that a delivery of @bytes has taken @ns. */
 static inline void MPIDI_ZC_weigh_delivered(MPIDI_ZC_weigh_t * weigh, size_t bytes, uint64_t ns)
 {
     uint8_t *measured = &weigh->measured[MPIDI_ZC_weigh_class(bytes)];
@@ -71,7 +74,8 @@ static inline void MPIDI_ZC_weigh_delivered(MPIDI_ZC_weigh_t * weigh, size_t byt
     *measured = (uint8_t) (*measured + (*measured < MPIDI_ZC_WEIGH_LEAST));
 }
 
-/* @rate: of the network in bytes per second, if it is not to be measured; else 0. */
+/* Shall a message of @bytes land? @rate: the network's bytes per second, or 0 if they are
+ * measured. */
 static inline bool MPIDI_ZC_weigh_lands(MPIDI_ZC_weigh_t * weigh,
                                         const MPIDI_ZC_times_t * transfers, size_t rate,
                                         size_t bytes)
@@ -82,7 +86,8 @@ static inline bool MPIDI_ZC_weigh_lands(MPIDI_ZC_weigh_t * weigh,
         MPIDI_ZC_times_expect(transfers, bytes);
     uint8_t *left = &weigh->left[size_class];
 
-    if (weigh->measured[size_class] < MPIDI_ZC_WEIGH_LEAST || (transfer == 0 && rate == 0) || delivery <= transfer) {
+    if (weigh->measured[size_class] < MPIDI_ZC_WEIGH_LEAST || (transfer == 0 && rate == 0) ||
+        delivery <= transfer) {
         return true;
     }
     *left = (uint8_t) ((*left + 1) % MPIDI_ZC_WEIGH_PROBE);

@@ -7,8 +7,8 @@
 
 /* ---- memory that UCX reaches ---- */
 
-/* Registers our memory and packs the key to it. Neither is possible for every kind of
- * memory; *key is NULL then, which is no error. */
+/* Registers this process's memory and packs the key to it. Neither is possible for every kind of
+ * memory; *key is then NULL, which is no error. */
 static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
 {
     ucp_mem_map_params_t params = {
@@ -52,7 +52,7 @@ static void unmap_memory(MPIR_Win * win)
     memset(zc, 0, sizeof(*zc));
 }
 
-/* With the lock of the window's VCI. */
+/* Connects to the target of @rank, inside the lock of the window's VCI. */
 static void connect_target(MPIR_Win * win, int rank)
 {
     const int vci = MPIDI_WIN(win, am_vci);
@@ -81,7 +81,7 @@ MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank)
     return target->rkey ? target : NULL;
 }
 
-/* Does it share memory with us? */
+/* Does the rank share memory with this process? */
 static bool is_near(const MPIR_Win * win, int rank)
 {
     int mine, its;
@@ -163,9 +163,10 @@ static int share_memory(MPIR_Win * win)
     MPIR_ERR_CHECK(mpi_errno);
 
     int reaches_all = make_targets(win, members, starts);
-    /* Else one member's accumulates would go by messages, and meet others' that do not. */
+    /* Otherwise accumulates of one member as messages could meet those of another by UCX. */
     if (zc->atomics) {
-        mpi_errno = MPIR_Allreduce(MPI_IN_PLACE, &reaches_all, 1, MPI_INT, MPI_LAND, comm, &errflag);
+        mpi_errno = MPIR_Allreduce(MPI_IN_PLACE, &reaches_all, 1, MPI_INT, MPI_LAND, comm,
+                                   &errflag);
         MPIR_ERR_CHECK(mpi_errno);
         zc->atomics = reaches_all;
     }
@@ -194,8 +195,8 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
         if (unlikely(status != UCS_OK)) {
             req->status.MPI_ERROR =
                 MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "put, get or accumulate",
-                                     ucs_status_string(status));
+                                     MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s",
+                                     "put, get or accumulate", ucs_status_string(status));
         }
         MPID_Request_complete(req);
     }
@@ -230,7 +231,7 @@ static int flush_target(int rank, MPIR_Win * win)
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
 
-    /* While it waits another thread may come, and must wait as well. */
+    /* While this thread waits, another one may call this, and must wait as well. */
     const uint64_t started = target->started;
 
     if (target->flushed < started) {

@@ -13,7 +13,7 @@
 static const struct handler {
     unsigned id;
     ucp_am_recv_callback_t callback;
-    bool of_job;                /* VCI 0 only: what processes tell each other beside CH4 */
+    bool of_job;                /* only VCI 0 receives it: it belongs to no communicator */
 } handlers[] = {
     {MPIDI_ZC_AM_MESSAGE, MPIDI_ZC_am_handler, false},
     {MPIDI_ZC_AM_EAGER, MPIDI_ZC_am_eager_handler, false},
