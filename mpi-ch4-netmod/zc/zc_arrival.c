@@ -169,7 +169,7 @@ static void settle(MPIDI_ZC_arrival_t * a)
 /* Notes that landing memory has been released. This VCI's line moves at once, since the
  * application may leave MPI now, and no event of the network wakes the landing thread for it. The
  * lines of other VCIs move when a thread that holds their lock looks. */
-static void came_free(MPIDI_ZC_vci_t * vci)
+static void note_release(MPIDI_ZC_vci_t * vci)
 {
     __atomic_fetch_add(&MPIDI_ZC_global.releases, 1, __ATOMIC_SEQ_CST);
     if (unlikely(vci->queued.first) && !MPIDI_ZC_global.closing) {
@@ -216,7 +216,7 @@ static void deliver(MPIDI_ZC_arrival_t * a)
     }
     arrival_free(a);
     complete(rreq);
-    came_free(vci);
+    note_release(vci);
 }
 
 /* ---- transfers ---- */
