@@ -2,22 +2,22 @@
 #ifndef MPIDU_DEVICE_GATE_H_INCLUDED
 #define MPIDU_DEVICE_GATE_H_INCLUDED
 
-/* Keeps the application and a thread of the device out of each other's way,
+/* The gate keeps the application and a thread of the device out of MPI while the other is inside,
  * at every thread level and without a lock on the application's side.
  *
  * Either any number of application threads are inside MPI, or the device's
  * thread is. The application always wins: it announces itself and waits for the
- * device's thread to notice; that thread only enters when nobody is inside. Each
+ * device's thread to notice; that thread only enters when no call is inside. Each
  * side writes its own word before it reads the other's (Dekker), which takes a
  * full memory barrier on both. A barrier costs the application 30 ns or more just
  * before and after a system call, so where its calls never overlap (below
  * MPI_THREAD_MULTIPLE) the device's thread pays for both, with membarrier(2):
  * when that returns, every call has either been seen or will see the thread.
  *
- * Functions of the user's, those that delete attributes above all, never run on the device's
+ * Functions of the user, those that delete attributes above all, never run on the device's
  * thread: it would not be the thread that the user knows, and the rest of the program goes on
  * meanwhile. What would call one there is put off as a duty, and the next call of the
- * application's does it. */
+ * application does it. */
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Part of the object that it is about. */
+/* A duty is part of the object that it is about. */
 typedef struct MPIDU_device_gate_duty {
     struct MPIDU_device_gate_duty *next;
     void (*run)(struct MPIDU_device_gate_duty *);
@@ -37,8 +37,9 @@ typedef struct {
     int enabled;                /* set and cleared inside MPI_Init and MPI_Finalize only */
     int one_sided;              /* the device's thread makes the barriers of both */
     int app_inside;             /* calls of the application that are in MPI */
-    int device_inside;          /* wants in, or is; also the futex that the application sleeps on */
-    int device_works;           /* it is */
+    int device_inside;          /* the device's thread is about to enter, or inside; also the futex
+                                 * that the application sleeps on */
+    int device_works;           /* it is inside */
     int waiting;                /* calls that sleep, or are about to */
     unsigned long entries;      /* how often the application has entered; wraps */
     void (*on_exit)(void);      /* NULL, or called when a call of the application has left */
@@ -48,7 +49,7 @@ typedef struct {
 
 extern MPIDU_device_gate_t MPIDU_device_gate;
 
-/* The device's thread leaves within microseconds unless it has lost its
+/* Waits until the device's thread has left. It does so within microseconds unless it has lost its
  * processor; then sleeping, not spinning, gives it one. */
 static inline void MPIDU_device_gate_wait(void)
 {
@@ -78,7 +79,7 @@ static inline int MPIDU_device_gate_is_device(void)
         pthread_equal(pthread_self(), __atomic_load_n(&MPIDU_device_gate.device, __ATOMIC_RELAXED));
 }
 
-/* For the device's thread, inside: the application shall run @duty, inside. */
+/* Has the application run @duty, inside. The device's thread calls this, inside. */
 static inline void MPIDU_device_gate_put_off(MPIDU_device_gate_duty_t * duty,
                                              void (*run)(MPIDU_device_gate_duty_t *))
 {
@@ -87,7 +88,8 @@ static inline void MPIDU_device_gate_put_off(MPIDU_device_gate_duty_t * duty,
     __atomic_store_n(&MPIDU_device_gate.duties, duty, __ATOMIC_RELAXED);
 }
 
-/* The first one first. What they call may enter MPI again, and finds none of them. */
+/* Does the duties, the first one first. What they call may enter MPI again, and finds none of
+ * them. */
 static inline void MPIDU_device_gate_do_duties(void)
 {
     MPIDU_device_gate_duty_t *last = __atomic_exchange_n(&MPIDU_device_gate.duties, NULL,
@@ -149,16 +151,16 @@ static inline void MPIDU_device_gate_exit(void)
     }
 }
 
-/* For the device: @function is to be called, outside MPI, by whoever leaves it next, and
- * by others until it is taken back with NULL. */
+/* Has every call of the application run @function when it has left MPI, until the device sets
+ * NULL. */
 static inline void MPIDU_device_gate_set_on_exit(void (*function)(void))
 {
     __atomic_store_n(&MPIDU_device_gate.on_exit, function, __ATOMIC_RELAXED);
 }
 
-/* Around a function of the user's that may leave by longjmp() or an exception, and never come
- * back: it runs outside. Where calls overlap nobody knows whether the caller is inside at
- * all. True if it was, and has to come back. */
+/* These two surround a function of the user that may leave by longjmp() or an exception, and never
+ * return: it runs outside. Where calls overlap, it is not known whether the caller is inside at
+ * all. True: the caller was inside, and has to step in again. */
 static inline int MPIDU_device_gate_step_out(int calls_overlap)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
@@ -177,15 +179,15 @@ static inline void MPIDU_device_gate_step_in(int was_inside)
     }
 }
 
-/* Whether the device's thread may make the barriers of both sides. The first time costs 15 ms
- * in a process that has threads already (the kernel waits for all processors), and nothing in
- * one that has none: so call it early. */
+/* Can the device's thread make the barriers of both sides? The first call takes 15 ms in a process
+ * that has threads already (the kernel waits for all processors), and no time in one that has none,
+ * so it should be early. */
 static inline int MPIDU_device_gate_prepare(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-/* Closes the gate behind the caller, who is in MPI, and puts it into use.
+/* Puts the gate into use, and closes it behind the caller, which is in MPI.
  * @calls_overlap: several threads may be in MPI at once. */
 static inline void MPIDU_device_gate_enable(int calls_overlap)
 {
@@ -195,7 +197,7 @@ static inline void MPIDU_device_gate_enable(int calls_overlap)
     __atomic_store_n(&gate->enabled, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Takes it out of use; the device's thread has ended. */
+/* Takes the gate out of use. The device's thread has ended. */
 static inline void MPIDU_device_gate_disable(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
@@ -214,7 +216,7 @@ static inline void MPIDU_device_gate_leave(void)
     }
 }
 
-/* For the device's thread: true if it is inside now. */
+/* Tries to enter, as the device's thread. True: it is inside now. */
 static inline int MPIDU_device_gate_try(void)
 {
     MPIDU_device_gate_t *gate = &MPIDU_device_gate;
@@ -231,7 +233,7 @@ static inline int MPIDU_device_gate_try(void)
     return 1;
 }
 
-/* For the device's thread: is the application in MPI, or waiting for us? */
+/* Is the application in MPI, or does it wait for the device's thread, which calls this? */
 static inline int MPIDU_device_gate_app_inside(void)
 {
     return __atomic_load_n(&MPIDU_device_gate.app_inside, __ATOMIC_RELAXED) != 0;

@@ -102,7 +102,7 @@ static void free_node(tables_t * t, node_t * node)
     t->nr_nodes--;
 }
 
-/* Moves what is not empty to where it belongs now. */
+/* Moves the nodes that are not empty to their chains, and frees the others. */
 static void rehash(tables_t * t, chain_t chain)
 {
     for (node_t * node = chain.first, *next; node; node = next) {
@@ -115,8 +115,8 @@ static void rehash(tables_t * t, chain_t chain)
     }
 }
 
-/* Throws out the empty nodes; with twice as many buckets if most are not. Without memory for
- * those the chains get longer, no more. */
+/* Removes the empty nodes, and doubles the buckets if most nodes are not empty. Without memory for
+ * those the chains only get longer. */
 static void tidy(tables_t * t, unsigned nr_entries)
 {
     chain_t *old = t->buckets;
@@ -199,7 +199,7 @@ void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list)
     }
 }
 
-/* The first entry of @chain that fits; what is empty before it goes. */
+/* Returns the first entry of @chain that fits, and removes empty nodes in front of it. */
 static const node_t *first_fit(tables_t * t, chain_t * chain, int rank, int tag,
                                MPIR_Context_id_t context_id)
 {

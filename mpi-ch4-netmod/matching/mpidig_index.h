@@ -4,38 +4,38 @@
 
 #include "mpidimpl.h"
 
-/* An index of a long queue of posted receives.
+/* A long queue of posted receives has an index.
  *
- * CH4's queue is a list, walked from the front: right for the few entries that most
- * programs keep, hopeless for a hundred thousand. From MPIDIG_INDEX_BUILD entries on
- * an index stands beside the list, until only MPIDIG_INDEX_DROP are left:
+ * CH4's queue is a list that is walked from the front: that is right for the few entries that most
+ * programs have, and too slow for a hundred thousand. From MPIDIG_INDEX_BUILD entries on
+ * an index supplements the list, until only MPIDIG_INDEX_DROP are left:
  *
  *   list      e1 ⇄ e2 ⇄ e3 ⇄ e4 ...           order of posting, as before
  *   buckets   (context, source, tag) ─▶ receives of that envelope, in order
  *   wild      receives with MPI_ANY_SOURCE or MPI_ANY_TAG, in order
  *
  * An arriving message takes the earlier of the first receive in its bucket and the
- * first wild one that fits. Without memory there is no index, and the list serves alone.
+ * first wild one that fits. Without memory there is no index, and the list is walked.
  * (The queue of unexpected messages is the netmod's.)
  *
  * The first entry of the list needs no search if it matches, and programs that send
- * in the order of receiving want no other. Hence an entry that leaves the list only
- * empties its node; the node leaves its bucket when a search passes there, or when
- * empty ones are half of all.
+ * in the order of receiving need no other. Hence an entry that leaves the list only
+ * empties its node. The node leaves its bucket when a search passes there, or when
+ * half of all nodes are empty.
  *
- * Each queue of each VCI has its own. Called with the lock of the VCI. */
+ * Each queue of each VCI has its own index. All functions are called inside the lock of the VCI. */
 
 #define MPIDIG_INDEX_BUILD 128
 #define MPIDIG_INDEX_DROP 32
 
-/* An entry in the index, as long as the list has it. */
+/* An entry of the list has a node in the index. */
 typedef struct MPIDIG_index_node {
     struct MPIDIG_index_node *next;
     MPIR_Request *req;          /* NULL: no longer in the list */
     uint64_t place;             /* grows along the list */
 } MPIDIG_index_node_t;
 
-/* Queues that have one lie in MPIDI_per_vci_t, and so does the index. */
+/* A queue that has an index lies in MPIDI_per_vci_t, and so does the index. */
 #define MPIDIG_INDEX_OF(list, queue, index) \
     (&((MPIDI_per_vci_t *) ((char *) (list) - offsetof(MPIDI_per_vci_t, queue)))->index)
 
@@ -49,11 +49,11 @@ void MPIDIG_index_build(MPIDIG_index_t * index, MPIR_Request * list);
 void MPIDIG_index_append(MPIDIG_index_t * index, MPIR_Request * req);
 void MPIDIG_index_drop(MPIDIG_index_t * index);
 
-/* The first entry that matches the envelope of a message; NULL: none. */
+/* Returns the first entry that matches the envelope of a message. NULL: there is none. */
 MPIR_Request *MPIDIG_index_find(MPIDIG_index_t * index, int rank, int tag,
                                 MPIR_Context_id_t context_id);
 
-/* @req is now the last of @list. */
+/* Is called when @req has been appended to @list. */
 MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list,
                                                     enum MPIDIG_queue_type qtype,
                                                     MPIR_Request * req)
@@ -69,7 +69,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDIG_index_appended(MPIR_Request ** list,
     }
 }
 
-/* @req has been taken from @list. */
+/* Is called when @req has been taken from @list. */
 MPL_STATIC_INLINE_PREFIX void MPIDIG_index_removed(MPIR_Request ** list,
                                                    enum MPIDIG_queue_type qtype,
                                                    MPIR_Request * req)
