@@ -29,7 +29,7 @@ typedef struct MPIDI_ZC_foreign {
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 has given it up */
     MPIR_Request *awaiting;     /* requests of CH4's that wait for an answer */
 
-    MPIDI_ZC_beside_t *beside;  /* its processors if it is on this machine, or NULL */
+    MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
     bool shm_offered;           /* zc_shm_upgrade.h */
     MPIDI_ZC_disconnect_t disconnect;   /* zc_disconnect.h */
 } MPIDI_ZC_foreign_t;

@@ -5,8 +5,8 @@
 #include "mpidu_init_shm.h"
 #include "zc_processors.h"
 
-struct MPIDI_ZC_beside {
-    struct MPIDI_ZC_beside *next;
+struct MPIDI_ZC_neighbour {
+    struct MPIDI_ZC_neighbour *next;
     bool near;
     int words;
     uint64_t *mask;             /* owned */
@@ -17,7 +17,7 @@ static struct {
     int words;
 } own;
 
-static MPIDI_ZC_beside_t *others;
+static MPIDI_ZC_neighbour_t *neighbours;
 
 static int length_of(const uint64_t * mask, int words)
 {
@@ -94,41 +94,41 @@ const uint64_t *MPIDI_ZC_processors_own(int *words)
     return own.mask;
 }
 
-MPIDI_ZC_beside_t *MPIDI_ZC_processors_add(const uint64_t * mask, int words, bool near)
+MPIDI_ZC_neighbour_t *MPIDI_ZC_processors_add(const uint64_t * mask, int words, bool near)
 {
-    MPIDI_ZC_beside_t *beside = MPL_calloc(1, sizeof(*beside), MPL_MEM_OTHER);
-    if (beside) {
-        MPIDI_ZC_processors_set(beside, mask ? mask : own.mask, mask ? words : own.words);
-        if (!beside->mask) {
-            MPL_free(beside);
+    MPIDI_ZC_neighbour_t *neighbour = MPL_calloc(1, sizeof(*neighbour), MPL_MEM_OTHER);
+    if (neighbour) {
+        MPIDI_ZC_processors_set(neighbour, mask ? mask : own.mask, mask ? words : own.words);
+        if (!neighbour->mask) {
+            MPL_free(neighbour);
             return NULL;
         }
-        beside->near = near;
-        beside->next = others;
-        others = beside;
+        neighbour->near = near;
+        neighbour->next = neighbours;
+        neighbours = neighbour;
     }
-    return beside;
+    return neighbour;
 }
 
-void MPIDI_ZC_processors_set(MPIDI_ZC_beside_t * beside, const uint64_t * mask, int words)
+void MPIDI_ZC_processors_set(MPIDI_ZC_neighbour_t * neighbour, const uint64_t * mask, int words)
 {
     words = length_of(mask, words);
-    uint64_t *copy = beside ? MPL_malloc(words * sizeof(*mask), MPL_MEM_OTHER) : NULL;
+    uint64_t *copy = neighbour ? MPL_malloc(words * sizeof(*mask), MPL_MEM_OTHER) : NULL;
     if (copy) {
         memcpy(copy, mask, words * sizeof(*mask));
-        MPL_free(beside->mask);
-        beside->mask = copy;
-        beside->words = words;
+        MPL_free(neighbour->mask);
+        neighbour->mask = copy;
+        neighbour->words = words;
     }
 }
 
-void MPIDI_ZC_processors_remove(MPIDI_ZC_beside_t * beside)
+void MPIDI_ZC_processors_remove(MPIDI_ZC_neighbour_t * neighbour)
 {
-    for (MPIDI_ZC_beside_t ** at = &others; *at; at = &(*at)->next) {
-        if (*at == beside) {
-            *at = beside->next;
-            MPL_free(beside->mask);
-            MPL_free(beside);
+    for (MPIDI_ZC_neighbour_t ** at = &neighbours; *at; at = &(*at)->next) {
+        if (*at == neighbour) {
+            *at = neighbour->next;
+            MPL_free(neighbour->mask);
+            MPL_free(neighbour);
             return;
         }
     }
@@ -144,10 +144,10 @@ static MPIDI_ZC_share_t share(bool near_only)
     };
     int ranks = 1, words = own.words;
 
-    for (const MPIDI_ZC_beside_t * b = others; b; b = b->next) {
-        if (b->near || !near_only) {
+    for (const MPIDI_ZC_neighbour_t * n = neighbours; n; n = n->next) {
+        if (n->near || !near_only) {
             ranks++;
-            words = MPL_MAX(words, b->words);
+            words = MPL_MAX(words, n->words);
         }
     }
     const size_t row = words * sizeof(uint64_t);
@@ -155,10 +155,10 @@ static MPIDI_ZC_share_t share(bool near_only)
     if (masks) {
         uint64_t *at = masks;
         memcpy(at, own.mask, own.words * sizeof(uint64_t));
-        for (const MPIDI_ZC_beside_t * b = others; b; b = b->next) {
-            if (b->near || !near_only) {
+        for (const MPIDI_ZC_neighbour_t * n = neighbours; n; n = n->next) {
+            if (n->near || !near_only) {
                 at += words;
-                memcpy(at, b->mask, b->words * sizeof(uint64_t));
+                memcpy(at, n->mask, n->words * sizeof(uint64_t));
             }
         }
         (void) MPIDI_ZC_share(masks, ranks, words, 0, &share);
@@ -179,7 +179,7 @@ MPIDI_ZC_share_t MPIDI_ZC_processors_of_machine(void)
 
 void MPIDI_ZC_processors_free(void)
 {
-    while (others) {
-        MPIDI_ZC_processors_remove(others);
+    while (neighbours) {
+        MPIDI_ZC_processors_remove(neighbours);
     }
 }

@@ -27,16 +27,16 @@ int MPIDI_ZC_processors_init(void);
 const uint64_t *MPIDI_ZC_processors_own(int *words);
 
 /* Another process on this machine. */
-typedef struct MPIDI_ZC_beside MPIDI_ZC_beside_t;
+typedef struct MPIDI_ZC_neighbour MPIDI_ZC_neighbour_t;
 
 /* Adds a process, which is on this host if @near. @mask: its mask, or NULL while that is not
  * known; the process is then assumed to run where this one does. Returns NULL if there is no
  * memory; then the process is not considered. */
-MPIDI_ZC_beside_t *MPIDI_ZC_processors_add(const uint64_t * mask, int words, bool near);
+MPIDI_ZC_neighbour_t *MPIDI_ZC_processors_add(const uint64_t * mask, int words, bool near);
 
-/* Sets the mask of a process, or removes a process. @beside may be NULL. */
-void MPIDI_ZC_processors_set(MPIDI_ZC_beside_t * beside, const uint64_t * mask, int words);
-void MPIDI_ZC_processors_remove(MPIDI_ZC_beside_t * beside);
+/* Sets the mask of a process, or removes a process. @neighbour may be NULL. */
+void MPIDI_ZC_processors_set(MPIDI_ZC_neighbour_t * neighbour, const uint64_t * mask, int words);
+void MPIDI_ZC_processors_remove(MPIDI_ZC_neighbour_t * neighbour);
 
 /* Return this process's share of the processors, among the processes of its host or of the
  * machine. */

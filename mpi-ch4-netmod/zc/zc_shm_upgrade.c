@@ -109,7 +109,7 @@ static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t *
 {
     const uint64_t *mask = (const uint64_t *) (message + 1);
 
-    MPIDI_ZC_processors_set(f->beside, mask, message->mask_words);
+    MPIDI_ZC_processors_set(f->neighbour, mask, message->mask_words);
     processors_changed();
     if (message->upid_length > 0) {
         MPIDI_ZC_upid_t *upid = MPL_malloc(message->upid_length, MPL_MEM_ADDRESS);
@@ -172,7 +172,7 @@ void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
 
     if (MPIDI_ZC_same_machine(f->upid->host, host)) {
         /* Until its mask arrives, it is assumed to run where this process does. */
-        f->beside = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
+        f->neighbour = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
         processors_changed();
         send_message(f);
     }
@@ -185,9 +185,9 @@ void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
 
 void MPIDI_ZC_shm_upgrade_end(MPIDI_ZC_foreign_t * f)
 {
-    if (f->beside) {
-        MPIDI_ZC_processors_remove(f->beside);
-        f->beside = NULL;
+    if (f->neighbour) {
+        MPIDI_ZC_processors_remove(f->neighbour);
+        f->neighbour = NULL;
         processors_changed();
     }
     nr_offered -= f->shm_offered && !f->shm_ep;
