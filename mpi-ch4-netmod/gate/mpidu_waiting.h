@@ -2,7 +2,7 @@
 #ifndef MPIDU_WAITING_H_INCLUDED
 #define MPIDU_WAITING_H_INCLUDED
 
-/* How several threads of one process wait in MPI at once.
+/* Threads of one process that wait in MPI at once give way to each other.
  *
  * Each polls, inside the lock of its VCI, and takes the lock again as soon as it has released it.
  * If they outnumber the processors, most of them sleep for that lock or wait for a processor,

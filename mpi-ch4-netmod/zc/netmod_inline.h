@@ -2,9 +2,8 @@
 #ifndef NETMOD_INLINE_H_INCLUDED
 #define NETMOD_INLINE_H_INCLUDED
 
-/* What zc does itself: point-to-point enters through zc_pt2pt.h, everything
- * travels as active messages (zc_am.h) but for puts and gets (zc_rma.h). The rest is
- * CH4's own fallback. */
+/* Point-to-point communication enters zc through zc_pt2pt.h. Everything travels as active messages
+ * (zc_am.h) except for puts and gets (zc_rma.h). The rest is CH4's own fallback. */
 #include "zc_pt2pt.h"
 #include "zc_am.h"
 #include "zc_progress.h"

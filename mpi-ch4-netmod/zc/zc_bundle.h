@@ -2,7 +2,7 @@
 #ifndef ZC_BUNDLE_H_INCLUDED
 #define ZC_BUNDLE_H_INCLUDED
 
-/* Short messages to one process that leave together, as one packet.
+/* Short messages to one process can leave together, as one packet.
  *
  * Over TCP a message costs its sender a system call, however short it is. The first message of a
  * burst (zc_burst.h) leaves at once, in a packet of its own. Where earlier bursts show that it

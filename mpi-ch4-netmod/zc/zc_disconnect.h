@@ -2,7 +2,7 @@
 #ifndef ZC_DISCONNECT_H_INCLUDED
 #define ZC_DISCONNECT_H_INCLUDED
 
-/* How a connection to a process of another world ends.
+/* This file ends connections to processes of other worlds.
  *
  * CH4 gives a connection up when the last communicator across it is freed, on each side at its own
  * time. A side then sends a FIN on each of its endpoints, and nothing follows it. The side closes

@@ -48,7 +48,8 @@
 /* The longest message that may be eager. */
 #define MPIDI_ZC_EAGER_MAX ((size_t) 1 << 30)
 
-/* Half of the requests that a VCI has in MPICH. */
+/* A VCI has at most so many sends that are announced for lack of credit: half of the requests
+ * that a VCI has in MPICH. */
 #define MPIDI_ZC_HELD_MAX 131072
 
 /* Makes progress until there is a request for a send that is announced. It is called without the

@@ -2,7 +2,8 @@
 #ifndef ZC_HANDSHAKE_H_INCLUDED
 #define ZC_HANDSHAKE_H_INCLUDED
 
-/* How two processes open a channel (zc_channel.h). Private to zc_channel.c and zc_handshake.c.
+/* Two processes open a channel (zc_channel.h) by a handshake. This file is private to zc_channel.c
+ * and zc_handshake.c.
  *
  * The process that has the first message to announce begins. The lower rank listens, and the higher
  * rank connects:

@@ -2,7 +2,7 @@
 #ifndef ZC_IDLE_H_INCLUDED
 #define ZC_IDLE_H_INCLUDED
 
-/* How a rank waits where ranks outnumber the processors for them (zc_processors.h).
+/* A rank gives way while it waits if ranks outnumber the processors for them (zc_processors.h).
  *
  * A rank that waits for a message polls. The sender may be waiting for this very processor, and
  * gets it only when the kernel takes it away from the polling rank, milliseconds later. So a rank

@@ -2,7 +2,7 @@
 #ifndef ZC_LANDING_THREAD_H_INCLUDED
 #define ZC_LANDING_THREAD_H_INCLUDED
 
-/* A thread that lands messages while the application computes.
+/* A thread of the netmod lands messages while the application computes.
  *
  * The gate (mpidu_device_gate.h, a patch of ours) keeps the thread out while the application is in
  * MPI, and the application out while the thread makes progress: for microseconds, or as long as a

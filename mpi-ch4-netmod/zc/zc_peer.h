@@ -2,9 +2,10 @@
 #ifndef ZC_PEER_H_INCLUDED
 #define ZC_PEER_H_INCLUDED
 
-/* Endpoints to processes of this MPI_COMM_WORLD. Most ranks of a large job never communicate with
- * most others, and an endpoint costs kilobytes, so it is made when the first message of a VCI is
- * sent to a rank or received from it. (zc_foreign.h makes those to other worlds.) */
+/* This file makes the endpoints to processes of this MPI_COMM_WORLD. Most ranks of a large job
+ * never communicate with most others, and an endpoint costs kilobytes, so it is made when the
+ * first message of a VCI is sent to a rank or received from it. (zc_foreign.h makes those to other
+ * worlds.) */
 
 /* Over TCP, all messages of an endpoint leave in one sequence: a short one waits until the
  * megabytes before it have been sent. So announced messages have connections of their own, one for

@@ -2,8 +2,8 @@
 #ifndef ZC_SHM_UPGRADE_H_INCLUDED
 #define ZC_SHM_UPGRADE_H_INCLUDED
 
-/* How a connection continues over shared memory, and how processes of one machine exchange their
- * processors.
+/* A connection can continue over shared memory, and processes of one machine exchange the masks of
+ * their processors.
  *
  * A connection to a process of another world begins over the network, whose transports notice when
  * a process dies, and whose addresses are short enough for the name of a port. Two processes on

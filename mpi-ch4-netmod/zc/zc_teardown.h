@@ -2,7 +2,7 @@
 #ifndef ZC_TEARDOWN_H_INCLUDED
 #define ZC_TEARDOWN_H_INCLUDED
 
-/* How the netmod ends in MPI_Finalize, or after an initialisation that has failed. */
+/* The netmod ends in MPI_Finalize, or after an initialisation that has failed. */
 
 #include "zc_impl.h"
 

@@ -2,9 +2,9 @@
 #ifndef ZC_WATCH_H_INCLUDED
 #define ZC_WATCH_H_INCLUDED
 
-/* When the landing thread looks next whether the application is away, in a part of the program
- * without MPI. MPI has no event for that, and each look costs the processor that it is made on some
- * 5 µs.
+/* This file decides when the landing thread looks next whether the application is away, in a part
+ * of the program without MPI. MPI has no event for that, and each look costs the processor that it
+ * is made on some 5 µs.
  *
  *             a look finds the application ...
  *   INSIDE    in MPI
@@ -22,7 +22,7 @@
  *   - if the application was back already when the timer expired, the thread accepts no timer for
  *     up to HOLD_MAX looks.
  *
- * That makes about two looks every 2 ms, whatever the application does. */
+ * That makes fewer than two looks every 4 ms, whatever the application does. */
 
 #include <stdbool.h>
 

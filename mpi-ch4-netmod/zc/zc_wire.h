@@ -2,8 +2,8 @@
 #ifndef ZC_WIRE_H_INCLUDED
 #define ZC_WIRE_H_INCLUDED
 
-/* The format of everything that processes of zc send to each other. Each message is an active
- * message of UCP, which has a user header and a payload, one of which may be empty:
+/* This file has the format of everything that processes of zc send to each other. Each message is
+ * an active message of UCP, which has a user header and a payload, one of which may be empty:
  *
  *   id        VCI   user header                            payload
  *   MESSAGE   all   am_header (24), CH4's header           data, which may only be announced
