@@ -49,7 +49,7 @@
 #define MPIDI_ZC_EAGER_MAX ((size_t) 1 << 30)
 
 /* A VCI has at most so many sends that are announced for lack of credit: half of the requests
- * that a VCI has in MPICH. */
+ * that MPICH has for it. */
 #define MPIDI_ZC_HELD_MAX 131072
 
 /* Makes progress until there is a request for a send that is announced. It is called without the
