@@ -61,7 +61,7 @@ bool checkpoint_transaction::prepare()
     if (!verdict.empty()) {
         if (rank_ == 0)
             complain(-1, "no checkpoint: " + verdict);
-        job_.outcome(refusal(EIO, verdict));
+        job_.meeting_.outcome(refusal(EIO, verdict));
         return false;
     }
     measure();
@@ -70,7 +70,7 @@ bool checkpoint_transaction::prepare()
     share(job_.now_.ours, 0, nonce_);
     asked_ = job_.control_.asked();
     answers_ = job_.control_.defer();
-    job_.settle();
+    job_.meeting_.settle();
     return true;
 }
 
@@ -81,7 +81,8 @@ void checkpoint_transaction::measure()
     sum_ =
         total(job_.now_.ours, {static_cast<double>(image_.size()), static_cast<double>(zero_bytes_),
                                static_cast<double>(job_.data.bytes())});
-    most_ = greatest(job_.now_.ours, {(built_ - begin_) * 1e3, (seconds() - job_.met_) * 1e3});
+    most_ = greatest(job_.now_.ours,
+                     {(built_ - begin_) * 1e3, (seconds() - job_.meeting_.met()) * 1e3});
 }
 
 void checkpoint_transaction::write()

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
-#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "error.h"
 #include "identity.h"
 #include "move_transaction.h"
+#include "mpi_window.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -28,24 +27,13 @@ namespace {
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
 constexpr int kFlushTag = 7702;
-constexpr double kAnswerAtOnce = 20e-3; /* seconds that rank 0 waits in a safe point for answers */
-constexpr double kLastCall = 1;         /* it waits at a meeting for so long, late as it may be */
-
-std::string no_safe_point(int rank, double patience_s)
-{
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "%s%s did not come to a safe point in time (%g s); the job goes on as it was",
-                  rank < 0 ? "a rank" : "rank ", rank < 0 ? "" : std::to_string(rank).c_str(),
-                  patience_s);
-    return text;
-}
 
 } // namespace
 
 job::job(settings chosen)
     : settings_(std::move(chosen)), command_(command::of_this_process()),
-      control_(settings_, command_.program, [this] { agreement_.ring(); })
+      control_(settings_, command_.program, [this] { agreement_.ring(); }),
+      meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
 {
 }
 
@@ -185,7 +173,7 @@ void job::start_as_successor(MPI_Comm parent)
     }
     line->disconnect();
     become_rank(now_.rank);
-    agreement_.open(now_.ours, 0);
+    open_agreement(0);
     if (!greeting.resume.empty())
         resume_from_disk(greeting.resume);
     if (now_.rank == 0)
@@ -268,102 +256,23 @@ void job::busy_safe_point()
 
 void job::negotiate()
 {
-    const std::int64_t n = safe_points_.load();
-    if (stage_ != stage::agreed && !(now_.rank == 0 ? choose_place(n) : find_place(n)))
-        return;
-    if (n == target_)
+    if (reach_meeting(safe_points_.load()))
         meet();
 }
 
-/** Rank 0. Whether a place is known now. */
-bool job::choose_place(std::int64_t n)
+bool job::reach_meeting(std::int64_t n)
 {
-    if (stage_ == stage::calm) {
-        agreement_.hear();
-        if (!control_.take()) { /* withdrawn meanwhile */
-            settle();
-            return false;
-        }
-        deadline_ = control_.asked() + settings_.patience_s;
-        agreement_.begin();
-        stage_ = stage::searching;
-    }
-    switch (agreement_.advance(n, kAnswerAtOnce, deadline_)) {
-    case negotiation::progress::found:
-        target_ = agreement_.place();
-        stage_ = stage::agreed;
-        return true;
-    case negotiation::progress::finishing:
-        agreement_.call_off();
-        outcome(refusal(ESHUTDOWN, "the job is finishing"));
-        return false;
-    case negotiation::progress::searching:
-        break;
-    }
-    if (seconds() > deadline_) {
-        const int silent = agreement_.missing();
-        agreement_.call_off();
-        outcome(refusal(ETIMEDOUT, no_safe_point(silent, settings_.patience_s)));
-    }
-    return false;
-}
-
-/** The others. */
-bool job::find_place(std::int64_t n)
-{
-    const double begin = seconds();
     for (pause pause;; pause.rest()) {
-        switch (agreement_.look(n)) {
-        case negotiation::verdict::meet:
-            target_ = n;
-            stage_ = stage::agreed;
+        switch (meeting_.step(n, seconds())) {
+        case rendezvous::next::go_on:
+            return false;
+        case rendezvous::next::met:
             return true;
-        case negotiation::verdict::wait:
-            if (seconds() - begin > settings_.patience_s)
-                return false; /* rank 0 is far away; it will find that we have passed */
-            make_progress();
+        case rendezvous::next::again:
+            pause.reset();
             break;
-        case negotiation::verdict::cancelled:
-            settle();
-            return false;
-        case negotiation::verdict::ahead:
-        case negotiation::verdict::missed: /* the proposal will be raised */
-            return false;
-        }
-    }
-}
-
-/** Are all here? If not, the request is over and everybody goes on. */
-bool job::gather()
-{
-    const bool leads = now_.rank == 0;
-    /* Rank 0 may be the late one; the others may be here. */
-    double deadline = leads ? std::max(deadline_, met_ + kLastCall) : met_ + settings_.patience_s;
-    if (leads && !control_.hold()) { /* whoever asked has been told that it took too long */
-        agreement_.arrive(attempts_);
-        agreement_.call_off();
-        outcome(refusal(ETIMEDOUT, ""));
-        return false;
-    }
-    agreement_.arrive(attempts_);
-    for (pause pause;; pause.rest()) {
-        const auto state = agreement_.gather();
-        if (state == negotiation::gathering::all)
-            return true;
-        const bool late = seconds() > deadline;
-        if (state == negotiation::gathering::off || (late && leads)) {
-            const int missing = agreement_.missing();
-            if (leads)
-                agreement_.call_off();
-            outcome(refusal(ETIMEDOUT, no_safe_point(missing, settings_.patience_s)));
-            return false;
-        }
-        if (late) {
-            if (agreement_.give_up()) {
-                settle();
-                return false;
-            }
-            deadline = kNoLimit; /* rank 0 has counted us in, so it is there, and will say */
+        case rendezvous::next::wait:
+            break;
         }
         make_progress();
     }
@@ -399,9 +308,6 @@ bool job::is_quiet(std::string &who) const
 
 void job::meet()
 {
-    met_ = seconds();
-    if (!gather())
-        return;
     std::string text = control_.taken() ? control_.taken()->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);
@@ -409,13 +315,14 @@ void job::meet()
     is_quiet(in_flight);
     in_flight = agree(now_.ours, in_flight);
     if (!in_flight.empty()) {
-        if (++attempts_ < settings_.attempts) {
-            target_++;
+        if (meeting_.attempts() + 1 < settings_.attempts) {
+            meeting_.put_off();
             control_.release();
             return;
         }
-        outcome(refusal(EAGAIN, "messages in flight at " + std::to_string(attempts_) +
-                                    " safe points: " + in_flight));
+        meeting_.outcome(refusal(EAGAIN, "messages in flight at " +
+                                             std::to_string(meeting_.attempts() + 1) +
+                                             " safe points: " + in_flight));
         return;
     }
     if (wanted.kind == request::what::move) {
@@ -427,21 +334,18 @@ void job::meet()
     }
 }
 
-void job::settle()
+/** Before this rank is done with a request. */
+void job::settle_late() const
 {
     if (settings_.fault_injected(fault::settles_late) && now_.rank != 0)
         for (const double begin = seconds(); seconds() - begin < 1;)
             make_progress(); /* rank 0 may be at the next request by then */
-    agreement_.settle();
-    stage_ = stage::calm;
-    attempts_ = 0;
 }
 
-/** The request is over; whoever asked hears @text. */
-void job::outcome(const std::string &text)
+/** Collective. */
+void job::open_agreement(std::int64_t requests)
 {
-    settle();
-    control_.finish(text);
+    agreement_.open(std::make_unique<mpi_window>(now_.ours, agreement_.own_words()), requests);
 }
 
 /* ---- checkpoints ---- */
@@ -500,7 +404,8 @@ std::vector<double> job::rebuild_world(double begin)
     if (rebuild)
         rebuild(now_.user, argument);
     refresh_status();
-    return greatest(now_.ours, {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(met_)});
+    return greatest(now_.ours,
+                    {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
 }
 
 /** A successor's first safe point: its state is complete, its predecessor may go. */
@@ -525,7 +430,7 @@ void job::take_over()
     }
     const double committed = seconds();
     become_rank(now_.rank);
-    agreement_.open(now_.ours, greeted_requests_);
+    open_agreement(greeted_requests_);
     if (now_.rank == 0)
         control_.open(name_, now_.size, epoch(), safe_points_);
     open_profile();
@@ -552,7 +457,7 @@ std::string job::finish()
     MPI_Ibarrier(now_.ours, &barrier);
     wait_gently(barrier);
     if (control_.taken())
-        outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
+        meeting_.outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
     join_writer();
     lock_.reset();
     control_.close();

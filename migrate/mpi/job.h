@@ -15,6 +15,7 @@
 #include "process.h"
 #include "profiler.h"
 #include "registry.h"
+#include "rendezvous.h"
 #include "settings.h"
 #include "successor.h"
 #include "world.h"
@@ -59,8 +60,6 @@ class job {
     int rank() const noexcept { return now_.rank; }
 
   private:
-    enum class stage { calm, searching, agreed };
-
     friend class checkpoint_transaction;
     friend class move_transaction;
 
@@ -73,13 +72,11 @@ class job {
     void refresh_status();
     void busy_safe_point();
     void negotiate();
-    bool choose_place(std::int64_t n);
-    bool find_place(std::int64_t n);
+    bool reach_meeting(std::int64_t n);
     void meet();
-    bool gather();
     bool is_quiet(std::string &who) const;
-    void outcome(const std::string &text);
-    void settle();
+    void settle_late() const;
+    void open_agreement(std::int64_t requests);
     void checkpoint();
     void join_writer();
     image_header header() const;
@@ -102,18 +99,13 @@ class job {
     std::int64_t calm_left_ = 1, calm_ = 1;
     double calm_begin_ = 0;
 
-    stage stage_ = stage::calm;
-    std::int64_t target_ = 0; /* the safe point where all meet */
-    int attempts_ = 0;
-    double deadline_ = 0; /* rank 0: for all to have met */
-    double met_ = 0;      /* when this rank came to the meeting */
-
     bool resumed_ = false;
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
     std::unique_ptr<inheritance> inheritance_;
 
     job_control control_;
+    rendezvous meeting_;
     std::unique_ptr<directory_lock> lock_; /* rank 0, once it has saved something */
     std::thread writer_;
     std::string writer_problem_;

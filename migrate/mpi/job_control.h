@@ -11,6 +11,7 @@
 
 #include "control_server.h"
 #include "request.h"
+#include "request_source.h"
 #include "settings.h"
 
 namespace zc::migrate {
@@ -26,7 +27,7 @@ struct whereabouts {
  * being carried out. The other ranks never open theirs: they are asked nothing, and what they
  * say here goes to nobody.
  */
-class job_control {
+class job_control final : public request_source {
   public:
     /** @program: what successors run. @ring: called by any thread when there is a request. */
     job_control(const settings &settings, std::string program, std::function<void()> ring);
@@ -43,18 +44,15 @@ class job_control {
 
     /** A request of the program itself; false if another one is under way. */
     bool submit(const request &wanted);
-    /** Begin with the request that waits; false if it was withdrawn. */
-    bool take();
+    bool take() override;
     /** What has been taken and is not finished. */
     const std::optional<request> &taken() const noexcept { return taken_; }
-    /** When it came. */
-    double asked() const noexcept { return asked_.load(); }
-    /** It will be answered, soon: false if it is too late. */
-    bool hold();
+    double asked() const noexcept override { return asked_.load(); }
+    bool hold() override;
     /** It has been put off. */
     void release();
     /** It is over: whoever asked hears @outcome. */
-    void finish(const std::string &outcome);
+    void finish(const std::string &outcome) override;
     /** The job is done with it, and another thread answers it later, if there was one. */
     bool defer();
     void answer_deferred(const std::string &outcome);

@@ -141,7 +141,7 @@ move_transaction::phase move_transaction::refuse(const std::string &why)
             unlink(file_.c_str());
     }
     next_.forget();
-    job_.outcome(refusal(EIO, why));
+    job_.meeting_.outcome(refusal(EIO, why));
     return phase::refused;
 }
 
@@ -164,7 +164,7 @@ move_transaction::phase move_transaction::rebuild()
         leave();
     const std::vector<double> rebuilt = job_.rebuild_world(committed_);
     if (job_.now_.rank == 0)
-        job_.outcome(report(rebuilt));
+        job_.meeting_.outcome(report(rebuilt));
     return phase::done;
 }
 
@@ -193,8 +193,8 @@ void move_transaction::enter_new_world()
     job_.now_ = next_;
     job_.moves_++;
     profiler::instance().link(job_.now_.user);
-    job_.agreement_.open(job_.now_.ours, greeting_.requests);
-    job_.settle();
+    job_.open_agreement(greeting_.requests);
+    job_.meeting_.settle();
 }
 
 void move_transaction::leave()
@@ -205,7 +205,7 @@ void move_transaction::leave()
             const json done = json::parse(mine_->line().receive(kNoLimit).text);
             /* Who has found this socket would be told that the job has ended. */
             job_.control_.close_door("rank 0 has moved: ask again");
-            job_.outcome(report(done.at("rebuilt")));
+            job_.meeting_.outcome(report(done.at("rebuilt")));
             job_.control_.close();
         }
         mine_->line().disconnect();

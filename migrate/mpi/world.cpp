@@ -2,10 +2,7 @@
 #include "world.h"
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
-#include <ctime>
-#include <sched.h>
 
 namespace zc::migrate {
 
@@ -95,29 +92,6 @@ world grow(const growth &how)
         MPI_Comm_size(fresh.ours, &fresh.size);
     }
     return fresh;
-}
-
-double seconds()
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
-double ms_since(double begin)
-{
-    return (seconds() - begin) * 1e3;
-}
-
-void pause::rest()
-{
-    if (++rounds_ < 64)
-        return;
-    if (rounds_ < 512) {
-        sched_yield();
-        return;
-    }
-    const timespec span{0, rounds_ < 4096 ? 50'000 : 500'000};
-    nanosleep(&span, nullptr);
 }
 
 void wait_gently(MPI_Request &request)

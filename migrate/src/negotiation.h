@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <list>
-#include <mpi.h>
+#include <memory>
 #include <vector>
+
+#include "window.h"
 
 namespace zc::migrate {
 
@@ -45,23 +45,32 @@ namespace zc::migrate {
  *     rank 0            (2 is there)              +taken: finds it gone ─▶ tells all: off
  *
  * Taken by rank 0, a rank waits for the verdict, which comes at once, as rank 0 is there.
+ *
+ * Nothing here blocks or asks for the time: rendezvous.h does, in the name of each rank.
  */
 class negotiation {
   public:
     static constexpr std::int64_t kNever = (std::int64_t{1} << 40) - 1;
 
-    /** Collective over @comm: open the window; @requests are done with. */
-    void open(MPI_Comm comm, std::int64_t requests);
+    /** Collective over the ranks of @over, which is made on own_words(); @requests are done with.
+     */
+    void open(std::unique_ptr<window> over, std::int64_t requests);
+    window::words &own_words() noexcept { return memory_; }
     /** Collective: close it. */
     void close();
+    bool leads() const noexcept { return rank_ == 0; }
 
     /** This rank has come to safe point @n; false is the way out for nearly all of them. */
     bool is_called_at(std::int64_t n) noexcept
     {
-        counter().store(n, std::memory_order_relaxed);
-        return proposal().load(std::memory_order_relaxed) != quiet_;
+        count(n);
+        return is_called();
     }
-    bool is_called() const noexcept { return memory_[0].load(std::memory_order_relaxed) != quiet_; }
+    void count(std::int64_t n) noexcept { counter().store(n, std::memory_order_relaxed); }
+    bool is_called() const noexcept
+    {
+        return memory_[window::kProposal].load(std::memory_order_relaxed) != quiet_;
+    }
     /** There will be no more safe points. */
     void never_again() noexcept { counter().store(kNever); }
 
@@ -73,9 +82,11 @@ class negotiation {
     /** What was rung for up to now will be dealt with. */
     void hear() noexcept { seen_ = proposal().load(); }
     void begin();
-    enum class progress { searching, found, finishing };
-    /** In safe point @n, for at most @patience_s; longer only where it must not go on. */
-    progress advance(std::int64_t n, double patience_s, double deadline);
+    enum class progress { silence, searching, found, finishing };
+    /** What is known by now; silence if that is what was known before. */
+    progress advance(std::int64_t n);
+    /** It need not be found before rank 0 leaves safe point @n. */
+    bool is_ahead_of(std::int64_t n) const noexcept { return n < proposed_; }
     std::int64_t place() const noexcept { return proposed_; }
     /** A rank that has not answered, or not arrived; -1: none. */
     int missing() const;
@@ -101,41 +112,33 @@ class negotiation {
     /** Requests so far, this one included. */
     std::int64_t requests() const noexcept { return requests_; }
 
+    /** All that decides on what this rank does next, for tests that go through all that can be. */
+    std::vector<std::int64_t> state() const;
+
   private:
-    using word = std::atomic<std::int64_t>;
-    enum place_of : MPI_Aint { kProposal, kConfirmation, kCounter, kArrival, kVerdict, kWords };
     static constexpr std::int64_t kTaken = 1, kGone = 2; /* added to kArrival */
 
-    /* The same one-sided operation on all other ranks. Kept until it is done, as it cannot
-     * be withdrawn. */
-    struct round {
-        std::vector<std::int64_t> sent, got;
-        std::vector<MPI_Request> requests;
-    };
-
-    word &proposal() noexcept { return memory_[kProposal]; }
-    word &counter() noexcept { return memory_[kCounter]; }
+    using word = window::words::value_type;
+    word &proposal() noexcept { return memory_[window::kProposal]; }
+    word &counter() noexcept { return memory_[window::kCounter]; }
     std::int64_t stamp(std::int64_t safe_point) const noexcept;
     std::int64_t meeting() const noexcept;
-    void start(MPI_Aint place, MPI_Op op, std::int64_t value);
-    bool is_done(round &one);
-    bool is_done() { return rounds_.empty() || is_done(rounds_.back()); }
+    void start(window::place where, window::operation what, std::int64_t value);
+    bool is_done() { return rounds_.empty() || rounds_.back()->is_done(); }
     void propose(std::int64_t farthest);
 
-    std::array<word, kWords> memory_{};
+    window::words memory_{};
     std::int64_t quiet_ = 0; /* the proposal that has been dealt with */
     std::int64_t seen_ = 0;  /* the one being dealt with */
     std::int64_t requests_ = 0;
-    MPI_Win window_ = MPI_WIN_NULL;
-    int rank_ = 0, size_ = 1;
+    std::unique_ptr<window> window_;
+    int rank_ = 0;
 
     enum class step { idle, reading, telling, checking, confirming, gathering, taking, over };
     step step_ = step::idle;
-    std::list<round> rounds_; /* the last one is the one that counts */
+    std::list<std::unique_ptr<window::round>> rounds_; /* the last one is the one that counts */
     std::int64_t proposed_ = 0, raise_ = 1;
     int attempt_ = 0;
 };
-
-static_assert(sizeof(std::atomic<std::int64_t>) == 8, "the window is addressed as MPI_INT64_T");
 
 } // namespace zc::migrate
