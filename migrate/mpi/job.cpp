@@ -12,8 +12,11 @@
 #include "departure.h"
 #include "error.h"
 #include "identity.h"
+#include "job_in_move.h"
 #include "move_transaction.h"
+#include "mpi_connection.h"
 #include "mpi_window.h"
+#include "spawn.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -27,6 +30,11 @@ namespace {
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
 constexpr int kFlushTag = 7702;
+
+MPI_Comm comm_of(const lifeline &line)
+{
+    return dynamic_cast<mpi_connection &>(line.peer()).comm();
+}
 
 } // namespace
 
@@ -104,8 +112,7 @@ void job::hand_over_to_singletons()
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
         try {
-            mine = std::make_unique<departure>(settings_, command_, place{host_name(), false},
-                                               greeting);
+            mine = start_successor(settings_, command_, place{host_name(), false}, greeting);
             mine->await();
         } catch (const error &problem) {
             complaint = problem.what();
@@ -131,7 +138,8 @@ void job::hand_over_to_singletons()
 
 void job::start_as_successor(MPI_Comm parent)
 {
-    auto line = std::make_unique<lifeline>(parent, true, settings_.timeout_s);
+    auto line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(parent, true), true,
+                                           settings_.timeout_s);
     greeting greeting;
     try {
         greeting = greeting::from_json(line->receive().text);
@@ -160,7 +168,7 @@ void job::start_as_successor(MPI_Comm parent)
     how.leavers = greeting.leavers;
     how.index = greeting.index;
     how.rank = greeting.rank;
-    how.line = line->comm();
+    how.line = comm_of(*line);
     now_ = link_up(how, nullptr);
     greeted_requests_ = greeting.requests;
     if (greeting.moved) {
@@ -327,7 +335,8 @@ void job::meet()
     }
     if (wanted.kind == request::what::move) {
         profiler::instance().busy(true);
-        move_transaction(*this, wanted).run();
+        job_in_move self(*this, wanted);
+        move_transaction(self, settings_, wanted, self.hello()).run();
         profiler::instance().busy(false);
     } else {
         checkpoint();
@@ -393,7 +402,7 @@ world job::link_up(growth &how, departure *mine)
             end_job(now_.rank,
                     std::string("a process died before it was linked up: ") + problem.what());
         }
-        how.line = mine->line().comm();
+        how.line = comm_of(mine->line());
     }
     return grow(how);
 }

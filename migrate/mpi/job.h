@@ -61,7 +61,7 @@ class job {
 
   private:
     friend class checkpoint_transaction;
-    friend class move_transaction;
+    friend class job_in_move;
 
     std::string choose_saved(const world &old, greeting &first) const;
     [[noreturn]] void hand_over_to_singletons();

@@ -6,19 +6,12 @@
 #include <string>
 
 #include "lifeline.h"
-#include "process.h"
 #include "registry.h"
 #include "settings.h"
 #include "successor.h"
 #include "transfer.h"
 
 namespace zc::migrate {
-
-/** Where a successor is to run. */
-struct place {
-    std::string name;
-    bool is_new = false; /* no rank has been there */
-};
 
 /**
  * A leaver's dealings with its successor.
@@ -31,8 +24,9 @@ struct place {
  */
 class departure {
   public:
-    departure(const settings &settings, const command &command, const place &host,
-              const greeting &greeting);
+    /** Greets the successor at the other end of @line, which took @spawn_ms to start. */
+    departure(const settings &settings, std::unique_ptr<lifeline> line, const greeting &greeting,
+              double spawn_ms);
 
     /** Until the successor has answered the greeting. Throws error. */
     void await();
@@ -57,7 +51,7 @@ class departure {
     std::unique_ptr<lifeline> line_;
     std::unique_ptr<transfer> transfer_;
     std::set<std::string> asked_;
-    double spawn_ms_ = 0;
+    double spawn_ms_;
     effort effort_;
 };
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "clock.h"
 #include "crc32c.h"
 #include "error.h"
-#include "world.h"
 
 namespace zc::migrate {
 
@@ -20,6 +20,12 @@ double lap_ms(double &mark)
     const double passed = (now - mark) * 1e3;
     mark = now;
     return passed;
+}
+
+/* Of the image of segment @number, and of that number: each is taken for what it is. */
+trailer checksum(std::uint64_t number, std::span<const std::byte> image)
+{
+    return zc_crc32c(static_cast<std::uint32_t>(number), image.data(), image.size());
 }
 
 /* Room for one segment of @a and its checksum. */
@@ -38,20 +44,13 @@ transfer::~transfer()
     /* What could not be brought to its end is still under way, to a peer that may wake up: MPI
      * reads and writes there as long as this process lives, so it keeps request and memory. */
     for (std::size_t slot = 0; slot < kAlive; slot++)
-        if (requests_[slot] != MPI_REQUEST_NULL)
+        if (requests_[slot] != connection::kNone)
             memory_[slot].give_away();
 }
 
 std::uint64_t transfer::segments(const array &a)
 {
     return (a.count + segment_elements(a) - 1) / segment_elements(a);
-}
-
-transfer::request_set transfer::no_requests()
-{
-    request_set none;
-    none.fill(MPI_REQUEST_NULL);
-    return none;
 }
 
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
@@ -65,7 +64,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < segments(source); i++) {
         const std::size_t slot = i % kAlive;
-        make_progress();
+        line_.peer().make_progress();
         line_.finish(requests_[slot], interrupt);
         effort.transfer_ms += lap_ms(mark);
 
@@ -74,7 +73,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
         image_writer writer(memory_[slot], header, checksums::none);
         writer.write(source, first, count);
         const std::span<const std::byte> image = writer.finish();
-        const trailer crc = zc_crc32c(0, image.data(), image.size());
+        const trailer crc = checksum(i, image);
         std::memcpy(memory_[slot].data() + image.size(), &crc, sizeof crc);
         if (corrupt)
             memory_[slot].data()[image.size() / 2] ^= std::byte{0x10};
@@ -84,7 +83,7 @@ void transfer::send(const array &source, const image_header &header, effort &eff
         effort.build_ms += lap_ms(mark);
         line_.start_segment({image.data(), image.size() + sizeof crc}, requests_[slot]);
     }
-    for (MPI_Request &request : requests_)
+    for (connection::ticket &request : requests_)
         line_.finish(request, interrupt);
     effort.transfer_ms += lap_ms(mark);
 }
@@ -106,14 +105,14 @@ void transfer::receive(const array &target, effort &effort)
     double mark = seconds();
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < all; i++) {
-        make_progress();
+        line_.peer().make_progress();
         const std::size_t bytes = line_.finish(requests_[i % kAlive], interrupt);
         effort.transfer_ms += lap_ms(mark);
         const std::byte *data = memory_[i % kAlive].data();
         trailer crc = 0;
         if (bytes > sizeof crc)
             std::memcpy(&crc, data + bytes - sizeof crc, sizeof crc);
-        if (bytes <= sizeof crc || zc_crc32c(0, data, bytes - sizeof crc) != crc)
+        if (bytes <= sizeof crc || checksum(i, {data, bytes - sizeof crc}) != crc)
             throw error(EBADMSG, "image of '" + target.name +
                                      "' was corrupted in transit: its checksum differs");
         const std::uint64_t count = std::min(segment_elements(target), target.count - first);
@@ -127,15 +126,15 @@ void transfer::receive(const array &target, effort &effort)
 
 void transfer::finish()
 {
-    for (MPI_Request &request : requests_)
+    for (connection::ticket &request : requests_)
         line_.finish(request, [] {});
 }
 
 void transfer::cancel()
 {
-    for (MPI_Request &request : requests_)
-        if (request != MPI_REQUEST_NULL)
-            MPI_Cancel(&request); /* in vain if data is coming */
+    for (connection::ticket &request : requests_)
+        if (request != connection::kNone)
+            line_.peer().cancel(request);
     finish();
 }
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "departure.h"
+#include "move_party.h"
 #include "request.h"
+#include "settings.h"
 #include "successor.h"
-#include "world.h"
 
 namespace zc::migrate {
 
-class job;
 using control::request;
 
 /**
@@ -37,7 +37,9 @@ class move_transaction {
   public:
     enum class phase { spawn, link_up, data, verdict, rebuild, done, refused };
 
-    move_transaction(job &of, const request &wanted);
+    /** @hello: what this rank tells its successor if it leaves. */
+    move_transaction(move_party &party, const settings &chosen, const request &wanted,
+                     greeting hello);
     move_transaction(const move_transaction &) = delete;
     move_transaction &operator=(const move_transaction &) = delete;
 
@@ -57,22 +59,18 @@ class move_transaction {
     template <typename Step>
     void attempt(Step step);
     void measure();
-    void give_up_old_world();
-    void enter_new_world();
-    [[noreturn]] void leave();
+    void say_go();
+    void leave();
     std::string report(const std::vector<double> &rebuilt) const;
 
-    job &job_;
+    move_party &party_;
+    const settings &settings_;
     const request &wanted_;
+    const greeting greeting_;
     const double begin_;
-    const std::int64_t safe_point_;
-    const std::uint64_t epoch_; /* after the move */
-    greeting greeting_;
-    place target_;                    /* where this rank goes; without a name if it stays */
     std::unique_ptr<departure> mine_; /* if this rank leaves */
     std::string complaint_;           /* this rank's, "" if none */
     std::string file_;                /* by way of the disk: this rank's data */
-    world next_;
     double link_up_ms_ = 0;
     double committed_ = 0;     /* when the leavers had said go */
     std::vector<double> sum_;  /* over all ranks, bytes: of images, of zeros left out, of data */

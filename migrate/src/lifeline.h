@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <mpi.h>
 #include <optional>
 #include <span>
 #include <string>
+
+#include "connection.h"
 
 namespace zc::migrate {
 
@@ -36,18 +37,19 @@ struct message {
 };
 
 /**
- * The communicator of a leaver (rank 0) and its successor (rank 1). Every wait has
- * an end: throws error(EPIPE) when the peer is gone or silent for longer than the
- * time limit. Owned by one thread.
+ * What leaver and successor say to each other, over a connection. Every wait has an end: throws
+ * error(EPIPE) when the peer is gone or silent for longer than the time limit. Owned by one thread.
  */
 class lifeline {
   public:
-    /** Takes over @between, the result of a spawn or the parent. */
-    lifeline(MPI_Comm between, bool successor, double timeout_s);
+    lifeline(std::unique_ptr<connection> peer, bool successor, double timeout_s)
+        : peer_(std::move(peer)), successor_(successor), timeout_s_(timeout_s)
+    {
+    }
     lifeline(const lifeline &) = delete;
     lifeline &operator=(const lifeline &) = delete;
 
-    MPI_Comm comm() const noexcept { return comm_; }
+    connection &peer() const noexcept { return *peer_; }
 
     void send(word what, const std::string &text = "");
     /** Returns when the peer has taken it: it cannot be lost if this process ends now. */
@@ -62,11 +64,11 @@ class lifeline {
     bool is_abandoned() const noexcept { return abandoned_; }
 
     /** One direction of a stream of segments; @segment must stay as it is until drained. */
-    void start_segment(std::span<const std::byte> segment, MPI_Request &request);
-    void expect_segment(std::span<std::byte> room, MPI_Request &request);
+    void start_segment(std::span<const std::byte> segment, connection::ticket &request);
+    void expect_segment(std::span<std::byte> room, connection::ticket &request);
     /** Bytes that came, if it was a receive. @interrupt: called while waiting, may throw. */
     template <typename Interrupt>
-    std::size_t finish(MPI_Request &request, Interrupt interrupt)
+    std::size_t finish(connection::ticket &request, Interrupt interrupt)
     {
         for (deadline limit(*this);; limit.check()) {
             std::size_t bytes = 0;
@@ -94,24 +96,25 @@ class lifeline {
         unsigned rounds_ = 0;
     };
 
-    /** Wait for @request. If it has no end, @buffer stays MPI's. Throws as finish() does. */
+    /** Wait for @request. If it has no end, @buffer stays the network's. Throws as finish() does.
+     */
     template <typename Buffer>
-    std::size_t finish_with(MPI_Request &request, std::unique_ptr<Buffer> &buffer)
+    std::size_t finish_with(connection::ticket &request, std::unique_ptr<Buffer> &buffer)
     {
         try {
             return finish(request, [] {});
         } catch (...) {
-            if (request != MPI_REQUEST_NULL)
+            if (request != connection::kNone)
                 static_cast<void>(buffer.release());
             throw;
         }
     }
-    bool is_finished(MPI_Request &request, std::size_t &bytes);
+    bool is_finished(connection::ticket &request, std::size_t &bytes);
     void ping();
-    void require(int code, const char *what) const;
+    void require(bool succeeded, const char *what) const;
+    std::string other() const { return successor_ ? "the predecessor" : "the successor"; }
 
-    MPI_Comm between_;
-    MPI_Comm comm_ = MPI_COMM_NULL;
+    std::unique_ptr<connection> peer_;
     bool successor_;
     bool abandoned_ = false;
     double timeout_s_;

@@ -4,13 +4,29 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "clock.h"
 #include "error.h"
 #include "lineage.h"
-#include "world.h"
+#include "understood.h"
 
 namespace zc::migrate {
 
 using nlohmann::json;
+
+namespace {
+
+/** The file where a predecessor's data is; "" if it comes in segments. Throws what it says else. */
+std::string path_in(const json &answer)
+{
+    if (answer.contains("error"))
+        throw error(answer.at("code"), answer.at("error"));
+    if (answer.contains("file"))
+        return answer.at("file");
+    answer.at("segments").get<std::uint64_t>();
+    return "";
+}
+
+} // namespace
 
 std::string greeting::to_json() const
 {
@@ -24,22 +40,23 @@ std::string greeting::to_json() const
 
 greeting greeting::from_json(const std::string &text)
 {
-    const json object = json::parse(text);
-    greeting g;
-    g.moved = object.at("moved");
-    g.index = object.at("index");
-    g.rank = object.at("rank");
-    g.leavers = object.at("leavers").get<std::vector<int>>();
-    g.safe_points = object.at("safe_points");
-    g.requests = object.at("requests");
-    g.job = object.at("job");
-    g.identity = object.at("identity");
-    g.line = object.at("line");
-    g.resume = object.at("resume");
-    g.moves = object.at("moves");
-    g.age_s = object.at("age_s");
-    g.hosts = object.at("hosts").get<std::set<std::string>>();
-    return g;
+    return understood("the predecessor's greeting", text, [](const json &object) {
+        greeting g;
+        g.moved = object.at("moved");
+        g.index = object.at("index");
+        g.rank = object.at("rank");
+        g.leavers = object.at("leavers").get<std::vector<int>>();
+        g.safe_points = object.at("safe_points");
+        g.requests = object.at("requests");
+        g.job = object.at("job");
+        g.identity = object.at("identity");
+        g.line = object.at("line");
+        g.resume = object.at("resume");
+        g.moves = object.at("moves");
+        g.age_s = object.at("age_s");
+        g.hosts = object.at("hosts").get<std::set<std::string>>();
+        return g;
+    });
 }
 
 void check_header(const image_reader &image, const image_header &expected, const std::string &path)
@@ -90,10 +107,8 @@ void from_predecessor::restore(const array &target)
     const message said = line_->receive();
     if (said.what != word::answer)
         throw error(EPIPE, "the predecessor gave up");
-    const json answer = json::parse(said.text);
-    if (answer.contains("error"))
-        throw error(answer.at("code"), answer.at("error"));
-    if (!answer.contains("file")) {
+    const std::string path = understood("the predecessor's answer", said.text, path_in);
+    if (path.empty()) {
         if (settings_.fault_injected(fault::successor_stops) && transfer::segments(target) > 1)
             raise(SIGSTOP);
         transfer_.receive(target, effort_);
@@ -101,7 +116,6 @@ void from_predecessor::restore(const array &target)
     }
     const double begin = seconds();
     if (!file_) {
-        const std::string path = answer.at("file");
         auto file = std::make_unique<image_reader>(path);
         check_header(*file, expected_, path);
         file_ = std::move(file);

@@ -1,63 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "departure.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "clock.h"
 #include "disk_writer.h"
 #include "error.h"
-#include "watchdog.h"
-#include "world.h"
+#include "understood.h"
 
 namespace zc::migrate {
 
 using nlohmann::json;
 
 namespace {
-
-MPI_Comm spawn(const command &command, const place &host)
-{
-    /* Through env(1): not every launcher hands our environment on. */
-    std::vector<std::string> words = inherited_environment();
-    std::erase_if(words,
-                  [](const std::string &w) { return w.starts_with("ZC_MIGRATE_SUCCESSOR="); });
-    words.emplace_back("ZC_MIGRATE_SUCCESSOR=1");
-    words.push_back(command.program);
-    words.insert(words.end(), command.arguments.begin(), command.arguments.end());
-    std::vector<char *> arguments;
-    for (std::string &word : words)
-        arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "host", host.name.c_str());
-#ifdef OPEN_MPI
-    /* To add one that it knows would end its daemon there; one that it does not has to be. */
-    if (host.is_new)
-        MPI_Info_set(info, "add-host", host.name.c_str());
-#endif
-    MPI_Info_set(info, "wdir", command.directory.c_str());
-    MPI_Errhandler before;
-    MPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    MPI_Comm between = MPI_COMM_NULL;
-    int failed = MPI_SUCCESS;
-    const int code = MPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
-                                    &between, &failed);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, before);
-    MPI_Errhandler_free(&before);
-    MPI_Info_free(&info);
-    if (code != MPI_SUCCESS || failed != MPI_SUCCESS || between == MPI_COMM_NULL) {
-        char text[MPI_MAX_ERROR_STRING];
-        int length = 0;
-        MPI_Error_string(code != MPI_SUCCESS ? code : failed, text, &length);
-        throw error(EIO, "cannot start a successor on " + host.name + ": " +
-                             std::string(text, static_cast<std::size_t>(length)));
-    }
-    return between;
-}
 
 /* The whole state as a file: the way of moving that ours is compared with. */
 void write_state(const registry &data, const image_header &header, const std::string &file,
@@ -85,22 +41,12 @@ void write_state(const registry &data, const image_header &header, const std::st
 
 } // namespace
 
-departure::departure(const settings &settings, const command &command, const place &host,
-                     const greeting &greeting)
-    : settings_(settings)
+departure::departure(const settings &settings, std::unique_ptr<lifeline> line,
+                     const greeting &greeting, double spawn_ms)
+    : settings_(settings), line_(std::move(line)), transfer_(std::make_unique<transfer>(*line_)),
+      spawn_ms_(spawn_ms)
 {
-    const double begin = seconds();
-    {
-        /* MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. */
-        const watchdog guard(settings.timeout_s,
-                             "no successor on " + host.name + " after " +
-                                 std::to_string(static_cast<int>(settings.timeout_s)) +
-                                 " s: " + command.program + " ended before MPI_Init there?");
-        line_ = std::make_unique<lifeline>(spawn(command, host), false, settings.timeout_s);
-    }
-    transfer_ = std::make_unique<transfer>(*line_);
     line_->send(word::hello, greeting.to_json());
-    spawn_ms_ = ms_since(begin);
 }
 
 void departure::await()
@@ -120,10 +66,14 @@ bool departure::damages(const array &source) const
 void departure::answer(const std::string &question, const registry &data,
                        const image_header &header, const std::string &file)
 {
-    const json asked = json::parse(question);
-    const std::string name = asked.at("name");
-    const std::string type = asked.at("type");
-    const std::uint64_t count = asked.at("count");
+    struct wanted {
+        std::string name, type;
+        std::uint64_t count;
+    };
+    const auto [name, type, count] =
+        understood("what the successor asks for", question, [](const json &asked) {
+            return wanted{asked.at("name"), asked.at("type"), asked.at("count")};
+        });
     const array *source = data.find(name);
     auto refuse = [&](int code, const std::string &text) {
         line_->send(word::answer, json{{"code", code}, {"error", text}}.dump());
@@ -162,7 +112,9 @@ void departure::serve(const registry &data, const image_header &header, const st
             for (const auto &[name, a] : data.all())
                 if (!asked_.contains(name))
                     throw error(ENOENT, "the successor has not registered '" + name + "'");
-            effort_.restore_ms = json::parse(said.text).at("restore_ms");
+            effort_.restore_ms =
+                understood("the successor's acknowledgement", said.text,
+                           [](const json &ready) { return ready.at("restore_ms").get<double>(); });
             return;
         case word::failed:
             throw error(EPIPE, said.text);

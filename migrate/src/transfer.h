@@ -22,10 +22,10 @@ struct effort {
 
 /**
  * An array on its way: a stream of segments, each an HDF5 image of at most 1 MiB of
- * it followed by the image's CRC-32C. Eight of them are alive on each side, most in
- * the network and one being made or read: some 10 MiB is all the extra memory a move
- * takes, whatever the size of the state. They are short so that the network, which
- * waits for us to call MPI, does not wait long.
+ * it followed by the CRC-32C of the image and its number. Eight of them are alive on each side,
+ * most in the network and one being made or read: some 10 MiB is all the extra memory a move takes,
+ * whatever the size of the state. They are short so that the network, which waits for us to call
+ * MPI, does not wait long.
  */
 class transfer {
   public:
@@ -48,11 +48,10 @@ class transfer {
 
   private:
     static constexpr std::size_t kAlive = 8;
-    using request_set = std::array<MPI_Request, kAlive>;
-    static request_set no_requests();
+    using request_set = std::array<connection::ticket, kAlive>;
 
     lifeline &line_;
-    request_set requests_ = no_requests();
+    request_set requests_{}; /* kNone */
     std::array<image_memory, kAlive> memory_;
 };
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include "move_party.h"
+#include "request.h"
+#include "spawn.h"
+#include "successor.h"
+#include "world.h"
+
+namespace zc::migrate {
+
+class job;
+
+/** The job in a move: by MPI. */
+class job_in_move final : public move_party {
+  public:
+    job_in_move(job &of, const control::request &wanted);
+    const greeting &hello() const noexcept { return hello_; }
+
+    int rank() const noexcept override;
+    std::string agree(const std::string &complaint) override;
+    std::vector<double> greatest(std::vector<double> values) override;
+    std::vector<double> total(std::vector<double> values) override;
+    std::unique_ptr<departure> start_successor() override;
+    void link_up(departure *mine) override;
+    const registry &data() const noexcept override;
+    image_header header() const override;
+    void forget_new_world() override { next_.forget(); }
+    void outcome(const std::string &text) override;
+    double asked() const noexcept override;
+    void let_go() override;
+    void give_up_old_world() override;
+    void enter_new_world() override;
+    std::vector<double> rebuild_world(double begin) override;
+    void close_door() override;
+    void close_socket() override;
+    [[noreturn]] void leave() override;
+    [[noreturn]] void end_job(const std::string &why) override;
+    void make_progress() override { migrate::make_progress(); }
+
+  private:
+    job &job_;
+    greeting hello_;
+    place target_; /* where this rank goes; without a name if it stays */
+    world next_;
+};
+
+} // namespace zc::migrate

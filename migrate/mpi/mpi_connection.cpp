@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi_connection.h"
+
+#include <cstring>
+#include <ctime>
+#include <sched.h>
+
+#include "world.h"
+
+namespace zc::migrate {
+
+namespace {
+
+static_assert(sizeof(MPI_Request) <= sizeof(connection::ticket));
+
+connection::ticket ticket_of(MPI_Request request)
+{
+    connection::ticket it = connection::kNone;
+    if (request != MPI_REQUEST_NULL)
+        std::memcpy(&it, &request, sizeof request);
+    return it;
+}
+
+MPI_Request request_of(connection::ticket it)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (it != connection::kNone)
+        std::memcpy(&request, &it, sizeof request);
+    return request;
+}
+
+} // namespace
+
+mpi_connection::mpi_connection(MPI_Comm between, bool successor)
+    : between_(between), peer_(successor ? 0 : 1)
+{
+    PMPI_Intercomm_merge(between_, successor, &comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
+}
+
+bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, ticket &it)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer_, kind,
+                               comm_, &request);
+    it = ticket_of(request);
+    return code == MPI_SUCCESS;
+}
+
+bool mpi_connection::start_send_until_taken(int kind, ticket &it)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Issend(nullptr, 0, MPI_BYTE, peer_, kind, comm_, &request);
+    it = ticket_of(request);
+    return code == MPI_SUCCESS;
+}
+
+bool mpi_connection::send_and_forget(int kind)
+{
+    MPI_Request request;
+    if (MPI_Isend(nullptr, 0, MPI_BYTE, peer_, kind, comm_, &request) != MPI_SUCCESS)
+        return false;
+    MPI_Request_free(&request);
+    return true;
+}
+
+bool mpi_connection::start_receive(int kind, std::span<std::byte> room, ticket &it)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_BYTE, peer_, kind,
+                               comm_, &request);
+    it = ticket_of(request);
+    return code == MPI_SUCCESS;
+}
+
+bool mpi_connection::test(ticket &it, bool &done, std::size_t &bytes)
+{
+    MPI_Request request = request_of(it);
+    int flag = 0, count = 0;
+    MPI_Status status;
+    const int code = MPI_Test(&request, &flag, &status);
+    it = ticket_of(request);
+    done = flag;
+    if (flag && code == MPI_SUCCESS)
+        MPI_Get_count(&status, MPI_BYTE, &count);
+    bytes = count > 0 ? static_cast<std::size_t>(count) : 0;
+    return code == MPI_SUCCESS;
+}
+
+void mpi_connection::cancel(ticket it)
+{
+    MPI_Request request = request_of(it);
+    MPI_Cancel(&request);
+}
+
+bool mpi_connection::probe(std::optional<message> &there)
+{
+    int flag = 0, length = 0;
+    MPI_Status status;
+    there.reset();
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status) != MPI_SUCCESS)
+        return false;
+    if (flag) {
+        MPI_Get_count(&status, MPI_BYTE, &length);
+        there = {status.MPI_TAG, static_cast<std::size_t>(length)};
+    }
+    return true;
+}
+
+bool mpi_connection::receive(const message &there, std::span<std::byte> room)
+{
+    return MPI_Recv(room.data(), static_cast<int>(room.size()), MPI_BYTE, peer_, there.kind, comm_,
+                    MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+void mpi_connection::synchronise()
+{
+    MPI_Barrier(comm_);
+}
+
+void mpi_connection::close()
+{
+    part(comm_);
+    part(between_);
+}
+
+void mpi_connection::forget(bool silent)
+{
+    /* A message that is still to come would be taken for one of the next line, if that were
+     * given the same context id. */
+    if (silent)
+        MPI_Comm_free(&comm_);
+    MPI_Comm_free(&between_);
+}
+
+void mpi_connection::make_progress()
+{
+    migrate::make_progress();
+}
+
+double mpi_connection::now() const
+{
+    return seconds();
+}
+
+void mpi_connection::rest(unsigned rounds)
+{
+    if (rounds < 2048) {
+        sched_yield();
+    } else {
+        const timespec span{0, 50'000};
+        nanosleep(&span, nullptr);
+    }
+}
+
+} // namespace zc::migrate

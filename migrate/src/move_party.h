@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "departure.h"
+#include "image.h"
+#include "registry.h"
+
+namespace zc::migrate {
+
+/** What a move needs of this rank's process, and of the other ranks: job_in_move has it. */
+class move_party {
+  public:
+    virtual ~move_party() = default;
+
+    virtual int rank() const noexcept = 0;
+
+    /* Collective over the old world. */
+    /** All hear the first complaint, "" if there is none. */
+    virtual std::string agree(const std::string &complaint) = 0;
+    virtual std::vector<double> greatest(std::vector<double> values) = 0;
+    virtual std::vector<double> total(std::vector<double> values) = 0;
+
+    /** This rank leaves: a successor on the host where it is to go, greeted. Throws error. */
+    virtual std::unique_ptr<departure> start_successor() = 0;
+    /** Collective, successors included. @mine if this rank leaves. */
+    virtual void link_up(departure *mine) = 0;
+    virtual const registry &data() const noexcept = 0;
+    virtual image_header header() const = 0;
+
+    /** The move is not made: what was linked up is given up. */
+    virtual void forget_new_world() = 0;
+    /** The request is over; rank 0 answers it with @text. */
+    virtual void outcome(const std::string &text) = 0;
+    /** Rank 0: when it came. */
+    virtual double asked() const noexcept = 0;
+
+    /** The move is made, and the successor is about to be the rank: leave it what it will take. */
+    virtual void let_go() = 0;
+    /** Collective over the old world. */
+    virtual void give_up_old_world() = 0;
+    /** Collective over the new world, its successors included. */
+    virtual void enter_new_world() = 0;
+    /** Collective over the new world: what it took, and how long those who stayed were held. */
+    virtual std::vector<double> rebuild_world(double begin) = 0;
+
+    /** Rank 0 has moved: refuse requests here, then be found here no longer. */
+    virtual void close_door() = 0;
+    virtual void close_socket() = 0;
+    /** Does not return: the rank has moved. */
+    virtual void leave() = 0;
+    /** Does not return. */
+    virtual void end_job(const std::string &why) = 0;
+
+    /** Let MPI answer others. */
+    virtual void make_progress() = 0;
+};
+
+} // namespace zc::migrate

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "move_transaction.h"
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "clock.h"
+#include "error.h"
+#include "lineage.h"
+#include "process.h"
+#include "understood.h"
+#include "watchdog.h"
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+move_transaction::move_transaction(move_party &party, const settings &chosen, const request &wanted,
+                                   greeting hello)
+    : party_(party), settings_(chosen), wanted_(wanted), greeting_(std::move(hello)),
+      begin_(seconds())
+{
+}
+
+void move_transaction::run()
+{
+    for (phase now = phase::spawn; now != phase::done && now != phase::refused;)
+        now = perform(now);
+}
+
+move_transaction::phase move_transaction::perform(phase now)
+{
+    switch (now) {
+    case phase::spawn:
+        return spawn();
+    case phase::link_up:
+        return link_up();
+    case phase::data:
+        return hand_over();
+    case phase::verdict:
+        return decide();
+    case phase::rebuild:
+        return rebuild();
+    case phase::done:
+    case phase::refused:
+        break;
+    }
+    return now;
+}
+
+/** A step of this rank alone; what goes wrong in it is told to all when they agree. */
+template <typename Step>
+void move_transaction::attempt(Step step)
+{
+    try {
+        step();
+    } catch (const std::exception &problem) {
+        complaint_ = "rank " + std::to_string(party_.rank()) + ": " + problem.what();
+    }
+}
+
+move_transaction::phase move_transaction::spawn()
+{
+    if (std::ranges::count(greeting_.leavers, party_.rank()) > 0)
+        attempt([this] {
+            mine_ = party_.start_successor();
+            mine_->await();
+        });
+    const std::string verdict = party_.agree(complaint_);
+    return verdict.empty() ? phase::link_up : refuse(verdict);
+}
+
+move_transaction::phase move_transaction::link_up()
+{
+    const double begin = seconds();
+    party_.link_up(mine_.get());
+    link_up_ms_ = ms_since(begin);
+    return phase::data;
+}
+
+move_transaction::phase move_transaction::hand_over()
+{
+    if (wanted_.via_disk)
+        file_ = settings_.checkpoint_directory + "/moving-" + digits_of(greeting_.identity) +
+                "-rank-" + std::to_string(party_.rank()) + ".h5";
+    if (leaves())
+        attempt([this] {
+            if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
+                for (const double late = seconds() + kFarewell + 2; seconds() < late;)
+                    party_.make_progress();
+            mine_->serve(party_.data(), party_.header(), file_);
+        });
+    measure();
+    return phase::verdict;
+}
+
+/** Collective. */
+void move_transaction::measure()
+{
+    const effort spent = leaves() ? mine_->spent() : effort{};
+    most_ = party_.greatest({leaves() ? mine_->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,
+                             spent.restore_ms, link_up_ms_});
+    sum_ =
+        party_.total({static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
+                      leaves() ? static_cast<double>(party_.data().bytes()) : 0.0});
+}
+
+move_transaction::phase move_transaction::decide()
+{
+    const std::string verdict = party_.agree(complaint_);
+    return verdict.empty() ? phase::rebuild : refuse(verdict);
+}
+
+move_transaction::phase move_transaction::refuse(const std::string &why)
+{
+    if (leaves()) {
+        mine_->abandon();
+        if (!file_.empty())
+            unlink(file_.c_str());
+    }
+    party_.forget_new_world();
+    party_.outcome(control::refusal(EIO, why));
+    return phase::refused;
+}
+
+/* All successors have all: from here on they are the ranks. */
+move_transaction::phase move_transaction::rebuild()
+{
+    if (leaves() && settings_.fault_injected(fault::leaver_dies))
+        raise(SIGKILL);
+    if (leaves())
+        party_.let_go();
+    {
+        /* Nobody can do without another until the old world is gone. */
+        const watchdog guard(settings_.timeout_s,
+                             "the move was agreed on, but a process died before it was done");
+        if (leaves())
+            say_go();
+        committed_ = seconds();
+        party_.give_up_old_world();
+        if (!leaves())
+            party_.enter_new_world();
+    }
+    if (leaves()) {
+        leave();
+        return phase::done;
+    }
+    const std::vector<double> rebuilt = party_.rebuild_world(committed_);
+    if (party_.rank() == 0)
+        party_.outcome(report(rebuilt));
+    return phase::done;
+}
+
+void move_transaction::say_go()
+{
+    try {
+        mine_->go();
+    } catch (const error &problem) {
+        party_.end_job(std::string("state handed over, but ") + problem.what());
+    }
+}
+
+void move_transaction::leave()
+{
+    try {
+        if (party_.rank() == 0) {
+            /* The new rank 0 has a socket by now; whoever asked is still ours to answer. */
+            const auto rebuilt = understood(
+                "what the new rank 0 has done", mine_->line().receive(kNoLimit).text,
+                [](const json &done) { return done.at("rebuilt").get<std::vector<double>>(); });
+            /* Who has found this socket would be told that the job has ended. */
+            party_.close_door();
+            party_.outcome(report(rebuilt));
+            party_.close_socket();
+        }
+        mine_->line().disconnect();
+    } catch (const std::exception &problem) {
+        complain(party_.rank(), std::string("moved away, and then: ") + problem.what());
+    }
+    if (!file_.empty())
+        unlink(file_.c_str());
+    party_.leave();
+}
+
+/** @rebuilt: what rebuild_world() has returned. */
+std::string move_transaction::report(const std::vector<double> &rebuilt) const
+{
+    const double now = seconds(), asked = party_.asked();
+    json text = {{"ok", true},
+                 {"command", "move"},
+                 {"via", wanted_.via_disk ? "disk" : "memory"},
+                 {"safe_point", greeting_.safe_points},
+                 {"epoch", greeting_.moves + 1},
+                 {"bytes", {{"data", sum_[2]}, {"image", sum_[0]}, {"zero", sum_[1]}}},
+                 {"phases_ms",
+                  {{"negotiation", (begin_ - asked) * 1e3},
+                   {"spawn", most_[0]},
+                   {"checkpoint", most_[1]},
+                   {"transfer", most_[2]},
+                   {"restore", most_[3]},
+                   {"rebuild", most_[4] + rebuilt[0]}}},
+                 {"stall_ms", rebuilt[1]},
+                 {"response_ms", (now - asked) * 1e3}};
+    for (const request::target &one : wanted_.moves)
+        text["moved"].push_back({{"rank", one.rank}, {"host", one.host}});
+    return text.dump();
+}
+
+} // namespace zc::migrate

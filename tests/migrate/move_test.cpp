@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "clock.h"
+#include "error.h"
+#include "move_transaction.h"
+#include "two_sides.h"
+
+namespace zc::migrate {
+namespace {
+
+using nlohmann::json;
+using side = two_sides::side;
+using steps = std::vector<std::string>;
+
+struct job_ended : std::runtime_error {
+    using runtime_error::runtime_error;
+};
+
+/** One rank of a job in a move; what the other ranks say is set by the test. */
+class one_rank final : public move_party {
+  public:
+    one_rank(two_sides &with, int rank, std::vector<int> leavers) : with_(with), rank_(rank)
+    {
+        wanted.kind = request::what::move;
+        for (int each : leavers)
+            wanted.moves.push_back({each, "there"});
+        hello_.moved = true;
+        hello_.rank = rank;
+        hello_.leavers = std::move(leavers);
+        hello_.safe_points = 100;
+        hello_.moves = 3;
+        chosen.timeout_s = 600; /* of the clock on the wall */
+        memory_.assign(1000, 0.25);
+        data_.add("plate", memory_.data(), memory_.size(), element::f64);
+    }
+
+    void move() { move_transaction(*this, chosen, wanted, hello_).run(); }
+
+    request wanted;
+    settings chosen;
+    std::string spawn_fails, others_at_spawn, others_at_verdict;
+    steps done;
+    json answer; /* to the request */
+
+  private:
+    int rank() const noexcept override { return rank_; }
+    std::string agree(const std::string &complaint) override
+    {
+        done.emplace_back("agree");
+        const bool first = std::exchange(first_, false);
+        return !complaint.empty() ? complaint : first ? others_at_spawn : others_at_verdict;
+    }
+    std::vector<double> greatest(std::vector<double> values) override { return values; }
+    std::vector<double> total(std::vector<double> values) override { return values; }
+    std::unique_ptr<departure> start_successor() override
+    {
+        done.emplace_back("spawn");
+        if (!spawn_fails.empty())
+            throw error(EIO, spawn_fails);
+        return std::make_unique<departure>(
+            chosen, std::make_unique<lifeline>(with_.end_of(side::leaver), false, 5), hello_, 1.0);
+    }
+    void link_up(departure *mine) override
+    {
+        done.emplace_back("link up");
+        if (mine)
+            mine->proceed();
+    }
+    const registry &data() const noexcept override { return data_; }
+    image_header header() const override { return {rank_, 4, 100, 7}; }
+    void forget_new_world() override { done.emplace_back("forget"); }
+    void outcome(const std::string &text) override
+    {
+        done.emplace_back("answer");
+        answer = json::parse(text);
+    }
+    double asked() const noexcept override { return seconds(); }
+    void let_go() override { done.emplace_back("let go"); }
+    void give_up_old_world() override { done.emplace_back("give up the old world"); }
+    void enter_new_world() override { done.emplace_back("enter the new world"); }
+    std::vector<double> rebuild_world(double) override
+    {
+        done.emplace_back("rebuild");
+        return {1, 2};
+    }
+    void close_door() override { done.emplace_back("close the door"); }
+    void close_socket() override { done.emplace_back("close the socket"); }
+    void leave() override { done.emplace_back("leave"); }
+    void end_job(const std::string &why) override { throw job_ended(why); }
+    void make_progress() override {}
+
+    two_sides &with_;
+    int rank_;
+    greeting hello_;
+    std::vector<double> memory_;
+    registry data_;
+    bool first_ = true;
+};
+
+/* Where the successor does not go on as it should. */
+enum class stop { at_greeting, when_linked_up, in_data, before_ready, after_ready, never };
+enum class how { exits, is_silent, says_why };
+
+/** A rank that leaves, and its successor. */
+class Move : public testing::Test {
+  protected:
+    explicit Move(int rank = 1, std::vector<int> leavers = {1, 2})
+        : rank_(sides_, rank, std::move(leavers))
+    {
+    }
+    void run(stop where = stop::never, how way = how::exits)
+    {
+        sides_.run([this] { rank_.move(); },
+                   [this, where, way] {
+                       line_ = std::make_unique<lifeline>(sides_.end_of(side::successor), true, 5);
+                       succeed(where, way);
+                   });
+        EXPECT_FALSE(sides_.hung());
+    }
+    void expect_refused(const steps &done, const std::string &cause)
+    {
+        EXPECT_EQ(rank_.done, done);
+        EXPECT_EQ(rank_.answer.value("ok", true), false);
+        EXPECT_NE(rank_.answer.value("error", "").find(cause), std::string::npos) << rank_.answer;
+        EXPECT_EQ(sides_.problem(side::leaver), ""); /* and goes on */
+        EXPECT_FALSE(became_rank_);
+    }
+
+    two_sides sides_;
+    one_rank rank_;
+    bool became_rank_ = false, was_abandoned_ = false;
+
+  private:
+    void stops(how way)
+    {
+        if (way == how::exits)
+            throw two_sides::killed();
+        if (way == how::says_why)
+            line_->send(word::failed, "no room for 'plate'");
+        /* It neither asks nor pings; it listens for the last word, as it may do late. */
+        for (int i = 0; way == how::is_silent && i < 1000; i++)
+            line_->peer().rest(0);
+        line_->drain(word::abandon, kNoLimit);
+        was_abandoned_ = true;
+        line_->send_last(word::left);
+        throw two_sides::killed();
+    }
+
+    void succeed(stop where, how way)
+    {
+        line_->receive();
+        if (where == stop::at_greeting)
+            stops(way);
+        line_->send(word::here);
+        if (line_->receive(kNoLimit).what != word::proceed) {
+            was_abandoned_ = line_->is_abandoned();
+            line_->send_last(word::left);
+            return;
+        }
+        if (where == stop::when_linked_up)
+            stops(way);
+        std::vector<double> room(1000);
+        line_->send(word::ask, R"({"name":"plate","type":"float64","count":1000})");
+        if (where == stop::in_data)
+            stops(way);
+        effort spent;
+        line_->receive();
+        transfer(*line_).receive(
+            {"plate", reinterpret_cast<std::byte *>(room.data()), 1000, element::f64}, spent);
+        if (where == stop::before_ready)
+            stops(way);
+        line_->send(word::ready, R"({"restore_ms":1})");
+        if (where == stop::after_ready)
+            stops(way);
+        if (line_->receive(kNoLimit).what != word::go) {
+            was_abandoned_ = line_->is_abandoned();
+            line_->send_last(word::left);
+            return;
+        }
+        became_rank_ = room[999] == 0.25;
+        line_->send(word::done, R"({"rebuilt":[3,4]})");
+    }
+
+    std::unique_ptr<lifeline> line_;
+};
+
+const steps kRefusedAtSpawn = {"spawn", "agree", "forget", "answer"};
+const steps kRefusedAtVerdict = {"spawn", "agree", "link up", "agree", "forget", "answer"};
+
+TEST_F(Move, GoesThroughAllPhasesAndLeavesWhenTheSuccessorIsTheRank)
+{
+    run();
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "link up", "agree", "let go",
+                                 "give up the old world", "leave"}));
+    EXPECT_TRUE(became_rank_);
+    EXPECT_EQ(rank_.answer, nullptr); /* rank 0 answers */
+}
+
+TEST_F(Move, IsRefusedAtSpawnIfThereIsNoSuccessor)
+{
+    rank_.spawn_fails = "cannot start a successor on there: refused";
+    sides_.run([this] { rank_.move(); }, [] {});
+    expect_refused(kRefusedAtSpawn, "rank 1: cannot start a successor on there: refused");
+}
+
+TEST_F(Move, IsRefusedAtSpawnIfTheSuccessorExitsBeforeItHasAnswered)
+{
+    run(stop::at_greeting);
+    expect_refused(kRefusedAtSpawn, "rank 1: the successor is gone");
+}
+
+TEST_F(Move, IsRefusedAtSpawnIfTheSuccessorIsSilent)
+{
+    run(stop::at_greeting, how::is_silent);
+    expect_refused(kRefusedAtSpawn, "rank 1: the successor has been silent for 5 s");
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, IsRefusedAtSpawnIfAnotherRankHasNoSuccessor)
+{
+    rank_.others_at_spawn = "rank 2: cannot start a successor on there: refused";
+    run();
+    expect_refused(kRefusedAtSpawn, rank_.others_at_spawn);
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsWhenItIsLinkedUp)
+{
+    run(stop::when_linked_up);
+    expect_refused(kRefusedAtVerdict, "rank 1: the successor is gone");
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsWhileItGetsItsData)
+{
+    run(stop::in_data);
+    expect_refused(kRefusedAtVerdict, "rank 1: the successor is gone");
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorIsSilentWhileItGetsItsData)
+{
+    run(stop::in_data, how::is_silent);
+    expect_refused(kRefusedAtVerdict, "rank 1: the successor has been silent for 5 s");
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, IsRefusedInTheVerdictWithWhatTheSuccessorSays)
+{
+    run(stop::before_ready, how::says_why);
+    expect_refused(kRefusedAtVerdict, "rank 1: no room for 'plate'");
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsBeforeItAcknowledges)
+{
+    run(stop::before_ready);
+    expect_refused(kRefusedAtVerdict, "rank 1: the successor is gone");
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfAnothersSuccessorHasNotAcknowledged)
+{
+    rank_.others_at_verdict = "rank 2: the successor is gone: sending failed";
+    run();
+    expect_refused(kRefusedAtVerdict, rank_.others_at_verdict);
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, EndsTheJobIfTheSuccessorIsGoneWhenItIsToBeTheRank)
+{
+    run(stop::after_ready);
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "link up", "agree", "let go"}));
+    const std::string &why = sides_.problem(side::leaver);
+    EXPECT_TRUE(why.starts_with("state handed over, but the successor is gone")) << why;
+}
+
+/* ---- rank 0, and ranks that stay ---- */
+
+class MoveOfRankZero : public Move {
+  protected:
+    MoveOfRankZero() : Move(0, {0}) {}
+};
+
+TEST_F(MoveOfRankZero, IsAnsweredByTheOneThatWasAsked)
+{
+    run();
+    EXPECT_EQ(rank_.done,
+              (steps{"spawn", "agree", "link up", "agree", "let go", "give up the old world",
+                     "close the door", "answer", "close the socket", "leave"}));
+    EXPECT_TRUE(became_rank_);
+    EXPECT_EQ(rank_.answer.at("ok"), true);
+    EXPECT_EQ(rank_.answer.at("safe_point"), 100);
+    EXPECT_EQ(rank_.answer.at("epoch"), 4);
+    EXPECT_EQ(rank_.answer.at("stall_ms"), 4); /* as the successor has it */
+    EXPECT_EQ(rank_.answer.at("moved"), json::parse(R"([{"rank":0,"host":"there"}])"));
+    EXPECT_EQ(rank_.answer.at("bytes").at("data"), 8000);
+}
+
+TEST(MoveOfOthers, TakesRanksThatStayIntoTheNewWorld)
+{
+    two_sides none;
+    for (int rank : {0, 3}) {
+        one_rank stays(none, rank, {1, 2});
+        stays.move();
+        steps expected = {
+            "agree", "link up", "agree", "give up the old world", "enter the new world", "rebuild"};
+        if (rank == 0)
+            expected.emplace_back("answer");
+        EXPECT_EQ(stays.done, expected);
+    }
+}
+
+TEST(MoveOfOthers, LeavesRanksThatStayWhereTheyAreIfItIsRefused)
+{
+    two_sides none;
+    one_rank at_spawn(none, 0, {1, 2}), at_verdict(none, 0, {1, 2});
+    at_spawn.others_at_spawn = "rank 1: cannot";
+    at_spawn.move();
+    EXPECT_EQ(at_spawn.done, (steps{"agree", "forget", "answer"}));
+    at_verdict.others_at_verdict = "rank 2: cannot";
+    at_verdict.move();
+    EXPECT_EQ(at_verdict.done, (steps{"agree", "link up", "agree", "forget", "answer"}));
+    EXPECT_EQ(at_verdict.answer.at("error"), "rank 2: cannot");
+    EXPECT_EQ(at_verdict.answer.at("code"), EIO);
+}
+
+} // namespace
+} // namespace zc::migrate
