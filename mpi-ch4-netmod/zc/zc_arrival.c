@@ -283,7 +283,7 @@ static void fetch_done(void *request, ucs_status_t status, size_t length, void *
     MPIDI_ZC_arrival_fetched(user_data, status);
 }
 
-/* @target: NULL, into the stream of @a. */
+/* Receives the data of @a by UCP. @target: where it goes; NULL: into the stream of @a. */
 static ucs_status_ptr_t receive_data(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
 {
     size_t units = a->bytes;
@@ -314,9 +314,8 @@ ucs_status_t MPIDI_ZC_arrival_data(MPIDI_ZC_arrival_t * a, void *descriptor)
     return UCS_INPROGRESS;
 }
 
-/* Starts pulling the data of @a from the sender into @target, which has room
- * for all of it: UCP does not truncate a rendezvous. NULL: into the stream of @a.
- * @a may be gone on return. */
+/* Starts to fetch the data of @a from the sender to @target, which has room for all of it: UCP
+ * does not truncate a rendezvous. @target: NULL for the stream of @a. May free @a. */
 static void fetch(MPIDI_ZC_arrival_t * a, void *descriptor, void *target)
 {
     a->vci->nr_fetching++;
@@ -456,7 +455,7 @@ void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data)
     }
 }
 
-/* @transfers: the times to which this one's is added, or NULL. */
+/* Fetches data for @rreq. @transfers: the times to which this one's is added, or NULL. */
 static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, size_t bytes,
                         bool is_send, MPIDI_ZC_times_t * transfers)
 {

@@ -111,7 +111,7 @@ static bool find(const void *buffer, int count, MPI_Datatype type, size_t bytes,
     return contiguous && (size_t) size == bytes && !MPIR_GPU_query_pointer_is_dev(buffer);
 }
 
-/* @acc in terms of UCX. */
+/* An accumulate in terms of UCX. */
 typedef struct {
     MPIDI_ZC_target_t *at;      /* NULL: it cannot be reached */
     uint64_t remote;

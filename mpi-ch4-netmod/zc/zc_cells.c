@@ -6,10 +6,11 @@
 #include "zc_cells.h"
 
 #define SLAB_BYTES ((size_t) 1 << 16)
-/* As many as there are addresses, or memory that may be locked (mlockall(2)), for. */
+/* A chunk has fewer slabs where there are no addresses, or no memory that may be locked
+ * (mlockall(2)), for more. */
 #define SLABS_PER_CHUNK 32
 #define FEWEST_SLABS 1
-/* Kept for the next burst: to map and to touch 2 MiB anew takes half a millisecond. */
+/* So many are kept for the next burst: to map and to touch 2 MiB anew takes half a millisecond. */
 #define EMPTY_CHUNKS_KEPT 2
 
 typedef struct MPIDI_ZC_chunk {
@@ -19,7 +20,7 @@ typedef struct MPIDI_ZC_chunk {
     unsigned used;              /* slabs that have a class */
 } chunk_t;
 
-/* At the beginning of its memory, which is aligned to its size. */
+/* The head of a slab lies at the beginning of its memory, which is aligned to its size. */
 typedef struct MPIDI_ZC_slab {
     struct MPIDI_ZC_slab *next, *previous;      /* of its class, with room; or empty ones */
     void *free;                 /* cells given back; each begins with a pointer to the next */
@@ -69,7 +70,7 @@ static void unlink_slab(slab_t ** list, slab_t * slab)
 
 /* ---- chunks ---- */
 
-/* Aligned to a slab's size; NULL: no memory. */
+/* Maps memory that is aligned to a slab's size. NULL: there is none. */
 static char *map_slabs(unsigned nr_slabs)
 {
     const size_t bytes = nr_slabs * SLAB_BYTES, length = bytes + SLAB_BYTES;

@@ -51,7 +51,7 @@ ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *h
     return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
 }
 
-/* The other process waits for a message that could not be sent, and would do so for ever. */
+/* Ends the job if @status is an error: the other process would wait for the message for ever. */
 static void must_send(ucs_status_t status)
 {
     if (unlikely(status != UCS_OK) && !MPIDI_ZC_global.over) {
@@ -74,7 +74,7 @@ static void *place(void *arg, zcl_lane_t * connection, const zcl_frame_t * frame
     return a && a->bytes == frame->len ? a->target : NULL;
 }
 
-/* The address of the device that UCX's TCP goes by. */
+/* Finds the address of the device that UCX's TCP uses. */
 static bool find_address(struct sockaddr_storage *address, socklen_t * length)
 {
     struct ifaddrs *all, *one;
@@ -212,7 +212,7 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_to(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
 
 /* ---- the sender ---- */
 
-/* NONE: no memory. */
+/* Takes a free place in the table. NONE: there is no memory. */
 static MPIDI_ZC_offer_number_t new_offer(struct MPIDI_ZC_channels *c)
 {
     if (c->free == NONE) {
@@ -351,8 +351,8 @@ void *MPIDI_ZC_offer_descriptor(uint64_t sender, const void *number)
     return (void *) (uintptr_t) ((uint64_t) 1 << 63 | sender << 32 | n);
 }
 
-/* There is an endpoint to its sender, since offers wait for one (zc_am.c), unless that could not be
- * made. */
+/* Answers an offer. There is an endpoint to its sender, since offers wait for one (zc_am.c),
+ * unless it could not be made. */
 static void answer(MPIDI_ZC_vci_t * vci, const void *offer, MPIDI_ZC_pull_name_t name,
                    uint32_t how)
 {

@@ -7,9 +7,9 @@
 
 /* Costs are multiples of this. */
 #define GRAIN 32
-/* What a window grows by, at least. */
+/* A window grows by this at least. */
 #define GROWTH_MIN 65536
-/* What one of another world begins with, at most. */
+/* The window of a process of another world begins with this at most. */
 #define FOREIGN_MAX (256 << 10)
 
 int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vcis)

@@ -8,7 +8,7 @@
  * use on the other side. */
 #define LINGER_SECONDS 1
 
-/* A few hundred at most: a list. */
+/* There are a few hundred at most, so this is a list. */
 MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
 
 /* ---- nodes ---- */
@@ -176,8 +176,9 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
-/* With error handling, since the process may end before us without an error of the job; over shared
- * memory without, since UCX 1.13 has none there. Both sides of a connection must do the same. */
+/* An endpoint over the network has error handling, since the process may end before this one
+ * without an error of the job. One over shared memory has none, since UCX 1.13 cannot do it there.
+ * Both sides of a connection must do the same. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, bool over_shm,
                               ucp_ep_h * ep)
 {

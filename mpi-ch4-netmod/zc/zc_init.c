@@ -172,7 +172,7 @@ int MPIDI_ZC_init_local(int *tag_bits)
     goto fn_exit;
 }
 
-/* How the budget for unexpected messages is divided: zc_flow.h. */
+/* Divides the budget for unexpected messages: zc_flow.h. */
 static void init_flow(void)
 {
     const size_t budget = MPIDI_ZC_global.params.unexpected_budget;

@@ -27,14 +27,14 @@
 
 typedef enum state { WATCHING, LISTENING, RESTING, ENDED } state_t;
 
-/* The thread's own. */
+/* The state that only the thread uses. */
 typedef struct thread {
     MPIDI_ZC_watch_t watch;
     unsigned long seen;         /* entries() at the last look */
     bool calibrate;             /* still to be done */
 } thread_t;
 
-/* How often the application has entered MPI. */
+/* Returns how often the application has entered MPI. */
 static unsigned long entries(void)
 {
     return __atomic_load_n(&MPIDU_device_gate.entries, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ static unsigned long entries(void)
 
 typedef enum wakeup { TIMEOUT, TIMER, STOP } wakeup_t;
 
-/* All atomic. */
+/* All members are atomic. */
 static struct wakeup_timer {
     int accepted;               /* the application may set the timer once, before the next look */
     int pending;                /* it has been set since the thread began to listen */
@@ -225,8 +225,8 @@ static void application_init(void)
 #endif
 }
 
-/* Is a transfer on its way that the application has asked for, and hides behind its work?
- * (What lands, it has not. That frees a sender, the sooner the better.) */
+/* Is a transfer under way that the application has asked for, so that its work hides it? (It has
+ * not asked for what lands: that releases a sender, the sooner the better.) */
 static bool application_transfers(void)
 {
     int transfers = 0;
@@ -261,7 +261,7 @@ static void choose_processor(void)
 
 /* ---- landing ---- */
 
-/* Inside the gate. */
+/* Sends the short messages that wait, inside the gate. */
 static void end_bundles(void)
 {
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {

@@ -3,8 +3,7 @@
 #include "zc_impl.h"
 #include "zc_noinline.h"
 
-/* Objects that zc has nothing to add to: memory, datatypes, operations,
- * partitioned requests. */
+/* zc adds nothing to these objects: memory, datatypes, operations and partitioned requests. */
 
 void *MPIDI_ZC_mpi_alloc_mem(MPI_Aint size, MPIR_Info * info)
 {

@@ -27,7 +27,8 @@ static int length_of(const uint64_t * mask, int words)
     return words;
 }
 
-/* As many words as this kernel has, the same number for all of a host. */
+/* Finds this process's mask. Returns the words of a mask of this kernel, which are the same for
+ * all ranks of a host. */
 static int ask_kernel(void)
 {
     memset(&own, 0, sizeof(own));
@@ -45,7 +46,8 @@ static int ask_kernel(void)
     return bytes <= 0 ? MPIDI_ZC_PROCESSORS_WORDS : (int) ((bytes + 7) / 8);
 }
 
-/* Each rank of a host has a cache line of shared memory: as many words at a time. */
+/* Each rank of a host has a cache line of shared memory, so ranks exchange as many words at a
+ * time. */
 int MPIDI_ZC_processors_init(void)
 {
     int mpi_errno = MPI_SUCCESS;

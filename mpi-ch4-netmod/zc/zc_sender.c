@@ -13,7 +13,7 @@ typedef struct sender {
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
-/* Searched for every message. Numbers are random. */
+/* This table is searched for every message. Numbers are random. */
 enum { NR_BUCKETS = 512 };
 static sender_t *senders[NR_BUCKETS];
 static sender_t *gone;          /* removed, and to be freed */

@@ -110,7 +110,7 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     return false;
 }
 
-/* Called with the lock of VCI 0 (patches/0110). */
+/* CH4 calls this with the lock of VCI 0 (patches/0110). */
 int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                             uint64_t * remote_gpids)
 {

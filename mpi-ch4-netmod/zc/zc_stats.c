@@ -4,18 +4,18 @@
 #include "zc_counter.h"
 #include "zc_peer.h"
 
-/* How long rank 0 waits for the last report. */
+/* Rank 0 waits so long for the last report. */
 #define GATHER_SECONDS 2.0
 
 static MPIDI_ZC_report_t *reports;      /* rank 0: one per rank */
 static int nr_reports;
 
-/* Serves threads that read while the counters are counted, and after the end. */
+/* These serve threads that read while the counters are counted, and after the end. */
 static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
 static MPIDI_ZC_report_t last;
 static bool live;
 
-/* @sum += @more, both @bytes long and made of uint64_t. */
+/* Adds @more to @sum, which are both @bytes long and consist of uint64_t. */
 static void add_words(void *sum, const void *more, size_t bytes)
 {
     uint64_t *s = sum;

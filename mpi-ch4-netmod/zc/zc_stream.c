@@ -8,13 +8,13 @@
 #define HAVE_SEGMENTS 1
 #endif
 
-/* A packet of UCP's is some KiB; an engine without a cursor seeks once for each window. */
+/* A packet of UCP is some KiB long; an engine without a cursor seeks once for each window. */
 #define WINDOW_BYTES ((size_t) 256 << 10)
 
-/* Instead of a window where there is no memory for one. Holds any basic element. */
+/* This is used instead of a window where there is no memory for one. It holds any basic element. */
 #define SPARE_BYTES 256
 
-/* Bytes of one VCI's messages that may be packed as a whole at a time. */
+/* So many bytes of one VCI's messages may be packed as a whole at a time. */
 #define WHOLE_BYTES ((size_t) 16 << 20)
 
 /* A packet that overtook another: UCX sends over several networks at once where it has them. */

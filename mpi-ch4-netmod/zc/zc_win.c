@@ -203,7 +203,7 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
 }
 
-/* Called with the lock of @vci. */
+/* Flushes @ep, inside the lock of @vci. */
 static int flush_endpoint(ucp_ep_h ep, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
