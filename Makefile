@@ -19,6 +19,7 @@
 #   make install PREFIX=DIR   MPICH with ch4:zc (mpicc, mpicxx, and mpifort where gfortran is),
 #                             libraries, tools, man pages; says what it built.
 #                             FULL=yes: with MPI-IO (ROMIO) and yaksa, too
+#   make deb             Debian packages in out/deb; FULL=yes as above
 #   make check-fast      unit tests only, nothing installed
 #
 # MPICH is built once and kept in ~/.cache/zc (or ZC_CACHE_DIR).
@@ -26,7 +27,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
+.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -92,6 +93,10 @@ bench-mpi: mpich
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }
 	mpi-ch4-netmod/build $(if $(FULL),--full) --prefix "$(PREFIX)"
+
+deb:
+	.ci/install-packages --deb
+	packaging/build-deb $(if $(FULL),--full) --jobs $(JOBS)
 
 clean:
 	rm -rf build out
