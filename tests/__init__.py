@@ -14,6 +14,7 @@ SUITES = {
     "programs": "programs.suite",
     "slurm": "slurm.suite",
     "ssh": "slurm.ssh_suite",
+    "deb": "packaging.suite",
     "kmod-build": "kmod.build_suite",
     "kmod": "kmod.suite",
     "shows": "shows",
