@@ -400,8 +400,9 @@ void simulation::transmit(std::uint32_t from, outbound &&o)
         result_.lost++;
         return;
     }
-    push(world_.now + delay(from, to, bytes.size() + weight), kind::deliver, to, 0,
-         std::move(bytes));
+    /* Not among the arguments: which of them is made first is not said, and one takes the bytes. */
+    nanos at = world_.now + delay(from, to, bytes.size() + weight);
+    push(at, kind::deliver, to, 0, std::move(bytes));
 }
 
 /* ---- the jobs ------------------------------------------------------------- */
