@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 
-from testbed.outcome import Fail
+from testbed.outcome import EXIT_SKIPPED, Fail, Skip, check
 from testbed.suite import Bed, Suite
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
@@ -12,7 +12,7 @@ JOBS = str(os.cpu_count())
 
 suite = Suite("unit", "what CTest knows, plain and under sanitizers",
               beds=[Bed("fast", tags=frozenset({"fast"}), only="fast"),
-                    Bed("threads", tags=frozenset({"nightly"}), only="nightly")])
+                    Bed("nightly", tags=frozenset({"nightly"}), only="nightly")])
 SUITES = [suite]
 
 
@@ -48,3 +48,13 @@ def asan_ubsan(_):
 def tsan(_):
     """ThreadSanitizer, but for what has no threads."""
     build_and_test("tsan")
+
+
+@suite.test("clang-analyzer", tags={"nightly"})
+def clang_analyzer(_):
+    """What the unit test house.tidy leaves out, since it takes five times as long."""
+    done = subprocess.run([TOP / "tests/house/tidy", "--analyze"], cwd=TOP, stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True, check=False)
+    if done.returncode == EXIT_SKIPPED:
+        raise Skip(done.stdout.strip())
+    check(done.returncode == 0, done.stdout.splitlines()[-1], done.stdout)

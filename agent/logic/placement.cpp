@@ -184,8 +184,9 @@ bool build_network(const placement_problem &p, std::vector<SCOTCH_Num> &starts,
         for (SCOTCH_Num b = 0; b < n; b++) {
             if (a == b)
                 continue;
-            auto at = static_cast<std::size_t>(a * n + b);
-            auto back = static_cast<std::size_t>(b * n + a);
+            auto from = static_cast<std::size_t>(a), to = static_cast<std::size_t>(b);
+            std::size_t at = from * p.room.size() + to;
+            std::size_t back = to * p.room.size() + from;
             double c = (p.cost[at] + p.cost[back]) / 2; /* Scotch's edges have no direction */
             ends.push_back(b);
             weights.push_back(std::max<SCOTCH_Num>(

@@ -8,7 +8,10 @@
 
 namespace zcl {
 
-arena::arena(std::size_t bytes) : bytes_((bytes + 2 * ZCL_PAGE - 1) / ZCL_PAGE * ZCL_PAGE) {}
+arena::arena(std::size_t bytes)
+    : bytes_((bytes + std::size_t{2} * ZCL_PAGE - 1) / ZCL_PAGE * ZCL_PAGE)
+{
+}
 
 arena::~arena()
 {

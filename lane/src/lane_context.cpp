@@ -16,7 +16,7 @@ namespace zcl {
 namespace {
 
 constexpr std::size_t kMostStrangers = 64; /* that may be about to prove themselves */
-constexpr std::size_t kLeastShare = 64 * 1024;
+constexpr std::size_t kLeastShare = std::size_t{64} << 10;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100); /* no descriptors */
 constexpr auto kFullPause = std::chrono::milliseconds(5);     /* too many strangers */
 constexpr auto kLeastTime = std::chrono::milliseconds(100);   /* that a stranger has */
@@ -120,9 +120,9 @@ zcl_context::~zcl_context()
 {
     /* A child of fork(2) has the ring's and the sockets' descriptors, and no thread. */
     if (forked()) {
-        server.release();
+        static_cast<void>(server.release());
         for (auto &lane : lanes)
-            lane->served.release();
+            static_cast<void>(lane->served.release());
         return;
     }
     if (server) {

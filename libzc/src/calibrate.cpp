@@ -21,6 +21,7 @@ namespace {
  * the cost per page from the fixed cost. */
 constexpr std::size_t kShort = std::size_t{64} << 10;
 constexpr std::size_t kMedium = std::size_t{512} << 10;
+constexpr std::size_t kShortPages = kShort / kPage, kHugePages = kHuge / kPage;
 /* Only one page per table of these is populated. */
 constexpr std::size_t kOneTable = kHuge;
 constexpr std::size_t kTables = 8 * kHuge;
@@ -133,9 +134,9 @@ double measure_exchange(bench on, std::size_t len)
     return median(ns);
 }
 
-double slope(double few, double many, double units)
+double slope(double few, double many, std::size_t units)
 {
-    return std::max(0.0, (many - few) / units);
+    return std::max(0.0, (many - few) / static_cast<double>(units));
 }
 
 /** Each of @on populated from its beginning by kMedium bytes. */
@@ -157,7 +158,7 @@ void set_pages(double few, double many, double &fixed, double &per_page)
     if (few < 0 || many < 0)
         return;
     per_page = slope(few, many, (kMedium - kShort) / kPage);
-    fixed = kColdKernel * std::max(1.0, few - per_page * (kShort / kPage));
+    fixed = kColdKernel * std::max(1.0, few - per_page * kShortPages);
 }
 
 /** Return: 0 or -ENOMEM. */
@@ -217,7 +218,7 @@ int measure_kmod(exchanger &device, const bench &on, zc_costs_t &costs)
             return -ENOMEM;
     }
     double one = measure_swap(device, huge, kHuge);
-    costs.kmod_ns_per_2m = one < 0 ? costs.kmod_ns_per_page * (kHuge / kPage)
+    costs.kmod_ns_per_2m = one < 0 ? costs.kmod_ns_per_page * kHugePages
                                    : std::max(1.0, one - costs.kmod_ns_fixed / kColdKernel);
     return 0;
 }

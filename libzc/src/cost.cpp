@@ -22,7 +22,8 @@ constexpr std::array<way, 4> kWays = {{
 
 double per_unit(double cost, std::size_t bytes, std::size_t unit)
 {
-    return cost * static_cast<double>(bytes / unit);
+    const std::size_t whole = bytes / unit;
+    return cost * static_cast<double>(whole);
 }
 
 /** Two moves suffice for one VMA on either side; each further one takes one. */

@@ -44,6 +44,7 @@ std::string drain(int fd)
 outcome run(const std::vector<std::string> &words, double timeout_s)
 {
     std::vector<char *> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string &word : words)
         arguments.push_back(const_cast<char *>(word.c_str()));
     arguments.push_back(nullptr);

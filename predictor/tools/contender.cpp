@@ -79,7 +79,7 @@ class longest_match final : public contender {
     uint32_t head_ = 0;
     uint32_t lag_ = 0;
     std::array<uint32_t, kReach> runs_{};
-    std::array<uint64_t, 2 * kReach> prints_{};
+    std::array<uint64_t, std::size_t{2} * kReach> prints_{};
     std::array<zcp_receive_t, kReach> samples_{};
 };
 
@@ -88,6 +88,7 @@ class longest_match final : public contender {
 std::vector<std::string> contender_names()
 {
     std::vector<std::string> names;
+    names.reserve(ZCP_KIND_COUNT + 1);
     for (int kind = 0; kind < ZCP_KIND_COUNT; kind++)
         names.push_back(zcp_kind_name(static_cast<zcp_kind_t>(kind)));
     names.push_back(kLongestMatch);
