@@ -283,12 +283,12 @@ TEST_F(AllInterleavings, TakeUpARequestTogetherOrNotAtAllHoweverLateRanksAre)
 
 TEST_F(AllInterleavings, AreNotHeldUpForEverByARankThatDoesNotCome)
 {
-    hold_in({.ranks = 2, .safe_points = 3, .time_passes = true, .silent = 1}, ends::refused);
+    hold_in({.ranks = 2, .safe_points = 2, .time_passes = true, .silent = 1}, ends::refused);
 }
 
 TEST_F(AllInterleavings, AreNotHeldUpForEverIfRankZeroDoesNotCome)
 {
-    hold_in({.ranks = 2, .safe_points = 3, .time_passes = true, .silent = 0}, ends::refused);
+    hold_in({.ranks = 2, .safe_points = 2, .time_passes = true, .silent = 0}, ends::refused);
 }
 
 /* ---- drawn ones, with more ---- */
