@@ -121,7 +121,7 @@ class Cluster(Site):
         self.daemon("munged", ["munged", "--foreground", "--force", f"--key-file={at}/key",
                                f"--socket={at}/socket", f"--pid-file={at}/pid",
                                f"--log-file={at}/log", f"--seed-file={at}/seed"])
-        self.wait("munged", lambda: (at / "socket").is_socket(), 10)
+        self.wait("munged", (at / "socket").is_socket, 10)
 
     def _start(self, what, host, program, *options):
         self.daemon(what, self.command(host, [program, *options, "-f",

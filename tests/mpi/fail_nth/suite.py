@@ -34,7 +34,7 @@ import subprocess
 import time
 
 from testbed import mpi
-from testbed.outcome import Error, Fail, KnownFailure, Skip, check
+from testbed.outcome import Error, KnownFailure, Skip, check
 from testbed.process import in_parallel
 from testbed.statistics import CVAR
 from testbed.suite import Bed, Note, Suite, Test
