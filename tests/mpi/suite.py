@@ -42,8 +42,8 @@ FLOOD_SMALL_ALLOWANCE_MIB = 8
 # What a process needs for 20,000 sends that it has not completed.
 OWN_SENDS_MIB = 40
 # The beds, beside that of two hosts, that run a test.
-ONE_HOST, THREE_HOSTS, LOOPBACK, LONG = map(
-    lambda tag: frozenset({tag}), ("one-host", "three-hosts", "loopback", "long"))
+ONE_HOST, THREE_HOSTS, LOOPBACK, LONG = (
+    frozenset({tag}) for tag in ("one-host", "three-hosts", "loopback", "long"))
 
 
 def few_unexpected(name, *args, check=senders_held, environment=None, **more):

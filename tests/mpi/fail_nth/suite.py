@@ -4,8 +4,8 @@
 A preloaded library (preload.c) counts the calls that libmpi, libzc, libzcpredict and libzclane make
 in small jobs (program.c), told apart by where they come from; then the job is run again for each,
 and that one call fails. Each run must end in its time, and either well, every byte checked, or
-with words that name the cause: an error that MPI returned to anybody, or the last words of the
-process whose call failed. A hang, a crash, a failed assertion, wrong data, or an end without a
+with words that name the cause: an error that MPI returned to any process, or the last words of
+that whose call failed. A hang, a crash, a failed assertion, wrong data, or an end without a
 cause is a failure of the test, the first time it is seen. A run is repeated, twice at most, only
 if the words are missing (of a process that ends in MPI_Init Hydra sometimes loses them), or if the
 call that was to fail was not made; both are counted. Calls that are not made in any attempt are a

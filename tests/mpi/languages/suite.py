@@ -55,8 +55,8 @@ def builds_and_runs(name, compiler, source, lands=True):
     def build_and_run(setup):
         folder = pathlib.Path(tempfile.mkdtemp(dir=setup.scratch))
         program, statistics = folder / "program", folder / "statistics"
-        built = subprocess.run([wrapper(setup, name, compiler), "-O2", HERE / source, "-o", program],
-                               capture_output=True, text=True, check=False)
+        command = [wrapper(setup, name, compiler), "-O2", HERE / source, "-o", program]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
         check(built.returncode == 0, f"{name} cannot build {source}", built.stdout + built.stderr)
         netmod = setup.options.netmod
         environment = {CVAR + "STATS_FILE": str(statistics), CVAR + "LANDING_THREAD": "1",
