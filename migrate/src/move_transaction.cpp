@@ -133,7 +133,7 @@ move_transaction::phase move_transaction::rebuild()
     if (leaves())
         party_.let_go();
     {
-        /* Nobody can do without another until the old world is gone. */
+        /* No process can do without another until the old world is gone. */
         const watchdog guard(settings_.timeout_s,
                              "the move was agreed on, but a process died before it was done");
         if (leaves())
@@ -166,7 +166,7 @@ void move_transaction::leave()
 {
     try {
         if (party_.rank() == 0) {
-            /* The new rank 0 has a socket by now; whoever asked is still ours to answer. */
+            /* The new rank 0 has a socket by now; the request is still ours to answer. */
             const auto rebuilt = understood(
                 "what the new rank 0 has done", mine_->line().receive(kNoLimit).text,
                 [](const json &done) { return done.at("rebuilt").get<std::vector<double>>(); });

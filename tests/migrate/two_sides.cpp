@@ -41,7 +41,7 @@ class two_sides::endpoint final : public connection {
     {
         if (other_.ended)
             return false;
-        other_.coming.push_back({{kind, {}}, kNobody});
+        other_.coming.push_back({{kind, {}}, kNoSend});
         return true;
     }
     bool start_receive(int kind, std::span<std::byte> room, ticket &it) override
@@ -109,7 +109,7 @@ class two_sides::endpoint final : public connection {
         int kind;
         std::span<std::byte> room;
     };
-    static constexpr std::size_t kNobody = ~std::size_t{0};
+    static constexpr std::size_t kNoSend = ~std::size_t{0};
 
     void step()
     {
@@ -136,7 +136,7 @@ class two_sides::endpoint final : public connection {
         const auto &bytes = one->what.bytes;
         const std::size_t length = std::min(bytes.size(), room.size());
         std::copy_n(bytes.begin(), length, room.begin());
-        if (one->number != kNobody)
+        if (one->number != kNoSend)
             other_.taken[one->number] = true;
         mine_.coming.erase(one);
         return length;
