@@ -302,9 +302,9 @@ uint64_t keyed::expected(const substream &sub, uint32_t entry, uint32_t nth) con
     const histories &histories = histories_of(entry);
     if (!histories.is_of(sub.history, entry))
         return sub.last;
-    return histories.ask(sub.history, [&](const auto &history) {
+    return histories.ask(sub.history, [&](const auto &one) {
         /* Buffers in turn recur; that all keys together advance evenly would be chance. */
-        return entry < kWide ? history.next(nth) : history.recurring(nth);
+        return entry < kWide ? one.next(nth) : one.recurring(nth);
     });
 }
 
@@ -649,9 +649,9 @@ void keyed::explain(const zcp_envelope_t &envelope, zcp_explanation_t &out) cons
     bool advances = false;
     uint32_t period = 1;
     if (histories.is_of(chosen.history, guess.entry))
-        histories.ask(chosen.history, [&](const auto &history) {
-            advances = history.strides();
-            period = history.period();
+        histories.ask(chosen.history, [&](const auto &one) {
+            advances = one.strides();
+            period = one.period();
         });
     score answers = exact ? exact->answers : score();
     if (!answers.begun())

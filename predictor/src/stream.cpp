@@ -191,11 +191,11 @@ uint64_t stream::size_in(position p, uint64_t lag, uint64_t rounds) const
     }
     if (!varies)
         return sizes[0];
-    history history{};
-    history.fill(sizes[known - 1], 1);
+    history past{};
+    past.fill(sizes[known - 1], 1);
     for (uint32_t i = known - 1; i-- > 0;)
-        history.add(sizes[i]);
-    return history.next(static_cast<uint32_t>(std::min<uint64_t>(rounds, kLongest)));
+        past.add(sizes[i]);
+    return past.next(static_cast<uint32_t>(std::min<uint64_t>(rounds, kLongest)));
 }
 
 stream::walk::walk(const stream &of)
