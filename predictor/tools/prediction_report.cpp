@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -98,6 +99,7 @@ std::vector<run_value> values_by_run(const std::vector<subject> &subjects,
         }
     }
     std::vector<run_value> values;
+    values.reserve(sums.size());
     for (const auto &[run, sum] : sums)
         values.push_back({run, sum.first / sum.second});
     return values;
@@ -141,7 +143,7 @@ static double quantile(std::vector<double> values, double q)
     if (values.empty())
         return 0;
     std::sort(values.begin(), values.end());
-    return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+    return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 struct cost {

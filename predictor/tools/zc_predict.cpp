@@ -48,6 +48,7 @@ void report(const options &options)
             fmt::print(stderr, "zc-predict: note: {}\n", trace.note);
     }
     std::vector<subject> subjects;
+    subjects.reserve(traces.size());
     for (const trace &trace : traces)
         subjects.push_back(
             measure(trace, options.predictors.empty() ? predictor_names() : options.predictors));

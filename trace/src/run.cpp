@@ -258,6 +258,7 @@ std::vector<fs::path> files_of(const fs::path &path)
         throw error(path.string() + ": no r<rank>.zct files in this folder");
     std::sort(found.begin(), found.end());
     std::vector<fs::path> files;
+    files.reserve(found.size());
     for (auto &[rank, file] : found)
         files.push_back(std::move(file));
     return files;

@@ -75,7 +75,7 @@ fs::path find_program(const std::string &name)
     const char *path = std::getenv("PATH");
     std::istringstream folders(path ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
+        fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
         if (executable(candidate))
             return candidate;
     }

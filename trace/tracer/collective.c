@@ -140,8 +140,10 @@ static bool cart_neighbours(struct neighbours *n, MPI_Comm comm)
     REAL(Cartdim_get)(comm, &nr_dims);
     if (!neighbours_room(n, 2 * nr_dims, 2 * nr_dims))
         return false;
-    for (int d = 0; d < nr_dims; d++)
-        REAL(Cart_shift)(comm, d, 1, &n->sources[2 * d], &n->sources[2 * d + 1]);
+    for (int d = 0; d < nr_dims; d++) {
+        int *both = n->sources + (size_t)2 * d;
+        REAL(Cart_shift)(comm, d, 1, &both[0], &both[1]);
+    }
     for (int i = 0; i < 2 * nr_dims; i++)
         n->dests[i] = n->sources[i];
     return true;
