@@ -326,11 +326,12 @@ TESTS = [
            never_says="wrong data|survived",
            environment={CVAR + "LANDING_THRESHOLD": "inf"} if phase == "announced" else None)
       for phase in DEATHS for who in ("sender", "receiver")),
-    # UCX 1.13 ends a process that answers its first bulk when the sender is dead already.
+    # UCX 1.13 ends a process that answers its first bulk when the sender is dead already: of what
+    # was announced in 4 of 40 runs on a busy machine.
     *(Test("death", phase, who, "unnoticed", name=f"death-{phase}-{who}-unnoticed", timeout=30,
            dies=True, netmods=("zc",), never_says="wrong data|survived", hosts=("2",),
            says="has lost its connection to rank" +
-           ("|got REP message" if (phase, who) == ("flight", "sender") else ""),
+           ("|got REP message" if who == "sender" and phase in ("flight", "announced") else ""),
            launcher=("-disable-auto-cleanup",),
            environment={CVAR + "LANDING_THRESHOLD": "inf"} if phase == "announced" else None)
       for phase in DEATHS for who in ("sender", "receiver")),
