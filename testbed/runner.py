@@ -34,7 +34,7 @@ TOP = pathlib.Path(__file__).resolve().parents[1]
 STATUSES = ("ok", "FAIL", "skip", "known")
 OUTPUT_LINES = 40   # shown of a test that has failed
 EPILOG = """exit status: 0 no failure; 1 a test has failed; 2 usage or set-up; 77 nothing could run here;
-130 interrupted"""
+128 + N: ended by signal N"""
 
 
 def load(names):
@@ -327,9 +327,9 @@ def main(arguments=None):
     try:
         for suite, bed in plan:
             run_bed(suite, bed, options, report)
-    except KeyboardInterrupt:
+    except SystemExit as end:       # a signal: what has ended by then is reported all the same
         report.end()
-        return 130
+        return end.code
     return report.end()
 
 

@@ -3,9 +3,12 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
+import signal
 import sys
 import tempfile
+import time
 import types
 import unittest
 
@@ -178,6 +181,20 @@ class Runner(unittest.TestCase):
         measured, failed = results["runs"][0]["tests"]
         self.assertEqual((measured["reason"], measured["microseconds"]), ("quick", 7))
         self.assertEqual((failed["status"], failed["reason"]), ("FAIL", "the bytes differ"))
+
+    def test_a_signal_ends_it_with_the_results_so_far(self):
+        def interrupted(_):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        self.suite(well, interrupted, Test("never", wrong))
+        kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            status, said = self.run_it()
+        finally:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+        self.assertEqual(status, 128 + signal.SIGTERM)
+        self.assertTrue(said.endswith("1 passed, 0 failed, 0 skipped\n"), said)
 
     def test_usage(self):
         self.suite(well)
