@@ -157,6 +157,12 @@ void area_check(const struct area *area, const char *when)
     area_check_part(area, 0, area->pages, when);
 }
 
+void area_check_both(const struct area *a, const struct area *b, const char *when)
+{
+    area_check(a, when);
+    area_check(b, when);
+}
+
 void area_check_copy(const struct area *area, const void *copy, const char *when)
 {
     for (size_t i = 0; i < area->pages; i++)

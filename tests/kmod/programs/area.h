@@ -56,6 +56,7 @@ size_t area_wrong(const struct area *area, size_t first, size_t pages);
 
 /** Reads all of it; fails the test at the first page that is not what it should be. */
 void area_check(const struct area *area, const char *when);
+void area_check_both(const struct area *a, const struct area *b, const char *when);
 void area_check_part(const struct area *area, size_t first, size_t pages, const char *when);
 
 /** As area_check(), of the bytes at @copy. */

@@ -698,6 +698,13 @@ void fixture_area(enum fixture kind, struct area *area, const char *name, size_t
     fixture_make(kind, area, 0, pages);
 }
 
+void fixture_pair(enum fixture kind, struct area *a, struct area *b, size_t pages, size_t offset_a,
+                  size_t offset_b)
+{
+    fixture_area(kind, a, "a", pages, offset_a);
+    fixture_area(kind, b, "b", pages, offset_b);
+}
+
 void fixture_reveal(enum fixture kind, struct area *area, size_t first, size_t pages)
 {
     if (kind == FIXTURE_NO_ACCESS)

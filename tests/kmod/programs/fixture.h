@@ -89,6 +89,10 @@ void fixture_end(void);
 void fixture_area(enum fixture kind, struct area *area, const char *name, size_t pages,
                   size_t offset);
 
+/** Two such windows, named "a" and "b". */
+void fixture_pair(enum fixture kind, struct area *a, struct area *b, size_t pages, size_t offset_a,
+                  size_t offset_b);
+
 /** Pins pages (FOLL_PIN) until unpin_pages(); one lot at a time. */
 void pin_pages(void *at, size_t pages);
 void unpin_pages(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 /*
- * fuzz - calls of /dev/zc with arguments nobody would think of
+ * fuzz - calls of /dev/zc with arguments that no program would pass
  *
  *   fuzz [SEED [ROUNDS]]    a seed by the clock, 3000 rounds
  *

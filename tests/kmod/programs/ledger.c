@@ -58,6 +58,14 @@ void ledger_open(struct ledger *ledger, const struct ledger_part *parts, size_t 
             ledger_stamp(parts[p].at + i * PAGE_SIZE, id++);
 }
 
+void ledger_open_areas(struct ledger *ledger, struct ledger_part parts[2], const struct area *a,
+                       const struct area *b)
+{
+    parts[0] = (struct ledger_part){a->at, a->pages};
+    parts[1] = (struct ledger_part){b->at, b->pages};
+    ledger_open(ledger, parts, 2);
+}
+
 uint64_t ledger_word(const struct ledger *ledger, const char *page, unsigned int k)
 {
     uint64_t word = __atomic_load_n((const uint64_t *)page + k, __ATOMIC_RELAXED);

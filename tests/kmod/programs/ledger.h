@@ -17,6 +17,8 @@
  * whether it may be where it was found.
  */
 
+#include "area.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +42,12 @@ void ledger_stamp(char *page, uint64_t id);
 /** Ids for all pages of the parts; ledger_open() then stamps them. */
 void ledger_reserve(struct ledger *ledger, const struct ledger_part *parts, size_t count);
 
-/** Stamps all pages of the parts; nobody may be writing. */
+/** Stamps all pages of the parts; no thread may be writing. */
 void ledger_open(struct ledger *ledger, const struct ledger_part *parts, size_t count);
+
+/** Stamps all pages of two areas; they become the @parts. */
+void ledger_open_areas(struct ledger *ledger, struct ledger_part parts[2], const struct area *a,
+                       const struct area *b);
 
 static inline void ledger_add(struct ledger *ledger, char *page, unsigned int writer)
 {
@@ -52,11 +58,11 @@ static inline void ledger_add(struct ledger *ledger, char *page, unsigned int wr
 /** The id that word @k tells; 0 if it is none of the ledger's. At any time. */
 uint64_t ledger_word(const struct ledger *ledger, const char *page, unsigned int k);
 
-/** Whether word @k of the page is one of the ledger's. Always, whoever is at work. */
+/** Whether word @k of the page is one of the ledger's. At any time. */
 bool ledger_word_fits(const struct ledger *ledger, const char *page, unsigned int k);
 
 /**
- * ledger_audit - every page, and every write; nobody may be writing
+ * ledger_audit - every page, and every write; no thread may be writing
  *
  * Fails the test, naming @when and what does not add up.
  */

@@ -40,18 +40,11 @@ enum { kPages = 64 };
 
 static struct area a, b;
 
-static void check_both(const char *when)
-{
-    area_check(&a, when);
-    area_check(&b, when);
-}
-
 /* Two areas of which some pages were exchanged, some twice, some never. */
 static void exchanged_areas(size_t pages)
 {
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", pages, 100);
-    fixture_area(FIXTURE_SMALL, &b, "b", pages, 300);
+    fixture_pair(FIXTURE_SMALL, &a, &b, pages, 100, 300);
     exchange_all(part(&a, 1), part(&b, 3), pages - 8);
     exchange_all(part(&b, pages / 2), part(&a, pages / 4), pages / 4);
 }
@@ -64,7 +57,7 @@ static void all_swapped_out(const char *when)
     CHECK(pages_swapped(a.at, a.pages) == a.pages && pages_swapped(b.at, b.pages) == b.pages,
           "%s: %zu and %zu pages in swap", when, pages_swapped(a.at, a.pages),
           pages_swapped(b.at, b.pages));
-    check_both(when);
+    area_check_both(&a, &b, when);
 }
 
 TEST(after_reclaim, "after: every exchanged page is swapped out and comes back, again and again")
@@ -160,10 +153,10 @@ static void tell_unmoved(const struct area *area, size_t pages, int node, const 
 /*
  * Asks for every page to be on @node, shared or not. Return: pages that are.
  *
- * NUMA balancing takes access away from entries to see who faults, and until somebody
+ * NUMA balancing takes access away from entries to see which process faults, and until one
  * does, move_pages() of Linux 6.1 finds no page there: its follow_page() stops at such an
- * entry with ENOENT, at a huge page's with EFAULT. And whoever faults has the page moved
- * to his own node. So it is kept away meanwhile: with a memory policy of its own a task is
+ * entry with ENOENT, at a huge page's with EFAULT. And the process that faults has the
+ * page moved to its own node. So it is kept away meanwhile: with a memory policy of its own a task is
  * not scanned. Reading the pages then gives access back, and brings in what is swapped.
  */
 static size_t move_to(const struct area *area, size_t pages, int node)
@@ -212,10 +205,10 @@ TEST(after_migration, "after: every exchanged page is moved to another NUMA node
 
         CHECK(there_a == 400 && there_b == 400, "node %d: %zu and %zu pages moved", node % 2,
               there_a, there_b);
-        check_both("moved");
+        area_check_both(&a, &b, "moved");
         exchange_all(part(&a, 3), part(&b, 30 + node), 200);
     }
-    check_both("moved and exchanged");
+    area_check_both(&a, &b, "moved and exchanged");
 }
 
 TEST(after_migration_huge,
@@ -277,7 +270,7 @@ static void exchange_marked(void *arg)
             exchange_untouched(&a, &b, 1 + i % 3);
             exchange_untouched(&huge[i % 2], &huge[!(i % 2)], HUGE_PAGES);
         }
-        check_both("watched by NUMA balancing");
+        area_check_both(&a, &b, "watched by NUMA balancing");
         area_check(&huge[0], "watched by NUMA balancing");
         area_check(&huge[1], "watched by NUMA balancing");
     }
@@ -329,7 +322,7 @@ TEST(after_soft_offline,
             ktap_skip("MADV_SOFT_OFFLINE: %s", strerror(errno));
         CHECK(pfn_of(at) != frame, "page %zu is still in its frame", i);
     }
-    check_both("in other frames");
+    area_check_both(&a, &b, "in other frames");
     exchange_all(whole(&a), whole(&b), kPages);
 }
 
@@ -341,7 +334,7 @@ TEST(after_compaction, "after: compaction, drop_caches, MADV_COLD and shrinking 
         file_write("/proc/sys/vm/compact_memory", "1");
         file_write("/proc/sys/vm/drop_caches", "3");
         NEED(!madvise(a.at, 1000 * PAGE_SIZE, MADV_COLD));
-        check_both("compacted");
+        area_check_both(&a, &b, "compacted");
         exchange_all(part(&a, 17 * i), part(&b, 3), 900);
     }
 }
@@ -378,17 +371,17 @@ TEST(after_collapse,
 static void write_in_child(void *arg)
 {
     (void)arg;
-    check_both("in the child");
+    area_check_both(&a, &b, "in the child");
     area_stamp(&a, 0, kPages / 2);
     area_stamp(&b, kPages / 2, kPages / 2);
-    check_both("written in the child");
+    area_check_both(&a, &b, "written in the child");
     /* What it has written is its own; the rest is shared still. */
     exchange_all(whole(&a), part(&b, kPages / 2), kPages / 2);
     if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0) {
         page_out(a.at, kPages);
         page_out(b.at, kPages);
     }
-    check_both("swapped in the child");
+    area_check_both(&a, &b, "swapped in the child");
 }
 
 TEST(after_fork, "after: fork shares exchanged pages copy-on-write, both ways")
@@ -400,9 +393,9 @@ TEST(after_fork, "after: fork shares exchanged pages copy-on-write, both ways")
         child = ktap_child(write_in_child, NULL);
         area_stamp(&a, kPages / 4, kPages / 2);
         area_stamp(&b, kPages / 4, kPages / 2);
-        check_both("written in the parent");
+        area_check_both(&a, &b, "written in the parent");
         ktap_wait(child);
-        check_both("after the child");
+        area_check_both(&a, &b, "after the child");
         area_stamp(&a, 0, kPages);
         area_stamp(&b, 0, kPages);
         exchange_all(whole(&a), whole(&b), kPages);
@@ -482,7 +475,7 @@ TEST(after_readers,
     NEED(write(ends[1], copy, sizeof(copy)) == sizeof(copy));
     NEED(read(ends[0], b.at, sizeof(copy)) == sizeof(copy));
     memcpy(b.id, a.id, kPages * sizeof(*b.id));
-    check_both("read(2)");
+    area_check_both(&a, &b, "read(2)");
     /* Shared with the readers while these lived. */
     area_stamp(&a, 0, kPages);
     area_stamp(&b, 0, kPages);
@@ -493,12 +486,11 @@ TEST(after_readers,
 TEST(after_pinning, "after: buffers registered later receive where the process sees it")
 {
     struct uring ring;
-    int ends[2], error = uring_open(&ring, 8, 0);
+    int ends[2];
     struct iovec buffer;
     char page[PAGE_SIZE];
 
-    if (error)
-        ktap_skip("io_uring: %s", strerror(error));
+    uring_need(&ring, 8, 0);
     exchanged_areas(kPages);
     NEED(!pipe(ends));
     buffer = (struct iovec){a.at, kPages * PAGE_SIZE};
@@ -520,7 +512,7 @@ TEST(after_pinning, "after: buffers registered later receive where the process s
         a.id[i] = id;
         CHECK(exchange(part(&a, i), part(&b, i), 1).cause == ZC_CAUSE_PINNED, "not PINNED");
     }
-    check_both("received");
+    area_check_both(&a, &b, "received");
     NEED(!uring_unpin(&ring));
     exchange_all(whole(&a), whole(&b), kPages);
     uring_close(&ring);
@@ -538,7 +530,7 @@ TEST(after_mremap, "after: mremap moves exchanged pages, reclaim finds them ther
         NEED(syscall(SYS_mremap, a.at, kPages * PAGE_SIZE, kPages * PAGE_SIZE,
                      MREMAP_MAYMOVE | MREMAP_FIXED, to.at) == (long)to.at);
         a.at = to.at;
-        check_both("moved");
+        area_check_both(&a, &b, "moved");
         exchange_all(part(&a, 2), part(&b, 5), kPages - 6);
         if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0)
             all_swapped_out("moved and swapped");
@@ -550,7 +542,7 @@ TEST(after_mprotect, "after: mprotect splits mappings with exchanged pages, recl
     exchanged_areas(kPages);
     for (size_t i = 0; i < kPages; i += 7)
         NEED(!mprotect(area_page(i % 2 ? &a : &b, i), PAGE_SIZE, PROT_READ));
-    check_both("protected");
+    area_check_both(&a, &b, "protected");
     if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0)
         all_swapped_out("protected and swapped");
     for (size_t i = 0; i < kPages; i += 7)
@@ -565,7 +557,7 @@ TEST(after_dontneed, "after: MADV_DONTNEED gives up exchanged pages only where i
         NEED(!madvise(area_page(&a, i), 2 * PAGE_SIZE, MADV_DONTNEED));
         a.id[i] = a.id[i + 1] = 0;
     }
-    check_both("given up");
+    area_check_both(&a, &b, "given up");
     exchange_all(whole(&a), whole(&b), kPages);
 }
 
@@ -585,8 +577,7 @@ TEST(after_ksm, "after: KSM merges exchanged pages, and writing takes them apart
     if (run < 0)
         ktap_skip("no KSM");
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 9);
     exchange_all(whole(&a), whole(&b), kPages);
     for (size_t i = 0; i < kPages; i++) {
         a.id[i] = b.id[i] = id;
@@ -600,13 +591,13 @@ TEST(after_ksm, "after: KSM merges exchanged pages, and writing takes them apart
     while (pfn_of(a.at) != pfn_of(b.at) && ++tries < 600)
         usleep(20 * 1000);
     CHECK(pfn_of(a.at) == pfn_of(b.at), "not merged");
-    check_both("merged");
+    area_check_both(&a, &b, "merged");
     CHECK(exchange(part(&a, 0), part(&b, 3), 1).cause == ZC_CAUSE_COW, "not COW");
     mergeable(MADV_UNMERGEABLE);
-    check_both("no more to be merged");
+    area_check_both(&a, &b, "no more to be merged");
     area_stamp(&a, 0, kPages);
     area_stamp(&b, 0, kPages);
-    check_both("taken apart");
+    area_check_both(&a, &b, "taken apart");
     exchange_all(whole(&a), whole(&b), kPages);
     file_write("/sys/kernel/mm/ksm/run", "%ld", run);
     if (file_number("/proc/meminfo", "SwapTotal") > 0)
@@ -670,8 +661,7 @@ TEST(wipe_on_fork, "memory advised for fork, exchanged with other memory, keeps 
 
     zcdev_open();
     for (int i = 0; i < 2; i++) {
-        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-        fixture_area(FIXTURE_SMALL, &b, "b", kPages, 9);
+        fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 9);
         NEED(!madvise(a.at, kPages * PAGE_SIZE, advice[i]));
         exchange_all(whole(&a), whole(&b), kPages);
         int pid = fork();
@@ -684,7 +674,7 @@ TEST(wipe_on_fork, "memory advised for fork, exchanged with other memory, keeps 
             _exit(0);
         }
         ktap_wait(pid);
-        check_both("in the parent");
+        area_check_both(&a, &b, "in the parent");
         area_stamp(&b, 0, kPages);
         exchange_all(whole(&a), whole(&b), kPages);
         area_release(&a);
@@ -741,12 +731,12 @@ TEST(memory_cgroup, "accounts: a memory cgroup is charged what it was, and gets 
     ktap_wait(ktap_child(exchange_in_group, NULL));
     for (int i = 0; i < 100 && file_number(path, NULL) > 64 * (long)PAGE_SIZE; i++)
         usleep(20 * 1000);
-    CHECK(file_number(path, NULL) <= 300 * (long)PAGE_SIZE, "%ld bytes charged to nobody",
+    CHECK(file_number(path, NULL) <= 300 * (long)PAGE_SIZE, "%ld bytes charged to no group",
           file_number(path, NULL));
     CHECK(!rmdir(group), "rmdir: errno %d", errno);
 }
 
-/* ---- who watches ---- */
+/* ---- memory that is watched ---- */
 
 static const char damon[] = "/sys/kernel/mm/damon/admin/kdamonds";
 
@@ -782,7 +772,7 @@ TEST(during_damon, "during: exchanges while DAMON watches the process lose nothi
     }
     damon_write("0/state", "off");
     damon_write("nr_kdamonds", "0");
-    check_both("watched");
+    area_check_both(&a, &b, "watched");
 }
 
 /* ---- direct I/O ---- */

@@ -74,8 +74,7 @@ FIXTURE_TEST(oracle_sees, "oracle: a page lost, doubled, torn or not exchanged i
     struct area a, b;
     char page[PAGE_SIZE];
 
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 0);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 0);
     CHECK(area_wrong(&a, 0, 8) == 8 && area_wrong(&b, 0, 8) == 8, "wrong from the start");
 
     area_exchanged(&a, 2, &b, 3, 2);

@@ -34,8 +34,7 @@ TEST(huge_whole, "huge: congruent huge pages are exchanged whole, without a copy
 
     need_root();
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", pages, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", pages, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, pages, 0, 0);
     exchange_frames(whole(&a), whole(&b), pages);
     exchange_frames(part(&a, HUGE_PAGES), part(&b, 2 * HUGE_PAGES), HUGE_PAGES);
     exchange_frames(part(&a, 0), part(&a, HUGE_PAGES), HUGE_PAGES);
@@ -55,20 +54,17 @@ TEST(huge_swapped_out, "huge: exchanged huge pages are found by reclaim, and com
 
     need_swap();
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", pages, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", pages, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, pages, 0, 0);
     exchange_all(whole(&a), whole(&b), pages);
     left = page_out(a.at, pages) + page_out(b.at, pages);
     CHECK(!left, "%zu pages cannot be swapped out any more", left);
-    area_check(&a, "swapped out and in");
-    area_check(&b, "swapped out and in");
+    area_check_both(&a, &b, "swapped out and in");
     outcome = exchange(whole(&b), whole(&a), pages);
     CHECK(outcome.cause == ZC_CAUSE_NONE || (outcome.cause == ZC_CAUSE_PAGE_SIZE &&
                                              (in_large_folio(&a, outcome.done / PAGE_SIZE) ||
                                               in_large_folio(&b, outcome.done / PAGE_SIZE))),
           "%s", zcdev_cause(outcome.cause));
-    area_check(&a, "exchanged again");
-    area_check(&b, "exchanged again");
+    area_check_both(&a, &b, "exchanged again");
 }
 
 /* Splitting walks the reverse mapping: done by all means there are. */
@@ -80,8 +76,7 @@ TEST(huge_split_after, "huge: exchanged huge pages are split like others, and lo
 
     need_swap();
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", pages, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", pages, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, pages, 0, 0);
     exchange_all(whole(&a), whole(&b), pages);
     /* The mapping only; a part given up; a part swapped out; on demand. */
     NEED(!mprotect(area_page(&a, 7), PAGE_SIZE, PROT_READ));
@@ -92,14 +87,12 @@ TEST(huge_split_after, "huge: exchanged huge pages are split like others, and lo
     /* With debugfs: of each huge page of this process. */
     file_write("/sys/kernel/debug/split_huge_pages", "%d,0x%lx,0x%lx,0", getpid(), (long)b.at,
                (long)b.at + (long)(pages * PAGE_SIZE));
-    area_check(&a, "split");
-    area_check(&b, "split");
+    area_check_both(&a, &b, "split");
     if (huge_kib(b.at, pages))
         ktap_note("no split_huge_pages in debugfs");
     left = page_out(a.at, pages) + page_out(b.at, pages);
     CHECK(!left, "%zu pages cannot be swapped out any more", left);
-    area_check(&a, "swapped out and in");
-    area_check(&b, "swapped out and in");
+    area_check_both(&a, &b, "swapped out and in");
 }
 
 TEST(huge_unmapped_after, "huge: a part of an exchanged huge page is unmapped, the rest is kept")
@@ -108,8 +101,7 @@ TEST(huge_unmapped_after, "huge: a part of an exchanged huge page is unmapped, t
     const size_t pages = 2 * HUGE_PAGES;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", pages, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", pages, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, pages, 0, 0);
     exchange_all(whole(&a), whole(&b), pages);
     NEED(!munmap(area_page(&a, 100), 300 * PAGE_SIZE));
     area_check_part(&a, 0, 100, "unmapped");
@@ -142,8 +134,7 @@ TEST(huge_not_congruent,
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", 2 * HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", 2 * HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, 2 * HUGE_PAGES, 0, 0);
     exchange_stops(part(&a, 0), part(&b, 1), HUGE_PAGES, ZC_CAUSE_PAGE_SIZE, 0);
     exchange_stops(part(&a, 256), part(&b, 0), HUGE_PAGES, ZC_CAUSE_PAGE_SIZE, 0);
     still_huge(&a, 2 * HUGE_PAGES);
@@ -155,8 +146,7 @@ TEST(huge_part, "huge: a part of a huge page is PAGE_SIZE, before its end and fr
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", 2 * HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", 2 * HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, 2 * HUGE_PAGES, 0, 0);
     exchange_stops(whole(&a), whole(&b), 1, ZC_CAUSE_PAGE_SIZE, 0);
     exchange_stops(whole(&a), whole(&b), HUGE_PAGES - 1, ZC_CAUSE_PAGE_SIZE, 0);
     exchange_stops(part(&a, 1), part(&b, 1), HUGE_PAGES - 1, ZC_CAUSE_PAGE_SIZE, 0);
@@ -213,15 +203,13 @@ static void whole_or_refused(enum fixture with, size_t offset)
     CHECK(outcome.cause == ZC_CAUSE_NONE || outcome.cause == ZC_CAUSE_PAGE_SIZE, "%s",
           zcdev_cause(outcome.cause));
     CHECK(outcome.done % HUGE_SIZE == 0, "done %zu", (size_t)outcome.done);
-    area_check(&a, "whole or refused");
-    area_check(&b, "whole or refused");
+    area_check_both(&a, &b, "whole or refused");
     if (outcome.cause == ZC_CAUSE_PAGE_SIZE)
         still_huge(&a, 2 * HUGE_PAGES);
     if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0) {
         CHECK(!page_out(a.at, 2 * HUGE_PAGES) && !page_out(b.at, 2 * HUGE_PAGES),
               "not swapped out");
-        area_check(&a, "swapped out and in");
-        area_check(&b, "swapped out and in");
+        area_check_both(&a, &b, "swapped out and in");
     }
 }
 
@@ -269,13 +257,11 @@ static void odd_kinds(enum fixture kind)
                       outcome.cause == ZC_CAUSE_NONE ||
                       in_large_folio(&a, outcome.done / PAGE_SIZE),
                   "%s and %s: %s", a.name, b.name, zcdev_cause(outcome.cause));
-            area_check(&a, "odd kinds");
-            area_check(&b, "odd kinds");
+            area_check_both(&a, &b, "odd kinds");
             if (is_root() && file_number("/proc/meminfo", "SwapTotal") > 0) {
                 CHECK(!page_out(a.at, HUGE_PAGES) && !page_out(b.at, HUGE_PAGES),
                       "%s and %s: not swapped out", a.name, b.name);
-                area_check(&a, "swapped out and in");
-                area_check(&b, "swapped out and in");
+                area_check_both(&a, &b, "swapped out and in");
             }
             area_release(&a);
             area_release(&b);
@@ -321,8 +307,7 @@ TEST(huge_soft_dirty, "huge: both sides are soft-dirty where they were exchanged
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", 2 * HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", 2 * HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, 2 * HUGE_PAGES, 0, 0);
     if (file_write("/proc/self/clear_refs", "4"))
         ktap_skip("no clear_refs");
     CHECK(exchange(whole(&a), part(&b, HUGE_PAGES), HUGE_PAGES).cause == ZC_CAUSE_NONE, "stopped");
@@ -332,8 +317,7 @@ TEST(huge_soft_dirty, "huge: both sides are soft-dirty where they were exchanged
         CHECK(!(pagemap_of(area_page(&b, i)) & PM_SOFT_DIRTY) == !(i >= HUGE_PAGES),
               "page %zu of b", i);
     }
-    area_check(&a, "soft-dirty");
-    area_check(&b, "soft-dirty");
+    area_check_both(&a, &b, "soft-dirty");
 }
 
 TEST(huge_rss, "huge: the resident size is what it was, and comes to nothing")
@@ -344,14 +328,12 @@ TEST(huge_rss, "huge: the resident size is what it was, and comes to nothing")
 
     zcdev_open();
     before = rss_anon_pages();
-    fixture_area(FIXTURE_HUGE, &a, "a", pages, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", pages, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, pages, 0, 0);
     exchanged = rss_anon_pages();
     for (int i = 0; i < 9; i++)
         CHECK(exchange(whole(&a), whole(&b), pages).cause == ZC_CAUSE_NONE, "stopped");
     CHECK(rss_anon_pages() == exchanged, "%ld before, %ld after", exchanged, rss_anon_pages());
-    area_check(&a, "nine times");
-    area_check(&b, "nine times");
+    area_check_both(&a, &b, "nine times");
     munmap(a.at, pages * PAGE_SIZE);
     munmap(b.at, pages * PAGE_SIZE);
     CHECK(rss_anon_pages() - before < 128, "%ld at first, %ld at last", before, rss_anon_pages());
@@ -362,8 +344,7 @@ TEST(huge_mlocked, "huge: locked huge pages are refused, on either side")
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, HUGE_PAGES, 0, 0);
     NEED(!mlock(b.at, HUGE_SIZE));
     exchange_stops(whole(&a), whole(&b), HUGE_PAGES, ZC_CAUSE_LOCKED, 0);
     exchange_stops(whole(&b), whole(&a), HUGE_PAGES, ZC_CAUSE_LOCKED, 0);
@@ -374,8 +355,7 @@ TEST(huge_pinned, "huge: a huge page of which one page is pinned is refused whol
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", 2 * HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", 2 * HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, 2 * HUGE_PAGES, 0, 0);
     pin_pages(area_page(&b, HUGE_PAGES + 300), 1);
     exchange_stops(whole(&a), whole(&b), 2 * HUGE_PAGES, ZC_CAUSE_PINNED, HUGE_PAGES);
     exchange_stops(whole(&b), whole(&a), 2 * HUGE_PAGES, ZC_CAUSE_PINNED, HUGE_PAGES);

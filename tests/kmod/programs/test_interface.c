@@ -28,8 +28,7 @@ static struct zc_exchange valid;
 static void make_valid(void)
 {
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 7);
+    fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 7);
     range = (struct zc_range){.a = (uintptr_t)a.at,
                               .b = (uintptr_t)b.at,
                               .length = kPages * PAGE_SIZE,
@@ -55,8 +54,7 @@ static void refused(void *exchange, int want)
     int error = call(exchange);
 
     CHECK(error == want, "errno %d, not %d", error, want);
-    area_check(&a, "refused");
-    area_check(&b, "refused");
+    area_check_both(&a, &b, "refused");
     CHECK(range.cause == 77 && range.done == 78, "range %u %llu", range.cause,
           (unsigned long long)range.done);
 }
@@ -67,8 +65,7 @@ static void accepted(void *exchange)
 
     CHECK(error == 0, "errno %d", error);
     area_exchanged(&a, 0, &b, 0, kPages);
-    area_check(&a, "accepted");
-    area_check(&b, "accepted");
+    area_check_both(&a, &b, "accepted");
     CHECK(range.cause == ZC_CAUSE_NONE && range.done == kPages * PAGE_SIZE, "range %u %llu",
           range.cause, (unsigned long long)range.done);
 }
@@ -220,8 +217,7 @@ TEST(range_size_larger, "interface: larger ranges are stepped over, and must hav
           valid.cause);
     for (size_t i = 0; i < 2; i++)
         area_exchanged(&a, i, &b, kPages - 1 - i, 1);
-    area_check(&a, "stopped at the third");
-    area_check(&b, "stopped at the third");
+    area_check_both(&a, &b, "stopped at the third");
     CHECK(ranges[1].r.done == PAGE_SIZE && ranges[2].r.done == 78 && ranges[3].r.done == 78,
           "outputs");
 
@@ -231,8 +227,7 @@ TEST(range_size_larger, "interface: larger ranges are stepped over, and must hav
     CHECK(call(&valid) == 0, "errno %d", errno);
     for (size_t i = 2; i < kPages; i++)
         area_exchanged(&a, i, &b, kPages - 1 - i, 1);
-    area_check(&a, "all");
-    area_check(&b, "all");
+    area_check_both(&a, &b, "all");
 }
 
 TEST(count_zero, "interface: no ranges at all is a success, wherever they are not")
@@ -303,8 +298,7 @@ TEST(pointer_ranges_end,
     CHECK(valid.stopped == 1 && valid.done == kPages * PAGE_SIZE, "stopped %u, done %llu",
           valid.stopped, (unsigned long long)valid.done);
     area_exchanged(&a, 0, &b, 0, kPages);
-    area_check(&a, "first range");
-    area_check(&b, "first range");
+    area_check_both(&a, &b, "first range");
 }
 
 /* Where outputs cannot be stored the exchange may have been made; no page may be lost by it. */
@@ -313,8 +307,7 @@ static void made_or_not(int error)
     CHECK(error == EFAULT, "errno %d", error);
     if (area_wrong(&a, 0, kPages) != kPages)
         area_exchanged(&a, 0, &b, 0, kPages);
-    area_check(&a, "made or not");
-    area_check(&b, "made or not");
+    area_check_both(&a, &b, "made or not");
 }
 
 TEST(output_read_only, "interface: outputs in read-only memory are EFAULT, and no page is lost")
@@ -415,7 +408,7 @@ static long counted(const char *what)
     return file_number(path, NULL);
 }
 
-/* Nobody else uses the device meanwhile. */
+/* No other process uses the device meanwhile. */
 TEST(counters, "interface: sysfs counts pages, and ranges by what they ended with")
 {
     long pages = counted("pages"), exchanged = counted("exchanged"), locked;
@@ -442,8 +435,7 @@ TEST(counters, "interface: sysfs counts pages, and ranges by what they ended wit
               counted("locked") == locked + 1,
           "%ld, %ld, %ld more", counted("pages") - pages, counted("exchanged") - exchanged,
           counted("locked") - locked);
-    area_check(&a, "counted");
-    area_check(&b, "counted");
+    area_check_both(&a, &b, "counted");
 }
 
 TEST(unknown_ioctl, "interface: every other command is ENOTTY")
@@ -462,8 +454,7 @@ TEST(unknown_ioctl, "interface: every other command is ENOTTY")
                   "type %u", type);
     CHECK(ioctl(fd, _IOC(_IOC_WRITE, ZC_IOC_MAGIC, 1, sizeof(valid)), &valid) && errno == ENOTTY,
           "wrong direction: errno %d", errno);
-    area_check(&a, "unknown commands");
-    area_check(&b, "unknown commands");
+    area_check_both(&a, &b, "unknown commands");
 }
 
 TEST(other_calls, "interface: read, write, mmap and lseek on the device fail")
@@ -519,8 +510,7 @@ TEST(compat, "interface: a 32-bit process is served alike, or told ENOTTY")
     } else {
         CHECK(result == -ENOTTY, "%ld", result);
     }
-    area_check(&a, "32-bit");
-    area_check(&b, "32-bit");
+    area_check_both(&a, &b, "32-bit");
 }
 
 TEST(open_modes, "interface: a descriptor opened for reading only, or twice, serves too")

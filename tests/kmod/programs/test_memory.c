@@ -24,12 +24,6 @@
 
 static struct area a, b;
 
-static void check_both(const char *when)
-{
-    area_check(&a, when);
-    area_check(&b, when);
-}
-
 /* ---- allocations that fail on request (CONFIG_FAULT_INJECTION: the debug kernel) ---- */
 
 static int fail_nth = -1;
@@ -182,7 +176,7 @@ static bool one_fails(struct attempt (*attempt)(struct zc_range *, unsigned int,
     CHECK(sum == is.exchange.done && (is.error || sum == pages * PAGE_SIZE),
           "failure %u: errno %d after %llu, its ranges' %llu", nth, is.error,
           (unsigned long long)is.exchange.done, (unsigned long long)sum);
-    check_both("after an allocation has failed");
+    area_check_both(&a, &b, "after an allocation has failed");
     *refused += is.error != 0;
     /* Nothing is left locked, or half done, and reclaim finds every page. */
     for (unsigned int i = 0; i < count; i++) {
@@ -194,10 +188,10 @@ static bool one_fails(struct attempt (*attempt)(struct zc_range *, unsigned int,
         else
             exchange(rest_a, rest_b, share - done);
     }
-    check_both("the rest");
+    area_check_both(&a, &b, "the rest");
     if (file_number("/proc/meminfo", "SwapTotal") > 0) {
         CHECK(!page_out(a.at, pages) && !page_out(b.at, pages), "not swapped out");
-        check_both("swapped out and in");
+        area_check_both(&a, &b, "swapped out and in");
     }
     return is.failed;
 }
@@ -271,18 +265,14 @@ TEST(failing_vector, "memory: whatever fails within a vector of ranges, it says 
 
 TEST(failing_uring, "memory: whatever fails in a command of io_uring, none is lost")
 {
-    int error;
-
     need_failures();
     zcdev_open();
-    error = uring_open(&ring, 4, 0);
-    if (error)
-        ktap_skip("io_uring: %s", strerror(error));
+    uring_need(&ring, 4, 0);
     whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_SMALL, 90, 77, 1);
     whichever_fails_of(by_uring, FIXTURE_SMALL, FIXTURE_UNTOUCHED, 64, 500, 4);
 }
 
-/* As if nobody had exchanged anything yet: what was put off until RCU has waited is done. */
+/* As before the first exchange: what was put off until RCU has waited is done. */
 static void wait_for_rcu(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -291,20 +281,16 @@ static void wait_for_rcu(void)
     }
 }
 
-TEST(failing_no_wait, "memory: whatever fails in a command of io_uring, who submits does not sleep")
+TEST(failing_no_wait, "memory: whatever fails in a command of io_uring, submitting does not sleep")
 {
     enum { kRounds = 10, kPages = 90 };
     unsigned int refused = 0, failures = 0;
-    int error;
 
     need_failures();
     zcdev_open();
-    error = uring_open(&ring, 4, 0);
-    if (error)
-        ktap_skip("io_uring: %s", strerror(error));
+    uring_need(&ring, 4, 0);
     for (unsigned int nth = 1; nth <= kRounds; nth++) {
-        fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-        fixture_area(FIXTURE_SMALL, &b, "b", kPages, 77);
+        fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 77);
         wait_for_rcu();
         slept = 0;
         failures += one_fails(by_uring, nth, kPages, 1, false, &refused);
@@ -381,8 +367,7 @@ static void close_group(void)
 static void swapped_beyond_limit(void)
 {
     NEED(!file_write(in_group("cgroup.procs"), "%d", getpid()));
-    fixture_area(FIXTURE_SWAPPED, &a, "a", kSwapped, 0);
-    fixture_area(FIXTURE_SWAPPED, &b, "b", kSwapped, 77);
+    fixture_pair(FIXTURE_SWAPPED, &a, &b, kSwapped, 0, 77);
     /* What comes in cannot go out again. */
     NEED(!file_write(in_group("memory.swap.max"), "0"));
     NEED(!file_write(in_group("memory.max"), "%ld",
@@ -395,7 +380,7 @@ static void reach_limit(void *arg)
     int limit;
 
     (void)arg;
-    /* Nobody can be killed to make room: the allocation has to fail. */
+    /* No process can be killed to make room: the allocation has to fail. */
     NEED(!file_write("/proc/self/oom_score_adj", "-1000"));
     swapped_beyond_limit();
     /* Nor could a file be opened, or a message be written. */
@@ -409,7 +394,7 @@ static void reach_limit(void *arg)
     CHECK(outcome.done && outcome.done < kSwapped * PAGE_SIZE, "stopped after %llu bytes",
           (unsigned long long)outcome.done);
     NEED(!file_write(in_group("memory.swap.max"), "max"));
-    check_both("out of memory");
+    area_check_both(&a, &b, "out of memory");
     exchange_all(part(&a, outcome.done / PAGE_SIZE), part(&b, outcome.done / PAGE_SIZE),
                  kSwapped - outcome.done / PAGE_SIZE);
 }

@@ -27,12 +27,6 @@ enum { kPages = 64 };
 
 static struct area a, b;
 
-static void check_both(const char *when)
-{
-    area_check(&a, when);
-    area_check(&b, when);
-}
-
 /* ---- whose memory ---- */
 
 static void exchange_own(void *arg)
@@ -46,11 +40,10 @@ static void exchange_own(void *arg)
 TEST(inherited_device, "processes: a child exchanges its own memory by an inherited descriptor")
 {
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 9);
     for (int i = 0; i < 3; i++) {
         ktap_wait(ktap_child(exchange_own, NULL));
-        check_both("the child's exchange");
+        area_check_both(&a, &b, "the child's exchange");
         exchange_own(NULL);
     }
 }
@@ -83,7 +76,7 @@ static void open_as_stranger(void *arg)
     CHECK(open("/dev/zc", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES, "errno %d", errno);
 }
 
-TEST(strangers, "processes: who is neither root nor in its group cannot open the device")
+TEST(strangers, "processes: one that is neither root nor in its group cannot open the device")
 {
     need_root();
     zcdev_open();
@@ -117,8 +110,7 @@ static void interrupted(enum fixture kind, size_t pages, size_t offset_a, size_t
     uint64_t begin;
 
     zcdev_open();
-    fixture_area(kind, &a, "a", pages, offset_a);
-    fixture_area(kind, &b, "b", pages, offset_b);
+    fixture_pair(kind, &a, &b, pages, offset_a, offset_b);
     signals_every(200);
     begin = now_ms();
     for (int turn = 0; turn < 4 || (stops < 3 && now_ms() < begin + 5000); turn++) {
@@ -137,7 +129,7 @@ static void interrupted(enum fixture kind, size_t pages, size_t offset_a, size_t
         } while (done < pages);
     }
     signals_every(0);
-    check_both("interrupted");
+    area_check_both(&a, &b, "interrupted");
     ktap_note("%zu calls, %zu of them interrupted, %d signals", calls, stops, (int)signals);
     /* A few huge pages are exchanged in one step, which no signal divides. */
     CHECK(signals && (stops || kind == FIXTURE_HUGE), "no signal came");
@@ -166,8 +158,7 @@ TEST(signal_vector, "signals: a vector stops between ranges or within one, and s
     size_t stops = 0, calls = 0;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", kPages, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", kPages, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, kPages, 0, 9);
     signals_every(200);
     for (int turn = 0; turn < 10; turn++) {
         for (unsigned int i = 0; i < kRanges; i++)
@@ -203,7 +194,7 @@ TEST(signal_vector, "signals: a vector stops between ranges or within one, and s
         }
     }
     signals_every(0);
-    check_both("interrupted");
+    area_check_both(&a, &b, "interrupted");
     ktap_note("%zu calls, %zu of them interrupted, %d signals", calls, stops, (int)signals);
     CHECK(stops, "no signal came");
 }
@@ -216,11 +207,8 @@ static struct ledger_part parts[2];
 static void open_ledger(enum fixture kind, size_t pages, size_t offset_a, size_t offset_b)
 {
     zcdev_open();
-    fixture_area(kind, &a, "a", pages, offset_a);
-    fixture_area(kind, &b, "b", pages, offset_b);
-    parts[0] = (struct ledger_part){a.at, pages};
-    parts[1] = (struct ledger_part){b.at, pages};
-    ledger_open(&ledger, parts, 2);
+    fixture_pair(kind, &a, &b, pages, offset_a, offset_b);
+    ledger_open_areas(&ledger, parts, &a, &b);
 }
 
 static uint64_t exchanged_pages;
@@ -341,15 +329,13 @@ TEST(two_exchangers_huge,
                                  {"exchanger", exchange_all_units, .arg = NULL}};
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", kUnits * HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", kUnits * HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, kUnits * HUGE_PAGES, 0, 0);
     crew_work(crew, 2, 1500);
     for (size_t i = 0; i < kUnits; i++)
         if (reported[i] % 2)
             area_exchanged(&a, i * HUGE_PAGES, &b, i * HUGE_PAGES, HUGE_PAGES);
     ktap_note("%u exchanges", reported[0]);
-    area_check(&a, "exchanged by two");
-    area_check(&b, "exchanged by two");
+    area_check_both(&a, &b, "exchanged by two");
 }
 
 static struct {
@@ -378,8 +364,7 @@ TEST(given_up_meanwhile,
     pthread_t thread;
 
     zcdev_open();
-    fixture_area(FIXTURE_HUGE, &a, "a", HUGE_PAGES, 0);
-    fixture_area(FIXTURE_HUGE, &b, "b", HUGE_PAGES, 0);
+    fixture_pair(FIXTURE_HUGE, &a, &b, HUGE_PAGES, 0, 0);
     NEED(!pthread_barrier_init(&giving_up.barrier, NULL, 2));
     NEED(!pthread_create(&thread, NULL, give_up, NULL));
     for (; rounds < 100 || now_ms() - begin < 3000; rounds++) {

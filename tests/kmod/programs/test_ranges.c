@@ -17,14 +17,12 @@ static struct area a, b;
 static void make_areas(size_t pages)
 {
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", pages, 3);
-    fixture_area(FIXTURE_SMALL, &b, "b", pages, 77);
+    fixture_pair(FIXTURE_SMALL, &a, &b, pages, 3, 77);
 }
 
 static void check_areas(const char *when)
 {
-    area_check(&a, when);
-    area_check(&b, when);
+    area_check_both(&a, &b, when);
 }
 
 static void stops(uint64_t at_a, uint64_t at_b, uint64_t length, enum zc_cause cause)
@@ -239,8 +237,7 @@ TEST(page_tables, "tables: every relation of two ranges to the ends of their pag
     zcdev_open();
     for (size_t i = 0; i < 7; i++) {
         for (size_t k = 0; k < 7; k += i % 2 ? 2 : 3) {
-            fixture_area(FIXTURE_SMALL, &a, "a", pages, offsets[i]);
-            fixture_area(FIXTURE_SMALL, &b, "b", pages, offsets[k]);
+            fixture_pair(FIXTURE_SMALL, &a, &b, pages, offsets[i], offsets[k]);
             exchange_all(whole(&a), whole(&b), pages);
             exchange_all(part(&a, pages - 7), part(&b, 1), 7);
             area_release(&a);
@@ -265,8 +262,7 @@ TEST(never_a_table,
     size_t k;
 
     zcdev_open();
-    fixture_area(FIXTURE_UNTOUCHED, &a, "a", pages, 100);
-    fixture_area(FIXTURE_UNTOUCHED, &b, "b", pages, 300);
+    fixture_pair(FIXTURE_UNTOUCHED, &a, &b, pages, 100, 300);
     for (k = 0; k < pages; k += 97)
         area_stamp(k % 2 ? &a : &b, k < pages / 2 ? k : k / 4, 1);
     exchange_all(whole(&a), whole(&b), pages);
@@ -332,8 +328,7 @@ TEST(vector_stops,
 
     zcdev_open();
     for (int i = 0; i < 4; i++) {
-        fixture_area(FIXTURE_SMALL, &a, "a", 64, 3);
-        fixture_area(FIXTURE_SMALL, &b, "b", 64, 5);
+        fixture_pair(FIXTURE_SMALL, &a, &b, 64, 3, 5);
         fixture_make(kinds[i], &b, 33, 2);
         ranges[0] = range_of(0, 0, 5);
         ranges[1] = range_of(5, 10, 0);

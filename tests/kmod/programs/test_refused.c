@@ -64,8 +64,7 @@ static void refused(enum fixture kind)
             expect(&outcome, cause, 0, "with its like");
 
     fixture_reveal(kind, &a, kBefore, pages);
-    area_check(&a, "refused");
-    area_check(&b, "refused");
+    area_check_both(&a, &b, "refused");
     CHECK(pages_present(c.at, pages) <= 1, "untouched memory was touched");
 }
 
@@ -106,8 +105,7 @@ TEST(alike_executable, "alike: executable memory on both sides is exchanged")
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_EXECUTABLE, &a, "a", 8, 0);
-    fixture_area(FIXTURE_EXECUTABLE, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_EXECUTABLE, &a, &b, 8, 0, 9);
     exchange_all(whole(&a), whole(&b), 8);
 }
 
@@ -116,8 +114,7 @@ TEST(alike_pkey, "alike: memory with the same protection key is exchanged, and k
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_PKEY, &a, "a", 8, 0);
-    fixture_area(FIXTURE_PKEY, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_PKEY, &a, &b, 8, 0, 9);
     exchange_all(whole(&a), whole(&b), 8);
     CHECK(smaps_kib("ProtectionKey", a.at, 8 * PAGE_SIZE) ==
               smaps_kib("ProtectionKey", b.at, 8 * PAGE_SIZE),
@@ -140,13 +137,11 @@ TEST(alike_policy_apart,
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_POLICY, &a, "a", 8, 0);
-    fixture_area(FIXTURE_POLICY, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_POLICY, &a, &b, 8, 0, 9);
     outcome = exchange(whole(&a), whole(&b), 8);
     CHECK(outcome.cause == ZC_CAUSE_NONE || (outcome.cause == ZC_CAUSE_POLICY && !outcome.done),
           "%s after %zu", zcdev_cause(outcome.cause), (size_t)outcome.done);
-    area_check(&a, "policy");
-    area_check(&b, "policy");
+    area_check_both(&a, &b, "policy");
 }
 
 TEST(unlocked,
@@ -156,8 +151,7 @@ TEST(unlocked,
     int fd = uffd_open(0);
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     NEED(!mlock(a.at, 8 * PAGE_SIZE));
     exchange_stops(whole(&a), whole(&b), 8, ZC_CAUSE_LOCKED, 0);
     NEED(!munlock(a.at, 8 * PAGE_SIZE));
@@ -189,8 +183,7 @@ TEST(refused_mlockall, "refused: after mlockall() everything is LOCKED, until mu
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     if (mlockall(MCL_CURRENT | MCL_FUTURE))
         ktap_skip("mlockall: %s", strerror(errno));
     exchange_stops(whole(&a), whole(&b), 8, ZC_CAUSE_LOCKED, 0);
@@ -295,8 +288,7 @@ TEST(refused_poisoned,
 
     need_root();
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     /* The kernel may tell by a signal at once, or at the first touch. */
     signal(SIGBUS, jump);
     if (!sigsetjmp(out_of_signal, 1) && madvise(area_page(&a, 5), PAGE_SIZE, MADV_HWPOISON))
@@ -328,8 +320,7 @@ TEST(refused_guard,
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     if (madvise(area_page(&a, 5), PAGE_SIZE, 102 /* MADV_GUARD_INSTALL */))
         ktap_skip("no guard pages: %s", strerror(errno));
     for (int turn = 0; turn < 2; turn++) {
@@ -391,8 +382,7 @@ TEST(vmspliced, "plain references do not stop an exchange: a pipe keeps what its
     int ends[2];
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     area_of(&as_spliced, "pipe", copy, 8);
     memcpy(as_spliced.id, a.id, 8 * sizeof(*a.id));
     NEED(!pipe(ends));
@@ -407,8 +397,7 @@ TEST(vmspliced, "plain references do not stop an exchange: a pipe keeps what its
     area_check(&a, "written meanwhile");
     area_check(&b, "spliced and exchanged");
     area_stamp(&b, 0, 8);
-    area_check(&a, "both written");
-    area_check(&b, "both written");
+    area_check_both(&a, &b, "both written");
 }
 
 TEST(vmspliced_gift, "pages given away by SPLICE_F_GIFT are exchanged or refused, never lost")
@@ -418,15 +407,12 @@ TEST(vmspliced_gift, "pages given away by SPLICE_F_GIFT are exchanged or refused
     int ends[2], null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     NEED(!pipe(ends) && null >= 0);
     iov = (struct iovec){a.at, 8 * PAGE_SIZE};
     NEED(vmsplice(ends[1], &iov, 1, SPLICE_F_GIFT) == 8 * (ssize_t)PAGE_SIZE);
     exchange(whole(&a), whole(&b), 8);
-    area_check(&a, "given away");
-    area_check(&b, "given away");
+    area_check_both(&a, &b, "given away");
     NEED(splice(ends[0], NULL, null, NULL, 8 * PAGE_SIZE, 0) > 0);
-    area_check(&a, "taken");
-    area_check(&b, "taken");
+    area_check_both(&a, &b, "taken");
 }

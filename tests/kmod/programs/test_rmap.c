@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 /*
- * The anon_vmas of both sides outlive whoever may still look at one, and no longer. That
- * one is looked at too late is a race nobody wins in a test: what is seen here is the
- * order of the module's steps, and that all references are given back.
+ * The anon_vmas of both sides live as long as a thread may still look at one, and no longer.
+ * That one is looked at too late is a race that no test wins: what is seen here is the order
+ * of the module's steps, and that all references are given back.
  */
 #include "crew.h"
 #include "exchange.h"
@@ -148,8 +148,7 @@ TEST(rmap_waits_together, "rmap: exchanges that follow one another wait for walk
     need_root();
     need_walks_that_trust_rcu();
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 1, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 1, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 1, 0, 9);
     if (file_write(TRACING "kprobe_events", "p:zc/wait queue_rcu_work") ||
         file_write(TRACING "events/zc/enable", "1")) {
         watch_no_more();

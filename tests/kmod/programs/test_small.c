@@ -83,8 +83,7 @@ TEST(no_copy, "small pages change places, frame by frame: nothing is copied")
 
     need_root();
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 700, 100);
-    fixture_area(FIXTURE_SMALL, &b, "b", 700, 400);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 700, 100, 400);
     exchange_frames(whole(&a), whole(&b), 700);
     exchange_frames(whole(&b), whole(&a), 700);
     exchange_frames(part(&a, 5), part(&b, 77), 1);
@@ -95,8 +94,7 @@ TEST(no_mapping_touched, "no mapping is made, split, merged or removed")
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 64, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 64, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 64, 0, 9);
     exchange_all(part(&a, 10), part(&b, 20), 30);
     CHECK(mappings_of(a.at, 64 * PAGE_SIZE) == 1 && mappings_of(b.at, 64 * PAGE_SIZE) == 1,
           "%d and %d mappings", mappings_of(a.at, 64 * PAGE_SIZE),
@@ -123,8 +121,7 @@ TEST(untouched_stays, "untouched memory stays untouched: no page is allocated fo
     long before;
 
     zcdev_open();
-    fixture_area(FIXTURE_UNTOUCHED, &a, "a", 2048, 0);
-    fixture_area(FIXTURE_UNTOUCHED, &b, "b", 2048, 9);
+    fixture_pair(FIXTURE_UNTOUCHED, &a, &b, 2048, 0, 9);
     before = rss_anon_pages();
     CHECK(exchange(whole(&a), whole(&b), 2048).cause == ZC_CAUSE_NONE, "not exchanged");
     CHECK(rss_anon_pages() - before < 8, "%ld pages more", rss_anon_pages() - before);
@@ -147,8 +144,7 @@ TEST(untouched_moves, "a page exchanged with untouched memory leaves untouched m
     CHECK(there <= 4, "%zu pages allocated", there);
     CHECK(pages_present(b.at, 1000) == 1000, "%zu pages arrived", pages_present(b.at, 1000));
     CHECK(rss_anon_pages() - before <= 8, "%ld pages more", rss_anon_pages() - before);
-    area_check(&a, "exchanged");
-    area_check(&b, "exchanged");
+    area_check_both(&a, &b, "exchanged");
     swapped_out_and_in(&a, &b);
 }
 
@@ -201,16 +197,14 @@ TEST(written_behind, "pages are written to at their new places without a copy")
 
     need_root();
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 8, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 8, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 8, 0, 9);
     exchange_all(whole(&a), whole(&b), 8);
     frame_a = pfn_of(a.at);
     frame_b = pfn_of(b.at);
     area_stamp(&a, 0, 8);
     area_stamp(&b, 0, 8);
     CHECK(pfn_of(a.at) == frame_a && pfn_of(b.at) == frame_b, "copied when written to");
-    area_check(&a, "written");
-    area_check(&b, "written");
+    area_check_both(&a, &b, "written");
 }
 
 /* CRIU and live migration would miss a page that comes without being marked. */
@@ -219,8 +213,7 @@ TEST(soft_dirty, "both sides are soft-dirty where they were exchanged, and nowhe
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 64, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 64, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 64, 0, 9);
     if (file_write("/proc/self/clear_refs", "4"))
         ktap_skip("no clear_refs");
     CHECK(!(pagemap_of(a.at) & PM_SOFT_DIRTY), "set-up: still soft-dirty");
@@ -231,8 +224,7 @@ TEST(soft_dirty, "both sides are soft-dirty where they were exchanged, and nowhe
         CHECK(!(pagemap_of(area_page(&b, i)) & PM_SOFT_DIRTY) == !(i >= 20 && i < 50),
               "page %zu of b", i);
     }
-    area_check(&a, "soft-dirty");
-    area_check(&b, "soft-dirty");
+    area_check_both(&a, &b, "soft-dirty");
 }
 
 /* Reclaim would take a page in use for an idle one, or the other way round. */
@@ -241,8 +233,7 @@ TEST(young, "pages take along whether they were used of late")
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 64, 0);
-    fixture_area(FIXTURE_SMALL, &b, "b", 64, 9);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 64, 0, 9);
     drain_lru();
     /* Where memory has been short the kernel is still ageing pages now and then. */
     bool set_up = false;
@@ -260,8 +251,7 @@ TEST(young, "pages take along whether they were used of late")
               smaps_kib("Referenced", b.at, 64 * PAGE_SIZE) == 160,
           "%ld and %ld KiB used", smaps_kib("Referenced", a.at, 64 * PAGE_SIZE),
           smaps_kib("Referenced", b.at, 64 * PAGE_SIZE));
-    area_check(&a, "exchanged");
-    area_check(&b, "exchanged");
+    area_check_both(&a, &b, "exchanged");
 }
 
 /*
@@ -275,8 +265,7 @@ TEST(dirty, "what was written before an exchange survives being swapped out afte
     need_swap();
     zcdev_open();
     for (int i = 0; i < 8; i++) {
-        fixture_area(FIXTURE_SWAPPED, &a, "a", kPages, 0);
-        fixture_area(FIXTURE_SWAPPED, &b, "b", kPages, 9);
+        fixture_pair(FIXTURE_SWAPPED, &a, &b, kPages, 0, 9);
         /* Some are read only, some are written again. */
         area_check_part(&a, 0, kPages / 2, "read");
         area_stamp(&a, kPages / 2, kPages / 2);
@@ -313,14 +302,12 @@ TEST(many_sizes, "every size from 1 to 70 pages, around a page table's end")
     struct area a, b;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", 140, HUGE_PAGES - 35);
-    fixture_area(FIXTURE_SMALL, &b, "b", 140, HUGE_PAGES - 20);
+    fixture_pair(FIXTURE_SMALL, &a, &b, 140, HUGE_PAGES - 35, HUGE_PAGES - 20);
     for (size_t pages = 1; pages <= 70; pages++) {
         CHECK(exchange(part(&a, pages / 2), part(&b, 70 - pages), pages).cause == ZC_CAUSE_NONE,
               "%zu pages", pages);
     }
-    area_check(&a, "all sizes");
-    area_check(&b, "all sizes");
+    area_check_both(&a, &b, "all sizes");
     swapped_out_and_in(&a, &b);
 }
 
@@ -330,7 +317,6 @@ TEST(large, "64 MiB at once, over many page tables at different offsets")
     const size_t pages = 16384;
 
     zcdev_open();
-    fixture_area(FIXTURE_SMALL, &a, "a", pages, 100);
-    fixture_area(FIXTURE_SMALL, &b, "b", pages, 301);
+    fixture_pair(FIXTURE_SMALL, &a, &b, pages, 100, 301);
     exchange_all(whole(&a), whole(&b), pages);
 }

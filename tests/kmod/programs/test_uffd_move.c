@@ -33,11 +33,8 @@ static uint64_t exchanged_pages, refusals[ZC_CAUSE_COUNT];
 static void open_ledger(enum fixture kind, size_t pages, size_t offset_a, size_t offset_b)
 {
     zcdev_open();
-    fixture_area(kind, &a, "a", pages, offset_a);
-    fixture_area(kind, &b, "b", pages, offset_b);
-    parts[0] = (struct ledger_part){a.at, pages};
-    parts[1] = (struct ledger_part){b.at, pages};
-    ledger_open(&ledger, parts, 2);
+    fixture_pair(kind, &a, &b, pages, offset_a, offset_b);
+    ledger_open_areas(&ledger, parts, &a, &b);
 }
 
 static void exchange_at_random(struct crew_member *self)
@@ -124,10 +121,8 @@ static void pin_and_receive(struct crew_member *self)
 static void need_uring(void)
 {
     struct uring ring;
-    int error = uring_open(&ring, 4, 0);
 
-    if (error)
-        ktap_skip("io_uring: %s", strerror(error));
+    uring_need(&ring, 4, 0);
     uring_close(&ring);
 }
 
@@ -181,15 +176,14 @@ TEST(split_under_rcu, "UFFDIO_MOVE bug: a large folio split where that may sleep
     work(crew, 5, "split and collapsed");
 }
 
-/* A page in a pipe has one reference more, for as long as nobody reads the pipe. */
+/* A page in a pipe has one reference more, until the pipe is read. */
 static void raised_refcount(enum fixture kind, size_t pages)
 {
     struct iovec iov;
     int ends[2];
 
     zcdev_open();
-    fixture_area(kind, &a, "a", pages, 0);
-    fixture_area(kind, &b, "b", pages, 0);
+    fixture_pair(kind, &a, &b, pages, 0, 0);
     NEED(!pipe(ends));
     iov = (struct iovec){area_page(&a, pages / 2), PAGE_SIZE};
     NEED(vmsplice(ends[1], &iov, 1, 0) == (ssize_t)PAGE_SIZE);
@@ -204,8 +198,7 @@ static void raised_refcount(enum fixture kind, size_t pages)
         }
         usleep(10 * 1000);
     }
-    area_check(&a, "referenced");
-    area_check(&b, "referenced");
+    area_check_both(&a, &b, "referenced");
 }
 
 TEST(raised_refcount_small, "UFFDIO_MOVE bug: EAGAIN for ever, for a page with one reference more")
@@ -228,14 +221,12 @@ TEST(huge_zero_page, "UFFDIO_MOVE bug: the huge zero page taken for one of the p
         fixture_area(turn == 1 ? FIXTURE_HUGE : FIXTURE_HUGE_ZERO, &a, "a", pages, 0);
         fixture_area(turn == 2 ? FIXTURE_HUGE : FIXTURE_HUGE_ZERO, &b, "b", pages, 0);
         exchange(whole(&a), whole(&b), pages);
-        area_check(&a, "huge zero page");
-        area_check(&b, "huge zero page");
+        area_check_both(&a, &b, "huge zero page");
         exchange(part(&a, 3), part(&b, 5), 300);
         area_stamp(&a, 0, pages);
         area_stamp(&b, 0, pages);
-        area_check(&a, "written");
-        area_check(&b, "written");
-        /* Whoever else has the zero page finds zeros. */
+        area_check_both(&a, &b, "written");
+        /* Others that have the zero page find zeros. */
         struct area c;
         fixture_area(FIXTURE_HUGE_ZERO, &c, "c", pages, 0);
         area_check(&c, "another's zero page");
@@ -296,7 +287,7 @@ TEST(not_present_pte, "UFFDIO_MOVE bug: small entries that are not present, unde
     work(crew, 3, "migrated");
 }
 
-/* Missing pages would be reported to a handler that nobody has told of the exchange. */
+/* Missing pages would be reported to a handler that does not know of the exchange. */
 static void register_and_let_go(struct crew_member *self)
 {
     size_t at = crew_random(self, a.pages - 4);

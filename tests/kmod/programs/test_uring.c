@@ -24,16 +24,9 @@ enum { kPages = 64 };
 
 static struct area a, b;
 
-static void check_both(const char *when)
-{
-    area_check(&a, when);
-    area_check(&b, when);
-}
-
 static void small_areas(size_t pages)
 {
-    fixture_area(FIXTURE_SMALL, &a, "a", pages, 3);
-    fixture_area(FIXTURE_SMALL, &b, "b", pages, 300);
+    fixture_pair(FIXTURE_SMALL, &a, &b, pages, 3, 300);
 }
 
 /* What the ioctl does, each of its ways must do. */
@@ -80,7 +73,7 @@ static void all_of_it(enum zcdev_way way)
     outcome = zcdev_vector(ranges, 50);
     CHECK(outcome.cause == ZC_CAUSE_NONE, "stopped at %u: %s", outcome.stopped,
           zcdev_cause(outcome.cause));
-    check_both("vector");
+    area_check_both(&a, &b, "vector");
 
     struct area huge[2];
 
@@ -109,14 +102,6 @@ TEST(uring_sqpoll, "io_uring: the same by the polling thread (SQPOLL)")
 
 static struct uring ring;
 
-static void open_ring(unsigned int entries, unsigned int flags)
-{
-    int error = uring_open(&ring, entries, flags);
-
-    if (error)
-        ktap_skip("io_uring: %s", strerror(error));
-}
-
 static struct zc_exchange exchange_of(struct zc_range *ranges, unsigned int count)
 {
     return (struct zc_exchange){.size = sizeof(struct zc_exchange),
@@ -140,7 +125,7 @@ TEST(uring_payload, "io_uring: wrong commands and payloads are refused, nothing 
     struct zc_range range;
 
     zcdev_open();
-    open_ring(4, 0);
+    uring_need(&ring, 4, 0);
     small_areas(kPages);
     range = (struct zc_range){(uintptr_t)a.at, (uintptr_t)b.at, kPages * PAGE_SIZE, 0, 0, 0};
     exchange = exchange_of(&range, 1);
@@ -172,32 +157,36 @@ TEST(uring_payload, "io_uring: wrong commands and payloads are refused, nothing 
         exchange.ranges = 64;
         CHECK(submit(good, ZC_URING_EXCHANGE, flags) == -EFAULT, "ranges");
         exchange.ranges = (uintptr_t)&range;
-        check_both("refused");
+        area_check_both(&a, &b, "refused");
         CHECK(range.done == 0, "range written to");
 
         CHECK(submit(good, ZC_URING_EXCHANGE, flags) == 0, "a good one");
         CHECK(exchange.done == kPages * PAGE_SIZE && exchange.stopped == 1, "outputs");
         area_exchanged(&a, 0, &b, 0, kPages);
-        check_both("exchanged");
+        area_check_both(&a, &b, "exchanged");
         range.done = 0;
     }
 }
 
-TEST(uring_wide, "io_uring: entries of 128 bytes serve as well")
+/* Exchanges all of both areas by one command. */
+static void submit_whole(const char *when)
 {
-    struct zc_exchange exchange;
-    struct zc_range range;
+    struct zc_range range = {(uintptr_t)a.at, (uintptr_t)b.at, kPages * PAGE_SIZE, 0, 0, 0};
+    struct zc_exchange exchange = exchange_of(&range, 1);
 
-    zcdev_open();
-    open_ring(4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
-    small_areas(kPages);
-    range = (struct zc_range){(uintptr_t)a.at, (uintptr_t)b.at, kPages * PAGE_SIZE, 0, 0, 0};
-    exchange = exchange_of(&range, 1);
     CHECK(submit((struct zc_uring_cmd){.exchange = (uintptr_t)&exchange}, ZC_URING_EXCHANGE, 0) ==
               0,
           "refused");
     area_exchanged(&a, 0, &b, 0, kPages);
-    check_both("exchanged");
+    area_check_both(&a, &b, when);
+}
+
+TEST(uring_wide, "io_uring: entries of 128 bytes serve as well")
+{
+    zcdev_open();
+    uring_need(&ring, 4, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
+    small_areas(kPages);
+    submit_whole("exchanged");
 }
 
 TEST(uring_iopoll, "io_uring: a ring for polled I/O refuses the device, or serves it")
@@ -209,7 +198,7 @@ TEST(uring_iopoll, "io_uring: a ring for polled I/O refuses the device, or serve
     int result;
 
     zcdev_open();
-    open_ring(4, IORING_SETUP_IOPOLL);
+    uring_need(&ring, 4, IORING_SETUP_IOPOLL);
     small_areas(kPages);
     range = (struct zc_range){(uintptr_t)a.at, (uintptr_t)b.at, kPages * PAGE_SIZE, 0, 0, 0};
     exchange = exchange_of(&range, 1);
@@ -219,7 +208,7 @@ TEST(uring_iopoll, "io_uring: a ring for polled I/O refuses the device, or serve
     CHECK(result == 0 || result == -EOPNOTSUPP || result == -EINVAL, "%d", result);
     if (!result)
         area_exchanged(&a, 0, &b, 0, kPages);
-    check_both("polled");
+    area_check_both(&a, &b, "polled");
 }
 
 TEST(uring_batch, "io_uring: many commands in one submission, each with its own result")
@@ -229,7 +218,7 @@ TEST(uring_batch, "io_uring: many commands in one submission, each with its own 
     static struct zc_range ranges[kCommands];
 
     zcdev_open();
-    open_ring(kCommands, 0);
+    uring_need(&ring, kCommands, 0);
     for (int how = 0; how < 3; how++) {
         unsigned int flags = how == 1 ? IOSQE_ASYNC : 0;
         unsigned int seen = 0;
@@ -264,35 +253,26 @@ TEST(uring_batch, "io_uring: many commands in one submission, each with its own 
             area_exchanged(&a, 2 * k, &b, 2 * k, want ? 0 : 2);
         }
         CHECK(seen == ~0u, "not one completion each");
-        check_both("batch");
+        area_check_both(&a, &b, "batch");
     }
 }
 
 static void submit_own(void *arg)
 {
-    static struct zc_exchange exchange;
-    static struct zc_range range;
-
     (void)arg;
     area_stamp(&a, 0, kPages);
     area_stamp(&b, 0, kPages);
-    range = (struct zc_range){(uintptr_t)a.at, (uintptr_t)b.at, kPages * PAGE_SIZE, 0, 0, 0};
-    exchange = exchange_of(&range, 1);
-    CHECK(submit((struct zc_uring_cmd){.exchange = (uintptr_t)&exchange}, ZC_URING_EXCHANGE, 0) ==
-              0,
-          "refused");
-    area_exchanged(&a, 0, &b, 0, kPages);
-    check_both("in the child");
+    submit_whole("in the child");
 }
 
 TEST(uring_child, "io_uring: a child that submits to its parent's ring exchanges its own memory")
 {
     zcdev_open();
-    open_ring(4, 0);
+    uring_need(&ring, 4, 0);
     /* The ring itself is not inherited by default. */
     small_areas(kPages);
     ktap_wait(ktap_child(submit_own, NULL));
-    check_both("the child's exchange");
+    area_check_both(&a, &b, "the child's exchange");
 }
 
 /*
@@ -325,7 +305,7 @@ static void under_reclaim(enum zcdev_way way)
                                           .b = (uintptr_t)area_page(&b, at[r][1]),
                                           .length = at[r][2] * PAGE_SIZE};
         }
-        /* Not each time: who submits to a ring and may not wait is stopped by all of them. */
+        /* Not each time: a submission that may not wait is stopped by all of them. */
         if (i % 4)
             madvise(area_page(i % 2 ? &a : &b, at[3 + i % 5][i % 2 ? 0 : 1]), 2 * PAGE_SIZE,
                     21 /* MADV_PAGEOUT */);
@@ -335,7 +315,7 @@ static void under_reclaim(enum zcdev_way way)
               zcdev_cause(outcome.cause));
         for (unsigned int r = 0; r < 12 && r <= outcome.stopped; r++)
             area_exchanged(&a, at[r][0], &b, at[r][1], ranges[r].done / PAGE_SIZE);
-        check_both(zcdev_way_name(way));
+        area_check_both(&a, &b, zcdev_way_name(way));
         if (now_ms() - begin > 20 * 1000)
             break;
     }
@@ -371,7 +351,7 @@ static void leave_pending(void *arg)
     static struct zc_range ranges[kCommands];
 
     (void)arg;
-    open_ring(kCommands, 0);
+    uring_need(&ring, kCommands, 0);
     small_areas(4000);
     for (unsigned int i = 0; i < kCommands; i++) {
         struct zc_uring_cmd command = {.exchange = (uintptr_t)&exchanges[i]};
@@ -439,7 +419,7 @@ static void check_interrupted(struct long_command *is, const char *how)
 TEST(uring_cancelled, "io_uring: a command under way that has much to do ends when it is cancelled")
 {
     zcdev_open();
-    open_ring(4, 0);
+    uring_need(&ring, 4, 0);
     for (unsigned int flags = 0; flags <= IOSQE_ASYNC; flags += IOSQE_ASYNC) {
         struct long_command *is = new_long_command();
         struct io_uring_sqe *sqe;
@@ -469,10 +449,10 @@ TEST(uring_closed, "io_uring: a command under way that has much to do ends when 
     for (unsigned int flags = 0; flags <= IOSQE_ASYNC; flags += IOSQE_ASYNC) {
         struct long_command *is = new_long_command();
 
-        open_ring(4, 0);
+        uring_need(&ring, 4, 0);
         begin_long_command(is, flags);
         uring_close(&ring);
-        /* Nobody waits for it: it ends by and by. */
+        /* No thread waits for it: it ends by and by. */
         while (__atomic_load_n(&is->exchange.cause, __ATOMIC_ACQUIRE) == ~0u)
             usleep(1000);
         check_interrupted(is, flags ? "worker" : "inline");
@@ -483,7 +463,7 @@ static void begin_and_exec(void *arg)
 {
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-    open_ring(4, 0);
+    uring_need(&ring, 4, 0);
     begin_long_command(arg, 0);
     /* Any program that ends at once; its list is of no interest. */
     NEED(dup2(nowhere, STDOUT_FILENO) >= 0);
@@ -501,7 +481,7 @@ TEST(uring_exec, "io_uring: a command under way that has much to do ends at exec
 }
 
 /* What it would have to wait for, it leaves to the caller: to submit the rest. */
-TEST(uring_no_wait, "io_uring: who submits never waits: neither for the first page nor for a later one")
+TEST(uring_no_wait, "io_uring: submitting never waits: neither for the first page nor for a later one")
 {
     static const enum zcdev_way ways[] = {ZCDEV_URING, ZCDEV_URING_SQPOLL};
     struct zcdev_outcome outcome;
@@ -520,7 +500,7 @@ TEST(uring_no_wait, "io_uring: who submits never waits: neither for the first pa
                   outcome.done <= kPages / 2 * PAGE_SIZE,
               "%s: %s after %llu", zcdev_way_name(ways[i]), zcdev_cause(outcome.cause),
               (unsigned long long)outcome.done);
-        check_both("as far as without waiting");
+        area_check_both(&a, &b, "as far as without waiting");
         exchange_all(part(&a, kPages / 2), part(&b, kPages / 2), kPages / 2);
     }
 }

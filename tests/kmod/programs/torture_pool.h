@@ -43,7 +43,7 @@ struct region {
 extern struct region pool_regions[POOL_REGIONS], scratch_regions[SCRATCH_REGIONS];
 extern struct ledger pool_ledger, scratch_ledger;
 
-/** Held for reading by who touches POOL_MOVING, for writing by who moves it. Exchanges
+/** Held for reading while POOL_MOVING is touched, for writing while it is moved. Exchanges
  *  need neither. */
 extern pthread_rwlock_t moving_lock;
 extern char *moving_windows[2];
@@ -52,7 +52,7 @@ extern char *moving_windows[2];
 void pool_map(void);
 void pool_open(void);
 
-/** All pages and writes add up. Nobody may be at work. */
+/** All pages and writes add up. No member of a crew may be at work. */
 void pool_audit(const char *when);
 void pool_audit_in_child(const char *when);
 void scratch_audit(const char *when);

@@ -51,6 +51,14 @@ int uring_open(struct uring *ring, unsigned int entries, unsigned int flags)
     return 0;
 }
 
+void uring_need(struct uring *ring, unsigned int entries, unsigned int flags)
+{
+    int error = uring_open(ring, entries, flags);
+
+    if (error)
+        ktap_skip("io_uring: %s", strerror(error));
+}
+
 void uring_close(struct uring *ring)
 {
     munmap(ring->sqes, ring->sqes_len);

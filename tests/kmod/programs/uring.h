@@ -20,6 +20,8 @@ struct uring {
 
 /** Return: 0 or errno. */
 int uring_open(struct uring *ring, unsigned int entries, unsigned int flags);
+/** As uring_open(); skips the test if there is no io_uring. */
+void uring_need(struct uring *ring, unsigned int entries, unsigned int flags);
 void uring_close(struct uring *ring);
 
 /** The next entry, cleared; queued until uring_submit(). */
