@@ -39,13 +39,23 @@ class Bed:
     options: dict = dataclasses.field(default_factory=dict)
 
 
+    @property
+    def kind(self):
+        """Of the network: "1", "loopback", or "2" for two or more hosts; None: of the tests' own."""
+        return "2" if self.hosts not in (None, "1", "loopback") else self.hosts
+
+
 @dataclasses.dataclass
 class Test:
-    """One line of the report: a name that is a claim, and what shows it."""
+    """One line of the report: a name that is a claim, and what shows it.
+
+    kinds: of the networks that the claim is about (Bed.kind); other beds do not run it
+    """
     name: str
     function: typing.Callable
     tags: frozenset = frozenset()
     repeat: int = 1
+    kinds: tuple = ("2", "1", "loopback", None)
 
     def __call__(self, context):
         return self.function(context)
@@ -134,6 +144,7 @@ class Suite:
         tests = list(self.tests)
         if self.discover and context is not None:
             tests += self.discover(context)
+        tests = [test for test in tests if bed.kind in test.kinds]
         if bed.only:
             return [test for test in tests if bed.only in test.tags]
         return [test for test in tests if bed.long or "long" not in test.tags]

@@ -52,7 +52,8 @@ class Test(suite.Test):
     dies:     the job must end with an error
     says:     what the job, or that error, must say (an expression)
     never_says: what it must not
-    hosts:    the networks (--hosts) it is about; "2" are two or more hosts
+    hosts:    the networks (--hosts) it is about; "2" are two or more hosts. One that is not about
+              them has the tag of the bed of one host, or of loopback
     launcher: further options of mpiexec
     costs:    figures of a cost file; None: each process measures what deliveries cost
     check:    of the statistics summed over the ranks (checks.py)
@@ -61,7 +62,9 @@ class Test(suite.Test):
     def __init__(self, program, *args, name=None, ranks=2, environment=None, timeout=60, repeat=1,
                  netmods=("ucx", "zc"), variants=False, dies=False, says=None, never_says=None,
                  check=None, hosts=("2", "1", "loopback"), launcher=(), costs=None, tags=()):
-        super().__init__(name or program, None, frozenset(tags), repeat)
+        if "2" not in hosts:
+            tags = {*tags, *({"1": "one-host"}.get(kind, kind) for kind in hosts)}
+        super().__init__(name or program, None, frozenset(tags), repeat, hosts)
         self.program = program
         self.args = args
         self.ranks = ranks
@@ -73,7 +76,6 @@ class Test(suite.Test):
         self.says = says
         self.never_says = never_says
         self.check = check
-        self.hosts = hosts
         self.launcher = launcher
         self.costs = costs
 
@@ -82,15 +84,13 @@ class Test(suite.Test):
         test = copy.copy(self)
         test.name = f"{self.name}@{variant}"
         test.environment = {**self.environment, **VARIANTS[variant]}
-        test.netmods, test.hosts, test.tags = ("zc",), ("2", "1", "loopback"), frozenset()
+        test.netmods, test.kinds, test.tags = ("zc",), ("2", "1", "loopback"), frozenset()
         test.check = test.says = test.never_says = None
         return test
 
     def __call__(self, stage):
         if stage.netmod not in self.netmods:
             raise Skip(f"not a promise of ch4:{stage.netmod}")
-        if stage.setup.network.kind not in self.hosts:
-            raise Skip(f"is not about --hosts {stage.setup.network.hosts}")
         turn = stage.turns[self.name]
         stage.turns[self.name] += 1
         result, stats = self.run(stage, turn)

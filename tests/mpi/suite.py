@@ -42,8 +42,7 @@ FLOOD_SMALL_ALLOWANCE_MIB = 8
 # What a process needs for 20,000 sends that it has not completed.
 OWN_SENDS_MIB = 40
 # The beds, beside that of two hosts, that run a test.
-ONE_HOST, THREE_HOSTS, LOOPBACK, LONG = (
-    frozenset({tag}) for tag in ("one-host", "three-hosts", "loopback", "long"))
+ONE_HOST, THREE_HOSTS, LONG = (frozenset({tag}) for tag in ("one-host", "three-hosts", "long"))
 
 
 def few_unexpected(name, *args, check=senders_held, environment=None, **more):
@@ -156,7 +155,7 @@ TESTS = [
     Test("tool", "closed", name="tool-closed", netmods=("zc",), check=something_landed,
          tags=ONE_HOST),
     Test("order", name="order-not-within-host", environment={CVAR + "INTRA_NODE": "0"},
-         netmods=("zc",), hosts=("1",), check=nothing_landed, tags=ONE_HOST),
+         netmods=("zc",), hosts=("1",), check=nothing_landed),
     # Nothing is announced but what the kernel copies from process to process.
     Test("order", name="order-one-copy", environment={CVAR + "RNDV_THRESHOLD": "inf"},
          netmods=("zc",), hosts=("1",), check=landed_by_one_copy),
@@ -279,7 +278,7 @@ TESTS = [
     Test("finalize", "traced", name="finalize-traced-stress", repeat=40, timeout=30,
          netmods=("zc",), hosts=("loopback",),
          environment={"UCX_NET_DEVICES": "all", CVAR + "LANDING_THREAD": "0",
-                      CVAR + "STATS_FILE": ""}, tags=LOOPBACK),
+                      CVAR + "STATS_FILE": ""}),
     Test("finalize", "unmatched", name="finalize-unmatched-stress", repeat=20, timeout=30,
          netmods=("zc",)),
     Test("finalize", "flight", name="finalize-flight-stress", repeat=20, timeout=30,

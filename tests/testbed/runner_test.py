@@ -146,6 +146,16 @@ class Runner(unittest.TestCase):
         self.assertIn("ok    near", said)
         self.assertNotIn("ok    short", said)
 
+    def test_a_bed_leaves_out_what_is_about_other_networks(self):
+        tests_of = [Test("everywhere", well), Test("far", well, kinds=("2", "loopback"))]
+        self.suite(*tests_of, beds=(Bed("none", tags=frozenset({"fast"})),))
+        status, said = self.run_it()
+        self.assertEqual(status, 0)
+        self.assertIn("1 passed, 0 failed, 0 skipped", said)
+        suite = Suite("more", "", [], tests=tests_of)
+        self.assertEqual([len(suite.of(Bed("", hosts=hosts))) for hosts in ("3", "loopback", "1")],
+                         [2, 2, 1])
+
     def test_repeated_until_the_first_failure(self):
         calls = []
 
@@ -204,6 +214,16 @@ class Runner(unittest.TestCase):
         status, said = self.run_it("--help")
         self.assertEqual(status, 0)
         self.assertIn("77 nothing could run here", said)
+
+
+class Tree(unittest.TestCase):
+    """The suites that there are."""
+
+    def test_each_test_is_run_by_a_bed(self):
+        for suite in runner.load(tests.SUITES):
+            run = {id(test) for bed in suite.beds for test in suite.of(bed)}
+            self.assertEqual([test.name for test in suite.tests if id(test) not in run], [],
+                             suite.name)
 
 
 if __name__ == "__main__":
