@@ -77,9 +77,17 @@ static void check_deleted(int times)
     }
 }
 
-static void communicator(void)
+/* Rank 1 sends to rank 0, which is inside compute() by then. */
+static void send_late(unsigned char *buf, int round)
 {
-    unsigned char *buf = check_malloc(BYTES);
+    check_sleep_ms(10);
+    pattern_fill(buf, BYTES, check_seed + (uint64_t)round);
+    MPI_Send(buf, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    make_file();
+}
+
+static void communicator(unsigned char *buf)
+{
     int key;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_of_comm, &key, NULL);
     for (int round = 1; round <= ROUNDS; round++) {
@@ -103,12 +111,10 @@ static void communicator(void)
         check_deleted(round);
     }
     MPI_Comm_free_keyval(&key);
-    free(buf);
 }
 
-static void datatype(void)
+static void datatype(unsigned char *buf)
 {
-    unsigned char *buf = check_malloc(BYTES);
     int key;
     MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, delete_of_type, &key, NULL);
     for (int round = 1; round <= ROUNDS; round++) {
@@ -127,15 +133,11 @@ static void datatype(void)
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             check_content(buf, BYTES, check_seed + (uint64_t)round, "message");
         } else {
-            check_sleep_ms(10);
-            pattern_fill(buf, BYTES, check_seed + (uint64_t)round);
-            MPI_Send(buf, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-            make_file();
+            send_late(buf, round);
         }
         check_deleted(round);
     }
     MPI_Type_free_keyval(&key);
-    free(buf);
 }
 
 /* ---- error handlers ---- */
@@ -157,9 +159,8 @@ static void leave_by_error(MPI_Comm comm)
     }
 }
 
-static void leaving(void)
+static void leaving(unsigned char *buf)
 {
-    unsigned char *buf = check_malloc(BYTES);
     MPI_Errhandler handler;
     MPI_Comm comm;
     MPI_Comm_create_errhandler(leave, &handler);
@@ -173,15 +174,11 @@ static void leaving(void)
             MPI_Recv(buf, BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             check_content(buf, BYTES, check_seed + (uint64_t)round, "message");
         } else {
-            check_sleep_ms(10);
-            pattern_fill(buf, BYTES, check_seed + (uint64_t)round);
-            MPI_Send(buf, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-            make_file();
+            send_late(buf, round);
         }
     }
     MPI_Comm_free(&comm);
     MPI_Errhandler_free(&handler);
-    free(buf);
 }
 
 int main(int argc, char **argv)
@@ -189,14 +186,16 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     CHECK(check_ranks == 2 && argc == 3, "2 ranks and 2 arguments");
     file = argv[2];
+    unsigned char *buf = check_malloc(BYTES);
     if (check_rank == 0)
         (void)unlink(file);
     MPI_Barrier(MPI_COMM_WORLD);
     if (strcmp(argv[1], "communicator") == 0)
-        communicator();
+        communicator(buf);
     else if (strcmp(argv[1], "datatype") == 0)
-        datatype();
+        datatype(buf);
     else
-        leaving();
+        leaving(buf);
+    free(buf);
     return check_finish();
 }

@@ -104,6 +104,17 @@ static inline uint64_t check_random(uint64_t *state, uint64_t limit)
     return pattern_mix(*state) % limit;
 }
 
+/** check_nothing_comes - probe for @tag, with which nothing is sent, for so long */
+static inline void check_nothing_comes(MPI_Comm comm, int tag, int ms)
+{
+    const double end = MPI_Wtime() + ms * 1e-3;
+    int there;
+    do {
+        MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, MPI_STATUS_IGNORE);
+        CHECK(!there, "a message that was not sent");
+    } while (MPI_Wtime() < end);
+}
+
 /** check_sleep_ms - be late, without entering MPI */
 static inline void check_sleep_ms(int ms)
 {

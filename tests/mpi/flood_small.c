@@ -46,12 +46,7 @@ static void check_memory(void)
 /* Probes for what never comes, until nothing more seems to come. */
 static void probe_in_vain(int ms)
 {
-    const double end = MPI_Wtime() + ms * 1e-3;
-    int there;
-    do {
-        MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-        CHECK(!there, "a message that nobody sent");
-    } while (MPI_Wtime() < end);
+    check_nothing_comes(MPI_COMM_WORLD, NEVER, ms);
 }
 
 static void receive_word(int source, int tag, uint64_t expected)
@@ -60,6 +55,13 @@ static void receive_word(int source, int tag, uint64_t expected)
     MPI_Recv(&word, 8, MPI_BYTE, source, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(word == expected, "source %d, tag %d: %llu instead of %llu", source, tag,
           (unsigned long long)word, (unsigned long long)expected);
+}
+
+/* All of them, in the order of their numbers. */
+static void receive_in_order(int source)
+{
+    for (long i = 0; i < messages; i++)
+        receive_word(source, (int)(i % TAGS), (uint64_t)i);
 }
 
 /* ---- one sender ---- */
@@ -329,8 +331,7 @@ static void overtake(void)
         MPI_Recv(&word, 8, MPI_BYTE, 1, 0, other, MPI_STATUS_IGNORE);
         CHECK(word == 4, "%llu of the other communicator", (unsigned long long)word);
         MPI_Barrier(MPI_COMM_WORLD);
-        for (long i = 0; i < messages; i++)
-            receive_word(1, (int)(i % TAGS), (uint64_t)i);
+        receive_in_order(1);
         check_memory();
     }
     free(requests);
@@ -351,8 +352,7 @@ static void both(void)
     }
     if (check_rank == 1)
         MPI_Waitall((int)messages, requests, MPI_STATUSES_IGNORE);
-    for (long i = 0; i < messages; i++)
-        receive_word(peer, (int)(i % TAGS), (uint64_t)i);
+    receive_in_order(peer);
     if (check_rank == 0)
         MPI_Waitall((int)messages, requests, MPI_STATUSES_IGNORE);
     check_memory();
@@ -396,8 +396,7 @@ static void control(void)
         } while (sum < 100);
         /* The acknowledgement of a synchronous send comes through, too. */
         MPI_Ssend(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
-        for (long i = 0; i < messages; i++)
-            receive_word(1, (int)(i % TAGS), (uint64_t)i);
+        receive_in_order(1);
         check_memory();
     }
     free(requests);

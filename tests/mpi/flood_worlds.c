@@ -43,12 +43,7 @@ static void receive_words(MPI_Comm comm, int from, long messages)
 /* Until nothing more seems to come. */
 static void probe_in_vain(MPI_Comm comm, int ms)
 {
-    const double end = MPI_Wtime() + ms * 1e-3;
-    int there;
-    do {
-        MPI_Iprobe(MPI_ANY_SOURCE, NEVER, comm, &there, MPI_STATUS_IGNORE);
-        CHECK(!there, "a message that nobody sent");
-    } while (MPI_Wtime() < end);
+    check_nothing_comes(comm, NEVER, ms);
 }
 
 static void check_budget(int flooded)

@@ -1137,6 +1137,25 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
     MPI_Comm_disconnect(&parent);
 }
 
+/* A test that wants no more than the program to spawn. */
+static void run_spawning(const char *what, const char *program)
+{
+    static const struct {
+        const char *name;
+        void (*run)(const char *program);
+    } tests[] = {
+        {"exchange", exchange}, {"multiple", multiple}, {"tree", tree},       {"lag", lag},
+        {"held", held},         {"withdraw", withdraw}, {"died", died},       {"stopped", stopped},
+        {"given-up", given_up}, {"leave", leave},       {"exit", exit_early}, {"outlive", outlive},
+    };
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (!strcmp(what, tests[i].name)) {
+            tests[i].run(program);
+            return;
+        }
+    CHECK(0, "no such test: %s", what);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
@@ -1151,13 +1170,7 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 0;
     }
-    if (!strcmp(what, "exchange"))
-        exchange(argv[0]);
-    else if (!strcmp(what, "multiple"))
-        multiple(argv[0]);
-    else if (!strcmp(what, "tree"))
-        tree(argv[0]);
-    else if (!strcmp(what, "rounds"))
+    if (!strcmp(what, "rounds"))
         rounds(argv[0], count);
     else if (!strcmp(what, "connect"))
         connections(count);
@@ -1167,27 +1180,9 @@ int main(int argc, char **argv)
         nobody();
     else if (!strcmp(what, "ports"))
         ports();
-    else if (!strcmp(what, "lag"))
-        lag(argv[0]);
-    else if (!strcmp(what, "held"))
-        held(argv[0]);
-    else if (!strcmp(what, "withdraw"))
-        withdraw(argv[0]);
-    else if (!strcmp(what, "died"))
-        died(argv[0]);
-    else if (!strcmp(what, "stopped"))
-        stopped(argv[0]);
-    else if (!strcmp(what, "given-up"))
-        given_up(argv[0]);
     else if (!strcmp(what, "crowd"))
         crowd(argv[0], argv + 2);
-    else if (!strcmp(what, "leave"))
-        leave(argv[0]);
-    else if (!strcmp(what, "exit"))
-        exit_early(argv[0]);
-    else if (!strcmp(what, "outlive"))
-        outlive(argv[0]);
     else
-        CHECK(0, "no such test: %s", what);
+        run_spawning(what, argv[0]);
     return check_finish();
 }

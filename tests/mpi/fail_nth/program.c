@@ -226,6 +226,15 @@ static void exchange(const struct plan *plan)
     exchange_over(MPI_COMM_WORLD, plan);
 }
 
+/* With the receives posted in each way, up to @last. */
+static void exchange_posted(struct plan plan, enum post last)
+{
+    for (int post = EARLY; post <= (int)last; post++) {
+        plan.post = (enum post)post;
+        exchange(&plan);
+    }
+}
+
 /* ---- the cases ---- */
 
 static const struct plan mixed = {
@@ -237,10 +246,7 @@ static const struct plan mixed = {
 static void eager(void)
 {
     struct plan plan = {.count = 8, .bytes = {100000, 8, 70000, 0, 100, 2048, 4096, 16}};
-    for (int post = EARLY; post <= LATE; post++) {
-        plan.post = (enum post)post;
-        exchange(&plan);
-    }
+    exchange_posted(plan, LATE);
 }
 
 /* More than CH4's lists are walked for. */
@@ -257,39 +263,27 @@ static void flood(void)
 static void large(void)
 {
     struct plan plan = {.count = 6, .bytes = {200000, MIB, 8, 150000, 4 * MIB, 131072}};
-    for (int post = EARLY; post <= PROBED; post++) {
-        plan.post = (enum post)post;
-        exchange(&plan);
-    }
+    exchange_posted(plan, PROBED);
 }
 
 static void strided(void)
 {
     struct plan plan = {.count = 4, .strided = true, .bytes = {64, 8192, 262144, MIB}};
-    for (int post = EARLY; post <= PROBED; post++) {
-        plan.post = (enum post)post;
-        exchange(&plan);
-    }
+    exchange_posted(plan, PROBED);
 }
 
 static void persistent(void)
 {
     struct plan plan = mixed;
     plan.send = PERSISTENT;
-    for (int post = EARLY; post <= LATE; post++) {
-        plan.post = (enum post)post;
-        exchange(&plan);
-    }
+    exchange_posted(plan, LATE);
 }
 
 static void synchronous(void)
 {
     struct plan plan = mixed;
     plan.send = SYNCHRONOUS;
-    for (int post = EARLY; post <= PROBED; post++) {
-        plan.post = (enum post)post;
-        exchange(&plan);
-    }
+    exchange_posted(plan, PROBED);
 }
 
 /* A receive that is too short, of a message that is announced and of one that is not. */
