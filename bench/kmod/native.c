@@ -10,8 +10,8 @@
  * flushes (by mprotect() of pages that are there, and of as many that are not), and the loop
  * over entries and descriptors (replica.c, in memory of our own). Such a sum lacks the
  * instructions in between; with cold caches it hangs upon how the frames lie, too. What that
- * makes is measured for UFFDIO_MOVE, which this kernel has and anybody may call (on memory
- * registered for write protection, whose missing pages nobody traps). What it makes for the
+ * makes is measured for UFFDIO_MOVE, which this kernel has and any user may call (on memory
+ * registered for write protection, whose missing pages nothing traps). What it makes for the
  * exchange is not known.
  *
  * The replica of UFFDIO_MOVE is of Linux 6.18. On any other series its sum, and what is made
@@ -25,6 +25,7 @@
 #include "pagemap.h"
 #include "replica.h"
 #include "uffd.h"
+#include "uffd_move.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,14 +46,6 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
-
-/* Linux 6.8; include/uapi/linux/userfaultfd.h of that or later. */
-struct move {
-    uint64_t to, from, len, mode;
-    int64_t moved;
-};
-#define MOVE_FEATURE (1ull << 16)
-#define MOVE_IOCTL _IOWR(UFFDIO, 0x05, struct move)
 
 /* Of whose UFFDIO_MOVE there is a replica: all pages of a table under one lock, one flush. */
 static const char kReplicated[] = "6.18";

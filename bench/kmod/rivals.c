@@ -6,6 +6,7 @@
 #include "pagemap.h"
 #include "procfs.h"
 #include "uffd.h"
+#include "uffd_move.h"
 #include "zc_ioctl.h"
 
 #include <emmintrin.h>
@@ -21,14 +22,6 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
-
-/* Linux 6.8; include/uapi/linux/userfaultfd.h of that or later. */
-struct move {
-    uint64_t to, from, len, mode;
-    int64_t moved;
-};
-#define MOVE_FEATURE (1ull << 16)
-#define MOVE_IOCTL _IOWR(UFFDIO, 0x05, struct move)
 
 static int uffd = -1;
 
