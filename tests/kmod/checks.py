@@ -291,7 +291,7 @@ def check_walks(source, version, tree):
     locked = "(!folio_test_locked(folio), folio)" in walk.partition("if (locked)")[0]
     if not walk or not look or locked == ("!is_locked && (!folio_test_anon(folio)" in referenced):
         return ["mm/rmap.c is not as this check knows it: it must follow"]
-    # Who holds the folio lock need not look again.
+    # With the folio locked there is no need to look again.
     true = {"ZC_RMAP_WALKS_UNLOCKED": not locked,
             "ZC_RMAP_TRUSTS_RCU": not locked and "goto retry" not in look}
     header = (tree / "kmod/zc_compat.h").read_text()

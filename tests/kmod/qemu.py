@@ -75,7 +75,7 @@ def locked(folder, wait=True):
 
 @contextlib.contextmanager
 def guest_folder(kernel, mode):
-    """One nobody else uses now: several guests may run the same kernel."""
+    """One that no other guest uses now: several guests may run the same kernel."""
     number = 1
     while True:
         folder = BUILD / kernel.name / (mode if number == 1 else f"{mode}-{number}")

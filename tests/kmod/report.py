@@ -15,7 +15,7 @@ KERNEL_BUG = re.compile(
 
 # EFLAGS as the kernel prints them. Bits 22 to 31 of a processor's are always zero (Intel
 # SDM, volume 1, 3.4.3). QEMU 7.2 now and then takes for flags what else it has at hand
-# ("3ff0bb42"); where bit 8 is set in that, the kernel meets a single step nobody asked for.
+# ("3ff0bb42"); where bit 8 is set in that, the kernel meets a single step that was not asked for.
 EFLAGS = re.compile(r"EFLAGS: ([0-9a-f]{8})\b")
 NEVER_SET = 0xffc00000
 

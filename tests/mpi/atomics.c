@@ -47,7 +47,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Everybody draws numbers at every rank; each number is drawn once. */
+/* Each rank draws numbers at every rank; each number is drawn once. */
 static void draw_tickets(void)
 {
     const int drawn = ROUNDS * check_ranks;
@@ -204,7 +204,7 @@ static void add_others(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The same bytes through fences, where nobody is locked. */
+/* The same bytes through fences, where no rank is locked. */
 static void under_fence(void)
 {
     MPI_Info info;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * beside_bulk word|answer: what nobody shall wait for while megabytes go the same way.
+ * beside_bulk word|answer: what does not have to wait while megabytes go the same way.
  *
  *   word    a short message overtakes the data of a large one that was sent before it
  *   answer  a large message comes although a larger one goes the other way: what fetches it

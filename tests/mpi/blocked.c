@@ -159,7 +159,7 @@ static void in_thread(void)
     } else {
         /* What it says first tells that it is there. */
         struct pollfd there = {.fd = fd, .events = POLLIN};
-        CHECK(poll(&there, 1, PATIENCE_MS) == 1, "nobody joins");
+        CHECK(poll(&there, 1, PATIENCE_MS) == 1, "no process joins");
         be_in_mpi();
         receive_few();
         join(fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who waits in MPI gives way if, and only if, processes share processors: those that each is bound
- * to count, not the processors of one against the ranks of all. The landing thread
+ * A process that waits in MPI gives way if, and only if, processes share processors: those that
+ * each is bound to count, not the processors of one against the ranks of all. The landing thread
  * runs if, and only if, each rank of the host could have a processor of those that it is bound to.
  *
  *   bound apart [multiple]     each rank has a processor of its own: while one waits for the
- *                              other it never offers it, nor asks whether somebody wants it
+ *                              other it never offers it, nor asks whether another wants it
  *   bound together [multiple]  all have the same one: it does
  *   bound spawn apart          the same of a process and one that it has spawned
  *   bound spawn together
@@ -129,12 +129,12 @@ static void wait_for(int rank, MPI_Comm comm, int apart, int multiple)
         asked = offered = 0;
         MPI_Recv(NULL, 0, MPI_BYTE, rank, 0, comm, MPI_STATUS_IGNORE);
         if (apart) {
-            CHECK(asked == 0, "asked %ld times whether somebody wants its processor", asked);
+            CHECK(asked == 0, "asked %ld times whether another wants its processor", asked);
             CHECK(offered == 0, "offered its processor %ld times", offered);
         } else if (multiple) {
             CHECK(offered > 0, "kept its processor");
         } else {
-            CHECK(asked + offered > 0, "did not ask whether somebody wants its processor");
+            CHECK(asked + offered > 0, "did not ask whether another wants its processor");
         }
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Short messages that are sent in bursts come as they were sent: whole, in order, each with its
- * own tag, communicator and length, and complete, whoever waits for them and how, and whatever is
+ * own tag, communicator and length, and complete, whatever call waits for them, and whatever is
  * sent in between.
  *
  *   bursts       to receives posted before, after and by tag, with other sends in between

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions of the user's run on threads of the user's, whoever completes what they belong to, and
+ * Functions of the user's run on threads of the user's, whatever thread completes the transfer, and
  * may call MPI. Rank 0 gives up what a transfer still needs and computes; the transfer ends
  * meanwhile.
  *

@@ -58,7 +58,7 @@ static in_port_t take_port(int listens)
 
 static void send_strangers(const struct sockaddr_in *address)
 {
-    static const char words[] = "GET / HTTP/1.1\r\nHost: nobody\r\n\r\n and so on, and so on";
+    static const char words[] = "GET / HTTP/1.1\r\nHost: other\r\n\r\n and so on, and so on";
     for (int i = 0; i < STRANGERS; i++) {
         strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
         CHECK(strangers[i] >= 0 &&
@@ -167,7 +167,7 @@ static void cut_one(void)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         CHECK(MPI_Recv(buf, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE) !=
                   MPI_SUCCESS,
-              "nobody is told of a message that is not %s", "whole");
+              "no error is returned for a message that is not %s", "whole");
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     }
     free(buf);

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "traced")) {
         trace_rank_0(argv);
-        MPI_Init(&argc, &argv); /* nothing is sent, so that nobody is connected */
+        MPI_Init(&argc, &argv); /* nothing is sent, so that no rank is connected */
         MPI_Finalize();
         return 0;
     }

@@ -19,8 +19,8 @@
  *              communicator, by a barrier
  *   both       two ranks flood each other, and only one of them receives at first
  *   control    one-sided operations, and acknowledgements, while a flood stands still
- *   die        rank 1 sends without end, rank 0 does not receive; whoever $DIES names is killed.
- *              MORE is "unnoticed": the launcher does not see it
+ *   die        rank 1 sends without end, rank 0 does not receive; the one that $DIES names is
+ * killed. MORE is "unnoticed": the launcher does not see it
  */
 #include "counter.h"
 #include "hide.h"

@@ -115,7 +115,8 @@ static void check_growth(void)
     int there;
     while (counter_read(&growth) > 0 && MPI_Wtime() < end)
         MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-    CHECK(counter_read(&growth) == 0, "windows of nobody have %llu bytes", counter_read(&growth));
+    CHECK(counter_read(&growth) == 0, "windows of no process have %llu bytes",
+          counter_read(&growth));
 }
 
 static void connect_in_vain(const char *port)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that dies without its launcher noticing. */
+/* A rank that ends without its launcher noticing. */
 #ifndef ZC_HIDE_H
 #define ZC_HIDE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Landing memory that nobody has used for some time goes back to the system, while its process
+ * Landing memory that was not used for some time goes back to the system, while its process
  * computes: 64 MiB land in one burst and are received; then the process's memory shrinks by as
  * much.
  */

@@ -4,7 +4,7 @@
  * that can be had in one piece afterwards, and late messages arrive right.
  *
  * limits locked MIB: it locks all its memory, and what it will map (mlockall), as an ordinary user
- * who may lock MIB more than what is mapped; where the limit cannot be raised, what it will map
+ * that may lock MIB more than what is mapped; where the limit cannot be raised, what it will map
  * only. MPI_Init succeeds, and late messages arrive right.
  */
 #include "check.h"

@@ -77,7 +77,8 @@ static void verify(struct message (*messages)[MESSAGES], const struct receive *r
     int source = status->MPI_SOURCE;
     CHECK(source > 0 && source < check_ranks, "round %d: source %d", round, source);
     struct message *m = first_left(messages[source], r->comm, r->tag);
-    CHECK(m, "round %d: a message nobody sent (source %d, tag %d)", round, source, status->MPI_TAG);
+    CHECK(m, "round %d: a message that was not sent (source %d, tag %d)", round, source,
+          status->MPI_TAG);
     CHECK(status->MPI_TAG == m->tag, "round %d: tag %d instead of %d", round, status->MPI_TAG,
           m->tag);
     CHECK((size_t)count == m->bytes, "round %d: %d bytes instead of %zu: overtaken?", round, count,

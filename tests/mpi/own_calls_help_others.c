@@ -36,7 +36,7 @@ static void ask_oneself(int way)
             MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
             break;
         }
-        CHECK(!flag, "%s found a message that nobody sent", ways[way]);
+        CHECK(!flag, "%s found a message that was not sent", ways[way]);
         check_sleep_ms(1);
     }
     if (way >= 2) {

@@ -66,12 +66,12 @@ static void with_nobody(void)
         for (int i = 4; i < PARTITIONS; i++)
             MPI_Pready(i, request[SEND]);
         MPI_Parrived(request[RECEIVE], start, &arrived);
-        CHECK(arrived, "partition %d of nobody has not arrived", start);
+        CHECK(arrived, "partition %d of MPI_PROC_NULL has not arrived", start);
         MPI_Waitall(2, request, status);
         MPI_Get_count(&status[RECEIVE], MPI_BYTE, &count);
         CHECK(status[RECEIVE].MPI_SOURCE == MPI_PROC_NULL &&
                   status[RECEIVE].MPI_TAG == MPI_ANY_TAG && count == 0,
-              "nobody's message: source %d, tag %d, %d bytes", status[RECEIVE].MPI_SOURCE,
+              "a message of MPI_PROC_NULL: source %d, tag %d, %d bytes", status[RECEIVE].MPI_SOURCE,
               status[RECEIVE].MPI_TAG, count);
     }
     MPI_Request_free(&request[SEND]);

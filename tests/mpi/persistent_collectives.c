@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A persistent collective starts whatever its request was used for before, and until it
- * starts nobody waits for it.
+ * starts no rank waits for it.
  */
 #include "check.h"
 
@@ -110,17 +110,17 @@ static void init(enum which which, struct buffers *b, MPI_Request *request)
     }
 }
 
-/* What rank @who has in block @block at the start @start. */
-static int given(int who, int block, int start)
+/* What rank @rank has in block @block at the start @start. */
+static int given(int rank, int block, int start)
 {
-    return 1000 * who + 10 * block + start;
+    return 1000 * rank + 10 * block + start;
 }
 
 static int sum(int ranks, int block, int start)
 {
     int s = 0;
-    for (int who = 0; who < ranks; who++)
-        s += given(who, block, start);
+    for (int rank = 0; rank < ranks; rank++)
+        s += given(rank, block, start);
     return s;
 }
 
@@ -209,7 +209,7 @@ static void check_empty(const MPI_Status *status, const char *what)
           status->MPI_TAG, count);
 }
 
-/* @inactive has not started, or not again: nobody waits for it, and nobody takes it. */
+/* @inactive has not started, or not again: no rank waits for it, and none takes it. */
 static void check_inactive(MPI_Request inactive)
 {
     MPI_Status status, statuses[2];

@@ -31,7 +31,7 @@ static void receive(enum way way, int source, int tag, size_t bytes, uint64_t se
 
     /* Nothing with this tag was ever sent. */
     MPI_Iprobe(1, OTHER, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-    CHECK(!found, "probe found a message nobody sent");
+    CHECK(!found, "probe found a message that was not sent");
 
     switch (way) {
     case PROBE:

@@ -72,7 +72,7 @@ static void refused_send(MPI_Datatype type, int count)
         refuse_sends = 1;
         const int error = MPI_Issend(out, count, type, 0, DATA, MPI_COMM_WORLD, &request);
         CHECK(refuse_sends == 0, "no send has been refused");
-        CHECK(error != MPI_SUCCESS, "nobody has been told of a send that is refused");
+        CHECK(error != MPI_SUCCESS, "no error is returned for a send that is refused");
         send_next(100, check_seed);
         send_next(large, check_seed + 1);
         free(out);
@@ -103,7 +103,7 @@ static void refused_fetch(enum when when)
             MPI_Send(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD);
         const int error = MPI_Wait(&request, &status);
         CHECK(refuse_fetches == 0, "no fetch has been refused");
-        CHECK(error != MPI_SUCCESS, "nobody has been told of a message that is not fetched");
+        CHECK(error != MPI_SUCCESS, "no error is returned for a message that is not fetched");
         expect_next(100, check_seed + 1, "short message after one not fetched");
         expect_next(large, check_seed + 2, "large message after one not fetched");
         free(in);

@@ -62,7 +62,7 @@ static void lose_one(void)
     refuse(1);
     const int error = MPI_Send(NULL, 0, MPI_BYTE, 1, LOST, MPI_COMM_WORLD);
     refuse(0);
-    CHECK(error != MPI_SUCCESS, "nobody is told of a message that is refused: %s", "single");
+    CHECK(error != MPI_SUCCESS, "no error is returned for a message that is refused: %s", "single");
 }
 
 /* The first one leaves, the others wait for each other, and are refused. */

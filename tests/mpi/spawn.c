@@ -9,14 +9,14 @@
  *   spawn connect N    ports within one job, N connections: nothing grows
  *   spawn reconnect N  two worlds part and meet again, N times: a connection begins while
  *                      the one before is ending
- *   spawn nobody       connecting to a closed port is an error, in time
+ *   spawn closed-port  connecting to a closed port is an error, in time
  *   spawn ports        three processes with a port each: requests that come early, late, or are
- *                      given up are nobody else's
+ *                      given up are of no other
  *   spawn lag          one side of a connection gives it up late, when the next has begun
  *   spawn held         a thread connects to a process that another thread parts from meanwhile
  *   spawn withdraw     a client gives up in the moment in which it is accepted; the server takes
  *                      its next request
- *   spawn died         a client dies instead of answering the server's reply, or of withdrawing a
+ *   spawn died         a client ends instead of answering the server's reply, or of withdrawing a
  *                      request that is accepted later; the server takes its next request
  *   spawn stopped      a client is stopped instead: the server waits for it in its time only
  *   spawn given-up     the last communicator to a process ends while MPI_Intercomm_create, which
@@ -24,7 +24,7 @@
  *   spawn crowd H1 H2  with LANDING_THREAD=auto the landing thread of a parent on H1, with one
  *                      processor, rests while it has a child on that, but not with one on H2
  *   spawn leave        children finalize while their parents keep the communicators
- *   spawn exit         a child exits without having finalized, which is nobody else's end
+ *   spawn exit         a child exits without having finalized, which ends no other process
  *   spawn outlive      a child is killed when its parents have long finalized: the launcher
  *                      tells of it, and is not hurt
  */
@@ -331,7 +331,7 @@ static void connections(int count)
     }
 }
 
-/* Nothing, a word between two, or one from everybody to everybody. */
+/* Nothing, a word between two, or one from each to each. */
 static void meet(MPI_Comm across, int round)
 {
     int others, mine = round + check_rank, sum = -1, expected = 0;
@@ -473,7 +473,7 @@ static void be_neighbour(MPI_Comm parent)
     MPI_Comm_disconnect(&parent);
 }
 
-static void nobody(void)
+static void closed_port(void)
 {
     char port[MPI_MAX_PORT_NAME] = "";
     if (check_rank == 0) {
@@ -489,7 +489,7 @@ static void nobody(void)
         MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
         const double start = MPI_Wtime();
         int error = MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &across), class = 0;
-        CHECK(error != MPI_SUCCESS, "connected to nobody");
+        CHECK(error != MPI_SUCCESS, "connected to a closed port");
         MPI_Error_class(error, &class);
         CHECK(class == MPI_ERR_PORT, "error class %d", class);
         CHECK(MPI_Wtime() - start < 20, "took %.1f s", MPI_Wtime() - start);
@@ -498,7 +498,7 @@ static void nobody(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Who is at the other end? */
+/* Which process is at the other end? */
 static void expect(MPI_Comm across, int other)
 {
     int there = -1;
@@ -738,7 +738,7 @@ void *ucp_am_send_nbx(void *ep, unsigned id, const void *header, size_t header_l
             if (signal == SIGSTOP)
                 raise(SIGSTOP);
             else
-                _exit(1); /* killed, it would be everybody's end: so Hydra has it */
+                _exit(1); /* killed, it would end all of them: so Hydra has it */
         }
     }
     return real(ep, id, header, header_length, buffer, count, param);
@@ -798,7 +798,7 @@ static void died(const char *program)
             if (round == 1)
                 await_strike(name);
             accept(port, 1);
-            CHECK(is_struck(name), "round %d: nobody has died", round);
+            CHECK(is_struck(name), "round %d: no client has ended", round);
             MPI_Close_port(port);
             unlink(name);
         } else if (check_rank == 1) {
@@ -831,7 +831,7 @@ static void accept_in_vain(const char *port, int seconds)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     const double start = now_s();
     const int error = MPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &across);
-    CHECK(error != MPI_SUCCESS, "accepted nobody");
+    CHECK(error != MPI_SUCCESS, "accepted no client");
     MPI_Error_class(error, &class);
     CHECK(class == MPI_ERR_PORT, "error class %d", class);
     CHECK(now_s() - start < seconds + 20, "took %.1f s", now_s() - start);
@@ -1176,8 +1176,8 @@ int main(int argc, char **argv)
         connections(count);
     else if (!strcmp(what, "reconnect"))
         reconnect(argv[0], count);
-    else if (!strcmp(what, "nobody"))
-        nobody();
+    else if (!strcmp(what, "closed-port"))
+        closed_port();
     else if (!strcmp(what, "ports"))
         ports();
     else if (!strcmp(what, "crowd"))

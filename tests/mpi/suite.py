@@ -296,7 +296,7 @@ TESTS = [
            timeout=60, tags=ONE_HOST)
       for arguments in ("exchange", "multiple", "connect 200", "reconnect 150", "leave")),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), timeout=60)
-      for what in ("tree", "nobody", "died", "stopped")),
+      for what in ("tree", "closed-port", "died", "stopped")),
     Test("spawn", "exit", name="spawn-exit", netmods=("zc",), timeout=60,
          says="its parent has exited"),
     Test("spawn", "outlive", name="spawn-outlive", netmods=("zc",), timeout=60, dies=True,

@@ -196,7 +196,7 @@ static void flood(void)
         }
         CHECK(value_of("unexpected_memory") == 0, "%llu bytes of nothing",
               value_of("unexpected_memory"));
-        CHECK(value_of("credit_packets") > 0, "nobody was told of credit");
+        CHECK(value_of("credit_packets") > 0, "no credit was sent");
         MPI_Send(NULL, 0, MPI_BYTE, 1, LAST, MPI_COMM_WORLD);
     }
 }

@@ -5,8 +5,8 @@
  *
  *   vcis traffic   each thread runs its own mix of small, late, wildcard, probed,
  *                  synchronous and one-sided communication on its communicator
- *   vcis blocked   threads that wait (in a receive, a probe, a window's lock) hold nobody
- *                  up, not even on their own communicator's VCI, and what lands for
+ *   vcis blocked   threads that wait (in a receive, a probe, a window's lock) hold up no
+ *                  other, not even on their own communicator's VCI, and what lands for
  *                  others lands
  *   vcis unequal   the processes have different numbers of VCIs: all are told so
  */
@@ -39,7 +39,7 @@ static uint64_t content(const struct worker *w, int round, int source, int index
     return w->seed + (uint64_t)((round * check_ranks + source) * BURST + index);
 }
 
-/* Everybody but @root sends it BURST messages of @bytes, tags 0, 1, ... */
+/* Each rank but @root sends it BURST messages of @bytes, tags 0, 1, ... */
 static void send_burst(struct worker *w, int round, int root, size_t bytes, int synchronous)
 {
     MPI_Request requests[BURST];
@@ -97,11 +97,11 @@ static void receive_any(struct worker *w, int round, size_t bytes, int probing)
               status.MPI_TAG, status.MPI_SOURCE, next[status.MPI_SOURCE]);
         next[status.MPI_SOURCE]++;
         check_content(w->in, bytes, content(w, round, status.MPI_SOURCE, status.MPI_TAG),
-                      "message from anybody");
+                      "message from any source");
     }
 }
 
-/* Everybody writes into its slot at the next rank, and adds to a common one at rank 0. */
+/* Each rank writes into its slot at the next rank, and adds to a common one at rank 0. */
 static void one_sided(struct worker *w, int round)
 {
     const int next = (check_rank + 1) % check_ranks;

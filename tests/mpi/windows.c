@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A window connects nobody over the network who is not used: making one takes no connection that
- * its collective steps alone would not make. Whoever is used is reached, then or much later, by
+ * A window connects no rank over the network that is not used: making one takes no connection that
+ * its collective steps alone would not make. A rank that is used is reached, then or much later, by
  * puts, gets and accumulates, in any order and from all sides.
  */
 #include "counter.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive buffers that nobody can predict: other addresses, other offsets in
+ * Receive buffers that cannot be predicted: other addresses, other offsets in
  * the page, other sizes, every time. It costs time, never data.
  */
 #include "check.h"

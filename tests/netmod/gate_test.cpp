@@ -179,8 +179,8 @@ TEST_P(GateTest, DutiesAreDoneOnceByTheNextCallAndInOrder)
 TEST_P(GateTest, WhoStepsOutAndNeverComesBackLeavesItOpen)
 {
     if (GetParam())
-        GTEST_SKIP() << "where calls overlap nobody steps out";
-    EXPECT_FALSE(MPIDU_device_gate_step_out(0)); /* nobody is inside */
+        GTEST_SKIP() << "where calls overlap no thread steps out";
+    EXPECT_FALSE(MPIDU_device_gate_step_out(0)); /* no thread is inside */
     MPIDU_device_gate_enter();
     const int inside = MPIDU_device_gate_step_out(0);
     EXPECT_TRUE(inside);

@@ -54,7 +54,7 @@ TEST_F(Watch, SpareLooksOftenOutside)
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_MIN_NS);
 }
 
-TEST_F(Watch, SharedAsksTheApplicationToRing)
+TEST_F(Watch, SharedAsksTheApplicationToSetTheTimer)
 {
     saw(kInside);
     EXPECT_TRUE(watch.timer_accepted);
@@ -76,7 +76,7 @@ TEST_F(Watch, SharedMakesSureOnce)
     EXPECT_EQ(watch.sleep_ns, MPIDI_ZC_WATCH_SURE_NS);
 }
 
-TEST_F(Watch, SharedHoldsVainRingsAgainstTheApplication)
+TEST_F(Watch, SharedAcceptsFewTimersWhenTheyExpireInVain)
 {
     int timers = 0;
     for (int i = 0; i < 1000; ++i) {

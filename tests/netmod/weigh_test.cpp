@@ -73,7 +73,7 @@ TEST(Weigh, TheShortestTimeCountsUntilItIsLongAgo)
     EXPECT_EQ(MPIDI_ZC_times_expect(&times, kMib), 640000U);
 }
 
-/* It pays for pages that nobody has touched before. */
+/* It pays for pages that were not touched before. */
 TEST(Weigh, TheFirstDeliveryAloneLeavesNone)
 {
     MPIDI_ZC_weigh_t weigh = {};

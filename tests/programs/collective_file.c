@@ -4,7 +4,7 @@
  *
  * Ranks own the columns of a matrix in turn (0, 1, 0, 1, ...), so that every piece of the
  * file holds data of all of them and MPI-IO has to exchange it; then each reads a band of
- * rows, written by everybody, and compares every element.
+ * rows, written by all of them, and compares every element.
  */
 #include <hdf5.h>
 #include <mpi.h>
@@ -55,6 +55,15 @@ static hid_t collective(void)
     return transfer;
 }
 
+static void close_all(hid_t file, hid_t transfer, hid_t space, hid_t memory, hid_t set)
+{
+    CHECK(H5Sclose(memory));
+    CHECK(H5Sclose(space));
+    CHECK(H5Dclose(set));
+    CHECK(H5Pclose(transfer));
+    CHECK(H5Fclose(file));
+}
+
 static void write_columns(const char *name, const hsize_t size[2], hsize_t rank, hsize_t ranks)
 {
     const hsize_t mine = size[1] / ranks + (rank < size[1] % ranks);
@@ -71,11 +80,7 @@ static void write_columns(const char *name, const hsize_t size[2], hsize_t rank,
     CHECK(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL));
     CHECK(memory = H5Screate_simple(2, count, NULL));
     CHECK(H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, transfer, data));
-    CHECK(H5Sclose(memory));
-    CHECK(H5Sclose(space));
-    CHECK(H5Dclose(set));
-    CHECK(H5Pclose(transfer));
-    CHECK(H5Fclose(file));
+    close_all(file, transfer, space, memory, set);
     free(data);
 }
 
@@ -92,11 +97,7 @@ static long long read_band(const char *name, const hsize_t size[2], hsize_t rank
     CHECK(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
     CHECK(memory = H5Screate_simple(2, count, NULL));
     CHECK(H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, transfer, data));
-    CHECK(H5Sclose(memory));
-    CHECK(H5Sclose(space));
-    CHECK(H5Dclose(set));
-    CHECK(H5Pclose(transfer));
-    CHECK(H5Fclose(file));
+    close_all(file, transfer, space, memory, set);
 
     long long wrong = 0;
     for (hsize_t row = 0; row < count[0]; row++)

@@ -117,7 +117,7 @@ class Cluster(Site):
     def _start_munge(self):
         """One for both nodes: they share the file system, and so its socket."""
         at = self.folder / "munge"
-        # --force: root may own the socket, and nobody else need reach it.
+        # --force: root may own the socket, and no other user need reach it.
         self.daemon("munged", ["munged", "--foreground", "--force", f"--key-file={at}/key",
                                f"--socket={at}/socket", f"--pid-file={at}/pid",
                                f"--log-file={at}/log", f"--seed-file={at}/seed"])

@@ -294,7 +294,7 @@ def ending_code(bench):
 
 @suite.test()
 def ending_free(bench):
-    """A message nobody saw arrive does not shift the ones after it."""
+    """A message that the program did not see arrive does not shift the ones after it."""
     folder, work, _ = bench.trace(bench.build("ending.c"), "free", ranks=2)
     check(bench, folder, work, 2)
 

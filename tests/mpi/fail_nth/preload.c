@@ -14,7 +14,7 @@
  *                        failed FUNCTION SITE NUMBER FRAME...
  *                    where FRAME is LIBRARY+OFFSET of a return address. Unset: nothing happens
  *   FAIL_NTH_WORLD   before the rank in WHO; for processes that are not of the first world
- *   FAIL_NTH_WHO     whose call fails; of nobody else
+ *   FAIL_NTH_WHO     whose call fails; of no other process
  *   FAIL_NTH_CALL    the function
  *   FAIL_NTH_SITE    the site; unset: any
  *   FAIL_NTH_N       which of those calls, from 1

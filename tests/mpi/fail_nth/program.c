@@ -545,7 +545,7 @@ static void exchange_between(MPI_Comm worlds, bool parent)
     for (int post = EARLY; post <= LATE; post++) {
         plan.post = (enum post)post;
         for (int sender = 0; sender < 2; sender++) {
-            /* Seeds go by who is parent and who child. */
+            /* Seeds go by which is the parent and which the child. */
             if (me == sender) {
                 send_all(&plan, worlds, check_rank);
             } else {
@@ -635,7 +635,8 @@ int main(int argc, char **argv)
         other = 1 - me;
         return_errors(MPI_COMM_WORLD, fatal);
         cases[i].run();
-        /* Not check_announce_end(): who has not left the barrier is not to be left in finalize. */
+        /* Not check_announce_end(): a rank that has not left the barrier is not to be left in
+         * finalize. */
         MUST(MPI_Barrier(MPI_COMM_WORLD));
         int error = MPI_Finalize();
         if (error != MPI_SUCCESS) {

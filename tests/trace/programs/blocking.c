@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     MPI_Sendrecv_replace(data, 9, MPI_DOUBLE, next, 5, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     p2p(MPI_COMM_WORLD, last, 5, 72, data);
 
-    /* To and from nobody: no rows. */
+    /* To and from MPI_PROC_NULL: no rows. */
     MPI_Send(data, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     MPI_Recv(data, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
     MPI_Sendrecv(data, 1, MPI_INT, MPI_PROC_NULL, 4, other, 1, MPI_INT, MPI_PROC_NULL, 4,

@@ -30,7 +30,7 @@ int main(int argc, char **argv)
         kill(getpid(), SIGKILL);
     }
     if (strcmp(how, "free") == 0 && rank == 1) {
-        /* Nobody sees the first message come; the second is still the second. */
+        /* The program does not see the first message come; the second is still the second. */
         MPI_Request request;
         MPI_Irecv(data, 1, MPI_INT, 0, 5000, MPI_COMM_WORLD, &request);
         MPI_Request_free(&request);
