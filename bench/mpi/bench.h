@@ -86,6 +86,16 @@ static inline void bench_parse(int argc, char **argv, const char *what,
     }
 }
 
+/** bench_want_warmup - exits unless there is a warm-up, by which the program sets @what */
+static inline void bench_want_warmup(const struct bench_options *options, const char *program,
+                                     const char *what)
+{
+    if (options->warmup < 1) {
+        fprintf(stderr, "%s: at least one warm-up: it sets %s\n", program, what);
+        exit(2);
+    }
+}
+
 /** bench_kind - place of what -k named in @known, which NULL ends; 0 without -k; exits if unknown
  */
 static inline int bench_kind(const struct bench_options *options, const char *const *known)

@@ -122,10 +122,7 @@ int main(int argc, char **argv)
                               .sizes = {65536, 262144, 1048576, 4194304, 16777216},
                               .nr_sizes = 5};
     bench_parse(argc, argv, "communication hidden behind computation, per cent", &o);
-    if (o.warmup < 1) {
-        fprintf(stderr, "%s: at least one warm-up: it sets the amount of work\n", argv[0]);
-        return 2;
-    }
+    bench_want_warmup(&o, argv[0], "the amount of work");
     MPI_Init(&argc, &argv);
     const int rank = bench_ranks(2);
     const double rounds_per_us = rank == 0 ? bench_rounds_per_us() : 0;

@@ -115,10 +115,7 @@ int main(int argc, char **argv)
                               .nr_sizes = 5};
     bench_parse(argc, argv, "nonblocking collectives hidden behind computation, per cent", &o);
     const int chosen = bench_kind(&o, kinds);
-    if (o.warmup < 1) {
-        fprintf(stderr, "%s: at least one warm-up: it sets the amount of work\n", argv[0]);
-        return 2;
-    }
+    bench_want_warmup(&o, argv[0], "the amount of work");
     struct collective_job j = {0};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);

@@ -85,10 +85,7 @@ int main(int argc, char **argv)
                               .sizes = {65536, 262144, 1048576, 4194304, 16777216, 67108864},
                               .nr_sizes = 6};
     bench_parse(argc, argv, "blocks exchanged by two ranks, in step and not", &o);
-    if (o.warmup < 1) {
-        fprintf(stderr, "%s: at least one warm-up: it sets the lead\n", argv[0]);
-        return 2;
-    }
+    bench_want_warmup(&o, argv[0], "the lead");
     MPI_Init(&argc, &argv);
     struct exchange x = {.rank = bench_ranks(2)};
     const double rounds_per_us = bench_rounds_per_us();
