@@ -39,7 +39,7 @@ class Network:
 
     link, cores: as `hosts up` has them; None: as they are, and of new hosts "bare" and "spare". Once
     entered, they tell what is up; hosts that were up before are left as they were. With full cores
-    the hosts confine their ranks: nobody need bind them.
+    the hosts confine their ranks, which need not be bound.
 
     Hosts that cannot be made become loopback, and `why` says so; but with a link or cores asked for
     that is an error, since loopback has neither. While there are hosts, they are no groups to the

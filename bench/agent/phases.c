@@ -6,8 +6,8 @@
  *
  *     butterfly   0──2  1──3        halo   0──1  2──3
  *
- * Whoever moves ranks from one host to another should take along those that talk to each
- * other in the phase to come. The sum that each rank ends with does not depend on where
+ * A move of ranks from one host to another should take along those that exchange messages
+ * in the phase to come. The sum that each rank ends with does not depend on where
  * it was; rank 0 prints it.
  */
 #include <getopt.h>

@@ -41,7 +41,7 @@ engine make(uint32_t ranks, zcp_groups_kind_t kind, uint32_t period)
 
 using flows = std::vector<zcp_flow_t>;
 
-/** What a predictor says: who will talk, and what to cut groups by. */
+/** What a predictor says: which ranks will communicate, and what to cut groups by. */
 struct foretold {
     flows likely;
     flows mean;

@@ -28,7 +28,7 @@ enum class cutter { ours, scotch };
 scores evaluate(const zc::groups::event_stream &stream, zcp_groups_kind_t kind, cutter how,
                 uint32_t period, uint32_t max_size);
 
-/** What groups cut from the next period itself would keep inside: nobody can know it. */
+/** What groups cut from the next period itself would keep inside: it cannot be known before. */
 scores evaluate_oracle(const zc::groups::event_stream &stream, uint32_t period, uint32_t max_size);
 
 #endif

@@ -55,7 +55,7 @@ class control {
             close(fd);
             usleep(20000);
         }
-        die("control: nobody at %s port %d", address.c_str(), port);
+        die("control: nothing listens at %s port %d", address.c_str(), port);
     }
 
     void put(const void *data, std::size_t len)

@@ -270,7 +270,7 @@ struct bench {
             for (const std::string &what : s.cases) {
                 for (int rep = -s.warmup; rep < s.repetitions; rep++) {
                     for (std::size_t turn = 0; turn < engines.size(); turn++) {
-                        /* Nobody is always the one after the same other. */
+                        /* None is always the one after the same other. */
                         const std::size_t first = static_cast<std::size_t>(rep + s.warmup);
                         auto &[name, e] = engines[(first + turn) % engines.size()];
                         peer.meet();

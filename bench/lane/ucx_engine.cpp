@@ -156,7 +156,7 @@ class ucx_engine final : public engine {
         }
         ~entry()
         {
-            /* What came while nobody armed the descriptors: the thread looks once more. */
+            /* What came while the descriptors were not armed: the thread looks once more. */
             for (int i = 0; i < engine_.nr_workers_; i++)
                 ucp_worker_signal(engine_.workers_[i]);
             engine_.lock_.unlock();

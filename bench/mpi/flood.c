@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A flood of messages that nobody receives yet. Rank 1 sends SIZE messages (a count here) of
+ * A flood of messages that are not received yet. Rank 1 sends SIZE messages (a count here) of
  * 8 bytes with MPI_Send, in 1,000 tags by turns; rank 0 probes for a tag that never comes until
  * all are queued, then receives them in the order of sending and checks each. One JSON line
  * for each count on rank 0: seconds from the first to the last of them (queue), seconds to

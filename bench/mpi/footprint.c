@@ -8,7 +8,7 @@
  *   peak        the most it ever was, the largest of all
  *   init_time   the slowest of all
  *
- * What malloc keeps though it is free is given back first: it is nobody's.
+ * What malloc keeps though it is free is given back first: nothing uses it.
  * One JSON line on rank 0.
  */
 #include "bench.h"

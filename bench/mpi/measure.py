@@ -42,7 +42,7 @@ from testbed.process import exit_on_sigterm
 
 
 class Case:
-    """A program, its arguments in full and in quick runs, and who runs it where."""
+    """A program, its arguments in full and in quick runs, and what runs it where."""
 
     def __init__(self, name, what, program, full, quick, ranks=2, hosts="2", impls=None,
                  rounds=None, async_rounds=2, repeat=1, environment=None, timeout=0,
@@ -130,7 +130,7 @@ CASES = {case.name: case for case in [
       for name in ("alltoall", "allgather", "bcast", "allreduce")),
     Case("matching", "receives among 1 to 100,000 unexpected messages", "matching",
          "-r 2 -w 1 1 10 100 1000 10000 100000", "-r 2 -w 0 1 100 1000"),
-    Case("flood", "100,000 to 10,000,000 messages of 8 bytes that nobody receives yet", "flood",
+    Case("flood", "100,000 to 10,000,000 messages of 8 bytes that are not received yet", "flood",
          "100000 1000000 10000000", "10000 100000", impls=PLAIN, rounds=2, timeout=300,
          peers_may_fail=True,
          environment={"MPIR_CVAR_CH4_ZC_UNEXPECTED_BUDGET": "inf"}),
