@@ -47,6 +47,7 @@ PartitionName=all Nodes=h1,h2 Default=YES MaxTime=INFINITE State=UP
 # slurmd wants a plugin even where nothing is confined; a namespace's /sys has no cgroups.
 CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
 
+SALLOC = ("salloc", "-Q")
 TWO = ("-N2", "-n2")
 PMI2 = ("srun", "-K", "--mpi=pmi2")
 # Since Slurm 20.11 steps of a job share processors only where they say so.
@@ -150,8 +151,10 @@ class Cluster(Site):
         check(status is not None, "no end in time", output)
         return status, output, statistics.add_up(stats)
 
-    def succeeds(self, words):
-        status, output, total = self.submit(words)
+    def spawns(self, *launcher):
+        """Two ranks spawn others, in one allocation."""
+        status, output, total = self.submit([*SALLOC, *TWO, *OVERLAP, *launcher,
+                                             self.programs["spawn"], "exchange"])
         check(status == 0, f"exit status {status}", output)
         return note(total)
 
@@ -185,49 +188,17 @@ suite = Suite("slurm", "launching under Slurm: mpiexec in jobs, and srun", beds=
 SUITES = [suite]
 
 
-@suite.test("salloc, mpiexec")
-def salloc_mpiexec(cluster):
-    return cluster.solves(["salloc", "-Q", *TWO, cluster.mpiexec, *cluster.halo()])
-
-
-@suite.test("salloc, mpiexec, 4 ranks")
-def salloc_mpiexec_4_ranks(cluster):
-    return cluster.solves(["salloc", "-Q", "-N2", "-n4", "-O", cluster.mpiexec,
-                           *cluster.halo(32768, 10)], ranks=4, timeout=90)
-
-
-@suite.test("sbatch, mpiexec")
-def sbatch_mpiexec(cluster):
-    return cluster.solves(cluster.batch(cluster.mpiexec, *cluster.halo()))
-
-
-@suite.test("srun --mpi=pmi2")
-def srun(cluster):
-    return cluster.solves([*PMI2, *TWO, *cluster.halo()])
-
-
-@suite.test("sbatch, srun --mpi=pmi2")
-def sbatch_srun(cluster):
-    return cluster.solves(cluster.batch(*PMI2, *cluster.halo()))
-
-
-@suite.test("salloc, mpiexec, spawn")
-def salloc_mpiexec_spawn(cluster):
-    return cluster.succeeds(["salloc", "-Q", *TWO, *OVERLAP, cluster.mpiexec,
-                             cluster.programs["spawn"], "exchange"])
-
-
-@suite.test("salloc, srun --mpi=pmi2, spawn")
-def salloc_srun_spawn(cluster):
-    return cluster.succeeds(["salloc", "-Q", *TWO, *OVERLAP, *PMI2,
-                             cluster.programs["spawn"], "exchange"])
-
-
-@suite.test("salloc, mpiexec, a rank dies")
-def salloc_mpiexec_death(cluster):
-    cluster.dies("salloc", "-Q", *TWO, cluster.mpiexec)
-
-
-@suite.test("srun -K, a rank dies")
-def srun_death(cluster):
-    cluster.dies(*PMI2, *TWO)
+TESTS = {
+    "salloc, mpiexec": lambda of: of.solves([*SALLOC, *TWO, of.mpiexec, *of.halo()]),
+    "salloc, mpiexec, 4 ranks": lambda of: of.solves(
+        [*SALLOC, "-N2", "-n4", "-O", of.mpiexec, *of.halo(32768, 10)], ranks=4, timeout=90),
+    "sbatch, mpiexec": lambda of: of.solves(of.batch(of.mpiexec, *of.halo())),
+    "srun --mpi=pmi2": lambda of: of.solves([*PMI2, *TWO, *of.halo()]),
+    "sbatch, srun --mpi=pmi2": lambda of: of.solves(of.batch(*PMI2, *of.halo())),
+    "salloc, mpiexec, spawn": lambda of: of.spawns(of.mpiexec),
+    "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*PMI2),
+    "salloc, mpiexec, a rank dies": lambda of: of.dies(*SALLOC, *TWO, of.mpiexec),
+    "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
+}
+for the_name, what_shows_it in TESTS.items():
+    suite.test(the_name)(what_shows_it)
