@@ -4,13 +4,30 @@
 
 #include "support.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace zc;
 using namespace zc::test;
 
 namespace {
+
+/** A buffer, and an array of the bytes that should be in it. */
+struct modelled {
+    explicit modelled(std::size_t bytes, int advice = MADV_NORMAL) : user(bytes), expected(bytes)
+    {
+        advise(user.all(), advice);
+        fill_both();
+    }
+    void fill_both()
+    {
+        fill(user.data(), user.size(), 7);
+        fill(expected.data(), user.size(), 7);
+    }
+    bool holds() const { return std::memcmp(user.data(), expected.data(), user.size()) == 0; }
+
+    buffer user;
+    std::vector<char> expected;
+};
 
 using variant = std::tuple<backend, unsigned>;
 
@@ -35,19 +52,24 @@ class DeliverPropertyTest : public backend_fixture, public testing::WithParamInt
     }
     static unsigned seed() { return std::get<unsigned>(GetParam()); }
 
-    /** Lands @len random bytes for @expected, delivers them to @dst, and does
+    /** Lands @len random bytes for @predicted, delivers them to @at in the buffer, and does
      *  the like to the model. */
-    zc_delivery_t step(const buffer &b, std::vector<char> &model, std::size_t at, std::size_t len,
-                       const void *expected)
+    zc_delivery_t step(modelled &m, std::size_t at, std::size_t len, const void *predicted)
     {
-        zc_landing_t *l = acquire(len, expected);
+        zc_landing_t *l = acquire(len, predicted);
         char *data = static_cast<char *>(zc_landing_data(l));
         auto bytes = static_cast<unsigned>(random_());
         fill(data, len, bytes);
-        fill(model.data() + at, len, bytes);
-        zc_delivery_t how = deliver_landing(l, b.data() + at, len);
+        fill(m.expected.data() + at, len, bytes);
+        zc_delivery_t how = deliver_landing(l, m.user.data() + at, len);
         EXPECT_EQ(how.bytes_rebound > 0, how.means != ZC_MEANS_COPY);
         return how;
+    }
+    /** A step of up to @most bytes at a random place, predicted right. */
+    void random_step(modelled &m, std::size_t most)
+    {
+        std::size_t len = 1 + below(most), at = below(m.user.size() - len);
+        step(m, at, len, m.user.data() + at);
     }
     std::size_t below(std::size_t bound) { return random_() % bound; }
 
@@ -77,18 +99,15 @@ INSTANTIATE_TEST_SUITE_P(Seeds, DeliverPropertyTest, testing::ValuesIn(variants(
 TEST_P(DeliverPropertyTest, OnlyTheReceivedBytesChange)
 {
     params_.budget_bytes = 4 * MiB;
-    buffer b(MiB);
-    std::vector<char> model(MiB);
-    fill(b.data(), MiB, 99);
-    fill(model.data(), MiB, 99);
+    modelled m(MiB);
     std::size_t rebound = 0;
     for (int i = 0; i < 150; i++) {
         std::size_t len = 1 + below(i % 3 ? 20 * kPage : MiB / 2), at = below(MiB - len);
-        const void *expected = below(5)   ? b.data() + at
-                               : below(2) ? nullptr
-                                          : b.data() + below(MiB);
-        rebound += step(b, model, at, len, expected).bytes_rebound;
-        ASSERT_EQ(std::memcmp(b.data(), model.data(), MiB), 0) << "step " << i;
+        const void *predicted = below(5)   ? m.user.data() + at
+                                : below(2) ? nullptr
+                                           : m.user.data() + below(MiB);
+        rebound += step(m, at, len, predicted).bytes_rebound;
+        ASSERT_TRUE(m.holds()) << "step " << i;
         ASSERT_LE(stats().populated_now, params_.budget_bytes);
     }
     EXPECT_GT(rebound, 0u);
@@ -99,11 +118,10 @@ TEST_P(DeliverPropertyTest, OnlyTheReceivedBytesChange)
 TEST_P(DeliverPropertyTest, MixedMappings)
 {
     constexpr std::size_t kPart = 32 * kPage, kParts = 12;
-    buffer b(kPart * kParts);
-    int fd = memfd_create("zc-test", MFD_CLOEXEC);
-    ASSERT_EQ(ftruncate(fd, kPart), 0);
+    modelled m(kPart * kParts);
+    int fd = memory_file(kPart);
     for (std::size_t i = 0; i < kParts; i++) {
-        char *part = b.data() + i * kPart;
+        char *part = m.user.data() + i * kPart;
         switch (below(6)) {
         case 0:
             mmap(part, kPart, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1,
@@ -123,13 +141,10 @@ TEST_P(DeliverPropertyTest, MixedMappings)
         }
     }
     close(fd);
-    std::vector<char> model(b.size());
-    fill(b.data(), b.size(), 7);
-    fill(model.data(), b.size(), 7);
+    m.fill_both();
     for (int i = 0; i < 100; i++) {
-        std::size_t len = 1 + below(3 * kPart), at = below(b.size() - len);
-        step(b, model, at, len, b.data() + at);
-        ASSERT_EQ(std::memcmp(b.data(), model.data(), b.size()), 0) << "step " << i;
+        random_step(m, 3 * kPart);
+        ASSERT_TRUE(m.holds()) << "step " << i;
     }
 }
 
@@ -138,17 +153,12 @@ TEST_P(DeliverPropertyTest, HugePagesStayHuge)
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
     params_.budget_bytes = 24 * MiB;
-    buffer b(10 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::vector<char> model(b.size());
-    fill(b.data(), b.size(), 7);
-    fill(model.data(), b.size(), 7);
-    ASSERT_EQ(huge_bytes(b.all()), b.size());
+    modelled m(10 * MiB, MADV_HUGEPAGE);
+    ASSERT_EQ(huge_bytes(m.user.all()), m.user.size());
     for (int i = 0; i < 12; i++) {
-        std::size_t len = 1 + below(9 * MiB), at = below(b.size() - len);
-        step(b, model, at, len, b.data() + at);
-        ASSERT_EQ(std::memcmp(b.data(), model.data(), b.size()), 0) << "step " << i;
-        ASSERT_EQ(huge_bytes(b.all()), b.size()) << "step " << i;
+        random_step(m, 9 * MiB);
+        ASSERT_TRUE(m.holds()) << "step " << i;
+        ASSERT_EQ(huge_bytes(m.user.all()), m.user.size()) << "step " << i;
         ASSERT_LE(stats().populated_now, params_.budget_bytes);
     }
 }
@@ -157,14 +167,10 @@ TEST_P(DeliverPropertyTest, HugePagesStayHuge)
 TEST_P(DeliverPropertyTest, LongMessages)
 {
     params_.budget_bytes = 32 * MiB;
-    buffer b(12 * MiB);
-    std::vector<char> model(b.size());
-    fill(b.data(), b.size(), 7);
-    fill(model.data(), b.size(), 7);
+    modelled m(12 * MiB);
     for (int i = 0; i < 10; i++) {
-        std::size_t len = 1 + below(11 * MiB), at = below(b.size() - len);
-        step(b, model, at, len, b.data() + at);
-        ASSERT_EQ(std::memcmp(b.data(), model.data(), b.size()), 0) << "step " << i;
+        random_step(m, 11 * MiB);
+        ASSERT_TRUE(m.holds()) << "step " << i;
         ASSERT_LE(stats().populated_now, params_.budget_bytes);
     }
     zc_stats_t s = stats();
@@ -179,30 +185,13 @@ TEST_P(DeliverPropertyTest, LongMessages)
 /* A child forked at any moment keeps the bytes of that moment. */
 TEST_P(DeliverPropertyTest, ForkInBetween)
 {
-    buffer b(MiB);
-    std::vector<char> model(MiB);
-    fill(b.data(), MiB, 7);
-    fill(model.data(), MiB, 7);
+    modelled m(MiB);
     for (int round = 0; round < 6; round++) {
-        int go[2];
-        ASSERT_EQ(pipe(go), 0);
-        pid_t child = fork();
-        if (child == 0) {
-            char c;
-            close(go[1]);
-            ssize_t n = read(go[0], &c, 1);
-            _exit(n == 0 && std::memcmp(b.data(), model.data(), MiB) == 0 ? 0 : 1);
-        }
-        close(go[0]);
-        for (int i = 0; i < 10; i++) {
-            std::size_t len = 1 + below(MiB / 2), at = below(MiB - len);
-            step(b, model, at, len, b.data() + at);
-        }
-        ASSERT_EQ(std::memcmp(b.data(), model.data(), MiB), 0);
-        close(go[1]);
-        int status = -1;
-        waitpid(child, &status, 0);
-        ASSERT_EQ(status, 0) << "the child's memory changed";
+        forked_check child([&] { return m.holds(); });
+        for (int i = 0; i < 10; i++)
+            random_step(m, MiB / 2);
+        ASSERT_TRUE(m.holds());
+        ASSERT_TRUE(child.passes()) << "the child's memory changed";
     }
 }
 
@@ -212,7 +201,6 @@ TEST_P(DeliverPropertyTest, AccountsForEveryPage)
     params_.budget_bytes = 6 * MiB;
     zc_t *zc = this->zc();
     buffer b(8 * MiB);
-    std::vector<char> model(b.size());
     std::vector<zc_landing_t *> held;
     for (int i = 0; i < 100; i++) {
         std::size_t len = 1 + below(i % 10 ? MiB : 5 * MiB), at = below(b.size() - len);

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace zc;
@@ -16,15 +15,11 @@ namespace {
 
 class DeliverTest : public fixture {
   protected:
-    /** Delivers into b + offset and expects it to be copied for @reason. */
+    /** And counted in full: mremap takes all of it or nothing. */
     void expect_copied(const buffer &b, zc_reason_t reason, std::size_t offset = 16,
                        std::size_t len = 64 * KiB)
     {
-        zc_delivery_t how = deliver(b.data() + offset, len, 5);
-        EXPECT_EQ(how.reason, reason) << zc_reason_name(how.reason);
-        EXPECT_EQ(how.bytes_rebound, 0u);
-        EXPECT_EQ(how.means, ZC_MEANS_COPY);
-        EXPECT_EQ(stats().copied_by_reason[reason], 1u);
+        fixture::expect_copied(b, reason, offset, len);
         EXPECT_EQ(stats().bytes_copied_by_reason[reason], len);
     }
 };
@@ -33,14 +28,10 @@ class DeliverTest : public fixture {
 
 TEST_F(DeliverTest, ExchangesWholePagesAndCopiesTheEdges)
 {
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    zc_delivery_t how = deliver(b.data() + 16, 64 * KiB, 1);
+    zc_delivery_t how = deliver_inside(buffer(MiB), 64 * KiB, 1);
     EXPECT_EQ(how.reason, ZC_REASON_NONE);
     EXPECT_EQ(how.means, ZC_MEANS_MREMAP);
     EXPECT_EQ(how.bytes_rebound, 15 * kPage);
-    EXPECT_EQ(b.data()[15], 9);
-    EXPECT_EQ(b.data()[16 + 64 * KiB], 9);
     EXPECT_EQ(stats().rebound_by_means[ZC_MEANS_MREMAP], 1u);
     EXPECT_EQ(stats().bytes_rebound, 15 * kPage);
     EXPECT_EQ(stats().bytes_copied, kPage);
@@ -157,13 +148,10 @@ TEST_F(DeliverTest, Shared)
 
 TEST_F(DeliverTest, PrivateFileKeepsItsMapping)
 {
-    int fd = memfd_create("zc-test", MFD_CLOEXEC);
-    ASSERT_EQ(ftruncate(fd, MiB), 0);
-    buffer b(MiB, MAP_PRIVATE, fd);
+    buffer b(MiB, MAP_PRIVATE, memory_file(MiB));
     expect_copied(b, ZC_REASON_FILE);
     EXPECT_EQ(madvise(b.data(), MiB, MADV_DONTNEED), 0);
     EXPECT_EQ(b.data()[20], 0) << "back to the file's content";
-    close(fd);
 }
 
 TEST_F(DeliverTest, NextToReadOnly)
@@ -204,12 +192,10 @@ TEST_F(DeliverTest, Locked)
 
 TEST_F(DeliverTest, Hugetlb)
 {
-    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-    if (p == MAP_FAILED)
+    hugetlb_page page;
+    if (!page)
         GTEST_SKIP() << "no hugetlb page is reserved (vm.nr_hugepages)";
-    EXPECT_EQ(deliver(static_cast<char *>(p) + 16, 64 * KiB, 5).reason, ZC_REASON_HUGETLB);
-    munmap(p, kHuge);
+    EXPECT_EQ(deliver(page.data() + 16, 64 * KiB, 5).reason, ZC_REASON_HUGETLB);
 }
 
 TEST_F(DeliverTest, TheMainStack)
@@ -307,9 +293,7 @@ TEST_F(DeliverTest, RecyclingWorksForHugeMessages)
 {
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(12 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
+    huge_buffer b(12 * MiB);
     for (std::size_t len : {5 * MiB, 9 * MiB}) {
         for (unsigned i = 0; i < 4; i++)
             deliver(b.data() + MiB, len, i);
@@ -324,9 +308,7 @@ TEST_F(DeliverTest, HugePagesAreExchangedWholeAndNeverSplit)
 {
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(16 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
+    huge_buffer b(16 * MiB);
     ASSERT_EQ(huge_bytes(b.all()), b.size());
     for (unsigned i = 0; i < 5; i++) {
         zc_delivery_t how = deliver(b.data() + 5 * kPage + 16, 10 * MiB, i);
@@ -340,9 +322,7 @@ TEST_F(DeliverTest, ABufferInsideOneHugePageIsCopied)
 {
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(4 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
+    huge_buffer b(4 * MiB);
     expect_copied(b, ZC_REASON_PAGE_SIZE, MiB, MiB);
     EXPECT_EQ(huge_bytes(b.all()), b.size());
 }
@@ -357,13 +337,9 @@ TEST_F(DeliverTest, AFailureOfTheSecondMoveIsCopied)
         kernel.move = [](addr_t from, addr_t to, std::size_t len) {
             return ++calls == 2 ? result : kernel_calls_real.move(from, to, len);
         };
-        buffer b(MiB);
-        std::memset(b.data(), 9, b.size());
-        zc_delivery_t how = deliver(b.data() + 16, 64 * KiB, 7);
+        zc_delivery_t how = deliver_inside(buffer(MiB), 64 * KiB, 7);
         EXPECT_EQ(how.reason, error == -ENOMEM ? ZC_REASON_NO_MEMORY : ZC_REASON_SYSCALL);
         EXPECT_EQ(how.bytes_copied, 64 * KiB);
-        EXPECT_EQ(b.data()[15], 9);
-        EXPECT_EQ(b.data()[16 + 64 * KiB], 9);
         kernel = kernel_calls_real;
     }
 }
@@ -374,29 +350,18 @@ TEST_F(DeliverTest, AForkedChildKeepsItsView)
     fill(b.data(), MiB, 1);
     zc_landing_t *l = acquire(MiB - 16, b.data() + 16);
     fill(static_cast<char *>(zc_landing_data(l)), MiB - 16, 2);
-    int go[2];
-    ASSERT_EQ(pipe(go), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        char c;
-        close(go[1]);
-        ssize_t n = read(go[0], &c, 1); /* until the parent has delivered */
-        bool same = n == 0 && first_wrong(b.data(), MiB, 1) == MiB &&
+    forked_check child([&] {
+        bool same = first_wrong(b.data(), MiB, 1) == MiB &&
                     first_wrong(static_cast<char *>(zc_landing_data(l)), MiB - 16, 2) == MiB - 16;
         /* and the child's own delivery works on the child's memory */
         zc_delivery_t how{};
-        same = same && zc_deliver(zc(), l, b.data() + 16, MiB - 16, &how) == 0 &&
+        return same && zc_deliver(zc(), l, b.data() + 16, MiB - 16, &how) == 0 &&
                how.reason == ZC_REASON_NONE && first_wrong(b.data() + 16, MiB - 16, 2) == MiB - 16;
-        _exit(same ? 0 : 1);
-    }
-    close(go[0]);
+    });
     EXPECT_EQ(deliver_landing(l, b.data() + 16, MiB - 16).reason, ZC_REASON_NONE);
     for (unsigned i = 3; i < 6; i++)
         deliver(b.data() + 16, MiB - 16, i);
-    close(go[1]);
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(child.passes());
 }
 
 TEST_F(DeliverTest, IdleMemoryGoesBack)

@@ -45,7 +45,7 @@ class DeliverThreadsTest : public backend_fixture, public testing::WithParamInte
     void deliver_often(char *dst, std::size_t len, int times)
     {
         if (fake_)
-            times /= 10; /* it is slow, and nobody can catch it at anything */
+            times /= 10; /* it is slow, and cannot be seen in between */
         for (int i = 0; i < times; i++) {
             zc_landing_t *l = acquire(len, dst);
             std::memset(zc_landing_data(l), i, len);

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace zc;
@@ -24,16 +23,6 @@ namespace {
 class DeviceTest : public backend_fixture {
   protected:
     DeviceTest() : backend_fixture(backend::device) {}
-
-    /** Delivers into b + 16 and expects all to be copied for @reason. */
-    void expect_copied(const buffer &b, zc_reason_t reason)
-    {
-        constexpr std::size_t kLen = 64 * KiB;
-        zc_delivery_t how = deliver(b.data() + 16, kLen, 5);
-        EXPECT_EQ(how.reason, reason) << zc_reason_name(how.reason);
-        EXPECT_EQ(how.bytes_rebound, 0u);
-        EXPECT_EQ(stats().copied_by_reason[reason], 1u);
-    }
 };
 
 /** Page frames of @r; empty if this process may not see them. */
@@ -84,14 +73,10 @@ class pin {
 
 TEST_F(DeviceTest, ExchangesWholePagesAndCopiesTheEdges)
 {
-    buffer b(MiB);
-    std::memset(b.data(), 9, b.size());
-    zc_delivery_t how = deliver(b.data() + 16, 64 * KiB, 1);
+    zc_delivery_t how = deliver_inside(buffer(MiB), 64 * KiB, 1);
     EXPECT_EQ(how.reason, ZC_REASON_NONE) << zc_reason_name(how.reason);
     EXPECT_EQ(how.means, ZC_MEANS_KMOD);
     EXPECT_EQ(how.bytes_rebound, 15 * kPage);
-    EXPECT_EQ(b.data()[15], 9);
-    EXPECT_EQ(b.data()[16 + 64 * KiB], 9);
     EXPECT_EQ(stats().kmod_error, 0);
 }
 
@@ -125,17 +110,12 @@ TEST_F(DeviceTest, NoMappingChanges)
 
 TEST_F(DeviceTest, Shared)
 {
-    buffer b(MiB, MAP_SHARED | MAP_ANONYMOUS);
-    expect_copied(b, ZC_REASON_SHARED);
+    expect_copied(buffer(MiB, MAP_SHARED | MAP_ANONYMOUS), ZC_REASON_SHARED);
 }
 
 TEST_F(DeviceTest, PrivateFile)
 {
-    int fd = memfd_create("zc-test", MFD_CLOEXEC);
-    ASSERT_EQ(ftruncate(fd, MiB), 0);
-    buffer b(MiB, MAP_PRIVATE, fd);
-    expect_copied(b, ZC_REASON_FILE);
-    close(fd);
+    expect_copied(buffer(MiB, MAP_PRIVATE, memory_file(MiB)), ZC_REASON_FILE);
 }
 
 TEST_F(DeviceTest, OnlyTheLockedPartIsCopied)
@@ -162,34 +142,20 @@ TEST_F(DeviceTest, TheMainStack)
 
 TEST_F(DeviceTest, Hugetlb)
 {
-    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-    if (p == MAP_FAILED)
+    hugetlb_page page;
+    if (!page)
         GTEST_SKIP() << "no hugetlb page is reserved (vm.nr_hugepages)";
-    EXPECT_EQ(deliver(static_cast<char *>(p) + 16, 64 * KiB, 5).reason, ZC_REASON_HUGETLB);
-    munmap(p, kHuge);
+    EXPECT_EQ(deliver(page.data() + 16, 64 * KiB, 5).reason, ZC_REASON_HUGETLB);
 }
 
 TEST_F(DeviceTest, PagesSharedWithAForkedChildAreCopied)
 {
     buffer b(MiB);
     fill(b.data(), MiB, 1);
-    int go[2];
-    ASSERT_EQ(pipe(go), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        char c;
-        close(go[1]);
-        ssize_t n = read(go[0], &c, 1); /* until the parent has delivered */
-        _exit(n == 0 && first_wrong(b.data(), MiB, 1) == MiB ? 0 : 1);
-    }
-    close(go[0]);
+    forked_check child([&] { return first_wrong(b.data(), MiB, 1) == MiB; });
     EXPECT_EQ(deliver(b.data(), MiB, 2).reason, ZC_REASON_COW);
     EXPECT_EQ(deliver(b.data(), MiB, 3).reason, ZC_REASON_NONE) << "the copy has ended it";
-    close(go[1]);
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(child.passes());
 }
 
 TEST_F(DeviceTest, PinnedPagesStayWhereTheyAre)
@@ -238,9 +204,7 @@ TEST_F(DeviceTest, HugePagesAreExchangedWholeAndNeverSplit)
 {
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(16 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 9, b.size());
+    huge_buffer b(16 * MiB);
     if (huge_bytes(b.all()) != b.size())
         GTEST_SKIP() << "not huge pages enough";
     for (unsigned i = 0; i < 5; i++) {

@@ -127,7 +127,7 @@ int fake_device::exchange(zc_exchange &call)
     case ZC_CAUSE_RACED:
         return -EAGAIN;
     default:
-        return -EBUSY; /* the module has one for each; nobody may depend on it */
+        return -EBUSY; /* the module has one for each; no caller may depend on it */
     }
 }
 

@@ -75,6 +75,17 @@ class LimitsTest : public testing::Test {
         return p;
     }();
 
+    /** Runs @f in a process that has @more addresses left when it creates its zc_t. */
+    template <typename F>
+    std::string with_addresses(std::size_t more, F f)
+    {
+        return in_a_child([&]() -> const char * {
+            limit_addresses_to(more);
+            zc_t *zc = nullptr;
+            return zc_create(&params_, &zc) == 0 ? f(zc) : "not created";
+        });
+    }
+
     /** Delivers 64 KiB; the reason why they were copied. */
     zc_reason_t reason_of_a_delivery(zc_t *zc)
     {
@@ -93,86 +104,69 @@ class LimitsTest : public testing::Test {
 
 TEST_F(LimitsTest, MostAddressesAreLeftToTheProgram)
 {
-    EXPECT_EQ(in_a_child([&]() -> const char * {
-                  limit_addresses_to(4 * GiB);
-                  zc_t *zc = nullptr;
-                  if (zc_create(&params_, &zc) != 0)
-                      return "not created";
-                  void *most = mmap(nullptr, 3 * GiB, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-                  if (most == MAP_FAILED)
-                      return "three quarters cannot be mapped any more";
-                  if (reason_of_a_delivery(zc) != ZC_REASON_NONE)
-                      return "not rebound";
-                  return lines_.empty() ? nullptr : "something was logged";
-              }),
-              "");
+    std::string wrong = with_addresses(4 * GiB, [&](zc_t *zc) -> const char * {
+        void *most = mmap(nullptr, 3 * GiB, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (most == MAP_FAILED)
+            return "three quarters cannot be mapped any more";
+        if (reason_of_a_delivery(zc) != ZC_REASON_NONE)
+            return "not rebound";
+        return lines_.empty() ? nullptr : "something was logged";
+    });
+    EXPECT_EQ(wrong, "");
 }
 
 TEST_F(LimitsTest, WithFewAddressesWhatLandsIsCopied)
 {
-    EXPECT_EQ(in_a_child([&]() -> const char * {
-                  limit_addresses_to(64 * MiB);
-                  zc_t *zc = nullptr;
-                  if (zc_create(&params_, &zc) != 0)
-                      return "not created";
-                  if (lines_.size() != 1 || lines_[0].find("RLIMIT_AS") == std::string::npos)
-                      return "why was not logged";
-                  if (reason_of_a_delivery(zc) != ZC_REASON_NO_MEMORY)
-                      return "not copied for want of memory";
-                  if (stats_of(zc).copied_by_reason[ZC_REASON_NO_MEMORY] != 1)
-                      return "not counted";
-                  zc_landing_t *l = nullptr;
-                  if (zc_landing_acquire(zc, 32 * MiB, nullptr, &l) != -EMSGSIZE)
-                      return "more than there are addresses for";
-                  if (stats_of(zc).refused_addresses != 1)
-                      return "the refusal was not counted";
-                  zc_destroy(zc);
-                  return nullptr;
-              }),
-              "");
+    std::string wrong = with_addresses(64 * MiB, [&](zc_t *zc) -> const char * {
+        if (lines_.size() != 1 || lines_[0].find("RLIMIT_AS") == std::string::npos)
+            return "why was not logged";
+        if (reason_of_a_delivery(zc) != ZC_REASON_NO_MEMORY)
+            return "not copied for want of memory";
+        if (stats_of(zc).copied_by_reason[ZC_REASON_NO_MEMORY] != 1)
+            return "not counted";
+        zc_landing_t *l = nullptr;
+        if (zc_landing_acquire(zc, 32 * MiB, nullptr, &l) != -EMSGSIZE)
+            return "more than there are addresses for";
+        if (stats_of(zc).refused_addresses != 1)
+            return "the refusal was not counted";
+        zc_destroy(zc);
+        return nullptr;
+    });
+    EXPECT_EQ(wrong, "");
 }
 
 TEST_F(LimitsTest, WithNoAddressesNothingLands)
 {
-    EXPECT_EQ(in_a_child([&]() -> const char * {
-                  limit_addresses_to(MiB);
-                  zc_t *zc = nullptr;
-                  if (zc_create(&params_, &zc) != 0)
-                      return "not created";
-                  zc_landing_t *l = nullptr;
-                  if (zc_landing_acquire(zc, 64 * KiB, nullptr, &l) != -EMSGSIZE)
-                      return "landed";
-                  zc_costs_t costs{};
-                  costs.size = sizeof(costs);
-                  if (zc_calibrate(zc, &costs) != 0)
-                      return "not calibrated";
-                  zc_destroy(zc);
-                  return nullptr;
-              }),
-              "");
+    std::string wrong = with_addresses(MiB, [&](zc_t *zc) -> const char * {
+        zc_landing_t *l = nullptr;
+        if (zc_landing_acquire(zc, 64 * KiB, nullptr, &l) != -EMSGSIZE)
+            return "landed";
+        zc_costs_t costs{};
+        costs.size = sizeof(costs);
+        if (zc_calibrate(zc, &costs) != 0)
+            return "not calibrated";
+        zc_destroy(zc);
+        return nullptr;
+    });
+    EXPECT_EQ(wrong, "");
 }
 
 /* Slots are small beside what they may use together: with all of them taken, one more
  * waits for those. */
 TEST_F(LimitsTest, AddressesInUseComeFreeAgain)
 {
-    EXPECT_EQ(in_a_child([&]() -> const char * {
-                  limit_addresses_to(64 * MiB);
-                  zc_t *zc = nullptr;
-                  zc_landing_t *l[100] = {};
-                  if (zc_create(&params_, &zc) != 0)
-                      return "not created";
-                  int taken = 0, err = 0;
-                  while (taken < 100 &&
-                         (err = zc_landing_acquire(zc, MiB, nullptr, &l[taken])) == 0)
-                      taken++;
-                  if (taken == 0 || err != -ENOBUFS)
-                      return "not told to wait";
-                  zc_landing_release(zc, l[0]);
-                  return zc_landing_acquire(zc, MiB, nullptr, &l[0]) == 0 ? nullptr : "still none";
-              }),
-              "");
+    std::string wrong = with_addresses(64 * MiB, [&](zc_t *zc) -> const char * {
+        zc_landing_t *l[100] = {};
+        int taken = 0, err = 0;
+        while (taken < 100 && (err = zc_landing_acquire(zc, MiB, nullptr, &l[taken])) == 0)
+            taken++;
+        if (taken == 0 || err != -ENOBUFS)
+            return "not told to wait";
+        zc_landing_release(zc, l[0]);
+        return zc_landing_acquire(zc, MiB, nullptr, &l[0]) == 0 ? nullptr : "still none";
+    });
+    EXPECT_EQ(wrong, "");
 }
 
 TEST_F(LimitsTest, LockingAllThatComesIsNoReasonToFail)
@@ -181,7 +175,7 @@ TEST_F(LimitsTest, LockingAllThatComesIsNoReasonToFail)
                   rlimit little{8 * MiB, 8 * MiB};
                   setrlimit(RLIMIT_MEMLOCK, &little);
                   if (setuid(65534) != 0 && geteuid() == 0)
-                      return "cannot become nobody";
+                      return "cannot become another user";
                   constexpr int kFuture = 2;
                   if (syscall(SYS_mlockall, kFuture) != 0)
                       return "cannot lock";

@@ -40,7 +40,7 @@ void result(bool good, const char *what)
 }
 
 /** The calling thread's pages come from @node; if it is negative, from where it runs. That
- *  is not quite the default: there the kernel would move pages to who uses them. */
+ *  is not quite the default: there the kernel would move pages to the node that uses them. */
 void allocate_on(int node)
 {
     constexpr int kBind = 2, kLocal = 4;

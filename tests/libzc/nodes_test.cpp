@@ -114,7 +114,7 @@ TEST_F(NodesTest, RangesMatchPageByPage)
     EXPECT_TRUE(n.match(a, b.begin));
     EXPECT_TRUE(n.match(range_at(128 * MiB, MiB), b.begin)) << "never touched";
     error = -EPERM;
-    EXPECT_FALSE(n.match(a, b.begin)) << "who may not ask does not know";
+    EXPECT_FALSE(n.match(a, b.begin)) << "without the right to ask it is not known";
 }
 
 TEST_F(NodesTest, ALandingBufferIsWhereTheUsersIs)

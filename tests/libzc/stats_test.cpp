@@ -17,6 +17,17 @@ zc_stats_t after(std::initializer_list<tally> deliveries, std::size_t len)
     return out;
 }
 
+/** Some of it refused, most of that as copy-on-write. */
+tally exchanged(std::size_t by_mremap, std::size_t by_module)
+{
+    tally t;
+    t.rebound[ZC_MEANS_MREMAP] = by_mremap;
+    t.rebound[ZC_MEANS_KMOD] = by_module;
+    t.copied[ZC_REASON_PINNED] = 5;
+    t.copied[ZC_REASON_COW] = 6;
+    return t;
+}
+
 } // namespace
 
 TEST(TallyTest, NothingExchangedAndNothingRefusedIsACopyWithoutReason)
@@ -30,12 +41,7 @@ TEST(TallyTest, NothingExchangedAndNothingRefusedIsACopyWithoutReason)
 
 TEST(TallyTest, TheMeansOfMostBytesAndTheReasonOfMostBytesCount)
 {
-    tally t;
-    t.rebound[ZC_MEANS_MREMAP] = 30;
-    t.rebound[ZC_MEANS_KMOD] = 40;
-    t.copied[ZC_REASON_PINNED] = 5;
-    t.copied[ZC_REASON_COW] = 6;
-    zc_delivery_t how = t.summary(100);
+    zc_delivery_t how = exchanged(30, 40).summary(100);
     EXPECT_EQ(how.bytes_rebound, 70u);
     EXPECT_EQ(how.bytes_copied, 30u);
     EXPECT_EQ(how.means, ZC_MEANS_KMOD);
@@ -44,11 +50,7 @@ TEST(TallyTest, TheMeansOfMostBytesAndTheReasonOfMostBytesCount)
 
 TEST(CountersTest, ADeliveryCountsOncePerReasonAndOnceByMeans)
 {
-    tally t;
-    t.rebound[ZC_MEANS_MREMAP] = 50;
-    t.rebound[ZC_MEANS_KMOD] = 20;
-    t.copied[ZC_REASON_PINNED] = 5;
-    t.copied[ZC_REASON_COW] = 6;
+    tally t = exchanged(50, 20);
     zc_stats_t s = after({t, t}, 100);
     EXPECT_EQ(s.deliveries, 2u);
     EXPECT_EQ(s.bytes_rebound, 140u);

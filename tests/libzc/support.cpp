@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace zc::test {
@@ -20,6 +21,62 @@ buffer::buffer(std::size_t bytes, int flags, int fd)
     if (outer_ == MAP_FAILED || p == MAP_FAILED)
         throw std::bad_alloc();
     data_ = static_cast<char *>(p);
+    if (fd >= 0)
+        close(fd);
+}
+
+huge_buffer::huge_buffer(std::size_t bytes) : buffer(bytes)
+{
+    advise(all(), MADV_HUGEPAGE);
+    std::memset(data(), 9, size());
+}
+
+hugetlb_page::hugetlb_page()
+{
+    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    data_ = p == MAP_FAILED ? nullptr : static_cast<char *>(p);
+}
+
+hugetlb_page::~hugetlb_page()
+{
+    if (data_)
+        munmap(data_, kHuge);
+}
+
+range hugetlb_page::all() const
+{
+    return range_at(as_address(data_), kHuge);
+}
+
+int memory_file(std::size_t bytes)
+{
+    int fd = memfd_create("zc-test", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
+    return fd;
+}
+
+forked_check::forked_check(const std::function<bool()> &check)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return;
+    child_ = fork();
+    if (child_ == 0) {
+        char c;
+        close(ends[1]);
+        ssize_t n = read(ends[0], &c, 1); /* until the parent closes its end */
+        _exit(n == 0 && check() ? 0 : 1);
+    }
+    close(ends[0]);
+    go_ = ends[1];
+}
+
+bool forked_check::passes()
+{
+    close(go_);
+    int status = -1;
+    return waitpid(child_, &status, 0) == child_ && status == 0;
 }
 
 zc_params_t fixture::default_params()
@@ -113,6 +170,25 @@ zc_delivery_t fixture::deliver(char *dst, std::size_t len, unsigned seed)
     return how;
 }
 
+zc_delivery_t fixture::deliver_inside(const buffer &b, std::size_t len, unsigned seed)
+{
+    std::memset(b.data(), 9, b.size());
+    zc_delivery_t how = deliver(b.data() + 16, len, seed);
+    EXPECT_EQ(b.data()[15], 9);
+    EXPECT_EQ(b.data()[16 + len], 9);
+    return how;
+}
+
+void fixture::expect_copied(const buffer &b, zc_reason_t reason, std::size_t offset,
+                            std::size_t len)
+{
+    zc_delivery_t how = deliver(b.data() + offset, len, 5);
+    EXPECT_EQ(how.reason, reason) << zc_reason_name(how.reason);
+    EXPECT_EQ(how.bytes_rebound, 0u);
+    EXPECT_EQ(how.means, ZC_MEANS_COPY);
+    EXPECT_EQ(stats().copied_by_reason[reason], 1u);
+}
+
 void fill(char *at, std::size_t len, unsigned seed)
 {
     for (std::size_t i = 0; i < len; i++)
@@ -193,9 +269,7 @@ bool huge_pages_available()
 {
     if (kernel_thp_mode() == thp_mode::never)
         return false;
-    buffer probe(2 * kHuge);
-    advise(probe.all(), MADV_HUGEPAGE);
-    std::memset(probe.data(), 1, probe.size());
+    huge_buffer probe(2 * kHuge);
     return huge_bytes(probe.all()) > 0;
 }
 

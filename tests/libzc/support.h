@@ -8,6 +8,7 @@
 #include "zc/zc.h"
 
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
@@ -28,7 +29,7 @@ inline constexpr bool kSanitized = false;
 inline constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 
 /** Anonymous memory, first byte on a 2 MiB boundary, of one VMA of its own:
- *  inaccessible pages on both sides keep neighbours from merging. */
+ *  inaccessible pages on both sides keep neighbours from merging. @fd is closed. */
 class buffer {
   public:
     explicit buffer(std::size_t bytes, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1);
@@ -48,6 +49,43 @@ class buffer {
     char *data_;
 };
 
+/** Memory for which huge pages were asked for, with a 9 in every byte. */
+class huge_buffer : public buffer {
+  public:
+    explicit huge_buffer(std::size_t bytes);
+};
+
+/** A page of hugetlbfs; false if none is reserved (vm.nr_hugepages). */
+class hugetlb_page {
+  public:
+    hugetlb_page();
+    ~hugetlb_page();
+    hugetlb_page(const hugetlb_page &) = delete;
+    hugetlb_page &operator=(const hugetlb_page &) = delete;
+
+    explicit operator bool() const { return data_ != nullptr; }
+    char *data() const { return data_; }
+    range all() const;
+
+  private:
+    char *data_;
+};
+
+/** A descriptor of a file in memory, of @bytes. */
+int memory_file(std::size_t bytes);
+
+/** A forked child with the memory of this moment. It runs @check when passes() is called. */
+class forked_check {
+  public:
+    explicit forked_check(const std::function<bool()> &check);
+    /** What @check returned; false if the child ended in another way. To be called once. */
+    bool passes();
+
+  private:
+    int go_ = -1;
+    int child_ = -1;
+};
+
 /** A zc_t with parameters to be set before the first use. */
 class fixture : public testing::Test {
   protected:
@@ -60,6 +98,11 @@ class fixture : public testing::Test {
      *  byte of the range. */
     zc_delivery_t deliver(char *dst, std::size_t len, unsigned seed);
     zc_delivery_t deliver_landing(zc_landing_t *landing, char *dst, std::size_t len);
+    /** Delivers to @b + 16; expects what is before and behind it in @b to stay as it is. */
+    zc_delivery_t deliver_inside(const buffer &b, std::size_t len, unsigned seed);
+    /** Delivers into @b + @offset and expects nothing to be exchanged, for @reason. */
+    void expect_copied(const buffer &b, zc_reason_t reason, std::size_t offset = 16,
+                       std::size_t len = 64 * KiB);
 
     /** Lets the cost model decide, with these. Stops the clock, so that nothing
      *  is learned but what the test makes take time. */
@@ -73,7 +116,7 @@ class fixture : public testing::Test {
     std::string cost_file_;
 };
 
-/** Who exchanges pages. */
+/** What exchanges pages. */
 enum class backend {
     mremap,
     fake,   /* the fake device, nothing but it */
@@ -118,7 +161,7 @@ int lock_memory(void *at, std::size_t len);
 int unlock_memory(void *at, std::size_t len);
 std::size_t count_mappings();
 
-/** Does the machine give a huge page to who asks for it? */
+/** Does the machine give huge pages where they are asked for? */
 bool huge_pages_available();
 
 } // namespace zc::test

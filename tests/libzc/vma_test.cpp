@@ -93,12 +93,9 @@ TEST_P(VmaTest, Shared)
 
 TEST_P(VmaTest, PrivateFile)
 {
-    int fd = memfd_create("zc-test", MFD_CLOEXEC);
-    ASSERT_EQ(ftruncate(fd, MiB), 0);
-    buffer b(MiB, MAP_PRIVATE, fd);
+    buffer b(MiB, MAP_PRIVATE, memory_file(MiB));
     std::memset(b.data(), 1, b.size());
     EXPECT_EQ(ask(b.all()), ZC_REASON_FILE);
-    close(fd);
 }
 
 TEST_P(VmaTest, ReadOnlyPartSpoilsTheWhole)
@@ -181,27 +178,22 @@ TEST_P(VmaTest, TrackedByUserfaultfd)
 
 TEST_P(VmaTest, Hugetlb)
 {
-    void *p = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-    if (p == MAP_FAILED)
+    hugetlb_page page;
+    if (!page)
         GTEST_SKIP() << "no hugetlb page is reserved (vm.nr_hugepages)";
-    EXPECT_EQ(ask(range_at(as_address(p), kHuge)), ZC_REASON_HUGETLB);
-    munmap(p, kHuge);
+    EXPECT_EQ(ask(page.all()), ZC_REASON_HUGETLB);
 }
 
 TEST_P(VmaTest, AnswersForTheChildAfterFork)
 {
     buffer b(MiB);
-    pid_t child = fork();
-    if (child == 0) {
+    forked_check child([&] {
         /* The parent keeps its mapping: a descriptor of the parent's would
          * call the child's hole eligible. */
         munmap(b.data() + kPage, kPage);
-        _exit(ask(b.all()) == ZC_REASON_UNMAPPED ? 0 : 1);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
+        return ask(b.all()) == ZC_REASON_UNMAPPED;
+    });
+    EXPECT_TRUE(child.passes());
     EXPECT_EQ(ask(b.all()), ZC_REASON_NONE);
 }
 
@@ -209,9 +201,7 @@ TEST_P(VmaTest, EndsInsideHugePagesAreTrimmed)
 {
     if (!huge_pages_available())
         GTEST_SKIP() << "no transparent huge pages here";
-    buffer b(8 * MiB);
-    advise(b.all(), MADV_HUGEPAGE);
-    std::memset(b.data(), 1, b.size());
+    huge_buffer b(8 * MiB);
     range odd{b.at() + 5 * kPage, b.at() + 8 * MiB - 3 * kPage};
     ASSERT_EQ(ask(odd), ZC_REASON_NONE);
     EXPECT_EQ(space_.without_straddling(odd, pieces_), (range{b.at() + 2 * MiB, b.at() + 6 * MiB}));
