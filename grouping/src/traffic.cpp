@@ -45,20 +45,20 @@ void traffic::period_over()
     any_period_ = true;
 }
 
-persistence::persistence(const setting &s, std::pmr::memory_resource *memory)
+baseline::baseline(const setting &s, std::pmr::memory_resource *memory)
     : traffic_(s, memory), agreement_(s.ranks, memory)
 {
 }
 
-size_t persistence::bytes_needed(const setting &s)
+size_t baseline::bytes_needed(const setting &s)
 {
-    return sizeof(persistence) + traffic::bytes_needed(s) + agreement::bytes_needed(s.ranks);
+    return sizeof(baseline) + traffic::bytes_needed(s) + agreement::bytes_needed(s.ranks);
 }
 
-void persistence::period_over(tick)
+void baseline::end_period(const flow_table &forecast, double scale)
 {
     if (traffic_.begun())
-        agreement_.score(traffic_.latest(), 1, traffic_.current());
+        agreement_.score(forecast, scale, traffic_.current());
     traffic_.period_over();
 }
 
@@ -69,23 +69,6 @@ void persistence::forecast(view, tick, std::pmr::vector<flow> &out,
         f.confidence = agreement_.of(f.src);
         out.push_back(f);
     }
-}
-
-decayed_matrix::decayed_matrix(const setting &s, std::pmr::memory_resource *memory)
-    : traffic_(s, memory), agreement_(s.ranks, memory)
-{
-}
-
-size_t decayed_matrix::bytes_needed(const setting &s)
-{
-    return sizeof(decayed_matrix) + traffic::bytes_needed(s) + agreement::bytes_needed(s.ranks);
-}
-
-void decayed_matrix::period_over(tick)
-{
-    if (traffic_.begun())
-        agreement_.score(traffic_.matrix(), traffic::kMatrixScale, traffic_.current());
-    traffic_.period_over();
 }
 
 void decayed_matrix::forecast(view wanted, tick, std::pmr::vector<flow> &out,

@@ -37,43 +37,45 @@ class traffic {
     uint64_t dropped_ = 0;
 };
 
-/** Baseline: the next period is like the last. */
-class persistence final : public forecaster {
+/** A baseline: forecasts the traffic there has been. */
+class baseline : public forecaster {
   public:
-    persistence(const setting &s, std::pmr::memory_resource *memory);
-
     void learn(const zcp_event_t &event, tick) override { traffic_.learn(event); }
-    void period_over(tick) override;
-    void forecast(view, tick, std::pmr::vector<flow> &out,
-                  std::pmr::memory_resource *) const override;
     uint64_t pairs_dropped() const override { return traffic_.dropped(); }
     float agreement() const override { return agreement_.overall(); }
 
     static size_t bytes_needed(const setting &s);
 
-  private:
+  protected:
+    baseline(const setting &s, std::pmr::memory_resource *memory);
+    /** Scores what was @forecast, times @scale, against the period that ends. */
+    void end_period(const flow_table &forecast, double scale);
+
     traffic traffic_;
     groups::agreement agreement_;
 };
 
-/** Baseline: the traffic matrix, halved every period. */
-class decayed_matrix final : public forecaster {
+/** The next period is like the last. */
+class persistence final : public baseline {
   public:
-    decayed_matrix(const setting &s, std::pmr::memory_resource *memory);
+    persistence(const setting &s, std::pmr::memory_resource *memory) : baseline(s, memory) {}
 
-    void learn(const zcp_event_t &event, tick) override { traffic_.learn(event); }
-    void period_over(tick) override;
+    void period_over(tick) override { end_period(traffic_.latest(), 1); }
     void forecast(view, tick, std::pmr::vector<flow> &out,
                   std::pmr::memory_resource *) const override;
-    uint64_t pairs_dropped() const override { return traffic_.dropped(); }
-    float agreement() const override { return agreement_.overall(); }
-
-    static size_t bytes_needed(const setting &s);
-
-  private:
-    traffic traffic_;
-    groups::agreement agreement_;
 };
+
+/** The traffic matrix, halved every period. */
+class decayed_matrix final : public baseline {
+  public:
+    decayed_matrix(const setting &s, std::pmr::memory_resource *memory) : baseline(s, memory) {}
+
+    void period_over(tick) override { end_period(traffic_.matrix(), traffic::kMatrixScale); }
+    void forecast(view, tick, std::pmr::vector<flow> &out,
+                  std::pmr::memory_resource *) const override;
+};
+static_assert(sizeof(persistence) == sizeof(baseline) &&
+              sizeof(decayed_matrix) == sizeof(baseline)); /* as bytes_needed() has it */
 
 } // namespace zc::groups
 
