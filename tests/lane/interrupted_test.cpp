@@ -3,7 +3,7 @@
  * What the application's blocking calls see while the kernel lands in them. The kernel
  * interrupts a call that sleeps to have the data copied, and then goes on with it, but for calls
  * that signal(7) lists as never restarted: those return EINTR, although no signal was there.
- * zcl(7) says so; whoever changes that changes both.
+ * zcl(7) has the list: a change of one is a change of both.
  */
 #include "support.h"
 
@@ -41,6 +41,60 @@ struct call {
     std::function<int(int quiet_fd)> run;
 };
 
+int select_once(int fd)
+{
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    timeval t{0, kNap / 1000};
+    return status(select(fd + 1, &set, nullptr, nullptr, &t));
+}
+
+int read_a_pipe(int)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -1;
+    std::thread writer([&] {
+        const timespec t = nap();
+        nanosleep(&t, nullptr);
+        [[maybe_unused]] ssize_t n = write(ends[1], "x", 1);
+    });
+    char c;
+    const int found = status(read(ends[0], &c, 1));
+    writer.join();
+    close(ends[0]);
+    close(ends[1]);
+    return found;
+}
+
+int receive_until_timeout(int fd)
+{
+    const timeval t{0, kNap / 1000};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    char c;
+    return status(recv(fd, &c, 1, 0));
+}
+
+int wait_by_epoll(int fd)
+{
+    const int e = epoll_create1(0);
+    epoll_event ev{EPOLLIN, {}};
+    epoll_ctl(e, EPOLL_CTL_ADD, fd, &ev);
+    const int found = status(epoll_wait(e, &ev, 1, kNap / 1'000'000));
+    close(e);
+    return found;
+}
+
+int wait_for_a_signal(int)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    const timespec t = nap();
+    return status(sigtimedwait(&set, nullptr, &t));
+}
+
 const std::vector<call> &calls()
 {
     static const std::vector<call> all = {
@@ -65,61 +119,17 @@ const std::vector<call> &calls()
              const timespec t = nap();
              return status(ppoll(&p, 1, &t, nullptr));
          }},
-        {"select", 0, true,
-         [](int fd) {
-             fd_set set;
-             FD_ZERO(&set);
-             FD_SET(fd, &set);
-             timeval t{0, kNap / 1000};
-             return status(select(fd + 1, &set, nullptr, nullptr, &t));
-         }},
+        {"select", 0, true, select_once},
         {"futex", ETIMEDOUT, true,
          [](int) {
              int word = 0;
              const timespec t = nap();
              return status(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, nullptr, 0));
          }},
-        {"read of a pipe", 0, true,
-         [](int) {
-             int ends[2];
-             if (pipe(ends) != 0)
-                 return -1;
-             std::thread writer([&] {
-                 const timespec t = nap();
-                 nanosleep(&t, nullptr);
-                 [[maybe_unused]] ssize_t n = write(ends[1], "x", 1);
-             });
-             char c;
-             const int found = status(read(ends[0], &c, 1));
-             writer.join();
-             close(ends[0]);
-             close(ends[1]);
-             return found;
-         }},
-        {"recv with SO_RCVTIMEO", EAGAIN, false,
-         [](int fd) {
-             const timeval t{0, kNap / 1000};
-             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
-             char c;
-             return status(recv(fd, &c, 1, 0));
-         }},
-        {"epoll_wait", 0, false,
-         [](int fd) {
-             const int e = epoll_create1(0);
-             epoll_event ev{EPOLLIN, {}};
-             epoll_ctl(e, EPOLL_CTL_ADD, fd, &ev);
-             const int found = status(epoll_wait(e, &ev, 1, kNap / 1'000'000));
-             close(e);
-             return found;
-         }},
-        {"sigtimedwait", EAGAIN, false,
-         [](int) {
-             sigset_t set;
-             sigemptyset(&set);
-             sigaddset(&set, SIGUSR2);
-             const timespec t = nap();
-             return status(sigtimedwait(&set, nullptr, &t));
-         }},
+        {"read of a pipe", 0, true, read_a_pipe},
+        {"recv with SO_RCVTIMEO", EAGAIN, false, receive_until_timeout},
+        {"epoll_wait", 0, false, wait_by_epoll},
+        {"sigtimedwait", EAGAIN, false, wait_for_a_signal},
     };
     return all;
 }

@@ -112,7 +112,7 @@ TEST_P(FramesTest, GoWhereTheCallbackSays)
         e = p.b.next(ZCL_EVENT_ARRIVED, 1'000'000);
         p.a.next(ZCL_EVENT_SENT, 1);
     }
-    /* The kernel may have landed all of it before anybody could be asked. */
+    /* The kernel may have landed all of it before the application could be asked. */
     EXPECT_TRUE(same(e, out));
     EXPECT_EQ(e.data == in.data(), !e.landed);
     EXPECT_TRUE(!e.landed || GetParam() == ZCL_WAY_URING);
@@ -154,7 +154,7 @@ TEST_P(FramesTest, FullLandingMemoryHoldsTheSenderUntilSomeIsReleased)
         ASSERT_TRUE(same(held[i], data));
     }
     EXPECT_EQ(p.b.next(ZCL_EVENT_ARRIVED, 300'000'000).type, ZCL_EVENT_NONE);
-    EXPECT_TRUE(same(held[0], data) && same(held[1], data)) << "nobody may write there";
+    EXPECT_TRUE(same(held[0], data) && same(held[1], data)) << "nothing may be written there";
     EXPECT_GT(p.b.stats().held, 0u);
     ASSERT_EQ(zcl_release(p.to_a, held[0].data), 0);
     ASSERT_EQ(zcl_release(p.to_a, held[1].data), 0);
@@ -225,7 +225,7 @@ TEST_P(FramesTest, ClosingTakesEveryBufferBack)
     while (!begun)
         p.b.next(ZCL_EVENT_ARRIVED, 100'000);
     ASSERT_EQ(zcl_close(p.to_a), 0);
-    /* Who still wrote here would die of it. */
+    /* A thread that still wrote here would end the process. */
     ASSERT_EQ(mprotect(in, kLen, PROT_NONE), 0);
     sender.join();
     EXPECT_LT(status, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strangers, peers that die at each point, children, limits. */
+/* Strangers, peers that end at each point, children, limits. */
 #include "support.h"
 
 #include <cerrno>
@@ -91,8 +91,7 @@ TEST_P(StrangersTest, WhoTalkSomethingElseAreClosed)
 {
     side here(GetParam());
     const int fd = plain_connection(here.address());
-    const std::string text =
-        "GET / HTTP/1.1\r\nHost: somebody-who-has-come-to-the-wrong-door\r\n\r\n";
+    const std::string text = "GET / HTTP/1.1\r\nHost: another-server-than-this\r\n\r\n";
     ASSERT_EQ(send(fd, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
     EXPECT_TRUE(closed(fd, here));
     EXPECT_EQ(here.stats().strangers, 1u);
@@ -146,16 +145,25 @@ TEST_P(StrangersTest, NobodyThereBreaksTheLane)
         EXPECT_EQ(error, -ECONNREFUSED);
 }
 
-TEST_P(StrangersTest, ASilentListenerBreaksTheLaneInTime)
+/* A socket that accepts nothing; -1 if there is none. Its address goes to @at. */
+static int silent_listener(int backlog, sockaddr_in &at)
 {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
+    at = {};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto *where = reinterpret_cast<sockaddr *>(&at);
     socklen_t len = sizeof at;
-    ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&at), len), 0);
-    ASSERT_EQ(listen(fd, 1), 0);
-    ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr *>(&at), &len), 0);
+    const bool listens =
+        bind(fd, where, len) == 0 && listen(fd, backlog) == 0 && getsockname(fd, where, &len) == 0;
+    return listens ? fd : -1;
+}
+
+TEST_P(StrangersTest, ASilentListenerBreaksTheLaneInTime)
+{
+    sockaddr_in at;
+    const int fd = silent_listener(1, at);
+    ASSERT_GE(fd, 0);
     side here(GetParam(), [](zcl_params_t &p) { p.hello_timeout_ms = 50; });
     zcl_lane_t *lane = here.connect(at);
     const zcl_event_t e = here.next(ZCL_EVENT_BROKEN);
@@ -164,17 +172,12 @@ TEST_P(StrangersTest, ASilentListenerBreaksTheLaneInTime)
     close(fd);
 }
 
-/* The kernel drops the packets of whoever wants to connect to a listener whose queue is full. */
+/* The kernel drops the packets of those that connect to a listener whose queue is full. */
 TEST(UnansweredTest, ConnectingIsGivenUp)
 {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t len = sizeof at;
-    ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&at), len), 0);
-    ASSERT_EQ(listen(fd, 0), 0);
-    ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr *>(&at), &len), 0);
+    sockaddr_in at;
+    const int fd = silent_listener(0, at);
+    ASSERT_GE(fd, 0);
     const int in_queue = plain_connection(at);
 
     const auto patient = [](zcl_params_t &p) { p.hello_timeout_ms = 600'000; };
@@ -221,8 +224,8 @@ int accept_and_stop(zcl_way_t way, letter &where)
 }
 ZCL_EACH_WAY(DyingPeersTest);
 
-/* The child sends a frame, and dies when so much of it has gone (in the header, in the payload,
- * behind it). Who receives computes, or waits. */
+/* The child sends a frame, and ends when so much of it has gone (in the header, in the payload,
+ * behind it). The receiver computes, or waits. */
 TEST_P(DyingPeersTest, BreakTheLaneWhereverTheyStop)
 {
     const std::vector<char> data = pattern(3000000, 1);
@@ -312,7 +315,7 @@ class ComputingTest : public LaneTest {};
 ZCL_EACH_BACKGROUND_WAY(ComputingTest);
 
 /* The receiver makes no call from its expecting or accepting on; the frame is far longer than
- * sockets hold. That it is sent shows who has received it. */
+ * sockets hold. That it is sent shows that the kernel has received it. */
 TEST_P(ComputingTest, ReceiversLandWithoutACall)
 {
     const std::vector<char> data = pattern(40000000, 1);
@@ -464,12 +467,7 @@ TEST(RefusalTest, WithoutIoUringTheThreadServesAndTheReasonIsTold)
             if (a.stats().way != ZCL_WAY_THREAD || a.stats().uring_error != -error ||
                 a.log.find(std::strerror(error)) == std::string::npos)
                 return 2;
-            zcl_lane_t *lane = a.connect(b.address());
-            const std::vector<char> data = pattern(100000, 1);
-            const zcl_frame_t f{1, data.size(), 0, 0};
-            if (zcl_send(lane, &f, data.data(), nullptr) != 0)
-                return 3;
-            return same(b.next(ZCL_EVENT_ARRIVED), data) ? 0 : 4;
+            return exchanges(a, b) ? 0 : 3;
         });
         const int status = c.join();
         if (status == 77)
@@ -489,12 +487,7 @@ TEST_P(LimitsTest, NoLockedMemoryIsNeeded)
         side a(GetParam()), b(GetParam());
         if (a.error || b.error)
             return a.error == -ENOMEM ? 77 : 1;
-        zcl_lane_t *lane = a.connect(b.address());
-        const std::vector<char> data = pattern(100000, 1);
-        const zcl_frame_t f{1, data.size(), 0, 0};
-        if (zcl_send(lane, &f, data.data(), nullptr) != 0)
-            return 2;
-        return same(b.next(ZCL_EVENT_ARRIVED), data) ? 0 : 3;
+        return exchanges(a, b) ? 0 : 2;
     });
     const int status = c.join();
     if (status == 77)
@@ -502,7 +495,7 @@ TEST_P(LimitsTest, NoLockedMemoryIsNeeded)
     EXPECT_EQ(status, 0);
 }
 
-/* Without descriptors nobody is accepted, and nothing spins; when some are free, all are. */
+/* Without descriptors no peer is accepted, and nothing spins; when some are free, all are. */
 TEST_P(LimitsTest, WithoutDescriptorsPeersWait)
 {
     child c([&] {

@@ -138,6 +138,15 @@ inline bool same(const zcl_event_t &e, const std::vector<char> &want)
     return e.frame.len == want.size() && std::memcmp(e.data, want.data(), want.size()) == 0;
 }
 
+/** Sends 100,000 bytes from @a to @b; do they arrive? */
+inline bool exchanges(side &a, side &b)
+{
+    zcl_lane_t *lane = a.connect(b.address());
+    const std::vector<char> data = pattern(100000, 1);
+    const zcl_frame_t f{1, data.size(), 0, 0};
+    return zcl_send(lane, &f, data.data(), nullptr) == 0 && same(b.next(ZCL_EVENT_ARRIVED), data);
+}
+
 /** A process that ends with what @f returns; killed if it takes too long. */
 class child {
   public:
