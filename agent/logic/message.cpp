@@ -173,10 +173,10 @@ class reader {
     flaw flaw_ = flaw::none;
 };
 
-/* One function per type, for both directions: what is written is what is read. */
+/* One function per layout, for both directions: what is written is what is read. */
 
-template <class T, class Plain>
-concept is = std::same_as<std::remove_const_t<T>, Plain>;
+template <class T, class... Plain>
+concept is = (std::same_as<std::remove_const_t<T>, Plain> || ...);
 
 void fields(auto &s, is<txn_id> auto &v)
 {
@@ -230,25 +230,13 @@ void fields(auto &s, is<std::vector<traveller>> auto &v)
     s.require(!v.empty());
 }
 
-void fields(auto &s, is<msg::ping> auto &v)
+void fields(auto &s, is<msg::ping, msg::ack> auto &v)
 {
     s.number(v.nonce);
     fields(s, v.gossip);
 }
 
-void fields(auto &s, is<msg::ack> auto &v)
-{
-    s.number(v.nonce);
-    fields(s, v.gossip);
-}
-
-void fields(auto &s, is<msg::ping_for_me> auto &v)
-{
-    s.number(v.nonce);
-    s.number(v.target);
-}
-
-void fields(auto &s, is<msg::it_lives> auto &v)
+void fields(auto &s, is<msg::ping_for_me, msg::it_lives> auto &v)
 {
     s.number(v.nonce);
     s.number(v.target);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 
@@ -78,6 +79,15 @@ knob choice(const char *table, const char *key, Get get, std::vector<std::string
             }};
 }
 
+/** The number at @n; none if it is another value, or one out of these bounds. */
+std::optional<double> number_within(const toml::node &n, double least, double most)
+{
+    auto v = n.value<double>();
+    if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
+        return std::nullopt;
+    return v;
+}
+
 template <class Get>
 knob number(const char *table, const char *key, Get get, double least, double most,
             const char *meaning)
@@ -87,8 +97,8 @@ knob number(const char *table, const char *key, Get get, double least, double mo
             "number",
             meaning,
             [get, least, most](config &c, const toml::node &n) -> std::string {
-                auto v = n.value<double>();
-                if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
+                auto v = number_within(n, least, most);
+                if (!v)
                     return fmt::format("wants a number from {} to {}", least, most);
                 using target = std::remove_reference_t<decltype(get(c))>;
                 if (std::is_integral_v<target> && *v != std::floor(*v))
@@ -111,8 +121,8 @@ knob seconds(const char *table, const char *key, Get get, double least, double m
             "seconds",
             meaning,
             [get, least, most](config &c, const toml::node &n) -> std::string {
-                auto v = n.value<double>();
-                if (!v || !n.is_number() || !std::isfinite(*v) || *v < least || *v > most)
+                auto v = number_within(n, least, most);
+                if (!v)
                     return fmt::format("wants a number of seconds from {} to {}", least, most);
                 get(c) = from_seconds(*v);
                 return "";
