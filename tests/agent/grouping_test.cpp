@@ -45,7 +45,7 @@ class alternating {
 
 class AgentGroupingTest : public testing::TestWithParam<double> {};
 
-/* Who is moved now arrives in some two seconds, and stays. */
+/* A rank that is moved now arrives in some two seconds, and stays. */
 TEST_P(AgentGroupingTest, ForetellsPartnersOfTheNextPhaseAndTheMatrixDoesNot)
 {
     for (const char *kind : {"zc", "matrix"}) {

@@ -154,8 +154,8 @@ TEST_F(AgentMembershipTest, KnowsNoMoreThanItMay)
     EXPECT_EQ(network_.peers().size(), s_.max_members);
 }
 
-/* Else nobody could ask for a move of a rank whose job is reached by an agent out of sight. */
-TEST_F(AgentMembershipTest, WhoIsWantedIsTakenInAndStays)
+/* Else no agent could ask for a move of a rank whose job is reached by an agent out of sight. */
+TEST_F(AgentMembershipTest, AMemberThatIsWantedIsTakenInAndStays)
 {
     for (node_id n = 2; n < 2000; n++)
         network_.learn(now_, named(n));
@@ -173,7 +173,7 @@ TEST_F(AgentMembershipTest, WhoIsWantedIsTakenInAndStays)
         all.insert(p.node.host);
     all.insert("h5001");
     network_.want(all);
-    network_.learn(now_, named(5001)); /* no room, and nobody who could go */
+    network_.learn(now_, named(5001)); /* no room, and no member that could go */
     EXPECT_EQ(network_.find(5001), nullptr);
     EXPECT_EQ(network_.peers().size(), s_.max_members);
 }

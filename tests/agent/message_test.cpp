@@ -40,7 +40,7 @@ TEST(AgentMessageTest, RefusesEveryTruncation)
     }
 }
 
-/* The header says how long the body is; a forger who mends it is caught by the body. */
+/* The header says how long the body is; a forger that mends it is caught by the body. */
 TEST(AgentMessageTest, RefusesTruncationWithAMendedHeader)
 {
     random_source r(3);

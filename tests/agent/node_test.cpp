@@ -39,6 +39,22 @@ class AgentNodeTest : public testing::Test {
         put("/proc/" + tid + "/stat", tid + " (thread) " + state + " 1\n");
         put("/proc/" + tid + "/schedstat", std::to_string(static_cast<long>(ran * 1e8)) + " 5 5\n");
     }
+    static std::uint64_t time_of(int look)
+    {
+        return 1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000;
+    }
+    /** What is counted at the last of these looks, ten a second; @prepare(look) goes before each.
+     */
+    template <class F>
+    static double counted(kernel_load &load, int first, int end, F prepare)
+    {
+        double runnable = 0;
+        for (int look = first; look < end; look++) {
+            prepare(look);
+            runnable = load.runnable(time_of(look));
+        }
+        return runnable;
+    }
     std::string root_;
 };
 
@@ -82,21 +98,18 @@ TEST_F(AgentNodeTest, AThreadThatSleepsCountsForWhatItUsesAndNotForItsWaiting)
     put("/cg/cpu.max", "40000 100000\n");
     put("/cg/cgroup.threads", "11\n12\n13\n");
     kernel_load load("/cg", 0, root_);
-    double counted = 0;
-    for (int look = 0; look < 200; look++) {
+    auto greedy = [this](int look) {
         put_thread("11", 'R', 0.19 * look);
         put_thread("12", 'R', 0.19 * look);
         put_thread("13", look % 4 == 3 ? 'S' : 'R', 0.019 * look);
-        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
-    }
-    EXPECT_NEAR(counted, 2.1, 0.02); /* and not 2.75 */
-    /* Nobody is greedy: then a thread that waits half of the time is half a thread, as before. */
+    };
+    EXPECT_NEAR(counted(load, 0, 200, greedy), 2.1, 0.02); /* and not 2.75 */
+    /* Without a greedy thread, one that waits half of the time is half a thread, as before. */
     put("/cg/cgroup.threads", "13\n");
-    for (int look = 200; look < 400; look++) {
+    auto waiting = [this](int look) {
         put("/proc/13/stat", look % 2 == 0 ? "13 (proxy) S 1\n" : "13 (proxy) R 1\n");
-        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
-    }
-    EXPECT_NEAR(counted, 0.5, 0.1);
+    };
+    EXPECT_NEAR(counted(load, 200, 400, waiting), 0.5, 0.1);
 }
 
 /* The kernel brings a thread's time up to date by ticks: between two looks in a row, all of one may
@@ -106,16 +119,13 @@ TEST_F(AgentNodeTest, ASecondLookAtOnceTellsNothingOfWhatIsUsed)
     put("/cg/cpu.max", "40000 100000\n");
     put("/cg/cgroup.threads", "11\n12\n");
     kernel_load load("/cg", 0, root_);
-    double counted = 0;
-    for (int look = 0; look < 200; look++) {
-        auto now = 1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000;
+    auto twice = [&](int look) {
         put_thread("11", 'R', 0.2 * look);
         put_thread("12", look % 2 == 0 ? 'S' : 'R', 0.1 * look);
-        load.runnable(now);
+        load.runnable(time_of(look) - 10'000);
         put_thread("11", 'R', 0.2 * look + 0.04); /* 4 ms */
-        counted = load.runnable(now + 10'000);
-    }
-    EXPECT_NEAR(counted, 1.5, 0.1);
+    };
+    EXPECT_NEAR(counted(load, 0, 200, twice), 1.5, 0.1);
 }
 
 TEST_F(AgentNodeTest, GreedyThreadsCountInFullHoweverUnevenTheirShares)
@@ -123,14 +133,12 @@ TEST_F(AgentNodeTest, GreedyThreadsCountInFullHoweverUnevenTheirShares)
     put("/cg/cpu.max", "200000 100000\n");
     put("/cg/cgroup.threads", "11\n12\n13\n");
     kernel_load load("/cg", 0, root_);
-    double counted = 0;
-    for (int look = 0; look < 50; look++) {
-        put_thread("11", 'R', look); /* three on two processors, never evened out */
-        put_thread("12", 'R', 0.5 * look);
-        put_thread("13", 'R', 0.5 * look);
-        counted = load.runnable(1'000'000'000 + static_cast<std::uint64_t>(look) * 100'000'000);
-    }
-    EXPECT_NEAR(counted, 3, 1e-6);
+    auto greedy = [this](int look) { /* three on two processors, never evened out */
+                                     put_thread("11", 'R', look);
+                                     put_thread("12", 'R', 0.5 * look);
+                                     put_thread("13", 'R', 0.5 * look);
+    };
+    EXPECT_NEAR(counted(load, 0, 50, greedy), 3, 1e-6);
 }
 
 TEST_F(AgentNodeTest, FindsItsOwnCgroupOfVersion1IfThatIsLimited)
@@ -169,7 +177,8 @@ TEST_F(AgentNodeTest, ACgroupsThreadsAreThoseOfItsChildrenToo)
     EXPECT_EQ(load.read(1).runnable, 3);
 }
 
-/* A share of a machine by affinity or a cpuset: who runs on the other processors does not count. */
+/* A share of a machine by affinity or a cpuset: what runs on the other processors does not count.
+ */
 TEST_F(AgentNodeTest, OthersOnOtherProcessorsDoNotCount)
 {
     cpu_set_t before;

@@ -21,14 +21,36 @@ class AgentProtocolTest : public testing::Test {
         b_->add(1, 2);
         b_->add(2, 2);
     }
+    /** Lets time pass; has the first node then asked the job to move ranks? */
+    bool begins_to_move()
+    {
+        begin();
+        b_->pass(20);
+        return b_->asked.size() == 1;
+    }
+    void restart_decider()
+    {
+        b_->kill(1);
+        b_->add(1, 2, 0, from_text(b_->disk[1]));
+    }
+    /** Expects a record of what the first node did last, with its reason. */
+    void expect_last(const char *what, const char *why)
+    {
+        const record *last = b_->last(1, what);
+        ASSERT_NE(last, nullptr) << what;
+        EXPECT_NE(last->why.find(why), std::string::npos) << last->why;
+    }
+    void expect_not_moved(const char *what, const char *why)
+    {
+        EXPECT_TRUE(b_->asked.empty());
+        expect_last(what, why);
+    }
     std::unique_ptr<bus> b_;
 };
 
 TEST_F(AgentProtocolTest, AnIdleNodeGetsRanksInOneStep)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     EXPECT_EQ(b_->asked[0].target, 2u);
     EXPECT_EQ(b_->asked[0].host, "h2");
     EXPECT_EQ(b_->asked[0].epoch, 1u);
@@ -54,9 +76,7 @@ TEST_F(AgentProtocolTest, WaitsUntilTheOverloadHasLasted)
 
 TEST_F(AgentProtocolTest, IntentIsOnDiskBeforeTheJobIsAsked)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     auto &order = b_->order_of_effects;
     auto ask = std::find(order.begin(), order.end(), "ask");
     ASSERT_NE(ask, order.begin());
@@ -73,7 +93,7 @@ TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
     s.max_ranks = 6;
     begin(s);
     b_->pass(3);
-    /* Since it was heard of last, the target has promised its room to somebody else. */
+    /* Since it was heard of last, the target has promised its room to another. */
     b_->lost = {bus::kIndex<msg::ping>, bus::kIndex<msg::ack>, bus::kIndex<msg::steal>};
     b_->deliver(9, 2, msg::reserve{{9, 1}, 5, {{0, 9}, {1, 9}, {2, 9}, {3, 9}, {4, 9}}, 10, 0});
     b_->pass(4);
@@ -82,10 +102,7 @@ TEST_F(AgentProtocolTest, AFullTargetRefusesBeforeAnythingMoves)
     stale.thief.load = {2, 0, 1, 0, 6, std::uint64_t{1} << 33, false};
     stale.hops = 1;
     b_->deliver(2, 1, stale);
-    EXPECT_TRUE(b_->asked.empty());
-    const record *aborted = b_->last(1, "aborted");
-    ASSERT_NE(aborted, nullptr);
-    EXPECT_NE(aborted->why.find("is full: room for 1"), std::string::npos) << aborted->why;
+    expect_not_moved("aborted", "is full: room for 1");
 }
 
 TEST_F(AgentProtocolTest, ASilentTargetIsGivenUpInTime)
@@ -100,13 +117,9 @@ TEST_F(AgentProtocolTest, ASilentTargetIsGivenUpInTime)
 
 TEST_F(AgentProtocolTest, ARankThatReachesNoSafePointIsSaidClearly)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     b_->finish(b_->asked[0], msg::verdict::timed_out);
-    const record *failed = b_->last(1, "failed");
-    ASSERT_NE(failed, nullptr);
-    EXPECT_NE(failed->why.find("safe point"), std::string::npos);
+    expect_last("failed", "safe point");
     EXPECT_EQ(b_->at(1).moves().busy_with(), "");
     EXPECT_EQ(b_->at(2).here().digest().ranks, 0u); /* the room is free again */
 }
@@ -116,9 +129,7 @@ TEST_F(AgentProtocolTest, RanksThatCannotMoveStay)
     begin();
     b_->stuck = {0, 1, 2, 3, 4, 5};
     b_->pass(30);
-    EXPECT_TRUE(b_->asked.empty());
-    ASSERT_NE(b_->last(1, "refused"), nullptr);
-    EXPECT_NE(b_->last(1, "refused")->why.find("cannot be moved"), std::string::npos);
+    expect_not_moved("refused", "cannot be moved");
 }
 
 TEST_F(AgentProtocolTest, ARunThatIsNearlyOverIsNotMoved)
@@ -126,9 +137,7 @@ TEST_F(AgentProtocolTest, ARunThatIsNearlyOverIsNotMoved)
     begin();
     b_->elapsed = 1;
     b_->pass(30);
-    EXPECT_TRUE(b_->asked.empty());
-    ASSERT_NE(b_->last(1, "refused"), nullptr);
-    EXPECT_NE(b_->last(1, "refused")->why.find("does not pay"), std::string::npos);
+    expect_not_moved("refused", "does not pay");
 }
 
 TEST_F(AgentProtocolTest, ABusyJobIsNotAsked)
@@ -164,12 +173,9 @@ TEST_F(AgentProtocolTest, AJobThatObservesIsNotMoved)
 
 TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     b_->busy = true;
-    b_->kill(1);
-    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    restart_decider();
     EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
     b_->pass(5);
     ASSERT_FALSE(b_->queried.empty());
@@ -181,14 +187,11 @@ TEST_F(AgentProtocolTest, ARestartedDeciderTakesUpAgain)
 }
 
 /* Only the life that was asked knows whether the request reached the job. */
-TEST_F(AgentProtocolTest, WhoWasStartedAnewCannotSayThatTheRequestDidNotArrive)
+TEST_F(AgentProtocolTest, ARestartedDeciderCannotSayThatTheRequestDidNotArrive)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     const msg::ask a = b_->asked[0];
-    b_->kill(1);
-    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    restart_decider();
     b_->pass(5);
     b_->finish(a, msg::verdict::unknown);
     EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
@@ -202,27 +205,22 @@ TEST_F(AgentProtocolTest, WhoWasStartedAnewCannotSayThatTheRequestDidNotArrive)
     EXPECT_EQ(b_->at(2).here().ranks().at({kJob, a.ranks[0]}).came_from, 1u);
 }
 
-TEST_F(AgentProtocolTest, WhoWasStartedAnewSeesThatTheRequestWasInVain)
+TEST_F(AgentProtocolTest, ARestartedDeciderSeesThatTheRequestWasInVain)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
-    b_->kill(1);
-    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    ASSERT_TRUE(begins_to_move());
+    restart_decider();
     b_->epoch++; /* moved by the operator */
     b_->pass(5);
     b_->finish(b_->asked[0], msg::verdict::unknown);
     EXPECT_EQ(b_->last(1, "moved"), nullptr);
-    ASSERT_NE(b_->last(1, "failed"), nullptr);
-    EXPECT_NE(b_->last(1, "failed")->why.find("another shape"), std::string::npos);
+    expect_last("failed", "another shape");
 }
 
-TEST_F(AgentProtocolTest, WhoWasStartedAnewDoesNotWaitForEver)
+TEST_F(AgentProtocolTest, ARestartedDeciderDoesNotWaitForEver)
 {
     begin();
     b_->pass(20);
-    b_->kill(1);
-    b_->add(1, 2, 0, from_text(b_->disk[1]));
+    restart_decider();
     b_->pass(130);
     ASSERT_NE(b_->last(1, "aborted"), nullptr);
     EXPECT_EQ(b_->last(1, "aborted")->why, "no word from the job");
@@ -266,9 +264,7 @@ TEST_F(AgentProtocolTest, ANodeThatIsBeingEmptiedStaysSo)
 
 TEST_F(AgentProtocolTest, ARestartedDeciderFindsThatTheWholeJobHasGone)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     b_->kill(1);
     for (node_id &where : b_->where)
         where = 2;
@@ -298,21 +294,17 @@ TEST_F(AgentProtocolTest, WithoutItsStateItWaitsForOldLeasesToEnd)
 
 TEST_F(AgentProtocolTest, ARequestThatNeverArrivedIsClosed)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     msg::ask late = b_->asked[0];
     b_->finish(late, msg::verdict::unknown);
     EXPECT_EQ(b_->at(1).moves().busy_with(), "");
     EXPECT_NE(b_->last(1, "failed")->why.find("did not reach"), std::string::npos);
 }
 
-/* It knew nobody when it saw the job for the last time, which then ended. */
+/* It knew no other agent when it saw the job for the last time, which then ended. */
 TEST_F(AgentProtocolTest, AResumedMoveIsAskedAboutWhoeverBecameKnownSince)
 {
-    begin();
-    b_->pass(20);
-    ASSERT_EQ(b_->asked.size(), 1u);
+    ASSERT_TRUE(begins_to_move());
     auto saved = from_text(b_->disk[1]);
     ASSERT_TRUE(saved && saved->asked);
     b_->kill(1);
@@ -336,6 +328,23 @@ class AgentBorrowTest : public AgentProtocolTest {
         b_->add(1, 2);
         b_->add(2, 8);
         b_->add(3, 1);
+    }
+    /** Has the third node lent this rank for that transaction? */
+    bool is_lent(rank_id rank, const txn_id &txn) const
+    {
+        return b_->at(3).moves().lent_to({kJob, rank}, txn);
+    }
+    /** A request of the third node, for the first as it runs now. */
+    msg::ask request() const
+    {
+        return {{3, 5}, b_->at(1).network().self().incarnation, kJob, 1, 2, "h2", {6}};
+    }
+    /** It comes to the first node, which does not pass it on to the job. */
+    void expect_refused(const msg::ask &request)
+    {
+        std::size_t before = b_->asked.size();
+        b_->deliver(3, 1, request);
+        EXPECT_EQ(b_->asked.size(), before);
     }
 };
 
@@ -370,10 +379,10 @@ TEST_F(AgentBorrowTest, APartnerForWhomThereIsNoMemoryStays)
     for (const msg::ask &a : b_->asked)
         EXPECT_EQ(a.ranks, std::vector<rank_id>{5});
     EXPECT_GT(b_->sent<msg::lent>(), 0u);
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, b_->asked.back().txn));
+    EXPECT_FALSE(is_lent(6, b_->asked.back().txn));
 }
 
-/* A partner that was borrowed comes from its host, not from who decided. */
+/* A partner that was borrowed comes from its host, not from the decider. */
 TEST_F(AgentBorrowTest, ABorrowedRankRemembersWhereItWas)
 {
     settings s;
@@ -401,9 +410,9 @@ TEST_F(AgentBorrowTest, ARankIsNotLentForAMoveBackToWhereItCameFrom)
     b_->deliver(2, 3, msg::release{{2, 1}, true});
     b_->pass(200); /* it need not stay any longer */
     b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {4}});
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 4}, {1, 900}));
+    EXPECT_FALSE(is_lent(4, {1, 900}));
     b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, 9, {4}}); /* to another place it may go */
-    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 4}, {1, 901}));
+    EXPECT_TRUE(is_lent(4, {1, 901}));
 }
 
 TEST_F(AgentBorrowTest, WhatIsLentIsNotDecidedOnTwice)
@@ -411,16 +420,16 @@ TEST_F(AgentBorrowTest, WhatIsLentIsNotDecidedOnTwice)
     begin_three();
     b_->pass(3);
     b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}});
-    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    EXPECT_TRUE(is_lent(6, {1, 900}));
     auto saved = from_text(b_->disk[3]);
     ASSERT_TRUE(saved);
     ASSERT_EQ(saved->leases.size(), 1u);
     b_->deliver(2, 3, msg::lend{{2, 1}, kJob, 1, 2, {6}}); /* a second borrower */
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {2, 1}));
+    EXPECT_FALSE(is_lent(6, {2, 1}));
     b_->deliver(1, 3, msg::release{{1, 900}, false});
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    EXPECT_FALSE(is_lent(6, {1, 900}));
     b_->deliver(2, 3, msg::lend{{2, 2}, kJob, 1, 2, {6}});
-    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {2, 2}));
+    EXPECT_TRUE(is_lent(6, {2, 2}));
 }
 
 TEST_F(AgentBorrowTest, LeasesOutliveTheLender)
@@ -430,7 +439,7 @@ TEST_F(AgentBorrowTest, LeasesOutliveTheLender)
     b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}});
     b_->kill(3);
     b_->add(3, 1, 0, from_text(b_->disk[3]));
-    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    EXPECT_TRUE(is_lent(6, {1, 900}));
 }
 
 TEST_F(AgentBorrowTest, OnlyTheDeciderItselfIsHeard)
@@ -438,10 +447,10 @@ TEST_F(AgentBorrowTest, OnlyTheDeciderItselfIsHeard)
     begin_three();
     b_->pass(3);
     b_->deliver(2, 3, msg::lend{{1, 900}, kJob, 1, 2, {6}}); /* in the name of another */
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    EXPECT_FALSE(is_lent(6, {1, 900}));
     b_->deliver(1, 3, msg::lend{{1, 901}, kJob, 1, 2, {6}});
     b_->deliver(2, 3, msg::release{{1, 901}, false});
-    EXPECT_TRUE(b_->at(3).moves().lent_to({kJob, 6}, {1, 901}));
+    EXPECT_TRUE(is_lent(6, {1, 901}));
 }
 
 TEST_F(AgentBorrowTest, AnotherEpochIsRefused)
@@ -449,33 +458,30 @@ TEST_F(AgentBorrowTest, AnotherEpochIsRefused)
     begin_three();
     b_->pass(3);
     b_->deliver(1, 3, msg::lend{{1, 900}, kJob, 2, 2, {6}});
-    EXPECT_FALSE(b_->at(3).moves().lent_to({kJob, 6}, {1, 900}));
+    EXPECT_FALSE(is_lent(6, {1, 900}));
 }
 
 TEST_F(AgentBorrowTest, ALateRequestAfterItWasGivenUpIsRefused)
 {
     begin_three();
     b_->pass(3);
-    msg::ask late{{3, 5}, b_->at(1).network().self().incarnation, kJob, 1, 2, "h2", {6}};
+    const msg::ask late = request();
     msg::outcome unknown{late.txn, kJob, msg::verdict::unknown, 0, 0, {}, ""};
-    b_->at(1).on_outcome(0, unknown); /* the decider asked how it goes, and heard that */
-    std::size_t before = b_->asked.size();
-    b_->deliver(3, 1, late);
-    EXPECT_EQ(b_->asked.size(), before);
+    b_->at(1).on_outcome(0, unknown); /* as the decider was told when it asked */
+    expect_refused(late);
 }
 
-/* Whoever reaches the job has answered "never heard of it", and does not know that in its next
- * life. */
+/* The agent that reaches the job has answered that it does not know the request; restarted, it
+ * does not remember that. */
 TEST_F(AgentBorrowTest, ARequestMeantForAnEarlierLifeIsRefused)
 {
     begin_three();
     b_->pass(3);
-    msg::ask late{{3, 5}, b_->at(1).network().self().incarnation, kJob, 1, 2, "h2", {6}};
+    msg::ask late = request();
     b_->kill(1);
     b_->add(1, 2);
-    std::size_t before = b_->asked.size();
-    b_->deliver(3, 1, late);
-    EXPECT_EQ(b_->asked.size(), before);
+    expect_refused(late);
+    const std::size_t before = b_->asked.size();
     late.incarnation = b_->at(1).network().self().incarnation;
     b_->deliver(3, 1, late);
     EXPECT_EQ(b_->asked.size(), before + 1);

@@ -104,8 +104,8 @@ TEST(AgentWorldTest, BalancedJobsAreLeftAlone)
     EXPECT_EQ(r.asks, 0u);
 }
 
-/* Partners take turns: 4 s with one, 11 s with another. Who chooses by what was talked of late
- * chooses wrongly for most of the time to come, if it has to choose at the end of the short phase.
+/* Partners take turns: 4 s with one, 11 s with another. A choice by the latest traffic
+ * is wrong for most of the time to come, if it has to choose at the end of the short phase.
  */
 TEST(AgentWorldTest, ForetoldPartnersStayTogetherWhereTheMatrixPartsThem)
 {

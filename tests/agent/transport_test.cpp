@@ -21,7 +21,7 @@ class AgentTransportTest : public testing::Test {
   protected:
     AgentTransportTest() { getrlimit(RLIMIT_NOFILE, &before_); }
     ~AgentTransportTest() override { setrlimit(RLIMIT_NOFILE, &before_); }
-    /** To so many addresses at which nobody listens. */
+    /** To so many addresses at which nothing listens. */
     static void tell(transport &t, int agents)
     {
         for (int i = 0; i < agents; i++)
@@ -64,7 +64,7 @@ TEST_F(AgentTransportTest, WithoutDescriptorsItDropsAndGoesOn)
     EXPECT_EQ(said, "still here");
 }
 
-/** A connection to a port of this machine, by somebody who says nothing. */
+/** A connection to a port of this machine, by a peer that sends nothing. */
 class silent {
   public:
     explicit silent(const std::string &endpoint)
@@ -104,7 +104,7 @@ TEST_F(AgentTransportTest, StrangersDoNotUseUpTheDescriptors)
     EXPECT_EQ(t.inbound(), kMost);
     const silent late(t.endpoint());
     EXPECT_FALSE(late.is_connected(500));
-    /* Those who say nothing are shown out, and whoever waits comes in. */
+    /* Peers that send nothing are disconnected, and those that wait are accepted. */
     bool full = true;
     for (int i = 0; i < 3000 && full; i++, usleep(10000)) {
         t.read_monitor();
