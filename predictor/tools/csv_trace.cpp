@@ -10,7 +10,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -163,17 +162,6 @@ std::optional<int> rank_of(const fs::path &file)
             return rank;
     }
     return {};
-}
-
-/* Where the file does not say: by time of sending, then as posted. */
-void number_arrivals(std::vector<traced_receive> &receives)
-{
-    std::vector<size_t> order(receives.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return receives[a].sent < receives[b].sent; });
-    for (size_t i = 0; i < order.size(); i++)
-        receives[order[i]].arrival = i;
 }
 
 } // namespace

@@ -13,14 +13,27 @@ namespace fs = std::filesystem;
 
 namespace zc::report {
 
-std::vector<size_t> trace::arrival_order() const
+/** Positions in @receives in the order of the member @key. */
+template <class Key>
+static std::vector<size_t> sorted_by(const std::vector<traced_receive> &receives, Key key)
 {
     std::vector<size_t> order(receives.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-        return receives[a].arrival < receives[b].arrival;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return receives[a].*key < receives[b].*key; });
     return order;
+}
+
+std::vector<size_t> trace::arrival_order() const
+{
+    return sorted_by(receives, &traced_receive::arrival);
+}
+
+void number_arrivals(std::vector<traced_receive> &receives)
+{
+    uint64_t arrival = 0;
+    for (size_t at : sorted_by(receives, &traced_receive::sent))
+        receives[at].arrival = arrival++;
 }
 
 static void append(std::vector<trace> &out, std::vector<trace> more)

@@ -34,6 +34,9 @@ struct trace {
     std::vector<size_t> arrival_order() const;
 };
 
+/** Numbers the arrivals where a trace does not: by time of sending, then as posted. */
+void number_arrivals(std::vector<traced_receive> &receives);
+
 /** A trace that cannot be read; what() says where: "file:line: reason". */
 class trace_error : public std::runtime_error {
     using std::runtime_error::runtime_error;

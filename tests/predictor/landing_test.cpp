@@ -140,11 +140,16 @@ TEST(LandingLimitTest, ShortHorizonIsKept)
     EXPECT_EQ(0u, engine.arrive(envelope(1)).ahead);
 }
 
-TEST(LandingLimitTest, HighMinimumConfidenceSilencesTheUnproven)
+zcp_params_t silent_below(float confidence)
 {
     zcp_params_t params = params_of(ZCP_DEFAULT);
-    params.min_confidence = 0.9f;
-    engine engine(params);
+    params.min_confidence = confidence;
+    return params;
+}
+
+TEST(LandingLimitTest, HighMinimumConfidenceSilencesTheUnproven)
+{
+    engine engine(silent_below(0.9f));
     engine.receive(envelope(1), 0x1000);
     EXPECT_EQ(0u, engine.arrive(envelope(1)).ahead);
     engine.receive({to(envelope(2), 0x2000)}, 30);
@@ -153,9 +158,7 @@ TEST(LandingLimitTest, HighMinimumConfidenceSilencesTheUnproven)
 
 TEST(LandingLimitTest, AnswersWithheldAreScoredAsUnknown)
 {
-    zcp_params_t params = params_of(ZCP_DEFAULT);
-    params.min_confidence = 1.0f;
-    engine engine(params);
+    engine engine(silent_below(1.0f));
     engine.receive(envelope(1), 0x1000);
     engine.settle(engine.arrive(envelope(1)), 0x1000);
     EXPECT_EQ(1u, engine.stats().unknown);

@@ -2,7 +2,6 @@
 #include "programs.h"
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 using zc::report::trace;
@@ -27,13 +26,7 @@ class recorder {
 
     trace done()
     {
-        auto &receives = trace_.receives;
-        std::vector<size_t> order(receives.size());
-        std::iota(order.begin(), order.end(), size_t{0});
-        std::stable_sort(order.begin(), order.end(),
-                         [&](size_t a, size_t b) { return receives[a].sent < receives[b].sent; });
-        for (size_t i = 0; i < order.size(); i++)
-            receives[order[i]].arrival = i;
+        zc::report::number_arrivals(trace_.receives);
         return std::move(trace_);
     }
 

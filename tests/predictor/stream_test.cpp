@@ -20,15 +20,22 @@ std::vector<zcp_receive_t> blocks(int32_t ranks, uint64_t bytes, uint64_t base,
     return rows;
 }
 
+/** Expects @engine to foretell all of @rows from @first on. */
+void expect_coming(const engine &engine, const std::vector<zcp_receive_t> &rows, size_t first,
+                   uint32_t count)
+{
+    const auto coming = engine.next(count);
+    ASSERT_EQ(count, coming.size());
+    for (uint32_t i = 0; i < count; i++)
+        EXPECT_TRUE(same(rows[first + i], coming[i])) << i;
+}
+
 TEST(StreamTest, ExpectsASeriesToGoOnBeforeItWasEverSeen)
 {
     engine engine;
     const auto rows = blocks(16, 20000, 0x100000);
     engine.receive({rows[0], rows[1]});
-    const auto coming = engine.next(8);
-    ASSERT_EQ(8u, coming.size());
-    for (size_t i = 0; i < coming.size(); i++)
-        EXPECT_TRUE(same(rows[i + 2], coming[i])) << i;
+    expect_coming(engine, rows, 2, 8);
 }
 
 TEST(StreamTest, DoesNotInventASeriesFromOneReceive)
@@ -45,10 +52,7 @@ TEST(StreamTest, BlocksMoveWithTheOnesBeforeThem)
         engine.receive(blocks(8, 20000, 0x100000));
     const auto grown = blocks(8, 20000, 0x100000, 12);
     engine.receive(grown[0]);
-    const auto coming = engine.next(7);
-    ASSERT_EQ(7u, coming.size());
-    for (size_t i = 0; i < coming.size(); i++)
-        EXPECT_TRUE(same(grown[i + 1], coming[i])) << i;
+    expect_coming(engine, grown, 1, 7);
 }
 
 TEST(StreamTest, DriftingSizesDoNotBreakThePattern)
