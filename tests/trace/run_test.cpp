@@ -21,6 +21,15 @@ std::string csv_of(const rank_trace &rank)
 constexpr const char *kColumns =
     "i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,done_order,arrival_order\n";
 
+/** Rank 0 sends rank 1 a message of 100 bytes and one of 200, with the same tag. */
+void send_twice(const scratch_folder &folder)
+{
+    rank_file sender(folder, 0, 2);
+    sender.send(1000, 1, 5, 100);
+    sender.send(2000, 1, 5, 200);
+    sender.close();
+}
+
 TEST(RunTest, FindsWhenEachMessageWasSent)
 {
     const scratch_folder folder;
@@ -52,10 +61,7 @@ TEST(RunTest, MatchesProbedMessagesInOrderOfTheProbes)
 {
     const scratch_folder folder;
     {
-        rank_file sender(folder, 0, 2);
-        sender.send(1000, 1, 5, 100);
-        sender.send(2000, 1, 5, 200);
-        sender.close();
+        send_twice(folder);
         rank_file receiver(folder, 1, 2);
         const std::uint64_t probe = zct_writer_begin(&receiver);
         receiver.receive(5000, 6000, 0, 5, 200, 0x20); /* took the second */
@@ -74,10 +80,7 @@ TEST(RunTest, LostReceivesTakeTheirMessages)
 {
     const scratch_folder folder;
     {
-        rank_file sender(folder, 0, 2);
-        sender.send(1000, 1, 5, 100);
-        sender.send(2000, 1, 5, 200);
-        sender.close();
+        send_twice(folder);
         rank_file receiver(folder, 1, 2);
         zct_write_lost(&receiver, zct_writer_begin(&receiver), 0, 0, 5);
         receiver.receive(5000, 6000, 0, 5, 200, 0x20);

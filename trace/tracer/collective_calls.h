@@ -167,11 +167,13 @@ static uint64_t NAME(note_scatterv)(const COUNT *nr_sent, MPI_Datatype sent, voi
     return call;
 }
 
-static uint64_t NAME(note_allgather)(const void *from, COUNT nr_sent, MPI_Datatype sent, void *to,
-                                     COUNT count, MPI_Datatype type, MPI_Comm comm)
+/* An allgather or an alltoall: a block of one size from each to each. */
+static uint64_t NAME(note_all_blocks)(enum zct_kind kind, const void *from, COUNT nr_sent,
+                                      MPI_Datatype sent, void *to, COUNT count, MPI_Datatype type,
+                                      MPI_Comm comm)
 {
     struct zct_comm c;
-    const uint64_t call = begin_locked(ZCT_ALLGATHER, comm, -1, &c);
+    const uint64_t call = begin_locked(kind, comm, -1, &c);
     send_to_others(&c, from == MPI_IN_PLACE ? zct_bytes(count, type) : zct_bytes(nr_sent, sent));
     NAME(receive_blocks)(c.peers, to, count, type);
     ready_unlock();
@@ -187,17 +189,6 @@ static uint64_t NAME(note_allgatherv)(const void *from, COUNT nr_sent, MPI_Datat
     send_to_others(&c, from == MPI_IN_PLACE ? zct_bytes(counts[c.rank], type)
                                             : zct_bytes(nr_sent, sent));
     NAME(receive_parts)(c.peers, to, counts, displs, type);
-    ready_unlock();
-    return call;
-}
-
-static uint64_t NAME(note_alltoall)(const void *from, COUNT nr_sent, MPI_Datatype sent, void *to,
-                                    COUNT count, MPI_Datatype type, MPI_Comm comm)
-{
-    struct zct_comm c;
-    const uint64_t call = begin_locked(ZCT_ALLTOALL, comm, -1, &c);
-    send_to_others(&c, from == MPI_IN_PLACE ? zct_bytes(count, type) : zct_bytes(nr_sent, sent));
-    NAME(receive_blocks)(c.peers, to, count, type);
     ready_unlock();
     return call;
 }
@@ -341,7 +332,7 @@ WRAPPER(NAME(Allgather), NAME(Iallgather),
         (const void *from, COUNT nr_sent, MPI_Datatype sent, void *to, COUNT count,
          MPI_Datatype type, MPI_Comm comm),
         (from, nr_sent, sent, to, count, type, comm),
-        NAME(note_allgather)(from, nr_sent, sent, to, count, type, comm))
+        NAME(note_all_blocks)(ZCT_ALLGATHER, from, nr_sent, sent, to, count, type, comm))
 
 WRAPPER(NAME(Allgatherv), NAME(Iallgatherv),
         (const void *from, COUNT nr_sent, MPI_Datatype sent, void *to, const COUNT counts[],
@@ -353,7 +344,7 @@ WRAPPER(NAME(Alltoall), NAME(Ialltoall),
         (const void *from, COUNT nr_sent, MPI_Datatype sent, void *to, COUNT count,
          MPI_Datatype type, MPI_Comm comm),
         (from, nr_sent, sent, to, count, type, comm),
-        NAME(note_alltoall)(from, nr_sent, sent, to, count, type, comm))
+        NAME(note_all_blocks)(ZCT_ALLTOALL, from, nr_sent, sent, to, count, type, comm))
 
 WRAPPER(NAME(Alltoallv), NAME(Ialltoallv),
         (const void *from, const COUNT nr_sent[], const DISPLACEMENT from_displs[],

@@ -28,15 +28,8 @@ static void note_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_C
 static struct zct_request begin(const void *buffer, MPI_Datatype type, int source, int tag,
                                 MPI_Comm comm)
 {
-    struct zct_request r;
-    r.kind = ZCT_REQUEST_RECEIVE;
-    r.persistent = false;
-    r.active = true;
-    r.cancelled = false;
-    r.silent = false;
-    r.peer = source;
-    r.tag = tag;
-    r.seen_ns = 0;
+    struct zct_request r = {
+        .kind = ZCT_REQUEST_RECEIVE, .active = true, .peer = source, .tag = tag};
     zct_lock();
     r.comm = zct_comm_get_locked(comm)->id;
     r.addr = zct_address_locked(buffer, type);
