@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <unistd.h>
 #include <vector>
 
@@ -205,6 +206,43 @@ int zcm_unregister(const char *name) noexcept
         data().remove(name ? name : "");
         profiler::instance().image(data().bytes());
     });
+}
+
+int zcm_on_save(zcm_save_fn fn, void *arg) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        if (!current)
+            return;
+        current->save = fn;
+        current->save_argument = arg;
+    });
+}
+
+long long zcm_saved_count(const char *name) noexcept
+{
+    long long count = -ENOENT;
+    const int code = guarded([&] {
+        require_initialised();
+        if (!name)
+            throw error(EINVAL, "saved data without a name");
+        const quiet ours;
+        if (const auto saved = current ? current->saved_count(name) : std::nullopt)
+            count = static_cast<long long>(*saved);
+    });
+    return code ? code : count;
+}
+
+const char *zcm_saved_name(size_t index) noexcept
+{
+    const char *name = nullptr;
+    guarded([&] {
+        require_initialised();
+        const quiet ours;
+        if (current)
+            name = current->saved_name(index);
+    });
+    return name;
 }
 
 int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) noexcept

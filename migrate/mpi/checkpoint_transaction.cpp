@@ -36,7 +36,7 @@ void checkpoint_transaction::keep_others_away()
 
 void checkpoint_transaction::make_image()
 {
-    job_.data.check_mapped();
+    job_.make_current();
     std::vector<array> arrays;
     for (const auto &[name, a] : job_.data.all())
         arrays.push_back(a);
@@ -54,7 +54,7 @@ bool checkpoint_transaction::prepare()
     try {
         keep_others_away();
         make_image();
-    } catch (const error &problem) {
+    } catch (const std::exception &problem) { /* the program's own, too */
         complaint = "rank " + std::to_string(rank_) + ": " + problem.what();
     }
     const std::string verdict = agree(job_.now_.ours, complaint);

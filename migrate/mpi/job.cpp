@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -112,6 +113,7 @@ void job::hand_over_to_singletons()
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
         try {
+            flush_output();
             mine = start_successor(settings_, command_, place{host_name(), false}, greeting);
             mine->await();
         } catch (const error &problem) {
@@ -379,6 +381,15 @@ void job::checkpoint()
     writer_ = std::thread([one = std::move(one)] { one->write(); });
 }
 
+void job::make_current()
+{
+    if (save)
+        if (const int code = save(save_argument); code != 0)
+            throw error(ECANCELED, "the program's function of zcm_on_save() has returned " +
+                                       std::to_string(code));
+    data.check_mapped();
+}
+
 void job::join_writer()
 {
     if (writer_.joinable())
@@ -477,24 +488,45 @@ std::string job::finish()
     return writer_problem_;
 }
 
-/** Fill a resumed process's array. Does not return if a successor's cannot be filled. */
-const array &job::restored(const array &target)
+/* ---- what a resumed process goes on with ---- */
+
+/** @action with it. Does not return if a successor cannot be given what it asks for. */
+template <typename Action>
+auto job::inherit(Action action)
 {
-    if (!inheritance_)
-        return target;
     auto *from = dynamic_cast<from_predecessor *>(inheritance_.get());
-    if (!from) {
-        inheritance_->restore(target);
-        return target;
-    }
+    if (!from)
+        return action(*inheritance_);
     try {
-        from->restore(target);
+        return action(*inheritance_);
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
         from->leave(problem.what());
         leave_process(leaving::not_restored);
     }
+}
+
+const array &job::restored(const array &target)
+{
+    if (inheritance_)
+        inherit([&](inheritance &from) { from.restore(target); });
     return target;
+}
+
+std::optional<std::uint64_t> job::saved_count(const std::string &name)
+{
+    if (!inheritance_)
+        return std::nullopt;
+    return inherit([&](inheritance &from) { return from.count(name); });
+}
+
+const char *job::saved_name(std::size_t index)
+{
+    if (!inheritance_)
+        return nullptr;
+    const std::vector<std::string> &names =
+        inherit([](inheritance &from) { return std::cref(from.names()); });
+    return index < names.size() ? names[index].c_str() : nullptr;
 }
 
 } // namespace zc::migrate

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@ class departure;
 class job {
   public:
     using world_fn = void (*)(MPI_Comm, void *);
+    using save_fn = int (*)(void *);
 
     explicit job(settings chosen);
     ~job();
@@ -47,8 +49,14 @@ class job {
     std::string finish();
 
     const array &restored(const array &target);
+    /** Before the first safe point of a resumed process; nothing else. As restored(), these may
+     *  not return in a successor. */
+    std::optional<std::uint64_t> saved_count(const std::string &name);
+    const char *saved_name(std::size_t index);
 
     registry data;
+    save_fn save = nullptr;
+    void *save_argument = nullptr;
     world_fn release = nullptr;
     world_fn rebuild = nullptr;
     void *argument = nullptr;
@@ -78,9 +86,13 @@ class job {
     void settle_late() const;
     void open_agreement(std::int64_t requests);
     void checkpoint();
+    /** The state of this process is about to be taken. Throws error if it cannot be. */
+    void make_current();
     void join_writer();
     image_header header() const;
     lineage whose() const { return {identity_, line_, name_}; }
+    template <typename Action>
+    auto inherit(Action action);
     world link_up(growth &how, departure *mine);
     void take_over();
     std::vector<double> rebuild_world(double begin);

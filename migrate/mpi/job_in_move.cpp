@@ -51,7 +51,7 @@ std::vector<double> job_in_move::total(std::vector<double> values)
 std::unique_ptr<departure> job_in_move::start_successor()
 {
     job_.join_writer();
-    job_.data.check_mapped();
+    job_.make_current();
     return migrate::start_successor(job_.settings_, job_.command_, target_, hello_);
 }
 
@@ -87,6 +87,7 @@ double job_in_move::asked() const noexcept
 void job_in_move::let_go()
 {
     job_.lock_.reset(); /* of rank 0: its successor takes it when it saves */
+    flush_output();     /* what the successor writes comes after it */
 }
 
 void job_in_move::give_up_old_world()

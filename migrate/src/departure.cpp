@@ -98,6 +98,17 @@ void departure::answer(const std::string &question, const registry &data,
     }
 }
 
+void departure::list(const registry &data)
+{
+    std::vector<std::string> names;
+    std::vector<std::uint64_t> counts;
+    for (const auto &[name, a] : data.all()) {
+        names.push_back(name);
+        counts.push_back(a.count);
+    }
+    line_->send(word::listing, json{{"names", names}, {"counts", counts}}.dump());
+}
+
 void departure::serve(const registry &data, const image_header &header, const std::string &file)
 {
     if (!file.empty())
@@ -107,6 +118,9 @@ void departure::serve(const registry &data, const image_header &header, const st
         switch (said.what) {
         case word::ask:
             answer(said.text, data, header, file);
+            break;
+        case word::list:
+            list(data);
             break;
         case word::ready:
             for (const auto &[name, a] : data.all())

@@ -44,6 +44,7 @@ class departure {
   private:
     void answer(const std::string &question, const registry &data, const image_header &header,
                 const std::string &file);
+    void list(const registry &data);
     /** A test wants what is sent of @source to be damaged. */
     bool damages(const array &source) const;
 

@@ -488,6 +488,20 @@ std::vector<std::string> image_reader::names() const
     return names;
 }
 
+std::optional<std::uint64_t> image_reader::count(const std::string &name) const
+{
+    quiet silence;
+    const std::string what = "look at '" + name + "'";
+    if (H5Lexists(file_->id, name.c_str(), H5P_DEFAULT) <= 0)
+        return std::nullopt;
+    handle data(H5Dopen2(file_->id, name.c_str(), H5P_DEFAULT), H5Dclose, what);
+    handle space(H5Dget_space(data), H5Sclose, what);
+    const hssize_t saved = H5Sget_simple_extent_npoints(space);
+    if (saved < 0)
+        throw error(EBADMSG, "HDF5 cannot " + what);
+    return static_cast<std::uint64_t>(saved);
+}
+
 void image_reader::read(const array &target, std::uint64_t first, std::uint64_t count) const
 {
     quiet silence;

@@ -90,6 +90,8 @@ class image_reader {
 
     image_header header() const;
     std::vector<std::string> names() const;
+    /** Elements of @name, if there is that. */
+    std::optional<std::uint64_t> count(const std::string &name) const;
 
     /** Fill @target; throws -ENOENT, or -EBADMSG if type, count or checksum are not its own. */
     void read(const array &target) const { read(target, 0, target.count); }

@@ -26,6 +26,8 @@ enum class word : int {
     go,        /* leaver: you are the rank now */
     done,      /* successor of rank 0: how the rebuilding went (JSON) */
     ping,      /* leaver: still there? fails if not */
+    list,      /* successor: what is there? */
+    listing,   /* leaver: these names, and how many elements of each (JSON) */
 };
 
 /** Seconds that a leaver waits for the last word of a successor that it has abandoned. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "successor.h"
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -76,6 +77,13 @@ void from_file::restore(const array &target)
     restored_.insert(target.name);
 }
 
+const std::vector<std::string> &from_file::names()
+{
+    if (names_.empty())
+        names_ = reader_.names();
+    return names_;
+}
+
 std::string from_file::forgotten() const
 {
     for (const std::string &name : reader_.names())
@@ -122,6 +130,37 @@ void from_predecessor::restore(const array &target)
     }
     file_->read(target);
     effort_.restore_ms += (seconds() - begin) * 1e3;
+}
+
+void from_predecessor::list()
+{
+    if (listed_)
+        return;
+    line_->send(word::list);
+    const message said = line_->receive();
+    if (said.what != word::listing)
+        throw error(EPIPE, "the predecessor gave up");
+    understood("the predecessor's list", said.text, [this](const json &listing) {
+        names_ = listing.at("names").get<std::vector<std::string>>();
+        counts_ = listing.at("counts").get<std::vector<std::uint64_t>>();
+        counts_.resize(names_.size());
+    });
+    listed_ = true;
+}
+
+std::optional<std::uint64_t> from_predecessor::count(const std::string &name)
+{
+    list();
+    const auto found = std::ranges::lower_bound(names_, name);
+    if (found == names_.end() || *found != name)
+        return std::nullopt;
+    return counts_[static_cast<std::size_t>(found - names_.begin())];
+}
+
+const std::vector<std::string> &from_predecessor::names()
+{
+    list();
+    return names_;
 }
 
 } // namespace zc::migrate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ class inheritance {
     virtual ~inheritance() = default;
     /** Fill @target; throws error. */
     virtual void restore(const array &target) = 0;
+    /** Elements saved as @name, if it was; throws error. */
+    virtual std::optional<std::uint64_t> count(const std::string &name) = 0;
+    /** All that was saved, in order; throws error. */
+    virtual const std::vector<std::string> &names() = 0;
     /** What was saved and not asked for, "" if nothing. */
     virtual std::string forgotten() const = 0;
 };
@@ -53,10 +58,16 @@ class from_file final : public inheritance {
     /** Throws error(EBADMSG) unless the file's is @expected. */
     void check(const image_header &expected) const { check_header(reader_, expected, path_); }
     void restore(const array &target) override;
+    std::optional<std::uint64_t> count(const std::string &name) override
+    {
+        return reader_.count(name);
+    }
+    const std::vector<std::string> &names() override;
     std::string forgotten() const override;
 
   private:
     std::string path_;
+    std::vector<std::string> names_;
     image_reader reader_;
     std::set<std::string> restored_;
 };
@@ -71,6 +82,8 @@ class from_predecessor final : public inheritance {
     {
     }
     void restore(const array &target) override;
+    std::optional<std::uint64_t> count(const std::string &name) override;
+    const std::vector<std::string> &names() override;
     /** The predecessor knows. */
     std::string forgotten() const override { return ""; }
 
@@ -81,11 +94,17 @@ class from_predecessor final : public inheritance {
     const effort &spent() const noexcept { return effort_; }
 
   private:
+    void list();
+
     const settings &settings_;
     std::unique_ptr<lifeline> line_;
     transfer transfer_;
     effort effort_;
     image_header expected_;
+
+    bool listed_ = false; /* what the predecessor has: */
+    std::vector<std::string> names_;
+    std::vector<std::uint64_t> counts_;
     std::unique_ptr<image_reader> file_; /* a move by way of the disk */
 };
 

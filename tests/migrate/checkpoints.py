@@ -13,19 +13,7 @@ from testbed import process
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Skip, check
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, finishes, heat, moved,
-                                refused, suite)
-
-
-def saved(job):
-    """The safe point that JOB, when asked, saves itself at."""
-    code, answer, said = job.ask("checkpoint")
-    check(code == 0, f"checkpoint: status {code}: {said}", job.said()[-SAID:])
-    return answer["safe_point"]
-
-
-def restart(stage, place):
-    """The launcher of a job that begins with what PLACE has."""
-    return [str(stage.library / "bin/zcm-run"), "--restart", place]
+                                refused, restart, saved, suite)
 
 
 def a_copy(stage, job):

@@ -23,7 +23,8 @@ def open_stage(setup):
     if not setup.network.between_hosts:
         raise Skip(setup.network.why or "ranks move between two hosts")
     yield Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
-                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "profile_calls.c"],
+                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
+                  HERE / "profile_calls.c"],
                 scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                 environment=setup.environment, patience=setup.patience)
 
@@ -63,6 +64,18 @@ def moved(job, ranks, host, via="memory"):
                                  "--via", via)
     check(code == 0, f"move of {ranks} to {host}: status {code}: {said}", job.said()[-SAID:])
     return answer
+
+
+def saved(job):
+    """The safe point that JOB, when asked, saves itself at."""
+    code, answer, said = job.ask("checkpoint")
+    check(code == 0, f"checkpoint: status {code}: {said}", job.said()[-SAID:])
+    return answer["safe_point"]
+
+
+def restart(stage, place):
+    """The launcher of a job that begins with what PLACE has."""
+    return [str(stage.library / "bin/zcm-run"), "--restart", place]
 
 
 def refused(job, *words, code=1, says):

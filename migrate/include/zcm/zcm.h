@@ -92,6 +92,39 @@ ZCM_PUBLIC int zcm_reregister(const char *name, void *addr, size_t count) ZCM_NO
 ZCM_PUBLIC int zcm_unregister(const char *name) ZCM_NOEXCEPT;
 
 /**
+ * zcm_on_save - make the registered data current where it is about to be taken
+ * @fn:  called inside zcm_safe_point(), before anything is saved: in the processes that leave in
+ *       a move, and in all in a checkpoint. It may change, register, reregister and unregister
+ *       data; it must not communicate, as other ranks need not be in theirs. NULL: none
+ * @arg: handed to it
+ *
+ * So data that is not kept in arrays (lists, trees, objects) is packed only when it is needed.
+ * @fn returns 0; another value refuses the request, which is answered with it and the rank, and
+ * the job goes on. A request can still be refused after @fn was called. Return: 0.
+ */
+typedef int (*zcm_save_fn)(void *arg);
+ZCM_PUBLIC int zcm_on_save(zcm_save_fn fn, void *arg) ZCM_NOEXCEPT;
+
+/**
+ * zcm_saved_count - how many elements the predecessor, or the checkpoint, has of a name
+ *
+ * In a resumed process, before its first safe point: to allocate arrays whose size changes
+ * before they are registered. Local.
+ *
+ * Return: elements; -ENOENT nothing saved by that name, or not resumed; -EINVAL bad argument;
+ * -EBADMSG the checkpoint is damaged.
+ */
+ZCM_PUBLIC long long zcm_saved_count(const char *name) ZCM_NOEXCEPT;
+
+/**
+ * zcm_saved_name - the names there are, in order of the alphabet: 0, 1 and so on
+ *
+ * Return: owned by the library, valid until the first safe point; NULL beyond the last, or if
+ * this process is not resumed, or has come to a safe point.
+ */
+ZCM_PUBLIC const char *zcm_saved_name(size_t index) ZCM_NOEXCEPT;
+
+/**
  * zcm_on_rebuild - who releases and rebuilds what hangs on the world communicator
  * @release: called in every process, leavers too, with the old world: free derived
  *           communicators, persistent requests, windows. May be NULL.
@@ -109,7 +142,7 @@ ZCM_PUBLIC int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *
  * zcm_safe_point - the state may be taken here; see above for what that means
  *
  * Costs one load while nobody has asked for anything. In a process whose rank has
- * moved away it does not return: the process ends with exit(0).
+ * moved away it does not return: the process ends with status 0, without exit handlers.
  *
  * Return: 0, also after a refused move (reported to whoever asked); -EINVAL before
  * zcm_init(); -EPIPE resumed, but the predecessor gave up.
