@@ -2,11 +2,12 @@
 #include "departure.h"
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "clock.h"
-#include "disk_writer.h"
 #include "error.h"
+#include "image_file.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -17,26 +18,18 @@ namespace {
 
 /* The whole state as a file: the way of moving that ours is compared with. */
 void write_state(const registry &data, const image_header &header, const std::string &file,
-                 effort &effort)
+                 effort &effort, const std::function<void()> &meanwhile)
 {
     const double begin = seconds();
     std::vector<array> arrays;
     for (const auto &[name, a] : data.all())
         arrays.push_back(a);
-    image_memory memory;
-    memory.reserve(image_bound(arrays));
-    image_writer writer(memory, header);
-    for (const array &a : arrays)
-        writer.write(a);
-    const std::span<const std::byte> image = writer.finish();
-    effort.zero_bytes = writer.zero_bytes();
-    effort.image_bytes = image.size();
-    effort.build_ms = ms_since(begin);
-    const double built = seconds();
     std::error_code ignored; /* what is wrong shows when the file is written */
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-    write_durably(file, image);
-    effort.transfer_ms = ms_since(built);
+    const image_size size = stream_image(file, header, arrays, meanwhile);
+    effort.zero_bytes = size.zero_bytes;
+    effort.image_bytes = size.image_bytes;
+    effort.transfer_ms = ms_since(begin);
 }
 
 } // namespace
@@ -112,7 +105,7 @@ void departure::list(const registry &data)
 void departure::serve(const registry &data, const image_header &header, const std::string &file)
 {
     if (!file.empty())
-        write_state(data, header, file, effort_);
+        write_state(data, header, file, effort_, [this] { line_->peer().make_progress(); });
     for (;;) {
         const message said = line_->receive();
         switch (said.what) {

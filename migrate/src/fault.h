@@ -28,6 +28,7 @@ enum class fault {
     leaver_dies,            /* the leaver, when the move is decided on: killed */
     settles_late,           /* all but rank 0, when a request is over: settle it a second later */
     slow_disk,              /* all but rank 0, writing a checkpoint: wait after each block */
+    no_room,                /* every rank, saving: its host has no room for copies */
 };
 
 struct named_fault {
@@ -48,6 +49,7 @@ inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::leaver_dies, "leaver-dies"},
     {fault::settles_late, "settles-late"},
     {fault::slow_disk, "slow-disk"},
+    {fault::no_room, "no-room"},
 });
 
 static_assert(
@@ -55,7 +57,7 @@ static_assert(
         for (std::size_t i = 0; i < kFaultNames.size(); i++)
             if (kFaultNames[i].what != static_cast<fault>(i))
                 return false;
-        return kFaultNames.back().what == fault::slow_disk;
+        return kFaultNames.back().what == fault::no_room;
     }(),
     "the table names each fault once, in the order of the enumeration");
 

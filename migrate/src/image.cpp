@@ -2,6 +2,7 @@
 #include "image.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <atomic>
 #include <cstring>
 #include <hdf5.h>
@@ -25,6 +26,7 @@ class quiet {
   public:
     quiet()
     {
+        errno = 0; /* see fail() */
         H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     }
@@ -35,13 +37,22 @@ class quiet {
     void *data_ = nullptr;
 };
 
+[[noreturn]] void fail(const std::string &what)
+{
+    /* What the file system has told HDF5, which does not hand it on. */
+    for (int code : {ENOSPC, EDQUOT, EIO, EFBIG})
+        if (errno == code)
+            throw_errno(code, "HDF5 cannot " + what);
+    throw error(EBADMSG, "HDF5 cannot " + what);
+}
+
 /** One HDF5 identifier. */
 class handle {
   public:
     handle(hid_t id, herr_t (*close)(hid_t), const std::string &what) : id_(id), close_(close)
     {
         if (id < 0)
-            throw error(EBADMSG, "HDF5 cannot " + what);
+            fail(what);
     }
     handle(const handle &) = delete;
     handle &operator=(const handle &) = delete;
@@ -56,7 +67,7 @@ class handle {
 void ensure(herr_t status, const std::string &what)
 {
     if (status < 0)
-        throw error(EBADMSG, "HDF5 cannot " + what);
+        fail(what);
 }
 
 /** Selects elements of the file's @space; the result is the space of them in memory. */
@@ -227,6 +238,16 @@ hid_t create_file(image_memory &memory)
     return H5Fcreate(unique_name().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
 }
 
+hid_t create_file(const std::string &path)
+{
+    handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a property list");
+#if H5_VERSION_GE(1, 10, 7)
+    /* Its locks are not needed, and some file systems have none. */
+    H5Pset_file_locking(access, false, true);
+#endif
+    return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+}
+
 hid_t open_image(std::span<const std::byte> image)
 {
     handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a property list");
@@ -311,41 +332,52 @@ std::uint64_t segment_elements(const array &a)
 struct image_writer::file {
     hid_t id = H5I_INVALID_HID;
     const std::byte *data = nullptr;
+
+    ~file()
+    {
+        quiet silence;
+        if (id >= 0)
+            H5Fclose(id);
+    }
 };
 
 image_writer::image_writer(image_memory &memory, const image_header &header, checksums checked)
-    : file_(new file), checked_(checked)
+    : file_(std::make_unique<file>()), checked_(checked)
 {
     quiet silence;
-    try {
-        file_->data = memory.data();
-        file_->id = create_file(memory);
-        if (file_->id < 0)
-            throw error(ENOMEM, "HDF5 cannot make an image in memory");
-        handle text(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
-        ensure(H5Tset_size(text, std::strlen(kFormat) + 1), "size a type");
-        put_attribute(file_->id, "format", text, text, kFormat);
-        put_attribute(file_->id, "rank", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.rank);
-        put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
-        put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64, &header.safe_point);
-        put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
-    } catch (...) {
-        if (file_->id >= 0)
-            H5Fclose(file_->id);
-        delete file_;
-        throw;
-    }
+    file_->data = memory.data();
+    file_->id = create_file(memory);
+    if (file_->id < 0)
+        throw error(ENOMEM, "HDF5 cannot make an image in memory");
+    begin(header);
 }
 
-image_writer::~image_writer()
+image_writer::image_writer(const std::string &path, const image_header &header)
+    : file_(std::make_unique<file>()), checked_(checksums::arrays)
 {
     quiet silence;
-    if (file_->id >= 0)
-        H5Fclose(file_->id);
-    delete file_;
+    errno = 0;
+    file_->id = create_file(path);
+    if (file_->id < 0)
+        throw_errno(errno ? errno : EIO, path);
+    begin(header);
 }
 
-void image_writer::write(const array &source, std::uint64_t first, std::uint64_t count)
+image_writer::~image_writer() = default;
+
+void image_writer::begin(const image_header &header)
+{
+    handle text(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
+    ensure(H5Tset_size(text, std::strlen(kFormat) + 1), "size a type");
+    put_attribute(file_->id, "format", text, text, kFormat);
+    put_attribute(file_->id, "rank", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.rank);
+    put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
+    put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64, &header.safe_point);
+    put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
+}
+
+void image_writer::write(const array &source, std::uint64_t first, std::uint64_t count,
+                         const std::function<void(std::uint64_t)> &written)
 {
     quiet silence;
     const hsize_t extent = source.count;
@@ -384,6 +416,8 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
                 ensure(H5Dwrite_chunk(data, H5P_DEFAULT, 0, &offset, chunk * size,
                                       source.address + at * size),
                        what);
+                if (written)
+                    written(chunk * size);
             }
         }
         if (run > at) {
@@ -391,6 +425,8 @@ void image_writer::write(const array &source, std::uint64_t first, std::uint64_t
             ensure(H5Dwrite(data, memory_type(source.type), memory, space, H5P_DEFAULT,
                             source.address + at * size),
                    what);
+            if (written)
+                written((run - at) * size);
         }
         for (at = run; at < end;) {
             const std::uint64_t some = std::min<std::uint64_t>(chunk, end - at);
@@ -416,6 +452,12 @@ std::span<const std::byte> image_writer::finish()
     const herr_t closed = H5Fclose(std::exchange(file_->id, H5I_INVALID_HID));
     ensure(closed, "close an image");
     return {file_->data, static_cast<std::size_t>(bytes)};
+}
+
+void image_writer::finish_file()
+{
+    quiet silence;
+    ensure(H5Fclose(std::exchange(file_->id, H5I_INVALID_HID)), "close an image");
 }
 
 /* ---- reading ---- */

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,22 +61,33 @@ class image_writer {
     /** Builds in @memory, which must have room for the bound and outlive the writer. */
     image_writer(image_memory &memory, const image_header &header,
                  checksums checked = checksums::arrays);
+    /** Builds in a file: replaced if it is there. */
+    image_writer(const std::string &path, const image_header &header);
     ~image_writer();
     image_writer(const image_writer &) = delete;
     image_writer &operator=(const image_writer &) = delete;
 
-    void write(const array &source) { write(source, 0, source.count); }
+    /** @written: called after each chunk, with its bytes. */
+    void write(const array &source, const std::function<void(std::uint64_t)> &written = {})
+    {
+        write(source, 0, source.count, written);
+    }
     /** Elements @first to @first + @count; @first a multiple of segment_elements(). */
-    void write(const array &source, std::uint64_t first, std::uint64_t count);
+    void write(const array &source, std::uint64_t first, std::uint64_t count,
+               const std::function<void(std::uint64_t)> &written = {});
 
     /** The finished file, in the memory given. Nothing may be written after. */
     std::span<const std::byte> finish();
+    /** The same of a file, which is not on the disk yet. */
+    void finish_file();
 
     std::uint64_t zero_bytes() const noexcept { return zero_bytes_; }
 
   private:
     struct file;
-    file *file_;
+    void begin(const image_header &header);
+
+    std::unique_ptr<file> file_;
     checksums checked_;
     std::uint64_t zero_bytes_ = 0;
 };

@@ -21,7 +21,8 @@ namespace {
 constexpr const char *kKnown[] = {
     "ZC_MIGRATE",         "ZC_MIGRATE_JOB",       "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
     "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
-    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR", "ZC_MIGRATE_PATIENCE"};
+    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR", "ZC_MIGRATE_PATIENCE",
+    "ZC_MIGRATE_KEEP",    "ZC_MIGRATE_SAVING"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -39,6 +40,17 @@ double number(const char *name, double otherwise, double least, double most)
     if (*end || !(got >= least && got <= most))
         throw error(EINVAL, std::string("bad value of ") + name + ": " + value);
     return got;
+}
+
+enum settings::saving saving_of(const std::string &name)
+{
+    if (name == "auto")
+        return settings::saving::automatic;
+    if (name == "copy")
+        return settings::saving::copy;
+    if (name == "stream")
+        return settings::saving::stream;
+    throw error(EINVAL, "bad value of ZC_MIGRATE_SAVING: " + name + " (auto, copy or stream)");
 }
 
 void warn_of_unknown()
@@ -90,6 +102,8 @@ settings settings::from_environment()
         throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: zcmd (it would hide the agent's socket)");
     s.socket_directory = text("ZC_MIGRATE_SOCKETS", control::default_socket_directory());
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
+    s.keep = static_cast<int>(number("ZC_MIGRATE_KEEP", s.keep, 1, 1e6));
+    s.saving = saving_of(text("ZC_MIGRATE_SAVING", "auto"));
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);

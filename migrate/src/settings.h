@@ -16,6 +16,8 @@ struct settings {
     std::string job;              /* name of the job for zcctl */
     std::string socket_directory; /* of the sockets that zcctl finds; ours alone, mode 0700 */
     std::string checkpoint_directory;
+    int keep = 2; /* checkpoints of the job's line that stay, the new one included */
+    enum class saving { automatic, copy, stream } saving = saving::automatic;
     std::string restart;           /* checkpoint directory to resume from, or empty */
     double timeout_s = 60;         /* silence of a peer that is taken for its death */
     double patience_s = 60;        /* from a request to the safe point where all have met */

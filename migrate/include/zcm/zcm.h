@@ -167,8 +167,9 @@ ZCM_PUBLIC int zcm_resumed(void) ZCM_NOEXCEPT;
  * zcm_checkpoint - save the job's state to disk at the next safe points
  *
  * Local, by all ranks or by rank 0 alone: only its call counts. The state is taken at the
- * first safe point that all ranks can reach together, into one image in memory per
- * rank; writing goes on in the background. A failure is printed.
+ * first safe point that all ranks can reach together. Each rank copies it to memory, and writing
+ * goes on in the background; or it is written there where memory is short (ZC_MIGRATE_SAVING). A
+ * failure is printed.
  *
  * Return: 0; -ENOTSUP without ZC_MIGRATE=1; -EBUSY a request is under way.
  */
