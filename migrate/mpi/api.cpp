@@ -8,8 +8,10 @@
 #include <new>
 #include <optional>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "datatype.h"
 #include "error.h"
 #include "identity.h"
 #include "job.h"
@@ -75,59 +77,6 @@ int guarded(Action action) noexcept
     }
 }
 
-element element_of(MPI_Datatype type, const char *name)
-{
-    struct pair {
-        MPI_Datatype type;
-        element kind;
-    };
-    const auto of_size = [](std::size_t size, bool is_signed) {
-        switch (size) {
-        case 1:
-            return is_signed ? element::i8 : element::u8;
-        case 2:
-            return is_signed ? element::i16 : element::u16;
-        case 4:
-            return is_signed ? element::i32 : element::u32;
-        default:
-            return is_signed ? element::i64 : element::u64;
-        }
-    };
-    const pair known[] = {
-        {MPI_BYTE, element::byte},
-        {MPI_DOUBLE, element::f64},
-        {MPI_FLOAT, element::f32},
-        {MPI_INT, of_size(sizeof(int), true)},
-        {MPI_LONG, of_size(sizeof(long), true)},
-        {MPI_LONG_LONG, element::i64},
-        {MPI_SHORT, of_size(sizeof(short), true)},
-        {MPI_CHAR, element::i8},
-        {MPI_SIGNED_CHAR, element::i8},
-        {MPI_UNSIGNED_CHAR, element::u8},
-        {MPI_UNSIGNED_SHORT, of_size(sizeof(unsigned short), false)},
-        {MPI_UNSIGNED, of_size(sizeof(unsigned), false)},
-        {MPI_UNSIGNED_LONG, of_size(sizeof(unsigned long), false)},
-        {MPI_UNSIGNED_LONG_LONG, element::u64},
-        {MPI_INT8_T, element::i8},
-        {MPI_INT16_T, element::i16},
-        {MPI_INT32_T, element::i32},
-        {MPI_INT64_T, element::i64},
-        {MPI_UINT8_T, element::u8},
-        {MPI_UINT16_T, element::u16},
-        {MPI_UINT32_T, element::u32},
-        {MPI_UINT64_T, element::u64},
-        {MPI_C_BOOL, element::u8},
-        {MPI_AINT, of_size(sizeof(MPI_Aint), true)},
-        {MPI_OFFSET, of_size(sizeof(MPI_Offset), true)},
-        {MPI_COUNT, of_size(sizeof(MPI_Count), true)},
-    };
-    for (const pair &one : known)
-        if (one.type == type)
-            return one.kind;
-    throw error(ENOTSUP,
-                std::string("type of '") + name + "' is not a basic type of C that we know");
-}
-
 void require_initialised()
 {
     if (!initialised || finalised)
@@ -177,7 +126,9 @@ int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) 
         if (!name)
             throw error(EINVAL, "registered data without a name");
         const quiet ours;
-        const array &added = data().add(name, addr, count, element_of(type, name));
+        array wanted{name, static_cast<std::byte *>(addr), count};
+        set_type(wanted, type);
+        const array &added = data().add(std::move(wanted));
         profiler::instance().image(data().bytes());
         if (!current)
             return;

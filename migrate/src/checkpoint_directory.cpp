@@ -367,8 +367,8 @@ checkpoint_directory::complete checkpoint_directory::latest(const std::string &p
     }
     for (int rank = 0; rank < found.ranks; rank++)
         if (!fs::exists(found.rank_file(rank), problem))
-            throw error(EBADMSG, "damaged checkpoint: no " + found.rank_file(rank) +
-                                     ones_before(found));
+            throw error(EBADMSG,
+                        "damaged checkpoint: no " + found.rank_file(rank) + ones_before(found));
     return found;
 }
 

@@ -23,7 +23,8 @@ namespace zc::migrate {
  *
  * A rank that cannot write says so by a file rank-N.failed-ERRNO. Once a new checkpoint is
  * complete, the oldest of the same line of jobs are removed, so that as many as wanted stay, and
- * nobody else's. Each has a number of its own in its line, its generation; the greatest is the newest.
+ * nobody else's. Each has a number of its own in its line, its generation; the greatest is the
+ * newest.
  */
 class checkpoint_directory {
   public:

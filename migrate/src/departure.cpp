@@ -73,9 +73,9 @@ void departure::answer(const std::string &question, const registry &data,
     };
     if (!source) {
         refuse(ENOENT, "nothing saved as '" + name + "'");
-    } else if (type != name_of(source->type)) {
+    } else if (type != source->type_name()) {
         refuse(EBADMSG, "type of '" + name + "' is " + type + " in the successor, " +
-                            name_of(source->type) + " before");
+                            source->type_name() + " before");
     } else if (count != source->count) {
         refuse(EBADMSG, "'" + name + "' has " + std::to_string(count) +
                             " elements in the successor, " + std::to_string(source->count) +

@@ -43,9 +43,9 @@ class durable_file {
 };
 
 /**
- * What goes by way of the page cache is handed on to the disk bit by bit, and dropped from the cache
- * then: at most two bits of 4 MiB wait in memory, and a file does not have its full length long
- * before the disk has it.
+ * What goes by way of the page cache is handed on to the disk bit by bit, and dropped from the
+ * cache then: at most two bits of 4 MiB wait in memory, and a file does not have its full length
+ * long before the disk has it.
  */
 class handing_on {
   public:

@@ -18,6 +18,7 @@ namespace zc::migrate {
  *
  *     /                attributes: format, job, rank, ranks, safe_point
  *     /NAME            one-dimensional, chunked, portable type; attribute crc32c
+ *                      of a derived type: its units (layout.h), and how many make an element
  *
  * Chunks that are all zero are not stored: they read as the fill value. An image
  * may hold a part of an array only (a *segment* on its way to a successor): the
@@ -70,9 +71,9 @@ class image_writer {
     /** @written: called after each chunk, with its bytes. */
     void write(const array &source, const std::function<void(std::uint64_t)> &written = {})
     {
-        write(source, 0, source.count, written);
+        write(source, 0, source.units(), written);
     }
-    /** Elements @first to @first + @count; @first a multiple of segment_elements(). */
+    /** Units @first to @first + @count; @first a multiple of segment_units(). */
     void write(const array &source, std::uint64_t first, std::uint64_t count,
                const std::function<void(std::uint64_t)> &written = {});
 
@@ -85,7 +86,10 @@ class image_writer {
 
   private:
     struct file;
+    struct target;
     void begin(const image_header &header);
+    void write_units(const target &to, std::span<const std::byte> units, std::uint64_t first,
+                     const std::function<void(std::uint64_t)> &written);
 
     std::unique_ptr<file> file_;
     checksums checked_;
@@ -107,16 +111,21 @@ class image_reader {
     std::optional<std::uint64_t> count(const std::string &name) const;
 
     /** Fill @target; throws -ENOENT, or -EBADMSG if type, count or checksum are not its own. */
-    void read(const array &target) const { read(target, 0, target.count); }
+    void read(const array &target) const { read(target, 0, target.units()); }
     void read(const array &target, std::uint64_t first, std::uint64_t count) const;
 
   private:
     struct file;
+    struct source;
+    static void read_units(const source &from, std::span<std::byte> units, std::uint64_t first);
+
     file *file_;
     checksums checked_ = checksums::arrays;
 };
 
-/** Elements of one segment of @a, or more if the array is shorter: bounds the memory of a move. */
-std::uint64_t segment_elements(const array &a);
+/** Units of one segment of @a, or more if the array is shorter: bounds the memory of a move. */
+std::uint64_t segment_units(const array &a);
+/** Room that the image of one segment of @a can need. */
+std::size_t segment_bound(const array &a);
 
 } // namespace zc::migrate

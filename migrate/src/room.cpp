@@ -30,8 +30,8 @@ std::uint64_t room_of_group(const std::string &directory, const char *most, cons
     const auto limit = number_in(directory + most), taken = number_in(directory + used);
     if (!limit || !taken) /* "max", or not there */
         return kUnlimited;
-    const std::uint64_t cache = std::min(
-        *taken, number_in(directory + "/memory.stat", "inactive_file").value_or(0));
+    const std::uint64_t cache =
+        std::min(*taken, number_in(directory + "/memory.stat", "inactive_file").value_or(0));
     return *limit - std::min(*limit, *taken - cache);
 }
 
@@ -66,9 +66,9 @@ std::uint64_t room_in_memory(const std::string &root)
             least = std::min(least, room_of_groups(root + "/sys/fs/cgroup", path, "/memory.max",
                                                    "/memory.current"));
         else if (("," + controllers + ",").find(",memory,") != std::string::npos)
-            least = std::min(least, room_of_groups(root + "/sys/fs/cgroup/memory", path,
-                                                   "/memory.limit_in_bytes",
-                                                   "/memory.usage_in_bytes"));
+            least =
+                std::min(least, room_of_groups(root + "/sys/fs/cgroup/memory", path,
+                                               "/memory.limit_in_bytes", "/memory.usage_in_bytes"));
     }
     return least;
 }

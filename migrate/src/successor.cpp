@@ -109,9 +109,9 @@ void from_predecessor::leave(const std::string &why) noexcept
 
 void from_predecessor::restore(const array &target)
 {
-    line_->send(word::ask,
-                json{{"name", target.name}, {"type", name_of(target.type)}, {"count", target.count}}
-                    .dump());
+    line_->send(
+        word::ask,
+        json{{"name", target.name}, {"type", target.type_name()}, {"count", target.count}}.dump());
     const message said = line_->receive();
     if (said.what != word::answer)
         throw error(EPIPE, "the predecessor gave up");

@@ -252,7 +252,7 @@ TEST_F(CheckpointDirectoryTest, TheSameSafePointAgainLeavesOneAtEachMoment)
     };
     save(100, job(2, 1));
     before_rename = nullptr;
-    EXPECT_EQ(renamed, 4); /* image, manifest, directory, link */
+    EXPECT_EQ(renamed, 5); /* image, manifest, directory, link, what is not kept */
     EXPECT_EQ(checkpoint_directory::latest(place_).whose.job, 2u);
 }
 
@@ -283,8 +283,7 @@ TEST_F(CheckpointDirectoryTest, DamageLeadsToTheOneBefore)
         checkpoint_directory::latest(place_);
         FAIL();
     } catch (const error &problem) {
-        EXPECT_NE(std::string(problem.what()).find("before it: " + name(100, 1)),
-                  std::string::npos)
+        EXPECT_NE(std::string(problem.what()).find("before it: " + name(100, 1)), std::string::npos)
             << problem.what();
     }
 }

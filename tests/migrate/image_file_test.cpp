@@ -81,8 +81,7 @@ TEST_F(ImageFileTest, ADiskThatIsFullIsSaid)
         stream_image(place_ + "/x.h5", {}, std::vector{over("state", state)});
     } catch (const error &problem) {
         code = problem.code();
-        EXPECT_NE(std::string(problem.what()).find("'state'"), std::string::npos)
-            << problem.what();
+        EXPECT_NE(std::string(problem.what()).find("'state'"), std::string::npos) << problem.what();
     }
     setrlimit(RLIMIT_FSIZE, &usual);
     std::signal(SIGXFSZ, handler);

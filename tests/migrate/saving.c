@@ -54,10 +54,10 @@ struct particle {
 static struct {
     long step;
     struct particle *first;
-    size_t count;     /* of particles packed */
-    double *at;       /* two for each */
+    size_t count; /* of particles packed */
+    double *at;   /* two for each */
     long *number;
-    int saved;        /* how often it was packed */
+    int saved; /* how often it was packed */
 } box;
 
 /* What is in the box in step @step, whatever has happened before. */

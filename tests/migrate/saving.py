@@ -2,10 +2,12 @@
 """What programs do when their state is taken, and what becomes of what they have written."""
 import pathlib
 import re
+import subprocess
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check
-from tests.migrate.jobs import ends_well, finishes, moved, refused, restart, saved, suite
+from tests.migrate.jobs import (HERE, IDENTICAL, NO_LOOSE_ENDS, ends_well, ends_with_error,
+                                finishes, heat, moved, mpich_only, refused, restart, saved, suite)
 
 
 @suite.test(tags={"openmpi"})
@@ -67,3 +69,52 @@ def each_line_once(stage):
         begun = job.said().count("begins")
         check(begun == 13, f"{begun} of 13 processes have printed what they began with",
               job.said()[-SAID:])
+
+
+@suite.test(tags={"openmpi"})
+def data_of_all_types(stage):
+    """Predefined types of three languages and derived ones: by memory, by disk, by a checkpoint."""
+    with Job(stage, "types", STOP) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [0], H2, via="disk")
+        saved(job)
+        place = job.directory + "/saved"
+        ends_well(stage, job, "all right")
+    with Job(stage, "types", STOP, launcher=restart(stage, place)) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
+@mpich_only(NO_LOOSE_ENDS)
+def another_derived_type_in_the_successor(stage):
+    with Job(stage, "types", STOP, "other") as job:
+        job.until_running()
+        refused(job, "move", "--rank", "1", "--to", H1,
+                says=r"type of 'struct' is \{int8,float64\[3\],float32\[3\]\} in the "
+                     r"successor, \{int8,float64\[3\],int32,float32\[2\]\} before")
+        saved(job)
+        place = job.directory + "/saved"
+        ends_well(stage, job, "all right")
+    with Job(stage, "types", STOP, "other", launcher=restart(stage, place)) as job:
+        ends_with_error(job, r"type of 'struct' is not \{int8,float64\[3\],float32\[3\]\} as "
+                             r"saved: that is \{int8,float64\[3\],int32,float32\[2\]\}", 60)
+
+
+@suite.test()
+def another_hdf5_in_the_program(stage):
+    """libzcm's HDF5 is its own: that of the program may be any."""
+    place = pathlib.Path(stage.new_directory())
+    library = place / "libhdf5.so.999"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", str(library),
+                    str(HERE / "another_hdf5.c")], check=True)
+    with heat(stage, environment={"LD_PRELOAD": str(library),
+                                  "ANOTHER_HDF5_IS_THERE": str(place / "there")}) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [2], H2, via="disk")
+        saved(job)
+        ends_well(stage, job, IDENTICAL)
+        check((place / "there").exists(), "it was not loaded at all")
