@@ -63,9 +63,8 @@ bool checkpoint_transaction::consent()
 /** Collective. */
 bool checkpoint_transaction::take()
 {
-    std::string nonce =
-        std::to_string(getpid()) + "-" +
-        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+    std::string nonce = std::to_string(getpid()) + "-" +
+                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
     share(job_.now_.ours, 0, nonce);
     const settings &chosen = job_.settings_;
     place_ = std::make_unique<checkpoint_directory>(chosen.checkpoint_directory, safe_point_, nonce,
@@ -161,9 +160,9 @@ void checkpoint_transaction::slow_down() const
 void checkpoint_transaction::measure()
 {
     built_ = seconds();
-    sum_ = total(job_.now_.ours,
-                 {static_cast<double>(image_bytes_), static_cast<double>(zero_bytes_),
-                  static_cast<double>(job_.data.bytes()), streamed_ ? 1.0 : 0.0});
+    sum_ =
+        total(job_.now_.ours, {static_cast<double>(image_bytes_), static_cast<double>(zero_bytes_),
+                               static_cast<double>(job_.data.bytes()), streamed_ ? 1.0 : 0.0});
     most_ = greatest(job_.now_.ours,
                      {(built_ - begin_) * 1e3, (seconds() - job_.meeting_.met()) * 1e3});
     static bool said = false;
@@ -207,7 +206,7 @@ void checkpoint_transaction::write_and_commit()
         return;
     using company = checkpoint_directory::company;
     place_->commit(ranks_, chosen.timeout_s,
-                 job_.lock_->is_held() ? company::alone : company::unknown);
+                   job_.lock_->is_held() ? company::alone : company::unknown);
     done_ = seconds();
 }
 

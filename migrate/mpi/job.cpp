@@ -221,10 +221,10 @@ void job::refresh_status()
     MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
     for (const whereabouts &one : all)
         hosts_.insert(one.host);
-    std::vector<std::string> hosts;
+    homes_.clear();
     for (const whereabouts &one : all)
-        hosts.emplace_back(one.host);
-    profiler::instance().place(epoch(), hosts);
+        homes_.emplace_back(one.host);
+    profiler::instance().place(epoch(), homes_);
     profiler::instance().busy(false);
     control_.set_status(name_, moves_, epoch(), all);
 }
@@ -239,6 +239,7 @@ image_header job::header() const
 void job::busy_safe_point()
 {
     const quiet ours;
+    const bool has_moved = waiting_to_take_over_;
     if (waiting_to_take_over_) {
         take_over();
     } else if (inheritance_) {
@@ -260,8 +261,36 @@ void job::busy_safe_point()
         calm_begin_ = now;
         calm_left_ = calm_;
     }
+    if (!settings_.record.empty() && !recorder_) {
+        const std::int64_t here = safe_points_.load();
+        recorder_ = std::make_unique<recorder>(settings_.record, now_.rank, settings_.verify_every,
+                                               has_moved ? here : here - 1);
+        if (has_moved)
+            recorder_->moved(here);
+    }
+    if (recorder_ || settings_.verify)
+        verify_point();
     if (agreement_.is_called())
         negotiate();
+}
+
+/** Record the data, and ask for the next move, where they are due. */
+void job::verify_point()
+{
+    calm_left_ = calm_ = 1; /* so that each safe point comes here */
+    const std::int64_t here = safe_points_.load();
+    if (recorder_ && recorder_->is_due(here)) {
+        make_current(); /* with and without moves alike */
+        recorder_->record(here, data);
+    }
+    if (!settings_.verify || now_.rank != 0 || !control_.is_open() ||
+        here % settings_.verify_every != 0)
+        return;
+    request wanted;
+    wanted.kind = request::what::move;
+    const auto next = static_cast<std::size_t>(moves_) % homes_.size();
+    wanted.moves.push_back({static_cast<int>(next), homes_[next]});
+    control_.submit(wanted); /* if another one is under way it is left at that */
 }
 
 void job::negotiate()

@@ -15,6 +15,7 @@
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
+#include "recorder.h"
 #include "registry.h"
 #include "rendezvous.h"
 #include "settings.h"
@@ -79,6 +80,7 @@ class job {
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
     void refresh_status();
     void busy_safe_point();
+    void verify_point();
     void negotiate();
     bool reach_meeting(std::int64_t n);
     void meet();
@@ -105,7 +107,8 @@ class job {
     std::uint64_t line_ = 0;
     double begun_ = 0; /* the job, by our clock */
     world now_;
-    std::set<std::string> hosts_; /* where ranks have been */
+    std::set<std::string> hosts_;    /* where ranks have been */
+    std::vector<std::string> homes_; /* where each rank is */
     negotiation agreement_;
     std::atomic<std::int64_t> safe_points_{0};
     std::int64_t calm_left_ = 1, calm_ = 1;
@@ -115,6 +118,8 @@ class job {
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
     std::unique_ptr<inheritance> inheritance_;
+
+    std::unique_ptr<recorder> recorder_;
 
     job_control control_;
     rendezvous meeting_;

@@ -19,10 +19,10 @@ namespace zc::migrate {
 namespace {
 
 constexpr const char *kKnown[] = {
-    "ZC_MIGRATE",         "ZC_MIGRATE_JOB",       "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
-    "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
-    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR", "ZC_MIGRATE_PATIENCE",
-    "ZC_MIGRATE_KEEP",    "ZC_MIGRATE_SAVING"};
+    "ZC_MIGRATE",         "ZC_MIGRATE_JOB",          "ZC_MIGRATE_SOCKETS",      "ZC_MIGRATE_DIR",
+    "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",      "ZC_MIGRATE_ATTEMPTS",     "ZC_MIGRATE_PROBE",
+    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR",    "ZC_MIGRATE_PATIENCE",     "ZC_MIGRATE_KEEP",
+    "ZC_MIGRATE_SAVING",  "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -87,9 +87,10 @@ settings settings::from_environment()
 {
     settings s;
     const std::string on = text("ZC_MIGRATE", "0");
-    if (on != "0" && on != "1" && on != "observe")
-        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1 or observe)");
-    s.on = on == "1";
+    if (on != "0" && on != "1" && on != "observe" && on != "verify")
+        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1, observe or verify)");
+    s.verify = on == "verify";
+    s.on = on == "1" || s.verify;
     s.observe = on == "observe";
     if (!s.on && !s.observe)
         return s;
@@ -102,6 +103,9 @@ settings settings::from_environment()
         throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: zcmd (it would hide the agent's socket)");
     s.socket_directory = text("ZC_MIGRATE_SOCKETS", control::default_socket_directory());
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
+    s.verify_every = static_cast<std::int64_t>(
+        number("ZC_MIGRATE_VERIFY_EVERY", static_cast<double>(s.verify_every), 1, 1e9));
+    s.record = text("ZC_MIGRATE_VERIFY_RECORD", "");
     s.keep = static_cast<int>(number("ZC_MIGRATE_KEEP", s.keep, 1, 1e6));
     s.saving = saving_of(text("ZC_MIGRATE_SAVING", "auto"));
     s.restart = text("ZC_MIGRATE_RESTART", "");

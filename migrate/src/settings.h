@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,12 +19,15 @@ struct settings {
     std::string checkpoint_directory;
     int keep = 2; /* checkpoints of the job's line that stay, the new one included */
     enum class saving { automatic, copy, stream } saving = saving::automatic;
-    std::string restart;           /* checkpoint directory to resume from, or empty */
-    double timeout_s = 60;         /* silence of a peer that is taken for its death */
-    double patience_s = 60;        /* from a request to the safe point where all have met */
-    int attempts = 10;             /* safe points tried before messages in flight refuse a move */
-    std::string probe;             /* auto, none, or a command with %h and %p */
-    std::optional<fault> injected; /* tests only: where to fail */
+    bool verify = false;            /* move ranks to their own hosts, unasked */
+    std::int64_t verify_every = 10; /* safe points from one of these moves to the next */
+    std::string record;             /* directory for checksums of registered data, or empty */
+    std::string restart;            /* checkpoint directory to resume from, or empty */
+    double timeout_s = 60;          /* silence of a peer that is taken for its death */
+    double patience_s = 60;         /* from a request to the safe point where all have met */
+    int attempts = 10;              /* safe points tried before messages in flight refuse a move */
+    std::string probe;              /* auto, none, or a command with %h and %p */
+    std::optional<fault> injected;  /* tests only: where to fail */
 
     static settings from_environment();
     bool fault_injected(fault one) const noexcept { return kFaults && injected == one; }

@@ -68,14 +68,18 @@ ZCM_PUBLIC int zcm_init(int *argc, char ***argv) ZCM_NOEXCEPT;
  * @name:  unique within the process, 1 to 127 characters, no '/'
  * @addr:  the caller's until zcm_unregister(); need not be aligned
  * @count: elements, > 0
- * @type:  a basic integer, floating point, character or byte type of C
+ * @type:  a predefined type of C, C++ or Fortran, or one derived from those (zcm(3), TYPES); it may
+ *         be freed afterwards
+ *
+ * Of a derived type what is saved is its basic elements; all memory from the first to the last of
+ * them is taken by the name.
  *
  * In a resumed process it fills the memory with the saved values before it
  * returns. All names of the predecessor must be registered before the first safe
  * point. Local.
  *
  * Return: 0; -EINVAL bad argument; -EEXIST name taken or memory overlapping that of another
- * name; -ENOTSUP not a basic type; resumed only: -ENOENT nothing saved by that
+ * name; -ENOTSUP a type that cannot be saved; resumed only: -ENOENT nothing saved by that
  * name, -EBADMSG count or type differ or the data is damaged, -EPIPE the predecessor is gone.
  */
 ZCM_PUBLIC int zcm_register(const char *name, void *addr, size_t count,
