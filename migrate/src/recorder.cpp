@@ -55,7 +55,7 @@ recorder::recorder(const std::string &directory, int rank, std::int64_t every, s
     std::FILE *stream = std::fopen(path.c_str(), "ae");
     if (!stream)
         throw_errno(errno, path);
-    file_ = std::make_unique<file>(path, stream);
+    file_.reset(new file{path, stream});
 }
 
 recorder::~recorder()

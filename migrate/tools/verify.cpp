@@ -57,6 +57,7 @@ int run(const std::vector<std::string> &command, const char *mode, const std::st
     setenv("ZC_MIGRATE", mode, 1);
     setenv("ZC_MIGRATE_VERIFY_RECORD", record.c_str(), 1);
     std::vector<char *> words;
+    words.reserve(command.size() + 1);
     for (const std::string &word : command)
         words.push_back(const_cast<char *>(word.c_str()));
     words.push_back(nullptr);
