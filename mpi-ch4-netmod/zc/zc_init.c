@@ -86,6 +86,17 @@ static void init_waiting(void)
 
 /* ---- UCX ---- */
 
+/* Lets endpoints have error handling over shared memory: those to other worlds (zc_foreign.c). UCX
+ * 1.13 can do it, but only if it is asked. Its warning about the second setting is that a process
+ * which is taken for dead may still read the memory of a message that has ended with an error. An
+ * endpoint without error handling, of this world, is not affected. A setting of the user's, in the
+ * environment, would come first. */
+static void handle_errors_near(ucp_config_t * config)
+{
+    (void) ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
+    (void) ucp_config_modify(config, "CMA_MEMORY_INVALIDATE", "y");
+}
+
 static int init_context(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -109,6 +120,7 @@ static int init_context(void)
     }
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_config_read");
+    handle_errors_near(config);
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
