@@ -89,12 +89,20 @@ static void init_waiting(void)
 /* Lets endpoints have error handling over shared memory: those to other worlds (zc_foreign.c). UCX
  * 1.13 can do it, but only if it is asked. Its warning about the second setting is that a process
  * which is taken for dead may still read the memory of a message that has ended with an error. An
- * endpoint without error handling, of this world, is not affected. A setting of the user's, in the
- * environment, would come first. */
+ * endpoint without error handling, of this world, is not affected. */
 static void handle_errors_near(ucp_config_t * config)
 {
-    (void) ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
-    (void) ucp_config_modify(config, "CMA_MEMORY_INVALIDATE", "y");
+    static const char *const settings[] = { "MM_ERROR_HANDLING", "CMA_MEMORY_INVALIDATE" };
+
+    MPIDI_ZC_global.errors_near = true;
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        const ucs_status_t status = ucp_config_modify(config, settings[i], "y");
+        if (status != UCS_OK) {
+            MPIDI_ZC_global.errors_near = false;
+            fprintf(stderr, "zc: connections to processes of other worlds stay on the network: UCX "
+                    "does not set %s (%s)\n", settings[i], ucs_status_string(status));
+        }
+    }
 }
 
 static int init_context(void)

@@ -18,7 +18,8 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
 
 static bool may_offer(const MPIDI_ZC_foreign_t * f)
 {
-    return f->upid->host == MPIDI_ZC_upid_self()->host && MPIDI_ZC_global.transport.shared_memory;
+    return f->upid->host == MPIDI_ZC_upid_self()->host && MPIDI_ZC_global.errors_near &&
+        MPIDI_ZC_global.transport.shared_memory;
 }
 
 /* Sends a HOST. If it is lost, or the peer makes no offer, the connection stays on the network. */

@@ -118,6 +118,7 @@ typedef struct {
     ucp_context_h context;
     ucp_datatype_t stream_type; /* zc_stream.h; 0: not made */
     MPIDI_ZC_transport_t transport;
+    bool errors_near;           /* endpoints over shared memory can have error handling */
     MPIDI_ZC_vci_t vcis[MPIDI_CH4_MAX_VCIS];    /* MPIDI_global.n_vcis of them */
     struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address.
                                          * Shared by the ranks of this host, as are: */
