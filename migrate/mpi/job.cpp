@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "mpi_connection.h"
 #include "mpi_window.h"
 #include "spawn.h"
+#include "stand_in.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -32,16 +34,16 @@ constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
 constexpr int kFlushTag = 7702;
 
-MPI_Comm comm_of(const lifeline &line)
+MPI_Comm merge(const lifeline &line)
 {
-    return dynamic_cast<mpi_connection &>(line.peer()).comm();
+    return dynamic_cast<mpi_connection &>(line.peer()).merge();
 }
 
 } // namespace
 
 job::job(settings chosen)
     : settings_(std::move(chosen)), command_(command::of_this_process()),
-      control_(settings_, command_.program, [this] { agreement_.ring(); }),
+      control_(settings_, command_.program, allowed_, [this] { agreement_.ring(); }),
       meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
 {
 }
@@ -55,12 +57,11 @@ job::~job()
 
 void job::start()
 {
-    MPI_Comm parent = MPI_COMM_NULL;
-    MPI_Comm_get_parent(&parent);
-    if (parent == MPI_COMM_NULL || !std::getenv("ZC_MIGRATE_SUCCESSOR"))
+    if (!std::getenv(kSuccessorVariable))
         hand_over_to_singletons();
-    unsetenv("ZC_MIGRATE_SUCCESSOR"); /* what the program spawns is no successor */
-    start_as_successor(parent);
+    launcher_ = own_launcher();
+    unsetenv(kSuccessorVariable); /* what the program spawns is no successor */
+    start_as_successor();
 }
 
 /** Which saved state does the job go on with, if with any? Collective; returns what is wrong. */
@@ -89,6 +90,28 @@ std::string job::choose_saved(const world &old, greeting &first) const
     return complaint;
 }
 
+/** Where ranks may go, as the first rank has it that can find it out. Collective. */
+allowed_hosts job::find_hosts(std::string &complaint) const
+{
+    allowed_hosts mine;
+    try {
+        mine = find_allowed_hosts(settings_.hosts);
+    } catch (const error &problem) {
+        if (complaint.empty())
+            complaint = problem.what();
+    }
+    const bool found = mine.any || !mine.names.empty();
+    const std::string first = agree(MPI_COMM_WORLD, found ? mine.to_json() : "");
+    if (!first.empty())
+        mine = allowed_hosts::from_json(first);
+    else
+        mine.source = "where mpiexec started it: nothing names other hosts";
+    for (const std::string &host : gather(MPI_COMM_WORLD, host_name()))
+        if (std::ranges::count(mine.names, host) == 0)
+            mine.names.push_back(host);
+    return mine;
+}
+
 void job::hand_over_to_singletons()
 {
     world old;
@@ -99,6 +122,7 @@ void job::hand_over_to_singletons()
 
     greeting greeting;
     greeting.index = greeting.rank = old.rank;
+    greeting.ranks = old.size;
     for (int rank = 0; rank < old.size; rank++)
         greeting.leavers.push_back(rank);
     greeting.job =
@@ -107,15 +131,28 @@ void job::hand_over_to_singletons()
     greeting.identity = draw_identity();
     MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     greeting.line = greeting.identity;
+    greeting.program = control_.own().program;
+    greeting.library = control_.own().library;
 
     std::string complaint = choose_saved(old, greeting);
+    greeting.allowed = find_hosts(complaint);
     std::unique_ptr<departure> mine;
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
+        succession next(settings_, command_, nullptr, place{host_name(), false});
+        std::string invitation;
         try {
             flush_output();
-            mine = start_successor(settings_, command_, place{host_name(), false}, greeting);
-            mine->await();
+            invitation = next.invite(0);
+        } catch (const error &problem) {
+            complaint = problem.what();
+        }
+        const std::vector<std::string> all = gather(MPI_COMM_WORLD, invitation);
+        try {
+            if (complaint.empty()) {
+                mine = next.start(all, greeting);
+                mine->await();
+            }
         } catch (const error &problem) {
             complaint = problem.what();
         }
@@ -131,65 +168,105 @@ void job::hand_over_to_singletons()
     growth how;
     how.old = &old;
     how.leavers = greeting.leavers;
-    how.rank = old.rank;
-    link_up(how, mine.get());
+    how.index = how.rank = old.rank;
+    how.size = old.size;
+    try {
+        mine->line().commit();
+        mine->proceed();
+    } catch (const error &problem) {
+        end_job(old.rank, std::string("cannot start: ") + problem.what());
+    }
+    link_up(how, &mine->line());
     mine->line().disconnect();
     MPI_Finalize();
     leave_process(leaving::replaced);
 }
 
-void job::start_as_successor(MPI_Comm parent)
+/** Another build would go on with the state of this one; and there must be room for that. */
+std::string job::why_not_here(const greeting &said) const
 {
-    auto line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(parent, true), true,
-                                           settings_.timeout_s);
-    greeting greeting;
+    preflight needed;
+    needed.program = said.program;
+    needed.library = said.library;
+    needed.features = said.features;
+    std::string why = why_not(needed, control_.own(), host_name(), settings_.checks);
+    if (why.empty() && said.moved && said.rank == 0)
+        if (const std::string no_socket = control_.why_not_open(); !no_socket.empty())
+            why = "host " + host_name() + " has no place for the job's socket: " + no_socket;
+    if (!why.empty() || !said.moved || !settings_.checks.memory)
+        return why;
+    const std::uint64_t there =
+        settings_.fault_injected(fault::no_memory) ? 1 << 20 : available_memory();
+    return why_no_room(said.bytes, there, host_name());
+}
+
+/** Until the leaver lets this process go on; it ends if it is not to. */
+greeting job::be_greeted(lifeline &line)
+{
     try {
-        greeting = greeting::from_json(line->receive().text);
-        now_.rank = greeting.rank;
-        if (greeting.moved && settings_.fault_injected(fault::successor_killed_early))
+        const greeting said = greeting::from_json(line.receive().text);
+        now_.rank = said.rank;
+        if (said.moved && settings_.fault_injected(fault::successor_killed_early))
             raise(SIGKILL);
-        line->send(word::here);
-        if (line->receive(kNoLimit).what != word::proceed) {
-            line->send_last(word::left);
-            leave_process(leaving::called_off);
-        }
+        const std::string why = why_not_here(said);
+        line.send(why.empty() ? word::here : word::failed, why);
+        if (line.receive(kNoLimit).what == word::proceed)
+            return said;
+        line.send_last(word::left);
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
         leave_process(leaving::not_started);
     }
+    leave_process(leaving::called_off);
+}
+
+void job::start_as_successor()
+{
+    std::unique_ptr<lifeline> line;
+    try {
+        const MPI_Comm between = meet_leaver(launcher_.get(), settings_.start_s);
+        line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(between, true), true,
+                                          settings_.timeout_s);
+    } catch (const error &problem) {
+        complain(-1, std::string("successor: ") + problem.what());
+        leave_process(leaving::not_started);
+    }
+    const greeting greeting = be_greeted(*line);
     name_ = greeting.job;
     identity_ = greeting.identity;
     line_ = greeting.line;
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
     hosts_ = greeting.hosts;
-    if (greeting.moved && greeting.index == 0 &&
-        settings_.fault_injected(fault::successor_killed_late))
-        raise(SIGKILL);
-    growth how;
-    how.leavers = greeting.leavers;
-    how.index = greeting.index;
-    how.rank = greeting.rank;
-    how.line = comm_of(*line);
-    now_ = link_up(how, nullptr);
+    allowed_ = greeting.allowed;
+    control_.need_features(greeting.features);
+    growth_ = {nullptr, greeting.leavers, greeting.index, greeting.rank, greeting.ranks};
     greeted_requests_ = greeting.requests;
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;
         safe_points_ =
             greeting.safe_points - 1; /* its first safe point is the predecessor's last */
+        now_ = stand_in::make(greeting.rank, greeting.ranks);
         const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
         inheritance_ = std::make_unique<from_predecessor>(std::move(line), expected, settings_);
         return;
     }
+    now_ = link_up(growth_, line.get());
     line->disconnect();
-    become_rank(now_.rank);
-    open_agreement(0);
     if (!greeting.resume.empty())
         resume_from_disk(greeting.resume);
+    become_rank_of_job();
+    refresh_status();
+}
+
+/** The world is linked up, and this process is a rank of it. */
+void job::become_rank_of_job()
+{
+    become_rank(now_.rank);
+    open_agreement(greeted_requests_);
     if (now_.rank == 0)
         control_.open(name_, now_.size, epoch(), safe_points_);
     open_profile();
-    refresh_status();
 }
 
 void job::open_profile()
@@ -217,10 +294,13 @@ void job::refresh_status()
     whereabouts mine{};
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
+    mine.features = control_.own().features;
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
     MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
-    for (const whereabouts &one : all)
+    for (const whereabouts &one : all) {
         hosts_.insert(one.host);
+        control_.need_features(one.features);
+    }
     homes_.clear();
     for (const whereabouts &one : all)
         homes_.emplace_back(one.host);
@@ -428,22 +508,17 @@ void job::join_writer()
 /* ---- moves ---- */
 
 /**
- * Now the successors take part in collectives: none of these, and none of us, can be called back
- * from there, so one that dies meanwhile is the end of the job.
+ * The successors are the ranks by now, and take part in collectives: none of these, and none of us,
+ * can be called back from there, so one that dies meanwhile is the end of the job.
  */
-world job::link_up(growth &how, departure *mine)
+world job::link_up(growth &how, lifeline *line)
 {
-    const watchdog guard(settings_.timeout_s + static_cast<double>(how.leavers.size()),
-                         "not linked up with the successors in time: a process died meanwhile");
-    if (mine) {
-        try {
-            mine->proceed();
-        } catch (const error &problem) {
-            end_job(now_.rank,
-                    std::string("a process died before it was linked up: ") + problem.what());
-        }
-        how.line = comm_of(mine->line());
-    }
+    const double limit_s = settings_.timeout_s + static_cast<double>(how.leavers.size());
+    const watchdog guard(limit_s, "the ranks were not linked up with the successors within " +
+                                      std::to_string(static_cast<int>(limit_s)) +
+                                      " s: a process died meanwhile");
+    if (line)
+        how.line = merge(*line);
     return grow(how);
 }
 
@@ -457,10 +532,9 @@ std::vector<double> job::rebuild_world(double begin)
                     {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
 }
 
-/** A successor's first safe point: its state is complete, its predecessor may go. */
-void job::take_over()
+/** Returns when this process is the rank; where the move is called off it does not return. */
+void job::await_go(from_predecessor &from)
 {
-    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
     lifeline &line = from.line();
     try {
         if (settings_.fault_injected(fault::successor_exits))
@@ -468,6 +542,8 @@ void job::take_over()
         if (settings_.fault_injected(fault::successor_killed))
             raise(SIGKILL);
         line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
+        if (settings_.fault_injected(fault::successor_killed_ready))
+            raise(SIGKILL);
         /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
         const message said = line.receive(kNoLimit);
         if (said.what != word::go) {
@@ -477,17 +553,30 @@ void job::take_over()
     } catch (const error &problem) {
         end_job(now_.rank, std::string("state received, but ") + problem.what());
     }
-    const double committed = seconds();
-    become_rank(now_.rank);
-    open_agreement(greeted_requests_);
-    if (now_.rank == 0)
-        control_.open(name_, now_.size, epoch(), safe_points_);
-    open_profile();
-    const std::vector<double> rebuilt = rebuild_world(committed);
-    waiting_to_take_over_ = false;
-    if (now_.rank == 0)
-        line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
-    line.disconnect();
+    if (growth_.index == 0 && settings_.fault_injected(fault::successor_killed_late))
+        raise(SIGKILL);
+}
+
+/** A successor's first safe point: its state is complete, its predecessor may go. */
+void job::take_over()
+{
+    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
+    lifeline &line = from.line();
+    await_go(from);
+    /* Others wait for this rank in MPI now: it cannot report an error and go on. */
+    try {
+        const double committed = seconds();
+        stand_in::give_up(now_);
+        now_ = link_up(growth_, &line);
+        become_rank_of_job();
+        const std::vector<double> rebuilt = rebuild_world(committed);
+        waiting_to_take_over_ = false;
+        if (now_.rank == 0)
+            line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
+        line.disconnect();
+    } catch (const std::exception &problem) {
+        end_job(now_.rank, std::string("took the rank over, but ") + problem.what());
+    }
     inheritance_.reset();
 }
 

@@ -20,6 +20,7 @@
 #include "rendezvous.h"
 #include "settings.h"
 #include "successor.h"
+#include "wire.h"
 #include "world.h"
 
 namespace zc::migrate {
@@ -72,9 +73,12 @@ class job {
     friend class checkpoint_transaction;
     friend class job_in_move;
 
+    allowed_hosts find_hosts(std::string &complaint) const;
     std::string choose_saved(const world &old, greeting &first) const;
     [[noreturn]] void hand_over_to_singletons();
-    void start_as_successor(MPI_Comm parent);
+    void start_as_successor();
+    greeting be_greeted(lifeline &line);
+    std::string why_not_here(const greeting &said) const;
     void resume_from_disk(const std::string &checkpoint);
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
@@ -95,8 +99,10 @@ class job {
     lineage whose() const { return {identity_, line_, name_}; }
     template <typename Action>
     auto inherit(Action action);
-    world link_up(growth &how, departure *mine);
+    world link_up(growth &how, lifeline *line);
     void take_over();
+    void await_go(from_predecessor &from);
+    void become_rank_of_job();
     std::vector<double> rebuild_world(double begin);
 
     settings settings_;
@@ -109,6 +115,7 @@ class job {
     world now_;
     std::set<std::string> hosts_;    /* where ranks have been */
     std::vector<std::string> homes_; /* where each rank is */
+    allowed_hosts allowed_;          /* where they may go */
     negotiation agreement_;
     std::atomic<std::int64_t> safe_points_{0};
     std::int64_t calm_left_ = 1, calm_ = 1;
@@ -117,6 +124,8 @@ class job {
     bool resumed_ = false;
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
+    growth growth_;                  /* into the world that a successor is to join */
+    std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
     std::unique_ptr<inheritance> inheritance_;
 
     std::unique_ptr<recorder> recorder_;

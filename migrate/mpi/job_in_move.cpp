@@ -4,6 +4,7 @@
 #include "job.h"
 #include "process.h"
 #include "profiler.h"
+#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -11,6 +12,8 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
 {
     hello_.moved = true;
     hello_.rank = of.now_.rank;
+    hello_.ranks = of.now_.size;
+    hello_.index = -1;
     hello_.safe_points = of.safe_points_.load();
     hello_.requests = of.agreement_.requests();
     hello_.job = of.name_;
@@ -19,6 +22,13 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
     hello_.moves = of.moves_ + 1;
     hello_.age_s = seconds() - of.begun_;
     hello_.hosts = of.hosts_;
+    hello_.allowed = of.allowed_;
+    hello_.program = of.control_.own().program;
+    if (of.settings_.fault_injected(fault::other_build_late))
+        hello_.program = "another";
+    hello_.library = of.control_.own().library;
+    hello_.features = of.control_.features();
+    hello_.bytes = of.data.bytes();
     for (const control::request::target &one : wanted.moves) {
         if (one.rank == of.now_.rank) {
             hello_.index = static_cast<int>(hello_.leavers.size());
@@ -48,20 +58,23 @@ std::vector<double> job_in_move::total(std::vector<double> values)
     return migrate::total(job_.now_.ours, std::move(values));
 }
 
-std::unique_ptr<departure> job_in_move::start_successor()
+std::vector<std::string> job_in_move::gather(const std::string &text)
+{
+    return migrate::gather(job_.now_.ours, text);
+}
+
+std::string job_in_move::invite()
 {
     job_.join_writer();
     job_.make_current();
-    return migrate::start_successor(job_.settings_, job_.command_, target_, hello_);
+    succession_ =
+        std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(), target_);
+    return succession_->invite(job_.data.bytes());
 }
 
-void job_in_move::link_up(departure *mine)
+std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)
 {
-    growth how;
-    how.old = &job_.now_;
-    how.leavers = hello_.leavers;
-    how.rank = job_.now_.rank;
-    next_ = job_.link_up(how, mine);
+    return succession_->start(all, hello_);
 }
 
 const registry &job_in_move::data() const noexcept
@@ -90,12 +103,33 @@ void job_in_move::let_go()
     flush_output();     /* what the successor writes comes after it */
 }
 
-void job_in_move::give_up_old_world()
+void job_in_move::link_up(departure *mine)
+{
+    growth how;
+    how.old = &job_.now_;
+    how.leavers = hello_.leavers;
+    how.index = hello_.index;
+    how.rank = job_.now_.rank;
+    how.size = job_.now_.size;
+    next_ = job_.link_up(how, mine ? &mine->line() : nullptr);
+}
+
+void job_in_move::release()
 {
     if (!target_.name.empty())
         profiler::instance().close();
     if (job_.release)
         job_.release(job_.now_.user, job_.argument);
+}
+
+void job_in_move::give_up_old_world()
+{
+    /* The program of any rank may have taken its time to release what it has. */
+    migrate::agree(job_.now_.ours, "");
+    const double limit_s = job_.settings_.timeout_s;
+    const watchdog guard(
+        limit_s, "the move was agreed on, but the old world was not given up within " +
+                     std::to_string(static_cast<int>(limit_s)) + " s: a process died meanwhile");
     job_.agreement_.close();
     job_.now_.disconnect();
 }

@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include "profiler.h"
+#include "stand_in.h"
 
 using namespace zc::migrate;
 
@@ -526,6 +527,24 @@ ZCM_NEW_COMM(Intercomm_create,
               MPI_Comm *fresh),
              (comm, leader, bridge, remote_leader, tag, fresh))
 ZCM_NEW_COMM(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *fresh), (comm, high, fresh))
+
+/* ---- the world of a successor that is not linked up ---- */
+
+int MPI_Comm_rank(MPI_Comm comm, int *rank)
+{
+    if (!stand_in::is(comm)) [[likely]]
+        return PMPI_Comm_rank(comm, rank);
+    *rank = stand_in::rank();
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_size(MPI_Comm comm, int *size)
+{
+    if (!stand_in::is(comm)) [[likely]]
+        return PMPI_Comm_size(comm, size);
+    *size = stand_in::size();
+    return MPI_SUCCESS;
+}
 
 #pragma GCC visibility pop
 } // extern "C"

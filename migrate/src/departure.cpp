@@ -45,6 +45,8 @@ departure::departure(const settings &settings, std::unique_ptr<lifeline> line,
 void departure::await()
 {
     const message said = line_->receive();
+    if (said.what == word::failed)
+        throw error(EPIPE, said.text);
     if (said.what != word::here)
         throw error(EPIPE, "the successor speaks out of turn");
 }

@@ -18,9 +18,9 @@ namespace zc::migrate {
  *
  *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go
  *
- * or abandon, at any time but while the worlds are linked up: from proceed until serve.
+ * or abandon, at any time before go.
  *
- * Until go this process is the rank; from go on the successor is.
+ * Until go this process is the rank; from go on the successor is, and the worlds are linked up.
  */
 class departure {
   public:
@@ -30,10 +30,15 @@ class departure {
 
     /** Until the successor has answered the greeting. Throws error. */
     void await();
+    /** All successors have been started: it may ask for its data. */
     void proceed() { line_->send(word::proceed); }
     /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
     void serve(const registry &data, const image_header &header, const std::string &file);
-    void go() { line_->send(word::go); }
+    void go()
+    {
+        line_->commit();
+        line_->send(word::go);
+    }
     /** Tell the successor to end itself, and wait a little until nothing is under way. */
     void abandon();
 

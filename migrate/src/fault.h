@@ -17,10 +17,17 @@ inline constexpr bool kFaults = ZC_FAULTS;
 /** What a test lets fail, by its name in ZC_MIGRATE_FAULT. */
 enum class fault {
     no_program,             /* rank 0, asked for a move: the target hosts lack the program */
+    no_library,             /* the same: libraries of the program are not found there */
+    other_build,            /* the same: its program there is another one */
+    other_build_late,       /* the leaver: the successor's program is another one than its own */
+    other_processor,        /* rank 0, asked for a move: ranks have had what the target lacks */
+    no_memory,              /* the successor, greeted: its host has no memory */
     successor_killed_early, /* the successor, before it has answered the greeting: killed */
-    successor_killed_late,  /* the first successor, when all link up with it: killed */
+    successor_killed_data,  /* the successor, when it is to receive an array: killed */
     successor_exits,        /* the successor, before it acknowledges its data: exits */
     successor_killed,       /* the successor, before it acknowledges its data: killed */
+    successor_killed_ready, /* the successor, when it has acknowledged its data: killed */
+    successor_killed_late,  /* the first successor, after go, when all link up with it: killed */
     successor_stops,        /* the successor, before it receives a large array: stopped */
     corrupt,                /* the leaver, sending any array: one bit of each segment is wrong */
     corrupt_early,          /* the same, and all leavers but the first begin to send late */
@@ -38,10 +45,17 @@ struct named_fault {
 
 inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::no_program, "no-program"},
+    {fault::no_library, "no-library"},
+    {fault::other_build, "other-build"},
+    {fault::other_build_late, "other-build-late"},
+    {fault::other_processor, "other-processor"},
+    {fault::no_memory, "no-memory"},
     {fault::successor_killed_early, "successor-killed-early"},
-    {fault::successor_killed_late, "successor-killed-late"},
+    {fault::successor_killed_data, "successor-killed-data"},
     {fault::successor_exits, "successor-exits"},
     {fault::successor_killed, "successor-killed"},
+    {fault::successor_killed_ready, "successor-killed-ready"},
+    {fault::successor_killed_late, "successor-killed-late"},
     {fault::successor_stops, "successor-stops"},
     {fault::corrupt, "corrupt"},
     {fault::corrupt_early, "corrupt-early"},

@@ -24,6 +24,8 @@ namespace zc::migrate {
 
 namespace {
 
+constexpr std::size_t kMostSaid = 64 << 10;
+
 using clock_type = std::chrono::steady_clock;
 
 struct outcome {
@@ -36,7 +38,7 @@ std::string drain(int fd)
 {
     char buffer[1024];
     std::string text;
-    for (ssize_t got; text.size() < 4096 && (got = read(fd, buffer, sizeof buffer)) > 0;)
+    for (ssize_t got; text.size() < kMostSaid && (got = read(fd, buffer, sizeof buffer)) > 0;)
         text.append(buffer, static_cast<std::size_t>(got));
     return text;
 }
@@ -155,34 +157,49 @@ void replace_all(std::string &text, const std::string &mark, const std::string &
 
 } // namespace
 
-void probe_host(const std::string &how, const std::string &host, const std::string &program,
-                double timeout_s)
+std::string shell_word(const std::string &text)
 {
-    if (how == "none")
-        return;
+    std::string word = "'";
+    for (char c : text)
+        word += c == '\'' ? "'\\''" : std::string(1, c);
+    return word + "'";
+}
+
+std::string probe_host(const probe &what, const std::string &host)
+{
+    if (what.how == "none")
+        return "";
     std::vector<std::string> words;
-    if (how == "auto") {
+    const bool runs = what.how == "auto" && !what.run.empty();
+    if (what.how == "auto") {
         words = hydra_launcher();
         if (words.empty()) {
-            knock(host, timeout_s);
-            return;
+            knock(host, what.timeout_s);
+            return "";
         }
-        words.insert(words.end(), {host, "test", "-x", "'" + program + "'"});
+        words.insert(words.end(), {host, "test", "-x", shell_word(what.program)});
+        if (runs)
+            words.insert(words.end(), {"&&", what.run});
     } else {
-        std::string command = how;
+        std::string command = what.how;
         replace_all(command, "%h", host);
-        replace_all(command, "%p", program);
+        replace_all(command, "%p", what.program);
         words = {"sh", "-c", command};
     }
-    const outcome result = run(words, timeout_s);
+    const outcome result = run(words, what.timeout_s);
     const std::string said = result.said.empty() ? "" : ": " + result.said;
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
-                                   std::to_string(static_cast<int>(timeout_s)) + " s" + said);
+                                   std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
     if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
-        throw error(ENOENT, "host " + host + " has no program " + program);
+        throw error(ENOENT, "host " + host + " has no program " + what.program);
+    /* ssh ends with 255 if it cannot reach the host. */
+    const bool reached = WIFEXITED(result.status) && WEXITSTATUS(result.status) != 255;
+    if (result.status != 0 && runs && reached)
+        throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);
     if (result.status != 0)
         throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
+    return result.said;
 }
 
 } // namespace zc::migrate

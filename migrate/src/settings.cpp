@@ -18,11 +18,25 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {
-    "ZC_MIGRATE",         "ZC_MIGRATE_JOB",          "ZC_MIGRATE_SOCKETS",      "ZC_MIGRATE_DIR",
-    "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",      "ZC_MIGRATE_ATTEMPTS",     "ZC_MIGRATE_PROBE",
-    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR",    "ZC_MIGRATE_PATIENCE",     "ZC_MIGRATE_KEEP",
-    "ZC_MIGRATE_SAVING",  "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
+constexpr const char *kKnown[] = {"ZC_MIGRATE",
+                                  "ZC_MIGRATE_ATTEMPTS",
+                                  "ZC_MIGRATE_DIR",
+                                  "ZC_MIGRATE_FAULT",
+                                  "ZC_MIGRATE_HOSTS",
+                                  "ZC_MIGRATE_JOB",
+                                  "ZC_MIGRATE_KEEP",
+                                  "ZC_MIGRATE_LAUNCHER",
+                                  "ZC_MIGRATE_PATIENCE",
+                                  "ZC_MIGRATE_PREFLIGHT",
+                                  "ZC_MIGRATE_PROBE",
+                                  "ZC_MIGRATE_RESTART",
+                                  "ZC_MIGRATE_SAVING",
+                                  "ZC_MIGRATE_SOCKETS",
+                                  "ZC_MIGRATE_START",
+                                  "ZC_MIGRATE_SUCCESSOR",
+                                  "ZC_MIGRATE_TIMEOUT",
+                                  "ZC_MIGRATE_VERIFY_EVERY",
+                                  "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -110,20 +124,43 @@ settings settings::from_environment()
     s.saving = saving_of(text("ZC_MIGRATE_SAVING", "auto"));
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
+    s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
+    s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
+    s.hosts = text("ZC_MIGRATE_HOSTS", "");
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
+    s.checks = preflight_checks::from(text("ZC_MIGRATE_PREFLIGHT", "all"));
     s.injected = fault_of(text("ZC_MIGRATE_FAULT", ""));
     return s;
 }
 
-std::vector<std::string> inherited_environment()
+namespace {
+
+std::vector<std::string> variables(std::initializer_list<std::string_view> prefixes)
 {
     std::vector<std::string> found;
     for (char **at = environ; *at; at++)
-        if (std::strncmp(*at, "ZC_", 3) == 0)
-            found.emplace_back(*at);
+        for (std::string_view prefix : prefixes)
+            if (std::string_view(*at).starts_with(prefix)) {
+                found.emplace_back(*at);
+                break;
+            }
+    std::erase_if(found,
+                  [](const std::string &one) { return one.starts_with("ZC_MIGRATE_SUCCESSOR="); });
     return found;
+}
+
+} // namespace
+
+std::vector<std::string> inherited_environment()
+{
+    return variables({"ZC_"});
+}
+
+std::vector<std::string> loading_environment()
+{
+    return variables({"ZC_", "LD_", "UCX_", "MPIR_CVAR_", "FI_"});
 }
 
 } // namespace zc::migrate

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fault.h"
+#include "preflight.h"
 
 namespace zc::migrate {
 
@@ -24,9 +25,13 @@ struct settings {
     std::string record;             /* directory for checksums of registered data, or empty */
     std::string restart;            /* checkpoint directory to resume from, or empty */
     double timeout_s = 60;          /* silence of a peer that is taken for its death */
+    double start_s = 60;            /* until a successor is there */
     double patience_s = 60;         /* from a request to the safe point where all have met */
     int attempts = 10;              /* safe points tried before messages in flight refuse a move */
+    std::string hosts;              /* where ranks may go: "" as found, "any", or a list */
+    std::string launcher;           /* zcm-launch; "": beside libzcm */
     std::string probe;              /* auto, none, or a command with %h and %p */
+    preflight_checks checks;        /* of a target host */
     std::optional<fault> injected;  /* tests only: where to fail */
 
     static settings from_environment();
@@ -38,5 +43,7 @@ std::string why_not_runtime_directory();
 
 /** ZC_* variables of this process as NAME=VALUE, for a successor that may not inherit them. */
 std::vector<std::string> inherited_environment();
+/** The same, and those that say which libraries are loaded, and what MPI and UCX do. */
+std::vector<std::string> loading_environment();
 
 } // namespace zc::migrate

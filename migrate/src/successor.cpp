@@ -31,11 +31,25 @@ std::string path_in(const json &answer)
 
 std::string greeting::to_json() const
 {
-    return json{{"moved", moved},     {"index", index},       {"rank", rank},
-                {"leavers", leavers}, {"requests", requests}, {"safe_points", safe_points},
-                {"job", job},         {"identity", identity}, {"line", line},
-                {"resume", resume},   {"moves", moves},       {"age_s", age_s},
-                {"hosts", hosts}}
+    return json{{"moved", moved},
+                {"index", index},
+                {"rank", rank},
+                {"ranks", ranks},
+                {"leavers", leavers},
+                {"requests", requests},
+                {"safe_points", safe_points},
+                {"job", job},
+                {"identity", identity},
+                {"line", line},
+                {"resume", resume},
+                {"moves", moves},
+                {"age_s", age_s},
+                {"hosts", hosts},
+                {"allowed", allowed.to_json()},
+                {"program", program},
+                {"library", library},
+                {"features", features},
+                {"bytes", bytes}}
         .dump();
 }
 
@@ -46,6 +60,7 @@ greeting greeting::from_json(const std::string &text)
         g.moved = object.at("moved");
         g.index = object.at("index");
         g.rank = object.at("rank");
+        g.ranks = object.at("ranks");
         g.leavers = object.at("leavers").get<std::vector<int>>();
         g.safe_points = object.at("safe_points");
         g.requests = object.at("requests");
@@ -55,6 +70,11 @@ greeting greeting::from_json(const std::string &text)
         g.resume = object.at("resume");
         g.moves = object.at("moves");
         g.age_s = object.at("age_s");
+        g.allowed = allowed_hosts::from_json(object.at("allowed"));
+        g.program = object.at("program");
+        g.library = object.at("library");
+        g.features = object.at("features");
+        g.bytes = object.at("bytes");
         g.hosts = object.at("hosts").get<std::set<std::string>>();
         return g;
     });
@@ -117,6 +137,8 @@ void from_predecessor::restore(const array &target)
         throw error(EPIPE, "the predecessor gave up");
     const std::string path = understood("the predecessor's answer", said.text, path_in);
     if (path.empty()) {
+        if (settings_.fault_injected(fault::successor_killed_data))
+            raise(SIGKILL);
         if (settings_.fault_injected(fault::successor_stops) && transfer::segments(target) > 1)
             raise(SIGSTOP);
         transfer_.receive(target, effort_);

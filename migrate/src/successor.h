@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allowed_hosts.h"
 #include "image.h"
 #include "lifeline.h"
 #include "settings.h"
@@ -19,8 +20,13 @@ struct greeting {
     bool moved = false; /* takes over a rank; else the start of the job: nothing to restore */
     int index = 0;      /* of this successor among the leavers */
     int rank = 0;
+    int ranks = 1; /* of the job */
     std::vector<int> leavers;
-    std::set<std::string> hosts; /* where ranks have been */
+    std::set<std::string> hosts;  /* where ranks have been */
+    allowed_hosts allowed;        /* where they may go */
+    std::string program, library; /* builds, as preflight has them */
+    std::uint64_t features = 0;   /* of processors that the program may need */
+    std::uint64_t bytes = 0;      /* that will come to the successor's host */
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;

@@ -26,7 +26,8 @@
  * job) runs main() from its beginning. Its registered data is filled by
  * zcm_register(); it goes on from the point where its predecessor stopped when
  * its first zcm_safe_point() returns. Until then it must not communicate: ranks
- * that did not move are waiting in the same safe point.
+ * that did not move are waiting in the same safe point, and zcm_world() has no more of the world
+ * than its rank and size.
  *
  * Errors: 0 or a negative errno. Whoever finds the cause prints it once on the
  * standard error, with the name of the culprit; zcm_strerror() has the general text.
@@ -54,7 +55,7 @@ extern "C" {
  *
  * Collective over MPI_COMM_WORLD. With ZC_MIGRATE unset nothing is opened,
  * spawned or listened on, and zcm_world() is MPI_COMM_WORLD. With ZC_MIGRATE=1
- * in a process started by mpiexec it *does not return*: each process spawns a
+ * in a process started by mpiexec it *does not return*: each process gets a
  * successor on its host that has an MPI_COMM_WORLD of its own, and ends. (A process can
  * only leave a job if its world ends with it.) It returns in the successors.
  *
