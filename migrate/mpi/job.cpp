@@ -133,6 +133,7 @@ void job::hand_over_to_singletons()
     greeting.line = greeting.identity;
     greeting.program = control_.own().program;
     greeting.library = control_.own().library;
+    greeting.features = control_.own().features;
 
     std::string complaint = choose_saved(old, greeting);
     greeting.allowed = find_hosts(complaint);

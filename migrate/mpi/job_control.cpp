@@ -91,7 +91,7 @@ void job_control::examine_host(const std::string &host) const
         for (const std::string &one : loading_environment())
             what.run += " " + shell_word(one);
         if (settings_.fault_injected(fault::no_library))
-            what.run += " LD_LIBRARY_PATH=/nonexistent";
+            what.run += " LD_LIBRARY_PATH=" + shell_word(settings_.checkpoint_directory);
         what.run += " " + shell_word(what.program);
     }
     const std::string said = probe_host(what, host);

@@ -146,6 +146,12 @@ bool mpi_connection::commit()
     return false;
 }
 
+void mpi_connection::take_back()
+{
+    if (launcher_)
+        launcher_->send({{"back", true}});
+}
+
 void mpi_connection::synchronise()
 {
     MPI_Barrier(between_);

@@ -28,6 +28,7 @@ class mpi_connection final : public connection {
 
     std::string end_of_peer() override;
     bool commit() override;
+    void take_back() override;
 
     void synchronise() override;
     void close() override;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ancestors.h"
 #include "error.h"
 #include "understood.h"
 
@@ -182,24 +183,6 @@ std::string variable(const char *name)
     return value ? value : "";
 }
 
-std::vector<std::string> command_line_of(long pid)
-{
-    const std::string text = contents("/proc/" + std::to_string(pid) + "/cmdline");
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1)
-        words.emplace_back(text.c_str() + at);
-    return words;
-}
-
-long parent_of(long pid)
-{
-    const std::string text = contents("/proc/" + std::to_string(pid) + "/stat");
-    const std::size_t after_name = text.rfind(')');
-    if (after_name == std::string::npos || after_name + 4 >= text.size())
-        return 0;
-    return std::strtol(text.c_str() + after_name + 4, nullptr, 10);
-}
-
 bool is_mpiexec(const std::string &program)
 {
     const std::string name = program.substr(program.rfind('/') + 1);
@@ -209,9 +192,8 @@ bool is_mpiexec(const std::string &program)
 /** Where mpiexec is an ancestor of ours; its relative paths are from its working directory. */
 allowed_hosts find_by_mpiexec()
 {
-    constexpr int kGenerations = 6;
     long pid = getppid();
-    for (int i = 0; i < kGenerations && pid > 1; i++, pid = parent_of(pid)) {
+    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid)) {
         const std::vector<std::string> words = command_line_of(pid);
         if (words.empty() || !is_mpiexec(words[0]))
             continue;

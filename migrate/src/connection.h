@@ -53,6 +53,8 @@ class connection {
     virtual std::string end_of_peer() { return ""; }
     /** Leaver: from now on the end of the successor is that of the job. False: it has ended. */
     virtual bool commit() { return true; }
+    /** Leaver: not any more, if it has been. */
+    virtual void take_back() {}
 
     /** Let the network do its work. */
     virtual void make_progress() = 0;

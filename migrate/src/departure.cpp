@@ -136,6 +136,7 @@ void departure::serve(const registry &data, const image_header &header, const st
 void departure::abandon()
 {
     bool silent = false;
+    line_->peer().take_back();
     try {
         line_->send(word::abandon);
         transfer_->finish();

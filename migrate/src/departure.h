@@ -16,7 +16,7 @@ namespace zc::migrate {
 /**
  * A leaver's dealings with its successor.
  *
- *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go
+ *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ commit ─▶ go
  *
  * or abandon, at any time before go.
  *
@@ -34,11 +34,10 @@ class departure {
     void proceed() { line_->send(word::proceed); }
     /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
     void serve(const registry &data, const image_header &header, const std::string &file);
-    void go()
-    {
-        line_->commit();
-        line_->send(word::go);
-    }
+    /** The last step before go: the successor is there, and its end is that of the job. Throws
+     * error. */
+    void commit() { line_->commit(); }
+    void go() { line_->send(word::go); }
     /** Tell the successor to end itself, and wait a little until nothing is under way. */
     void abandon();
 

@@ -17,7 +17,7 @@ inline constexpr bool kFaults = ZC_FAULTS;
 /** What a test lets fail, by its name in ZC_MIGRATE_FAULT. */
 enum class fault {
     no_program,             /* rank 0, asked for a move: the target hosts lack the program */
-    no_library,             /* the same: libraries of the program are not found there */
+    no_library,             /* the same: its libraries are those in ZC_MIGRATE_DIR there */
     other_build,            /* the same: its program there is another one */
     other_build_late,       /* the leaver: the successor's program is another one than its own */
     other_processor,        /* rank 0, asked for a move: ranks have had what the target lacks */
@@ -26,7 +26,8 @@ enum class fault {
     successor_killed_data,  /* the successor, when it is to receive an array: killed */
     successor_exits,        /* the successor, before it acknowledges its data: exits */
     successor_killed,       /* the successor, before it acknowledges its data: killed */
-    successor_killed_ready, /* the successor, when it has acknowledged its data: killed */
+    successor_killed_ready, /* the successor, when it has acknowledged its data, and a second
+                               before that is judged: killed */
     successor_killed_late,  /* the first successor, after go, when all link up with it: killed */
     successor_stops,        /* the successor, before it receives a large array: stopped */
     corrupt,                /* the leaver, sending any array: one bit of each segment is wrong */

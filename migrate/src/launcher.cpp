@@ -85,6 +85,9 @@ void launcher::leaver_says(std::size_t child, const json &what)
         states_[child] = state::rank;
         by_.guard_ranks(count(state::rank));
         by_.tell_leaver(child, {{"noted", true}});
+    } else if (what.contains("back") && states_[child] == state::rank) {
+        states_[child] = state::ready;
+        by_.guard_ranks(count(state::rank));
     } else if (what.contains("end") && states_[child] != state::rank) {
         leaver_gone(child);
     }

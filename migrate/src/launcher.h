@@ -29,7 +29,8 @@ class launcher_actions {
  *
  *               port                go (noted)            ends well
  *     starting ──────▶ ready ───────────────────▶ rank ──────────────▶ ended
- *        │               │                          │ ends badly
+ *        │               │ ◀────────────────────    │ ends badly
+ *        │               │           back           │
  *        │ends, or its   │                          ▼
  *        │leaver is gone ▼                     this process ends by that signal, so that the
  * process └─────────▶   ended (its leaver         manager ends the job is told how)

@@ -225,6 +225,8 @@ int launcher_process::run()
                 events.push_back({one.leaver->fd(), POLLIN, 0});
         }
         poll(events.data(), events.size(), -1);
+        /* First: a child that has ended is not made the rank. */
+        reap();
         for (std::size_t i = 0; i < children_.size(); i++)
             listen_to(i);
         std::string problem;
@@ -232,7 +234,6 @@ int launcher_process::run()
             asked_ = false;
             decides_.spawned(problem);
         }
-        reap();
     }
     return decides_.signal();
 }

@@ -98,6 +98,9 @@ move_transaction::phase move_transaction::hand_over()
                 for (const double late = seconds() + kFarewell + 2; seconds() < late;)
                     party_.make_progress();
             mine_->serve(party_.data(), party_.header(), file_);
+            if (settings_.fault_injected(fault::successor_killed_ready))
+                for (const double late = seconds() + 1; seconds() < late;)
+                    party_.make_progress();
         });
     measure();
     return phase::verdict;
@@ -116,7 +119,13 @@ void move_transaction::measure()
 
 move_transaction::phase move_transaction::decide()
 {
-    const std::string verdict = party_.agree(complaint_);
+    std::string verdict = party_.agree(complaint_);
+    if (!verdict.empty())
+        return refuse(verdict);
+    /* It may have ended since it has acknowledged: then nothing is lost yet. */
+    if (leaves())
+        attempt([this] { mine_->commit(); });
+    verdict = party_.agree(complaint_);
     return verdict.empty() ? phase::link_up : refuse(verdict);
 }
 

@@ -26,7 +26,8 @@ using control::request;
  *
  *     spawn     each leaver starts its successor on the target host, which answers its greeting
  *     data      each leaver hands its data over: checkpoint, transfer, restore
- *     verdict   has every successor acknowledged everything?
+ *     verdict   has every successor acknowledged everything? Then, is each still there? From here
+ *               on its end is that of the job.
  *     link_up   leavers say go: from here on the successors are the ranks; all of the old world and
  *               the successors make the communicators of the new world
  *     rebuild   leavers end: they do not come back; the others go over to the new world

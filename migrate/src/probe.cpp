@@ -5,8 +5,6 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <netdb.h>
 #include <poll.h>
 #include <spawn.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "ancestors.h"
 #include "error.h"
 
 extern char **environ;
@@ -93,16 +92,18 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     return result;
 }
 
-/** The launcher on the command line of Hydra's proxy, our parent; empty if there is none. */
+/** The launcher on the command line of Hydra's proxy, an ancestor of ours; empty if there is none.
+ */
 std::vector<std::string> hydra_launcher()
 {
-    std::ifstream file("/proc/" + std::to_string(getppid()) + "/cmdline", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
     std::vector<std::string> words;
-    for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1)
-        words.emplace_back(text.c_str() + at);
-    if (words.empty() || words[0].find("hydra_pmi_proxy") == std::string::npos)
-        return {};
+    long pid = getppid();
+    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid)) {
+        words = command_line_of(pid);
+        if (!words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
+            break;
+        words.clear();
+    }
     std::string launcher, command;
     for (std::size_t i = 1; i + 1 < words.size(); i++) {
         if (words[i] == "--launcher")

@@ -68,8 +68,17 @@ def program_missing_there(stage):
 @suite.test()
 @mpich_only(LAUNCHED)
 def library_missing_there(stage):
-    fault_is_survived(stage, "no-library",
-                      "host .* cannot run .*heat2d.*error while loading shared libraries: libzcm")
+    """One that cannot be loaded: the program there finds an empty file in its place."""
+    with heat(stage, environment={"ZC_MIGRATE_FAULT": "no-library"}) as job:
+        before = job.until_running()["ranks"]
+        broken = pathlib.Path(job.directory) / "saved"
+        broken.mkdir(exist_ok=True)
+        for name in ("libzcm-mpich.so", "libzcm-mpich.so.0"):
+            (broken / name).touch()
+        refused(job, "move", "--rank", 1, "--to", H1,
+                says="host .* cannot run .*heat2d.*error while loading shared libraries: .*libzcm")
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        ends_well(stage, job, IDENTICAL)
 
 
 @suite.test()

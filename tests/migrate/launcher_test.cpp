@@ -73,8 +73,7 @@ TEST_F(Launcher, TellsTheLeaverWhereItsSuccessorIs)
 TEST_F(Launcher, TellsTheLeaverHowItsSuccessorHasEndedAndGoesOn)
 {
     it.child_ended(0, SIGKILL);
-    EXPECT_EQ(take(), steps{R"(leaver 0 {"ended":"was killed by signal 9 (Killed)"})
-    "});
+    EXPECT_EQ(take(), steps{R"x(leaver 0 {"ended":"was killed by signal 9 (Killed)"})x"});
         EXPECT_FALSE(it.is_over());
     it.child_says(1, {{"port", "p"}});
     take();
@@ -109,14 +108,26 @@ TEST_F(Launcher, NotesThatASuccessorIsTheRank)
     EXPECT_EQ(take(), steps{});
 }
 
+TEST_F(Launcher, TakesItBackIfTheMoveIsRefusedAtTheLastMoment)
+{
+    make_rank(0);
+    it.leaver_says(0, {{"back", true}});
+    EXPECT_EQ(take(), steps{"ranks 0"});
+    it.child_ended(0, SIGKILL);
+    take();
+    EXPECT_FALSE(it.is_over());
+    EXPECT_EQ(it.signal(), 0);
+    it.leaver_says(1, {{"back", true}}); /* was none */
+    EXPECT_EQ(take(), steps{});
+}
+
 TEST_F(Launcher, DoesNotNoteOneThatHasEnded)
 {
     it.child_says(0, {{"port", "p"}});
     it.child_ended(0, SIGSEGV);
     take();
     it.leaver_says(0, {{"go", true}});
-    EXPECT_EQ(take(), steps{R"(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)"})
-    "});
+    EXPECT_EQ(take(), steps{R"x(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)"})x"});
         EXPECT_EQ(it.signal(), 0);
 }
 

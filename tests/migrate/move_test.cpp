@@ -198,7 +198,7 @@ const steps kRefusedAtVerdict = {"spawn", "agree", "agree", "answer"};
 TEST_F(Move, GoesThroughAllPhasesAndLeavesWhenTheSuccessorIsTheRank)
 {
     run();
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "let go", "link up", "release",
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
                                  "give up the old world", "leave"}));
     EXPECT_TRUE(became_rank_);
     EXPECT_EQ(rank_.answer, nullptr); /* rank 0 answers */
@@ -275,7 +275,7 @@ TEST_F(Move, IsRefusedInTheVerdictIfAnothersSuccessorHasNotAcknowledged)
 TEST_F(Move, EndsTheJobIfTheSuccessorIsGoneWhenItIsToBeTheRank)
 {
     run(stop::after_ready);
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "let go"}));
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go"}));
     const std::string &why = sides_.problem(side::leaver);
     EXPECT_TRUE(why.starts_with("the move was agreed on, but the successor is gone")) << why;
 }
@@ -284,7 +284,8 @@ TEST_F(Move, EndsTheJobIfThisRankCannotGoOnWhenItIsMade)
 {
     rank_.release_fails = "no more threads";
     run();
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "let go", "link up", "release"}));
+    EXPECT_EQ(rank_.done,
+              (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release"}));
     EXPECT_EQ(sides_.problem(side::leaver), "the move was agreed on, but no more threads");
     EXPECT_TRUE(became_rank_);
 }
@@ -299,7 +300,7 @@ class MoveOfRankZero : public Move {
 TEST_F(MoveOfRankZero, IsAnsweredByTheOneThatWasAsked)
 {
     run();
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "let go", "link up", "release",
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
                                  "give up the old world", "close the door", "answer",
                                  "close the socket", "leave"}));
     EXPECT_TRUE(became_rank_);
@@ -317,9 +318,14 @@ TEST(MoveOfOthers, TakesRanksThatStayIntoTheNewWorld)
     for (int rank : {0, 3}) {
         one_rank stays(none, rank, {1, 2});
         stays.move();
-        steps expected = {
-            "agree",  "agree", "link up", "release", "give up the old world", "enter the new world",
-            "rebuild"};
+        steps expected = {"agree",
+                          "agree",
+                          "agree",
+                          "link up",
+                          "release",
+                          "give up the old world",
+                          "enter the new world",
+                          "rebuild"};
         if (rank == 0)
             expected.emplace_back("answer");
         EXPECT_EQ(stays.done, expected);
