@@ -109,7 +109,7 @@ std::string process_manager::line(double timeout_s)
     const std::size_t end = read_.find('\n');
     const std::string first = read_.substr(0, end);
     read_.erase(0, end + 1);
-    return first;
+    return first.empty() ? line(timeout_s) : first;
 }
 
 std::string process_manager::read_secret(double timeout_s)
