@@ -71,6 +71,8 @@ std::vector<char *> pointers(std::vector<std::string> &words)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int one : kForwarded)
+        std::signal(one, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
@@ -192,6 +194,9 @@ void launcher_process::reap()
                 listen_to(i); /* its last words first */
                 children_[i].pid = -1;
                 decides_.child_ended(i, status);
+                if (decides_.signal())
+                    std::fprintf(stderr, "zcm-launch: a rank, process %d, %s: the job ends\n",
+                                 static_cast<int>(pid), describe_end(status).c_str());
             }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <csignal>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -25,6 +26,10 @@ struct start_order {
     nlohmann::json to_json() const;
     static start_order from_json(const nlohmann::json &object);
 };
+
+/** What mpiexec sends to the process group of this one for the program: ranks are in it, too.
+ * Without its clean-up it says by the first that a process has died. */
+inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
 /** The variable that tells a successor the descriptor of its wire to the launcher: "fd:N". */
 inline constexpr const char *kSuccessorVariable = "ZC_MIGRATE_SUCCESSOR";

@@ -24,6 +24,7 @@ namespace zc::migrate {
 namespace {
 
 constexpr std::size_t kMostSaid = 64 << 10;
+constexpr const char *kThere = "zcm-program-is-there";
 
 using clock_type = std::chrono::steady_clock;
 
@@ -171,7 +172,6 @@ std::string probe_host(const probe &what, const std::string &host)
     if (what.how == "none")
         return "";
     std::vector<std::string> words;
-    const bool runs = what.how == "auto" && !what.run.empty();
     if (what.how == "auto") {
         words = hydra_launcher();
         if (words.empty()) {
@@ -179,24 +179,27 @@ std::string probe_host(const probe &what, const std::string &host)
             return "";
         }
         words.insert(words.end(), {host, "test", "-x", shell_word(what.program)});
-        if (runs)
-            words.insert(words.end(), {"&&", what.run});
+        if (!what.run.empty())
+            words.insert(words.end(), {"&&", "echo", kThere, "&&", what.run});
     } else {
         std::string command = what.how;
         replace_all(command, "%h", host);
         replace_all(command, "%p", what.program);
         words = {"sh", "-c", command};
     }
-    const outcome result = run(words, what.timeout_s);
+    outcome result = run(words, what.timeout_s);
+    /* The launcher's own failures look like those of what it runs. */
+    const std::size_t mark = result.said.find(kThere);
+    const bool reached = mark != std::string::npos;
+    if (reached)
+        result.said.erase(mark, std::string_view(kThere).size() + 1);
     const std::string said = result.said.empty() ? "" : ": " + result.said;
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
                                    std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
     if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
         throw error(ENOENT, "host " + host + " has no program " + what.program);
-    /* ssh ends with 255 if it cannot reach the host. */
-    const bool reached = WIFEXITED(result.status) && WEXITSTATUS(result.status) != 255;
-    if (result.status != 0 && runs && reached)
+    if (result.status != 0 && reached)
         throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);
     if (result.status != 0)
         throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);

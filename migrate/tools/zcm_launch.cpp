@@ -108,6 +108,8 @@ int main(int argc, char **argv)
         return 1;
     }
     volatile int *const ranks = static_cast<int *>(shared);
+    for (int one : kForwarded)
+        std::signal(one, SIG_IGN);
     const pid_t guard = getpid();
     const pid_t child = fork();
     if (child == 0) {

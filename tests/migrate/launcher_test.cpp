@@ -74,7 +74,7 @@ TEST_F(Launcher, TellsTheLeaverHowItsSuccessorHasEndedAndGoesOn)
 {
     it.child_ended(0, SIGKILL);
     EXPECT_EQ(take(), steps{R"x(leaver 0 {"ended":"was killed by signal 9 (Killed)"})x"});
-        EXPECT_FALSE(it.is_over());
+    EXPECT_FALSE(it.is_over());
     it.child_says(1, {{"port", "p"}});
     take();
     it.child_ended(1, kExitedWith3);
@@ -127,8 +127,9 @@ TEST_F(Launcher, DoesNotNoteOneThatHasEnded)
     it.child_ended(0, SIGSEGV);
     take();
     it.leaver_says(0, {{"go", true}});
-    EXPECT_EQ(take(), steps{R"x(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)"})x"});
-        EXPECT_EQ(it.signal(), 0);
+    EXPECT_EQ(take(),
+              steps{R"x(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)"})x"});
+    EXPECT_EQ(it.signal(), 0);
 }
 
 TEST_F(Launcher, EndsWithTheSignalOfARank)
