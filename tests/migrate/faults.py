@@ -9,8 +9,9 @@ import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
-from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket, ends_well,
-                                ends_with_error, heat, moved, mpich_only, refused, suite)
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
+                                ends_well, ends_with_error, heat, moved, mpich_only, refused,
+                                suite)
 
 
 def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):

@@ -9,8 +9,8 @@ import time
 
 from testbed.migration import H1, H2, STOP, Job
 from testbed.outcome import check
-from tests.migrate.jobs import (ANY_HOST, IDENTICAL, NO_LOOSE_ENDS, ends_well, heat, hosts_of, moved,
-                                mpich_only, refused, suite)
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, NO_LOOSE_ENDS, ends_well, heat, hosts_of,
+                                moved, mpich_only, refused, suite)
 
 
 @suite.test()
