@@ -5,11 +5,10 @@
 #include <array>
 #include <cstring>
 #include <dlfcn.h>
-#include <elf.h>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <link.h>
+#include <link.h> /* and what is in an object */
 #include <nlohmann/json.hpp>
 #include <sstream>
 
