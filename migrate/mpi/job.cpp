@@ -342,14 +342,14 @@ void job::busy_safe_point()
         calm_begin_ = now;
         calm_left_ = calm_;
     }
-    if (!settings_.record.empty() && !recorder_) {
+    if (!settings_.record.empty() && !checksums_) {
         const std::int64_t here = safe_points_.load();
-        recorder_ = std::make_unique<recorder>(settings_.record, now_.rank, settings_.verify_every,
+        checksums_ = std::make_unique<checksum_log>(settings_.record, now_.rank, settings_.verify_every,
                                                has_moved ? here : here - 1);
         if (has_moved)
-            recorder_->moved(here);
+            checksums_->moved(here);
     }
-    if (recorder_ || settings_.verify)
+    if (checksums_ || settings_.verify)
         verify_point();
     if (agreement_.is_called())
         negotiate();
@@ -360,9 +360,9 @@ void job::verify_point()
 {
     calm_left_ = calm_ = 1; /* so that each safe point comes here */
     const std::int64_t here = safe_points_.load();
-    if (recorder_ && recorder_->is_due(here)) {
+    if (checksums_ && checksums_->is_due(here)) {
         make_current(); /* with and without moves alike */
-        recorder_->record(here, data);
+        checksums_->record(here, data);
     }
     if (!settings_.verify || now_.rank != 0 || !control_.is_open() ||
         here % settings_.verify_every != 0)

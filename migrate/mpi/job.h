@@ -15,7 +15,7 @@
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
-#include "recorder.h"
+#include "checksum_log.h"
 #include "registry.h"
 #include "rendezvous.h"
 #include "settings.h"
@@ -128,7 +128,7 @@ class job {
     std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
     std::unique_ptr<inheritance> inheritance_;
 
-    std::unique_ptr<recorder> recorder_;
+    std::unique_ptr<checksum_log> checksums_;
 
     job_control control_;
     rendezvous meeting_;

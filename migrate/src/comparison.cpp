@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "checksum_log.h"
 #include "error.h"
-#include "recorder.h"
 
 namespace zc::migrate {
 

@@ -7,7 +7,7 @@
 
 namespace zc::migrate {
 
-/** Two runs of a program, by what their ranks have recorded (recorder.h). */
+/** Two runs of a program, by what their ranks have recorded (checksum_log.h). */
 struct comparison {
     /** What differs first, a sentence for each: empty if nothing does. */
     std::vector<std::string> differences;

@@ -157,21 +157,21 @@ void launcher_process::start(child &one, const start_order &order)
         throw_errno(errno, "fork");
 }
 
-void launcher_process::tell_leaver(std::size_t child, const json &what)
+void launcher_process::tell_leaver(std::size_t which, const json &what)
 {
-    if (children_[child].leaver)
-        children_[child].leaver->send(what);
+    if (children_[which].leaver)
+        children_[which].leaver->send(what);
 }
 
-void launcher_process::tell_child(std::size_t child, const json &what)
+void launcher_process::tell_child(std::size_t which, const json &what)
 {
-    children_[child].own->send(what);
+    children_[which].own->send(what);
 }
 
-void launcher_process::kill_child(std::size_t child)
+void launcher_process::kill_child(std::size_t which)
 {
-    if (children_[child].pid > 0)
-        kill(children_[child].pid, SIGKILL);
+    if (children_[which].pid > 0)
+        kill(children_[which].pid, SIGKILL);
 }
 
 void launcher_process::spawn(const std::string &host, const std::string &card)

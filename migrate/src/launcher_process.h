@@ -55,9 +55,9 @@ class launcher_process final : private launcher_actions {
     void listen_to(std::size_t i);
     void reap();
 
-    void tell_leaver(std::size_t child, const nlohmann::json &what) override;
-    void tell_child(std::size_t child, const nlohmann::json &what) override;
-    void kill_child(std::size_t child) override;
+    void tell_leaver(std::size_t which, const nlohmann::json &what) override;
+    void tell_child(std::size_t which, const nlohmann::json &what) override;
+    void kill_child(std::size_t which) override;
     void guard_ranks(std::size_t ranks) override { *ranks_ = static_cast<int>(ranks); }
     void spawn(const std::string &host, const std::string &card) override;
 

@@ -19,16 +19,16 @@ namespace zc::migrate {
  * registered
  *         {"moved":31}                                                       at this safe point
  */
-class recorder {
+class checksum_log {
   public:
     static constexpr std::uint64_t kParts = 64;
 
     /** @last: the safe point that this process begins with, as its predecessor has recorded it; 0
      * at the start. Throws error. */
-    recorder(const std::string &directory, int rank, std::int64_t every, std::int64_t last);
-    ~recorder();
-    recorder(const recorder &) = delete;
-    recorder &operator=(const recorder &) = delete;
+    checksum_log(const std::string &directory, int rank, std::int64_t every, std::int64_t last);
+    ~checksum_log();
+    checksum_log(const checksum_log &) = delete;
+    checksum_log &operator=(const checksum_log &) = delete;
 
     bool is_due(std::int64_t safe_point) const noexcept
     {

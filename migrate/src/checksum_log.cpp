@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "recorder.h"
+#include "checksum_log.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace zc::migrate {
 
 using nlohmann::json;
 
-struct recorder::file {
+struct checksum_log::file {
     std::string path;
     std::FILE *stream;
 };
@@ -43,10 +43,11 @@ std::vector<std::uint32_t> sums_of(const array &a)
 
 std::uint64_t units_in_part(std::uint64_t units)
 {
-    return (units + recorder::kParts - 1) / recorder::kParts;
+    return (units + checksum_log::kParts - 1) / checksum_log::kParts;
 }
 
-recorder::recorder(const std::string &directory, int rank, std::int64_t every, std::int64_t last)
+checksum_log::checksum_log(const std::string &directory, int rank, std::int64_t every,
+                           std::int64_t last)
     : every_(every), last_(last)
 {
     std::error_code ignored; /* what is wrong shows when the file is opened */
@@ -58,23 +59,23 @@ recorder::recorder(const std::string &directory, int rank, std::int64_t every, s
     file_.reset(new file{path, stream});
 }
 
-recorder::~recorder()
+checksum_log::~checksum_log()
 {
     std::fclose(file_->stream);
 }
 
-void recorder::write(const std::string &line)
+void checksum_log::write(const std::string &line)
 {
     std::fputs((line + "\n").c_str(), file_->stream);
 }
 
-void recorder::flush()
+void checksum_log::flush()
 {
     if (std::fflush(file_->stream) != 0)
         throw_errno(errno, file_->path);
 }
 
-void recorder::record(std::int64_t safe_point, const registry &data)
+void checksum_log::record(std::int64_t safe_point, const registry &data)
 {
     for (const auto &[name, a] : data.all())
         write(json{{"at", safe_point},
@@ -89,7 +90,7 @@ void recorder::record(std::int64_t safe_point, const registry &data)
     last_ = safe_point;
 }
 
-void recorder::moved(std::int64_t safe_point)
+void checksum_log::moved(std::int64_t safe_point)
 {
     write(json{{"moved", safe_point}}.dump());
     flush();
