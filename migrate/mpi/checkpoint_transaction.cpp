@@ -105,8 +105,8 @@ bool checkpoint_transaction::has_room_for_copies()
     const std::array<std::uint64_t, 2> mine{std::hash<std::string>{}(host_name()),
                                             image_bound(arrays_)};
     std::vector<std::array<std::uint64_t, 2>> all(static_cast<std::size_t>(ranks_));
-    MPI_Allgather(mine.data(), mine.size(), MPI_UINT64_T, all.data(), mine.size(), MPI_UINT64_T,
-                  job_.now_.ours);
+    PMPI_Allgather(mine.data(), mine.size(), MPI_UINT64_T, all.data(), mine.size(), MPI_UINT64_T,
+                   job_.now_.ours);
     std::uint64_t needed = 0;
     for (const auto &[host, bytes] : all)
         needed += host == mine[0] ? bytes : 0;

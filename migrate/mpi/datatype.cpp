@@ -107,7 +107,7 @@ std::optional<element> of_fortran(MPI_Datatype type)
     };
     for (const auto &[one, kind] : known) {
         int size = 0;
-        if (one != type || MPI_Type_size(type, &size) != MPI_SUCCESS)
+        if (one != type || PMPI_Type_size(type, &size) != MPI_SUCCESS)
             continue;
         if (kind == family::integer && (size == 1 || size == 2 || size == 4 || size == 8))
             return integer(static_cast<std::size_t>(size), true);
@@ -123,7 +123,7 @@ std::optional<element> of_fortran(MPI_Datatype type)
 std::optional<element> of_fortran_90(int combiner, MPI_Datatype type)
 {
     int size = 0;
-    MPI_Type_size(type, &size);
+    PMPI_Type_size(type, &size);
     if (combiner == MPI_COMBINER_F90_INTEGER && size <= 8)
         return integer(static_cast<std::size_t>(size), true);
     if (combiner == MPI_COMBINER_F90_REAL && (size == 4 || size == 8))
@@ -139,23 +139,23 @@ class recipe {
     explicit recipe(MPI_Datatype type)
     {
         int n_integers = 0, n_addresses = 0, n_types = 0;
-        MPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner);
+        PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner);
         if (combiner == MPI_COMBINER_NAMED)
             return;
         integers.resize(static_cast<std::size_t>(n_integers));
         addresses.resize(static_cast<std::size_t>(n_addresses));
         types.resize(static_cast<std::size_t>(n_types));
-        MPI_Type_get_contents(type, n_integers, n_addresses, n_types, integers.data(),
-                              addresses.data(), types.data());
+        PMPI_Type_get_contents(type, n_integers, n_addresses, n_types, integers.data(),
+                               addresses.data(), types.data());
     }
     ~recipe()
     {
         for (MPI_Datatype &one : types) {
             int n[3], of_it;
-            MPI_Type_get_envelope(one, &n[0], &n[1], &n[2], &of_it);
+            PMPI_Type_get_envelope(one, &n[0], &n[1], &n[2], &of_it);
             if (of_it != MPI_COMBINER_NAMED && of_it != MPI_COMBINER_F90_REAL &&
                 of_it != MPI_COMBINER_F90_COMPLEX && of_it != MPI_COMBINER_F90_INTEGER)
-                MPI_Type_free(&one);
+                PMPI_Type_free(&one);
         }
     }
     recipe(const recipe &) = delete;
@@ -170,7 +170,7 @@ class recipe {
 std::int64_t extent_of(MPI_Datatype type)
 {
     MPI_Aint lower = 0, extent = 0;
-    MPI_Type_get_extent(type, &lower, &extent);
+    PMPI_Type_get_extent(type, &lower, &extent);
     return extent;
 }
 
@@ -326,7 +326,7 @@ void type_map::add(MPI_Datatype type, std::int64_t offset)
     }
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length = 0;
-    MPI_Type_get_name(type, name, &length);
+    PMPI_Type_get_name(type, name, &length);
     throw error(ENOTSUP, std::string("elements of ") +
                              (length > 0 ? name : "a type that libzcm does not know"));
 }

@@ -18,8 +18,12 @@
 #include "move_transaction.h"
 #include "mpi_connection.h"
 #include "mpi_window.h"
+#include "open_things.h"
+#include "recorder.h"
+#include "remaking.h"
+#include "requests.h"
 #include "spawn.h"
-#include "stand_in.h"
+#include "traffic.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -32,7 +36,6 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-constexpr int kFlushTag = 7702;
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -116,8 +119,8 @@ void job::hand_over_to_singletons()
 {
     world old;
     old.user = old.ours = MPI_COMM_WORLD;
-    MPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &old.size);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &old.size);
     now_.rank = old.rank;
 
     greeting greeting;
@@ -129,7 +132,7 @@ void job::hand_over_to_singletons()
         settings_.job.empty() ? host_name() + "-" + std::to_string(getpid()) : settings_.job;
     share(MPI_COMM_WORLD, 0, greeting.job);
     greeting.identity = draw_identity();
-    MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     greeting.line = greeting.identity;
     greeting.program = control_.own().program;
     greeting.library = control_.own().library;
@@ -179,7 +182,7 @@ void job::hand_over_to_singletons()
     }
     link_up(how, &mine->line());
     mine->line().disconnect();
-    MPI_Finalize();
+    PMPI_Finalize();
     leave_process(leaving::replaced);
 }
 
@@ -247,12 +250,17 @@ void job::start_as_successor()
         resumed_ = waiting_to_take_over_ = true;
         safe_points_ =
             greeting.safe_points - 1; /* its first safe point is the predecessor's last */
-        now_ = stand_in::make(greeting.rank, greeting.ranks);
+        now_.size = greeting.ranks;
         const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
         inheritance_ = std::make_unique<from_predecessor>(std::move(line), expected, settings_);
+        open_layer();
+        answer_from_record(greeting);
         return;
     }
     now_ = link_up(growth_, line.get());
+    open_layer();
+    layer::instance().link(now_.user);
+    recorder::instance().record(settings_.record_bytes);
     line->disconnect();
     if (!greeting.resume.empty())
         resume_from_disk(greeting.resume);
@@ -270,11 +278,36 @@ void job::become_rank_of_job()
     open_profile();
 }
 
+/** From here on the program's handles are the layer's. Local. */
+void job::open_layer()
+{
+    int threads = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&threads);
+    layer::open(now_.rank, now_.size);
+    traffic::open(now_.size, threads == MPI_THREAD_MULTIPLE);
+    if (threads == MPI_THREAD_MULTIPLE)
+        requests::instance().threads();
+}
+
+/** A successor's initialisation does not communicate: others wait in their safe point. */
+void job::answer_from_record(const greeting &told)
+{
+    std::vector<std::byte> record(told.record);
+    if (!record.empty())
+        restored({kRecordName, record.data(), record.size(), element::byte});
+    try {
+        inherited_ = bequest::from_text(told.layer);
+    } catch (const error &problem) {
+        give_up_rank(problem.what());
+    }
+    recorder::instance().answer(std::move(record),
+                                [this](const std::string &why) { give_up_rank(why); });
+}
+
 void job::open_profile()
 {
     profiler &told = profiler::instance();
     told.open({identity_, name_, seconds() - begun_}, now_.rank, now_.size, ZCM_PROFILE_MOVABLE);
-    told.link(now_.user);
     told.point(safe_points_.load());
     tell_image();
 }
@@ -297,7 +330,7 @@ void job::refresh_status()
     mine.pid = getpid();
     mine.features = control_.own().features;
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
+    PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
     for (const whereabouts &one : all) {
         hosts_.insert(one.host);
         control_.need_features(one.features);
@@ -319,7 +352,7 @@ image_header job::header() const
 
 void job::busy_safe_point()
 {
-    const quiet ours;
+    recorder::instance().close();
     const bool has_moved = waiting_to_take_over_;
     if (waiting_to_take_over_) {
         take_over();
@@ -329,7 +362,7 @@ void job::busy_safe_point()
         if (!name.empty())
             throw error(ENOENT, "saved data '" + name + "' has not been registered");
         if (rebuild)
-            rebuild(now_.user, argument);
+            rebuild(MPI_COMM_WORLD, argument);
     }
     if (--calm_left_ <= 0) {
         /* A program may not call MPI for long: now and then we do, so that a request comes in. */
@@ -344,8 +377,8 @@ void job::busy_safe_point()
     }
     if (!settings_.record.empty() && !checksums_) {
         const std::int64_t here = safe_points_.load();
-        checksums_ = std::make_unique<checksum_log>(settings_.record, now_.rank, settings_.verify_every,
-                                               has_moved ? here : here - 1);
+        checksums_ = std::make_unique<checksum_log>(
+            settings_.record, now_.rank, settings_.verify_every, has_moved ? here : here - 1);
         if (has_moved)
             checksums_->moved(here);
     }
@@ -398,32 +431,46 @@ bool job::reach_meeting(std::int64_t n)
     }
 }
 
-/* Messages of the program that have been sent and not received. */
-bool job::is_quiet(std::string &who) const
+/**
+ * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
+ * program has released counts if @released.
+ */
+std::string job::obstacle(bool released)
 {
-    /* One empty message between each two ranks: what was sent before it has arrived after it. */
-    std::vector<MPI_Request> requests;
-    for (int rank = 0; rank < now_.size; rank++) {
-        if (rank == now_.rank)
-            continue;
-        requests.emplace_back();
-        MPI_Irecv(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
-        requests.emplace_back();
-        MPI_Isend(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
+    std::string mine = traffic::in_flight(now_.ours);
+    if (!mine.empty())
+        mine = "messages in flight: " + mine;
+    else if (const std::string live = requests::instance().live(); released && !live.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + live;
+    return agree(now_.ours, mine);
+}
+
+/** What no later safe point will change, most likely. Collective, as obstacle(). */
+std::string job::lasting_obstacle()
+{
+    std::string mine = open_things::text();
+    if (!mine.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + mine +
+               " open: zcm_on_rebuild() has to close what cannot move";
+    layer::instance().each([&](const communicator &one) {
+        if (mine.empty() && one.has_strangers())
+            mine = "rank " + std::to_string(now_.rank) +
+                   " has a communicator with processes that are not of the job";
+    });
+    return agree(now_.ours, mine);
+}
+
+/** The request is refused, or put off if it may be carried out later. */
+void job::give_up(const std::string &why, bool lasts)
+{
+    if (!lasts && meeting_.attempts() + 1 < settings_.attempts) {
+        meeting_.put_off();
+        control_.release();
+        return;
     }
-    for (MPI_Request &request : requests)
-        wait_gently(request);
-    int there = 0;
-    MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, now_.user, &there, &status);
-    if (there) {
-        int bytes = 0;
-        MPI_Get_count(&status, MPI_BYTE, &bytes);
-        who = "rank " + std::to_string(now_.rank) + " has not received a message of rank " +
-              std::to_string(status.MPI_SOURCE) + " (tag " + std::to_string(status.MPI_TAG) + ", " +
-              std::to_string(bytes) + " bytes)";
-    }
-    return !there;
+    meeting_.outcome(lasts ? refusal(ENOTSUP, why)
+                           : refusal(EAGAIN, "at " + std::to_string(meeting_.attempts() + 1) +
+                                                 " safe points: " + why));
 }
 
 void job::meet()
@@ -431,28 +478,32 @@ void job::meet()
     std::string text = control_.taken() ? control_.taken()->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);
-    std::string in_flight;
-    is_quiet(in_flight);
-    in_flight = agree(now_.ours, in_flight);
-    if (!in_flight.empty()) {
-        if (meeting_.attempts() + 1 < settings_.attempts) {
-            meeting_.put_off();
-            control_.release();
-            return;
-        }
-        meeting_.outcome(refusal(EAGAIN, "messages in flight at " +
-                                             std::to_string(meeting_.attempts() + 1) +
-                                             " safe points: " + in_flight));
+    const bool moves = wanted.kind == request::what::move;
+    if (const std::string why = obstacle(!moves || !release); !why.empty()) {
+        give_up(why, false);
         return;
     }
-    if (wanted.kind == request::what::move) {
+    if (!moves) {
+        checkpoint();
+        return;
+    }
+    if (release)
+        release(MPI_COMM_WORLD, argument);
+    std::string why = obstacle(true);
+    const bool lasts = why.empty();
+    if (lasts)
+        why = lasting_obstacle();
+    bool moved = false;
+    if (why.empty()) {
         profiler::instance().busy(true);
         job_in_move self(*this, wanted);
-        move_transaction(self, settings_, wanted, self.hello()).run();
+        moved = move_transaction(self, settings_, wanted, self.hello()).run();
         profiler::instance().busy(false);
-    } else {
-        checkpoint();
     }
+    if (!moved && rebuild)
+        rebuild(MPI_COMM_WORLD, argument);
+    if (!why.empty())
+        give_up(why, lasts);
 }
 
 /** Before this rank is done with a request. */
@@ -527,7 +578,7 @@ world job::link_up(growth &how, lifeline *line)
 std::vector<double> job::rebuild_world(double begin)
 {
     if (rebuild)
-        rebuild(now_.user, argument);
+        rebuild(MPI_COMM_WORLD, argument);
     refresh_status();
     return greatest(now_.ours,
                     {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
@@ -537,6 +588,11 @@ std::vector<double> job::rebuild_world(double begin)
 void job::await_go(from_predecessor &from)
 {
     lifeline &line = from.line();
+    if (const std::size_t missing = requests::instance().missing(inherited_.persistent))
+        give_up_rank("its initialisation has not made " + std::to_string(missing) +
+                     (missing == 1 ? " persistent request" : " persistent requests") +
+                     " that its predecessor has: zcm_on_rebuild() has to make "
+                     "what is made later");
     try {
         if (settings_.fault_injected(fault::successor_exits))
             leave_process(leaving::fault_injected);
@@ -567,8 +623,9 @@ void job::take_over()
     /* Others wait for this rank in MPI now: it cannot report an error and go on. */
     try {
         const double committed = seconds();
-        stand_in::give_up(now_);
         now_ = link_up(growth_, &line);
+        layer::instance().link(now_.user);
+        inherited_.take_over(now_.ours);
         become_rank_of_job();
         const std::vector<double> rebuilt = rebuild_world(committed);
         waiting_to_take_over_ = false;
@@ -585,7 +642,6 @@ void job::take_over()
 
 std::string job::finish()
 {
-    const quiet ours;
     if (waiting_to_take_over_)
         throw error(EINVAL,
                     "zcm_finalize() in a resumed process that has not come to a safe point");
@@ -593,7 +649,7 @@ std::string job::finish()
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
     agreement_.never_again();
     MPI_Request barrier;
-    MPI_Ibarrier(now_.ours, &barrier);
+    PMPI_Ibarrier(now_.ours, &barrier);
     wait_gently(barrier);
     if (control_.taken())
         meeting_.outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
@@ -602,9 +658,33 @@ std::string job::finish()
     control_.close();
     profiler::instance().close();
     agreement_.close();
+    return writer_problem_;
+}
+
+void job::leave_world()
+{
+    if (waiting_to_take_over_)
+        give_up_rank("PMPI_Finalize() before the first safe point");
+    requests::instance().release_persistent();
+    remaking::release();
     now_.disconnect();
     end_progress();
-    return writer_problem_;
+}
+
+void job::abort(int code)
+{
+    const std::string what = "PMPI_Abort() with error " + std::to_string(code);
+    if (waiting_to_take_over_)
+        give_up_rank(what);
+    end_job(now_.rank, what);
+}
+
+/** A successor that cannot go on: the predecessor does. */
+void job::give_up_rank(const std::string &why)
+{
+    complain(now_.rank, "successor: " + why);
+    dynamic_cast<from_predecessor &>(*inheritance_).leave(why);
+    leave_process(leaving::not_restored);
 }
 
 /* ---- what a resumed process goes on with ---- */
@@ -619,9 +699,7 @@ auto job::inherit(Action action)
     try {
         return action(*inheritance_);
     } catch (const std::exception &problem) {
-        complain(now_.rank, std::string("successor: ") + problem.what());
-        from->leave(problem.what());
-        leave_process(leaving::not_restored);
+        give_up_rank(problem.what());
     }
 }
 

@@ -10,12 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "bequest.h"
+#include "checksum_log.h"
 #include "directory_lock.h"
 #include "job_control.h"
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
-#include "checksum_log.h"
 #include "registry.h"
 #include "rendezvous.h"
 #include "settings.h"
@@ -26,6 +27,9 @@
 namespace zc::migrate {
 
 class departure;
+
+/** What the successor asks for the record of the initialisation by: no name of the program's. */
+inline constexpr const char *kRecordName = "zcm:record";
 
 /** This process's part in the job. One per process, used by one thread. */
 class job {
@@ -47,8 +51,11 @@ class job {
             busy_safe_point();
     }
     void request_checkpoint();
-    /** What is wrong with the last checkpoint, "" if nothing. */
+    /** What is wrong with the last checkpoint, "" if nothing. No requests are taken any more. */
     std::string finish();
+    /** After that: MPI_COMM_WORLD is no longer the job. Collective. */
+    void leave_world();
+    [[noreturn]] void abort(int code);
 
     const array &restored(const array &target);
     /** Before the first safe point of a resumed process; nothing else. As restored(), these may
@@ -63,7 +70,6 @@ class job {
     world_fn rebuild = nullptr;
     void *argument = nullptr;
 
-    MPI_Comm user_world() const noexcept { return now_.user; }
     bool is_resumed() const noexcept { return resumed_; }
     /** The registered data has changed. */
     void tell_image() { profiler::instance().image(data.bytes()); }
@@ -80,6 +86,8 @@ class job {
     greeting be_greeted(lifeline &line);
     std::string why_not_here(const greeting &said) const;
     void resume_from_disk(const std::string &checkpoint);
+    void open_layer();
+    void answer_from_record(const greeting &told);
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
     void refresh_status();
@@ -88,7 +96,10 @@ class job {
     void negotiate();
     bool reach_meeting(std::int64_t n);
     void meet();
-    bool is_quiet(std::string &who) const;
+    std::string obstacle(bool released);
+    std::string lasting_obstacle();
+    void give_up(const std::string &why, bool lasts);
+    [[noreturn]] void give_up_rank(const std::string &why);
     void settle_late() const;
     void open_agreement(std::int64_t requests);
     void checkpoint();
@@ -127,6 +138,7 @@ class job {
     growth growth_;                  /* into the world that a successor is to join */
     std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
     std::unique_ptr<inheritance> inheritance_;
+    bequest inherited_; /* of the predecessor */
 
     std::unique_ptr<checksum_log> checksums_;
 

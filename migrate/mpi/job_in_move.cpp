@@ -2,8 +2,11 @@
 #include "job_in_move.h"
 
 #include "job.h"
+#include "layer.h"
 #include "process.h"
 #include "profiler.h"
+#include "recorder.h"
+#include "requests.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -29,6 +32,13 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
     hello_.library = of.control_.own().library;
     hello_.features = of.control_.features();
     hello_.bytes = of.data.bytes();
+    hello_.layer = bequest::of_this_process().to_text();
+    const std::vector<std::byte> &record = recorder::instance().bytes();
+    hello_.record = record.size();
+    data_ = of.data;
+    if (!record.empty())
+        data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
+                  element::byte);
     for (const control::request::target &one : wanted.moves) {
         if (one.rank == of.now_.rank) {
             hello_.index = static_cast<int>(hello_.leavers.size());
@@ -79,7 +89,7 @@ std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::s
 
 const registry &job_in_move::data() const noexcept
 {
-    return job_.data;
+    return data_;
 }
 
 image_header job_in_move::header() const
@@ -118,8 +128,6 @@ void job_in_move::release()
 {
     if (!target_.name.empty())
         profiler::instance().close();
-    if (job_.release)
-        job_.release(job_.now_.user, job_.argument);
 }
 
 void job_in_move::give_up_old_world()
@@ -131,6 +139,9 @@ void job_in_move::give_up_old_world()
         limit_s, "the move was agreed on, but the old world was not given up within " +
                      std::to_string(static_cast<int>(limit_s)) + " s: a process died meanwhile");
     job_.agreement_.close();
+    communicators_ = remaking::capture();
+    requests::instance().release_persistent();
+    remaking::release();
     job_.now_.disconnect();
 }
 
@@ -138,7 +149,9 @@ void job_in_move::enter_new_world()
 {
     job_.now_ = next_;
     job_.moves_++;
-    profiler::instance().link(job_.now_.user);
+    layer::instance().link(job_.now_.user);
+    remaking::remake(communicators_, job_.now_.ours);
+    requests::instance().make_persistent();
     job_.open_agreement(hello_.requests);
     job_.meeting_.settle();
 }
@@ -161,7 +174,7 @@ void job_in_move::close_socket()
 void job_in_move::leave()
 {
     end_progress();
-    MPI_Finalize();
+    PMPI_Finalize();
     leave_process(leaving::moved);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "move_party.h"
+#include "remaking.h"
 #include "request.h"
 #include "spawn.h"
 #include "successor.h"
@@ -45,7 +46,9 @@ class job_in_move final : public move_party {
     greeting hello_;
     place target_; /* where this rank goes; without a name if it stays */
     std::unique_ptr<succession> succession_;
+    registry data_; /* with the record of the initialisation */
     world next_;
+    std::vector<communicator_record> communicators_; /* of the old world */
 };
 
 } // namespace zc::migrate

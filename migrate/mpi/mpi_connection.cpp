@@ -35,7 +35,7 @@ MPI_Request request_of(connection::ticket it)
 mpi_connection::mpi_connection(MPI_Comm between, bool successor, std::unique_ptr<wire> launcher)
     : between_(between), successor_(successor), launcher_(std::move(launcher))
 {
-    MPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
 }
 
 MPI_Comm mpi_connection::merge()
@@ -48,8 +48,8 @@ MPI_Comm mpi_connection::merge()
 bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, kPeer, kind,
-                               between_, &request);
+    const int code = PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, kPeer, kind,
+                                between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -57,7 +57,7 @@ bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, tick
 bool mpi_connection::start_send_until_taken(int kind, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Issend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request);
+    const int code = PMPI_Issend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -65,17 +65,17 @@ bool mpi_connection::start_send_until_taken(int kind, ticket &it)
 bool mpi_connection::send_and_forget(int kind)
 {
     MPI_Request request;
-    if (MPI_Isend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request) != MPI_SUCCESS)
+    if (PMPI_Isend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request) != MPI_SUCCESS)
         return false;
-    MPI_Request_free(&request);
+    PMPI_Request_free(&request);
     return true;
 }
 
 bool mpi_connection::start_receive(int kind, std::span<std::byte> room, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, kind,
-                               between_, &request);
+    const int code = PMPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, kind,
+                                between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -85,11 +85,11 @@ bool mpi_connection::test(ticket &it, bool &done, std::size_t &bytes)
     MPI_Request request = request_of(it);
     int flag = 0, count = 0;
     MPI_Status status;
-    const int code = MPI_Test(&request, &flag, &status);
+    const int code = PMPI_Test(&request, &flag, &status);
     it = ticket_of(request);
     done = flag;
     if (flag && code == MPI_SUCCESS)
-        MPI_Get_count(&status, MPI_BYTE, &count);
+        PMPI_Get_count(&status, MPI_BYTE, &count);
     bytes = count > 0 ? static_cast<std::size_t>(count) : 0;
     return code == MPI_SUCCESS;
 }
@@ -97,7 +97,7 @@ bool mpi_connection::test(ticket &it, bool &done, std::size_t &bytes)
 void mpi_connection::cancel(ticket it)
 {
     MPI_Request request = request_of(it);
-    MPI_Cancel(&request);
+    PMPI_Cancel(&request);
 }
 
 bool mpi_connection::probe(std::optional<message> &there)
@@ -105,10 +105,10 @@ bool mpi_connection::probe(std::optional<message> &there)
     int flag = 0, length = 0;
     MPI_Status status;
     there.reset();
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, between_, &flag, &status) != MPI_SUCCESS)
+    if (PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, between_, &flag, &status) != MPI_SUCCESS)
         return false;
     if (flag) {
-        MPI_Get_count(&status, MPI_BYTE, &length);
+        PMPI_Get_count(&status, MPI_BYTE, &length);
         there = {status.MPI_TAG, static_cast<std::size_t>(length)};
     }
     return true;
@@ -116,8 +116,8 @@ bool mpi_connection::probe(std::optional<message> &there)
 
 bool mpi_connection::receive(const message &there, std::span<std::byte> room)
 {
-    return MPI_Recv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, there.kind,
-                    between_, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    return PMPI_Recv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, there.kind,
+                     between_, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
 std::string mpi_connection::end_of_peer()
@@ -154,7 +154,7 @@ void mpi_connection::take_back()
 
 void mpi_connection::synchronise()
 {
-    MPI_Barrier(between_);
+    PMPI_Barrier(between_);
 }
 
 void mpi_connection::close()
@@ -169,7 +169,7 @@ void mpi_connection::forget(bool silent)
     /* A message that is still to come would be taken for one of the next line, if that were
      * given the same context id. */
     if (silent)
-        MPI_Comm_free(&between_);
+        PMPI_Comm_free(&between_);
     /* Its launcher ends it, should it be stopped or busy. */
     launcher_.reset();
 }

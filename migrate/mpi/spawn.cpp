@@ -47,7 +47,7 @@ std::string words_of(int code)
 {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
-    MPI_Error_string(code, text, &length);
+    PMPI_Error_string(code, text, &length);
     return {text, static_cast<std::size_t>(length)};
 }
 
@@ -56,13 +56,13 @@ class errors_of_self {
   public:
     errors_of_self()
     {
-        MPI_Comm_get_errhandler(MPI_COMM_SELF, &before_);
-        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+        PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before_);
+        PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     }
     ~errors_of_self()
     {
-        MPI_Comm_set_errhandler(MPI_COMM_SELF, before_);
-        MPI_Errhandler_free(&before_);
+        PMPI_Comm_set_errhandler(MPI_COMM_SELF, before_);
+        PMPI_Errhandler_free(&before_);
     }
     errors_of_self(const errors_of_self &) = delete;
     errors_of_self &operator=(const errors_of_self &) = delete;
@@ -84,20 +84,20 @@ MPI_Comm spawn(const command &command, const place &host)
     arguments.push_back(nullptr);
 
     MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "host", host.name.c_str());
+    PMPI_Info_create(&info);
+    PMPI_Info_set(info, "host", host.name.c_str());
 #ifdef OPEN_MPI
     /* To add one that it knows would end its daemon there; one that it does not has to be. */
     if (host.is_new)
-        MPI_Info_set(info, "add-host", host.name.c_str());
+        PMPI_Info_set(info, "add-host", host.name.c_str());
 #endif
-    MPI_Info_set(info, "wdir", command.directory.c_str());
+    PMPI_Info_set(info, "wdir", command.directory.c_str());
     const errors_of_self returned;
     MPI_Comm between = MPI_COMM_NULL;
     int failed = MPI_SUCCESS;
-    const int code = MPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
-                                    &between, &failed);
-    MPI_Info_free(&info);
+    const int code = PMPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
+                                     &between, &failed);
+    PMPI_Info_free(&info);
     if (code != MPI_SUCCESS || failed != MPI_SUCCESS || between == MPI_COMM_NULL) {
         throw error(EIO, "cannot start a successor on " + host.name + ": " +
                              words_of(code != MPI_SUCCESS ? code : failed));
@@ -108,9 +108,9 @@ MPI_Comm spawn(const command &command, const place &host)
 MPI_Info limited(double limit_s)
 {
     MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "timeout",
-                 std::to_string(std::max(1, static_cast<int>(std::ceil(limit_s)))).c_str());
+    PMPI_Info_create(&info);
+    PMPI_Info_set(info, "timeout",
+                  std::to_string(std::max(1, static_cast<int>(std::ceil(limit_s)))).c_str());
     return info;
 }
 
@@ -152,7 +152,7 @@ MPI_Comm succession::connect(const std::string &port, const wire &launcher) cons
     MPI_Info info = limited(settings_.start_s);
     MPI_Comm between = MPI_COMM_NULL;
     const int code = PMPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_SELF, &between);
-    MPI_Info_free(&info);
+    PMPI_Info_free(&info);
     if (code != MPI_SUCCESS || between == MPI_COMM_NULL)
         throw error(EIO,
                     "cannot connect to the successor on " + host_.name + ": " + words_of(code));
@@ -186,6 +186,7 @@ std::unique_ptr<departure> succession::start(const std::vector<std::string> &all
     auto line = std::make_unique<lifeline>(
         std::make_unique<mpi_connection>(between, false, std::move(launcher)), false,
         settings_.timeout_s);
+    hello.age_s += seconds() - begin; /* a start may take seconds */
     return std::make_unique<departure>(settings_, std::move(line), hello, ms_since(begin));
 }
 
@@ -202,7 +203,7 @@ std::unique_ptr<wire> own_launcher()
 MPI_Comm meet_leaver(wire *launcher, double limit_s)
 {
     MPI_Comm parent = MPI_COMM_NULL;
-    MPI_Comm_get_parent(&parent);
+    PMPI_Comm_get_parent(&parent);
     if (!launcher) {
         if (parent == MPI_COMM_NULL)
             throw error(EINVAL, "has neither a launcher nor a parent");
@@ -210,7 +211,7 @@ MPI_Comm meet_leaver(wire *launcher, double limit_s)
     }
     const errors_of_self returned;
     char port[MPI_MAX_PORT_NAME];
-    int code = MPI_Open_port(MPI_INFO_NULL, port);
+    int code = PMPI_Open_port(MPI_INFO_NULL, port);
     if (code != MPI_SUCCESS)
         throw error(EIO, "cannot open a port: " + words_of(code));
     if (!launcher->send({{"port", port}}))
@@ -218,8 +219,8 @@ MPI_Comm meet_leaver(wire *launcher, double limit_s)
     MPI_Info info = limited(limit_s);
     MPI_Comm between = MPI_COMM_NULL;
     code = PMPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &between);
-    MPI_Info_free(&info);
-    MPI_Close_port(port);
+    PMPI_Info_free(&info);
+    PMPI_Close_port(port);
     if (code != MPI_SUCCESS)
         throw error(EIO, "the predecessor has not connected: " + words_of(code));
     return between;

@@ -16,9 +16,9 @@ constexpr int kLinkTag = 7701;
 void part(MPI_Comm &comm)
 {
 #ifdef OPEN_MPI
-    MPI_Comm_free(&comm);
+    PMPI_Comm_free(&comm);
 #else
-    MPI_Comm_disconnect(&comm);
+    PMPI_Comm_disconnect(&comm);
 #endif
 }
 
@@ -37,19 +37,19 @@ MPI_Request never_complete = MPI_REQUEST_NULL;
 void make_progress()
 {
     if (never_complete == MPI_REQUEST_NULL)
-        MPI_Grequest_start([](void *, MPI_Status *) { return int{MPI_SUCCESS}; },
-                           [](void *) { return int{MPI_SUCCESS}; },
-                           [](void *, int) { return int{MPI_SUCCESS}; }, nullptr, &never_complete);
+        PMPI_Grequest_start([](void *, MPI_Status *) { return int{MPI_SUCCESS}; },
+                            [](void *) { return int{MPI_SUCCESS}; },
+                            [](void *, int) { return int{MPI_SUCCESS}; }, nullptr, &never_complete);
     int done;
-    MPI_Test(&never_complete, &done, MPI_STATUS_IGNORE);
+    PMPI_Test(&never_complete, &done, MPI_STATUS_IGNORE);
 }
 
 void end_progress()
 {
     if (never_complete == MPI_REQUEST_NULL)
         return;
-    MPI_Grequest_complete(never_complete);
-    MPI_Wait(&never_complete, MPI_STATUS_IGNORE);
+    PMPI_Grequest_complete(never_complete);
+    PMPI_Wait(&never_complete, MPI_STATUS_IGNORE);
 }
 
 world grow(const growth &how)
@@ -80,8 +80,8 @@ world grow(const growth &how)
     part(grown);
     if (fresh.ours != MPI_COMM_NULL) {
         PMPI_Comm_dup(fresh.ours, &fresh.user);
-        MPI_Comm_rank(fresh.ours, &fresh.rank);
-        MPI_Comm_size(fresh.ours, &fresh.size);
+        PMPI_Comm_rank(fresh.ours, &fresh.rank);
+        PMPI_Comm_size(fresh.ours, &fresh.size);
     }
     return fresh;
 }
@@ -90,7 +90,7 @@ void wait_gently(MPI_Request &request)
 {
     pause pause;
     for (int done = 0;;) {
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
         if (done)
             return;
         pause.rest();
@@ -101,11 +101,11 @@ void share(MPI_Comm comm, int root, std::string &text)
 {
     MPI_Request request;
     int length = static_cast<int>(text.size());
-    MPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
+    PMPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
     wait_gently(request);
     text.resize(static_cast<std::size_t>(length));
     if (length > 0) {
-        MPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
+        PMPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
         wait_gently(request);
     }
 }
@@ -113,11 +113,11 @@ void share(MPI_Comm comm, int root, std::string &text)
 std::string agree(MPI_Comm comm, const std::string &complaint)
 {
     int rank;
-    MPI_Comm_rank(comm, &rank);
+    PMPI_Comm_rank(comm, &rank);
     const int mine = complaint.empty() ? INT_MAX : rank;
     int first = 0;
     MPI_Request request;
-    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
+    PMPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
     wait_gently(request);
     if (first == INT_MAX)
         return "";
@@ -129,16 +129,16 @@ std::string agree(MPI_Comm comm, const std::string &complaint)
 std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
 {
     int size;
-    MPI_Comm_size(comm, &size);
+    PMPI_Comm_size(comm, &size);
     std::vector<int> lengths(static_cast<std::size_t>(size)), places(lengths.size());
     const int length = static_cast<int>(text.size());
     MPI_Request request;
-    MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm, &request);
+    PMPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm, &request);
     wait_gently(request);
     std::exclusive_scan(lengths.begin(), lengths.end(), places.begin(), 0);
     std::string all(static_cast<std::size_t>(places.back() + lengths.back()), '\0');
-    MPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(),
-                    MPI_CHAR, comm, &request);
+    PMPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(),
+                     MPI_CHAR, comm, &request);
     wait_gently(request);
     std::vector<std::string> texts;
     for (std::size_t rank = 0; rank < lengths.size(); rank++)
@@ -153,8 +153,8 @@ std::vector<double> reduce(MPI_Comm comm, const std::vector<double> &values, MPI
 {
     std::vector<double> result(values.size());
     MPI_Request request;
-    MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
-                   comm, &request);
+    PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
+                    comm, &request);
     wait_gently(request);
     return result;
 }

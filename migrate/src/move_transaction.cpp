@@ -23,13 +23,13 @@ move_transaction::move_transaction(move_party &party, const settings &chosen, co
 {
 }
 
-void move_transaction::run()
+bool move_transaction::run()
 {
     phase now = phase::spawn;
     while (now < phase::link_up)
         now = perform(now);
     if (now == phase::refused)
-        return;
+        return false;
     /* The others wait for this rank in MPI from here on: it cannot report an error and go on. */
     try {
         while (now != phase::done)
@@ -37,6 +37,7 @@ void move_transaction::run()
     } catch (const std::exception &problem) {
         party_.end_job(std::string("the move was agreed on, but ") + problem.what());
     }
+    return true;
 }
 
 move_transaction::phase move_transaction::perform(phase now)

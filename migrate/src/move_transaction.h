@@ -49,8 +49,8 @@ class move_transaction {
     move_transaction(const move_transaction &) = delete;
     move_transaction &operator=(const move_transaction &) = delete;
 
-    /** Does not return in a process whose rank has moved. */
-    void run();
+    /** Is it made? Does not return in a process whose rank has moved. */
+    bool run();
 
   private:
     phase perform(phase now);

@@ -29,6 +29,7 @@ constexpr const char *kKnown[] = {"ZC_MIGRATE",
                                   "ZC_MIGRATE_PATIENCE",
                                   "ZC_MIGRATE_PREFLIGHT",
                                   "ZC_MIGRATE_PROBE",
+                                  "ZC_MIGRATE_RECORD",
                                   "ZC_MIGRATE_RESTART",
                                   "ZC_MIGRATE_SAVING",
                                   "ZC_MIGRATE_SOCKETS",
@@ -129,6 +130,8 @@ settings settings::from_environment()
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
     s.hosts = text("ZC_MIGRATE_HOSTS", "");
+    s.record_bytes = static_cast<std::size_t>(
+        number("ZC_MIGRATE_RECORD", static_cast<double>(s.record_bytes), 0, 1u << 31));
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
     s.checks = preflight_checks::from(text("ZC_MIGRATE_PREFLIGHT", "all"));
     s.injected = fault_of(text("ZC_MIGRATE_FAULT", ""));

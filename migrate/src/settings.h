@@ -28,11 +28,13 @@ struct settings {
     double start_s = 60;            /* until a successor is there */
     double patience_s = 60;         /* from a request to the safe point where all have met */
     int attempts = 10;              /* safe points tried before messages in flight refuse a move */
-    std::string hosts;              /* where ranks may go: "" as found, "any", or a list */
-    std::string launcher;           /* zcm-launch; "": beside libzcm */
-    std::string probe;              /* auto, none, or a command with %h and %p */
-    preflight_checks checks;        /* of a target host */
-    std::optional<fault> injected;  /* tests only: where to fail */
+    std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe
+                                                          point; 0: none are noted */
+    std::string hosts;             /* where ranks may go: "" as found, "any", or a list */
+    std::string launcher;          /* zcm-launch; "": beside libzcm */
+    std::string probe;             /* auto, none, or a command with %h and %p */
+    preflight_checks checks;       /* of a target host */
+    std::optional<fault> injected; /* tests only: where to fail */
 
     static settings from_environment();
     bool fault_injected(fault one) const noexcept { return kFaults && injected == one; }

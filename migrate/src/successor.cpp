@@ -49,7 +49,9 @@ std::string greeting::to_json() const
                 {"program", program},
                 {"library", library},
                 {"features", features},
-                {"bytes", bytes}}
+                {"bytes", bytes},
+                {"layer", layer},
+                {"record", record}}
         .dump();
 }
 
@@ -76,6 +78,8 @@ greeting greeting::from_json(const std::string &text)
         g.features = object.at("features");
         g.bytes = object.at("bytes");
         g.hosts = object.at("hosts").get<std::set<std::string>>();
+        g.layer = object.at("layer");
+        g.record = object.at("record");
         return g;
     });
 }

@@ -35,6 +35,8 @@ struct greeting {
     std::string resume;         /* the start of a job that was saved: from this checkpoint */
     std::int64_t moves = 0;     /* the job has made */
     double age_s = 0;           /* of the job */
+    std::string layer;          /* what the rank has of MPI (JSON); "" at the start of the job */
+    std::uint64_t record = 0;   /* bytes of the record of its initialisation, which is asked for */
 
     std::string to_json() const;
     static greeting from_json(const std::string &text);

@@ -26,7 +26,8 @@ def open_stage(setup):
         raise Skip(setup.network.why or "ranks move between two hosts")
     yield Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
                 [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
-                 HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c"],
+                 HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
+                 HERE / "communicators.c"],
                 scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                 environment=setup.environment, patience=setup.patience)
 

@@ -12,12 +12,12 @@
  *     if (!zcm_resumed()) fill(t);
  *     for (; step < steps; step++) {
  *         zcm_safe_point();                        // may not return: this process moved away
- *         ... exchange over zcm_world(), compute ...
+ *         ... exchange over MPI_COMM_WORLD, compute ...
  *     }
  *     zcm_finalize();
  *     MPI_Finalize();
  *
- * A *safe point* is a place in the outermost loop where no receive is pending, and
+ * A *safe point* is a place in the outermost loop where no request is active, and
  * the registered data is all that has to be kept. All ranks pass the same number of
  * safe points. Messages do not cross them: what a rank sends before its n-th safe point
  * is received before the n-th safe point of the receiver.
@@ -25,9 +25,11 @@
  * A *resumed* process (one that takes over a rank, or the rank of a restarted
  * job) runs main() from its beginning. Its registered data is filled by
  * zcm_register(); it goes on from the point where its predecessor stopped when
- * its first zcm_safe_point() returns. Until then it must not communicate: ranks
- * that did not move are waiting in the same safe point, and zcm_world() has no more of the world
- * than its rank and size.
+ * its first zcm_safe_point() returns. Until then ranks that did not move are waiting in the
+ * same safe point: what its MPI calls return is what they returned in the predecessor.
+ *
+ * Switched on, MPI_COMM_WORLD is the job, in libraries too, and communicators, groups and
+ * persistent requests go on after a move. zcm(7) has more, and what they do not take along.
  *
  * Errors: 0 or a negative errno. Whoever finds the cause prints it once on the
  * standard error, with the name of the culprit; zcm_strerror() has the general text.
@@ -50,17 +52,19 @@ extern "C" {
 #define ZCM_PUBLIC __attribute__((visibility("default")))
 
 /**
- * zcm_init - link up, once, after MPI_Init
- * @argc, @argv: those of main(), for the successors; may be NULL (then /proc is asked)
+ * zcm_init - this program has safe points; once, after MPI_Init
+ * @argc, @argv: those of main(); may be NULL
  *
  * Collective over MPI_COMM_WORLD. With ZC_MIGRATE unset nothing is opened,
- * spawned or listened on, and zcm_world() is MPI_COMM_WORLD. With ZC_MIGRATE=1
- * in a process started by mpiexec it *does not return*: each process gets a
- * successor on its host that has an MPI_COMM_WORLD of its own, and ends. (A process can
- * only leave a job if its world ends with it.) It returns in the successors.
+ * spawned or listened on. With ZC_MIGRATE=1 MPI_Init() or MPI_Init_thread() has started the job,
+ * and *did not return* in a process started by mpiexec: each of these gets a
+ * successor on its host that has a world of its own, and ends. (A process can
+ * only leave a job if its world ends with it.) MPI_Init() returns in the successors.
+ * No effect in a process that the program has spawned.
  *
- * Return: 0; -EALREADY called before; -EINVAL MPI not initialised or a bad ZC_MIGRATE_*
- * variable; -EIO the processes could not be linked up.
+ * Return: 0; -EALREADY called before; -EINVAL MPI not initialised, a bad ZC_MIGRATE_*
+ * variable, or the program is linked with the MPI library before libzcm; -EIO the processes could
+ * not be linked up.
  */
 ZCM_PUBLIC int zcm_init(int *argc, char ***argv) ZCM_NOEXCEPT;
 
@@ -130,13 +134,15 @@ ZCM_PUBLIC long long zcm_saved_count(const char *name) ZCM_NOEXCEPT;
 ZCM_PUBLIC const char *zcm_saved_name(size_t index) ZCM_NOEXCEPT;
 
 /**
- * zcm_on_rebuild - who releases and rebuilds what hangs on the world communicator
- * @release: called in every process, leavers too, with the old world: free derived
- *           communicators, persistent requests, windows. May be NULL.
- * @rebuild: called in every process of the new world, inside zcm_safe_point(): make
- *           them again, and whatever else cannot be saved. May communicate. May be NULL.
- * @arg:     handed to both
+ * zcm_on_rebuild - functions that release and rebuild what cannot move: windows, files
+ * @release: called in every process, leavers too, where all have met for a move, inside
+ *           zcm_safe_point(): close windows and files. May communicate. May be NULL.
+ * @rebuild: called in every process after the move, or if it was not made, inside
+ *           zcm_safe_point(): make them again, and whatever else cannot be saved. May
+ *           communicate. May be NULL.
+ * @arg:     handed to both, after MPI_COMM_WORLD
  *
+ * Communicators and persistent requests need neither, but may be freed and made by them.
  * At a fresh start nothing is called; in a resumed process @rebuild is, by its first
  * zcm_safe_point(). Return: 0.
  */
@@ -162,7 +168,7 @@ ZCM_PUBLIC int zcm_safe_point(void) ZCM_NOEXCEPT;
  */
 ZCM_PUBLIC int zcm_total_safe_points(long long total) ZCM_NOEXCEPT;
 
-/** zcm_world - the communicator to use for MPI_COMM_WORLD; another one after each move */
+/** zcm_world - MPI_COMM_WORLD, which is the job */
 ZCM_PUBLIC MPI_Comm zcm_world(void) ZCM_NOEXCEPT;
 
 /** zcm_resumed - 1 in a process that took over a rank or was restarted, else 0 */
@@ -184,7 +190,7 @@ ZCM_PUBLIC int zcm_checkpoint(void) ZCM_NOEXCEPT;
  * zcm_finalize - the last call, before MPI_Finalize
  *
  * Collective. Requests from now on are refused; a checkpoint being written is
- * finished. zcm_world() is no longer valid.
+ * finished. MPI_Finalize() makes this call if the program does not.
  *
  * Return: 0; -EINVAL not initialised; -EIO a checkpoint could not be finished.
  */
