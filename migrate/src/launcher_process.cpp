@@ -37,7 +37,8 @@ bool is_the_managers(const char *variable)
     return false;
 }
 
-std::vector<std::string> environment_of(const start_order &order, int fd)
+/** @fd: the wire to the launcher. @manager: PMI_FD. */
+std::vector<std::string> environment_of(const start_order &order, int fd, int manager)
 {
     std::vector<std::string> all;
     for (char **at = environ; *at; at++)
@@ -45,6 +46,9 @@ std::vector<std::string> environment_of(const start_order &order, int fd)
             all.emplace_back(*at);
     std::vector<std::string> said = order.environment;
     said.push_back(std::string(kSuccessorVariable) + "=fd:" + std::to_string(fd));
+    said.push_back("PMI_FD=" + std::to_string(manager));
+    said.emplace_back("PMI_RANK=0");
+    said.emplace_back("PMI_SIZE=1");
     for (const std::string &one : said) {
         const std::string name = one.substr(0, one.find('=') + 1);
         std::erase_if(all, [&](const std::string &old) { return old.starts_with(name); });
@@ -63,11 +67,11 @@ std::vector<char *> pointers(std::vector<std::string> &words)
 }
 
 /** In the child. It ends with its parent: the process manager does not know it. */
-[[noreturn]] void become(const start_order &order, pid_t parent, int fd)
+[[noreturn]] void become(const start_order &order, pid_t parent, int fd, int manager)
 {
     std::vector<std::string> words{order.program};
     words.insert(words.end(), order.arguments.begin(), order.arguments.end());
-    std::vector<std::string> variables = environment_of(order, fd);
+    std::vector<std::string> variables = environment_of(order, fd, manager);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -77,6 +81,7 @@ std::vector<char *> pointers(std::vector<std::string> &words)
     if (getppid() != parent)
         _exit(1);
     fcntl(fd, F_SETFD, 0);
+    fcntl(manager, F_SETFD, 0);
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, 0);
     if (nothing != 0)
@@ -148,11 +153,19 @@ void launcher_process::start(child &one, const start_order &order)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         throw_errno(errno, "socketpair");
     one.own = std::make_unique<wire>(ends[0]);
+    int managed[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, managed) != 0) {
+        const int code = errno;
+        close(ends[1]);
+        throw_errno(code, "socketpair");
+    }
+    one.manager = std::make_unique<singleton_manager>(managed[0]);
     const pid_t self = getpid();
     one.pid = fork();
     if (one.pid == 0)
-        become(order, self, ends[1]);
+        become(order, self, ends[1], managed[1]);
     close(ends[1]);
+    close(managed[1]);
     if (one.pid < 0)
         throw_errno(errno, "fork");
 }
@@ -176,10 +189,61 @@ void launcher_process::kill_child(std::size_t which)
 
 void launcher_process::spawn(const std::string &host, const std::string &card)
 {
-    const std::string problem = manager_.ask(host, tool_, card);
-    asked_ = problem.empty();
-    if (!asked_)
+    errands_.push_back({kOwn, "", host, card});
+    ask_manager();
+}
+
+/** What the MPI of a rank wants of its process manager. */
+void launcher_process::serve(std::size_t i)
+{
+    child &one = children_[i];
+    while (one.manager && !one.manager->is_closed()) {
+        auto request = one.manager->poll();
+        if (!request)
+            break;
+        errands_.push_back({static_cast<int>(i), std::move(*request), "", ""});
+    }
+    ask_manager();
+}
+
+void launcher_process::ask_manager()
+{
+    while (!asked_ && !errands_.empty()) {
+        const errand next = errands_.front();
+        const std::string problem = next.child == kOwn ? manager_.ask(next.host, tool_, next.card)
+                                                       : manager_.forward(next.request);
+        asked_ = problem.empty();
+        if (asked_)
+            return;
+        errands_.pop_front();
+        if (next.child == kOwn)
+            decides_.spawned(problem);
+        else
+            children_[static_cast<std::size_t>(next.child)].manager->answer(
+                "cmd=result rc=-1 msg=no_process_manager");
+    }
+}
+
+void launcher_process::hear_manager()
+{
+    const int whose = errands_.front().child;
+    if (whose == kOwn) {
+        std::string problem;
+        if (!manager_.answer(problem))
+            return;
+        asked_ = false;
+        errands_.pop_front();
         decides_.spawned(problem);
+    } else {
+        const auto line = manager_.reply();
+        if (!line)
+            return;
+        asked_ = false;
+        errands_.pop_front();
+        children_[static_cast<std::size_t>(whose)].manager->answer(
+            line->empty() ? "cmd=result rc=-1 msg=no_process_manager" : *line);
+    }
+    ask_manager();
 }
 
 void launcher_process::reap()
@@ -228,17 +292,18 @@ int launcher_process::run()
                 events.push_back({one.own->fd(), POLLIN, 0});
             if (one.leaver)
                 events.push_back({one.leaver->fd(), POLLIN, 0});
+            if (one.pid > 0 && !one.manager->is_closed())
+                events.push_back({one.manager->fd(), POLLIN, 0});
         }
         poll(events.data(), events.size(), -1);
         /* First: a child that has ended is not made the rank. */
         reap();
-        for (std::size_t i = 0; i < children_.size(); i++)
+        for (std::size_t i = 0; i < children_.size(); i++) {
             listen_to(i);
-        std::string problem;
-        if (asked_ && manager_.answer(problem)) {
-            asked_ = false;
-            decides_.spawned(problem);
+            serve(i);
         }
+        if (asked_)
+            hear_manager();
     }
     return decides_.signal();
 }

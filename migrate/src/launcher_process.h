@@ -2,7 +2,7 @@
 #pragma once
 
 #include <csignal>
-#include <map>
+#include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "launcher.h"
 #include "process_manager.h"
+#include "singleton_manager.h"
 #include "wire.h"
 
 namespace zc::migrate {
@@ -49,11 +50,22 @@ class launcher_process final : private launcher_actions {
     struct child {
         pid_t pid = -1; /* -1: has ended */
         std::unique_ptr<wire> own, leaver;
+        std::unique_ptr<singleton_manager> manager; /* of its world */
     };
+    /** A request for the process manager, which answers one after the other. */
+    struct errand {
+        int child;           /* whose; kOwn: the launcher's */
+        std::string request; /* of a child */
+        std::string host, card;
+    };
+    static constexpr int kOwn = -1;
 
     void start(child &one, const start_order &order);
     void listen_to(std::size_t i);
     void reap();
+    void serve(std::size_t i);
+    void ask_manager();
+    void hear_manager();
 
     void tell_leaver(std::size_t which, const nlohmann::json &what) override;
     void tell_child(std::size_t which, const nlohmann::json &what) override;
@@ -65,7 +77,8 @@ class launcher_process final : private launcher_actions {
     const std::string tool_;
     volatile int *const ranks_;
     int signals_ = -1;
-    bool asked_ = false; /* the process manager, which has not answered */
+    std::deque<errand> errands_;
+    bool asked_ = false; /* the first of them, and there is no answer yet */
     std::vector<child> children_;
     launcher decides_;
 };

@@ -95,6 +95,23 @@ bool process_manager::answer(std::string &problem)
     return !is_there;
 }
 
+std::string process_manager::forward(const std::string &request) const
+{
+    return fd_ < 0 ? "there is no process manager" : write_all(fd_, request);
+}
+
+std::optional<std::string> process_manager::reply()
+{
+    const bool is_there = read_more();
+    for (std::size_t end; (end = read_.find('\n')) != std::string::npos;) {
+        const std::string one = read_.substr(0, end);
+        read_.erase(0, end + 1);
+        if (!one.empty())
+            return one;
+    }
+    return is_there ? std::nullopt : std::optional<std::string>("");
+}
+
 std::string process_manager::line(double timeout_s)
 {
     const auto deadline =

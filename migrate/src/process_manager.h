@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +28,11 @@ class process_manager {
     std::string ask(const std::string &host, const std::string &program, const std::string &secret);
     /** Its answer: true, with @problem ("" if it does it), once that has come. Does not block. */
     bool answer(std::string &problem);
+    /** Sends it a request of another process, whole lines. "" or what is wrong. */
+    std::string forward(const std::string &request) const;
+    /** The line that answers it, once that has come; nothing if it has not, and "" if the process
+     * manager is gone. Does not block. */
+    std::optional<std::string> reply();
     /** What the one that had this process started has given it. Throws error. */
     std::string read_secret(double timeout_s);
 
