@@ -31,14 +31,8 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
         hello_.program = "another";
     hello_.library = of.control_.own().library;
     hello_.features = of.control_.features();
-    hello_.bytes = of.data.bytes();
     hello_.layer = bequest::of_this_process().to_text();
-    const std::vector<std::byte> &record = recorder::instance().bytes();
-    hello_.record = record.size();
-    data_ = of.data;
-    if (!record.empty())
-        data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
-                  element::byte);
+    hello_.record = recorder::instance().bytes().size();
     for (const control::request::target &one : wanted.moves) {
         if (one.rank == of.now_.rank) {
             hello_.index = static_cast<int>(hello_.leavers.size());
@@ -77,9 +71,16 @@ std::string job_in_move::invite()
 {
     job_.join_writer();
     job_.make_current();
+    for (const auto &[name, one] : job_.data.all())
+        data_.add(one);
+    const std::vector<std::byte> &record = recorder::instance().bytes();
+    if (!record.empty())
+        data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
+                  element::byte);
+    hello_.bytes = data_.bytes();
     succession_ =
         std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(), target_);
-    return succession_->invite(job_.data.bytes());
+    return succession_->invite(data_.bytes());
 }
 
 std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)
