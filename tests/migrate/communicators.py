@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that use MPI_COMM_WORLD and whatever they make of it, with no line for moves."""
+"""Programs that use MPI_COMM_WORLD and communicators made of it, with no line for moves."""
 import pathlib
 import re
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check
-from tests.migrate.jobs import ends_well, finishes, hosts_of, moved, mpich_only, refused, suite
+from tests.migrate.jobs import (ANY_HOST, ends_well, finishes, hosts_of, moved, mpich_only,
+                                refused, suite)
 
 
 def run(stage, mode, **how):
@@ -33,7 +34,7 @@ def communicators_of_every_kind(stage):
 @suite.test()
 @mpich_only("mpirun cannot add a host for several spawns at once")
 def communicators_of_ranks_that_move_together(stage):
-    with run(stage, "all", hosts=(H1,)) as job:
+    with run(stage, "all", hosts=(H1,), environment=ANY_HOST) as job:
         job.until_running()
         moved(job, [0, 1, 2, 3], H2)
         moved(job, [3, 1], H1)
