@@ -10,7 +10,8 @@ namespace zc::migrate {
     X(H5check_version)                                                                             \
     X(H5open)                                                                                      \
     X(H5Aclose)                                                                                    \
-    X(H5Acreate2) X(H5Aexists) X(H5Aopen) X(H5Aread) X(H5Awrite) X(H5Dclose) X(H5Dcreate2)         \
+    X(H5Acreate2)                                                                                  \
+    X(H5Aexists) X(H5Aopen) X(H5Aread) X(H5Awrite) X(H5Dclose) X(H5Dcreate2)                       \
         X(H5Dget_chunk_info_by_coord) X(H5Dget_create_plist) X(H5Dget_space)                       \
             X(H5Dget_storage_size) X(H5Dget_type) X(H5Dopen2) X(H5Dread) X(H5Dwrite)               \
                 X(H5Dwrite_chunk) X(H5Eget_auto2) X(H5Eset_auto2) X(H5Fclose) X(H5Fcreate)         \
@@ -36,13 +37,13 @@ namespace zc::migrate {
     X(H5P_CLS_DATASET_CREATE_ID_g)                                                                 \
     X(H5P_CLS_FILE_ACCESS_ID_g)                                                                    \
     X(H5T_C_S1_g)                                                                                  \
-    X(H5T_IEEE_F32LE_g) X(H5T_IEEE_F64LE_g) X(H5T_NATIVE_B8_g) X(H5T_NATIVE_DOUBLE_g)              \
-        X(H5T_NATIVE_FLOAT_g) X(H5T_NATIVE_INT8_g) X(H5T_NATIVE_INT16_g) X(H5T_NATIVE_INT32_g)     \
-            X(H5T_NATIVE_INT64_g) X(H5T_NATIVE_LDOUBLE_g) X(H5T_NATIVE_UINT8_g)                    \
-                X(H5T_NATIVE_UINT16_g) X(H5T_NATIVE_UINT32_g) X(H5T_NATIVE_UINT64_g)               \
-                    X(H5T_STD_B8LE_g) X(H5T_STD_I8LE_g) X(H5T_STD_I16LE_g) X(H5T_STD_I32LE_g)      \
-                        X(H5T_STD_I64LE_g) X(H5T_STD_U8LE_g) X(H5T_STD_U16LE_g) X(H5T_STD_U32LE_g) \
-                            X(H5T_STD_U64LE_g)
+    X(H5T_IEEE_F32LE_g)                                                                            \
+    X(H5T_IEEE_F64LE_g) X(H5T_NATIVE_B8_g) X(H5T_NATIVE_DOUBLE_g) X(H5T_NATIVE_FLOAT_g)            \
+        X(H5T_NATIVE_INT8_g) X(H5T_NATIVE_INT16_g) X(H5T_NATIVE_INT32_g) X(H5T_NATIVE_INT64_g)     \
+            X(H5T_NATIVE_LDOUBLE_g) X(H5T_NATIVE_UINT8_g) X(H5T_NATIVE_UINT16_g)                   \
+                X(H5T_NATIVE_UINT32_g) X(H5T_NATIVE_UINT64_g) X(H5T_STD_B8LE_g) X(H5T_STD_I8LE_g)  \
+                    X(H5T_STD_I16LE_g) X(H5T_STD_I32LE_g) X(H5T_STD_I64LE_g) X(H5T_STD_U8LE_g)     \
+                        X(H5T_STD_U16LE_g) X(H5T_STD_U32LE_g) X(H5T_STD_U64LE_g)
 
 /**
  * A copy of HDF5 that is libzcm's alone. The program may use HDF5, too, of another version: among
