@@ -60,6 +60,7 @@ std::vector<std::string> environment_of(const start_order &order, int fd, int ma
 std::vector<char *> pointers(std::vector<std::string> &words)
 {
     std::vector<char *> all;
+    all.reserve(words.size() + 1);
     for (std::string &word : words)
         all.push_back(word.data());
     all.push_back(nullptr);
