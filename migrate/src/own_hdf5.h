@@ -6,44 +6,38 @@
 namespace zc::migrate {
 
 /* What libzcm uses of HDF5. */
-#define ZCM_HDF5_FUNCTIONS(X)                                                                      \
-    X(H5check_version)                                                                             \
-    X(H5open)                                                                                      \
-    X(H5Aclose)                                                                                    \
-    X(H5Acreate2)                                                                                  \
-    X(H5Aexists) X(H5Aopen) X(H5Aread) X(H5Awrite) X(H5Dclose) X(H5Dcreate2)                       \
-        X(H5Dget_chunk_info_by_coord) X(H5Dget_create_plist) X(H5Dget_space)                       \
-            X(H5Dget_storage_size) X(H5Dget_type) X(H5Dopen2) X(H5Dread) X(H5Dwrite)               \
-                X(H5Dwrite_chunk) X(H5Eget_auto2) X(H5Eset_auto2) X(H5Fclose) X(H5Fcreate)         \
-                    X(H5Fflush) X(H5Fget_file_image) X(H5Fget_vfd_handle) X(H5Fopen)               \
-                        X(H5Gget_info) X(H5Lexists) X(H5Lget_name_by_idx) X(H5Pclose) X(H5Pcreate) \
-                            X(H5Pget_layout) X(H5Pset_chunk) X(H5Pset_chunk_cache)                 \
-                                X(H5Pset_fapl_core) X(H5Pset_file_image)                           \
-                                    X(H5Pset_file_image_callbacks) X(H5Sclose) X(H5Screate)        \
-                                        X(H5Screate_simple) X(H5Sget_simple_extent_npoints)        \
-                                            X(H5Sselect_hyperslab) X(H5Tarray_create2) X(H5Tclose) \
-                                                X(H5Tcopy) X(H5Tcreate) X(H5Tequal)                \
-                                                    X(H5Tget_array_dims2) X(H5Tget_class)          \
-                                                        X(H5Tget_member_type) X(H5Tget_nmembers)   \
-                                                            X(H5Tget_super) X(H5Tinsert)           \
-                                                                X(H5Tset_size)
+/* clang-format would make stairs of the lists. */
+/* clang-format off */
+#define ZCM_HDF5_FUNCTIONS(X)                                                                  \
+    X(H5check_version) X(H5open) X(H5Aclose) X(H5Acreate2) X(H5Aexists) X(H5Aopen)             \
+    X(H5Aread) X(H5Awrite) X(H5Dclose) X(H5Dcreate2) X(H5Dget_chunk_info_by_coord)             \
+    X(H5Dget_create_plist) X(H5Dget_space) X(H5Dget_storage_size) X(H5Dget_type) X(H5Dopen2)   \
+    X(H5Dread) X(H5Dwrite) X(H5Dwrite_chunk) X(H5Eget_auto2) X(H5Eset_auto2) X(H5Fclose)       \
+    X(H5Fcreate) X(H5Fflush) X(H5Fget_file_image) X(H5Fget_vfd_handle) X(H5Fopen)              \
+    X(H5Gget_info) X(H5Lexists) X(H5Lget_name_by_idx) X(H5Pclose) X(H5Pcreate)                 \
+    X(H5Pget_layout) X(H5Pset_chunk) X(H5Pset_chunk_cache) X(H5Pset_fapl_core)                 \
+    X(H5Pset_file_image) X(H5Pset_file_image_callbacks) X(H5Sclose) X(H5Screate)               \
+    X(H5Screate_simple) X(H5Sget_simple_extent_npoints) X(H5Sselect_hyperslab)                 \
+    X(H5Tarray_create2) X(H5Tclose) X(H5Tcopy) X(H5Tcreate) X(H5Tequal)                        \
+    X(H5Tget_array_dims2) X(H5Tget_class) X(H5Tget_member_type) X(H5Tget_nmembers)             \
+    X(H5Tget_super) X(H5Tinsert) X(H5Tset_size)
+/* clang-format on */
 #if H5_VERSION_GE(1, 10, 7)
 #define ZCM_HDF5_LOCKING(X) X(H5Pset_file_locking)
 #else
 #define ZCM_HDF5_LOCKING(X)
 #endif
-#define ZCM_HDF5_IDENTIFIERS(X)                                                                    \
-    X(H5P_CLS_DATASET_ACCESS_ID_g)                                                                 \
-    X(H5P_CLS_DATASET_CREATE_ID_g)                                                                 \
-    X(H5P_CLS_FILE_ACCESS_ID_g)                                                                    \
-    X(H5T_C_S1_g)                                                                                  \
-    X(H5T_IEEE_F32LE_g)                                                                            \
-    X(H5T_IEEE_F64LE_g) X(H5T_NATIVE_B8_g) X(H5T_NATIVE_DOUBLE_g) X(H5T_NATIVE_FLOAT_g)            \
-        X(H5T_NATIVE_INT8_g) X(H5T_NATIVE_INT16_g) X(H5T_NATIVE_INT32_g) X(H5T_NATIVE_INT64_g)     \
-            X(H5T_NATIVE_LDOUBLE_g) X(H5T_NATIVE_UINT8_g) X(H5T_NATIVE_UINT16_g)                   \
-                X(H5T_NATIVE_UINT32_g) X(H5T_NATIVE_UINT64_g) X(H5T_STD_B8LE_g) X(H5T_STD_I8LE_g)  \
-                    X(H5T_STD_I16LE_g) X(H5T_STD_I32LE_g) X(H5T_STD_I64LE_g) X(H5T_STD_U8LE_g)     \
-                        X(H5T_STD_U16LE_g) X(H5T_STD_U32LE_g) X(H5T_STD_U64LE_g)
+/* clang-format off */
+#define ZCM_HDF5_IDENTIFIERS(X)                                                                \
+    X(H5P_CLS_DATASET_ACCESS_ID_g) X(H5P_CLS_DATASET_CREATE_ID_g)                              \
+    X(H5P_CLS_FILE_ACCESS_ID_g) X(H5T_C_S1_g) X(H5T_IEEE_F32LE_g) X(H5T_IEEE_F64LE_g)          \
+    X(H5T_NATIVE_B8_g) X(H5T_NATIVE_DOUBLE_g) X(H5T_NATIVE_FLOAT_g) X(H5T_NATIVE_INT8_g)       \
+    X(H5T_NATIVE_INT16_g) X(H5T_NATIVE_INT32_g) X(H5T_NATIVE_INT64_g)                          \
+    X(H5T_NATIVE_LDOUBLE_g) X(H5T_NATIVE_UINT8_g) X(H5T_NATIVE_UINT16_g)                       \
+    X(H5T_NATIVE_UINT32_g) X(H5T_NATIVE_UINT64_g) X(H5T_STD_B8LE_g) X(H5T_STD_I8LE_g)          \
+    X(H5T_STD_I16LE_g) X(H5T_STD_I32LE_g) X(H5T_STD_I64LE_g) X(H5T_STD_U8LE_g)                 \
+    X(H5T_STD_U16LE_g) X(H5T_STD_U32LE_g) X(H5T_STD_U64LE_g)
+/* clang-format on */
 
 /**
  * A copy of HDF5 that is libzcm's alone. The program may use HDF5, too, of another version: among
