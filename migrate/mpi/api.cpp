@@ -152,12 +152,12 @@ int zcm_init(int *, char ***) noexcept
         PMPI_Initialized(&up);
         PMPI_Finalized(&down);
         if (!up || down)
-            throw error(EINVAL, "zcm_init() before PMPI_Init() or after PMPI_Finalize()");
+            throw error(EINVAL, "zcm_init() before MPI_Init() or after MPI_Finalize()");
         if (outcome != 0)
             throw reported_error(-outcome);
         const settings chosen = settings::from_environment();
         if (!started && (chosen.on || chosen.observe))
-            throw error(EINVAL, "PMPI_Init() was not that of libzcm: the program has to be linked "
+            throw error(EINVAL, "MPI_Init() was not that of libzcm: the program has to be linked "
                                 "with it before the MPI library");
     });
     initialised = code == 0;

@@ -664,7 +664,7 @@ std::string job::finish()
 void job::leave_world()
 {
     if (waiting_to_take_over_)
-        give_up_rank("PMPI_Finalize() before the first safe point");
+        give_up_rank("MPI_Finalize() before the first safe point");
     requests::instance().release_persistent();
     remaking::release();
     now_.disconnect();
@@ -673,7 +673,7 @@ void job::leave_world()
 
 void job::abort(int code)
 {
-    const std::string what = "PMPI_Abort() with error " + std::to_string(code);
+    const std::string what = "MPI_Abort() with error " + std::to_string(code);
     if (waiting_to_take_over_)
         give_up_rank(what);
     end_job(now_.rank, what);
