@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <netdb.h>
 #include <poll.h>
 #include <spawn.h>
@@ -14,7 +16,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "ancestors.h"
 #include "error.h"
 
 extern char **environ;
@@ -22,9 +23,6 @@ extern char **environ;
 namespace zc::migrate {
 
 namespace {
-
-constexpr std::size_t kMostSaid = 64 << 10;
-constexpr const char *kThere = "zcm-program-is-there";
 
 using clock_type = std::chrono::steady_clock;
 
@@ -38,7 +36,7 @@ std::string drain(int fd)
 {
     char buffer[1024];
     std::string text;
-    for (ssize_t got; text.size() < kMostSaid && (got = read(fd, buffer, sizeof buffer)) > 0;)
+    for (ssize_t got; text.size() < 4096 && (got = read(fd, buffer, sizeof buffer)) > 0;)
         text.append(buffer, static_cast<std::size_t>(got));
     return text;
 }
@@ -93,18 +91,16 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     return result;
 }
 
-/** The launcher on the command line of Hydra's proxy, an ancestor of ours; empty if there is none.
- */
+/** The launcher on the command line of Hydra's proxy, our parent; empty if there is none. */
 std::vector<std::string> hydra_launcher()
 {
+    std::ifstream file("/proc/" + std::to_string(getppid()) + "/cmdline", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
     std::vector<std::string> words;
-    long pid = getppid();
-    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid)) {
-        words = command_line_of(pid);
-        if (!words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
-            break;
-        words.clear();
-    }
+    for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1)
+        words.emplace_back(text.c_str() + at);
+    if (words.empty() || words[0].find("hydra_pmi_proxy") == std::string::npos)
+        return {};
     std::string launcher, command;
     for (std::size_t i = 1; i + 1 < words.size(); i++) {
         if (words[i] == "--launcher")
@@ -159,51 +155,34 @@ void replace_all(std::string &text, const std::string &mark, const std::string &
 
 } // namespace
 
-std::string shell_word(const std::string &text)
+void probe_host(const std::string &how, const std::string &host, const std::string &program,
+                double timeout_s)
 {
-    std::string word = "'";
-    for (char c : text)
-        word += c == '\'' ? "'\\''" : std::string(1, c);
-    return word + "'";
-}
-
-std::string probe_host(const probe &what, const std::string &host)
-{
-    if (what.how == "none")
-        return "";
+    if (how == "none")
+        return;
     std::vector<std::string> words;
-    if (what.how == "auto") {
+    if (how == "auto") {
         words = hydra_launcher();
         if (words.empty()) {
-            knock(host, what.timeout_s);
-            return "";
+            knock(host, timeout_s);
+            return;
         }
-        words.insert(words.end(), {host, "test", "-x", shell_word(what.program)});
-        if (!what.run.empty())
-            words.insert(words.end(), {"&&", "echo", kThere, "&&", what.run});
+        words.insert(words.end(), {host, "test", "-x", "'" + program + "'"});
     } else {
-        std::string command = what.how;
+        std::string command = how;
         replace_all(command, "%h", host);
-        replace_all(command, "%p", what.program);
+        replace_all(command, "%p", program);
         words = {"sh", "-c", command};
     }
-    outcome result = run(words, what.timeout_s);
-    /* The launcher's own failures look like those of what it runs. */
-    const std::size_t mark = result.said.find(kThere);
-    const bool reached = mark != std::string::npos;
-    if (reached)
-        result.said.erase(mark, std::string_view(kThere).size() + 1);
+    const outcome result = run(words, timeout_s);
     const std::string said = result.said.empty() ? "" : ": " + result.said;
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
-                                   std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
+                                   std::to_string(static_cast<int>(timeout_s)) + " s" + said);
     if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
-        throw error(ENOENT, "host " + host + " has no program " + what.program);
-    if (result.status != 0 && reached)
-        throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);
+        throw error(ENOENT, "host " + host + " has no program " + program);
     if (result.status != 0)
         throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
-    return result.said;
 }
 
 } // namespace zc::migrate
