@@ -339,9 +339,8 @@ TESTS = [
                       phase in ("flight", "announced") else None,
                       environment={CVAR + "LANDING_THRESHOLD": "inf"} if phase == "announced" else None)
       for phase in DEATHS for who in ("sender", "receiver")),
-    # Over TCP within one host, too: there it may be either side's first, in 2 of 12 runs.
-    *(unnoticed_death(phase, who, "-tcp", hosts=("1",), asserts="RE[PQ]" if phase == "flight" else
-                      None, environment={"UCX_TLS": "tcp,self"})
+    # Over TCP within one host, too. There UCX 1.13 ended the other process in 2 of 12 runs.
+    *(unnoticed_death(phase, who, "-tcp", hosts=("1",), environment={"UCX_TLS": "tcp,self"})
       for phase in ("flight", "idle") for who in ("sender", "receiver")),
     *(Test("death", "finalize", who, "unnoticed", name=f"death-finalize-{who}-unnoticed",
            timeout=30, dies=True, ranks=4, netmods=("zc",), hosts=("2",),
