@@ -86,8 +86,13 @@ void profiling::on_rank(nanos now, const rank_profile &profile)
     local_rank &rank = at->second;
     if (is_new) {
         rank.arrived = now;
-        if (quarantine_ > 0 && now - started_ <= kFirstMoments)
+        bool was_here_before_us = now - started_ <= kFirstMoments;
+        if (was_here_before_us && quarantine_ > 0)
             rank.not_before = started_ + quarantine_;
+        /* In a later world than the first, a new rank was moved here, by an operator unless
+           an agent announced it below. It stays as long as one that an agent moved. */
+        if (!was_here_before_us && profile.epoch > 1)
+            rank.moves = 1;
         for (auto &[txn, a] : arrivals_) {
             if (a.job != profile.key.job)
                 continue;

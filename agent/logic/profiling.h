@@ -95,6 +95,8 @@ class profiling {
     void expect(const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                 std::uint64_t bytes, std::uint32_t moves, nanos until);
     void expected_over(nanos now, const txn_id &txn, bool moved);
+    /** False when all are seen, it is over, or it has taken too long. */
+    bool expects(const txn_id &txn) const { return arrivals_.contains(txn); }
     void expire(nanos now);
     void mark_leaving(nanos now, const rank_key &key);
 

@@ -21,7 +21,14 @@ std::string to_text(const saved_state &state)
                       {"ranks", a.ranks},
                       {"lenders", state.asked->lenders},
                       {"by", state.asked->by},
-                      {"life", a.incarnation}};
+                      {"life", a.incarnation},
+                      {"agents", json::array()}};
+        for (const member &m : state.asked->agents)
+            j["asked"]["agents"].push_back({{"id", m.id},
+                                            {"incarnation", m.incarnation},
+                                            {"version", m.version},
+                                            {"host", m.host},
+                                            {"address", m.address}});
     }
     if (state.draining)
         j["draining"] = true;
@@ -55,6 +62,14 @@ std::optional<saved_state> from_text(std::string_view text)
             i.lenders = a.at("lenders").get<std::vector<node_id>>();
             i.by = a.value("by", kNoNode);
             i.ask.incarnation = a.value("life", std::uint64_t{0});
+            for (const json &m : a.value("agents", json::array()))
+                i.agents.push_back({m.at("id"),
+                                    m.at("incarnation"),
+                                    m.at("version"),
+                                    member_state::suspect, /* until it is heard of */
+                                    m.at("host"),
+                                    m.at("address"),
+                                    {}});
             s.asked = std::move(i);
         }
         s.draining = j.value("draining", false);

@@ -20,6 +20,7 @@ struct saved_state {
         msg::ask ask;
         node_id by = kNoNode; /* the agent that reaches the job */
         std::vector<node_id> lenders;
+        std::vector<member> agents; /* all of these and the target, as they were known */
     };
     struct lease {
         txn_id txn;

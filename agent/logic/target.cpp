@@ -45,8 +45,10 @@ void target::on(nanos now, const msg::release &m)
 
 void target::expire(nanos now)
 {
+    /* A release may be lost, or its sender may not remember: ranks that are here are no longer to
+     * come. */
     std::erase_if(reservations_, [&](const auto &r) {
-        return now >= r.second || !network_.alive(r.first.decider);
+        return now >= r.second || !network_.alive(r.first.decider) || !here_.expects(r.first);
     });
 }
 

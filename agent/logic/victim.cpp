@@ -57,6 +57,11 @@ void victim::resume(nanos now, const saved_state::intent &asked)
     a.what.epoch = asked.ask.epoch;
     a.what.target.id = asked.ask.target;
     a.what.target.host = asked.ask.host;
+    for (const member &m : asked.agents) {
+        network_.learn(now, m);
+        if (m.id == asked.ask.target)
+            a.what.target = m;
+    }
     a.what.own = asked.ask.ranks;
     for (node_id lender : asked.lenders)
         a.what.borrowed[lender] = {};
@@ -406,6 +411,12 @@ void victim::save_to(saved_state &state) const
     i.by = attempt_->asked_of;
     for (const auto &[lender, ranks] : p.borrowed)
         i.lenders.push_back(lender);
+    std::set<node_id> concerned(i.lenders.begin(), i.lenders.end());
+    concerned.insert({p.target.id, i.by});
+    for (node_id id : concerned) {
+        if (const peer *there = network_.find(id))
+            i.agents.push_back(there->node);
+    }
     state.asked = std::move(i);
 }
 

@@ -18,9 +18,12 @@ class bus {
   public:
     explicit bus(settings s = {}) : settings_(std::move(s)) {}
 
-    /** @saved: what it remembers; std::nullopt: it has lost its memory. */
+    /**
+     * @saved: what it remembers; std::nullopt: it has lost its memory.
+     * @introduced: to the others; false: it hears of them when they ping it.
+     */
     agent &add(node_id id, double cpus, double others = 0,
-               std::optional<saved_state> saved = saved_state{})
+               std::optional<saved_state> saved = saved_state{}, bool introduced = true)
     {
         member self;
         self.id = id;
@@ -31,7 +34,7 @@ class bus {
         load_[id] = {cpus, others};
         do_all(id, agents_[id]->start(now_, saved));
         for (auto &[other, a] : agents_) { /* introduced to each other */
-            if (other == id)
+            if (other == id || !introduced)
                 continue;
             message hello{other, 1, ++sequence_, msg::ping{1, {a->network().self()}}};
             do_all(id, agents_[id]->on_message(now_, hello));
@@ -71,7 +74,8 @@ class bus {
             view.epoch = epoch;
             view.busy = busy;
             view.observe = observe;
-            view.placement = where;
+            for (node_id at : where)
+                view.placement.push_back(at == id || a.network().alive(at) ? at : kNoNode);
             view.gateway = gateway;
             view.gateway_host = gateway_host;
             std::vector<rank_key> gone;
@@ -184,7 +188,9 @@ class bus {
         }
         for (outbound &o : out.send) {
             counts_[o.body.index()]++;
-            if (!lost.contains(o.body.index()))
+            const bool has_address =
+                !o.address.empty() || agents_[id]->network().find(o.to) != nullptr;
+            if (has_address && !lost.contains(o.body.index()))
                 deliver(id, o.to, std::move(o.body));
         }
         for (msg::ask &a : out.ask) {

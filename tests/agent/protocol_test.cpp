@@ -28,10 +28,24 @@ class AgentProtocolTest : public testing::Test {
         b_->pass(20);
         return b_->asked.size() == 1;
     }
-    void restart_decider()
+    void restart_decider(bool introduced = true)
     {
         b_->kill(1);
-        b_->add(1, 2, 0, from_text(b_->disk[1]));
+        b_->add(1, 2, 0, from_text(b_->disk[1]), introduced);
+    }
+    /** The job has done what it was asked for, and no agent has been told. */
+    void moves_unseen(const msg::ask &a)
+    {
+        for (rank_id r : a.ranks)
+            b_->where[r] = a.target;
+        b_->epoch++;
+    }
+    /** As many again come to the first node. Expects a second request, for some of them. */
+    void expect_that_more_go()
+    {
+        b_->where.insert(b_->where.end(), 6, 1);
+        b_->pass(30);
+        EXPECT_EQ(b_->asked.size(), 2u);
     }
     /** Expects a record of what the first node did last, with its reason. */
     void expect_last(const char *what, const char *why)
@@ -63,6 +77,20 @@ TEST_F(AgentProtocolTest, AnIdleNodeGetsRanksInOneStep)
     EXPECT_EQ(moved->phase_ms[2], 3);
     b_->pass(200);
     EXPECT_EQ(b_->asked.size(), 1u); /* and that is all */
+}
+
+TEST_F(AgentProtocolTest, RanksThatAnOperatorMovedStayForTheirTime)
+{
+    begin();
+    b_->where = {1, 1, 1, 2, 2, 2};
+    b_->stuck = {0, 1, 2};
+    b_->pass(10);
+    b_->where.assign(6, 1);
+    b_->epoch++;
+    b_->pass(20);
+    expect_not_moved("refused", "and stays for 30 s");
+    b_->pass(20);
+    EXPECT_EQ(b_->asked.size(), 1u);
 }
 
 TEST_F(AgentProtocolTest, WaitsUntilTheOverloadHasLasted)
@@ -195,14 +223,49 @@ TEST_F(AgentProtocolTest, ARestartedDeciderCannotSayThatTheRequestDidNotArrive)
     b_->pass(5);
     b_->finish(a, msg::verdict::unknown);
     EXPECT_EQ(b_->at(1).moves().busy_with(), "moving");
-    for (rank_id r : a.ranks)
-        b_->where[r] = 2;
-    b_->epoch++;
+    moves_unseen(a);
     b_->pass(2);
     b_->finish(a, msg::verdict::unknown);
     EXPECT_EQ(b_->at(1).moves().busy_with(), "");
     ASSERT_NE(b_->last(1, "moved"), nullptr);
     EXPECT_EQ(b_->at(2).here().ranks().at({kJob, a.ranks[0]}).came_from, 1u);
+}
+
+/* The target is known from before, not only when it has been heard of again. */
+TEST_F(AgentProtocolTest, ARestartedDeciderReachesTheTargetAtOnce)
+{
+    ASSERT_TRUE(begins_to_move());
+    const msg::ask a = b_->asked[0];
+    moves_unseen(a);
+    b_->lost = {bus::kIndex<msg::ping>, bus::kIndex<msg::ack>};
+    restart_decider(false);
+    b_->pass(2);
+    b_->finish(a, msg::verdict::unknown);
+    EXPECT_NE(b_->last(1, "moved"), nullptr);
+    EXPECT_EQ(b_->sent<msg::release>(), 1u);
+    b_->lost.clear();
+    expect_that_more_go();
+}
+
+TEST_F(AgentProtocolTest, ARestartedDeciderFreesTheRoomOfWhatWasInVain)
+{
+    ASSERT_TRUE(begins_to_move());
+    const msg::ask a = b_->asked[0];
+    b_->lost = {bus::kIndex<msg::ping>, bus::kIndex<msg::ack>};
+    restart_decider(false);
+    b_->pass(2);
+    EXPECT_EQ(b_->at(2).here().digest().ranks, a.ranks.size());
+    b_->finish(a, msg::verdict::refused);
+    EXPECT_EQ(b_->at(2).here().digest().ranks, 0u);
+}
+
+/* Without its memory, say, the decider cannot say that the move has ended. */
+TEST_F(AgentProtocolTest, ATargetThatHasItsRanksLooksForMore)
+{
+    ASSERT_TRUE(begins_to_move());
+    b_->lost = {bus::kIndex<msg::release>};
+    b_->finish(b_->asked[0], msg::verdict::moved);
+    expect_that_more_go();
 }
 
 TEST_F(AgentProtocolTest, ARestartedDeciderSeesThatTheRequestWasInVain)
