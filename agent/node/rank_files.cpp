@@ -228,6 +228,8 @@ std::map<rank_key, rank_reading> rank_files::read(std::uint64_t now_ns)
                 refused_++;
                 continue;
             }
+            if (reading.host_of.empty())
+                continue; /* only now begun: where the others are, and the epoch, come next */
             still[path] = std::move(k);
             /* After a move to and fro the newer process counts: it has the higher epoch. */
             auto at = found.find(reading.profile.key);

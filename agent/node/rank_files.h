@@ -20,7 +20,7 @@ struct rank_reading {
     bool busy = false;
     bool observe = false;
     std::string job_name;
-    std::vector<std::string> host_of; /* of every rank; empty: not told */
+    std::vector<std::string> host_of; /* of every rank */
     std::vector<zcp_event_t> events;  /* since the last reading */
     std::uint64_t events_missed = 0;  /* overwritten before they were read */
 };
@@ -38,7 +38,7 @@ class rank_files {
     {
     }
 
-    /** All ranks here, by key. @now_ns: CLOCK_MONOTONIC. */
+    /** All ranks here that have told where the others are, by key. @now_ns: CLOCK_MONOTONIC. */
     std::map<rank_key, rank_reading> read(std::uint64_t now_ns);
     std::uint64_t refused() const { return refused_; }
 

@@ -303,7 +303,8 @@ TEST_F(AgentNodeTest, StateComesBack)
     saved_state s;
     s.id = 0xffffffffffffffff;
     s.incarnation = 9;
-    s.asked = saved_state::intent{{{1, 2}, 10, 3, 4, 5, "host", {6, 7}}, 11, {8}};
+    const member target{5, 12, 13, member_state::suspect, "host", "tcp://host:1", {}};
+    s.asked = saved_state::intent{{{1, 2}, 10, 3, 4, 5, "host", {6, 7}}, 11, {8}, {target}};
     s.leases = {{{1, 2}, {3, 4}}};
     s.draining = true;
     auto back = from_text(to_text(s));
@@ -312,6 +313,7 @@ TEST_F(AgentNodeTest, StateComesBack)
     EXPECT_EQ(back->asked->ask, s.asked->ask);
     EXPECT_EQ(back->asked->lenders, s.asked->lenders);
     EXPECT_EQ(back->asked->by, s.asked->by);
+    EXPECT_EQ(back->asked->agents, s.asked->agents);
     EXPECT_EQ(back->leases, s.leases);
     EXPECT_TRUE(back->draining);
 }
@@ -323,13 +325,14 @@ TEST_F(AgentNodeTest, AStateOfBeforeIsUnderstood)
         R"("epoch":3,"target":4,"host":"h","ranks":[5],"lenders":[]}})");
     ASSERT_TRUE(old);
     EXPECT_EQ(old->asked->by, kNoNode);
+    EXPECT_TRUE(old->asked->agents.empty());
     EXPECT_FALSE(old->draining);
 }
 
 TEST_F(AgentNodeTest, HalfAStateIsNone)
 {
     saved_state s;
-    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, 9, {8}};
+    s.asked = saved_state::intent{{{1, 2}, 0, 3, 4, 5, "host", {6, 7}}, 9, {8}, {}};
     std::string text = to_text(s);
     for (std::size_t length = 0; length < text.size(); length++)
         ASSERT_FALSE(from_text(std::string_view(text).substr(0, length)));

@@ -35,10 +35,20 @@ class AgentRankFilesTest : public testing::Test {
         zcm_profile_close(profile_, directory_.c_str());
         fs::remove_all(directory_);
     }
+    /** A new profile. All ranks are said to be on one host. */
+    static zcm_profile *make(const std::string &directory, std::uint32_t rank, std::uint32_t world)
+    {
+        zcm_profile *p = nullptr;
+        EXPECT_EQ(zcm_profile_create(directory.c_str(), kJob, "heat", rank, world, world, &p), 0);
+        const std::vector<std::uint32_t> host_of(world, 0);
+        const char *name = "a";
+        EXPECT_EQ(zcm_profile_world(p, 1, host_of.data(), &name, 1), 0);
+        return p;
+    }
     void create(std::uint32_t rank = 1, std::uint32_t world = 4)
     {
-        ASSERT_EQ(
-            zcm_profile_create(directory_.c_str(), kJob, "heat", rank, world, world, &profile_), 0);
+        profile_ = make(directory_, rank, world);
+        ASSERT_NE(profile_, nullptr);
     }
     fs::path file() const { return fs::directory_iterator(directory_)->path(); }
     /** Nothing is left of it but refusals. */
@@ -91,6 +101,22 @@ TEST_F(AgentRankFilesTest, ReadsWhatTheRankTells)
     ASSERT_EQ(r.profile.flows.size(), 1u);
     EXPECT_EQ(r.profile.flows[0].peer, 2u);
     EXPECT_GT(r.profile.flows[0].bytes_per_s, 0);
+}
+
+/* Until then it says that its job has never been moved. */
+TEST_F(AgentRankFilesTest, ARankIsThereWhenItHasToldItsWorld)
+{
+    ASSERT_EQ(zcm_profile_create(directory_.c_str(), kJob, "heat", 1, 2, 2, &profile_), 0);
+    zcm_profile_sent(profile_, 0, 5000, 42);
+    EXPECT_TRUE(files().read(1).empty());
+    EXPECT_EQ(files().refused(), 0u);
+    const std::uint32_t host_of[] = {0, 1};
+    const char *names[] = {"a", "b"};
+    ASSERT_EQ(zcm_profile_world(profile_, 2, host_of, names, 2), 0);
+    const auto found = files().read(2);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found.at({kJob, 1}).profile.epoch, 2u);
+    EXPECT_EQ(found.at({kJob, 1}).events.size(), 1u);
 }
 
 TEST_F(AgentRankFilesTest, CountsWhatWasOverwritten)
@@ -255,8 +281,8 @@ TEST_F(AgentRankFilesTest, ReadsSeveralPlaces)
     char name[] = "/tmp/zca-profile-XXXXXX";
     const std::string other = mkdtemp(name);
     create(1);
-    zcm_profile *second = nullptr;
-    ASSERT_EQ(zcm_profile_create(other.c_str(), kJob, "heat", 2, 4, 4, &second), 0);
+    zcm_profile *second = make(other, 2, 4);
+    ASSERT_NE(second, nullptr);
     rank_files all(std::vector<std::string>{directory_, "/nonexistent", other});
     const auto found = all.read(1);
     EXPECT_EQ(found.size(), 2u);
