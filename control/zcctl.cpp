@@ -71,6 +71,8 @@ void print_report(const json &report)
         "  safe point {}, {:.0f} bytes of data in images of {:.0f} ({:.0f} zero bytes left out)\n",
         std::int64_t(report["safe_point"]), double(report["bytes"]["data"]),
         double(report["bytes"]["image"]), double(report["bytes"]["zero"]));
+    if (const int streamed = report.value("streamed", 0); streamed > 0)
+        fmt::print("  {} ranks have waited for the disk\n", streamed);
     for (const char *phase :
          {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"})
         if (report["phases_ms"].contains(phase))

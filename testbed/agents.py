@@ -50,7 +50,7 @@ class Agent:
         self.process = None
         at = f":{port}" if port else ""
         seed_at = f":{seed_port}" if seed_port else at
-        agent = {"host": self.name, **({"listen": f"tcp://*{at}"} if port else {}),
+        agent = {"host": self.name, "mode": "move", **({"listen": f"tcp://*{at}"} if port else {}),
                  "advertise": f"tcp://{address(host)}{at}", "key_file": str(key),
                  "state_file": str(self.home / "state.json"), "record_file": str(self.record),
                  "log_level": "debug",

@@ -167,6 +167,7 @@ class Job(process.Running):
         if mode:
             env["ZC_MIGRATE"] = mode
             env["ZC_MIGRATE_JOB"] = name
+            env["ZC_MIGRATE_HOSTS"] = "any"     # agents move ranks to hosts that join later
         env.update(environment or {})
         # One block of ranks after the other, as the list says.
         blocks = []

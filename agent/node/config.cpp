@@ -149,17 +149,9 @@ std::vector<knob> agent_knobs()
          "would have done. `off`: it is a member of the network, and nothing else",
          [](config &c, const toml::node &n) -> std::string {
              auto v = n.value_exact<std::string>();
-             if (v == "move")
-                 c.logic.act = mode::move;
-             else if (v == "observe")
-                 c.logic.act = mode::observe;
-             else if (v == "off")
-                 c.logic.act = mode::off;
-             else
-                 return "wants one of move, observe, off";
-             return "";
+             return set_mode(c, v.value_or("")) ? "" : "wants one of move, observe, off";
          },
-         [](const config &) { return std::string("\"move\""); }},
+         [](const config &) { return std::string("\"observe\""); }},
         text("agent", "host", AT(host),
              "Name of this node as MPI gives it. Default: the host name"),
         text("agent", "listen", AT(listen),
@@ -417,6 +409,19 @@ config parse_config(std::string_view text, const std::string &name)
     }
     check_together(c, name);
     return c;
+}
+
+bool set_mode(config &c, std::string_view name)
+{
+    if (name == "move")
+        c.logic.act = mode::move;
+    else if (name == "observe")
+        c.logic.act = mode::observe;
+    else if (name == "off")
+        c.logic.act = mode::off;
+    else
+        return false;
+    return true;
 }
 
 config read_config(const std::string &path)

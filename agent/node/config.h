@@ -11,9 +11,17 @@
 
 namespace zc::agent {
 
+/** The defaults: an agent moves the ranks of a job only where that has been asked for. */
+inline settings observing()
+{
+    settings logic;
+    logic.act = mode::observe;
+    return logic;
+}
+
 /** Everything zcmd.toml can say. */
 struct config {
-    settings logic;
+    settings logic = observing();
 
     /* [agent] */
     std::string host;       /* as the job names it; default: the machine's host name */
@@ -46,6 +54,9 @@ struct config {
 class config_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
+
+/** agent.mode, by its name; false: there is none of that name. */
+bool set_mode(config &c, std::string_view name);
 
 /** Throws config_error. */
 config read_config(const std::string &path);

@@ -38,7 +38,7 @@ config load(const std::string &path, bool named)
     if (const char *wanted = std::getenv("ZC_MIGRATE")) { /* as for the job itself */
         std::string mode_text = wanted;
         if (mode_text == "observe")
-            c.logic.act = mode::observe;
+            set_mode(c, mode_text);
         else if (mode_text != "1" && !mode_text.empty())
             throw config_error("ZC_MIGRATE: wants 1 or observe, is " + mode_text);
     }
@@ -63,6 +63,7 @@ struct arguments {
     std::string host;
     std::string listen;
     std::string advertise;
+    std::string mode;
     std::vector<std::string> seeds;
     bool keygen = false;
     bool check = false;
@@ -81,6 +82,8 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     run->add_option("--host", a.host, "overrides agent.host");
     run->add_option("--listen", a.listen, "overrides agent.listen");
     run->add_option("--advertise", a.advertise, "overrides agent.advertise");
+    run->add_option("--mode", a.mode, "overrides agent.mode")
+        ->check(CLI::IsMember({"move", "observe", "off"}));
     run->add_option("--seed", a.seeds,
                     "an agent to join by, as HOST or HOST:PORT (repeatable); adds to agent.seeds");
     CLI::App *keygen =
@@ -114,6 +117,8 @@ config configure(const arguments &a)
     } else if (!a.advertise.empty()) {
         c.advertise = a.advertise;
     }
+    if (!a.mode.empty())
+        set_mode(c, a.mode);
     c.logic.seeds.insert(c.logic.seeds.end(), a.seeds.begin(), a.seeds.end());
     complete(c);
     return c;

@@ -6,12 +6,17 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "datatype.h"
 #include "error.h"
 #include "identity.h"
 #include "job.h"
+#include "layer.h"
+#include "lifetime.h"
 #include "process.h"
 #include "profiler.h"
 
@@ -22,6 +27,8 @@ namespace {
 
 /* One job per process, as there is one MPI. Empty while switched off. */
 std::unique_ptr<job> current;
+bool started = false; /* PMPI_Init() has been seen */
+int outcome = 0;      /* of the start, for zcm_init() */
 bool initialised = false, finalised = false;
 /* ZC_MIGRATE=observe: the program runs as if switched off, but its agents are told. */
 bool observing = false;
@@ -29,23 +36,23 @@ std::int64_t observed_points = 0;
 
 void observe(const settings &chosen)
 {
-    const quiet ours;
     int rank = 0, size = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
     profiler::identity who{zc::draw_identity(), chosen.job, 0};
-    MPI_Bcast(&who.job, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(&who.job, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (who.name.empty())
         who.name = host_name() + "-" + std::to_string(getpid());
     share(MPI_COMM_WORLD, 0, who.name);
     std::vector<std::array<char, 128>> names(static_cast<std::size_t>(size));
     std::array<char, 128> mine{};
     host_name().copy(mine.data(), mine.size() - 1);
-    MPI_Allgather(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, names.data(),
-                  static_cast<int>(mine.size()), MPI_CHAR, MPI_COMM_WORLD);
+    PMPI_Allgather(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, names.data(),
+                   static_cast<int>(mine.size()), MPI_CHAR, MPI_COMM_WORLD);
+    layer::observe();
+    layer::instance().link(MPI_COMM_WORLD);
     profiler &told = profiler::instance();
     told.open(who, rank, size, ZCM_PROFILE_MOVABLE | ZCM_PROFILE_OBSERVE);
-    told.link(MPI_COMM_WORLD);
     std::vector<std::string> hosts;
     for (const auto &name : names)
         hosts.emplace_back(name.data());
@@ -74,59 +81,6 @@ int guarded(Action action) noexcept
     }
 }
 
-element element_of(MPI_Datatype type, const char *name)
-{
-    struct pair {
-        MPI_Datatype type;
-        element kind;
-    };
-    const auto of_size = [](std::size_t size, bool is_signed) {
-        switch (size) {
-        case 1:
-            return is_signed ? element::i8 : element::u8;
-        case 2:
-            return is_signed ? element::i16 : element::u16;
-        case 4:
-            return is_signed ? element::i32 : element::u32;
-        default:
-            return is_signed ? element::i64 : element::u64;
-        }
-    };
-    const pair known[] = {
-        {MPI_BYTE, element::byte},
-        {MPI_DOUBLE, element::f64},
-        {MPI_FLOAT, element::f32},
-        {MPI_INT, of_size(sizeof(int), true)},
-        {MPI_LONG, of_size(sizeof(long), true)},
-        {MPI_LONG_LONG, element::i64},
-        {MPI_SHORT, of_size(sizeof(short), true)},
-        {MPI_CHAR, element::i8},
-        {MPI_SIGNED_CHAR, element::i8},
-        {MPI_UNSIGNED_CHAR, element::u8},
-        {MPI_UNSIGNED_SHORT, of_size(sizeof(unsigned short), false)},
-        {MPI_UNSIGNED, of_size(sizeof(unsigned), false)},
-        {MPI_UNSIGNED_LONG, of_size(sizeof(unsigned long), false)},
-        {MPI_UNSIGNED_LONG_LONG, element::u64},
-        {MPI_INT8_T, element::i8},
-        {MPI_INT16_T, element::i16},
-        {MPI_INT32_T, element::i32},
-        {MPI_INT64_T, element::i64},
-        {MPI_UINT8_T, element::u8},
-        {MPI_UINT16_T, element::u16},
-        {MPI_UINT32_T, element::u32},
-        {MPI_UINT64_T, element::u64},
-        {MPI_C_BOOL, element::u8},
-        {MPI_AINT, of_size(sizeof(MPI_Aint), true)},
-        {MPI_OFFSET, of_size(sizeof(MPI_Offset), true)},
-        {MPI_COUNT, of_size(sizeof(MPI_Count), true)},
-    };
-    for (const pair &one : known)
-        if (one.type == type)
-            return one.kind;
-    throw error(ENOTSUP,
-                std::string("type of '") + name + "' is not a basic type of C that we know");
-}
-
 void require_initialised()
 {
     if (!initialised || finalised)
@@ -142,31 +96,72 @@ registry &data()
 
 } // namespace
 
+namespace zc::migrate {
+
+void start_job() noexcept
+{
+    started = true;
+    outcome = guarded([] {
+        MPI_Comm parent = MPI_COMM_NULL;
+        PMPI_Comm_get_parent(&parent);
+        if (parent != MPI_COMM_NULL && !std::getenv("ZC_MIGRATE_SUCCESSOR"))
+            return; /* spawned by the program: no rank of the job */
+        settings chosen = settings::from_environment();
+        if (chosen.observe)
+            observe(chosen);
+        if (!chosen.on)
+            return;
+        current = std::make_unique<job>(std::move(chosen));
+        try {
+            current->start();
+        } catch (...) {
+            current.reset();
+            throw;
+        }
+    });
+}
+
+void leave_job() noexcept
+{
+    if (!finalised) {
+        initialised = true;
+        zcm_finalize();
+    }
+    if (layer::is_on())
+        layer::instance().delete_attributes(layer::instance().self());
+    if (current)
+        current->leave_world();
+    layer::close();
+    current.reset();
+}
+
+void abort_job(int code) noexcept
+{
+    if (current)
+        current->abort(code);
+}
+
+} // namespace zc::migrate
+
 int zcm_init(int *, char ***) noexcept
 {
     if (initialised)
         return -EALREADY;
-    return guarded([] {
+    const int code = guarded([] {
         int up = 0, down = 0;
-        MPI_Initialized(&up);
-        MPI_Finalized(&down);
+        PMPI_Initialized(&up);
+        PMPI_Finalized(&down);
         if (!up || down)
             throw error(EINVAL, "zcm_init() before MPI_Init() or after MPI_Finalize()");
-        settings chosen = settings::from_environment();
-        if (chosen.observe)
-            observe(chosen);
-        if (chosen.on) {
-            const quiet ours;
-            current = std::make_unique<job>(std::move(chosen));
-            try {
-                current->start();
-            } catch (...) {
-                current.reset();
-                throw;
-            }
-        }
-        initialised = true;
+        if (outcome != 0)
+            throw reported_error(-outcome);
+        const settings chosen = settings::from_environment();
+        if (!started && (chosen.on || chosen.observe))
+            throw error(EINVAL, "MPI_Init() was not that of libzcm: the program has to be linked "
+                                "with it before the MPI library");
     });
+    initialised = code == 0;
+    return code;
 }
 
 int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) noexcept
@@ -175,8 +170,9 @@ int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) 
         require_initialised();
         if (!name)
             throw error(EINVAL, "registered data without a name");
-        const quiet ours;
-        const array &added = data().add(name, addr, count, element_of(type, name));
+        array wanted{name, static_cast<std::byte *>(addr), count};
+        set_type(wanted, type);
+        const array &added = data().add(std::move(wanted));
         profiler::instance().image(data().bytes());
         if (!current)
             return;
@@ -207,6 +203,41 @@ int zcm_unregister(const char *name) noexcept
     });
 }
 
+int zcm_on_save(zcm_save_fn fn, void *arg) noexcept
+{
+    return guarded([&] {
+        require_initialised();
+        if (!current)
+            return;
+        current->save = fn;
+        current->save_argument = arg;
+    });
+}
+
+long long zcm_saved_count(const char *name) noexcept
+{
+    long long count = -ENOENT;
+    const int code = guarded([&] {
+        require_initialised();
+        if (!name)
+            throw error(EINVAL, "saved data without a name");
+        if (const auto saved = current ? current->saved_count(name) : std::nullopt)
+            count = static_cast<long long>(*saved);
+    });
+    return code ? code : count;
+}
+
+const char *zcm_saved_name(size_t index) noexcept
+{
+    const char *name = nullptr;
+    guarded([&] {
+        require_initialised();
+        if (current)
+            name = current->saved_name(index);
+    });
+    return name;
+}
+
 int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) noexcept
 {
     return guarded([&] {
@@ -226,12 +257,14 @@ int zcm_safe_point(void) noexcept
             profiler::instance().point(++observed_points);
         return initialised ? 0 : -EINVAL;
     }
+    if (!initialised) [[unlikely]]
+        return -EINVAL;
     return guarded([] { current->safe_point(); });
 }
 
 MPI_Comm zcm_world(void) noexcept
 {
-    return current ? current->user_world() : MPI_COMM_WORLD;
+    return MPI_COMM_WORLD;
 }
 
 int zcm_resumed(void) noexcept
@@ -271,7 +304,6 @@ int zcm_finalize(void) noexcept
         if (!current)
             return;
         const std::string problem = current->finish();
-        current.reset();
         if (!problem.empty())
             throw reported_error(EIO);
     });

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -16,7 +18,12 @@
 #include "move_transaction.h"
 #include "mpi_connection.h"
 #include "mpi_window.h"
+#include "open_things.h"
+#include "recorder.h"
+#include "remaking.h"
+#include "requests.h"
 #include "spawn.h"
+#include "traffic.h"
 #include "watchdog.h"
 
 namespace zc::migrate {
@@ -29,18 +36,17 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-constexpr int kFlushTag = 7702;
 
-MPI_Comm comm_of(const lifeline &line)
+MPI_Comm merge(const lifeline &line)
 {
-    return dynamic_cast<mpi_connection &>(line.peer()).comm();
+    return dynamic_cast<mpi_connection &>(line.peer()).merge();
 }
 
 } // namespace
 
 job::job(settings chosen)
     : settings_(std::move(chosen)), command_(command::of_this_process()),
-      control_(settings_, command_.program, [this] { agreement_.ring(); }),
+      control_(settings_, command_.program, allowed_, [this] { agreement_.ring(); }),
       meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
 {
 }
@@ -54,12 +60,11 @@ job::~job()
 
 void job::start()
 {
-    MPI_Comm parent = MPI_COMM_NULL;
-    MPI_Comm_get_parent(&parent);
-    if (parent == MPI_COMM_NULL || !std::getenv("ZC_MIGRATE_SUCCESSOR"))
+    if (!std::getenv(kSuccessorVariable))
         hand_over_to_singletons();
-    unsetenv("ZC_MIGRATE_SUCCESSOR"); /* what the program spawns is no successor */
-    start_as_successor(parent);
+    launcher_ = own_launcher();
+    unsetenv(kSuccessorVariable); /* what the program spawns is no successor */
+    start_as_successor();
 }
 
 /** Which saved state does the job go on with, if with any? Collective; returns what is wrong. */
@@ -88,32 +93,70 @@ std::string job::choose_saved(const world &old, greeting &first) const
     return complaint;
 }
 
+/** Where ranks may go, as the first rank has it that can find it out. Collective. */
+allowed_hosts job::find_hosts(std::string &complaint) const
+{
+    allowed_hosts mine;
+    try {
+        mine = find_allowed_hosts(settings_.hosts);
+    } catch (const error &problem) {
+        if (complaint.empty())
+            complaint = problem.what();
+    }
+    const bool found = mine.any || !mine.names.empty();
+    const std::string first = agree(MPI_COMM_WORLD, found ? mine.to_json() : "");
+    if (!first.empty())
+        mine = allowed_hosts::from_json(first);
+    else
+        mine.source = "where mpiexec started it: nothing names other hosts";
+    for (const std::string &host : gather(MPI_COMM_WORLD, host_name()))
+        if (std::ranges::count(mine.names, host) == 0)
+            mine.names.push_back(host);
+    return mine;
+}
+
 void job::hand_over_to_singletons()
 {
     world old;
     old.user = old.ours = MPI_COMM_WORLD;
-    MPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &old.size);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &old.size);
     now_.rank = old.rank;
 
     greeting greeting;
     greeting.index = greeting.rank = old.rank;
+    greeting.ranks = old.size;
     for (int rank = 0; rank < old.size; rank++)
         greeting.leavers.push_back(rank);
     greeting.job =
         settings_.job.empty() ? host_name() + "-" + std::to_string(getpid()) : settings_.job;
     share(MPI_COMM_WORLD, 0, greeting.job);
     greeting.identity = draw_identity();
-    MPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    PMPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     greeting.line = greeting.identity;
+    greeting.program = control_.own().program;
+    greeting.library = control_.own().library;
+    greeting.features = control_.own().features;
 
     std::string complaint = choose_saved(old, greeting);
+    greeting.allowed = find_hosts(complaint);
     std::unique_ptr<departure> mine;
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
+        succession next(settings_, command_, nullptr, place{host_name(), false});
+        std::string invitation;
         try {
-            mine = start_successor(settings_, command_, place{host_name(), false}, greeting);
-            mine->await();
+            flush_output();
+            invitation = next.invite(0);
+        } catch (const error &problem) {
+            complaint = problem.what();
+        }
+        const std::vector<std::string> all = gather(MPI_COMM_WORLD, invitation);
+        try {
+            if (complaint.empty()) {
+                mine = next.start(all, greeting);
+                mine->await();
+            }
         } catch (const error &problem) {
             complaint = problem.what();
         }
@@ -129,72 +172,142 @@ void job::hand_over_to_singletons()
     growth how;
     how.old = &old;
     how.leavers = greeting.leavers;
-    how.rank = old.rank;
-    link_up(how, mine.get());
+    how.index = how.rank = old.rank;
+    how.size = old.size;
+    try {
+        mine->line().commit();
+        mine->proceed();
+    } catch (const error &problem) {
+        end_job(old.rank, std::string("cannot start: ") + problem.what());
+    }
+    link_up(how, &mine->line());
     mine->line().disconnect();
-    MPI_Finalize();
+    PMPI_Finalize();
     leave_process(leaving::replaced);
 }
 
-void job::start_as_successor(MPI_Comm parent)
+/** Another build would go on with the state of this one; and there must be room for that. */
+std::string job::why_not_here(const greeting &said) const
 {
-    auto line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(parent, true), true,
-                                           settings_.timeout_s);
-    greeting greeting;
+    preflight needed;
+    needed.program = said.program;
+    needed.library = said.library;
+    needed.features = said.features;
+    std::string why = why_not(needed, control_.own(), host_name(), settings_.checks);
+    if (why.empty() && said.moved && said.rank == 0)
+        if (const std::string no_socket = control_.why_not_open(); !no_socket.empty())
+            why = "host " + host_name() + " has no place for the job's socket: " + no_socket;
+    if (!why.empty() || !said.moved || !settings_.checks.memory)
+        return why;
+    const std::uint64_t there =
+        settings_.fault_injected(fault::no_memory) ? 1 << 20 : available_memory();
+    return why_no_room(said.bytes, there, host_name());
+}
+
+/** Until the leaver lets this process go on; it ends if it is not to. */
+greeting job::be_greeted(lifeline &line)
+{
     try {
-        greeting = greeting::from_json(line->receive().text);
-        now_.rank = greeting.rank;
-        if (greeting.moved && settings_.fault_injected(fault::successor_killed_early))
+        const greeting said = greeting::from_json(line.receive().text);
+        now_.rank = said.rank;
+        if (said.moved && settings_.fault_injected(fault::successor_killed_early))
             raise(SIGKILL);
-        line->send(word::here);
-        if (line->receive(kNoLimit).what != word::proceed) {
-            line->send_last(word::left);
-            leave_process(leaving::called_off);
-        }
+        const std::string why = why_not_here(said);
+        line.send(why.empty() ? word::here : word::failed, why);
+        if (line.receive(kNoLimit).what == word::proceed)
+            return said;
+        line.send_last(word::left);
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
         leave_process(leaving::not_started);
     }
+    leave_process(leaving::called_off);
+}
+
+void job::start_as_successor()
+{
+    std::unique_ptr<lifeline> line;
+    try {
+        const MPI_Comm between = meet_leaver(launcher_.get(), settings_.start_s);
+        line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(between, true), true,
+                                          settings_.timeout_s);
+    } catch (const error &problem) {
+        complain(-1, std::string("successor: ") + problem.what());
+        leave_process(leaving::not_started);
+    }
+    const greeting greeting = be_greeted(*line);
     name_ = greeting.job;
     identity_ = greeting.identity;
     line_ = greeting.line;
     moves_ = greeting.moves;
     begun_ = seconds() - greeting.age_s;
     hosts_ = greeting.hosts;
-    if (greeting.moved && greeting.index == 0 &&
-        settings_.fault_injected(fault::successor_killed_late))
-        raise(SIGKILL);
-    growth how;
-    how.leavers = greeting.leavers;
-    how.index = greeting.index;
-    how.rank = greeting.rank;
-    how.line = comm_of(*line);
-    now_ = link_up(how, nullptr);
+    allowed_ = greeting.allowed;
+    control_.need_features(greeting.features);
+    growth_ = {nullptr, greeting.leavers, greeting.index, greeting.rank, greeting.ranks};
     greeted_requests_ = greeting.requests;
     if (greeting.moved) {
         resumed_ = waiting_to_take_over_ = true;
         safe_points_ =
             greeting.safe_points - 1; /* its first safe point is the predecessor's last */
+        now_.size = greeting.ranks;
         const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
         inheritance_ = std::make_unique<from_predecessor>(std::move(line), expected, settings_);
+        open_layer();
+        answer_from_record(greeting);
         return;
     }
+    now_ = link_up(growth_, line.get());
+    open_layer();
+    layer::instance().link(now_.user);
+    recorder::instance().record(settings_.record_bytes);
     line->disconnect();
-    become_rank(now_.rank);
-    open_agreement(0);
     if (!greeting.resume.empty())
         resume_from_disk(greeting.resume);
+    become_rank_of_job();
+    refresh_status();
+}
+
+/** The world is linked up, and this process is a rank of it. */
+void job::become_rank_of_job()
+{
+    become_rank(now_.rank);
+    open_agreement(greeted_requests_);
     if (now_.rank == 0)
         control_.open(name_, now_.size, epoch(), safe_points_);
     open_profile();
-    refresh_status();
+}
+
+/** From here on the program's handles are the layer's. Local. */
+void job::open_layer()
+{
+    int threads = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&threads);
+    layer::open(now_.rank, now_.size);
+    traffic::open(now_.size, threads == MPI_THREAD_MULTIPLE);
+    if (threads == MPI_THREAD_MULTIPLE)
+        requests::instance().threads();
+}
+
+/** A successor's initialisation does not communicate: others wait in their safe point. */
+void job::answer_from_record(const greeting &told)
+{
+    std::vector<std::byte> record(told.record);
+    if (!record.empty())
+        restored({kRecordName, record.data(), record.size(), element::byte});
+    try {
+        inherited_ = bequest::from_text(told.layer);
+    } catch (const error &problem) {
+        give_up_rank(problem.what());
+    }
+    recorder::instance().answer(std::move(record),
+                                [this](const std::string &why) { give_up_rank(why); });
 }
 
 void job::open_profile()
 {
     profiler &told = profiler::instance();
     told.open({identity_, name_, seconds() - begun_}, now_.rank, now_.size, ZCM_PROFILE_MOVABLE);
-    told.link(now_.user);
     told.point(safe_points_.load());
     tell_image();
 }
@@ -215,14 +328,17 @@ void job::refresh_status()
     whereabouts mine{};
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
+    mine.features = control_.own().features;
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
-    for (const whereabouts &one : all)
+    PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
+    for (const whereabouts &one : all) {
         hosts_.insert(one.host);
-    std::vector<std::string> hosts;
+        control_.need_features(one.features);
+    }
+    homes_.clear();
     for (const whereabouts &one : all)
-        hosts.emplace_back(one.host);
-    profiler::instance().place(epoch(), hosts);
+        homes_.emplace_back(one.host);
+    profiler::instance().place(epoch(), homes_);
     profiler::instance().busy(false);
     control_.set_status(name_, moves_, epoch(), all);
 }
@@ -236,7 +352,8 @@ image_header job::header() const
 
 void job::busy_safe_point()
 {
-    const quiet ours;
+    recorder::instance().close();
+    const bool has_moved = waiting_to_take_over_;
     if (waiting_to_take_over_) {
         take_over();
     } else if (inheritance_) {
@@ -245,7 +362,7 @@ void job::busy_safe_point()
         if (!name.empty())
             throw error(ENOENT, "saved data '" + name + "' has not been registered");
         if (rebuild)
-            rebuild(now_.user, argument);
+            rebuild(MPI_COMM_WORLD, argument);
     }
     if (--calm_left_ <= 0) {
         /* A program may not call MPI for long: now and then we do, so that a request comes in. */
@@ -258,8 +375,36 @@ void job::busy_safe_point()
         calm_begin_ = now;
         calm_left_ = calm_;
     }
+    if (!settings_.record.empty() && !checksums_) {
+        const std::int64_t here = safe_points_.load();
+        checksums_ = std::make_unique<checksum_log>(
+            settings_.record, now_.rank, settings_.verify_every, has_moved ? here : here - 1);
+        if (has_moved)
+            checksums_->moved(here);
+    }
+    if (checksums_ || settings_.verify)
+        verify_point();
     if (agreement_.is_called())
         negotiate();
+}
+
+/** Record the data, and ask for the next move, where they are due. */
+void job::verify_point()
+{
+    calm_left_ = calm_ = 1; /* so that each safe point comes here */
+    const std::int64_t here = safe_points_.load();
+    if (checksums_ && checksums_->is_due(here)) {
+        make_current(); /* with and without moves alike */
+        checksums_->record(here, data);
+    }
+    if (!settings_.verify || now_.rank != 0 || !control_.is_open() ||
+        here % settings_.verify_every != 0)
+        return;
+    request wanted;
+    wanted.kind = request::what::move;
+    const auto next = static_cast<std::size_t>(moves_) % homes_.size();
+    wanted.moves.push_back({static_cast<int>(next), homes_[next]});
+    control_.submit(wanted); /* if another one is under way it is left at that */
 }
 
 void job::negotiate()
@@ -286,32 +431,46 @@ bool job::reach_meeting(std::int64_t n)
     }
 }
 
-/* Messages of the program that have been sent and not received. */
-bool job::is_quiet(std::string &who) const
+/**
+ * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
+ * program has released counts if @released.
+ */
+std::string job::obstacle(bool released)
 {
-    /* One empty message between each two ranks: what was sent before it has arrived after it. */
-    std::vector<MPI_Request> requests;
-    for (int rank = 0; rank < now_.size; rank++) {
-        if (rank == now_.rank)
-            continue;
-        requests.emplace_back();
-        MPI_Irecv(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
-        requests.emplace_back();
-        MPI_Isend(nullptr, 0, MPI_BYTE, rank, kFlushTag, now_.ours, &requests.back());
+    std::string mine = traffic::in_flight(now_.ours);
+    if (!mine.empty())
+        mine = "messages in flight: " + mine;
+    else if (const std::string live = requests::instance().live(); released && !live.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + live;
+    return agree(now_.ours, mine);
+}
+
+/** What no later safe point will change, most likely. Collective, as obstacle(). */
+std::string job::lasting_obstacle()
+{
+    std::string mine = open_things::text();
+    if (!mine.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + mine +
+               " open: zcm_on_rebuild() has to close what cannot move";
+    layer::instance().each([&](const communicator &one) {
+        if (mine.empty() && one.has_strangers())
+            mine = "rank " + std::to_string(now_.rank) +
+                   " has a communicator with processes that are not of the job";
+    });
+    return agree(now_.ours, mine);
+}
+
+/** The request is refused, or put off if it may be carried out later. */
+void job::give_up(const std::string &why, bool lasts)
+{
+    if (!lasts && meeting_.attempts() + 1 < settings_.attempts) {
+        meeting_.put_off();
+        control_.release();
+        return;
     }
-    for (MPI_Request &request : requests)
-        wait_gently(request);
-    int there = 0;
-    MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, now_.user, &there, &status);
-    if (there) {
-        int bytes = 0;
-        MPI_Get_count(&status, MPI_BYTE, &bytes);
-        who = "rank " + std::to_string(now_.rank) + " has not received a message of rank " +
-              std::to_string(status.MPI_SOURCE) + " (tag " + std::to_string(status.MPI_TAG) + ", " +
-              std::to_string(bytes) + " bytes)";
-    }
-    return !there;
+    meeting_.outcome(lasts ? refusal(ENOTSUP, why)
+                           : refusal(EAGAIN, "at " + std::to_string(meeting_.attempts() + 1) +
+                                                 " safe points: " + why));
 }
 
 void job::meet()
@@ -319,28 +478,32 @@ void job::meet()
     std::string text = control_.taken() ? control_.taken()->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);
-    std::string in_flight;
-    is_quiet(in_flight);
-    in_flight = agree(now_.ours, in_flight);
-    if (!in_flight.empty()) {
-        if (meeting_.attempts() + 1 < settings_.attempts) {
-            meeting_.put_off();
-            control_.release();
-            return;
-        }
-        meeting_.outcome(refusal(EAGAIN, "messages in flight at " +
-                                             std::to_string(meeting_.attempts() + 1) +
-                                             " safe points: " + in_flight));
+    const bool moves = wanted.kind == request::what::move;
+    if (const std::string why = obstacle(!moves || !release); !why.empty()) {
+        give_up(why, false);
         return;
     }
-    if (wanted.kind == request::what::move) {
+    if (!moves) {
+        checkpoint();
+        return;
+    }
+    if (release)
+        release(MPI_COMM_WORLD, argument);
+    std::string why = obstacle(true);
+    const bool lasts = why.empty();
+    if (lasts)
+        why = lasting_obstacle();
+    bool moved = false;
+    if (why.empty()) {
         profiler::instance().busy(true);
         job_in_move self(*this, wanted);
-        move_transaction(self, settings_, wanted, self.hello()).run();
+        moved = move_transaction(self, settings_, wanted, self.hello()).run();
         profiler::instance().busy(false);
-    } else {
-        checkpoint();
     }
+    if (!moved && rebuild)
+        rebuild(MPI_COMM_WORLD, argument);
+    if (!why.empty())
+        give_up(why, lasts);
 }
 
 /** Before this rank is done with a request. */
@@ -379,6 +542,15 @@ void job::checkpoint()
     writer_ = std::thread([one = std::move(one)] { one->write(); });
 }
 
+void job::make_current()
+{
+    if (save)
+        if (const int code = save(save_argument); code != 0)
+            throw error(ECANCELED, "the program's function of zcm_on_save() has returned " +
+                                       std::to_string(code));
+    data.check_mapped();
+}
+
 void job::join_writer()
 {
     if (writer_.joinable())
@@ -388,22 +560,17 @@ void job::join_writer()
 /* ---- moves ---- */
 
 /**
- * Now the successors take part in collectives: none of these, and none of us, can be called back
- * from there, so one that dies meanwhile is the end of the job.
+ * The successors are the ranks by now, and take part in collectives: none of these, and none of us,
+ * can be called back from there, so one that dies meanwhile is the end of the job.
  */
-world job::link_up(growth &how, departure *mine)
+world job::link_up(growth &how, lifeline *line)
 {
-    const watchdog guard(settings_.timeout_s + static_cast<double>(how.leavers.size()),
-                         "not linked up with the successors in time: a process died meanwhile");
-    if (mine) {
-        try {
-            mine->proceed();
-        } catch (const error &problem) {
-            end_job(now_.rank,
-                    std::string("a process died before it was linked up: ") + problem.what());
-        }
-        how.line = comm_of(mine->line());
-    }
+    const double limit_s = settings_.timeout_s + static_cast<double>(how.leavers.size());
+    const watchdog guard(limit_s, "the ranks were not linked up with the successors within " +
+                                      std::to_string(static_cast<int>(limit_s)) +
+                                      " s: a process died meanwhile");
+    if (line)
+        how.line = merge(*line);
     return grow(how);
 }
 
@@ -411,23 +578,29 @@ world job::link_up(growth &how, departure *mine)
 std::vector<double> job::rebuild_world(double begin)
 {
     if (rebuild)
-        rebuild(now_.user, argument);
+        rebuild(MPI_COMM_WORLD, argument);
     refresh_status();
     return greatest(now_.ours,
                     {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
 }
 
-/** A successor's first safe point: its state is complete, its predecessor may go. */
-void job::take_over()
+/** Returns when this process is the rank; where the move is called off it does not return. */
+void job::await_go(from_predecessor &from)
 {
-    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
     lifeline &line = from.line();
+    if (const std::size_t missing = requests::instance().missing(inherited_.persistent))
+        give_up_rank("its initialisation has not made " + std::to_string(missing) +
+                     (missing == 1 ? " persistent request" : " persistent requests") +
+                     " that its predecessor has: zcm_on_rebuild() has to make "
+                     "what is made later");
     try {
         if (settings_.fault_injected(fault::successor_exits))
             leave_process(leaving::fault_injected);
         if (settings_.fault_injected(fault::successor_killed))
             raise(SIGKILL);
         line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
+        if (settings_.fault_injected(fault::successor_killed_ready))
+            raise(SIGKILL);
         /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
         const message said = line.receive(kNoLimit);
         if (said.what != word::go) {
@@ -437,17 +610,31 @@ void job::take_over()
     } catch (const error &problem) {
         end_job(now_.rank, std::string("state received, but ") + problem.what());
     }
-    const double committed = seconds();
-    become_rank(now_.rank);
-    open_agreement(greeted_requests_);
-    if (now_.rank == 0)
-        control_.open(name_, now_.size, epoch(), safe_points_);
-    open_profile();
-    const std::vector<double> rebuilt = rebuild_world(committed);
-    waiting_to_take_over_ = false;
-    if (now_.rank == 0)
-        line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
-    line.disconnect();
+    if (growth_.index == 0 && settings_.fault_injected(fault::successor_killed_late))
+        raise(SIGKILL);
+}
+
+/** A successor's first safe point: its state is complete, its predecessor may go. */
+void job::take_over()
+{
+    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
+    lifeline &line = from.line();
+    await_go(from);
+    /* Others wait for this rank in MPI now: it cannot report an error and go on. */
+    try {
+        const double committed = seconds();
+        now_ = link_up(growth_, &line);
+        layer::instance().link(now_.user);
+        inherited_.take_over(now_.ours);
+        become_rank_of_job();
+        const std::vector<double> rebuilt = rebuild_world(committed);
+        waiting_to_take_over_ = false;
+        if (now_.rank == 0)
+            line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
+        line.disconnect();
+    } catch (const std::exception &problem) {
+        end_job(now_.rank, std::string("took the rank over, but ") + problem.what());
+    }
     inheritance_.reset();
 }
 
@@ -455,7 +642,6 @@ void job::take_over()
 
 std::string job::finish()
 {
-    const quiet ours;
     if (waiting_to_take_over_)
         throw error(EINVAL,
                     "zcm_finalize() in a resumed process that has not come to a safe point");
@@ -463,7 +649,7 @@ std::string job::finish()
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
     agreement_.never_again();
     MPI_Request barrier;
-    MPI_Ibarrier(now_.ours, &barrier);
+    PMPI_Ibarrier(now_.ours, &barrier);
     wait_gently(barrier);
     if (control_.taken())
         meeting_.outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
@@ -472,29 +658,72 @@ std::string job::finish()
     control_.close();
     profiler::instance().close();
     agreement_.close();
-    now_.disconnect();
-    end_progress();
     return writer_problem_;
 }
 
-/** Fill a resumed process's array. Does not return if a successor's cannot be filled. */
+void job::leave_world()
+{
+    if (waiting_to_take_over_)
+        give_up_rank("MPI_Finalize() before the first safe point");
+    requests::instance().release_persistent();
+    remaking::release();
+    now_.disconnect();
+    end_progress();
+}
+
+void job::abort(int code)
+{
+    const std::string what = "MPI_Abort() with error " + std::to_string(code);
+    if (waiting_to_take_over_)
+        give_up_rank(what);
+    end_job(now_.rank, what);
+}
+
+/** A successor that cannot go on: the predecessor does. */
+void job::give_up_rank(const std::string &why)
+{
+    complain(now_.rank, "successor: " + why);
+    dynamic_cast<from_predecessor &>(*inheritance_).leave(why);
+    leave_process(leaving::not_restored);
+}
+
+/* ---- what a resumed process goes on with ---- */
+
+/** @action with it. Does not return if a successor cannot be given what it asks for. */
+template <typename Action>
+auto job::inherit(Action action)
+{
+    auto *from = dynamic_cast<from_predecessor *>(inheritance_.get());
+    if (!from)
+        return action(*inheritance_);
+    try {
+        return action(*inheritance_);
+    } catch (const std::exception &problem) {
+        give_up_rank(problem.what());
+    }
+}
+
 const array &job::restored(const array &target)
 {
-    if (!inheritance_)
-        return target;
-    auto *from = dynamic_cast<from_predecessor *>(inheritance_.get());
-    if (!from) {
-        inheritance_->restore(target);
-        return target;
-    }
-    try {
-        from->restore(target);
-    } catch (const std::exception &problem) {
-        complain(now_.rank, std::string("successor: ") + problem.what());
-        from->leave(problem.what());
-        leave_process(leaving::not_restored);
-    }
+    if (inheritance_)
+        inherit([&](inheritance &from) { from.restore(target); });
     return target;
+}
+
+std::optional<std::uint64_t> job::saved_count(const std::string &name)
+{
+    if (!inheritance_)
+        return std::nullopt;
+    return inherit([&](inheritance &from) { return from.count(name); });
+}
+
+const char *job::saved_name(std::size_t index)
+{
+    if (!inheritance_)
+        return nullptr;
+    const std::vector<std::string> &names =
+        inherit([](inheritance &from) { return std::cref(from.names()); });
+    return index < names.size() ? names[index].c_str() : nullptr;
 }
 
 } // namespace zc::migrate

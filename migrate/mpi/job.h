@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bequest.h"
+#include "checksum_log.h"
 #include "directory_lock.h"
 #include "job_control.h"
 #include "negotiation.h"
@@ -18,16 +21,21 @@
 #include "rendezvous.h"
 #include "settings.h"
 #include "successor.h"
+#include "wire.h"
 #include "world.h"
 
 namespace zc::migrate {
 
 class departure;
 
+/** What the successor asks for the record of the initialisation by: no name of the program's. */
+inline constexpr const char *kRecordName = "zcm:record";
+
 /** This process's part in the job. One per process, used by one thread. */
 class job {
   public:
     using world_fn = void (*)(MPI_Comm, void *);
+    using save_fn = int (*)(void *);
 
     explicit job(settings chosen);
     ~job();
@@ -43,17 +51,25 @@ class job {
             busy_safe_point();
     }
     void request_checkpoint();
-    /** What is wrong with the last checkpoint, "" if nothing. */
+    /** What is wrong with the last checkpoint, "" if nothing. No requests are taken any more. */
     std::string finish();
+    /** After that: MPI_COMM_WORLD is no longer the job. Collective. */
+    void leave_world();
+    [[noreturn]] void abort(int code);
 
     const array &restored(const array &target);
+    /** Before the first safe point of a resumed process; nothing else. As restored(), these may
+     *  not return in a successor. */
+    std::optional<std::uint64_t> saved_count(const std::string &name);
+    const char *saved_name(std::size_t index);
 
     registry data;
+    save_fn save = nullptr;
+    void *save_argument = nullptr;
     world_fn release = nullptr;
     world_fn rebuild = nullptr;
     void *argument = nullptr;
 
-    MPI_Comm user_world() const noexcept { return now_.user; }
     bool is_resumed() const noexcept { return resumed_; }
     /** The registered data has changed. */
     void tell_image() { profiler::instance().image(data.bytes()); }
@@ -63,26 +79,41 @@ class job {
     friend class checkpoint_transaction;
     friend class job_in_move;
 
+    allowed_hosts find_hosts(std::string &complaint) const;
     std::string choose_saved(const world &old, greeting &first) const;
     [[noreturn]] void hand_over_to_singletons();
-    void start_as_successor(MPI_Comm parent);
+    void start_as_successor();
+    greeting be_greeted(lifeline &line);
+    std::string why_not_here(const greeting &said) const;
     void resume_from_disk(const std::string &checkpoint);
+    void open_layer();
+    void answer_from_record(const greeting &told);
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
     void refresh_status();
     void busy_safe_point();
+    void verify_point();
     void negotiate();
     bool reach_meeting(std::int64_t n);
     void meet();
-    bool is_quiet(std::string &who) const;
+    std::string obstacle(bool released);
+    std::string lasting_obstacle();
+    void give_up(const std::string &why, bool lasts);
+    [[noreturn]] void give_up_rank(const std::string &why);
     void settle_late() const;
     void open_agreement(std::int64_t requests);
     void checkpoint();
+    /** The state of this process is about to be taken. Throws error if it cannot be. */
+    void make_current();
     void join_writer();
     image_header header() const;
     lineage whose() const { return {identity_, line_, name_}; }
-    world link_up(growth &how, departure *mine);
+    template <typename Action>
+    auto inherit(Action action);
+    world link_up(growth &how, lifeline *line);
     void take_over();
+    void await_go(from_predecessor &from);
+    void become_rank_of_job();
     std::vector<double> rebuild_world(double begin);
 
     settings settings_;
@@ -93,7 +124,9 @@ class job {
     std::uint64_t line_ = 0;
     double begun_ = 0; /* the job, by our clock */
     world now_;
-    std::set<std::string> hosts_; /* where ranks have been */
+    std::set<std::string> hosts_;    /* where ranks have been */
+    std::vector<std::string> homes_; /* where each rank is */
+    allowed_hosts allowed_;          /* where they may go */
     negotiation agreement_;
     std::atomic<std::int64_t> safe_points_{0};
     std::int64_t calm_left_ = 1, calm_ = 1;
@@ -102,7 +135,12 @@ class job {
     bool resumed_ = false;
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
+    growth growth_;                  /* into the world that a successor is to join */
+    std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
     std::unique_ptr<inheritance> inheritance_;
+    bequest inherited_; /* of the predecessor */
+
+    std::unique_ptr<checksum_log> checksums_;
 
     job_control control_;
     rendezvous meeting_;

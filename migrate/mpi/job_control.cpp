@@ -2,6 +2,7 @@
 #include "job_control.h"
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -18,12 +19,14 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kProbe = 10; /* seconds at most for the launcher to answer for a host */
+constexpr double kProbe = 20; /* seconds at most for a host to answer, the preflight included */
 
 } // namespace
 
-job_control::job_control(const settings &settings, std::string program, std::function<void()> ring)
-    : settings_(settings), program_(std::move(program)), ring_(std::move(ring))
+job_control::job_control(const settings &settings, std::string program,
+                         const allowed_hosts &allowed, std::function<void()> ring)
+    : settings_(settings), program_(std::move(program)), allowed_(allowed), ring_(std::move(ring)),
+      needed_(preflight::of_this_process())
 {
 }
 
@@ -49,19 +52,69 @@ void job_control::open(const std::string &job, int ranks, std::uint64_t epoch,
     }
 }
 
-/**
- * The socket's thread, while the ranks compute: can the hosts run the program? In MPICH
- * MPI_Comm_spawn never returns if they cannot.
- */
+std::string job_control::why_not_open() const
+{
+    const std::string first = control_server::why_not_in(settings_.socket_directory);
+    if (first.empty() || control_server::why_not_in(control::last_socket_directory()).empty())
+        return "";
+    return first;
+}
+
+/** A thread of the socket's, while the ranks compute: can the hosts run the program? */
 void job_control::examine(const request &wanted)
 {
     asked_ = seconds();
     std::set<std::string> hosts;
-    for (const request::target &one : wanted.moves)
-        if (hosts.insert(one.host).second)
-            probe_host(settings_.probe, one.host,
-                       program_ + (settings_.fault_injected(fault::no_program) ? ".missing" : ""),
-                       std::min(settings_.timeout_s, kProbe));
+    for (const request::target &one : wanted.moves) {
+        allowed_.check(one.host);
+        hosts.insert(one.host);
+    }
+    /* All at once: each may take its time. */
+    std::vector<std::future<void>> answers;
+    for (const std::string &host : hosts)
+        answers.push_back(std::async(std::launch::async, [this, host] { examine_host(host); }));
+    for (std::future<void> &answer : answers)
+        answer.wait();
+    for (std::future<void> &answer : answers)
+        answer.get();
+    examined_ = seconds();
+}
+
+void job_control::examine_host(const std::string &host) const
+{
+    probe what;
+    what.how = settings_.probe;
+    what.program = program_ + (settings_.fault_injected(fault::no_program) ? ".missing" : "");
+    what.timeout_s = std::min(settings_.timeout_s, kProbe);
+    if (settings_.checks.run) {
+        what.run = "env ZC_PREFLIGHT=1";
+        for (const std::string &one : loading_environment())
+            what.run += " " + shell_word(one);
+        if (settings_.fault_injected(fault::no_library))
+            what.run += " LD_LIBRARY_PATH=" + shell_word(settings_.checkpoint_directory);
+        what.run += " " + shell_word(what.program);
+    }
+    const std::string said = probe_host(what, host);
+    if (said.empty())
+        return; /* nothing was run */
+    preflight needed = needed_;
+    needed.features = features_;
+    preflight found;
+    try {
+        found = preflight::find_in(said);
+    } catch (const error &problem) {
+        if (what.how != "auto" || !settings_.checks.run)
+            return; /* a command of the user's has found the host good */
+        throw error(ENOEXEC, "host " + host + ": preflight of " + program_ + ": " + problem.what() +
+                                 ": " + said);
+    }
+    if (settings_.fault_injected(fault::other_build))
+        found.program = "another";
+    if (settings_.fault_injected(fault::other_processor))
+        found.features = 0;
+    const std::string why = why_not(needed, found, host, settings_.checks);
+    if (!why.empty())
+        throw error(ENOEXEC, why);
 }
 
 void job_control::set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,
@@ -86,7 +139,7 @@ bool job_control::submit(const request &wanted)
 {
     if (!server_->submit(wanted))
         return false;
-    asked_ = seconds();
+    asked_ = examined_ = seconds();
     ring_();
     return true;
 }

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "allowed_hosts.h"
 #include "control_server.h"
+#include "preflight.h"
 #include "request.h"
 #include "request_source.h"
 #include "settings.h"
@@ -20,6 +22,7 @@ namespace zc::migrate {
 struct whereabouts {
     char host[128];
     int pid;
+    std::uint64_t features; /* of the processor */
 };
 
 /**
@@ -30,11 +33,14 @@ struct whereabouts {
 class job_control final : public request_source {
   public:
     /** @program: what successors run. @ring: called by any thread when there is a request. */
-    job_control(const settings &settings, std::string program, std::function<void()> ring);
+    job_control(const settings &settings, std::string program, const allowed_hosts &allowed,
+                std::function<void()> ring);
 
     /** Where no socket can be made that is said, and the job cannot be asked. */
     void open(const std::string &job, int ranks, std::uint64_t epoch,
               const std::atomic<std::int64_t> &safe_points);
+    /** Why it could not be opened on this host; "" if it could. */
+    std::string why_not_open() const;
     bool is_open() const noexcept { return server_ != nullptr; }
     void set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,
                     const std::vector<whereabouts> &ranks);
@@ -48,6 +54,12 @@ class job_control final : public request_source {
     /** What has been taken and is not finished. */
     const std::optional<request> &taken() const noexcept { return taken_; }
     double asked() const noexcept override { return asked_.load(); }
+    double examined() const noexcept override { return examined_.load(); }
+    /** What this process has found out of itself. */
+    const preflight &own() const noexcept { return needed_; }
+    /** The ranks' processors have no others than these: the program may need them. */
+    void need_features(std::uint64_t features) { features_ &= features; }
+    std::uint64_t features() const noexcept { return features_; }
     bool hold() override;
     /** It has been put off. */
     void release();
@@ -59,12 +71,16 @@ class job_control final : public request_source {
 
   private:
     void examine(const request &wanted);
+    void examine_host(const std::string &host) const;
 
     const settings &settings_;
     std::string program_;
+    const allowed_hosts &allowed_; /* does not change while the socket is open */
     std::function<void()> ring_;
     std::optional<request> taken_;
-    std::atomic<double> asked_{0};
+    std::atomic<double> asked_{0}, examined_{0};
+    preflight needed_; /* of a host, but for its features */
+    std::atomic<std::uint64_t> features_{~std::uint64_t{0}};
     std::unique_ptr<control_server> server_;
 };
 

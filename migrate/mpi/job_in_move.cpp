@@ -2,8 +2,12 @@
 #include "job_in_move.h"
 
 #include "job.h"
+#include "layer.h"
 #include "process.h"
 #include "profiler.h"
+#include "recorder.h"
+#include "requests.h"
+#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -11,6 +15,8 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
 {
     hello_.moved = true;
     hello_.rank = of.now_.rank;
+    hello_.ranks = of.now_.size;
+    hello_.index = -1;
     hello_.safe_points = of.safe_points_.load();
     hello_.requests = of.agreement_.requests();
     hello_.job = of.name_;
@@ -19,6 +25,14 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
     hello_.moves = of.moves_ + 1;
     hello_.age_s = seconds() - of.begun_;
     hello_.hosts = of.hosts_;
+    hello_.allowed = of.allowed_;
+    hello_.program = of.control_.own().program;
+    if (of.settings_.fault_injected(fault::other_build_late))
+        hello_.program = "another";
+    hello_.library = of.control_.own().library;
+    hello_.features = of.control_.features();
+    hello_.layer = bequest::of_this_process().to_text();
+    hello_.record = recorder::instance().bytes().size();
     for (const control::request::target &one : wanted.moves) {
         if (one.rank == of.now_.rank) {
             hello_.index = static_cast<int>(hello_.leavers.size());
@@ -48,25 +62,35 @@ std::vector<double> job_in_move::total(std::vector<double> values)
     return migrate::total(job_.now_.ours, std::move(values));
 }
 
-std::unique_ptr<departure> job_in_move::start_successor()
+std::vector<std::string> job_in_move::gather(const std::string &text)
 {
-    job_.join_writer();
-    job_.data.check_mapped();
-    return migrate::start_successor(job_.settings_, job_.command_, target_, hello_);
+    return migrate::gather(job_.now_.ours, text);
 }
 
-void job_in_move::link_up(departure *mine)
+std::string job_in_move::invite()
 {
-    growth how;
-    how.old = &job_.now_;
-    how.leavers = hello_.leavers;
-    how.rank = job_.now_.rank;
-    next_ = job_.link_up(how, mine);
+    job_.join_writer();
+    job_.make_current();
+    for (const auto &[name, one] : job_.data.all())
+        data_.add(one);
+    const std::vector<std::byte> &record = recorder::instance().bytes();
+    if (!record.empty())
+        data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
+                  element::byte);
+    hello_.bytes = data_.bytes();
+    succession_ =
+        std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(), target_);
+    return succession_->invite(data_.bytes());
+}
+
+std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)
+{
+    return succession_->start(all, hello_);
 }
 
 const registry &job_in_move::data() const noexcept
 {
-    return job_.data;
+    return data_;
 }
 
 image_header job_in_move::header() const
@@ -87,15 +111,38 @@ double job_in_move::asked() const noexcept
 void job_in_move::let_go()
 {
     job_.lock_.reset(); /* of rank 0: its successor takes it when it saves */
+    flush_output();     /* what the successor writes comes after it */
+}
+
+void job_in_move::link_up(departure *mine)
+{
+    growth how;
+    how.old = &job_.now_;
+    how.leavers = hello_.leavers;
+    how.index = hello_.index;
+    how.rank = job_.now_.rank;
+    how.size = job_.now_.size;
+    next_ = job_.link_up(how, mine ? &mine->line() : nullptr);
+}
+
+void job_in_move::release()
+{
+    if (!target_.name.empty())
+        profiler::instance().close();
 }
 
 void job_in_move::give_up_old_world()
 {
-    if (!target_.name.empty())
-        profiler::instance().close();
-    if (job_.release)
-        job_.release(job_.now_.user, job_.argument);
+    /* The program of any rank may have taken its time to release what it has. */
+    migrate::agree(job_.now_.ours, "");
+    const double limit_s = job_.settings_.timeout_s;
+    const watchdog guard(
+        limit_s, "the move was agreed on, but the old world was not given up within " +
+                     std::to_string(static_cast<int>(limit_s)) + " s: a process died meanwhile");
     job_.agreement_.close();
+    communicators_ = remaking::capture();
+    requests::instance().release_persistent();
+    remaking::release();
     job_.now_.disconnect();
 }
 
@@ -103,7 +150,9 @@ void job_in_move::enter_new_world()
 {
     job_.now_ = next_;
     job_.moves_++;
-    profiler::instance().link(job_.now_.user);
+    layer::instance().link(job_.now_.user);
+    remaking::remake(communicators_, job_.now_.ours);
+    requests::instance().make_persistent();
     job_.open_agreement(hello_.requests);
     job_.meeting_.settle();
 }
@@ -126,7 +175,7 @@ void job_in_move::close_socket()
 void job_in_move::leave()
 {
     end_progress();
-    MPI_Finalize();
+    PMPI_Finalize();
     leave_process(leaving::moved);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "move_party.h"
+#include "remaking.h"
 #include "request.h"
 #include "spawn.h"
 #include "successor.h"
@@ -21,14 +22,16 @@ class job_in_move final : public move_party {
     std::string agree(const std::string &complaint) override;
     std::vector<double> greatest(std::vector<double> values) override;
     std::vector<double> total(std::vector<double> values) override;
-    std::unique_ptr<departure> start_successor() override;
-    void link_up(departure *mine) override;
+    std::vector<std::string> gather(const std::string &text) override;
+    std::string invite() override;
+    std::unique_ptr<departure> start_successor(const std::vector<std::string> &all) override;
     const registry &data() const noexcept override;
     image_header header() const override;
-    void forget_new_world() override { next_.forget(); }
     void outcome(const std::string &text) override;
     double asked() const noexcept override;
     void let_go() override;
+    void link_up(departure *mine) override;
+    void release() override;
     void give_up_old_world() override;
     void enter_new_world() override;
     std::vector<double> rebuild_world(double begin) override;
@@ -42,7 +45,10 @@ class job_in_move final : public move_party {
     job &job_;
     greeting hello_;
     place target_; /* where this rank goes; without a name if it stays */
+    std::unique_ptr<succession> succession_;
+    registry data_; /* with the record of the initialisation */
     world next_;
+    std::vector<communicator_record> communicators_; /* of the old world */
 };
 
 } // namespace zc::migrate

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <sched.h>
 
 #include "world.h"
@@ -31,19 +32,24 @@ MPI_Request request_of(connection::ticket it)
 
 } // namespace
 
-mpi_connection::mpi_connection(MPI_Comm between, bool successor)
-    : between_(between), peer_(successor ? 0 : 1)
+mpi_connection::mpi_connection(MPI_Comm between, bool successor, std::unique_ptr<wire> launcher)
+    : between_(between), successor_(successor), launcher_(std::move(launcher))
 {
-    PMPI_Intercomm_merge(between_, successor, &comm_);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
+}
+
+MPI_Comm mpi_connection::merge()
+{
+    if (merged_ == MPI_COMM_NULL)
+        PMPI_Intercomm_merge(between_, successor_, &merged_);
+    return merged_;
 }
 
 bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer_, kind,
-                               comm_, &request);
+    const int code = PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, kPeer, kind,
+                                between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -51,7 +57,7 @@ bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, tick
 bool mpi_connection::start_send_until_taken(int kind, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Issend(nullptr, 0, MPI_BYTE, peer_, kind, comm_, &request);
+    const int code = PMPI_Issend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -59,17 +65,17 @@ bool mpi_connection::start_send_until_taken(int kind, ticket &it)
 bool mpi_connection::send_and_forget(int kind)
 {
     MPI_Request request;
-    if (MPI_Isend(nullptr, 0, MPI_BYTE, peer_, kind, comm_, &request) != MPI_SUCCESS)
+    if (PMPI_Isend(nullptr, 0, MPI_BYTE, kPeer, kind, between_, &request) != MPI_SUCCESS)
         return false;
-    MPI_Request_free(&request);
+    PMPI_Request_free(&request);
     return true;
 }
 
 bool mpi_connection::start_receive(int kind, std::span<std::byte> room, ticket &it)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_BYTE, peer_, kind,
-                               comm_, &request);
+    const int code = PMPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, kind,
+                                between_, &request);
     it = ticket_of(request);
     return code == MPI_SUCCESS;
 }
@@ -79,11 +85,11 @@ bool mpi_connection::test(ticket &it, bool &done, std::size_t &bytes)
     MPI_Request request = request_of(it);
     int flag = 0, count = 0;
     MPI_Status status;
-    const int code = MPI_Test(&request, &flag, &status);
+    const int code = PMPI_Test(&request, &flag, &status);
     it = ticket_of(request);
     done = flag;
     if (flag && code == MPI_SUCCESS)
-        MPI_Get_count(&status, MPI_BYTE, &count);
+        PMPI_Get_count(&status, MPI_BYTE, &count);
     bytes = count > 0 ? static_cast<std::size_t>(count) : 0;
     return code == MPI_SUCCESS;
 }
@@ -91,7 +97,7 @@ bool mpi_connection::test(ticket &it, bool &done, std::size_t &bytes)
 void mpi_connection::cancel(ticket it)
 {
     MPI_Request request = request_of(it);
-    MPI_Cancel(&request);
+    PMPI_Cancel(&request);
 }
 
 bool mpi_connection::probe(std::optional<message> &there)
@@ -99,10 +105,10 @@ bool mpi_connection::probe(std::optional<message> &there)
     int flag = 0, length = 0;
     MPI_Status status;
     there.reset();
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status) != MPI_SUCCESS)
+    if (PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, between_, &flag, &status) != MPI_SUCCESS)
         return false;
     if (flag) {
-        MPI_Get_count(&status, MPI_BYTE, &length);
+        PMPI_Get_count(&status, MPI_BYTE, &length);
         there = {status.MPI_TAG, static_cast<std::size_t>(length)};
     }
     return true;
@@ -110,18 +116,51 @@ bool mpi_connection::probe(std::optional<message> &there)
 
 bool mpi_connection::receive(const message &there, std::span<std::byte> room)
 {
-    return MPI_Recv(room.data(), static_cast<int>(room.size()), MPI_BYTE, peer_, there.kind, comm_,
-                    MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    return PMPI_Recv(room.data(), static_cast<int>(room.size()), MPI_BYTE, kPeer, there.kind,
+                     between_, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+std::string mpi_connection::end_of_peer()
+{
+    if (!launcher_ || !end_.empty())
+        return end_;
+    while (const auto said = launcher_->poll()) {
+        end_ = said->value("ended", end_);
+        noted_ |= said->contains("noted");
+    }
+    if (end_.empty() && launcher_->is_closed())
+        end_ = "has ended with its launcher";
+    return end_;
+}
+
+bool mpi_connection::commit()
+{
+    constexpr double kAnswer = 20; /* seconds for the launcher, which does nothing else */
+    if (!launcher_)
+        return true;
+    if (!end_of_peer().empty() || !launcher_->send({{"go", true}}))
+        return false;
+    for (const double begin = seconds(); seconds() - begin < kAnswer; pause().rest())
+        if (!end_of_peer().empty() || noted_)
+            return noted_;
+    return false;
+}
+
+void mpi_connection::take_back()
+{
+    if (launcher_)
+        launcher_->send({{"back", true}});
 }
 
 void mpi_connection::synchronise()
 {
-    MPI_Barrier(comm_);
+    PMPI_Barrier(between_);
 }
 
 void mpi_connection::close()
 {
-    part(comm_);
+    if (merged_ != MPI_COMM_NULL)
+        part(merged_);
     part(between_);
 }
 
@@ -130,8 +169,9 @@ void mpi_connection::forget(bool silent)
     /* A message that is still to come would be taken for one of the next line, if that were
      * given the same context id. */
     if (silent)
-        MPI_Comm_free(&comm_);
-    MPI_Comm_free(&between_);
+        PMPI_Comm_free(&between_);
+    /* Its launcher ends it, should it be stopped or busy. */
+    launcher_.reset();
 }
 
 void mpi_connection::make_progress()

@@ -5,15 +5,17 @@
 #include <mpi.h>
 
 #include "connection.h"
+#include "wire.h"
 
 namespace zc::migrate {
 
-/** A communicator of a leaver (rank 0) and its successor (rank 1). */
+/** The intercommunicator of a leaver and its successor. Nothing is collective before merge(). */
 class mpi_connection final : public connection {
   public:
-    /** Takes over @between, the result of a spawn or the parent. Collective. */
-    mpi_connection(MPI_Comm between, bool successor);
-    MPI_Comm comm() const noexcept { return comm_; }
+    /** Takes over @between; and a leaver's @launcher, its wire to that of the successor, if any. */
+    mpi_connection(MPI_Comm between, bool successor, std::unique_ptr<wire> launcher = nullptr);
+    /** Both sides: a communicator of the leaver (rank 0) and its successor (rank 1); owned here. */
+    MPI_Comm merge();
 
     bool start_send(int kind, std::span<const std::byte> bytes, ticket &it) override;
     bool start_send_until_taken(int kind, ticket &it) override;
@@ -24,6 +26,10 @@ class mpi_connection final : public connection {
     bool probe(std::optional<message> &there) override;
     bool receive(const message &there, std::span<std::byte> room) override;
 
+    std::string end_of_peer() override;
+    bool commit() override;
+    void take_back() override;
+
     void synchronise() override;
     void close() override;
     void forget(bool silent) override;
@@ -33,9 +39,14 @@ class mpi_connection final : public connection {
     void rest(unsigned rounds) override;
 
   private:
+    static constexpr int kPeer = 0; /* the only one on the other side */
+
     MPI_Comm between_;
-    MPI_Comm comm_ = MPI_COMM_NULL;
-    int peer_;
+    MPI_Comm merged_ = MPI_COMM_NULL;
+    bool successor_;
+    std::unique_ptr<wire> launcher_;
+    std::string end_; /* of the successor, as the launcher has said */
+    bool noted_ = false;
 };
 
 } // namespace zc::migrate

@@ -15,9 +15,9 @@ class mpi_round final : public window::round {
         : round(others), sent_(got.size(), value), requests_(got.size(), MPI_REQUEST_NULL)
     {
         for (std::size_t i = 0; i < got.size(); i++)
-            MPI_Rget_accumulate(&sent_[i], 1, MPI_INT64_T, &got[i], 1, MPI_INT64_T,
-                                static_cast<int>(i) + 1, static_cast<MPI_Aint>(where), 1,
-                                MPI_INT64_T, op, over, &requests_[i]);
+            PMPI_Rget_accumulate(&sent_[i], 1, MPI_INT64_T, &got[i], 1, MPI_INT64_T,
+                                 static_cast<int>(i) + 1, static_cast<MPI_Aint>(where), 1,
+                                 MPI_INT64_T, op, over, &requests_[i]);
     }
 
     bool is_done() override
@@ -26,7 +26,7 @@ class mpi_round final : public window::round {
         for (MPI_Request &request : requests_) {
             int done = 1;
             if (request != MPI_REQUEST_NULL)
-                MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+                PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
             all = all && done;
         }
         return all;
@@ -62,16 +62,16 @@ MPI_Op op_of(window::operation what)
 
 mpi_window::mpi_window(MPI_Comm comm, words &own) : own_(own)
 {
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
-    MPI_Win_create(own_.data(), sizeof own_, sizeof own_[0], MPI_INFO_NULL, comm, &window_);
-    MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
+    PMPI_Comm_rank(comm, &rank_);
+    PMPI_Comm_size(comm, &size_);
+    PMPI_Win_create(own_.data(), sizeof own_, sizeof own_[0], MPI_INFO_NULL, comm, &window_);
+    PMPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
 }
 
 void mpi_window::close()
 {
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    PMPI_Win_unlock_all(window_);
+    PMPI_Win_free(&window_);
 }
 
 std::unique_ptr<window::round> mpi_window::start(place where, operation what, std::int64_t value)
@@ -84,9 +84,9 @@ std::int64_t mpi_window::add(place where, std::int64_t value) noexcept
     /* By MPI, as rank 0 adds by MPI: an accumulate and the processor's own are not atomic to each
      * other, and where MPI has a thread of its own they can meet. */
     std::int64_t was = 0;
-    MPI_Fetch_and_op(&value, &was, MPI_INT64_T, rank_, static_cast<MPI_Aint>(where), MPI_SUM,
-                     window_);
-    MPI_Win_flush(rank_, window_);
+    PMPI_Fetch_and_op(&value, &was, MPI_INT64_T, rank_, static_cast<MPI_Aint>(where), MPI_SUM,
+                      window_);
+    PMPI_Win_flush(rank_, window_);
     return was;
 }
 

@@ -6,7 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "job.h"
+#include "layer.h"
+#include "process.h"
+#include "settings.h"
 
 namespace zc::migrate {
 
@@ -21,17 +23,44 @@ int forget_table(MPI_Comm comm, int, void *, void *)
     return MPI_SUCCESS;
 }
 
+namespace {
+
+/** Where a neighbour collective sends to: MPI knows. MPI_PROC_NULL included. */
+members destinations_of(MPI_Comm real)
+{
+    members found;
+    int kind = MPI_UNDEFINED, rank = 0, dims = 0, count = 0, in = 0, weighted = 0;
+    PMPI_Topo_test(real, &kind);
+    PMPI_Comm_rank(real, &rank);
+    if (kind == MPI_CART) {
+        PMPI_Cartdim_get(real, &dims);
+        found.resize(2 * static_cast<std::size_t>(dims));
+        for (int i = 0; i < dims; i++)
+            PMPI_Cart_shift(real, i, 1, &found[2 * static_cast<std::size_t>(i)],
+                            &found[2 * static_cast<std::size_t>(i) + 1]);
+    } else if (kind == MPI_GRAPH) {
+        PMPI_Graph_neighbors_count(real, rank, &count);
+        found.resize(static_cast<std::size_t>(count));
+        PMPI_Graph_neighbors(real, rank, count, found.data());
+    } else if (kind == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors_count(real, &in, &count, &weighted);
+        const auto most = static_cast<std::size_t>(std::max({in, count, 1}));
+        members sources(most), weights(most), more(most);
+        found.resize(most);
+        PMPI_Dist_graph_neighbors(real, in, sources.data(), weights.data(), count, found.data(),
+                                  more.data());
+        found.resize(static_cast<std::size_t>(count));
+    }
+    return found;
+}
+
+} // namespace
+
 profiler &profiler::instance()
 {
     /* Never destroyed: wrappers may be called until the process is gone. */
     static profiler *const one = new profiler;
     return *one;
-}
-
-void profiler::hush(int by)
-{
-    quiet_ += by;
-    counts_ = profile_ && quiet_ == 0;
 }
 
 std::unique_lock<std::mutex> profiler::lock()
@@ -42,10 +71,10 @@ std::unique_lock<std::mutex> profiler::lock()
 void profiler::open(const identity &who, int rank, int size, std::uint32_t flags)
 {
     int threads = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&threads);
+    PMPI_Query_thread(&threads);
     threads_ = threads == MPI_THREAD_MULTIPLE;
     rank_ = rank;
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_table, &keyval_, nullptr);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_table, &keyval_, nullptr);
     const int code = zcm_profile_create(
         nullptr, who.job, who.name.c_str(), static_cast<std::uint32_t>(rank),
         static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(size), &profile_);
@@ -63,7 +92,7 @@ void profiler::open(const identity &who, int rank, int size, std::uint32_t flags
     flags_ = flags;
     zcm_profile_flags(profile_, flags_);
     is_open_ = true;
-    hush(0);
+    counts_ = true;
 }
 
 void profiler::close()
@@ -75,65 +104,9 @@ void profiler::close()
     last_comm_ = MPI_COMM_NULL;
     last_ = nullptr;
     tables_.clear();
-    free_members();
     if (keyval_ != MPI_KEYVAL_INVALID)
-        MPI_Comm_free_keyval(&keyval_);
+        PMPI_Comm_free_keyval(&keyval_);
     persistent_.clear();
-}
-
-void profiler::link(MPI_Comm world)
-{
-    const auto guard = lock();
-    free_members();
-    MPI_Group all;
-    PMPI_Comm_group(world, &all);
-    members_.resize(static_cast<std::size_t>(mine(world).size));
-    for (int rank = 0; rank < static_cast<int>(members_.size()); rank++)
-        PMPI_Group_incl(all, 1, &rank, &members_[static_cast<std::size_t>(rank)]);
-    PMPI_Group_free(&all);
-}
-
-void profiler::free_members()
-{
-    for (MPI_Group &one : members_)
-        PMPI_Group_free(&one);
-    members_.clear();
-}
-
-/**
- * Without a word to others: who made @comm, and out of what, may differ from member to member
- * (MPI_Intercomm_create() of a split and MPI_COMM_SELF), so that nobody knows whether the others
- * would take part in asking. Members are compared one by one, as MPI_Group_translate_ranks() of
- * MPICH 4.0.2 takes processes of different worlds for each other (it keeps 32 of the 64 bits of
- * their numbers).
- */
-profiler::table profiler::look_up(MPI_Comm comm) const
-{
-    MPI_Group all;
-    if (is_inter(comm))
-        PMPI_Comm_remote_group(comm, &all);
-    else
-        PMPI_Comm_group(comm, &all);
-    table found;
-    found.ranks.assign(static_cast<std::size_t>(others(comm)), -1);
-    std::size_t begin = 0; /* the next rank, most often */
-    for (int i = 0; i < static_cast<int>(found.ranks.size()); i++) {
-        MPI_Group one;
-        PMPI_Group_incl(all, 1, &i, &one);
-        for (std::size_t tried = 0; tried < members_.size(); tried++) {
-            const std::size_t rank = (begin + tried) % members_.size();
-            int same = MPI_UNEQUAL;
-            PMPI_Group_compare(one, members_[rank], &same);
-            if (same != MPI_IDENT)
-                continue;
-            found.ranks[static_cast<std::size_t>(i)] = static_cast<int>(rank);
-            begin = rank + 1;
-            break;
-        }
-        PMPI_Group_free(&one);
-    }
-    PMPI_Group_free(&all);
-    return found;
 }
 
 void profiler::place(std::uint64_t epoch, const std::vector<std::string> &host_of_rank)
@@ -167,18 +140,22 @@ void profiler::spent(std::uint64_t ns)
     zcm_profile_mpi(profile_, ns);
 }
 
-const profiler::table *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
+/* By rank in the communicator (in its remote group, if it has one): below 0 for a process that is
+ * none of the job's. */
+const members *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
 {
+    if (const communicator *known = layer::find(comm))
+        return &known->peers();
     if (comm == last_comm_)
         return last_;
     auto at = tables_.find(comm);
     if (at == tables_.end()) {
-        if (comm == MPI_COMM_NULL || keyval_ == MPI_KEYVAL_INVALID)
+        if (comm == MPI_COMM_NULL || keyval_ == MPI_KEYVAL_INVALID || layer::is_on())
             return nullptr;
         /* MPI calls forget_table() with locks of its own held, so ours is not held in MPI. */
         if (threads_)
             guard.unlock();
-        table made = look_up(comm);
+        members made = layer::instance().everyone().of(comm, is_inter(comm));
         const bool is_kept = PMPI_Comm_set_attr(comm, keyval_, nullptr) == MPI_SUCCESS;
         if (threads_)
             guard.lock();
@@ -200,26 +177,26 @@ void profiler::told(int peer, std::uint64_t bytes, moment &when)
 void profiler::sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when)
 {
     auto guard = lock();
-    const table *ranks = counts() ? table_of(comm, guard) : nullptr;
-    if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->ranks.size())
-        told(ranks->ranks[static_cast<std::size_t>(peer)], bytes, when);
+    const members *ranks = counts() ? table_of(comm, guard) : nullptr;
+    if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->size())
+        told((*ranks)[static_cast<std::size_t>(peer)], bytes, when);
 }
 
 void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when)
 {
     auto guard = lock();
-    const table *ranks = counts() ? table_of(comm, guard) : nullptr;
+    const members *ranks = counts() ? table_of(comm, guard) : nullptr;
     if (ranks)
-        for (int peer : ranks->ranks)
+        for (int peer : *ranks)
             told(peer, bytes_each, when);
 }
 
 void profiler::remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes)
 {
     auto guard = lock();
-    const table *ranks = profile_ ? table_of(comm, guard) : nullptr;
-    if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->ranks.size())
-        persistent_[request] = {ranks->ranks[static_cast<std::size_t>(peer)], bytes};
+    const members *ranks = profile_ ? table_of(comm, guard) : nullptr;
+    if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->size())
+        persistent_[request].push_back({(*ranks)[static_cast<std::size_t>(peer)], bytes});
 }
 
 void profiler::started(std::span<const MPI_Request> requests, moment &when)
@@ -229,7 +206,8 @@ void profiler::started(std::span<const MPI_Request> requests, moment &when)
         return;
     for (const MPI_Request request : requests)
         if (const auto at = persistent_.find(request); at != persistent_.end())
-            told(at->second.peer, at->second.bytes, when);
+            for (const persistent &each : at->second)
+                told(each.peer, each.bytes, when);
 }
 
 void profiler::forget(MPI_Request request)
@@ -241,6 +219,8 @@ void profiler::forget(MPI_Request request)
 
 profiler::place_in profiler::mine(MPI_Comm comm)
 {
+    if (const communicator *known = layer::find(comm))
+        return {known->rank, known->size()};
     place_in here{};
     PMPI_Comm_rank(comm, &here.rank);
     PMPI_Comm_size(comm, &here.size);
@@ -249,18 +229,32 @@ profiler::place_in profiler::mine(MPI_Comm comm)
 
 bool profiler::is_inter(MPI_Comm comm)
 {
+    if (const communicator *known = layer::find(comm))
+        return known->inter;
     int answer = 0;
     return PMPI_Comm_test_inter(comm, &answer) == MPI_SUCCESS && answer;
 }
 
 int profiler::others(MPI_Comm comm)
 {
+    if (const communicator *known = layer::find(comm))
+        return static_cast<int>(known->peers().size());
     int size = 0;
     if (is_inter(comm))
         PMPI_Comm_remote_size(comm, &size);
     else
         PMPI_Comm_size(comm, &size);
     return size;
+}
+
+members profiler::destinations(MPI_Comm comm)
+{
+    communicator *known = layer::find(comm);
+    if (!known)
+        return destinations_of(comm);
+    if (!known->destinations)
+        known->destinations = std::make_unique<members>(destinations_of(known->real.load()));
+    return *known->destinations;
 }
 
 } // namespace zc::migrate

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "communicator.h"
 #include "zcm/profile.h"
 
 namespace zc::migrate {
@@ -39,10 +40,8 @@ class moment {
 
 /**
  * What this rank tells the agent of its node (zcm/profile.h): safe points, bytes that a
- * move would carry, time in MPI, and what it sends to whom, as wrappers.cpp sees it.
- * One per process, as there is one MPI; while it is closed nothing is counted.
- *
- * What libzcm itself does in MPI is not the program's: it is done inside a `quiet`.
+ * move would carry, time in MPI, and what it sends to whom, as the wrappers of MPI's functions see
+ * it (tell.h). One per process, as there is one MPI; while it is closed nothing is counted.
  */
 class profiler {
   public:
@@ -60,8 +59,6 @@ class profiler {
     /** The file goes. Local. */
     void close();
 
-    /** Ranks of @world are those of the job from now on. Local. */
-    void link(MPI_Comm world);
     /** Who is where. Local. */
     void place(std::uint64_t epoch, const std::vector<std::string> &host_of_rank);
     void busy(bool is_busy);
@@ -72,7 +69,7 @@ class profiler {
     void image(std::uint64_t bytes) noexcept { zcm_profile_image(profile_, bytes); }
     void total(std::uint64_t safe_points) noexcept { total_ = safe_points; }
 
-    /* ---- by wrappers.cpp ---- */
+    /* ---- by the wrappers ---- */
     /* Of the class, so that a call that does not count pays for one load. */
     static bool counts() noexcept { return counts_.load(std::memory_order_relaxed); }
     /** Is there a profile, if only to be written later? */
@@ -82,7 +79,10 @@ class profiler {
     void sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when);
     void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when);
 
-    /** Persistent sends: what a start of each of @requests means. */
+    /** To whom this rank sends in neighbour collectives of @comm: ranks in it. */
+    members destinations(MPI_Comm comm);
+
+    /** Persistent operations: what a start of each of @requests means. */
     void remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes);
     void started(std::span<const MPI_Request> requests, moment &when);
     void forget(MPI_Request request);
@@ -97,22 +97,13 @@ class profiler {
     static int others(MPI_Comm comm);
 
   private:
-    friend class quiet;
     friend int forget_table(MPI_Comm, int, void *, void *);
-    struct table {
-        /* Of the job, by rank in the communicator (in its remote group, if it has one): below 0
-         * for a process that is none of the job's. */
-        std::vector<int> ranks;
-    };
     struct persistent {
         int peer; /* of the world */
         std::uint64_t bytes;
     };
 
-    const table *table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
-    table look_up(MPI_Comm comm) const;
-    void free_members();
-    void hush(int by);
+    const members *table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
     void told(int peer, std::uint64_t bytes, moment &when);
     std::unique_lock<std::mutex> lock();
 
@@ -122,26 +113,16 @@ class profiler {
     std::uint64_t total_ = 0;
     std::uint32_t flags_ = 0;
     static inline std::atomic<bool> counts_{false};
-    int quiet_ = 0;
     bool place_told_ =
         false;             /* rank 0: where sockets and profiles are, if not in the usual place */
     bool threads_ = false; /* several may be in MPI at once */
     std::mutex mutex_;
+    /* While a program is observed alone; else the layer knows. */
     int keyval_ = MPI_KEYVAL_INVALID;
-    std::vector<MPI_Group> members_; /* the job's ranks, each alone */
-    std::unordered_map<MPI_Comm, table> tables_;
+    std::unordered_map<MPI_Comm, members> tables_;
     MPI_Comm last_comm_ = MPI_COMM_NULL;
-    const table *last_ = nullptr;
-    std::unordered_map<MPI_Request, persistent> persistent_;
-};
-
-/** While one of these lives nothing is counted: libzcm is at work. */
-class quiet {
-  public:
-    quiet() { profiler::instance().hush(1); }
-    ~quiet() { profiler::instance().hush(-1); }
-    quiet(const quiet &) = delete;
-    quiet &operator=(const quiet &) = delete;
+    const members *last_ = nullptr;
+    std::unordered_map<MPI_Request, std::vector<persistent>> persistent_;
 };
 
 } // namespace zc::migrate

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "spawn.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
 #include <vector>
 
 #include "error.h"
@@ -12,13 +20,62 @@ namespace zc::migrate {
 
 namespace {
 
+#ifndef OPEN_MPI
+/** zcm-launch, where libzcm or the user has it. */
+std::string find_tool(const settings &chosen)
+{
+    if (!chosen.launcher.empty())
+        return chosen.launcher;
+    Dl_info of_library;
+    std::vector<std::filesystem::path> places;
+    if (dladdr(reinterpret_cast<const void *>(&find_tool), &of_library) && of_library.dli_fname) {
+        std::error_code none;
+        const std::filesystem::path library =
+            std::filesystem::canonical(of_library.dli_fname, none).parent_path();
+        places = {library / "../bin/zcm-launch", library / "../../bin/zcm-launch"};
+    }
+    places.emplace_back(ZCM_LAUNCH);
+    for (const std::filesystem::path &one : places)
+        if (access(one.c_str(), X_OK) == 0)
+            return one.lexically_normal();
+    return "";
+}
+#endif
+
+/** What MPI says of @code. */
+std::string words_of(int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    PMPI_Error_string(code, text, &length);
+    return {text, static_cast<std::size_t>(length)};
+}
+
+/** While it lives, errors of calls over MPI_COMM_SELF are returned. */
+class errors_of_self {
+  public:
+    errors_of_self()
+    {
+        PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before_);
+        PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    }
+    ~errors_of_self()
+    {
+        PMPI_Comm_set_errhandler(MPI_COMM_SELF, before_);
+        PMPI_Errhandler_free(&before_);
+    }
+    errors_of_self(const errors_of_self &) = delete;
+    errors_of_self &operator=(const errors_of_self &) = delete;
+
+  private:
+    MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
 MPI_Comm spawn(const command &command, const place &host)
 {
     /* Through env(1): not every launcher hands our environment on. */
     std::vector<std::string> words = inherited_environment();
-    std::erase_if(words,
-                  [](const std::string &w) { return w.starts_with("ZC_MIGRATE_SUCCESSOR="); });
-    words.emplace_back("ZC_MIGRATE_SUCCESSOR=1");
+    words.emplace_back(std::string(kSuccessorVariable) + "=1");
     words.push_back(command.program);
     words.insert(words.end(), command.arguments.begin(), command.arguments.end());
     std::vector<char *> arguments;
@@ -27,52 +84,146 @@ MPI_Comm spawn(const command &command, const place &host)
     arguments.push_back(nullptr);
 
     MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "host", host.name.c_str());
+    PMPI_Info_create(&info);
+    PMPI_Info_set(info, "host", host.name.c_str());
 #ifdef OPEN_MPI
     /* To add one that it knows would end its daemon there; one that it does not has to be. */
     if (host.is_new)
-        MPI_Info_set(info, "add-host", host.name.c_str());
+        PMPI_Info_set(info, "add-host", host.name.c_str());
 #endif
-    MPI_Info_set(info, "wdir", command.directory.c_str());
-    MPI_Errhandler before;
-    MPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    PMPI_Info_set(info, "wdir", command.directory.c_str());
+    const errors_of_self returned;
     MPI_Comm between = MPI_COMM_NULL;
     int failed = MPI_SUCCESS;
-    const int code = MPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
-                                    &between, &failed);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, before);
-    MPI_Errhandler_free(&before);
-    MPI_Info_free(&info);
+    const int code = PMPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
+                                     &between, &failed);
+    PMPI_Info_free(&info);
     if (code != MPI_SUCCESS || failed != MPI_SUCCESS || between == MPI_COMM_NULL) {
-        char text[MPI_MAX_ERROR_STRING];
-        int length = 0;
-        MPI_Error_string(code != MPI_SUCCESS ? code : failed, text, &length);
         throw error(EIO, "cannot start a successor on " + host.name + ": " +
-                             std::string(text, static_cast<std::size_t>(length)));
+                             words_of(code != MPI_SUCCESS ? code : failed));
     }
     return between;
 }
 
+MPI_Info limited(double limit_s)
+{
+    MPI_Info info;
+    PMPI_Info_create(&info);
+    PMPI_Info_set(info, "timeout",
+                  std::to_string(std::max(1, static_cast<int>(std::ceil(limit_s)))).c_str());
+    return info;
+}
+
 } // namespace
 
-std::unique_ptr<departure> start_successor(const settings &settings, const command &command,
-                                           const place &host, const greeting &greeting)
+succession::succession(const settings &chosen, const command &command, wire *launcher, place host)
+    : settings_(chosen), command_(command), host_(std::move(host))
+{
+    if (launcher)
+        by_ = std::make_unique<launch_by_launcher>(*launcher);
+#ifndef OPEN_MPI
+    const process_manager manager = process_manager::of_this_process();
+    const std::string tool = find_tool(chosen);
+    if (!launcher && manager.fd() >= 0 && !tool.empty())
+        by_ = std::make_unique<launch_by_manager>(manager, tool);
+    if (!by_)
+        complain(-1, std::string(tool.empty() ? "zcm-launch is not there"
+                                              : "mpiexec is not MPICH's (no PMI_FD)") +
+                         ": MPI_Comm_spawn is used, and a successor that dies ends the job");
+#endif
+}
+
+std::string succession::invite(std::uint64_t bytes)
+{
+    if (!by_)
+        return "";
+    start_ = std::make_unique<successor_start>(host_.name, bytes);
+    return start_->invitation();
+}
+
+/**
+ * MPI's own limits are for each step of it, and the last has none; a successor that is stopped
+ * there is ended, and then MPI finds that.
+ */
+MPI_Comm succession::connect(const std::string &port, const wire &launcher) const
+{
+    const errors_of_self returned;
+    const watchdog limit(settings_.start_s + 5, [&launcher] { launcher.shut_down(); });
+    MPI_Info info = limited(settings_.start_s);
+    MPI_Comm between = MPI_COMM_NULL;
+    const int code = PMPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_SELF, &between);
+    PMPI_Info_free(&info);
+    if (code != MPI_SUCCESS || between == MPI_COMM_NULL)
+        throw error(EIO,
+                    "cannot connect to the successor on " + host_.name + ": " + words_of(code));
+    return between;
+}
+
+std::unique_ptr<departure> succession::start(const std::vector<std::string> &all, greeting hello)
 {
     const double begin = seconds();
-    std::unique_ptr<lifeline> line;
-    {
+    std::unique_ptr<wire> launcher;
+    MPI_Comm between = MPI_COMM_NULL;
+    if (start_) {
+        start_order order{
+            command_.program, command_.arguments, command_.directory, inherited_environment(), {}};
+        pause pause;
+        auto [line, port] = start_->run(all, std::move(order), *by_, settings_.start_s, [&pause] {
+            make_progress();
+            pause.rest();
+        });
+        hello.bytes = start_->bytes_of(all);
+        between = connect(port, *line);
+        launcher = std::move(line);
+    } else {
         /* MPI_Comm_spawn of MPICH never returns if the child ends before MPI_Init. */
-        const watchdog guard(settings.timeout_s,
-                             "no successor on " + host.name + " after " +
-                                 std::to_string(static_cast<int>(settings.timeout_s)) +
-                                 " s: " + command.program + " ended before MPI_Init there?");
-        line = std::make_unique<lifeline>(
-            std::make_unique<mpi_connection>(spawn(command, host), false), false,
-            settings.timeout_s);
+        const watchdog guard(settings_.start_s,
+                             "no successor on " + host_.name + " after " +
+                                 std::to_string(static_cast<int>(settings_.start_s)) +
+                                 " s: " + command_.program + " ended before MPI_Init there?");
+        between = spawn(command_, host_);
     }
-    return std::make_unique<departure>(settings, std::move(line), greeting, ms_since(begin));
+    auto line = std::make_unique<lifeline>(
+        std::make_unique<mpi_connection>(between, false, std::move(launcher)), false,
+        settings_.timeout_s);
+    hello.age_s += seconds() - begin; /* a start may take seconds */
+    return std::make_unique<departure>(settings_, std::move(line), hello, ms_since(begin));
+}
+
+/* ---- the successor ---- */
+
+std::unique_ptr<wire> own_launcher()
+{
+    const char *value = std::getenv(kSuccessorVariable);
+    if (!value || std::strncmp(value, "fd:", 3) != 0)
+        return nullptr;
+    return std::make_unique<wire>(static_cast<int>(std::strtol(value + 3, nullptr, 10)));
+}
+
+MPI_Comm meet_leaver(wire *launcher, double limit_s)
+{
+    MPI_Comm parent = MPI_COMM_NULL;
+    PMPI_Comm_get_parent(&parent);
+    if (!launcher) {
+        if (parent == MPI_COMM_NULL)
+            throw error(EINVAL, "has neither a launcher nor a parent");
+        return parent;
+    }
+    const errors_of_self returned;
+    char port[MPI_MAX_PORT_NAME];
+    int code = PMPI_Open_port(MPI_INFO_NULL, port);
+    if (code != MPI_SUCCESS)
+        throw error(EIO, "cannot open a port: " + words_of(code));
+    if (!launcher->send({{"port", port}}))
+        throw error(EPIPE, "the launcher is gone");
+    MPI_Info info = limited(limit_s);
+    MPI_Comm between = MPI_COMM_NULL;
+    code = PMPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &between);
+    PMPI_Info_free(&info);
+    PMPI_Close_port(port);
+    if (code != MPI_SUCCESS)
+        throw error(EIO, "the predecessor has not connected: " + words_of(code));
+    return between;
 }
 
 } // namespace zc::migrate

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <mpi.h>
 #include <string>
+#include <vector>
 
 #include "departure.h"
 #include "process.h"
 #include "settings.h"
+#include "successor_start.h"
+#include "wire.h"
 
 namespace zc::migrate {
 
@@ -16,8 +20,38 @@ struct place {
     bool is_new = false; /* no rank has been there */
 };
 
-/** A successor on @host, which has been greeted. Throws error. */
-std::unique_ptr<departure> start_successor(const settings &settings, const command &command,
-                                           const place &host, const greeting &greeting);
+/**
+ * How a leaver gets a successor. With MPICH's Hydra: by zcm-launch on the host, whose processes
+ * each are a world of their own and accept a connection (successor_start.h). Elsewhere: by
+ * MPI_Comm_spawn of one process, which does not return if that ends before MPI_Init.
+ */
+class succession {
+  public:
+    /** @launcher: of this rank, if it has one; else mpiexec's process manager is asked. */
+    succession(const settings &chosen, const command &command, wire *launcher, place host);
+
+    /** What the other leavers have to know. Throws error. */
+    std::string invite(std::uint64_t bytes);
+    /**
+     * The successor, greeted with @hello, once all leavers' invitations are in @all, by rank.
+     * Other leavers may be waited for, but none of them waits in MPI. Throws error.
+     */
+    std::unique_ptr<departure> start(const std::vector<std::string> &all, greeting hello);
+
+  private:
+    MPI_Comm connect(const std::string &port, const wire &launcher) const;
+
+    const settings &settings_;
+    const command &command_;
+    const place host_;
+    std::unique_ptr<launch_request> by_; /* none: MPI_Comm_spawn */
+    std::unique_ptr<successor_start> start_;
+};
+
+/** A successor's half: its wire to the launcher that has started it, if one has. */
+std::unique_ptr<wire> own_launcher();
+/** Its connection to the leaver: over a port that the launcher tells it, or the parent. Throws
+ * error. */
+MPI_Comm meet_leaver(wire *launcher, double limit_s);
 
 } // namespace zc::migrate

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <numeric>
 
 namespace zc::migrate {
 
@@ -15,9 +16,9 @@ constexpr int kLinkTag = 7701;
 void part(MPI_Comm &comm)
 {
 #ifdef OPEN_MPI
-    MPI_Comm_free(&comm);
+    PMPI_Comm_free(&comm);
 #else
-    MPI_Comm_disconnect(&comm);
+    PMPI_Comm_disconnect(&comm);
 #endif
 }
 
@@ -25,15 +26,6 @@ void world::disconnect()
 {
     part(user);
     part(ours);
-}
-
-void world::forget()
-{
-    /* A leaver is not in it. */
-    if (user != MPI_COMM_NULL)
-        MPI_Comm_free(&user);
-    if (ours != MPI_COMM_NULL)
-        MPI_Comm_free(&ours);
 }
 
 namespace {
@@ -45,19 +37,19 @@ MPI_Request never_complete = MPI_REQUEST_NULL;
 void make_progress()
 {
     if (never_complete == MPI_REQUEST_NULL)
-        MPI_Grequest_start([](void *, MPI_Status *) { return int{MPI_SUCCESS}; },
-                           [](void *) { return int{MPI_SUCCESS}; },
-                           [](void *, int) { return int{MPI_SUCCESS}; }, nullptr, &never_complete);
+        PMPI_Grequest_start([](void *, MPI_Status *) { return int{MPI_SUCCESS}; },
+                            [](void *) { return int{MPI_SUCCESS}; },
+                            [](void *, int) { return int{MPI_SUCCESS}; }, nullptr, &never_complete);
     int done;
-    MPI_Test(&never_complete, &done, MPI_STATUS_IGNORE);
+    PMPI_Test(&never_complete, &done, MPI_STATUS_IGNORE);
 }
 
 void end_progress()
 {
     if (never_complete == MPI_REQUEST_NULL)
         return;
-    MPI_Grequest_complete(never_complete);
-    MPI_Wait(&never_complete, MPI_STATUS_IGNORE);
+    PMPI_Grequest_complete(never_complete);
+    PMPI_Wait(&never_complete, MPI_STATUS_IGNORE);
 }
 
 world grow(const growth &how)
@@ -74,22 +66,22 @@ world grow(const growth &how)
         if (joins)
             PMPI_Intercomm_create(MPI_COMM_SELF, 0, how.line, 0, kLinkTag, &between);
         else
-            PMPI_Intercomm_create(grown, how.leavers[i], how.line, 1, kLinkTag, &between);
+            PMPI_Intercomm_create(grown, how.leavers[static_cast<std::size_t>(i)], how.line, 1,
+                                  kLinkTag, &between);
         PMPI_Intercomm_merge(between, joins, &next);
         part(between);
         if (grown != MPI_COMM_NULL && !(member && grown == how.old->ours))
             part(grown);
         grown = next;
     }
-    const bool leaves =
-        member && std::find(how.leavers.begin(), how.leavers.end(), how.rank) != how.leavers.end();
+    const bool leaves = member && how.index >= 0;
     world fresh;
     PMPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
     part(grown);
     if (fresh.ours != MPI_COMM_NULL) {
         PMPI_Comm_dup(fresh.ours, &fresh.user);
-        MPI_Comm_rank(fresh.ours, &fresh.rank);
-        MPI_Comm_size(fresh.ours, &fresh.size);
+        PMPI_Comm_rank(fresh.ours, &fresh.rank);
+        PMPI_Comm_size(fresh.ours, &fresh.size);
     }
     return fresh;
 }
@@ -98,7 +90,7 @@ void wait_gently(MPI_Request &request)
 {
     pause pause;
     for (int done = 0;;) {
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
         if (done)
             return;
         pause.rest();
@@ -109,11 +101,11 @@ void share(MPI_Comm comm, int root, std::string &text)
 {
     MPI_Request request;
     int length = static_cast<int>(text.size());
-    MPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
+    PMPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
     wait_gently(request);
     text.resize(static_cast<std::size_t>(length));
     if (length > 0) {
-        MPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
+        PMPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
         wait_gently(request);
     }
 }
@@ -121,11 +113,11 @@ void share(MPI_Comm comm, int root, std::string &text)
 std::string agree(MPI_Comm comm, const std::string &complaint)
 {
     int rank;
-    MPI_Comm_rank(comm, &rank);
+    PMPI_Comm_rank(comm, &rank);
     const int mine = complaint.empty() ? INT_MAX : rank;
     int first = 0;
     MPI_Request request;
-    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
+    PMPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
     wait_gently(request);
     if (first == INT_MAX)
         return "";
@@ -134,14 +126,35 @@ std::string agree(MPI_Comm comm, const std::string &complaint)
     return text;
 }
 
+std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
+{
+    int size;
+    PMPI_Comm_size(comm, &size);
+    std::vector<int> lengths(static_cast<std::size_t>(size)), places(lengths.size());
+    const int length = static_cast<int>(text.size());
+    MPI_Request request;
+    PMPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm, &request);
+    wait_gently(request);
+    std::exclusive_scan(lengths.begin(), lengths.end(), places.begin(), 0);
+    std::string all(static_cast<std::size_t>(places.back() + lengths.back()), '\0');
+    PMPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(),
+                     MPI_CHAR, comm, &request);
+    wait_gently(request);
+    std::vector<std::string> texts;
+    for (std::size_t rank = 0; rank < lengths.size(); rank++)
+        texts.push_back(all.substr(static_cast<std::size_t>(places[rank]),
+                                   static_cast<std::size_t>(lengths[rank])));
+    return texts;
+}
+
 namespace {
 
 std::vector<double> reduce(MPI_Comm comm, const std::vector<double> &values, MPI_Op op)
 {
     std::vector<double> result(values.size());
     MPI_Request request;
-    MPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
-                   comm, &request);
+    PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
+                    comm, &request);
     wait_gently(request);
     return result;
 }

@@ -21,24 +21,24 @@ struct world {
 
     /** Collective, successors included: gives up the communicators. */
     void disconnect();
-    /** Local: forget a world that has a dead member. */
-    void forget();
 };
 
 /**
  * One communicator out of the members of @old and one successor of each of its ranks
- * @leavers; then of all these the new world, with the ranks of old.
+ * @leavers; then of all these the new world, with the ranks of old. Collective over them all.
  *
  * Members pass old and, if they leave, the line to their successor (leaver 0,
- * successor 1). The successor of leavers[i] passes an empty old and index i.
+ * successor 1). The successor of leavers[i] passes an empty old. All pass the index i of theirs, -1
+ * if they stay.
  *
  *     old  {0 1 2 3}   leavers {1 3}        grown {0 1 2 3 1' 3'}    new {0 1' 2 3'}
  */
 struct growth {
     const world *old = nullptr;
     std::vector<int> leavers;
-    int index = -1; /* of this successor */
-    int rank = 0;   /* of this process in both worlds */
+    int index = -1;
+    int rank = 0; /* of this process in both worlds */
+    int size = 1; /* of both */
     MPI_Comm line = MPI_COMM_NULL;
 };
 world grow(const growth &how);
@@ -66,6 +66,9 @@ std::string agree(MPI_Comm comm, const std::string &complaint);
 
 /** Everyone has the root's text. Collective. */
 void share(MPI_Comm comm, int root, std::string &text);
+
+/** Everyone has everyone's text, by rank. Collective. */
+std::vector<std::string> gather(MPI_Comm comm, const std::string &text);
 
 /** Greatest and sum of each value over the ranks. Collective. */
 std::vector<double> greatest(MPI_Comm comm, std::vector<double> values);

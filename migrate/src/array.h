@@ -3,26 +3,43 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "element.h"
+#include "layout.h"
+
 namespace zc::migrate {
 
-/** What an array is made of, apart from its byte order. */
-enum class element : std::uint8_t { byte, i8, u8, i16, u16, i32, u32, i64, u64, f32, f64 };
-
-std::size_t size_of(element type) noexcept;
-const char *name_of(element type) noexcept;
-
-/** Registered memory: the program's, under a name. */
+/**
+ * Registered memory: the program's, under a name. What is saved of it are units without gaps: its
+ * elements, or those of its layout if they are of a derived type.
+ */
 struct array {
     std::string name;
     std::byte *address = nullptr;
-    std::uint64_t count = 0;
+    std::uint64_t count = 0; /* elements */
     element type = element::byte;
+    std::shared_ptr<const layout> shape = nullptr; /* of a derived type; type means nothing then */
 
-    std::uint64_t bytes() const noexcept { return count * size_of(type); }
-    std::span<std::byte> memory() const noexcept { return {address, bytes()}; }
+    std::uint64_t unit_bytes() const noexcept
+    {
+        return shape ? shape->unit_bytes() : size_of(type);
+    }
+    std::uint64_t units() const noexcept { return count * (shape ? shape->units() : 1); }
+    std::uint64_t bytes() const noexcept { return units() * unit_bytes(); }
+    bool is_dense() const noexcept { return !shape || shape->is_dense(); }
+    /** As people read it, and as both sides of a move compare it. */
+    std::string type_name() const { return shape ? shape->name() : name_of(type); }
+
+    /** Where its memory begins and ends, gaps included. */
+    std::uintptr_t begin() const noexcept;
+    std::uintptr_t end() const noexcept;
+
+    /** Units from the @first on, as many as there are in @out or @in. */
+    void pack(std::uint64_t first, std::span<std::byte> out) const;
+    void unpack(std::uint64_t first, std::span<const std::byte> in) const;
 };
 
 /** Whether every byte of @memory is zero. */

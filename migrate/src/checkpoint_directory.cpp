@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <thread>
@@ -95,7 +96,7 @@ struct progress {
 /** The checkpoint in @directory; throws error(EBADMSG) if it is none. */
 checkpoint_directory::complete read_manifest(const std::string &directory)
 {
-    checkpoint_directory::complete found{directory, 0, 0, {}};
+    checkpoint_directory::complete found{directory, 0, 0, 0, {}};
     try {
         std::ifstream file(directory + "/manifest.json");
         const json manifest = json::parse(file);
@@ -105,6 +106,7 @@ checkpoint_directory::complete read_manifest(const std::string &directory)
                                      kFormat + "\")");
         found.ranks = manifest.at("ranks");
         found.safe_point = manifest.at("safe_point");
+        found.generation = manifest.value("generation", std::int64_t{0});
         found.whose = {std::stoull(manifest.at("job").get<std::string>(), nullptr, 16),
                        std::stoull(manifest.at("line").get<std::string>(), nullptr, 16),
                        manifest.at("name")};
@@ -146,10 +148,10 @@ std::string digits_of(std::uint64_t job)
 }
 
 checkpoint_directory::checkpoint_directory(std::string directory, std::int64_t safe_point,
-                                           std::string nonce, lineage whose)
+                                           std::string nonce, lineage whose, int keep)
     : directory_(std::move(directory)), whose_(std::move(whose)),
       name_("at-" + std::to_string(safe_point) + "-" + digits_of(whose_.job)),
-      nonce_(std::move(nonce)), safe_point_(safe_point)
+      nonce_(std::move(nonce)), safe_point_(safe_point), keep_(keep)
 {
 }
 
@@ -169,8 +171,7 @@ void checkpoint_directory::prepare() const
 void checkpoint_directory::write_rank(int rank, std::span<const std::byte> image,
                                       const std::function<void()> &block_written) const
 {
-    prepare();
-    const std::string file = part() + "/" + rank_name(rank);
+    const std::string file = file_of(rank);
     try {
         write_durably(file, image, block_written);
     } catch (const error &problem) {
@@ -181,6 +182,18 @@ void checkpoint_directory::write_rank(int rank, std::span<const std::byte> image
             close(fd);
         throw;
     }
+}
+
+std::string checkpoint_directory::file_of(int rank) const
+{
+    prepare();
+    return part() + "/" + rank_name(rank);
+}
+
+void checkpoint_directory::discard() const
+{
+    std::error_code ignored;
+    fs::remove_all(part(), ignored);
 }
 
 /** Until every rank has written, or one has failed and the others have ended. Throws error. */
@@ -234,36 +247,52 @@ void checkpoint_directory::commit(int ranks, double silence_s, company others) c
     try {
         prepare(); /* if it cannot be, nobody needs to be waited for */
         await(ranks, silence_s);
-        const std::string manifest = json{{"format", kFormat},
-                                          {"job", digits_of(whose_.job)},
-                                          {"line", digits_of(whose_.line)},
-                                          {"name", whose_.name},
-                                          {"ranks", ranks},
-                                          {"safe_point", safe_point_}}
-                                         .dump(1) +
-                                     "\n";
-        write_durably(part() + "/manifest.json", std::as_bytes(std::span(manifest)));
-
-        const std::string link = directory_ + "/latest";
-        const std::string fresh = link + ".part-" + digits_of(whose_.job);
-        fs::rename(part(), directory_ + "/" + name_);
-        fs::remove(fresh);
-        fs::create_symlink(name_, fresh);
-        fs::rename(fresh, link);
-        sync_directory(directory_);
+        write_manifest(ranks);
+        make_latest();
         remove_others(others);
     } catch (const fs::filesystem_error &problem) {
         throw error(problem.code().value(), problem.what());
     } catch (const error &) {
-        std::error_code ignored;
-        fs::remove_all(part(), ignored);
+        discard();
         throw;
     }
 }
 
+void checkpoint_directory::write_manifest(int ranks) const
+{
+    std::int64_t newest = 0;
+    for (const complete &one : all_in(directory_))
+        if (one.whose.line == whose_.line)
+            newest = std::max(newest, one.generation);
+    const std::string manifest = json{{"format", kFormat},
+                                      {"job", digits_of(whose_.job)},
+                                      {"line", digits_of(whose_.line)},
+                                      {"name", whose_.name},
+                                      {"ranks", ranks},
+                                      {"generation", newest + 1},
+                                      {"safe_point", safe_point_}}
+                                     .dump(1) +
+                                 "\n";
+    write_durably(part() + "/manifest.json", std::as_bytes(std::span(manifest)));
+}
+
+/** Nothing that is complete is touched: at each moment the link leads to something complete. */
+void checkpoint_directory::make_latest() const
+{
+    std::string name = name_;
+    for (int again = 2; fs::exists(directory_ + "/" + name); again++)
+        name = name_ + "-" + std::to_string(again);
+    const std::string link = directory_ + "/latest";
+    const std::string fresh = link + ".part-" + digits_of(whose_.job);
+    fs::rename(part(), directory_ + "/" + name);
+    fs::remove(fresh);
+    fs::create_symlink(name, fresh);
+    fs::rename(fresh, link);
+    sync_directory(directory_);
+}
+
 /**
- * Those of our line, as this one is in their place; and what a crash has left half-written,
- * if nobody else can be at it.
+ * The oldest of our line; and what a crash has left half-written, if nobody else can be at it.
  */
 void checkpoint_directory::remove_others(company others) const
 {
@@ -275,10 +304,33 @@ void checkpoint_directory::remove_others(company others) const
             (others == company::alone || name.find(ours) != std::string::npos))
             fs::remove_all(entry.path(), ignored);
     }
+    std::vector<complete> generations;
     for (const complete &one : all_in(directory_))
-        if (one.whose.line == whose_.line && fs::path(one.directory).filename() != name_)
-            fs::remove_all(one.directory, ignored);
+        if (one.whose.line == whose_.line)
+            generations.push_back(one);
+    std::ranges::sort(generations, std::greater<>{}, &complete::generation);
+    for (std::size_t i = static_cast<std::size_t>(keep_); i < generations.size(); i++) {
+        /* From now on it is of no value: half of it must not be taken for the whole. */
+        const std::string last = generations[i].directory + ".part-" + nonce_;
+        fs::rename(generations[i].directory, last, ignored);
+        fs::remove_all(last, ignored);
+    }
 }
+
+namespace {
+
+/** What else there is to resume from, for those who cannot resume from @broken. */
+std::string ones_before(const checkpoint_directory::complete &broken)
+{
+    std::string text;
+    for (const auto &one : all_in(fs::path(broken.directory).parent_path()))
+        if (one.whose.line == broken.whose.line && one.generation < broken.generation)
+            text += "\n  before it: " + one.directory + ", safe point " +
+                    std::to_string(one.safe_point);
+    return text;
+}
+
+} // namespace
 
 std::string checkpoint_directory::complete::rank_file(int rank) const
 {
@@ -315,7 +367,8 @@ checkpoint_directory::complete checkpoint_directory::latest(const std::string &p
     }
     for (int rank = 0; rank < found.ranks; rank++)
         if (!fs::exists(found.rank_file(rank), problem))
-            throw error(EBADMSG, "damaged checkpoint: no " + found.rank_file(rank));
+            throw error(EBADMSG,
+                        "damaged checkpoint: no " + found.rank_file(rank) + ones_before(found));
     return found;
 }
 

@@ -48,6 +48,14 @@ class connection {
     /** The other side has ended. @silent: nothing of it can be under way any more. */
     virtual void forget(bool silent) = 0;
 
+    /** Leaver: what is known of the successor's end from elsewhere, to go on "the successor ...";
+     * "" if it has not ended. */
+    virtual std::string end_of_peer() { return ""; }
+    /** Leaver: from now on the end of the successor is that of the job. False: it has ended. */
+    virtual bool commit() { return true; }
+    /** Leaver: not any more, if it has been. */
+    virtual void take_back() {}
+
     /** Let the network do its work. */
     virtual void make_progress() = 0;
     /** Seconds, and a rest of the @rounds-th look in vain. */

@@ -126,6 +126,19 @@ control_server::control_server(const std::string &directory, const std::string &
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+std::string control_server::why_not_in(const std::string &directory)
+{
+    const std::string path = directory + "/.try-" + std::to_string(getpid());
+    try {
+        make_private_directory(directory);
+        close(listen_at(path));
+        unlink(path.c_str());
+    } catch (const error &problem) {
+        return problem.what();
+    }
+    return "";
+}
+
 control_server::~control_server()
 {
     const std::uint64_t one = 1;
@@ -133,6 +146,8 @@ control_server::~control_server()
         thread_.join();
     else
         thread_.detach();
+    if (examiner_.joinable())
+        examiner_.join();
     close(listener_);
     close(wake_);
     if (client_ >= 0) {
@@ -190,7 +205,7 @@ void control_server::release()
 void control_server::expire()
 {
     std::lock_guard lock(mutex_);
-    if (state_ == state::idle || client_ < 0 || held_ || now_s() - asked_ < patience_s_)
+    if (state_ < state::waiting || client_ < 0 || held_ || now_s() - asked_ < patience_s_)
         return;
     char text[128];
     std::snprintf(text, sizeof text,
@@ -207,24 +222,15 @@ void control_server::expire()
 void control_server::finish(const std::string &outcome)
 {
     std::lock_guard lock(mutex_);
-    if (client_ >= 0) {
-        send_line(client_, outcome);
-        close(std::exchange(client_, -1));
-    }
-    state_ = state::idle;
+    settle_locked(outcome);
 }
 
 void control_server::close_door(const std::string &why)
 {
     std::lock_guard lock(mutex_);
     closed_ = why;
-    if (state_ == state::waiting) {
-        if (client_ >= 0) {
-            send_line(client_, refusal(ESHUTDOWN, why));
-            close(std::exchange(client_, -1));
-        }
-        state_ = state::idle;
-    }
+    if (state_ == state::waiting)
+        settle_locked(refusal(ESHUTDOWN, why));
 }
 
 void control_server::serve()
@@ -281,6 +287,44 @@ std::string control_server::why_not_locked(const request &wanted) const
     return "";
 }
 
+/** The request that is being examined or waits is over. */
+void control_server::settle_locked(const std::string &reply)
+{
+    if (client_ >= 0) {
+        send_line(client_, reply);
+        close(std::exchange(client_, -1));
+    }
+    state_ = state::idle;
+}
+
+/** Meanwhile the socket answers others. */
+void control_server::examine(const request &wanted)
+{
+    std::string reply;
+    try {
+        examine_(wanted);
+    } catch (const error &problem) {
+        reply = refusal(problem.code(), problem.what());
+    } catch (const std::exception &problem) {
+        reply = refusal(EIO, problem.what());
+    }
+    {
+        std::lock_guard lock(mutex_);
+        if (reply.empty()) {
+            state_ = state::idle; /* it was refused to others for this one's sake only */
+            reply = why_not_locked(wanted);
+        }
+        if (!reply.empty()) {
+            settle_locked(reply);
+            return;
+        }
+        state_ = state::waiting;
+        request_ = wanted;
+        asked_ = now_s();
+    }
+    arrived_();
+}
+
 void control_server::handle(int client, const std::string &line)
 {
     std::string reply;
@@ -297,19 +341,13 @@ void control_server::handle(int client, const std::string &line)
         } else {
             reply = why_not_locked(wanted);
             if (reply.empty()) {
-                lock.unlock();
-                examine_(wanted);
-                lock.lock();
-                reply = why_not_locked(wanted);
-            }
-            if (reply.empty()) {
-                state_ = state::waiting;
-                request_ = wanted;
+                state_ = state::examining;
                 client_ = client;
-                asked_ = now_s();
                 held_ = expired_ = false;
                 lock.unlock();
-                arrived_();
+                if (examiner_.joinable())
+                    examiner_.join(); /* of the request before, which is over */
+                examiner_ = std::thread([this, wanted] { examine(wanted); });
                 return;
             }
         }

@@ -31,7 +31,7 @@ using control::request;
 class control_server {
   public:
     /**
-     * Takes the place of an older socket of that name. The thread calls @examine, which may
+     * Takes the place of an older socket of that name. A second thread calls @examine, which may
      * throw error to refuse a request and take its time, and @arrived when one waits.
      */
     control_server(const std::string &directory, const std::string &job, int ranks,
@@ -41,6 +41,9 @@ class control_server {
     ~control_server();
     control_server(const control_server &) = delete;
     control_server &operator=(const control_server &) = delete;
+
+    /** Why no socket can be made in @directory, which is tried; "" if one can. */
+    static std::string why_not_in(const std::string &directory);
 
     const std::string &path() const noexcept { return path_; }
 
@@ -60,11 +63,14 @@ class control_server {
     void close_door(const std::string &why);
 
   private:
-    enum class state { idle, waiting, running };
+    /* examining: whether it can be carried out, by a thread of its own. */
+    enum class state { idle, examining, waiting, running };
 
     void serve();
     void answer(int client);
     void handle(int client, const std::string &line);
+    void examine(const request &wanted);
+    void settle_locked(const std::string &reply);
     std::string why_not_locked(const request &wanted) const;
     void expire();
 
@@ -87,7 +93,7 @@ class control_server {
     state state_ = state::idle;
     request request_;
     int client_ = -1; /* who asked for request_ */
-    std::thread thread_;
+    std::thread thread_, examiner_;
 };
 
 } // namespace zc::migrate

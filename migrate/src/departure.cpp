@@ -2,11 +2,12 @@
 #include "departure.h"
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "clock.h"
-#include "disk_writer.h"
 #include "error.h"
+#include "image_file.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -17,26 +18,18 @@ namespace {
 
 /* The whole state as a file: the way of moving that ours is compared with. */
 void write_state(const registry &data, const image_header &header, const std::string &file,
-                 effort &effort)
+                 effort &effort, const std::function<void()> &meanwhile)
 {
     const double begin = seconds();
     std::vector<array> arrays;
     for (const auto &[name, a] : data.all())
         arrays.push_back(a);
-    image_memory memory;
-    memory.reserve(image_bound(arrays));
-    image_writer writer(memory, header);
-    for (const array &a : arrays)
-        writer.write(a);
-    const std::span<const std::byte> image = writer.finish();
-    effort.zero_bytes = writer.zero_bytes();
-    effort.image_bytes = image.size();
-    effort.build_ms = ms_since(begin);
-    const double built = seconds();
     std::error_code ignored; /* what is wrong shows when the file is written */
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-    write_durably(file, image);
-    effort.transfer_ms = ms_since(built);
+    const image_size size = stream_image(file, header, arrays, meanwhile);
+    effort.zero_bytes = size.zero_bytes;
+    effort.image_bytes = size.image_bytes;
+    effort.transfer_ms = ms_since(begin);
 }
 
 } // namespace
@@ -52,6 +45,8 @@ departure::departure(const settings &settings, std::unique_ptr<lifeline> line,
 void departure::await()
 {
     const message said = line_->receive();
+    if (said.what == word::failed)
+        throw error(EPIPE, said.text);
     if (said.what != word::here)
         throw error(EPIPE, "the successor speaks out of turn");
 }
@@ -80,9 +75,9 @@ void departure::answer(const std::string &question, const registry &data,
     };
     if (!source) {
         refuse(ENOENT, "nothing saved as '" + name + "'");
-    } else if (type != name_of(source->type)) {
+    } else if (type != source->type_name()) {
         refuse(EBADMSG, "type of '" + name + "' is " + type + " in the successor, " +
-                            name_of(source->type) + " before");
+                            source->type_name() + " before");
     } else if (count != source->count) {
         refuse(EBADMSG, "'" + name + "' has " + std::to_string(count) +
                             " elements in the successor, " + std::to_string(source->count) +
@@ -98,15 +93,29 @@ void departure::answer(const std::string &question, const registry &data,
     }
 }
 
+void departure::list(const registry &data)
+{
+    std::vector<std::string> names;
+    std::vector<std::uint64_t> counts;
+    for (const auto &[name, a] : data.all()) {
+        names.push_back(name);
+        counts.push_back(a.count);
+    }
+    line_->send(word::listing, json{{"names", names}, {"counts", counts}}.dump());
+}
+
 void departure::serve(const registry &data, const image_header &header, const std::string &file)
 {
     if (!file.empty())
-        write_state(data, header, file, effort_);
+        write_state(data, header, file, effort_, [this] { line_->peer().make_progress(); });
     for (;;) {
         const message said = line_->receive();
         switch (said.what) {
         case word::ask:
             answer(said.text, data, header, file);
+            break;
+        case word::list:
+            list(data);
             break;
         case word::ready:
             for (const auto &[name, a] : data.all())
@@ -127,6 +136,7 @@ void departure::serve(const registry &data, const image_header &header, const st
 void departure::abandon()
 {
     bool silent = false;
+    line_->peer().take_back();
     try {
         line_->send(word::abandon);
         transfer_->finish();

@@ -16,11 +16,11 @@ namespace zc::migrate {
 /**
  * A leaver's dealings with its successor.
  *
- *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ go
+ *     spawn, greeting ─▶ await: here ─▶ proceed ─▶ serve: data ─▶ ready ─▶ commit ─▶ go
  *
- * or abandon, at any time but while the worlds are linked up: from proceed until serve.
+ * or abandon, at any time before go.
  *
- * Until go this process is the rank; from go on the successor is.
+ * Until go this process is the rank; from go on the successor is, and the worlds are linked up.
  */
 class departure {
   public:
@@ -30,9 +30,13 @@ class departure {
 
     /** Until the successor has answered the greeting. Throws error. */
     void await();
+    /** All successors have been started: it may ask for its data. */
     void proceed() { line_->send(word::proceed); }
     /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
     void serve(const registry &data, const image_header &header, const std::string &file);
+    /** The last step before go: the successor is there, and its end is that of the job. Throws
+     * error. */
+    void commit() { line_->commit(); }
     void go() { line_->send(word::go); }
     /** Tell the successor to end itself, and wait a little until nothing is under way. */
     void abandon();
@@ -44,6 +48,7 @@ class departure {
   private:
     void answer(const std::string &question, const registry &data, const image_header &header,
                 const std::string &file);
+    void list(const registry &data);
     /** A test wants what is sent of @source to be damaged. */
     bool damages(const array &source) const;
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "durable_file.h"
 #include "error.h"
 
 namespace zc::migrate {
@@ -23,48 +24,6 @@ namespace {
 constexpr unsigned kDepth = 8;
 constexpr std::size_t kBlock = 512 << 10;
 constexpr std::size_t kAlign = 4096;
-constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-
-class descriptor {
-  public:
-    descriptor(const std::string &path, int flags) : fd_(open(path.c_str(), flags, 0600)) {}
-    ~descriptor()
-    {
-        if (fd_ >= 0)
-            close(fd_);
-    }
-    descriptor(const descriptor &) = delete;
-    descriptor &operator=(const descriptor &) = delete;
-    int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
-
-/**
- * What goes by way of the page cache is handed on to the disk bit by bit: a file that has its
- * full length at once, and then waits in fsync(2) for minutes, says nothing about how it gets on.
- */
-class handing_on {
-  public:
-    explicit handing_on(int fd) : fd_(fd) {}
-    /** @written: bytes from the beginning, all of them written. What is wrong shows in fsync(2). */
-    void reached(std::size_t written)
-    {
-        for (; written - begun_ >= kBit; begun_ += kBit) {
-            sync_file_range(fd_, static_cast<off64_t>(begun_), kBit, SYNC_FILE_RANGE_WRITE);
-            if (begun_ >= kBit)
-                sync_file_range(fd_, static_cast<off64_t>(begun_ - kBit), kBit,
-                                SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                    SYNC_FILE_RANGE_WAIT_AFTER);
-        }
-    }
-
-  private:
-    static constexpr std::size_t kBit = 4 << 20;
-    int fd_;
-    std::size_t begun_ = 0;
-};
 
 void write_simply(int fd, const std::string &path, std::span<const std::byte> content,
                   const std::function<void()> &block_written)
@@ -206,7 +165,7 @@ void write_part(const std::string &part, std::span<const std::byte> content,
 
 void sync_directory(const std::string &path)
 {
-    const descriptor directory(path, kDirectory);
+    const descriptor directory(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory.get() < 0 || fsync(directory.get()) != 0)
         throw_errno(errno, path);
 }
@@ -214,26 +173,9 @@ void sync_directory(const std::string &path)
 void write_durably(const std::string &path, std::span<const std::byte> content,
                    const std::function<void()> &block_written)
 {
-    const std::string part = path + ".part";
-    const auto slash = path.find_last_of('/');
-    const std::string place = slash == std::string::npos ? "."
-                              : slash == 0               ? "/"
-                                                         : path.substr(0, slash);
-    /* Opened before the renaming: as soon as the file is there another process may take the
-     * directory for complete, and give it another name or remove it. */
-    const descriptor directory(place, kDirectory);
-    if (directory.get() < 0)
-        throw_errno(errno, place);
-    try {
-        write_part(part, content, block_written);
-        if (rename(part.c_str(), path.c_str()) != 0)
-            throw_errno(errno, path);
-    } catch (...) {
-        unlink(part.c_str());
-        throw;
-    }
-    if (fsync(directory.get()) != 0)
-        throw_errno(errno, place);
+    durable_file file(path);
+    write_part(file.part(), content, block_written);
+    file.finish();
 }
 
 } // namespace zc::migrate

@@ -17,10 +17,18 @@ inline constexpr bool kFaults = ZC_FAULTS;
 /** What a test lets fail, by its name in ZC_MIGRATE_FAULT. */
 enum class fault {
     no_program,             /* rank 0, asked for a move: the target hosts lack the program */
+    no_library,             /* the same: its libraries are those in ZC_MIGRATE_DIR there */
+    other_build,            /* the same: its program there is another one */
+    other_build_late,       /* the leaver: the successor's program is another one than its own */
+    other_processor,        /* rank 0, asked for a move: ranks have had what the target lacks */
+    no_memory,              /* the successor, greeted: its host has no memory */
     successor_killed_early, /* the successor, before it has answered the greeting: killed */
-    successor_killed_late,  /* the first successor, when all link up with it: killed */
+    successor_killed_data,  /* the successor, when it is to receive an array: killed */
     successor_exits,        /* the successor, before it acknowledges its data: exits */
     successor_killed,       /* the successor, before it acknowledges its data: killed */
+    successor_killed_ready, /* the successor, when it has acknowledged its data, and a second
+                               before that is judged: killed */
+    successor_killed_late,  /* the first successor, after go, when all link up with it: killed */
     successor_stops,        /* the successor, before it receives a large array: stopped */
     corrupt,                /* the leaver, sending any array: one bit of each segment is wrong */
     corrupt_early,          /* the same, and all leavers but the first begin to send late */
@@ -28,6 +36,7 @@ enum class fault {
     leaver_dies,            /* the leaver, when the move is decided on: killed */
     settles_late,           /* all but rank 0, when a request is over: settle it a second later */
     slow_disk,              /* all but rank 0, writing a checkpoint: wait after each block */
+    no_room,                /* every rank, saving: its host has no room for copies */
 };
 
 struct named_fault {
@@ -37,10 +46,17 @@ struct named_fault {
 
 inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::no_program, "no-program"},
+    {fault::no_library, "no-library"},
+    {fault::other_build, "other-build"},
+    {fault::other_build_late, "other-build-late"},
+    {fault::other_processor, "other-processor"},
+    {fault::no_memory, "no-memory"},
     {fault::successor_killed_early, "successor-killed-early"},
-    {fault::successor_killed_late, "successor-killed-late"},
+    {fault::successor_killed_data, "successor-killed-data"},
     {fault::successor_exits, "successor-exits"},
     {fault::successor_killed, "successor-killed"},
+    {fault::successor_killed_ready, "successor-killed-ready"},
+    {fault::successor_killed_late, "successor-killed-late"},
     {fault::successor_stops, "successor-stops"},
     {fault::corrupt, "corrupt"},
     {fault::corrupt_early, "corrupt-early"},
@@ -48,6 +64,7 @@ inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::leaver_dies, "leaver-dies"},
     {fault::settles_late, "settles-late"},
     {fault::slow_disk, "slow-disk"},
+    {fault::no_room, "no-room"},
 });
 
 static_assert(
@@ -55,7 +72,7 @@ static_assert(
         for (std::size_t i = 0; i < kFaultNames.size(); i++)
             if (kFaultNames[i].what != static_cast<fault>(i))
                 return false;
-        return kFaultNames.back().what == fault::slow_disk;
+        return kFaultNames.back().what == fault::no_room;
     }(),
     "the table names each fault once, in the order of the enumeration");
 

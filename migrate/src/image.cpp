@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
-#include <hdf5.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 #include "crc32c.h"
 #include "error.h"
+#include "image_type.h"
 
 namespace zc::migrate {
+
+using namespace hdf5;
 
 namespace {
 
@@ -20,45 +25,6 @@ constexpr std::uint64_t kSegmentBytes = 1 << 20;
 constexpr std::size_t kGrowth = kChunkBytes;
 constexpr const char *kFormat = "zcm 2";
 
-/* HDF5 prints its error stack unless told otherwise; the program's setting comes back. */
-class quiet {
-  public:
-    quiet()
-    {
-        H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
-        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    }
-    ~quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
-
-  private:
-    H5E_auto2_t print_ = nullptr;
-    void *data_ = nullptr;
-};
-
-/** One HDF5 identifier. */
-class handle {
-  public:
-    handle(hid_t id, herr_t (*close)(hid_t), const std::string &what) : id_(id), close_(close)
-    {
-        if (id < 0)
-            throw error(EBADMSG, "HDF5 cannot " + what);
-    }
-    handle(const handle &) = delete;
-    handle &operator=(const handle &) = delete;
-    ~handle() { close_(id_); }
-    operator hid_t() const noexcept { return id_; }
-
-  private:
-    hid_t id_;
-    herr_t (*close_)(hid_t);
-};
-
-void ensure(herr_t status, const std::string &what)
-{
-    if (status < 0)
-        throw error(EBADMSG, "HDF5 cannot " + what);
-}
-
 /** Selects elements of the file's @space; the result is the space of them in memory. */
 handle selected(const handle &space, hsize_t offset, hsize_t length, const std::string &what)
 {
@@ -66,73 +32,14 @@ handle selected(const handle &space, hsize_t offset, hsize_t length, const std::
     return {H5Screate_simple(1, &length, nullptr), H5Sclose, what};
 }
 
-hid_t memory_type(element type)
+std::uint64_t chunk_units(const array &a)
 {
-    switch (type) {
-    case element::byte:
-        return H5T_NATIVE_B8;
-    case element::i8:
-        return H5T_NATIVE_INT8;
-    case element::u8:
-        return H5T_NATIVE_UINT8;
-    case element::i16:
-        return H5T_NATIVE_INT16;
-    case element::u16:
-        return H5T_NATIVE_UINT16;
-    case element::i32:
-        return H5T_NATIVE_INT32;
-    case element::u32:
-        return H5T_NATIVE_UINT32;
-    case element::i64:
-        return H5T_NATIVE_INT64;
-    case element::u64:
-        return H5T_NATIVE_UINT64;
-    case element::f32:
-        return H5T_NATIVE_FLOAT;
-    case element::f64:
-        return H5T_NATIVE_DOUBLE;
-    }
-    return H5I_INVALID_HID;
-}
-
-/* The same everywhere, whatever the machine. */
-hid_t file_type(element type)
-{
-    switch (type) {
-    case element::byte:
-        return H5T_STD_B8LE;
-    case element::i8:
-        return H5T_STD_I8LE;
-    case element::u8:
-        return H5T_STD_U8LE;
-    case element::i16:
-        return H5T_STD_I16LE;
-    case element::u16:
-        return H5T_STD_U16LE;
-    case element::i32:
-        return H5T_STD_I32LE;
-    case element::u32:
-        return H5T_STD_U32LE;
-    case element::i64:
-        return H5T_STD_I64LE;
-    case element::u64:
-        return H5T_STD_U64LE;
-    case element::f32:
-        return H5T_IEEE_F32LE;
-    case element::f64:
-        return H5T_IEEE_F64LE;
-    }
-    return H5I_INVALID_HID;
-}
-
-std::uint64_t chunk_elements(const array &a)
-{
-    return std::min<std::uint64_t>(a.count, kChunkBytes / size_of(a.type));
+    return std::min(a.units(), std::max<std::uint64_t>(1, kChunkBytes / a.unit_bytes()));
 }
 
 bool is_chunked(const array &a)
 {
-    return a.bytes() > kChunkBytes;
+    return a.bytes() > kChunkBytes && a.units() > 1;
 }
 
 void put_attribute(hid_t where, const char *name, hid_t stored, hid_t given, const void *value)
@@ -148,6 +55,17 @@ void get_attribute(hid_t where, const char *name, hid_t wanted, void *value)
     handle attribute(H5Aopen(where, name, H5P_DEFAULT), H5Aclose,
                      std::string("find attribute ") + name);
     ensure(H5Aread(attribute, wanted, value), std::string("read attribute ") + name);
+}
+
+/** Units in an element of a data set: 1 unless it is of a derived type. */
+std::uint64_t units_of(hid_t data)
+{
+    std::uint64_t units = 1;
+    if (H5Aexists(data, "units") > 0)
+        get_attribute(data, "units", H5T_NATIVE_UINT64, &units);
+    if (units == 0)
+        throw error(EBADMSG, "HDF5 image with elements of nothing");
+    return units;
 }
 
 /* ---- callbacks of the core driver: its buffer is ours, and is never copied ---- */
@@ -227,6 +145,32 @@ hid_t create_file(image_memory &memory)
     return H5Fcreate(unique_name().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
 }
 
+hid_t create_file(const std::string &path)
+{
+    handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a property list");
+#if H5_VERSION_GE(1, 10, 7)
+    /* Its locks are not needed, and some file systems have none. */
+    H5Pset_file_locking(access, false, true);
+#endif
+    return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+}
+
+/**
+ * What HDF5 still writes to @file goes nowhere. Where it cannot write because the disk is full it
+ * cannot close a file either, and what is left of it then crashes at the end of the process.
+ */
+void divert(hid_t file)
+{
+    void *handle = nullptr;
+    if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0)
+        return;
+    const int nowhere = memfd_create("zcm", MFD_CLOEXEC);
+    if (nowhere < 0)
+        return;
+    dup3(nowhere, *static_cast<int *>(handle), O_CLOEXEC);
+    close(nowhere);
+}
+
 hid_t open_image(std::span<const std::byte> image)
 {
     handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a property list");
@@ -292,18 +236,35 @@ void image_memory::reserve(std::size_t bytes)
     capacity_ = bytes;
 }
 
-std::size_t image_bound(std::span<const array> arrays)
+namespace {
+
+/* Superblock, root group and the driver's rounding. */
+constexpr std::size_t kRoomForFile = 1 << 20;
+
+std::size_t room_for(std::uint64_t bytes)
 {
-    std::size_t bound = 1 << 20; /* superblock, root group and the driver's rounding */
-    for (const array &a : arrays)
-        bound += a.bytes() + kChunkBytes + (a.bytes() / kChunkBytes + 1) * 256 + (16 << 10);
-    return bound;
+    return bytes + kChunkBytes + (bytes / kChunkBytes + 1) * 256 + (64 << 10);
 }
 
-std::uint64_t segment_elements(const array &a)
+} // namespace
+
+std::uint64_t segment_units(const array &a)
 {
-    const std::uint64_t chunk = chunk_elements(a);
-    return std::max<std::uint64_t>(1, kSegmentBytes / size_of(a.type) / chunk) * chunk;
+    const std::uint64_t chunk = chunk_units(a);
+    return std::max<std::uint64_t>(1, kSegmentBytes / a.unit_bytes() / chunk) * chunk;
+}
+
+std::size_t segment_bound(const array &a)
+{
+    return kRoomForFile + room_for(std::min(a.units(), segment_units(a)) * a.unit_bytes());
+}
+
+std::size_t image_bound(std::span<const array> arrays)
+{
+    std::size_t bound = kRoomForFile;
+    for (const array &a : arrays)
+        bound += room_for(a.bytes());
+    return bound;
 }
 
 /* ---- writing ---- */
@@ -311,99 +272,157 @@ std::uint64_t segment_elements(const array &a)
 struct image_writer::file {
     hid_t id = H5I_INVALID_HID;
     const std::byte *data = nullptr;
+
+    ~file()
+    {
+        quiet silence;
+        if (id >= 0) {
+            if (!data)
+                divert(id); /* it is given up */
+            H5Fclose(id);
+        }
+    }
 };
 
 image_writer::image_writer(image_memory &memory, const image_header &header, checksums checked)
-    : file_(new file), checked_(checked)
+    : file_(std::make_unique<file>()), checked_(checked)
 {
     quiet silence;
-    try {
-        file_->data = memory.data();
-        file_->id = create_file(memory);
-        if (file_->id < 0)
-            throw error(ENOMEM, "HDF5 cannot make an image in memory");
-        handle text(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
-        ensure(H5Tset_size(text, std::strlen(kFormat) + 1), "size a type");
-        put_attribute(file_->id, "format", text, text, kFormat);
-        put_attribute(file_->id, "rank", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.rank);
-        put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
-        put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64, &header.safe_point);
-        put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
-    } catch (...) {
-        if (file_->id >= 0)
-            H5Fclose(file_->id);
-        delete file_;
-        throw;
-    }
+    file_->data = memory.data();
+    file_->id = create_file(memory);
+    if (file_->id < 0)
+        throw error(ENOMEM, "HDF5 cannot make an image in memory");
+    begin(header);
 }
 
-image_writer::~image_writer()
+image_writer::image_writer(const std::string &path, const image_header &header)
+    : file_(std::make_unique<file>()), checked_(checksums::arrays)
 {
     quiet silence;
-    if (file_->id >= 0)
-        H5Fclose(file_->id);
-    delete file_;
+    errno = 0;
+    file_->id = create_file(path);
+    if (file_->id < 0)
+        throw_errno(errno ? errno : EIO, path);
+    begin(header);
 }
 
-void image_writer::write(const array &source, std::uint64_t first, std::uint64_t count)
+image_writer::~image_writer() = default;
+
+void image_writer::begin(const image_header &header)
+{
+    handle text(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
+    ensure(H5Tset_size(text, std::strlen(kFormat) + 1), "size a type");
+    put_attribute(file_->id, "format", text, text, kFormat);
+    put_attribute(file_->id, "rank", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.rank);
+    put_attribute(file_->id, "ranks", H5T_STD_I32LE, H5T_NATIVE_INT32, &header.ranks);
+    put_attribute(file_->id, "safe_point", H5T_STD_I64LE, H5T_NATIVE_INT64, &header.safe_point);
+    put_attribute(file_->id, "job", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header.job);
+}
+
+struct image_writer::target {
+    const handle &data, &space, &type;
+    std::string what;
+    std::uint64_t chunk, unit_bytes; /* units, bytes */
+    /* H5Dwrite() fills and copies a chunk that is not there yet, then copies it again: whole
+     * chunks that need no conversion go there at once. */
+    bool raw;
+};
+
+void image_writer::write(const array &source, std::uint64_t first, std::uint64_t count,
+                         const std::function<void(std::uint64_t)> &written)
 {
     quiet silence;
-    const hsize_t extent = source.count;
-    const hsize_t chunk = chunk_elements(source);
-    const std::size_t size = size_of(source.type);
+    const hsize_t extent = source.units(), chunk = chunk_units(source);
     const std::string what = "write '" + source.name + "'";
-
+    const handle in_file = type_of(source, side::file), type = type_of(source, side::memory);
     handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose, what);
     handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, what);
     if (is_chunked(source))
         ensure(H5Pset_chunk(creation, 1, &chunk), what);
     handle access(uncached(), H5Pclose, what);
-    handle data(H5Dcreate2(file_->id, source.name.c_str(), file_type(source.type), space,
-                           H5P_DEFAULT, creation, access),
-                H5Dclose, what);
+    handle data(
+        H5Dcreate2(file_->id, source.name.c_str(), in_file, space, H5P_DEFAULT, creation, access),
+        H5Dclose, what);
+    /* While the data set is open. */
+    const undo give_up([this] {
+        if (!file_->data)
+            divert(file_->id);
+    });
+    const target to{data,
+                    space,
+                    type,
+                    what,
+                    chunk,
+                    source.unit_bytes(),
+                    is_chunked(source) && H5Tequal(in_file, type) > 0};
 
-    /* H5Dwrite() fills and copies a chunk that is not there yet, then copies it again: whole
-     * chunks that need no conversion go there at once. */
-    const bool raw =
-        is_chunked(source) && H5Tequal(file_type(source.type), memory_type(source.type)) > 0;
+    std::uint32_t crc = 0;
+    const std::uint64_t size = source.unit_bytes(), end = first + count;
+    if (source.is_dense()) {
+        write_units(to, {source.address + first * size, count * size}, first, written);
+        if (checked_ == checksums::arrays)
+            crc = zc_crc32c(0, source.address + first * size, count * size);
+    } else {
+        std::vector<std::byte> packed;
+        for (std::uint64_t at = first, some; at < end; at += some) {
+            some = std::min(segment_units(source), end - at);
+            packed.resize(some * size);
+            source.pack(at, packed);
+            write_units(to, packed, at, written);
+            crc = zc_crc32c(crc, packed.data(), packed.size());
+        }
+    }
+    if (source.shape) {
+        const std::uint64_t units = source.shape->units();
+        put_attribute(data, "units", H5T_STD_U64LE, H5T_NATIVE_UINT64, &units);
+    }
+    if (checked_ == checksums::arrays)
+        put_attribute(data, "crc32c", H5T_STD_U32LE, H5T_NATIVE_UINT32, &crc);
+}
 
+/** @units: without gaps, from unit @first on, which is the first of a chunk. */
+void image_writer::write_units(const target &to, std::span<const std::byte> units,
+                               std::uint64_t first,
+                               const std::function<void(std::uint64_t)> &written)
+{
+    const std::uint64_t size = to.unit_bytes, chunk = to.chunk;
+    const std::uint64_t end = first + units.size() / size;
+    const auto from = [&](std::uint64_t at) { return units.data() + (at - first) * size; };
+    const auto tell = [&](std::uint64_t count) {
+        if (written)
+            written(count * size);
+    };
     /* Runs of chunks that are not zero. */
-    const std::uint64_t end = first + count;
     for (std::uint64_t at = first; at < end;) {
         std::uint64_t run = at;
         while (run < end) {
             const std::uint64_t some = std::min<std::uint64_t>(chunk, end - run);
-            if (is_zero({source.address + run * size, some * size}))
+            if (is_zero({from(run), some * size}))
                 break;
             run += some;
         }
-        if (raw) {
+        if (to.raw) {
             const std::uint64_t whole = run - (run - at) % chunk;
             for (; at < whole; at += chunk) {
                 const hsize_t offset = at;
-                ensure(H5Dwrite_chunk(data, H5P_DEFAULT, 0, &offset, chunk * size,
-                                      source.address + at * size),
-                       what);
+                ensure(H5Dwrite_chunk(to.data, H5P_DEFAULT, 0, &offset, chunk * size, from(at)),
+                       to.what);
+                tell(chunk);
             }
         }
         if (run > at) {
-            const handle memory = selected(space, at, run - at, what);
-            ensure(H5Dwrite(data, memory_type(source.type), memory, space, H5P_DEFAULT,
-                            source.address + at * size),
-                   what);
+            const handle memory = selected(to.space, at, run - at, to.what);
+            ensure(H5Dwrite(to.data, to.type, memory, to.space, H5P_DEFAULT, from(at)), to.what);
+            tell(run - at);
         }
         for (at = run; at < end;) {
             const std::uint64_t some = std::min<std::uint64_t>(chunk, end - at);
-            if (at != run && !is_zero({source.address + at * size, some * size}))
+            if (at != run && !is_zero({from(at), some * size}))
                 break;
             zero_bytes_ += some * size;
             at += some;
         }
     }
-    if (checked_ == checksums::none)
-        return;
-    const std::uint32_t crc = zc_crc32c(0, source.address + first * size, count * size);
-    put_attribute(data, "crc32c", H5T_STD_U32LE, H5T_NATIVE_UINT32, &crc);
 }
 
 std::span<const std::byte> image_writer::finish()
@@ -416,6 +435,13 @@ std::span<const std::byte> image_writer::finish()
     const herr_t closed = H5Fclose(std::exchange(file_->id, H5I_INVALID_HID));
     ensure(closed, "close an image");
     return {file_->data, static_cast<std::size_t>(bytes)};
+}
+
+void image_writer::finish_file()
+{
+    quiet silence;
+    ensure(H5Fflush(file_->id, H5F_SCOPE_GLOBAL), "finish an image");
+    ensure(H5Fclose(std::exchange(file_->id, H5I_INVALID_HID)), "close an image");
 }
 
 /* ---- reading ---- */
@@ -488,30 +514,28 @@ std::vector<std::string> image_reader::names() const
     return names;
 }
 
-void image_reader::read(const array &target, std::uint64_t first, std::uint64_t count) const
+std::optional<std::uint64_t> image_reader::count(const std::string &name) const
 {
     quiet silence;
-    const std::string what = "read '" + target.name + "'";
-    const std::size_t size = size_of(target.type);
-    if (H5Lexists(file_->id, target.name.c_str(), H5P_DEFAULT) <= 0)
-        throw error(ENOENT, "nothing saved as '" + target.name + "'");
-    handle access(uncached(), H5Pclose, what);
-    handle data(H5Dopen2(file_->id, target.name.c_str(), access), H5Dclose, what);
+    const std::string what = "look at '" + name + "'";
+    if (H5Lexists(file_->id, name.c_str(), H5P_DEFAULT) <= 0)
+        return std::nullopt;
+    handle data(H5Dopen2(file_->id, name.c_str(), H5P_DEFAULT), H5Dclose, what);
     handle space(H5Dget_space(data), H5Sclose, what);
-    handle stored(H5Dget_type(data), H5Tclose, what);
-    if (H5Tequal(stored, file_type(target.type)) <= 0)
-        throw error(EBADMSG,
-                    "type of '" + target.name + "' is not " + name_of(target.type) + " as saved");
     const hssize_t saved = H5Sget_simple_extent_npoints(space);
-    if (saved < 0 || static_cast<std::uint64_t>(saved) != target.count)
-        throw error(EBADMSG, "'" + target.name + "' has " + std::to_string(target.count) +
-                                 " elements here, " + std::to_string(saved) + " were saved");
+    if (saved < 0)
+        throw error(EBADMSG, "HDF5 cannot " + what);
+    return static_cast<std::uint64_t>(saved) / units_of(data);
+}
 
-    /* Memory that is zero already is not touched where the image has nothing. */
-    handle creation(H5Dget_create_plist(data), H5Pclose, what);
-    const bool chunked = H5Pget_layout(creation) == H5D_CHUNKED;
-    const hsize_t chunk = chunked ? chunk_elements(target) : target.count;
-    auto is_stored = [&](hsize_t at) {
+struct image_reader::source {
+    const handle &data, &space, &type;
+    std::string what;
+    bool chunked;
+    std::uint64_t chunk, unit_bytes; /* units, bytes */
+
+    bool has(hsize_t at) const
+    {
         if (!chunked)
             return H5Dget_storage_size(data) > 0;
         unsigned mask = 0;
@@ -519,32 +543,89 @@ void image_reader::read(const array &target, std::uint64_t first, std::uint64_t 
         hsize_t bytes = 0;
         ensure(H5Dget_chunk_info_by_coord(data, &at, &mask, &address, &bytes), what);
         return address != HADDR_UNDEF && bytes > 0;
-    };
-    const std::uint64_t end = first + count;
-    for (std::uint64_t at = first; at < end;) {
-        std::uint64_t run = at;
-        while (run < end && is_stored(run))
-            run = std::min<std::uint64_t>(end, run + chunk);
-        if (run > at) {
-            const handle memory = selected(space, at, run - at, what);
-            ensure(H5Dread(data, memory_type(target.type), memory, space, H5P_DEFAULT,
-                           target.address + at * size),
-                   what);
-        }
-        for (at = run; at < end && (at == run || !is_stored(at));) {
-            const std::uint64_t some = std::min<std::uint64_t>(chunk, end - at);
-            const std::span<std::byte> hole{target.address + at * size, some * size};
-            if (!is_zero(hole))
-                std::memset(hole.data(), 0, hole.size());
-            at += some;
+    }
+};
+
+void image_reader::read(const array &target, std::uint64_t first, std::uint64_t count) const
+{
+    quiet silence;
+    const std::string what = "read '" + target.name + "'";
+    if (H5Lexists(file_->id, target.name.c_str(), H5P_DEFAULT) <= 0)
+        throw error(ENOENT, "nothing saved as '" + target.name + "'");
+    handle access(uncached(), H5Pclose, what);
+    handle data(H5Dopen2(file_->id, target.name.c_str(), access), H5Dclose, what);
+    handle space(H5Dget_space(data), H5Sclose, what);
+    handle stored(H5Dget_type(data), H5Tclose, what);
+    const hssize_t saved = H5Sget_simple_extent_npoints(space);
+    const std::uint64_t units = units_of(data);
+    if (H5Tequal(stored, type_of(target, side::file)) <= 0 ||
+        units != (target.shape ? target.shape->units() : 1))
+        throw error(EBADMSG, "type of '" + target.name + "' is not " + target.type_name() +
+                                 " as saved: that is " + described(stored, units));
+    if (saved < 0 || static_cast<std::uint64_t>(saved) != target.units())
+        throw error(EBADMSG, "'" + target.name + "' has " + std::to_string(target.count) +
+                                 " elements here, " +
+                                 std::to_string(static_cast<std::uint64_t>(saved) / units) +
+                                 " were saved");
+    handle creation(H5Dget_create_plist(data), H5Pclose, what);
+    const bool chunked = H5Pget_layout(creation) == H5D_CHUNKED;
+    const handle type = type_of(target, side::memory);
+    const source from{data,
+                      space,
+                      type,
+                      what,
+                      chunked,
+                      chunked ? chunk_units(target) : target.units(),
+                      target.unit_bytes()};
+
+    std::uint32_t crc = 0;
+    const std::uint64_t size = target.unit_bytes(), end = first + count;
+    if (target.is_dense()) {
+        read_units(from, {target.address + first * size, count * size}, first);
+        if (checked_ == checksums::arrays)
+            crc = zc_crc32c(0, target.address + first * size, count * size);
+    } else {
+        std::vector<std::byte> packed;
+        for (std::uint64_t at = first, some; at < end; at += some) {
+            some = std::min(segment_units(target), end - at);
+            packed.resize(some * size);
+            read_units(from, packed, at);
+            target.unpack(at, packed);
+            crc = zc_crc32c(crc, packed.data(), packed.size());
         }
     }
     if (checked_ == checksums::none)
         return;
     std::uint32_t saved_crc = 0;
     get_attribute(data, "crc32c", H5T_NATIVE_UINT32, &saved_crc);
-    if (zc_crc32c(0, target.address + first * size, count * size) != saved_crc)
+    if (crc != saved_crc)
         throw error(EBADMSG, "'" + target.name + "' is damaged: its checksum differs");
+}
+
+/** Fill @units, from unit @first on, which is the first of a chunk. */
+void image_reader::read_units(const source &from, std::span<std::byte> units, std::uint64_t first)
+{
+    const std::uint64_t size = from.unit_bytes, chunk = from.chunk;
+    const std::uint64_t end = first + units.size() / size;
+    const auto to = [&](std::uint64_t at) { return units.data() + (at - first) * size; };
+    for (std::uint64_t at = first; at < end;) {
+        std::uint64_t run = at;
+        while (run < end && from.has(run))
+            run = std::min<std::uint64_t>(end, run + chunk);
+        if (run > at) {
+            const handle memory = selected(from.space, at, run - at, from.what);
+            ensure(H5Dread(from.data, from.type, memory, from.space, H5P_DEFAULT, to(at)),
+                   from.what);
+        }
+        for (at = run; at < end && (at == run || !from.has(at));) {
+            const std::uint64_t some = std::min<std::uint64_t>(chunk, end - at);
+            const std::span<std::byte> hole{to(at), some * size};
+            /* Memory that is zero already is not touched where the image has nothing. */
+            if (!is_zero(hole))
+                std::memset(hole.data(), 0, hole.size());
+            at += some;
+        }
+    }
 }
 
 } // namespace zc::migrate

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +18,7 @@ namespace zc::migrate {
  *
  *     /                attributes: format, job, rank, ranks, safe_point
  *     /NAME            one-dimensional, chunked, portable type; attribute crc32c
+ *                      of a derived type: its units (layout.h), and how many make an element
  *
  * Chunks that are all zero are not stored: they read as the fill value. An image
  * may hold a part of an array only (a *segment* on its way to a successor): the
@@ -59,22 +62,36 @@ class image_writer {
     /** Builds in @memory, which must have room for the bound and outlive the writer. */
     image_writer(image_memory &memory, const image_header &header,
                  checksums checked = checksums::arrays);
+    /** Builds in a file: replaced if it is there. */
+    image_writer(const std::string &path, const image_header &header);
     ~image_writer();
     image_writer(const image_writer &) = delete;
     image_writer &operator=(const image_writer &) = delete;
 
-    void write(const array &source) { write(source, 0, source.count); }
-    /** Elements @first to @first + @count; @first a multiple of segment_elements(). */
-    void write(const array &source, std::uint64_t first, std::uint64_t count);
+    /** @written: called after each chunk, with its bytes. */
+    void write(const array &source, const std::function<void(std::uint64_t)> &written = {})
+    {
+        write(source, 0, source.units(), written);
+    }
+    /** Units @first to @first + @count; @first a multiple of segment_units(). */
+    void write(const array &source, std::uint64_t first, std::uint64_t count,
+               const std::function<void(std::uint64_t)> &written = {});
 
     /** The finished file, in the memory given. Nothing may be written after. */
     std::span<const std::byte> finish();
+    /** The same of a file, which is not on the disk yet. */
+    void finish_file();
 
     std::uint64_t zero_bytes() const noexcept { return zero_bytes_; }
 
   private:
     struct file;
-    file *file_;
+    struct target;
+    void begin(const image_header &header);
+    void write_units(const target &to, std::span<const std::byte> units, std::uint64_t first,
+                     const std::function<void(std::uint64_t)> &written);
+
+    std::unique_ptr<file> file_;
     checksums checked_;
     std::uint64_t zero_bytes_ = 0;
 };
@@ -90,18 +107,25 @@ class image_reader {
 
     image_header header() const;
     std::vector<std::string> names() const;
+    /** Elements of @name, if there is that. */
+    std::optional<std::uint64_t> count(const std::string &name) const;
 
     /** Fill @target; throws -ENOENT, or -EBADMSG if type, count or checksum are not its own. */
-    void read(const array &target) const { read(target, 0, target.count); }
+    void read(const array &target) const { read(target, 0, target.units()); }
     void read(const array &target, std::uint64_t first, std::uint64_t count) const;
 
   private:
     struct file;
+    struct source;
+    static void read_units(const source &from, std::span<std::byte> units, std::uint64_t first);
+
     file *file_;
     checksums checked_ = checksums::arrays;
 };
 
-/** Elements of one segment of @a, or more if the array is shorter: bounds the memory of a move. */
-std::uint64_t segment_elements(const array &a);
+/** Units of one segment of @a, or more if the array is shorter: bounds the memory of a move. */
+std::uint64_t segment_units(const array &a);
+/** Room that the image of one segment of @a can need. */
+std::size_t segment_bound(const array &a);
 
 } // namespace zc::migrate

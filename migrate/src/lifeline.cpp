@@ -14,10 +14,26 @@ constexpr unsigned kLooks = 256; /* without a rest, and without looking at the c
 
 } // namespace
 
+void lifeline::require_peer() const
+{
+    if (const std::string how = peer_->end_of_peer(); !how.empty())
+        throw error(EPIPE, other() + " " + how);
+}
+
 void lifeline::require(bool succeeded, const char *what) const
 {
-    if (!succeeded)
-        throw error(EPIPE, other() + " is gone: " + what + " failed");
+    if (succeeded)
+        return;
+    require_peer();
+    throw error(EPIPE, other() + " is gone: " + what + " failed");
+}
+
+void lifeline::commit()
+{
+    if (peer_->commit())
+        return;
+    require_peer();
+    throw error(EPIPE, other() + " is gone: its launcher does not answer");
 }
 
 lifeline::deadline::deadline(lifeline &line, double timeout_s)
@@ -42,6 +58,7 @@ void lifeline::deadline::check()
 
 void lifeline::ping()
 {
+    require_peer();
     require(peer_->send_and_forget(static_cast<int>(word::ping)), "sending");
 }
 

@@ -15,7 +15,7 @@ namespace zc::migrate {
 enum class word : int {
     hello = 1, /* leaver: who you are (JSON) */
     here,      /* successor: I have heard it */
-    proceed,   /* leaver: link up with the others */
+    proceed,   /* leaver: go on with the program; at the start of a job: link up */
     abandon,   /* leaver: end yourself, nothing is moved */
     ask,       /* successor: this array, please (JSON) */
     answer,    /* leaver: it comes in so many segments, or lies in this file (JSON) */
@@ -23,9 +23,11 @@ enum class word : int {
     ready,     /* successor: all is restored and verified (JSON); the acknowledgement */
     failed,    /* successor: why not (text); it waits to be abandoned */
     left,      /* successor, abandoned: the last that will be heard of it */
-    go,        /* leaver: you are the rank now */
+    go,        /* leaver: you are the rank now: link up with the others */
     done,      /* successor of rank 0: how the rebuilding went (JSON) */
     ping,      /* leaver: still there? fails if not */
+    list,      /* successor: what is there? */
+    listing,   /* leaver: these names, and how many elements of each (JSON) */
 };
 
 /** Seconds that a leaver waits for the last word of a successor that it has abandoned. */
@@ -78,6 +80,9 @@ class lifeline {
         }
     }
 
+    /** Leaver: the successor is about to be the rank. Throws error if it has ended. */
+    void commit();
+
     /** Both sides: end the connection in peace. */
     void disconnect();
     /** The other side has ended. @silent: nothing of it can be under way any more. */
@@ -112,6 +117,7 @@ class lifeline {
     bool is_finished(connection::ticket &request, std::size_t &bytes);
     void ping();
     void require(bool succeeded, const char *what) const;
+    void require_peer() const;
     std::string other() const { return successor_ ? "the predecessor" : "the successor"; }
 
     std::unique_ptr<connection> peer_;

@@ -24,15 +24,17 @@ class move_party {
     virtual std::vector<double> greatest(std::vector<double> values) = 0;
     virtual std::vector<double> total(std::vector<double> values) = 0;
 
-    /** This rank leaves: a successor on the host where it is to go, greeted. Throws error. */
-    virtual std::unique_ptr<departure> start_successor() = 0;
-    /** Collective, successors included. @mine if this rank leaves. */
-    virtual void link_up(departure *mine) = 0;
+    /** Collective: everyone has everyone's text, by rank. */
+    virtual std::vector<std::string> gather(const std::string &text) = 0;
+
+    /** This rank leaves: what the other leavers have to know for that. Throws error. */
+    virtual std::string invite() = 0;
+    /** A successor on the host where it is to go, greeted; @all: invitations, by rank. Throws
+     * error. */
+    virtual std::unique_ptr<departure> start_successor(const std::vector<std::string> &all) = 0;
     virtual const registry &data() const noexcept = 0;
     virtual image_header header() const = 0;
 
-    /** The move is not made: what was linked up is given up. */
-    virtual void forget_new_world() = 0;
     /** The request is over; rank 0 answers it with @text. */
     virtual void outcome(const std::string &text) = 0;
     /** Rank 0: when it came. */
@@ -40,6 +42,11 @@ class move_party {
 
     /** The move is made, and the successor is about to be the rank: leave it what it will take. */
     virtual void let_go() = 0;
+    /** Collective over the old world and the successors: the new world. @mine if this rank leaves.
+     */
+    virtual void link_up(departure *mine) = 0;
+    /** Let the program release what hangs on the old world. */
+    virtual void release() = 0;
     /** Collective over the old world. */
     virtual void give_up_old_world() = 0;
     /** Collective over the new world, its successors included. */

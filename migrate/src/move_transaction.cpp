@@ -11,7 +11,6 @@
 #include "lineage.h"
 #include "process.h"
 #include "understood.h"
-#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -24,10 +23,21 @@ move_transaction::move_transaction(move_party &party, const settings &chosen, co
 {
 }
 
-void move_transaction::run()
+bool move_transaction::run()
 {
-    for (phase now = phase::spawn; now != phase::done && now != phase::refused;)
+    phase now = phase::spawn;
+    while (now < phase::link_up)
         now = perform(now);
+    if (now == phase::refused)
+        return false;
+    /* The others wait for this rank in MPI from here on: it cannot report an error and go on. */
+    try {
+        while (now != phase::done)
+            now = perform(now);
+    } catch (const std::exception &problem) {
+        party_.end_job(std::string("the move was agreed on, but ") + problem.what());
+    }
+    return true;
 }
 
 move_transaction::phase move_transaction::perform(phase now)
@@ -35,12 +45,12 @@ move_transaction::phase move_transaction::perform(phase now)
     switch (now) {
     case phase::spawn:
         return spawn();
-    case phase::link_up:
-        return link_up();
     case phase::data:
         return hand_over();
     case phase::verdict:
         return decide();
+    case phase::link_up:
+        return link_up();
     case phase::rebuild:
         return rebuild();
     case phase::done:
@@ -63,21 +73,18 @@ void move_transaction::attempt(Step step)
 
 move_transaction::phase move_transaction::spawn()
 {
-    if (std::ranges::count(greeting_.leavers, party_.rank()) > 0)
-        attempt([this] {
-            mine_ = party_.start_successor();
+    const bool is_leaver = std::ranges::count(greeting_.leavers, party_.rank()) > 0;
+    std::string mine;
+    if (is_leaver)
+        attempt([&] { mine = party_.invite(); });
+    const std::vector<std::string> all = party_.gather(mine);
+    if (is_leaver && complaint_.empty())
+        attempt([&] {
+            mine_ = party_.start_successor(all);
             mine_->await();
         });
     const std::string verdict = party_.agree(complaint_);
-    return verdict.empty() ? phase::link_up : refuse(verdict);
-}
-
-move_transaction::phase move_transaction::link_up()
-{
-    const double begin = seconds();
-    party_.link_up(mine_.get());
-    link_up_ms_ = ms_since(begin);
-    return phase::data;
+    return verdict.empty() ? phase::data : refuse(verdict);
 }
 
 move_transaction::phase move_transaction::hand_over()
@@ -87,10 +94,14 @@ move_transaction::phase move_transaction::hand_over()
                 "-rank-" + std::to_string(party_.rank()) + ".h5";
     if (leaves())
         attempt([this] {
+            mine_->proceed();
             if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
                 for (const double late = seconds() + kFarewell + 2; seconds() < late;)
                     party_.make_progress();
             mine_->serve(party_.data(), party_.header(), file_);
+            if (settings_.fault_injected(fault::successor_killed_ready))
+                for (const double late = seconds() + 1; seconds() < late;)
+                    party_.make_progress();
         });
     measure();
     return phase::verdict;
@@ -100,8 +111,8 @@ move_transaction::phase move_transaction::hand_over()
 void move_transaction::measure()
 {
     const effort spent = leaves() ? mine_->spent() : effort{};
-    most_ = party_.greatest({leaves() ? mine_->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms,
-                             spent.restore_ms, link_up_ms_});
+    most_ = party_.greatest(
+        {leaves() ? mine_->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms, spent.restore_ms});
     sum_ =
         party_.total({static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
                       leaves() ? static_cast<double>(party_.data().bytes()) : 0.0});
@@ -109,8 +120,14 @@ void move_transaction::measure()
 
 move_transaction::phase move_transaction::decide()
 {
-    const std::string verdict = party_.agree(complaint_);
-    return verdict.empty() ? phase::rebuild : refuse(verdict);
+    std::string verdict = party_.agree(complaint_);
+    if (!verdict.empty())
+        return refuse(verdict);
+    /* It may have ended since it has acknowledged: then nothing is lost yet. */
+    if (leaves())
+        attempt([this] { mine_->commit(); });
+    verdict = party_.agree(complaint_);
+    return verdict.empty() ? phase::link_up : refuse(verdict);
 }
 
 move_transaction::phase move_transaction::refuse(const std::string &why)
@@ -120,29 +137,30 @@ move_transaction::phase move_transaction::refuse(const std::string &why)
         if (!file_.empty())
             unlink(file_.c_str());
     }
-    party_.forget_new_world();
     party_.outcome(control::refusal(EIO, why));
     return phase::refused;
 }
 
 /* All successors have all: from here on they are the ranks. */
-move_transaction::phase move_transaction::rebuild()
+move_transaction::phase move_transaction::link_up()
 {
     if (leaves() && settings_.fault_injected(fault::leaver_dies))
         raise(SIGKILL);
-    if (leaves())
+    if (leaves()) {
         party_.let_go();
-    {
-        /* No process can do without another until the old world is gone. */
-        const watchdog guard(settings_.timeout_s,
-                             "the move was agreed on, but a process died before it was done");
-        if (leaves())
-            say_go();
-        committed_ = seconds();
-        party_.give_up_old_world();
-        if (!leaves())
-            party_.enter_new_world();
+        mine_->go();
     }
+    committed_ = seconds();
+    party_.link_up(mine_.get());
+    return phase::rebuild;
+}
+
+move_transaction::phase move_transaction::rebuild()
+{
+    party_.release();
+    party_.give_up_old_world();
+    if (!leaves())
+        party_.enter_new_world();
     if (leaves()) {
         leave();
         return phase::done;
@@ -151,15 +169,6 @@ move_transaction::phase move_transaction::rebuild()
     if (party_.rank() == 0)
         party_.outcome(report(rebuilt));
     return phase::done;
-}
-
-void move_transaction::say_go()
-{
-    try {
-        mine_->go();
-    } catch (const error &problem) {
-        party_.end_job(std::string("state handed over, but ") + problem.what());
-    }
 }
 
 void move_transaction::leave()
@@ -200,7 +209,7 @@ std::string move_transaction::report(const std::vector<double> &rebuilt) const
                    {"checkpoint", most_[1]},
                    {"transfer", most_[2]},
                    {"restore", most_[3]},
-                   {"rebuild", most_[4] + rebuilt[0]}}},
+                   {"rebuild", rebuilt[0]}}},
                  {"stall_ms", rebuilt[1]},
                  {"response_ms", (now - asked) * 1e3}};
     for (const request::target &one : wanted_.moves)

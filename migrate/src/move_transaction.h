@@ -20,22 +20,28 @@ using control::request;
  * A move, from the safe point where all have met to the new world. Each rank of the old world
  * has one. All are in the same phase, as each phase but rebuild ends in a collective operation:
  *
- *     spawn ──▶ link_up ──▶ data ──▶ verdict ──▶ rebuild ──▶ done
- *       │                               │
- *       └──────────▶ refused ◀──────────┘
+ *     spawn ──▶ data ──▶ verdict ──▶ link_up ──▶ rebuild ──▶ done
+ *       │                   │    go
+ *       └────▶ refused ◀────┘
  *
- *     spawn     each leaver spawns its successor on the target host, which answers its greeting
- *     link_up   the old ranks and the successors make the communicators of the new world
+ *     spawn     each leaver starts its successor on the target host, which answers its greeting
  *     data      each leaver hands its data over: checkpoint, transfer, restore
- *     verdict   has every successor acknowledged everything?
- *     rebuild   leavers say go, and end: they do not come back; the others go over to the new world
+ *     verdict   has every successor acknowledged everything? Then, is each still there? From here
+ *               on its end is that of the job.
+ *     link_up   leavers say go: from here on the successors are the ranks; all of the old world and
+ *               the successors make the communicators of the new world
+ *     rebuild   leavers end: they do not come back; the others go over to the new world
  *     refused   the successors end, and all go on as before
+ *
+ * Before go only a leaver deals with its successor, by messages that it need not wait for: the
+ * other ranks wait for the leaver. So a successor that ends or is stopped costs the move, and
+ * nothing else. From go on it is the rank, and its end is that of the job.
  *
  * The successor's part is in job::start_as_successor() and job::take_over().
  */
 class move_transaction {
   public:
-    enum class phase { spawn, link_up, data, verdict, rebuild, done, refused };
+    enum class phase { spawn, data, verdict, link_up, rebuild, done, refused };
 
     /** @hello: what this rank tells its successor if it leaves. */
     move_transaction(move_party &party, const settings &chosen, const request &wanted,
@@ -43,15 +49,15 @@ class move_transaction {
     move_transaction(const move_transaction &) = delete;
     move_transaction &operator=(const move_transaction &) = delete;
 
-    /** Does not return in a process whose rank has moved. */
-    void run();
+    /** Is it made? Does not return in a process whose rank has moved. */
+    bool run();
 
   private:
     phase perform(phase now);
     phase spawn();
-    phase link_up();
     phase hand_over();
     phase decide();
+    phase link_up();
     phase rebuild();
     phase refuse(const std::string &why);
 
@@ -59,7 +65,6 @@ class move_transaction {
     template <typename Step>
     void attempt(Step step);
     void measure();
-    void say_go();
     void leave();
     std::string report(const std::vector<double> &rebuilt) const;
 
@@ -71,10 +76,9 @@ class move_transaction {
     std::unique_ptr<departure> mine_; /* if this rank leaves */
     std::string complaint_;           /* this rank's, "" if none */
     std::string file_;                /* by way of the disk: this rank's data */
-    double link_up_ms_ = 0;
-    double committed_ = 0;     /* when the leavers had said go */
+    double committed_ = 0;            /* when the leavers had said go */
     std::vector<double> sum_;  /* over all ranks, bytes: of images, of zeros left out, of data */
-    std::vector<double> most_; /* of any rank, ms: spawn, checkpoint, transfer, restore, link_up */
+    std::vector<double> most_; /* of any rank, ms: spawn, checkpoint, transfer, restore */
 };
 
 } // namespace zc::migrate

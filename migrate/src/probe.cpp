@@ -5,8 +5,6 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <netdb.h>
 #include <poll.h>
 #include <spawn.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "ancestors.h"
 #include "error.h"
 
 extern char **environ;
@@ -23,6 +22,9 @@ extern char **environ;
 namespace zc::migrate {
 
 namespace {
+
+constexpr std::size_t kMostSaid = 64 << 10;
+constexpr const char *kThere = "zcm-program-is-there";
 
 using clock_type = std::chrono::steady_clock;
 
@@ -36,7 +38,7 @@ std::string drain(int fd)
 {
     char buffer[1024];
     std::string text;
-    for (ssize_t got; text.size() < 4096 && (got = read(fd, buffer, sizeof buffer)) > 0;)
+    for (ssize_t got; text.size() < kMostSaid && (got = read(fd, buffer, sizeof buffer)) > 0;)
         text.append(buffer, static_cast<std::size_t>(got));
     return text;
 }
@@ -91,16 +93,18 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     return result;
 }
 
-/** The launcher on the command line of Hydra's proxy, our parent; empty if there is none. */
+/** The launcher on the command line of Hydra's proxy, an ancestor of ours; empty if there is none.
+ */
 std::vector<std::string> hydra_launcher()
 {
-    std::ifstream file("/proc/" + std::to_string(getppid()) + "/cmdline", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
     std::vector<std::string> words;
-    for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1)
-        words.emplace_back(text.c_str() + at);
-    if (words.empty() || words[0].find("hydra_pmi_proxy") == std::string::npos)
-        return {};
+    long pid = getppid();
+    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid)) {
+        words = command_line_of(pid);
+        if (!words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
+            break;
+        words.clear();
+    }
     std::string launcher, command;
     for (std::size_t i = 1; i + 1 < words.size(); i++) {
         if (words[i] == "--launcher")
@@ -155,34 +159,51 @@ void replace_all(std::string &text, const std::string &mark, const std::string &
 
 } // namespace
 
-void probe_host(const std::string &how, const std::string &host, const std::string &program,
-                double timeout_s)
+std::string shell_word(const std::string &text)
 {
-    if (how == "none")
-        return;
+    std::string word = "'";
+    for (char c : text)
+        word += c == '\'' ? "'\\''" : std::string(1, c);
+    return word + "'";
+}
+
+std::string probe_host(const probe &what, const std::string &host)
+{
+    if (what.how == "none")
+        return "";
     std::vector<std::string> words;
-    if (how == "auto") {
+    if (what.how == "auto") {
         words = hydra_launcher();
         if (words.empty()) {
-            knock(host, timeout_s);
-            return;
+            knock(host, what.timeout_s);
+            return "";
         }
-        words.insert(words.end(), {host, "test", "-x", "'" + program + "'"});
+        words.insert(words.end(), {host, "test", "-x", shell_word(what.program)});
+        if (!what.run.empty())
+            words.insert(words.end(), {"&&", "echo", kThere, "&&", what.run});
     } else {
-        std::string command = how;
+        std::string command = what.how;
         replace_all(command, "%h", host);
-        replace_all(command, "%p", program);
+        replace_all(command, "%p", what.program);
         words = {"sh", "-c", command};
     }
-    const outcome result = run(words, timeout_s);
+    outcome result = run(words, what.timeout_s);
+    /* The launcher's own failures look like those of what it runs. */
+    const std::size_t mark = result.said.find(kThere);
+    const bool reached = mark != std::string::npos;
+    if (reached)
+        result.said.erase(mark, std::string_view(kThere).size() + 1);
     const std::string said = result.said.empty() ? "" : ": " + result.said;
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
-                                   std::to_string(static_cast<int>(timeout_s)) + " s" + said);
+                                   std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
     if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
-        throw error(ENOENT, "host " + host + " has no program " + program);
+        throw error(ENOENT, "host " + host + " has no program " + what.program);
+    if (result.status != 0 && reached)
+        throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);
     if (result.status != 0)
         throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
+    return result.said;
 }
 
 } // namespace zc::migrate

@@ -5,18 +5,28 @@
 
 namespace zc::migrate {
 
+/** What a host is asked. */
+struct probe {
+    std::string how; /* "none"; a command in which %h is the host and %p the program; or "auto" */
+    std::string program;
+    std::string run; /* a command line there, once the program has been found; "" for none */
+    double timeout_s = 10;
+};
+
 /**
- * Can the launcher start @program on @host? Asked before MPI_Comm_spawn, which in
- * MPICH never returns when the host or the program is not there.
+ * Can the launcher start the program on @host? Asked before anything is started there, since a
+ * launcher that fails later may keep mpiexec waiting.
  *
- * @how: "none"; a command in which %h is the host and %p the program; or "auto":
- * the launcher that this process was started by (Hydra's command line tells it)
- * runs "test -x PROGRAM" there, or, where that cannot be known, the name is looked up
- * and port 22 is knocked at (a refusal is an answer too).
+ * "auto": the launcher that this process was started by (Hydra's command line tells it) runs "test
+ * -x PROGRAM" there, and then what is to be run; or, where that cannot be known, the name is looked
+ * up and port 22 is knocked at (a refusal is an answer too).
  *
- * Throws error: EHOSTUNREACH, ENOENT or ETIMEDOUT, naming the culprit.
+ * Returns what was printed there; "" if nothing was run. Throws error: EHOSTUNREACH, ENOENT,
+ * ENOEXEC (what was run has failed) or ETIMEDOUT, naming the culprit.
  */
-void probe_host(const std::string &how, const std::string &host, const std::string &program,
-                double timeout_s);
+std::string probe_host(const probe &what, const std::string &host);
+
+/** @text as one word of a shell. */
+std::string shell_word(const std::string &text);
 
 } // namespace zc::migrate

@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <unistd.h>
 
@@ -60,6 +62,19 @@ void complain(int rank, const std::string &text)
     std::fflush(stderr);
 }
 
+void flush_output()
+{
+    std::fflush(nullptr);
+    for (std::ostream *one : {&std::cout, &std::cerr, &std::clog})
+        one->flush();
+    for (std::wostream *one : {&std::wcout, &std::wcerr, &std::wclog})
+        one->flush();
+    /* All units of a program in GNU Fortran, if this is one. */
+    using flush_units = void(const int *);
+    if (auto *flush = reinterpret_cast<flush_units *>(dlsym(RTLD_DEFAULT, "_gfortran_flush_i4")))
+        flush(nullptr);
+}
+
 void become_rank(int rank)
 {
     ended_rank = rank;
@@ -71,7 +86,8 @@ void leave_process(leaving why)
     switch (why) {
     case leaving::replaced:
     case leaving::moved:
-        std::exit(0);
+        flush_output();
+        _exit(0);
     case leaving::called_off:
         _exit(0);
     case leaving::not_started:

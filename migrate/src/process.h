@@ -28,6 +28,9 @@ class reported_error : public error {
     explicit reported_error(int code) : error(code, "see what was printed before") {}
 };
 
+/** What the program has written and C, C++ or Fortran still keeps in buffers goes out. */
+void flush_output();
+
 /** From now on this process is a rank: if it exits with an error the job does not go on without it.
  */
 void become_rank(int rank);
@@ -43,8 +46,9 @@ enum class leaving {
 };
 
 /**
- * End this process for @why. A process that has finalized MPI exits as programs do. A successor
- * that has not become a rank leaves MPI as it is, and runs no code of the program.
+ * End this process for @why. None runs code of the program, neither exit handlers nor destructors:
+ * they are the rank's, which goes on elsewhere, and may remove what it needs. The output of a
+ * process that was the rank is written; that of a successor that has not become one is dropped.
  */
 [[noreturn]] void leave_process(leaving why);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "registry.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "error.h"
@@ -15,11 +18,6 @@ namespace {
 struct extent {
     std::uintptr_t begin, end;
 };
-
-std::uintptr_t begin_of(const array &a)
-{
-    return reinterpret_cast<std::uintptr_t>(a.address);
-}
 
 /** Readable mappings, adjoining ones joined. */
 std::vector<extent> readable()
@@ -42,29 +40,43 @@ std::vector<extent> readable()
 
 } // namespace
 
-void registry::check(const array &wanted, bool replacing) const
+void registry::check(const array &wanted, const array *replaced) const
 {
     if (wanted.name.empty() || wanted.name.size() > 127 ||
         wanted.name.find('/') != std::string::npos || wanted.name == ".")
         throw error(EINVAL, "bad name of registered data: '" + wanted.name + "'");
     if (!wanted.address || wanted.count == 0)
         throw error(EINVAL, "no memory to register as '" + wanted.name + "'");
-    if (wanted.count > (std::uint64_t{1} << 46) / size_of(wanted.type))
+    const std::uint64_t bytes = wanted.shape
+                                    ? std::max(wanted.shape->unit_bytes() * wanted.shape->units(),
+                                               static_cast<std::uint64_t>(wanted.shape->end(1)))
+                                    : size_of(wanted.type);
+    if (wanted.count > (std::uint64_t{1} << 46) / bytes)
         throw error(EINVAL, "'" + wanted.name + "' is larger than memory can be");
-    if (!replacing && arrays_.contains(wanted.name))
+    if (!replaced && arrays_.contains(wanted.name))
         throw error(EEXIST, "'" + wanted.name + "' is registered already");
-    for (const auto &[name, other] : arrays_)
-        if (name != wanted.name && begin_of(wanted) < begin_of(other) + other.bytes() &&
-            begin_of(other) < begin_of(wanted) + wanted.bytes())
-            throw error(EEXIST, "memory of '" + wanted.name + "' overlaps that of '" + name + "'");
+    /* Of those that begin before its end only the last can reach into it: they do not overlap. */
+    auto next = places_.lower_bound(wanted.end());
+    while (next != places_.begin()) {
+        const array &other = *std::prev(next)->second;
+        if (&other != replaced) {
+            if (other.end() > wanted.begin())
+                throw error(EEXIST, "memory of '" + wanted.name + "' overlaps that of '" +
+                                        other.name + "'");
+            return;
+        }
+        --next;
+    }
 }
 
-const array &registry::add(const std::string &name, void *address, std::uint64_t count,
-                           element type)
+const array &registry::add(array wanted)
 {
-    array wanted{name, static_cast<std::byte *>(address), count, type};
-    check(wanted, false);
-    return arrays_.emplace(name, std::move(wanted)).first->second;
+    check(wanted, nullptr);
+    const std::string name = wanted.name;
+    const array &added = arrays_.emplace(name, std::move(wanted)).first->second;
+    places_.emplace(added.begin(), &added);
+    bytes_ += added.bytes();
+    return added;
 }
 
 const array &registry::replace(const std::string &name, void *address, std::uint64_t count)
@@ -72,15 +84,26 @@ const array &registry::replace(const std::string &name, void *address, std::uint
     auto found = arrays_.find(name);
     if (found == arrays_.end())
         throw error(ENOENT, "'" + name + "' is not registered");
-    array wanted{name, static_cast<std::byte *>(address), count, found->second.type};
-    check(wanted, true);
-    return found->second = wanted;
+    array &old = found->second;
+    array wanted = old;
+    wanted.address = static_cast<std::byte *>(address);
+    wanted.count = count;
+    check(wanted, &old);
+    places_.erase(old.begin());
+    bytes_ += wanted.bytes() - old.bytes();
+    old = std::move(wanted);
+    places_.emplace(old.begin(), &old);
+    return old;
 }
 
 void registry::remove(const std::string &name)
 {
-    if (!arrays_.erase(name))
+    auto found = arrays_.find(name);
+    if (found == arrays_.end())
         throw error(ENOENT, "'" + name + "' is not registered");
+    places_.erase(found->second.begin());
+    bytes_ -= found->second.bytes();
+    arrays_.erase(found);
 }
 
 const array *registry::find(const std::string &name) const
@@ -89,23 +112,15 @@ const array *registry::find(const std::string &name) const
     return found == arrays_.end() ? nullptr : &found->second;
 }
 
-std::uint64_t registry::bytes() const noexcept
-{
-    std::uint64_t sum = 0;
-    for (const auto &[name, a] : arrays_)
-        sum += a.bytes();
-    return sum;
-}
-
 void registry::check_mapped() const
 {
     const std::vector<extent> mapped = readable();
-    for (const auto &[name, a] : arrays_) {
-        bool whole = false;
-        for (const extent &e : mapped)
-            whole = whole || (e.begin <= begin_of(a) && begin_of(a) + a.bytes() <= e.end);
-        if (!whole)
-            throw error(EFAULT, "memory of '" + name +
+    auto here = mapped.begin(); /* both are in the order of addresses */
+    for (const auto &[begin, a] : places_) {
+        while (here != mapped.end() && here->end <= begin)
+            ++here;
+        if (here == mapped.end() || begin < here->begin || a->end() > here->end)
+            throw error(EFAULT, "memory of '" + a->name +
                                     "' is not there any more: freed without zcm_unregister()?");
     }
 }

@@ -61,7 +61,7 @@ rendezvous::next rendezvous::choose_place(std::int64_t n, double now)
             settle();
             return next::go_on;
         }
-        deadline_ = requests_.asked() + patience_s_;
+        deadline_ = requests_.examined() + patience_s_;
         agreement_.begin();
         stage_ = stage::searching;
     }

@@ -13,6 +13,8 @@ class request_source {
     virtual bool take() = 0;
     /** When it came. */
     virtual double asked() const noexcept = 0;
+    /** When it was found that it could be carried out: from then on ranks are waited for. */
+    virtual double examined() const noexcept { return asked(); }
     /** It will be answered, soon: false if it is too late. */
     virtual bool hold() = 0;
     /** It is over, with @outcome. */

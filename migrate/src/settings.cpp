@@ -18,10 +18,26 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {
-    "ZC_MIGRATE",         "ZC_MIGRATE_JOB",       "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_DIR",
-    "ZC_MIGRATE_RESTART", "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_ATTEMPTS", "ZC_MIGRATE_PROBE",
-    "ZC_MIGRATE_FAULT",   "ZC_MIGRATE_SUCCESSOR", "ZC_MIGRATE_PATIENCE"};
+constexpr const char *kKnown[] = {"ZC_MIGRATE",
+                                  "ZC_MIGRATE_ATTEMPTS",
+                                  "ZC_MIGRATE_DIR",
+                                  "ZC_MIGRATE_FAULT",
+                                  "ZC_MIGRATE_HOSTS",
+                                  "ZC_MIGRATE_JOB",
+                                  "ZC_MIGRATE_KEEP",
+                                  "ZC_MIGRATE_LAUNCHER",
+                                  "ZC_MIGRATE_PATIENCE",
+                                  "ZC_MIGRATE_PREFLIGHT",
+                                  "ZC_MIGRATE_PROBE",
+                                  "ZC_MIGRATE_RECORD",
+                                  "ZC_MIGRATE_RESTART",
+                                  "ZC_MIGRATE_SAVING",
+                                  "ZC_MIGRATE_SOCKETS",
+                                  "ZC_MIGRATE_START",
+                                  "ZC_MIGRATE_SUCCESSOR",
+                                  "ZC_MIGRATE_TIMEOUT",
+                                  "ZC_MIGRATE_VERIFY_EVERY",
+                                  "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -39,6 +55,17 @@ double number(const char *name, double otherwise, double least, double most)
     if (*end || !(got >= least && got <= most))
         throw error(EINVAL, std::string("bad value of ") + name + ": " + value);
     return got;
+}
+
+enum settings::saving saving_of(const std::string &name)
+{
+    if (name == "auto")
+        return settings::saving::automatic;
+    if (name == "copy")
+        return settings::saving::copy;
+    if (name == "stream")
+        return settings::saving::stream;
+    throw error(EINVAL, "bad value of ZC_MIGRATE_SAVING: " + name + " (auto, copy or stream)");
 }
 
 void warn_of_unknown()
@@ -75,9 +102,10 @@ settings settings::from_environment()
 {
     settings s;
     const std::string on = text("ZC_MIGRATE", "0");
-    if (on != "0" && on != "1" && on != "observe")
-        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1 or observe)");
-    s.on = on == "1";
+    if (on != "0" && on != "1" && on != "observe" && on != "verify")
+        throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1, observe or verify)");
+    s.verify = on == "verify";
+    s.on = on == "1" || s.verify;
     s.observe = on == "observe";
     if (!s.on && !s.observe)
         return s;
@@ -90,22 +118,52 @@ settings settings::from_environment()
         throw error(EINVAL, "bad value of ZC_MIGRATE_JOB: zcmd (it would hide the agent's socket)");
     s.socket_directory = text("ZC_MIGRATE_SOCKETS", control::default_socket_directory());
     s.checkpoint_directory = text("ZC_MIGRATE_DIR", "zcm-checkpoint");
+    s.verify_every = static_cast<std::int64_t>(
+        number("ZC_MIGRATE_VERIFY_EVERY", static_cast<double>(s.verify_every), 1, 1e9));
+    s.record = text("ZC_MIGRATE_VERIFY_RECORD", "");
+    s.keep = static_cast<int>(number("ZC_MIGRATE_KEEP", s.keep, 1, 1e6));
+    s.saving = saving_of(text("ZC_MIGRATE_SAVING", "auto"));
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
+    s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
+    s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
+    s.hosts = text("ZC_MIGRATE_HOSTS", "");
+    s.record_bytes = static_cast<std::size_t>(
+        number("ZC_MIGRATE_RECORD", static_cast<double>(s.record_bytes), 0, 1u << 31));
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
+    s.checks = preflight_checks::from(text("ZC_MIGRATE_PREFLIGHT", "all"));
     s.injected = fault_of(text("ZC_MIGRATE_FAULT", ""));
     return s;
 }
 
-std::vector<std::string> inherited_environment()
+namespace {
+
+std::vector<std::string> variables(std::initializer_list<std::string_view> prefixes)
 {
     std::vector<std::string> found;
     for (char **at = environ; *at; at++)
-        if (std::strncmp(*at, "ZC_", 3) == 0)
-            found.emplace_back(*at);
+        for (std::string_view prefix : prefixes)
+            if (std::string_view(*at).starts_with(prefix)) {
+                found.emplace_back(*at);
+                break;
+            }
+    std::erase_if(found,
+                  [](const std::string &one) { return one.starts_with("ZC_MIGRATE_SUCCESSOR="); });
     return found;
+}
+
+} // namespace
+
+std::vector<std::string> inherited_environment()
+{
+    return variables({"ZC_"});
+}
+
+std::vector<std::string> loading_environment()
+{
+    return variables({"ZC_", "LD_", "UCX_", "MPIR_CVAR_", "FI_"});
 }
 
 } // namespace zc::migrate

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fault.h"
+#include "preflight.h"
 
 namespace zc::migrate {
 
@@ -16,11 +18,22 @@ struct settings {
     std::string job;              /* name of the job for zcctl */
     std::string socket_directory; /* of the sockets that zcctl finds; ours alone, mode 0700 */
     std::string checkpoint_directory;
-    std::string restart;           /* checkpoint directory to resume from, or empty */
-    double timeout_s = 60;         /* silence of a peer that is taken for its death */
-    double patience_s = 60;        /* from a request to the safe point where all have met */
-    int attempts = 10;             /* safe points tried before messages in flight refuse a move */
+    int keep = 2; /* checkpoints of the job's line that stay, the new one included */
+    enum class saving { automatic, copy, stream } saving = saving::automatic;
+    bool verify = false;            /* move ranks to their own hosts, unasked */
+    std::int64_t verify_every = 10; /* safe points from one of these moves to the next */
+    std::string record;             /* directory for checksums of registered data, or empty */
+    std::string restart;            /* checkpoint directory to resume from, or empty */
+    double timeout_s = 60;          /* silence of a peer that is taken for its death */
+    double start_s = 60;            /* until a successor is there */
+    double patience_s = 60;         /* from a request to the safe point where all have met */
+    int attempts = 10;              /* safe points tried before messages in flight refuse a move */
+    std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe
+                                                          point; 0: none are noted */
+    std::string hosts;             /* where ranks may go: "" as found, "any", or a list */
+    std::string launcher;          /* zcm-launch; "": beside libzcm */
     std::string probe;             /* auto, none, or a command with %h and %p */
+    preflight_checks checks;       /* of a target host */
     std::optional<fault> injected; /* tests only: where to fail */
 
     static settings from_environment();
@@ -32,5 +45,7 @@ std::string why_not_runtime_directory();
 
 /** ZC_* variables of this process as NAME=VALUE, for a successor that may not inherit them. */
 std::vector<std::string> inherited_environment();
+/** The same, and those that say which libraries are loaded, and what MPI and UCX do. */
+std::vector<std::string> loading_environment();
 
 } // namespace zc::migrate

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "successor.h"
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -30,11 +31,27 @@ std::string path_in(const json &answer)
 
 std::string greeting::to_json() const
 {
-    return json{{"moved", moved},     {"index", index},       {"rank", rank},
-                {"leavers", leavers}, {"requests", requests}, {"safe_points", safe_points},
-                {"job", job},         {"identity", identity}, {"line", line},
-                {"resume", resume},   {"moves", moves},       {"age_s", age_s},
-                {"hosts", hosts}}
+    return json{{"moved", moved},
+                {"index", index},
+                {"rank", rank},
+                {"ranks", ranks},
+                {"leavers", leavers},
+                {"requests", requests},
+                {"safe_points", safe_points},
+                {"job", job},
+                {"identity", identity},
+                {"line", line},
+                {"resume", resume},
+                {"moves", moves},
+                {"age_s", age_s},
+                {"hosts", hosts},
+                {"allowed", allowed.to_json()},
+                {"program", program},
+                {"library", library},
+                {"features", features},
+                {"bytes", bytes},
+                {"layer", layer},
+                {"record", record}}
         .dump();
 }
 
@@ -45,6 +62,7 @@ greeting greeting::from_json(const std::string &text)
         g.moved = object.at("moved");
         g.index = object.at("index");
         g.rank = object.at("rank");
+        g.ranks = object.at("ranks");
         g.leavers = object.at("leavers").get<std::vector<int>>();
         g.safe_points = object.at("safe_points");
         g.requests = object.at("requests");
@@ -54,7 +72,14 @@ greeting greeting::from_json(const std::string &text)
         g.resume = object.at("resume");
         g.moves = object.at("moves");
         g.age_s = object.at("age_s");
+        g.allowed = allowed_hosts::from_json(object.at("allowed"));
+        g.program = object.at("program");
+        g.library = object.at("library");
+        g.features = object.at("features");
+        g.bytes = object.at("bytes");
         g.hosts = object.at("hosts").get<std::set<std::string>>();
+        g.layer = object.at("layer");
+        g.record = object.at("record");
         return g;
     });
 }
@@ -74,6 +99,13 @@ void from_file::restore(const array &target)
 {
     reader_.read(target);
     restored_.insert(target.name);
+}
+
+const std::vector<std::string> &from_file::names()
+{
+    if (names_.empty())
+        names_ = reader_.names();
+    return names_;
 }
 
 std::string from_file::forgotten() const
@@ -101,14 +133,16 @@ void from_predecessor::leave(const std::string &why) noexcept
 
 void from_predecessor::restore(const array &target)
 {
-    line_->send(word::ask,
-                json{{"name", target.name}, {"type", name_of(target.type)}, {"count", target.count}}
-                    .dump());
+    line_->send(
+        word::ask,
+        json{{"name", target.name}, {"type", target.type_name()}, {"count", target.count}}.dump());
     const message said = line_->receive();
     if (said.what != word::answer)
         throw error(EPIPE, "the predecessor gave up");
     const std::string path = understood("the predecessor's answer", said.text, path_in);
     if (path.empty()) {
+        if (settings_.fault_injected(fault::successor_killed_data))
+            raise(SIGKILL);
         if (settings_.fault_injected(fault::successor_stops) && transfer::segments(target) > 1)
             raise(SIGSTOP);
         transfer_.receive(target, effort_);
@@ -122,6 +156,37 @@ void from_predecessor::restore(const array &target)
     }
     file_->read(target);
     effort_.restore_ms += (seconds() - begin) * 1e3;
+}
+
+void from_predecessor::list()
+{
+    if (listed_)
+        return;
+    line_->send(word::list);
+    const message said = line_->receive();
+    if (said.what != word::listing)
+        throw error(EPIPE, "the predecessor gave up");
+    understood("the predecessor's list", said.text, [this](const json &listing) {
+        names_ = listing.at("names").get<std::vector<std::string>>();
+        counts_ = listing.at("counts").get<std::vector<std::uint64_t>>();
+        counts_.resize(names_.size());
+    });
+    listed_ = true;
+}
+
+std::optional<std::uint64_t> from_predecessor::count(const std::string &name)
+{
+    list();
+    const auto found = std::ranges::lower_bound(names_, name);
+    if (found == names_.end() || *found != name)
+        return std::nullopt;
+    return counts_[static_cast<std::size_t>(found - names_.begin())];
+}
+
+const std::vector<std::string> &from_predecessor::names()
+{
+    list();
+    return names_;
 }
 
 } // namespace zc::migrate

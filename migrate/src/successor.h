@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "allowed_hosts.h"
 #include "image.h"
 #include "lifeline.h"
 #include "settings.h"
@@ -18,8 +20,13 @@ struct greeting {
     bool moved = false; /* takes over a rank; else the start of the job: nothing to restore */
     int index = 0;      /* of this successor among the leavers */
     int rank = 0;
+    int ranks = 1; /* of the job */
     std::vector<int> leavers;
-    std::set<std::string> hosts; /* where ranks have been */
+    std::set<std::string> hosts;  /* where ranks have been */
+    allowed_hosts allowed;        /* where they may go */
+    std::string program, library; /* builds, as preflight has them */
+    std::uint64_t features = 0;   /* of processors that the program may need */
+    std::uint64_t bytes = 0;      /* that will come to the successor's host */
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;
@@ -28,6 +35,8 @@ struct greeting {
     std::string resume;         /* the start of a job that was saved: from this checkpoint */
     std::int64_t moves = 0;     /* the job has made */
     double age_s = 0;           /* of the job */
+    std::string layer;          /* what the rank has of MPI (JSON); "" at the start of the job */
+    std::uint64_t record = 0;   /* bytes of the record of its initialisation, which is asked for */
 
     std::string to_json() const;
     static greeting from_json(const std::string &text);
@@ -39,6 +48,10 @@ class inheritance {
     virtual ~inheritance() = default;
     /** Fill @target; throws error. */
     virtual void restore(const array &target) = 0;
+    /** Elements saved as @name, if it was; throws error. */
+    virtual std::optional<std::uint64_t> count(const std::string &name) = 0;
+    /** All that was saved, in order; throws error. */
+    virtual const std::vector<std::string> &names() = 0;
     /** What was saved and not asked for, "" if nothing. */
     virtual std::string forgotten() const = 0;
 };
@@ -53,10 +66,16 @@ class from_file final : public inheritance {
     /** Throws error(EBADMSG) unless the file's is @expected. */
     void check(const image_header &expected) const { check_header(reader_, expected, path_); }
     void restore(const array &target) override;
+    std::optional<std::uint64_t> count(const std::string &name) override
+    {
+        return reader_.count(name);
+    }
+    const std::vector<std::string> &names() override;
     std::string forgotten() const override;
 
   private:
     std::string path_;
+    std::vector<std::string> names_;
     image_reader reader_;
     std::set<std::string> restored_;
 };
@@ -71,6 +90,8 @@ class from_predecessor final : public inheritance {
     {
     }
     void restore(const array &target) override;
+    std::optional<std::uint64_t> count(const std::string &name) override;
+    const std::vector<std::string> &names() override;
     /** The predecessor knows. */
     std::string forgotten() const override { return ""; }
 
@@ -81,11 +102,17 @@ class from_predecessor final : public inheritance {
     const effort &spent() const noexcept { return effort_; }
 
   private:
+    void list();
+
     const settings &settings_;
     std::unique_ptr<lifeline> line_;
     transfer transfer_;
     effort effort_;
     image_header expected_;
+
+    bool listed_ = false; /* what the predecessor has: */
+    std::vector<std::string> names_;
+    std::vector<std::uint64_t> counts_;
     std::unique_ptr<image_reader> file_; /* a move by way of the disk */
 };
 

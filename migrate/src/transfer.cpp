@@ -29,12 +29,9 @@ trailer checksum(std::uint64_t number, std::span<const std::byte> image)
 }
 
 /* Room for one segment of @a and its checksum. */
-std::size_t segment_bound(const array &a)
+std::size_t packet_bound(const array &a)
 {
-    array part = a;
-    part.count = std::min(a.count, segment_elements(a));
-    /* The whole array's chunks are indexed, the part's are stored. */
-    return image_bound({&part, 1}) + sizeof(trailer);
+    return segment_bound(a) + sizeof(trailer);
 }
 
 } // namespace
@@ -50,7 +47,7 @@ transfer::~transfer()
 
 std::uint64_t transfer::segments(const array &a)
 {
-    return (a.count + segment_elements(a) - 1) / segment_elements(a);
+    return (a.units() + segment_units(a) - 1) / segment_units(a);
 }
 
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
@@ -68,8 +65,8 @@ void transfer::send(const array &source, const image_header &header, effort &eff
         line_.finish(requests_[slot], interrupt);
         effort.transfer_ms += lap_ms(mark);
 
-        const std::uint64_t count = std::min(segment_elements(source), source.count - first);
-        memory_[slot].reserve(segment_bound(source));
+        const std::uint64_t count = std::min(segment_units(source), source.units() - first);
+        memory_[slot].reserve(packet_bound(source));
         image_writer writer(memory_[slot], header, checksums::none);
         writer.write(source, first, count);
         const std::span<const std::byte> image = writer.finish();
@@ -93,8 +90,8 @@ void transfer::receive(const array &target, effort &effort)
     const std::uint64_t all = segments(target);
     auto expect = [&](std::uint64_t i) {
         image_memory &memory = memory_[i % kAlive];
-        memory.reserve(segment_bound(target));
-        line_.expect_segment({memory.data(), segment_bound(target)}, requests_[i % kAlive]);
+        memory.reserve(packet_bound(target));
+        line_.expect_segment({memory.data(), packet_bound(target)}, requests_[i % kAlive]);
     };
     auto interrupt = [this] {
         if (auto said = line_.poll())
@@ -115,7 +112,7 @@ void transfer::receive(const array &target, effort &effort)
         if (bytes <= sizeof crc || checksum(i, {data, bytes - sizeof crc}) != crc)
             throw error(EBADMSG, "image of '" + target.name +
                                      "' was corrupted in transit: its checksum differs");
-        const std::uint64_t count = std::min(segment_elements(target), target.count - first);
+        const std::uint64_t count = std::min(segment_units(target), target.units() - first);
         image_reader({data, bytes - sizeof crc}, checksums::none).read(target, first, count);
         first += count;
         effort.restore_ms += lap_ms(mark);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,18 +13,22 @@
 namespace zc::migrate {
 
 /**
- * Ends the job with @what as its error unless it goes out of scope within @timeout_s: around
- * calls of MPI that never return when a peer dies. Nobody can take this process out of one;
- * the only honest end is an error.
+ * Around calls of MPI that never return when a peer dies: unless it goes out of scope within
+ * @timeout_s it ends the job, with @what as its error, as nothing can take this process out of the
+ * call and the only honest end is an error; or it does what may end the call.
  */
 class watchdog {
   public:
     watchdog(double timeout_s, std::string what)
-        : thread_([this, timeout_s, what = std::move(what)] {
+        : watchdog(timeout_s, [what = std::move(what)] { end_job(-1, what); })
+    {
+    }
+    watchdog(double timeout_s, std::function<void()> act)
+        : thread_([this, timeout_s, act = std::move(act)] {
               std::unique_lock lock(mutex_);
               if (!wake_.wait_for(lock, std::chrono::duration<double>(timeout_s),
                                   [this] { return done_; }))
-                  end_job(-1, what);
+                  act();
           })
     {
     }

@@ -13,6 +13,7 @@
 
 #include "checkpoint_directory.h"
 #include "error.h"
+#include "verify.h"
 
 using namespace zc::migrate;
 using zc::error;
@@ -29,7 +30,8 @@ int main(int argc, char **argv)
     app.set_version_flag("--version", ZC_VERSION);
     app.prefix_command();
     app.footer("zcm-run [OPTIONS] [--] mpiexec's own options, program and its arguments\n"
-               "exit status: mpiexec's; 1 it cannot be run; 2 usage; 3 no usable checkpoint");
+               "exit status: mpiexec's; 1 it cannot be run; 2 usage; 3 no usable checkpoint;\n"
+               "with --verify: 0 all is registered; 4 something is not; 5 nothing can be said");
     std::string restart, directory, name, mpiexec = "mpiexec";
     app.add_option("--restart", restart,
                    "resume from the latest checkpoint in this directory, or from this one");
@@ -37,6 +39,13 @@ int main(int argc, char **argv)
                    "save checkpoints here (default: where that of --restart is)");
     app.add_option("--job", name, "name for zcctl");
     app.add_option("--mpiexec", mpiexec, "the mpiexec to use")->capture_default_str();
+    bool verifies = false;
+    long every = 10;
+    app.add_flag("--verify", verifies,
+                 "run the program without and with moves, and say what was not registered");
+    app.add_option("--verify-every", every, "safe points from one move to the next")
+        ->check(CLI::Range(1L, 1000000000L))
+        ->capture_default_str();
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
@@ -66,6 +75,10 @@ int main(int argc, char **argv)
         setenv("ZC_MIGRATE_DIR", directory.c_str(), 1);
     if (!name.empty())
         setenv("ZC_MIGRATE_JOB", name.c_str(), 1);
+    if (verifies) {
+        words.insert(words.begin(), mpiexec);
+        return static_cast<int>(verify(words, every));
+    }
     std::vector<char *> arguments{mpiexec.data()};
     for (std::string &word : words)
         arguments.push_back(word.data());

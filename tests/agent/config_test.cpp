@@ -26,16 +26,16 @@ TEST(AgentConfigTest, EmptyFileIsTheDefaults)
 {
     config c = parse_config("", "zcmd.toml");
     EXPECT_EQ(c.logic.policy, "network");
-    EXPECT_EQ(c.logic.act, mode::move);
+    EXPECT_EQ(c.logic.act, mode::observe); /* nothing moves unless it was asked for */
 }
 
 TEST(AgentConfigTest, ReadsEveryKind)
 {
-    config c = parse_config("[agent]\nmode = \"observe\"\nseeds = [\"tcp://a:1\", \"tcp://b:2\"]\n"
+    config c = parse_config("[agent]\nmode = \"move\"\nseeds = [\"tcp://a:1\", \"tcp://b:2\"]\n"
                             "[membership]\nperiod = 0.5\nmax_members = 32\n"
                             "[policy]\nstealing = \"random\"\n[decision]\nhysteresis = 0.3\n",
                             "zcmd.toml");
-    EXPECT_EQ(c.logic.act, mode::observe);
+    EXPECT_EQ(c.logic.act, mode::move);
     EXPECT_EQ(c.logic.seeds, (std::vector<std::string>{"tcp://a:1", "tcp://b:2"}));
     EXPECT_EQ(c.logic.period, kSecond / 2);
     EXPECT_EQ(c.logic.max_members, 32u);

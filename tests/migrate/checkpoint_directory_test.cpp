@@ -98,9 +98,10 @@ class CheckpointDirectoryTest : public testing::Test {
         return {number, line ? line : number, "job-" + std::to_string(number)};
     }
     void save(std::int64_t safe_point, const lineage &whose,
-              checkpoint_directory::company others = checkpoint_directory::company::alone)
+              checkpoint_directory::company others = checkpoint_directory::company::alone,
+              int keep = 1)
     {
-        const checkpoint_directory at(place_, safe_point, "nonce", whose);
+        const checkpoint_directory at(place_, safe_point, "nonce", whose, keep);
         at.write_rank(0, content(10));
         at.commit(1, 10, others);
     }
@@ -251,8 +252,63 @@ TEST_F(CheckpointDirectoryTest, TheSameSafePointAgainLeavesOneAtEachMoment)
     };
     save(100, job(2, 1));
     before_rename = nullptr;
-    EXPECT_EQ(renamed, 4); /* image, manifest, directory, link */
+    EXPECT_EQ(renamed, 5); /* image, manifest, directory, link, what is not kept */
     EXPECT_EQ(checkpoint_directory::latest(place_).whose.job, 2u);
+}
+
+TEST_F(CheckpointDirectoryTest, KeepsAsManyAsWanted)
+{
+    using company = checkpoint_directory::company;
+    for (std::int64_t n : {100, 200, 300})
+        save(n, job(1), company::alone, 2);
+    EXPECT_FALSE(fs::exists(name(100, 1)));
+    EXPECT_TRUE(fs::exists(name(200, 1)) && fs::exists(name(300, 1)));
+    /* The last one was bad: the job is resumed from the one before. What it saves is newer than
+     * both, although it comes earlier in the run. */
+    save(250, job(2, 1), company::alone, 2);
+    EXPECT_FALSE(fs::exists(name(200, 1)));
+    EXPECT_TRUE(fs::exists(name(300, 1)));
+    EXPECT_EQ(checkpoint_directory::latest(place_).safe_point, 250);
+    EXPECT_EQ(checkpoint_directory::latest(name(300, 1)).generation, 3);
+    EXPECT_EQ(checkpoint_directory::latest(place_).generation, 4);
+}
+
+TEST_F(CheckpointDirectoryTest, DamageLeadsToTheOneBefore)
+{
+    using company = checkpoint_directory::company;
+    save(100, job(1), company::alone, 2);
+    save(200, job(1), company::alone, 2);
+    fs::remove(name(200, 1) + "/rank-0.h5");
+    try {
+        checkpoint_directory::latest(place_);
+        FAIL();
+    } catch (const error &problem) {
+        EXPECT_NE(std::string(problem.what()).find("before it: " + name(100, 1)), std::string::npos)
+            << problem.what();
+    }
+}
+
+TEST_F(CheckpointDirectoryTest, TheSameNameAgainLeavesTheFirstAlone)
+{
+    save(100, job(1));
+    after_rename = nullptr;
+    before_rename = [&] {
+        EXPECT_NO_THROW(checkpoint_directory::latest(place_));
+        EXPECT_TRUE(fs::exists(name(100, 1) + "/rank-0.h5"));
+    };
+    save(100, job(1), checkpoint_directory::company::alone, 2);
+    before_rename = nullptr;
+    EXPECT_EQ(checkpoint_directory::latest(place_).directory, name(100, 1) + "-2");
+    EXPECT_TRUE(fs::exists(name(100, 1)));
+}
+
+TEST_F(CheckpointDirectoryTest, WhatIsDiscardedIsGone)
+{
+    const checkpoint_directory at(place_, 1, "x", job(1));
+    EXPECT_EQ(at.file_of(3), name(1, 1) + ".part-x/rank-3.h5");
+    at.write_rank(0, content(10));
+    at.discard();
+    EXPECT_TRUE(fs::is_empty(place_));
 }
 
 TEST_F(CheckpointDirectoryTest, WhatMayStillBeWrittenIsLeftAlone)

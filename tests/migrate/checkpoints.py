@@ -13,19 +13,7 @@ from testbed import process
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Skip, check
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, finishes, heat, moved,
-                                refused, suite)
-
-
-def saved(job):
-    """The safe point that JOB, when asked, saves itself at."""
-    code, answer, said = job.ask("checkpoint")
-    check(code == 0, f"checkpoint: status {code}: {said}", job.said()[-SAID:])
-    return answer["safe_point"]
-
-
-def restart(stage, place):
-    """The launcher of a job that begins with what PLACE has."""
-    return [str(stage.library / "bin/zcm-run"), "--restart", place]
+                                refused, restart, saved, suite)
 
 
 def a_copy(stage, job):
@@ -94,7 +82,58 @@ def program_asks_for_checkpoints(stage):
     with heat(stage, "--checkpoint", 50, iterations=190) as job:
         finishes(stage, job, IDENTICAL)
         names = sorted(os.listdir(job.directory + "/saved"))
-        check(names[0].startswith("at-") and names[1:] == ["latest", "lock"], f"{names}")
+        check([name[:3] for name in names] == ["at-", "at-", "lat", "loc"], f"{names}")
+        newest = max(names[:2], key=lambda name: int(name.split("-")[1]))
+        check(os.readlink(job.directory + "/saved/latest") == newest, f"{names}")
+
+
+@suite.test(tags={"openmpi"})
+def streamed_to_the_disk(stage):
+    """Where there is no room for a copy of the state, ranks write it while they wait."""
+    with heat(stage, "--ballast", 8, environment={"ZC_MIGRATE_SAVING": "stream"}) as job:
+        job.until_running()
+        code, answer, said = job.ask("checkpoint")
+        check(code == 0 and answer["streamed"] == 4, f"{answer} {said}", job.said()[-SAID:])
+        check(answer["bytes"]["image"] > (32 << 20), f"{answer}")
+        kept = a_copy(stage, job)
+        ends_well(stage, job, IDENTICAL)
+    with heat(stage, "--ballast", 8, launcher=restart(stage, kept),
+              iterations=answer["safe_point"] + 100) as job:
+        finishes(stage, job, IDENTICAL, timeout=120)
+
+
+@suite.test()
+def streamed_for_want_of_memory(stage):
+    """Left to itself a rank that can have no memory for a copy streams, and that is said."""
+    with heat(stage, ranks=2, environment={"ZC_MIGRATE_FAULT": "no-room"}) as job:
+        job.until_running()
+        code, answer, said = job.ask("checkpoint")
+        check(code == 0 and answer["streamed"] > 0, f"{answer} {said}", job.said()[-SAID:])
+        check("no room for copies" in job.said(), "it does not say so", job.said()[-SAID:])
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+def generations_are_kept(stage):
+    """The last checkpoint may be bad: those before it stay, and a job goes on with one of them."""
+    place = stage.new_directory() + "/saved"
+    environment = {"ZC_MIGRATE_DIR": place, "ZC_MIGRATE_KEEP": "3"}
+    with heat(stage, ranks=2, environment=environment) as job:
+        job.until_running()
+        points = [saved(job) for _ in range(4)]
+        ends_well(stage, job, IDENTICAL)
+    there = {int(path.name.split("-")[1]): path for path in pathlib.Path(place).glob("at-*")}
+    check(sorted(there) == points[1:], f"{sorted(there)} of {points}")
+    (there[points[3]] / "rank-1.h5").unlink()
+    with heat(stage, ranks=2, launcher=restart(stage, place)) as job:
+        ends_with_error(job, f"before it: {there[points[2]]}", 60, exit_status=3)
+    with heat(stage, ranks=2, launcher=restart(stage, str(there[points[2]])),
+              environment=environment) as job:
+        job.until_running()
+        last = saved(job)
+        ends_well(stage, job, IDENTICAL)
+    names = sorted(int(path.name.split("-")[1]) for path in pathlib.Path(place).glob("at-*"))
+    check(names == sorted([points[2], points[3], last]), f"{names}")
 
 
 @suite.test()
@@ -126,7 +165,8 @@ def two_jobs_in_one_folder(stage):
     def job(name, since=None, iterations=10000000):
         return heat(stage, ranks=2, iterations=iterations,
                     launcher=restart(stage, since) if since else None,
-                    environment={"ZC_MIGRATE_DIR": place, "ZC_MIGRATE_JOB": name})
+                    environment={"ZC_MIGRATE_DIR": place, "ZC_MIGRATE_JOB": name,
+                                 "ZC_MIGRATE_KEEP": "1"})
 
     with job("first") as first, job("second") as second:
         first.until_running()
@@ -186,12 +226,18 @@ def slow_disk(stage):
 @suite.test()
 def disk_full(stage):
     """The checkpoint fails, names the cause, and leaves the previous one alone."""
+    for saving in ("copy", "stream"):
+        fill_the_disk(stage, saving)
+
+
+def fill_the_disk(stage, saving):
     place = stage.new_directory()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", place],
                       capture_output=True, check=False).returncode != 0:
         raise Skip("cannot mount a small file system")
     try:
-        with heat(stage, "--ballast", 6, environment={"ZC_MIGRATE_DIR": place}) as job:
+        with heat(stage, "--ballast", 6, environment={"ZC_MIGRATE_DIR": place,
+                                                      "ZC_MIGRATE_SAVING": saving}) as job:
             job.until_running()
             saved(job)
             first = os.readlink(place + "/latest")

@@ -4,12 +4,14 @@ import os
 import pathlib
 import re
 import signal
+import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
-from tests.migrate.jobs import (IDENTICAL, NO_LOOSE_ENDS, answer_at_socket, ends_well,
-                                ends_with_error, heat, moved, mpich_only, refused, suite)
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
+                                ends_well, ends_with_error, heat, moved, mpich_only, refused,
+                                suite)
 
 
 def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):
@@ -24,7 +26,7 @@ def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):
 
 @suite.test()
 def host_unreachable(stage):
-    with heat(stage) as job:
+    with heat(stage, environment=ANY_HOST) as job:
         before = job.until_running()["ranks"]
         refused(job, "move", "--rank", 1, "--to", "10.111.0.9", says="10.111.0.9 cannot be reached")
         check(job.status()["ranks"] == before, "ranks are not where they were")
@@ -32,9 +34,26 @@ def host_unreachable(stage):
 
 
 @suite.test()
+def host_outside_the_allocation(stage):
+    """The job goes nowhere but where mpiexec, or the user, has said that it may."""
+    beyond = "10.111.0.9"
+    says = (f"host {beyond} is not one of this job's: it may use .*"
+            r"\({}; ZC_MIGRATE_HOSTS says otherwise\)")
+    for environment, source in (({}, "mpiexec's option -hosts"),
+                                ({"ZC_MIGRATE_HOSTS": f"{H1},{H2}"}, "ZC_MIGRATE_HOSTS"),
+                                ({"SLURM_JOB_NODELIST": "h[1-2]"}, "SLURM_JOB_NODELIST")):
+        with heat(stage, environment=environment) as job:
+            before = job.until_running()["ranks"]
+            refused(job, "move", "--rank", 1, "--to", beyond, says=says.format(source))
+            check(job.status()["ranks"] == before, "ranks are not where they were")
+            moved(job, [1], H1)
+            ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
 def host_unreachable_by_address(stage):
     """Without a launcher to ask: an address where no host is."""
-    with heat(stage, environment={"ZC_MIGRATE_PROBE": "ping -c1 -W1 %h"}) as job:
+    with heat(stage, environment={"ZC_MIGRATE_PROBE": "ping -c1 -W1 %h", **ANY_HOST}) as job:
         job.until_running()
         refused(job, "move", "--rank", 1, "--to", "10.111.0.77",
                 says="10.111.0.77 cannot be reached")
@@ -48,9 +67,65 @@ def program_missing_there(stage):
 
 
 @suite.test()
+@mpich_only(LAUNCHED)
+def library_missing_there(stage):
+    """One that cannot be loaded: the program there finds an empty file in its place."""
+    with heat(stage, environment={"ZC_MIGRATE_FAULT": "no-library"}) as job:
+        before = job.until_running()["ranks"]
+        broken = pathlib.Path(job.directory) / "saved"
+        broken.mkdir(exist_ok=True)
+        for name in ("libzcm-mpich.so", "libzcm-mpich.so.0"):
+            (broken / name).touch()
+        refused(job, "move", "--rank", 1, "--to", H1,
+                says="host .* cannot run .*heat2d.*error while loading shared libraries: .*libzcm")
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def other_build_there(stage):
+    """Found before anything is started there; and, if it comes later, when the successor is met."""
+    for fault, needed in (("other-build", "[0-9a-f]{40}"), ("other-build-late", "another")):
+        fault_is_survived(stage, fault,
+                          f"host .* has another build of the program: found .*, needed {needed}")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def other_processor_there(stage):
+    fault_is_survived(stage, "other-processor", "the processor of host .* lacks .*sse")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def no_memory_there(stage):
+    fault_is_survived(stage, "no-memory",
+                      "host .* has too little memory: found 1 MiB .*, needed [0-9]+ MiB")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def status_while_a_host_is_probed(stage):
+    """The socket answers others meanwhile; a second request is told that one is under way."""
+    with heat(stage, environment={"ZC_MIGRATE_PROBE": "sleep 3; test %h"}) as job:
+        job.until_running()
+        asking = threading.Thread(target=moved, args=(job, [1], H1))
+        begin = time.monotonic()
+        asking.start()
+        time.sleep(0.5)
+        check(job.status()["moves"] == 0, "it has moved already")
+        refused(job, "move", "--rank", 2, "--to", H2, code=4, says="under way")
+        check(time.monotonic() - begin < 3, "the socket did not answer while it probed")
+        asking.join()
+        check(job.status()["moves"] == 1, "it has not moved")
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
 def one_of_two_cannot_move(stage):
     """All or nothing."""
-    with heat(stage) as job:
+    with heat(stage, environment=ANY_HOST) as job:
         before = job.until_running()["ranks"]
         answer = answer_at_socket(job, {"command": "move", "moves": [
             {"rank": 1, "host": H1}, {"rank": 2, "host": "nowhere"}]})
@@ -68,24 +143,95 @@ def image_corrupted_in_transit(stage):
 @suite.test()
 @mpich_only(NO_LOOSE_ENDS)
 def successor_exits_before_acknowledging(stage):
-    fault_is_survived(stage, "successor-exits", "the successor (is gone|has been silent)",
+    fault_is_survived(stage, "successor-exits", "the successor has ended with exit status 3",
                       environment={"ZC_MIGRATE_TIMEOUT": "10"})
 
 
-@suite.test()
-@mpich_only("Hydra's -disable-auto-cleanup")
-def successor_killed_before_acknowledging(stage):
-    """With Hydra's clean-up off the old rank goes on ..."""
-    fault_is_survived(stage, "successor-killed", "the successor (is gone|has been silent)",
-                      mpiexec=["-disable-auto-cleanup"], environment={"ZC_MIGRATE_TIMEOUT": "10"})
+def is_stopped(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
+
+
+def stopped_on(job, host):
+    """The successor that has stopped itself there."""
+    found = []
+
+    def look():
+        found[:] = [pid for pid, _ in job.processes_on(host) if is_stopped(pid)]
+        return found
+
+    wait_for(f"a process stops on {host}", look, 60)
+    return found[0]
+
+
+KILLED_BEFORE_GO = ("successor-killed-early", "successor-killed-data", "successor-killed",
+                    "successor-killed-ready")
 
 
 @suite.test()
-@mpich_only("Hydra's -disable-auto-cleanup")
-def successor_killed_before_linking_up(stage):
-    """The same of one that ends before it has said that it is there ..."""
-    fault_is_survived(stage, "successor-killed-early", "the successor (is gone|has been silent)",
-                      mpiexec=["-disable-auto-cleanup"], environment={"ZC_MIGRATE_TIMEOUT": "10"})
+@mpich_only(LAUNCHED)
+def successor_killed_before_go(stage):
+    """In each phase before go, with the clean-up that mpiexec has by default: the move fails ..."""
+    for fault in KILLED_BEFORE_GO:
+        fault_is_survived(stage, fault,
+                          r"rank 1: the successor was killed by signal 9 \(Killed\)")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def successor_killed_without_cleanup(stage):
+    """... and so without."""
+    fault_is_survived(stage, "successor-killed-data", "the successor was killed by signal 9",
+                      mpiexec=["-disable-auto-cleanup"])
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def one_of_two_successors_killed(stage):
+    """All or nothing; and a later move is made."""
+    with Job(stage, "state", "room", 100000, STOP, ranks=3,
+             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
+        before = job.until_running()["ranks"]
+        asking = threading.Thread(target=refused, args=(job, "move", "--rank", "1,2", "--to", H1),
+                                  kwargs={"says": "the successor was killed by signal 9"})
+        asking.start()
+        os.kill(stopped_on(job, "h1"), signal.SIGKILL)
+        asking.join()
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        ends_well(stage, job, "all right")
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def launcher_killed_before_go(stage):
+    """Its successors end with it, and nothing else does: the guard above it sees to that."""
+    with Job(stage, "state", "room", 100000, STOP, ranks=3,
+             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
+        before = job.until_running()["ranks"]
+        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
+                                  kwargs={"says": "the successor has ended with its launcher"})
+        asking.start()
+        os.kill(parent_of(stopped_on(job, "h1")), signal.SIGKILL)
+        asking.join()
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def rank_killed_ends_the_job(stage):
+    """A successor that has become the rank: its end is the job's, as that of any process."""
+    with heat(stage) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        os.kill(job.status()["ranks"][1]["pid"], signal.SIGSEGV)
+        ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
 
 
 def cannot_go_on(stage, job, says):
@@ -100,7 +246,7 @@ def cannot_go_on(stage, job, says):
 @suite.test()
 @mpich_only("Hydra's -disable-auto-cleanup")
 def successor_killed_while_linking_up(stage):
-    """... but once all have begun to make communicators with it there is no way back: an error."""
+    """From go on it is the rank, and there is no way back: an error."""
     for ranks in ("1", "1,2"):
         with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-killed-late",
                                       "ZC_MIGRATE_TIMEOUT": "5"},
@@ -112,9 +258,9 @@ def successor_killed_while_linking_up(stage):
 
 @suite.test()
 @mpich_only("Hydra's messages")
-def successor_killed_ends_the_job_by_default(stage):
-    """... and by default Hydra ends the job, with an error."""
-    with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-killed"}) as job:
+def successor_killed_after_go_ends_the_job_by_default(stage):
+    """... which is mpiexec's with its clean-up."""
+    with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-killed-late"}) as job:
         job.until_running()
         refused(job, "move", "--rank", 1, "--to", H1, says="")
         ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
@@ -176,23 +322,20 @@ def a_failed_successor_waits_for_the_others(stage):
         ends_well(stage, job, "all right")
 
 
-def is_stopped(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-
-
 @suite.test()
-@mpich_only(NO_LOOSE_ENDS)
-def successor_wakes_up_after_its_move_failed(stage):
-    """What it was being sent when it fell silent is sent then: it must still be there."""
+@mpich_only(LAUNCHED)
+def stopped_successor(stage):
+    """It is silent, so the move fails, and its launcher ends it: it cannot wake up later."""
     with Job(stage, "state", "room", 100000, STOP, ranks=3,
              environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "3"}) as job:
         job.until_running()
-        refused(job, "move", "--rank", 1, "--to", H1, says="the successor has been silent for 3 s")
-        stopped = [pid for pid, _ in job.processes_on("h1") if is_stopped(pid)]
-        check(len(stopped) == 1, f"stopped: {stopped}")
+        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
+                                  kwargs={"says": "the successor has been silent for 3 s"})
+        asking.start()
+        stopped = stopped_on(job, "h1")
+        asking.join()
+        wait_for("it ends", lambda: not os.path.exists(f"/proc/{stopped}"), 30)
         room(job)   # rank 1 has given it up and goes on
-        os.kill(stopped[0], signal.SIGCONT)
-        wait_for("it ends", lambda: not os.path.exists(f"/proc/{stopped[0]}"), 30)
         ends_well(stage, job, "all right")
 
 

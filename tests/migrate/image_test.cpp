@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -85,7 +87,7 @@ TEST_F(ImageTest, ReturnsWhatWasWritten)
 
 TEST_F(ImageTest, EveryElementTypeSurvives)
 {
-    for (int kind = 0; kind <= static_cast<int>(element::f64); kind++) {
+    for (int kind = 0; kind <= static_cast<int>(kLastElement); kind++) {
         const auto type = static_cast<element>(kind);
         std::vector<std::uint8_t> data(1000 * size_of(type)), back(data.size());
         for (std::size_t i = 0; i < data.size(); i++)
@@ -95,6 +97,107 @@ TEST_F(ImageTest, EveryElementTypeSurvives)
         image_reader(image_of({from})).read(to);
         EXPECT_EQ(data, back) << name_of(type);
     }
+}
+
+/** A particle and what an array of them is made of, gaps between. */
+struct particle {
+    double at[3];
+    std::int32_t number;
+    float complex_mass[2];
+};
+std::shared_ptr<const layout> particles()
+{
+    return std::make_shared<layout>(
+        std::vector<layout::part>{{offsetof(particle, at), element::f64, 3},
+                                  {offsetof(particle, number), element::i32, 1},
+                                  {offsetof(particle, complex_mass), element::c64, 1}},
+        sizeof(particle));
+}
+
+TEST_F(ImageTest, DerivedTypesSurviveInSegmentsToo)
+{
+    std::vector<particle> all(200'000), back(all.size());
+    std::memset(back.data(), 0xee, back.size() * sizeof back[0]);
+    for (std::size_t i = 0; i < all.size(); i++)
+        all[i] = {{static_cast<double>(i), 1, 2}, static_cast<int>(i), {3, 4}};
+    const array from{"p", reinterpret_cast<std::byte *>(all.data()), all.size(), {}, particles()};
+    const array to{"p", reinterpret_cast<std::byte *>(back.data()), back.size(), {}, particles()};
+    EXPECT_EQ(from.type_name(), "{float64[3],int32,complex64}");
+    const auto same = [&] {
+        for (std::size_t i = 0; i < all.size(); i++)
+            if (std::memcmp(all[i].at, back[i].at, sizeof all[i].at) != 0 ||
+                all[i].number != back[i].number ||
+                std::memcmp(all[i].complex_mass, back[i].complex_mass, 8) != 0)
+                return false;
+        return true;
+    };
+    {
+        const image_reader reader(image_of({from}));
+        EXPECT_EQ(reader.count("p"), all.size());
+        reader.read(to);
+        EXPECT_TRUE(same());
+    }
+    std::memset(back.data(), 0xee, back.size() * sizeof back[0]);
+    const std::uint64_t step = segment_units(from);
+    EXPECT_LE(step * from.unit_bytes(), 1u << 20);
+    for (std::uint64_t first = 0; first < from.units(); first += step) {
+        const std::uint64_t count = std::min(step, from.units() - first);
+        image_memory memory;
+        memory.reserve(segment_bound(from));
+        image_writer writer(memory, {}, checksums::none);
+        writer.write(from, first, count);
+        image_reader(writer.finish(), checksums::none).read(to, first, count);
+    }
+    EXPECT_TRUE(same());
+}
+
+TEST_F(ImageTest, AColumnOfAMatrixSurvivesAlone)
+{
+    constexpr std::size_t kRows = 70'000, kColumns = 5;
+    std::vector<double> matrix(kRows * kColumns), back(matrix.size(), -1.0);
+    for (std::size_t i = 0; i < matrix.size(); i++)
+        matrix[i] = static_cast<double>(i) + 0.5;
+    std::vector<layout::part> column;
+    for (std::size_t row = 0; row < kRows; row++)
+        column.push_back({static_cast<std::int64_t>(row * kColumns * 8), element::f64, 1});
+    const auto shape = std::make_shared<layout>(column, kRows * kColumns * 8);
+    const auto third = [&](std::vector<double> &of) {
+        return array{"c", reinterpret_cast<std::byte *>(of.data() + 2), 1, {}, shape};
+    };
+    image_reader(image_of({third(matrix)})).read(third(back));
+    for (std::size_t i = 0; i < matrix.size(); i++)
+        ASSERT_EQ(back[i], i % kColumns == 2 ? matrix[i] : -1.0) << i;
+}
+
+TEST_F(ImageTest, ATypeThatDiffersIsNamedOnBothSides)
+{
+    std::vector<particle> all(3);
+    std::vector<double> numbers(9);
+    const array from{"p", reinterpret_cast<std::byte *>(all.data()), 3, {}, particles()};
+    const auto complaint = [](const image_reader &reader, const array &wanted) {
+        try {
+            reader.read(wanted);
+            return std::string();
+        } catch (const error &problem) {
+            EXPECT_EQ(problem.code(), EBADMSG);
+            return std::string(problem.what());
+        }
+    };
+    {
+        const image_reader reader(image_of({from}));
+        EXPECT_EQ(complaint(reader, over("p", numbers, element::f64)),
+                  "type of 'p' is not float64 as saved: that is {float64[3],int32,complex64}");
+    }
+    const auto triple =
+        std::make_shared<layout>(std::vector<layout::part>{{0, element::f64, 3}}, 24);
+    const array threes{"p", reinterpret_cast<std::byte *>(numbers.data()), 3, {}, triple};
+    const image_reader reader(image_of({threes}));
+    EXPECT_EQ(reader.count("p"), 3u);
+    EXPECT_EQ(complaint(reader, from),
+              "type of 'p' is not {float64[3],int32,complex64} as saved: that is float64[3]");
+    EXPECT_EQ(complaint(reader, over("p", numbers, element::f64)),
+              "type of 'p' is not float64 as saved: that is float64[3]");
+    EXPECT_EQ(complaint(reader, threes), "");
 }
 
 TEST_F(ImageTest, LeavesZeroBlocksOutAndRestoresThem)
@@ -133,7 +236,7 @@ TEST_F(ImageTest, SegmentsTogetherAreTheArray)
     std::vector<double> data = numbers(5 << 20 >> 1), back(data.size(), -1.0);
     std::fill(data.begin() + 300'000, data.begin() + 900'000, 0.0);
     const array from = over("x", data, element::f64), to = over("x", back, element::f64);
-    const std::uint64_t step = segment_elements(from);
+    const std::uint64_t step = segment_units(from);
     EXPECT_EQ(step * 8, 1u << 20);
     for (std::uint64_t first = 0; first < from.count; first += step) {
         const std::uint64_t count = std::min(step, from.count - first);

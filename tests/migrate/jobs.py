@@ -14,7 +14,9 @@ from testbed.suite import Bed, Suite
 HERE = pathlib.Path(__file__).resolve().parent
 IDENTICAL = "bit-identical to the serial solution"
 HEAT = ["--rows", 32, "--columns", 512]
+ANY_HOST = {"ZC_MIGRATE_HOSTS": "any"}     # also one that mpiexec was not given
 ON_OPEN_MPI = {"openmpi": "/usr"}
+LAUNCHED = "MPI_Comm_spawn starts successors there, and no launcher can be asked before"
 NO_LOOSE_ENDS = "mpirun ends the job when a process ends without MPI_Finalize"
 
 
@@ -23,7 +25,9 @@ def open_stage(setup):
     if not setup.network.between_hosts:
         raise Skip(setup.network.why or "ranks move between two hosts")
     yield Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
-                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "profile_calls.c"],
+                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
+                 HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
+                 HERE / "communicators.c"],
                 scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                 environment=setup.environment, patience=setup.patience)
 
@@ -63,6 +67,18 @@ def moved(job, ranks, host, via="memory"):
                                  "--via", via)
     check(code == 0, f"move of {ranks} to {host}: status {code}: {said}", job.said()[-SAID:])
     return answer
+
+
+def saved(job):
+    """The safe point that JOB, when asked, saves itself at."""
+    code, answer, said = job.ask("checkpoint")
+    check(code == 0, f"checkpoint: status {code}: {said}", job.said()[-SAID:])
+    return answer["safe_point"]
+
+
+def restart(stage, place):
+    """The launcher of a job that begins with what PLACE has."""
+    return [str(stage.library / "bin/zcm-run"), "--restart", place]
 
 
 def refused(job, *words, code=1, says):

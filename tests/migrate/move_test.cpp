@@ -44,7 +44,7 @@ class one_rank final : public move_party {
 
     request wanted;
     settings chosen;
-    std::string spawn_fails, others_at_spawn, others_at_verdict;
+    std::string spawn_fails, release_fails, others_at_spawn, others_at_verdict;
     steps done;
     json answer; /* to the request */
 
@@ -58,7 +58,9 @@ class one_rank final : public move_party {
     }
     std::vector<double> greatest(std::vector<double> values) override { return values; }
     std::vector<double> total(std::vector<double> values) override { return values; }
-    std::unique_ptr<departure> start_successor() override
+    std::vector<std::string> gather(const std::string &text) override { return {text}; }
+    std::string invite() override { return "invitation"; }
+    std::unique_ptr<departure> start_successor(const std::vector<std::string> &) override
     {
         done.emplace_back("spawn");
         if (!spawn_fails.empty())
@@ -66,15 +68,8 @@ class one_rank final : public move_party {
         return std::make_unique<departure>(
             chosen, std::make_unique<lifeline>(with_.end_of(side::leaver), false, 5), hello_, 1.0);
     }
-    void link_up(departure *mine) override
-    {
-        done.emplace_back("link up");
-        if (mine)
-            mine->proceed();
-    }
     const registry &data() const noexcept override { return data_; }
     image_header header() const override { return {rank_, 4, 100, 7}; }
-    void forget_new_world() override { done.emplace_back("forget"); }
     void outcome(const std::string &text) override
     {
         done.emplace_back("answer");
@@ -82,6 +77,13 @@ class one_rank final : public move_party {
     }
     double asked() const noexcept override { return seconds(); }
     void let_go() override { done.emplace_back("let go"); }
+    void link_up(departure *) override { done.emplace_back("link up"); }
+    void release() override
+    {
+        done.emplace_back("release");
+        if (!release_fails.empty())
+            throw std::runtime_error(release_fails);
+    }
     void give_up_old_world() override { done.emplace_back("give up the old world"); }
     void enter_new_world() override { done.emplace_back("enter the new world"); }
     std::vector<double> rebuild_world(double) override
@@ -104,7 +106,7 @@ class one_rank final : public move_party {
 };
 
 /* Where the successor does not go on as it should. */
-enum class stop { at_greeting, when_linked_up, in_data, before_ready, after_ready, never };
+enum class stop { at_greeting, at_proceed, in_data, before_ready, after_ready, never };
 enum class how { exits, is_silent, says_why };
 
 /** A rank that leaves, and its successor. */
@@ -163,7 +165,7 @@ class Move : public testing::Test {
             line_->send_last(word::left);
             return;
         }
-        if (where == stop::when_linked_up)
+        if (where == stop::at_proceed)
             stops(way);
         std::vector<double> room(1000);
         line_->send(word::ask, R"({"name":"plate","type":"float64","count":1000})");
@@ -190,13 +192,13 @@ class Move : public testing::Test {
     std::unique_ptr<lifeline> line_;
 };
 
-const steps kRefusedAtSpawn = {"spawn", "agree", "forget", "answer"};
-const steps kRefusedAtVerdict = {"spawn", "agree", "link up", "agree", "forget", "answer"};
+const steps kRefusedAtSpawn = {"spawn", "agree", "answer"};
+const steps kRefusedAtVerdict = {"spawn", "agree", "agree", "answer"};
 
 TEST_F(Move, GoesThroughAllPhasesAndLeavesWhenTheSuccessorIsTheRank)
 {
     run();
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "link up", "agree", "let go",
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
                                  "give up the old world", "leave"}));
     EXPECT_TRUE(became_rank_);
     EXPECT_EQ(rank_.answer, nullptr); /* rank 0 answers */
@@ -230,9 +232,9 @@ TEST_F(Move, IsRefusedAtSpawnIfAnotherRankHasNoSuccessor)
     EXPECT_TRUE(was_abandoned_);
 }
 
-TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsWhenItIsLinkedUp)
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsBeforeItAsksForData)
 {
-    run(stop::when_linked_up);
+    run(stop::at_proceed);
     expect_refused(kRefusedAtVerdict, "rank 1: the successor is gone");
 }
 
@@ -273,9 +275,19 @@ TEST_F(Move, IsRefusedInTheVerdictIfAnothersSuccessorHasNotAcknowledged)
 TEST_F(Move, EndsTheJobIfTheSuccessorIsGoneWhenItIsToBeTheRank)
 {
     run(stop::after_ready);
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "link up", "agree", "let go"}));
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go"}));
     const std::string &why = sides_.problem(side::leaver);
-    EXPECT_TRUE(why.starts_with("state handed over, but the successor is gone")) << why;
+    EXPECT_TRUE(why.starts_with("the move was agreed on, but the successor is gone")) << why;
+}
+
+TEST_F(Move, EndsTheJobIfThisRankCannotGoOnWhenItIsMade)
+{
+    rank_.release_fails = "no more threads";
+    run();
+    EXPECT_EQ(rank_.done,
+              (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release"}));
+    EXPECT_EQ(sides_.problem(side::leaver), "the move was agreed on, but no more threads");
+    EXPECT_TRUE(became_rank_);
 }
 
 /* ---- rank 0, and ranks that stay ---- */
@@ -288,9 +300,9 @@ class MoveOfRankZero : public Move {
 TEST_F(MoveOfRankZero, IsAnsweredByTheOneThatWasAsked)
 {
     run();
-    EXPECT_EQ(rank_.done,
-              (steps{"spawn", "agree", "link up", "agree", "let go", "give up the old world",
-                     "close the door", "answer", "close the socket", "leave"}));
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
+                                 "give up the old world", "close the door", "answer",
+                                 "close the socket", "leave"}));
     EXPECT_TRUE(became_rank_);
     EXPECT_EQ(rank_.answer.at("ok"), true);
     EXPECT_EQ(rank_.answer.at("safe_point"), 100);
@@ -306,8 +318,14 @@ TEST(MoveOfOthers, TakesRanksThatStayIntoTheNewWorld)
     for (int rank : {0, 3}) {
         one_rank stays(none, rank, {1, 2});
         stays.move();
-        steps expected = {
-            "agree", "link up", "agree", "give up the old world", "enter the new world", "rebuild"};
+        steps expected = {"agree",
+                          "agree",
+                          "agree",
+                          "link up",
+                          "release",
+                          "give up the old world",
+                          "enter the new world",
+                          "rebuild"};
         if (rank == 0)
             expected.emplace_back("answer");
         EXPECT_EQ(stays.done, expected);
@@ -320,10 +338,10 @@ TEST(MoveOfOthers, LeavesRanksThatStayWhereTheyAreIfItIsRefused)
     one_rank at_spawn(none, 0, {1, 2}), at_verdict(none, 0, {1, 2});
     at_spawn.others_at_spawn = "rank 1: cannot";
     at_spawn.move();
-    EXPECT_EQ(at_spawn.done, (steps{"agree", "forget", "answer"}));
+    EXPECT_EQ(at_spawn.done, (steps{"agree", "answer"}));
     at_verdict.others_at_verdict = "rank 2: cannot";
     at_verdict.move();
-    EXPECT_EQ(at_verdict.done, (steps{"agree", "link up", "agree", "forget", "answer"}));
+    EXPECT_EQ(at_verdict.done, (steps{"agree", "agree", "answer"}));
     EXPECT_EQ(at_verdict.answer.at("error"), "rank 2: cannot");
     EXPECT_EQ(at_verdict.answer.at("code"), EIO);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Smooths a picture again and again in the space of its Walsh-Hadamard transform:
+ *
+ *     mpiexec -n 4 ./spectrum [N [STEPS]]
+ *
+ * The library that transforms (transform.h) uses MPI_COMM_WORLD inside.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transform.h"
+
+int main(int argc, char **argv)
+{
+    int rank, n = argc > 1 ? atoi(argv[1]) : 256, steps = argc > 2 ? atoi(argv[2]) : 200, step = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const int rows = transform_begin(n);
+    if (rows == 0) {
+        if (rank == 0)
+            fprintf(stderr, "spectrum: %d is no power of two that the ranks divide\n", n);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    double *picture = malloc((size_t)rows * (size_t)n * sizeof *picture);
+    if (!picture)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    for (int i = 0; i < rows * n; i++)
+        picture[i] = (double)((rank * rows * n + i) * 7919L % 1009);
+
+    for (; step < steps; step++) {
+        transform(picture);
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < n; c++) {
+                const int roughness = __builtin_popcount((unsigned)(rank * rows + r)) +
+                                      __builtin_popcount((unsigned)c);
+                picture[r * n + c] *= 1 - 1e-3 * roughness;
+            }
+        transform(picture);
+        for (int i = 0; i < rows * n; i++)
+            picture[i] /= (double)n * n;
+    }
+
+    double mine[2] = {0, 0}, all[2];
+    for (int i = 0; i < rows * n; i++) {
+        mine[0] += picture[i];
+        mine[1] += picture[i] * (double)(i % 31 + rank);
+    }
+    MPI_Reduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("mean %.17g after %d steps, checksum %.17g\n", all[0] / n / n, step, all[1]);
+    transform_end();
+    free(picture);
+    MPI_Finalize();
+    return 0;
+}

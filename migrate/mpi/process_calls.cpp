@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The beginning and the end of MPI, which are those of the job. */
+#include <mpi.h>
+
+#include "layer.h"
+#include "lifetime.h"
+#include "process.h"
+
+using namespace zc::migrate;
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+int MPI_Init(int *argc, char ***argv)
+{
+    const int code = PMPI_Init(argc, argv);
+    if (code == MPI_SUCCESS)
+        start_job();
+    return code;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    const int code = PMPI_Init_thread(argc, argv, required, provided);
+    if (code == MPI_SUCCESS)
+        start_job();
+    return code;
+}
+
+int MPI_Finalize(void)
+{
+    leave_job();
+    return PMPI_Finalize();
+}
+
+int MPI_Abort(MPI_Comm comm, int code)
+{
+    /* Launchers ignore how a process ends whose world is its own. */
+    if (layer::is_on() && comm != MPI_COMM_SELF)
+        abort_job(code);
+    return PMPI_Abort(layer::real(comm), code);
+}
+
+#if MPI_VERSION >= 4
+int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session)
+{
+    if (!layer::is_on())
+        return PMPI_Session_init(info, handler, session);
+    complain(layer::instance().world().rank,
+             "MPI_Session_init(): a session knows the processes of MPI, not the ranks of a movable "
+             "job");
+    PMPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_UNSUPPORTED_OPERATION);
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+#endif
+
+#pragma GCC visibility pop
+} // extern "C"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace zc::migrate {
+
+/** How far up mpiexec and its proxy are looked for: above zcm-launch and its guard, and a shell. */
+inline constexpr int kAncestors = 8;
+
+/** Of another process; empty, or 0, if that cannot be read. */
+std::vector<std::string> command_line_of(long pid);
+long parent_of(long pid);
+
+} // namespace zc::migrate

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launcher.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+std::string describe_end(int status)
+{
+    if (WIFSIGNALED(status))
+        return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
+               strsignal(WTERMSIG(status)) + ")";
+    return "has ended with exit status " + std::to_string(WEXITSTATUS(status));
+}
+
+launcher::launcher(std::size_t children, launcher_actions &by)
+    : by_(by), states_(children, state::starting), ends_(children), over_(children == 0)
+{
+}
+
+std::size_t launcher::count(state which) const
+{
+    return static_cast<std::size_t>(std::ranges::count(states_, which));
+}
+
+void launcher::child_says(std::size_t child, const json &what)
+{
+    if (what.contains("port") && states_[child] == state::starting) {
+        states_[child] = state::ready;
+        by_.tell_leaver(child, what);
+    } else if (what.contains("spawn")) {
+        wanted_.push_back({child, what.value("spawn", ""), what.value("card", "")});
+        if (wanted_.size() == 1)
+            spawn_next();
+    }
+}
+
+void launcher::spawn_next()
+{
+    if (!wanted_.empty())
+        by_.spawn(wanted_.front().host, wanted_.front().card);
+}
+
+void launcher::spawned(const std::string &problem)
+{
+    if (wanted_.empty())
+        return;
+    const wanted done = wanted_.front();
+    wanted_.pop_front();
+    if (states_[done.child] != state::ended)
+        by_.tell_child(done.child, {{"spawned", done.host}, {"problem", problem}});
+    spawn_next();
+}
+
+void launcher::child_ended(std::size_t child, int status)
+{
+    const bool was_rank = states_[child] == state::rank;
+    states_[child] = state::ended;
+    if (!was_rank) {
+        ends_[child] = describe_end(status);
+        by_.tell_leaver(child, {{"ended", ends_[child]}});
+    } else if (status != 0) {
+        /* As of a process of the process manager's: a rank that ends so is the end of the job. */
+        signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
+        over_ = true;
+    } else {
+        by_.guard_ranks(count(state::rank));
+    }
+    over_ |= count(state::ended) == states_.size();
+}
+
+void launcher::leaver_says(std::size_t child, const json &what)
+{
+    if (what.contains("go")) {
+        if (states_[child] == state::ended) {
+            by_.tell_leaver(child, {{"ended", ends_[child]}});
+            return;
+        }
+        states_[child] = state::rank;
+        by_.guard_ranks(count(state::rank));
+        by_.tell_leaver(child, {{"noted", true}});
+    } else if (what.contains("back") && states_[child] == state::rank) {
+        states_[child] = state::ready;
+        by_.guard_ranks(count(state::rank));
+    } else if (what.contains("end") && states_[child] != state::rank) {
+        leaver_gone(child);
+    }
+}
+
+void launcher::leaver_gone(std::size_t child)
+{
+    if (states_[child] == state::starting || states_[child] == state::ready)
+        by_.kill_child(child);
+}
+
+} // namespace zc::migrate

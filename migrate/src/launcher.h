@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace zc::migrate {
+
+/** What a launcher can do; zcm-launch does it, and tests write it down. */
+class launcher_actions {
+  public:
+    virtual ~launcher_actions() = default;
+    /** To the leaver of the @child-th successor. */
+    virtual void tell_leaver(std::size_t child, const nlohmann::json &what) = 0;
+    virtual void tell_child(std::size_t child, const nlohmann::json &what) = 0;
+    virtual void kill_child(std::size_t child) = 0;
+    /** From now on this many children are ranks: the end of this process is that of the job. */
+    virtual void guard_ranks(std::size_t ranks) = 0;
+    /** Ask the process manager; its answer is spawned(). */
+    virtual void spawn(const std::string &host, const std::string &card) = 0;
+};
+
+/**
+ * What zcm-launch decides. It is the parent of the successors of one host, each of which is a
+ * world of its own, and has a wire to each of their leavers:
+ *
+ *               port                go (noted)            ends well
+ *     starting ──────▶ ready ───────────────────▶ rank ──────────────▶ ended
+ *        │               │ ◀────────────────────    │ ends badly
+ *        │               │           back           │
+ *        │ends, or its   │                          ▼
+ *        │leaver is gone ▼                     this process ends by that signal, so that the
+ * process └─────────▶   ended (its leaver         manager ends the job is told how)
+ *
+ * Before go a child's end, by whatever signal, is told to its leaver and ends nothing else; it is
+ * killed when its leaver says so, or is gone. The launcher is over when its children are.
+ *
+ * Successors are no processes of the process manager's, so what they want started on other hosts
+ * (launchers) is asked of it in their name, one after the other.
+ */
+class launcher {
+  public:
+    launcher(std::size_t children, launcher_actions &by);
+    launcher(const launcher &) = delete;
+    launcher &operator=(const launcher &) = delete;
+
+    /** What has come by a child's wire. */
+    void child_says(std::size_t child, const nlohmann::json &what);
+    /** It has ended, with @status as of waitpid(). */
+    void child_ended(std::size_t child, int status);
+    /** What has come by a leaver's wire. */
+    void leaver_says(std::size_t child, const nlohmann::json &what);
+    void leaver_gone(std::size_t child);
+    /** The process manager has answered; @problem is "" if it does it. */
+    void spawned(const std::string &problem);
+
+    /** Nothing is left to do. */
+    bool is_over() const noexcept { return over_; }
+    /** By which signal this process is then to end; 0: none. */
+    int signal() const noexcept { return signal_; }
+
+  private:
+    enum class state { starting, ready, rank, ended };
+    struct wanted {
+        std::size_t child;
+        std::string host, card;
+    };
+
+    std::size_t count(state which) const;
+    void spawn_next();
+
+    launcher_actions &by_;
+    std::vector<state> states_;
+    std::vector<std::string> ends_; /* of children that have ended before they were ranks: how */
+    std::deque<wanted> wanted_;     /* the first is being done */
+    bool over_ = false;
+    int signal_ = 0;
+};
+
+/** "was killed by signal 9 (Killed)", "has ended with exit status 1". */
+std::string describe_end(int status);
+
+} // namespace zc::migrate

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "preflight.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <link.h> /* and what is in an object */
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "crc32c.h"
+#include "error.h"
+#include "understood.h"
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view kMark = "zcm-preflight ";
+/* What a successor takes beside its state: program, MPI, buffers. */
+constexpr std::uint64_t kBeside = 64u << 20;
+
+std::string contents(const std::string &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string hexadecimal(const unsigned char *bytes, std::size_t length)
+{
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (std::size_t i = 0; i < length; i++) {
+        text += digits[bytes[i] >> 4];
+        text += digits[bytes[i] & 15];
+    }
+    return text;
+}
+
+/** In one segment of notes; "" if it is not there. */
+std::string build_id_in(const char *at, std::size_t size)
+{
+    constexpr auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
+    for (const char *const end = at + size; at + sizeof(ElfW(Nhdr)) <= end;) {
+        ElfW(Nhdr) note;
+        std::memcpy(&note, at, sizeof note);
+        const char *const name = at + sizeof note;
+        const char *const what = name + padded(note.n_namesz);
+        at = what + padded(note.n_descsz);
+        if (at <= end && note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            std::memcmp(name, "GNU", 4) == 0)
+            return hexadecimal(reinterpret_cast<const unsigned char *>(what), note.n_descsz);
+    }
+    return "";
+}
+
+struct search {
+    const void *address; /* in the object; nullptr: the program, which comes first */
+    std::string id, path;
+};
+
+int look_at(dl_phdr_info *object, std::size_t, void *argument)
+{
+    auto &wanted = *static_cast<search *>(argument);
+    const auto address = reinterpret_cast<ElfW(Addr)>(wanted.address);
+    bool is_it = wanted.address == nullptr;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = object->dlpi_phdr[i];
+        const ElfW(Addr) begin = object->dlpi_addr + part.p_vaddr;
+        is_it |= part.p_type == PT_LOAD && address >= begin && address < begin + part.p_memsz;
+    }
+    if (!is_it)
+        return 0;
+    wanted.path = wanted.address ? object->dlpi_name : "/proc/self/exe";
+    for (int i = 0; i < object->dlpi_phnum && wanted.id.empty(); i++) {
+        const ElfW(Phdr) &part = object->dlpi_phdr[i];
+        if (part.p_type == PT_NOTE)
+            wanted.id = build_id_in(
+                reinterpret_cast<const char *>(object->dlpi_addr + part.p_vaddr), part.p_memsz);
+    }
+    return 1;
+}
+
+std::string identity_of(const void *address)
+{
+    search wanted{address, "", ""};
+    dl_iterate_phdr(look_at, &wanted);
+    if (!wanted.id.empty())
+        return wanted.id;
+    const std::string file = contents(wanted.path);
+    return "crc32c-" + std::to_string(zc_crc32c(0, file.data(), file.size())) + "-" +
+           std::to_string(file.size());
+}
+
+std::uint64_t number_in(const std::string &path)
+{
+    const std::string text = contents(path);
+    if (text.empty() || text[0] < '0' || text[0] > '9') /* "max" */
+        return std::numeric_limits<std::uint64_t>::max();
+    return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+/** What @of says in KiB after @name; 0 if it does not. */
+std::uint64_t kib_of(const std::string &of, const std::string &name)
+{
+    const std::size_t at = of.find("\n" + name + ":");
+    return at == std::string::npos
+               ? 0
+               : std::strtoull(of.c_str() + at + name.size() + 2, nullptr, 10) << 10;
+}
+
+/** What the limits of a cgroup and all above it leave. */
+std::uint64_t left_in_cgroups(const std::string &base, std::string path, const char *limit,
+                              const char *used)
+{
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (;; path.resize(path.rfind('/'))) {
+        const std::uint64_t most = number_in(base + path + "/" + limit);
+        const std::uint64_t now = number_in(base + path + "/" + used);
+        /* In version 1 no limit is a large number. */
+        if (most < (std::uint64_t{1} << 62) && now <= (std::uint64_t{1} << 62))
+            least = std::min(least, most > now ? most - now : 0);
+        if (path.empty() || path == "/")
+            return least;
+    }
+}
+
+std::string mebibytes(std::uint64_t bytes)
+{
+    return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
+}
+
+} // namespace
+
+std::uint64_t available_memory(const std::string &root)
+{
+    const std::string of_machine = "\n" + contents(root + "/proc/meminfo");
+    std::uint64_t least = kib_of(of_machine, "MemAvailable");
+    std::istringstream lines(contents(root + "/proc/self/cgroup"));
+    for (std::string line; std::getline(lines, line);) {
+        /* "0::PATH" is of version 2; "N:memory:PATH" of version 1. */
+        const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (second == std::string::npos)
+            continue;
+        const std::string kinds = line.substr(first + 1, second - first - 1);
+        const std::string path = line.substr(second + 1);
+        if (kinds.empty())
+            least = std::min(least, left_in_cgroups(root + "/sys/fs/cgroup", path, "memory.max",
+                                                    "memory.current"));
+        else if (kinds == "memory")
+            least =
+                std::min(least, left_in_cgroups(root + "/sys/fs/cgroup/memory", path,
+                                                "memory.limit_in_bytes", "memory.usage_in_bytes"));
+    }
+    return least;
+}
+
+const std::vector<std::string_view> &feature_names()
+{
+    static const std::vector<std::string_view> names = {"sse3",
+                                                        "ssse3",
+                                                        "sse4_1",
+                                                        "sse4_2",
+                                                        "popcnt",
+                                                        "aes",
+                                                        "pclmulqdq",
+                                                        "movbe",
+                                                        "avx",
+                                                        "f16c",
+                                                        "fma",
+                                                        "bmi1",
+                                                        "bmi2",
+                                                        "avx2",
+                                                        "lzcnt",
+                                                        "adx",
+                                                        "sha_ni",
+                                                        "gfni",
+                                                        "vaes",
+                                                        "vpclmulqdq",
+                                                        "avx512f",
+                                                        "avx512dq",
+                                                        "avx512cd",
+                                                        "avx512bw",
+                                                        "avx512vl",
+                                                        "avx512ifma",
+                                                        "avx512vbmi",
+                                                        "avx512_vbmi2",
+                                                        "avx512_vnni",
+                                                        "avx512_bitalg",
+                                                        "avx512_vpopcntdq",
+                                                        "avx512_bf16",
+                                                        "avx512_fp16",
+                                                        "avx_vnni",
+                                                        "amx_tile",
+                                                        "amx_int8",
+                                                        "amx_bf16",
+                                                        "fma4",
+                                                        "xop",
+                                                        "rdseed"};
+    return names;
+}
+
+std::uint64_t features_in(std::string_view cpuinfo)
+{
+    const std::size_t at = cpuinfo.find("\nflags");
+    if (at == std::string_view::npos)
+        return 0;
+    const std::string_view rest = cpuinfo.substr(at + 1);
+    const std::size_t colon = rest.find(':');
+    const std::string line =
+        colon == std::string_view::npos
+            ? ""
+            : " " + std::string(rest.substr(colon + 1, rest.find('\n') - colon - 1)) + " ";
+    /* Two have other names there. */
+    const auto there = [&](std::string_view name) {
+        const std::string_view shown = name == "sse3" ? "pni" : name == "lzcnt" ? "abm" : name;
+        return line.find(" " + std::string(shown) + " ") != std::string::npos;
+    };
+    std::uint64_t found = 0;
+    for (std::size_t i = 0; i < feature_names().size(); i++)
+        found |= there(feature_names()[i]) ? std::uint64_t{1} << i : 0;
+    return found;
+}
+
+preflight preflight::of_this_process()
+{
+    preflight found;
+    found.program = identity_of(nullptr);
+    found.library = identity_of(reinterpret_cast<const void *>(&look_at));
+    found.features = features_in("\n" + contents("/proc/cpuinfo"));
+    found.memory = available_memory();
+    return found;
+}
+
+std::string preflight::to_line() const
+{
+    return std::string(kMark) + json{{"program", program},
+                                     {"library", library},
+                                     {"features", features},
+                                     {"memory", memory},
+                                     {"mpi", mpi}}
+                                    .dump();
+}
+
+preflight preflight::find_in(std::string_view output)
+{
+    const std::size_t at = output.find(kMark);
+    if (at == std::string_view::npos)
+        throw error(EBADMSG, "no line that begins with '" + std::string(kMark) + "'");
+    const std::string_view rest = output.substr(at + kMark.size());
+    return understood("what the preflight says", std::string(rest.substr(0, rest.find('\n'))),
+                      [](const json &object) {
+                          preflight found;
+                          found.program = object.at("program");
+                          found.library = object.at("library");
+                          found.features = object.at("features");
+                          found.memory = object.at("memory");
+                          found.mpi = object.at("mpi");
+                          return found;
+                      });
+}
+
+preflight_checks preflight_checks::from(const std::string &text)
+{
+    if (text.empty() || text == "all")
+        return {};
+    preflight_checks none{false, false, false, false, false};
+    if (text == "none")
+        return none;
+    none.run = true;
+    std::istringstream names(text);
+    for (std::string name; std::getline(names, name, ',');) {
+        if (name == "build")
+            none.build = true;
+        else if (name == "features")
+            none.features = true;
+        else if (name == "memory")
+            none.memory = true;
+        else if (name == "network")
+            none.network = true;
+        else
+            throw error(EINVAL, "bad value of ZC_MIGRATE_PREFLIGHT: " + text +
+                                    " (all, none, or of build, features, memory, network)");
+    }
+    return none;
+}
+
+std::string why_not(const preflight &needed, const preflight &found, const std::string &host,
+                    const preflight_checks &checks)
+{
+    const auto differs = [&](const std::string &what, const std::string &ours,
+                             const std::string &theirs) {
+        return "host " + host + " has another build of " + what + ": found " + theirs +
+               ", needed " + ours;
+    };
+    if (checks.build && found.program != needed.program)
+        return differs("the program", needed.program, found.program);
+    if (checks.build && found.library != needed.library)
+        return differs("libzcm", needed.library, found.library);
+    if (checks.features) {
+        std::string lacks;
+        for (std::size_t i = 0; i < feature_names().size(); i++)
+            if ((needed.features & ~found.features) >> i & 1)
+                lacks.append(lacks.empty() ? "" : ", ").append(feature_names()[i]);
+        if (!lacks.empty())
+            return "the processor of host " + host + " lacks " + lacks +
+                   ", which those of all ranks so far have (ZC_MIGRATE_PREFLIGHT)";
+    }
+    if (checks.network && !found.mpi.empty())
+        return "MPI cannot be initialised on host " + host + ": " + found.mpi;
+    return "";
+}
+
+std::string why_no_room(std::uint64_t bytes, std::uint64_t found, const std::string &host)
+{
+    if (found >= bytes + kBeside)
+        return "";
+    return "host " + host + " has too little memory: found " + mebibytes(found) +
+           " that could be had, needed " + mebibytes(bytes + kBeside);
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher_process.h"
+#include "process_manager.h"
+#include "wire.h"
+
+namespace zc::migrate {
+
+/** By whom a rank has zcm-launch started on a host. */
+class launch_request {
+  public:
+    virtual ~launch_request() = default;
+    /** "" or what is wrong at once. */
+    virtual std::string ask(const std::string &host, const std::string &card) = 0;
+    /** True once the answer has come, with @problem, "" if it is done. Does not block. */
+    virtual bool answer(std::string &problem) = 0;
+};
+
+/** A process that mpiexec started: by its process manager. */
+class launch_by_manager final : public launch_request {
+  public:
+    launch_by_manager(process_manager manager, std::string tool)
+        : manager_(std::move(manager)), tool_(std::move(tool))
+    {
+    }
+    std::string ask(const std::string &host, const std::string &card) override
+    {
+        return manager_.ask(host, tool_, card);
+    }
+    bool answer(std::string &problem) override { return manager_.answer(problem); }
+
+  private:
+    process_manager manager_;
+    std::string tool_;
+};
+
+/** A successor: by its launcher, which asks in its name. */
+class launch_by_launcher final : public launch_request {
+  public:
+    explicit launch_by_launcher(wire &launcher) : launcher_(launcher) {}
+    std::string ask(const std::string &host, const std::string &card) override;
+    bool answer(std::string &problem) override;
+
+  private:
+    wire &launcher_;
+    std::string host_;
+};
+
+/**
+ * How a leaver gets its successor: all leavers invite, everyone hears all invitations, and the
+ * first of those whose ranks go to a host has one launcher started there, which starts the
+ * successors of them all, and calls each leaver.
+ *
+ *     leaver 1 ── invitation ─┬─▶ asks for a launcher ─▶ order ─▶ zcm-launch ─▶ successors 1', 2'
+ *     leaver 2 ── invitation ─┘                                      │  call ─▶ leaver 1, leaver 2
+ *                                                                    └─ port, or how it has ended
+ */
+class successor_start {
+  public:
+    /** Throws error where no call can be received. @bytes: of state, that go to @host. */
+    successor_start(std::string host, std::uint64_t bytes);
+
+    std::string invitation() const;
+
+    struct started {
+        std::unique_ptr<wire> launcher; /* closed when the successor's launcher has ended */
+        std::string port;               /* of MPI, where the successor accepts */
+    };
+    /**
+     * @all: invitations, by rank; "" of those who stay. @order: for all of them, but whose they
+     * are. Waits @limit_s for the launcher, and for the successor; @rest is called meanwhile.
+     * Throws error.
+     */
+    started run(const std::vector<std::string> &all, start_order order, launch_request &by,
+                double limit_s, const std::function<void()> &rest);
+
+    /** That go to this one's host, by all of @all together. */
+    std::uint64_t bytes_of(const std::vector<std::string> &all) const;
+
+  private:
+    std::unique_ptr<wire> await_call(const std::vector<std::string> &all, const start_order &order,
+                                     launch_request &by, double limit_s,
+                                     const std::function<void()> &rest);
+
+    std::string host_;
+    std::uint64_t bytes_;
+    call_receiver calls_;
+};
+
+} // namespace zc::migrate

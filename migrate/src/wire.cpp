@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "error.h"
+
+namespace zc::migrate {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kLongestLine = 16 << 20;
+constexpr std::size_t kMostAddresses = 6; /* the process manager's values are short */
+constexpr std::size_t kMostSilent = 32;
+constexpr std::size_t kKeyBytes = 16;
+
+std::string draw_key()
+{
+    std::array<unsigned char, kKeyBytes> bytes{};
+    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+        throw_errno(errno, "getrandom");
+    std::string text;
+    for (unsigned char byte : bytes) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+}
+
+/** In a time that does not tell how much of it is right. */
+bool is_key(const std::string &said, const std::string &key)
+{
+    unsigned differs = said.size() != key.size();
+    for (std::size_t i = 0; i < key.size(); i++)
+        differs |= static_cast<unsigned char>(key[i]) ^
+                   static_cast<unsigned char>(said.empty() ? 0 : said[i % said.size()]);
+    return !differs;
+}
+
+/** Those of the network first: every host has the others. */
+std::vector<std::string> own_addresses()
+{
+    ifaddrs *found = nullptr;
+    if (getifaddrs(&found) != 0)
+        throw_errno(errno, "getifaddrs");
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(found, &freeifaddrs);
+    std::vector<std::string> of_network, of_host;
+    for (const ifaddrs *at = found; at; at = at->ifa_next) {
+        if (!at->ifa_addr || !(at->ifa_flags & IFF_UP))
+            continue;
+        const int family = at->ifa_addr->sa_family;
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        if (family == AF_INET6 &&
+            IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<sockaddr_in6 *>(at->ifa_addr)->sin6_addr))
+            continue;
+        std::array<char, 128> text{};
+        const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        if (getnameinfo(at->ifa_addr, length, text.data(), text.size(), nullptr, 0,
+                        NI_NUMERICHOST) != 0)
+            continue;
+        (at->ifa_flags & IFF_LOOPBACK ? of_host : of_network).emplace_back(text.data());
+    }
+    of_network.insert(of_network.end(), of_host.begin(), of_host.end());
+    of_network.resize(std::min(of_network.size(), kMostAddresses));
+    return of_network;
+}
+
+/** A socket that listens on any port of all addresses; of IPv4 alone where there is no IPv6. */
+int listen_anywhere(int &port)
+{
+    for (int family : {AF_INET6, AF_INET}) {
+        const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        const int off = 0;
+        sockaddr_storage address{};
+        address.ss_family = static_cast<sa_family_t>(family);
+        socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        if (family == AF_INET6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        if (bind(fd, reinterpret_cast<sockaddr *>(&address), length) == 0 && listen(fd, 64) == 0 &&
+            getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) == 0) {
+            port = ntohs(family == AF_INET ? reinterpret_cast<sockaddr_in *>(&address)->sin_port
+                                           : reinterpret_cast<sockaddr_in6 *>(&address)->sin6_port);
+            return fd;
+        }
+        close(fd);
+    }
+    throw_errno(errno, "a socket to be called at");
+}
+
+int connect_to(const std::string &place, double timeout_s)
+{
+    const std::size_t slash = place.rfind('/');
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    if (slash == std::string::npos ||
+        getaddrinfo(place.substr(0, slash).c_str(), place.substr(slash + 1).c_str(), &hints,
+                    &found) != 0)
+        return -EINVAL;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+    const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int problem = connect(fd, found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
+    if (problem == EINPROGRESS) {
+        pollfd event{fd, POLLOUT, 0};
+        socklen_t length = sizeof problem;
+        if (poll(&event, 1, static_cast<int>(timeout_s * 1000)) <= 0)
+            problem = ETIMEDOUT;
+        else
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length);
+    }
+    if (problem) {
+        close(fd);
+        return -problem;
+    }
+    return fd;
+}
+
+bool is_heard(wire &line, double timeout_s)
+{
+    pollfd event{line.fd(), POLLIN, 0};
+    if (::poll(&event, 1, static_cast<int>(timeout_s * 1000)) <= 0)
+        return false;
+    const std::optional<json> said = line.poll();
+    return said && said->value("heard", false);
+}
+
+} // namespace
+
+wire::wire(int fd) : fd_(fd)
+{
+    fcntl(fd_, F_SETFD, FD_CLOEXEC);
+    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+}
+
+wire::~wire()
+{
+    close(fd_);
+}
+
+void wire::shut_down() const noexcept
+{
+    shutdown(fd_, SHUT_RDWR);
+}
+
+bool wire::send(const json &object)
+{
+    constexpr int kWait = 10'000; /* ms for the other side to read what was sent before */
+    const std::string line = object.dump() + "\n";
+    for (std::size_t at = 0; at < line.size();) {
+        const ssize_t sent = ::send(fd_, line.data() + at, line.size() - at, MSG_NOSIGNAL);
+        if (sent > 0) {
+            at += static_cast<std::size_t>(sent);
+            continue;
+        }
+        pollfd event{fd_, POLLOUT, 0};
+        if (sent == 0 || (errno != EAGAIN && errno != EINTR) || ::poll(&event, 1, kWait) == 0) {
+            closed_ = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+std::optional<json> wire::poll()
+{
+    std::array<char, 4096> buffer;
+    for (std::size_t end; (end = read_.find('\n')) == std::string::npos;) {
+        const ssize_t got = closed_ ? 0 : recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (got <= 0) {
+            closed_ |= got == 0 || (errno != EAGAIN && errno != EINTR);
+            return std::nullopt;
+        }
+        read_.append(buffer.data(), static_cast<std::size_t>(got));
+        closed_ |= read_.size() > kLongestLine;
+    }
+    const std::size_t end = read_.find('\n');
+    const json object = json::parse(read_.substr(0, end), nullptr, false);
+    read_.erase(0, end + 1);
+    if (object.is_object())
+        return object;
+    closed_ = true;
+    return std::nullopt;
+}
+
+std::string calling_card::to_text() const
+{
+    std::string text = key;
+    for (const std::string &address : addresses)
+        text += ";" + address;
+    return text;
+}
+
+calling_card calling_card::from_text(const std::string &text)
+{
+    calling_card card;
+    std::size_t at = std::min(text.find(';'), text.size());
+    card.key = text.substr(0, at);
+    while (at < text.size()) {
+        const std::size_t end = std::min(text.find(';', at + 1), text.size());
+        card.addresses.push_back(text.substr(at + 1, end - at - 1));
+        at = end;
+    }
+    if (card.key.size() != 2 * kKeyBytes || card.addresses.empty())
+        throw error(EBADMSG, "not a key and addresses: " + text.substr(std::min(at, text.size())));
+    return card;
+}
+
+call_receiver::call_receiver()
+{
+    int port = 0;
+    card_.key = draw_key();
+    listener_ = listen_anywhere(port);
+    for (const std::string &address : own_addresses())
+        card_.addresses.push_back(address + "/" + std::to_string(port));
+}
+
+call_receiver::~call_receiver()
+{
+    close(listener_);
+}
+
+std::unique_ptr<wire> call_receiver::poll(std::string &why)
+{
+    const int caller = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (caller >= 0)
+        silent_.push_back(std::make_unique<wire>(caller));
+    if (silent_.size() > kMostSilent)
+        silent_.erase(silent_.begin());
+    for (auto &one : silent_) {
+        const std::optional<json> said = one->poll();
+        if (!said)
+            continue;
+        if (!is_key(said->value("key", ""), card_.key)) {
+            one->shut_down();
+            continue;
+        }
+        why = said->value("why", "");
+        one->send({{"heard", true}});
+        std::unique_ptr<wire> found = std::move(one);
+        std::erase(silent_, nullptr);
+        return found;
+    }
+    std::erase_if(silent_, [](const auto &one) { return one->is_closed(); });
+    return nullptr;
+}
+
+std::unique_ptr<wire> call(const calling_card &card, const std::string &why, double timeout_s)
+{
+    std::string problems;
+    const double each_s = timeout_s / static_cast<double>(card.addresses.size());
+    for (const std::string &address : card.addresses) {
+        const int fd = connect_to(address, each_s);
+        if (fd >= 0) {
+            auto line = std::make_unique<wire>(fd);
+            /* Another host may have an address of this name, too. */
+            if (line->send({{"key", card.key}, {"why", why}}) && is_heard(*line, each_s))
+                return line;
+        }
+        problems += " " + address + ": " + std::strerror(fd < 0 ? -fd : EPIPE);
+    }
+    throw error(EHOSTUNREACH, "cannot be called at" + problems);
+}
+
+} // namespace zc::migrate

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zc::migrate {
+
+/**
+ * A stream socket over which objects of JSON travel, one a line: between a rank and zcm-launch. Its
+ * owner's, but for shut_down(). Nothing here waits for the other side to say something.
+ */
+class wire {
+  public:
+    /** Takes over @fd. */
+    explicit wire(int fd);
+    ~wire();
+    wire(const wire &) = delete;
+    wire &operator=(const wire &) = delete;
+
+    int fd() const noexcept { return fd_; }
+    /** False: the other side is gone. */
+    bool send(const nlohmann::json &object);
+    /** The next object that has come; nothing if none has. What is no object closes the wire. */
+    std::optional<nlohmann::json> poll();
+    /** Nothing more will come. */
+    bool is_closed() const noexcept { return closed_; }
+    /** Any thread: both sides find it closed. */
+    void shut_down() const noexcept;
+
+  private:
+    int fd_;
+    bool closed_ = false;
+    std::string read_; /* not a whole line yet */
+};
+
+/** How a process can be called: a secret that the caller has to know, and the addresses to try. */
+struct calling_card {
+    std::string key;
+    std::vector<std::string> addresses; /* ADDRESS/PORT */
+
+    /** Without blanks, quotes and equals signs, as the process manager wants it. */
+    std::string to_text() const;
+    /** Throws error(EBADMSG). */
+    static calling_card from_text(const std::string &text);
+};
+
+/** Waits for calls over TCP on all addresses of this host. Throws error where it cannot. */
+class call_receiver {
+  public:
+    call_receiver();
+    ~call_receiver();
+    call_receiver(const call_receiver &) = delete;
+    call_receiver &operator=(const call_receiver &) = delete;
+
+    const calling_card &card() const noexcept { return card_; }
+    /** One who has called and shown the key, with @why it calls; nullptr if none has yet. */
+    std::unique_ptr<wire> poll(std::string &why);
+
+  private:
+    int listener_ = -1;
+    calling_card card_;
+    std::vector<std::unique_ptr<wire>> silent_; /* have called, and not shown the key */
+};
+
+/** Calls, and says @why. Throws error if nobody is there within @timeout_s. */
+std::unique_ptr<wire> call(const calling_card &card, const std::string &why, double timeout_s);
+
+} // namespace zc::migrate

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * zcm-launch: the parent of the ranks of a job on one host (launcher.h). It is started by
+ * mpiexec's process manager for a rank that wants successors there; not by hand.
+ *
+ * The process manager ends the job when one of its processes is killed. Of this one it should only
+ * when ranks go with it. So it is two processes: the guard, which the process manager knows and
+ * which does nothing but wait, and the launcher, its child.
+ */
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "launcher_process.h"
+#include "process_manager.h"
+#include "wire.h"
+
+using namespace zc::migrate;
+using zc::error;
+
+namespace {
+
+constexpr double kAnswer = 20; /* seconds for the process manager and for who wants successors */
+
+std::string own_path()
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "zcm-launch";
+}
+
+/** Descriptors of the process manager's proxy come here, too; held, they would keep it alive. */
+void close_others(int kept)
+{
+    for (int fd = 3; fd < kept; fd++)
+        close(fd);
+    close_range(static_cast<unsigned>(std::max(kept, 2)) + 1, ~0u, 0);
+}
+
+start_order ask_for_order(process_manager &manager)
+{
+    const calling_card card = calling_card::from_text(manager.read_secret(kAnswer));
+    const std::unique_ptr<wire> line = call(card, "order", kAnswer);
+    for (;;) {
+        if (const auto said = line->poll())
+            return start_order::from_json(*said);
+        pollfd event{line->fd(), POLLIN, 0};
+        if (line->is_closed() || poll(&event, 1, static_cast<int>(kAnswer * 1000)) == 0)
+            throw error(EPIPE, "no order has come from the rank that wants successors");
+    }
+}
+
+/** As the signal does it, and without a core of this process, which is not the cause. */
+[[noreturn]] void end_by(int signal)
+{
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0);
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+    raise(SIGKILL);
+    std::abort();
+}
+
+int launch(volatile int *ranks)
+{
+    try {
+        process_manager manager = process_manager::of_this_process();
+        if (manager.fd() < 0)
+            throw error(EINVAL, "is started by mpiexec for a rank that moves, not by hand");
+        close_others(manager.fd());
+        fcntl(manager.fd(), F_SETFD, FD_CLOEXEC);
+        const start_order order = ask_for_order(manager);
+        return launcher_process(order, manager, own_path(), ranks).run();
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
+        return *ranks ? SIGKILL : 0;
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        const bool version = std::strcmp(argv[1], "--version") == 0;
+        std::puts(version ? "zcm-launch " ZC_VERSION
+                          : "zcm-launch is started by libzcm through mpiexec: see zcm(7)");
+        return version || std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
+    }
+    void *const shared =
+        mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        std::perror("zcm-launch: mmap");
+        return 1;
+    }
+    volatile int *const ranks = static_cast<int *>(shared);
+    for (int one : kForwarded)
+        std::signal(one, SIG_IGN);
+    const pid_t guard = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != guard)
+            _exit(1);
+        const int signal = launch(ranks);
+        if (signal)
+            end_by(signal);
+        _exit(0);
+    }
+    if (child < 0) {
+        std::perror("zcm-launch: fork");
+        return 1;
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFSIGNALED(status) && *ranks)
+        end_by(WTERMSIG(status));
+    return 0;
+}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What programs do when their state is taken, and what becomes of what they have written."""
+import pathlib
+import re
+import subprocess
+
+from testbed.migration import H1, H2, SAID, STOP, Job
+from testbed.outcome import check
+from tests.migrate.jobs import (HERE, IDENTICAL, NO_LOOSE_ENDS, ends_well, ends_with_error,
+                                finishes, heat, moved, mpich_only, refused, restart, saved, suite)
+
+
+@suite.test(tags={"openmpi"})
+def packed_when_saved(stage):
+    """Lists whose length changes are packed when they are saved, and go on in the successors."""
+    with Job(stage, "saving", "particles", STOP) as job:
+        job.until_running()
+        for rank, host in ((1, H1), (0, H2), (1, H2)):
+            moved(job, [rank], host)
+        moved(job, [2], H2, via="disk")
+        saved(job)
+        moved(job, [3], H1)
+        place = job.directory + "/saved"
+        ends_well(stage, job, "all right")
+        check(len(re.findall(r"rank \d goes on with \d+ particles", job.said())) == 5,
+              "not resumed as often as moved", job.said()[-SAID:])
+        with Job(stage, "saving", "particles", STOP, launcher=restart(stage, place)) as again:
+            again.until_running()
+            ends_well(stage, again, "all right")
+            check(len(re.findall(r"goes on with \d+ particles", again.said())) == 4,
+                  "not all ranks have gone on", again.said()[-SAID:])
+
+
+@suite.test()
+def a_rank_that_refuses_to_be_saved(stage):
+    with Job(stage, "saving", "unwilling", STOP) as job:
+        job.until_running()
+        why = r"rank 2: the program's function of zcm_on_save\(\) has returned 7"
+        refused(job, "move", "--rank", "2", "--to", H2, says=why)
+        refused(job, "move", "--rank", "1,2", "--to", H2, says=why)
+        refused(job, "checkpoint", says=why)
+        moved(job, [1], H1)         # it is not asked: nothing of it is saved
+        pathlib.Path(job.stop_file + ".willing").touch()
+        moved(job, [2], H2)
+        saved(job)
+        ends_well(stage, job, "all right")
+
+
+@suite.test(tags={"openmpi"})
+def each_line_once(stage):
+    """What a rank writes appears once and in order, and its exit handlers run once."""
+    with Job(stage, "saving", "output", STOP) as job:
+        job.until_running()
+        for rank, host in ((1, H1), (0, H2), (1, H2), (0, H1), (2, H2)):
+            moved(job, [rank], host)
+        job.stop()
+        finishes(stage, job, "all right")
+        for rank in range(4):
+            path = pathlib.Path(f"{job.stop_file}.{rank}")
+            lines = path.read_text(encoding="ascii").splitlines()
+            wanted = [*map(str, range(len(lines) - 2)), "last", "end"]
+            wrong = next((n for n, pair in enumerate(zip(lines, wanted)) if pair[0] != pair[1]),
+                         None)
+            check(lines == wanted, f"rank {rank}: line {wrong} is not as it should be",
+                  "\n".join(lines[max(0, (wrong or 0) - 5):][:10]))
+            check(len(lines) > 10, f"rank {rank} has written nothing")
+        # Each process of the four has said so: those that mpiexec started, their successors, and
+        # those of the five moves.
+        begun = job.said().count("begins")
+        check(begun == 13, f"{begun} of 13 processes have printed what they began with",
+              job.said()[-SAID:])
+
+
+@suite.test(tags={"openmpi"})
+def data_of_all_types(stage):
+    """Predefined types of three languages and derived ones: by memory, by disk, by a checkpoint."""
+    with Job(stage, "types", STOP) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [0], H2, via="disk")
+        saved(job)
+        place = job.directory + "/saved"
+        ends_well(stage, job, "all right")
+    with Job(stage, "types", STOP, launcher=restart(stage, place)) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
+@mpich_only(NO_LOOSE_ENDS)
+def another_derived_type_in_the_successor(stage):
+    with Job(stage, "types", STOP, "other") as job:
+        job.until_running()
+        refused(job, "move", "--rank", "1", "--to", H1,
+                says=r"type of 'struct' is \{int8,float64\[3\],float32\[3\]\} in the "
+                     r"successor, \{int8,float64\[3\],int32,float32\[2\]\} before")
+        saved(job)
+        place = job.directory + "/saved"
+        ends_well(stage, job, "all right")
+    with Job(stage, "types", STOP, "other", launcher=restart(stage, place)) as job:
+        ends_with_error(job, r"type of 'struct' is not \{int8,float64\[3\],float32\[3\]\} as "
+                             r"saved: that is \{int8,float64\[3\],int32,float32\[2\]\}", 60)
+
+
+@suite.test()
+def another_hdf5_in_the_program(stage):
+    """libzcm's HDF5 is its own: that of the program may be any."""
+    place = pathlib.Path(stage.new_directory())
+    library = place / "libhdf5.so.999"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", str(library),
+                    str(HERE / "another_hdf5.c")], check=True)
+    with heat(stage, environment={"LD_PRELOAD": str(library),
+                                  "ANOTHER_HDF5_IS_THERE": str(place / "there")}) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [2], H2, via="disk")
+        saved(job)
+        ends_well(stage, job, IDENTICAL)
+        check((place / "there").exists(), "it was not loaded at all")
