@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <mpi.h>
 
 namespace zc::migrate {
@@ -66,11 +67,43 @@ using group_handle = handle_kind<MPI_Group, (std::uint32_t{MPI_GROUP_NULL} >> 26
 using request_handle = handle_kind<MPI_Request, (std::uint32_t{MPI_REQUEST_NULL} >> 26)>;
 #endif
 
-/** The same as a number, for records and comparisons. */
+#ifdef OPEN_MPI
+/** Handles that every program has: addresses, which are others in each process. In the order of
+ * their values in records, from 1 on. */
+template <typename Handle>
+std::initializer_list<Handle> predefined();
+template <>
+inline std::initializer_list<MPI_Comm> predefined()
+{
+    static const std::initializer_list<MPI_Comm> all = {MPI_COMM_NULL, MPI_COMM_WORLD,
+                                                        MPI_COMM_SELF};
+    return all;
+}
+template <>
+inline std::initializer_list<MPI_Group> predefined()
+{
+    static const std::initializer_list<MPI_Group> all = {MPI_GROUP_NULL, MPI_GROUP_EMPTY};
+    return all;
+}
+template <>
+inline std::initializer_list<MPI_Request> predefined()
+{
+    static const std::initializer_list<MPI_Request> all = {MPI_REQUEST_NULL};
+    return all;
+}
+#endif
+
+/** The same as a number, for records and comparisons: the same in every process of a rank. */
 template <typename Handle>
 std::int64_t value_of(Handle handle) noexcept
 {
 #ifdef OPEN_MPI
+    std::int64_t value = 0;
+    for (Handle one : predefined<Handle>()) {
+        value++;
+        if (one == handle)
+            return value;
+    }
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(handle));
 #else
     return handle;
@@ -80,6 +113,9 @@ template <typename Handle>
 Handle handle_of(std::int64_t value) noexcept
 {
 #ifdef OPEN_MPI
+    const auto all = predefined<Handle>();
+    if (value > 0 && value <= static_cast<std::int64_t>(all.size()))
+        return all.begin()[value - 1];
     return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(value));
 #else
     return static_cast<Handle>(value);
