@@ -18,7 +18,7 @@
  * scatter, all-to-all and neighbour collectives directly. Enough to see who communicates with
  * whom, and it does not take longer than what is told. Of intercommunicators, messages and rooted
  * collectives are told. Persistent operations are told when they are started. Fortran's calls are
- * seen where its binding calls the functions of C, as MPICH's does; that of Open MPI calls PMPI's.
+ * seen through those of C (fortran_binding.cpp).
  *
  * Time in MPI is told in ticks of the kernel's coarse clock (1 to 10 ms), which is read in a fifth
  * of the time of the fine one: a call of length t sees a tick with probability t / tick, so that
