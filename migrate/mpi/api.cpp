@@ -170,6 +170,9 @@ int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) 
         require_initialised();
         if (!name)
             throw error(EINVAL, "registered data without a name");
+        if (std::string_view(name).starts_with(kOwnNames))
+            throw error(EINVAL,
+                        std::string("names that begin with 'zcm:' are libzcm's: '") + name + "'");
         array wanted{name, static_cast<std::byte *>(addr), count};
         set_type(wanted, type);
         const array &added = data().add(std::move(wanted));

@@ -712,7 +712,7 @@ const array &job::restored(const array &target)
 
 std::optional<std::uint64_t> job::saved_count(const std::string &name)
 {
-    if (!inheritance_)
+    if (!inheritance_ || name.starts_with(kOwnNames))
         return std::nullopt;
     return inherit([&](inheritance &from) { return from.count(name); });
 }
@@ -723,7 +723,10 @@ const char *job::saved_name(std::size_t index)
         return nullptr;
     const std::vector<std::string> &names =
         inherit([](inheritance &from) { return std::cref(from.names()); });
-    return index < names.size() ? names[index].c_str() : nullptr;
+    for (const std::string &name : names)
+        if (!name.starts_with(kOwnNames) && index-- == 0)
+            return name.c_str();
+    return nullptr;
 }
 
 } // namespace zc::migrate

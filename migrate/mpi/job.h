@@ -28,7 +28,9 @@ namespace zc::migrate {
 
 class departure;
 
-/** What the successor asks for the record of the initialisation by: no name of the program's. */
+/** Names of libzcm's own data begin so: none of the program's does. */
+inline constexpr std::string_view kOwnNames = "zcm:";
+/** What the successor asks for the record of the initialisation by. */
 inline constexpr const char *kRecordName = "zcm:record";
 
 /** This process's part in the job. One per process, used by one thread. */

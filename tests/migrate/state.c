@@ -365,6 +365,7 @@ static int bad(void)
     CHECK(zcm_register(NULL, a, 1, MPI_DOUBLE) == -EINVAL, "no name");
     CHECK(zcm_register("", a, 1, MPI_DOUBLE) == -EINVAL, "empty name");
     CHECK(zcm_register("a/b", a, 1, MPI_DOUBLE) == -EINVAL, "name with a slash");
+    CHECK(zcm_register("zcm:record", a, 1, MPI_DOUBLE) == -EINVAL, "a name of libzcm's");
     CHECK(zcm_register(name, a, 1, MPI_DOUBLE) == -EINVAL, "long name");
     CHECK(zcm_register("null", NULL, 1, MPI_DOUBLE) == -EINVAL, "no memory");
     CHECK(zcm_register("none", a, 0, MPI_DOUBLE) == -EINVAL, "no elements");
