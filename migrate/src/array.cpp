@@ -53,6 +53,8 @@ std::uintptr_t array::begin() const noexcept
 std::uintptr_t array::end() const noexcept
 {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
+    if (count == 0)
+        return begin();
     return at + (shape ? static_cast<std::uintptr_t>(shape->end(count)) : bytes());
 }
 

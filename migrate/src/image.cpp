@@ -34,7 +34,7 @@ handle selected(const handle &space, hsize_t offset, hsize_t length, const std::
 
 std::uint64_t chunk_units(const array &a)
 {
-    return std::min(a.units(), std::max<std::uint64_t>(1, kChunkBytes / a.unit_bytes()));
+    return std::max<std::uint64_t>(1, std::min(a.units(), kChunkBytes / a.unit_bytes()));
 }
 
 bool is_chunked(const array &a)

@@ -45,7 +45,7 @@ void registry::check(const array &wanted, const array *replaced) const
     if (wanted.name.empty() || wanted.name.size() > 127 ||
         wanted.name.find('/') != std::string::npos || wanted.name == ".")
         throw error(EINVAL, "bad name of registered data: '" + wanted.name + "'");
-    if (!wanted.address || wanted.count == 0)
+    if (!wanted.address && wanted.count > 0)
         throw error(EINVAL, "no memory to register as '" + wanted.name + "'");
     const std::uint64_t bytes = wanted.shape
                                     ? std::max(wanted.shape->unit_bytes() * wanted.shape->units(),
@@ -55,6 +55,8 @@ void registry::check(const array &wanted, const array *replaced) const
         throw error(EINVAL, "'" + wanted.name + "' is larger than memory can be");
     if (!replaced && arrays_.contains(wanted.name))
         throw error(EEXIST, "'" + wanted.name + "' is registered already");
+    if (wanted.count == 0)
+        return;
     /* Of those that begin before its end only the last can reach into it: they do not overlap. */
     auto next = places_.lower_bound(wanted.end());
     while (next != places_.begin()) {
@@ -69,13 +71,26 @@ void registry::check(const array &wanted, const array *replaced) const
     }
 }
 
+/* One without elements is nowhere: its address may be that of another one. */
+void registry::place(const array &one)
+{
+    if (one.count > 0)
+        places_.emplace(one.begin(), &one);
+}
+
+void registry::displace(const array &one)
+{
+    if (one.count > 0)
+        places_.erase(one.begin());
+}
+
 const array &registry::add(array wanted)
 {
     check(wanted, nullptr);
     const std::string name = wanted.name;
     const array &added = arrays_.emplace(name, std::move(wanted)).first->second;
-    places_.emplace(added.begin(), &added);
     bytes_ += added.bytes();
+    place(added);
     return added;
 }
 
@@ -89,10 +104,10 @@ const array &registry::replace(const std::string &name, void *address, std::uint
     wanted.address = static_cast<std::byte *>(address);
     wanted.count = count;
     check(wanted, &old);
-    places_.erase(old.begin());
+    displace(old);
     bytes_ += wanted.bytes() - old.bytes();
     old = std::move(wanted);
-    places_.emplace(old.begin(), &old);
+    place(old);
     return old;
 }
 
@@ -101,7 +116,7 @@ void registry::remove(const std::string &name)
     auto found = arrays_.find(name);
     if (found == arrays_.end())
         throw error(ENOENT, "'" + name + "' is not registered");
-    places_.erase(found->second.begin());
+    displace(found->second);
     bytes_ -= found->second.bytes();
     arrays_.erase(found);
 }

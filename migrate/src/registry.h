@@ -29,6 +29,8 @@ class registry {
 
   private:
     void check(const array &wanted, const array *replaced) const;
+    void place(const array &one);
+    void displace(const array &one);
 
     std::map<std::string, array> arrays_;
     std::map<std::uintptr_t, const array *> places_; /* by where they begin; none overlap */

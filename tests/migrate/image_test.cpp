@@ -85,6 +85,18 @@ TEST_F(ImageTest, ReturnsWhatWasWritten)
     EXPECT_EQ(zero_, 0u);
 }
 
+TEST_F(ImageTest, WithoutElementsIsSavedByNameAndType)
+{
+    std::vector<double> some = numbers(3);
+    const array nothing{"nothing", nullptr, 0, element::f64};
+    const auto image = image_of({nothing, over("some", some, element::f64)});
+    const image_reader reader(image);
+    EXPECT_EQ(reader.count("nothing"), 0u);
+    reader.read(nothing);
+    EXPECT_EQ(code_of([&] { reader.read({"nothing", nullptr, 0, element::i32}); }), EBADMSG);
+    EXPECT_EQ(code_of([&] { reader.read(over("nothing", some, element::f64)); }), EBADMSG);
+}
+
 TEST_F(ImageTest, EveryElementTypeSurvives)
 {
     for (int kind = 0; kind <= static_cast<int>(kLastElement); kind++) {

@@ -54,9 +54,27 @@ TEST(RegistryTest, RefusesBadNamesAndSizes)
         EXPECT_NE(complaint_of([&] { all.add(name, &x, 1, element::i32); }), "") << name;
     EXPECT_NE(complaint_of([&] { all.add(std::string(128, 'x'), &x, 1, element::i32); }), "");
     EXPECT_NE(complaint_of([&] { all.add("x", nullptr, 1, element::i32); }), "");
-    EXPECT_NE(complaint_of([&] { all.add("x", &x, 0, element::i32); }), "");
     EXPECT_NE(complaint_of([&] { all.add("x", &x, ~0ull / 4, element::i32); }), "");
     EXPECT_TRUE(all.all().empty());
+}
+
+TEST(RegistryTest, WithoutElementsTakesNoMemory)
+{
+    double data[10];
+    registry all;
+    all.add("a", data, 10, element::f64);
+    all.add("empty", data, 0, element::f64);
+    all.add("nowhere", nullptr, 0, element::f64);
+    EXPECT_EQ(all.bytes(), 80u);
+    all.check_mapped();
+    EXPECT_NE(complaint_of([&] { all.replace("empty", data, 1); }), "");
+    all.remove("empty");
+    EXPECT_EQ(complaint_of([&] { all.add("b", data + 9, 1, element::f64); }),
+              "memory of 'b' overlaps that of 'a'");
+    all.replace("a", data, 0);
+    EXPECT_EQ(complaint_of([&] { all.add("b", data + 9, 1, element::f64); }), "");
+    EXPECT_EQ(complaint_of([&] { all.replace("a", data, 9); }), "");
+    EXPECT_EQ(all.bytes(), 80u);
 }
 
 TEST(RegistryTest, UnmappedMemoryIsNamed)

@@ -63,7 +63,7 @@ static struct {
 /* What is in the box in step @step, whatever has happened before. */
 static size_t expected(long step)
 {
-    return (size_t)((step * 37 + rank * 11) % 500);
+    return rank == 1 && step % 2 ? 0 : (size_t)((step * 37 + rank * 11) % 500);
 }
 
 static void put(double at, double speed, long number)
@@ -98,11 +98,11 @@ static void move_particles(void)
     CHECK(seen == 0, "step %ld: %ld particles are missing", box.step, seen);
 }
 
-/* The last time's arrays are given up, new ones are registered. */
+/* The last time's arrays are given up, new ones are registered, without elements if need be. */
 static int pack(void *arg)
 {
     CHECK(arg == &box, "another argument");
-    if (box.count > 0) {
+    if (box.saved > 0) {
         CHECK(zcm_unregister("at") == 0 && zcm_unregister("number") == 0, "unregister");
         free(box.at);
         free(box.number);
@@ -111,8 +111,6 @@ static int pack(void *arg)
     for (struct particle *one = box.first; one; one = one->next)
         box.count++;
     box.saved++;
-    if (box.count == 0)
-        return 0;
     box.at = malloc(box.count * 2 * sizeof *box.at);
     box.number = malloc(box.count * sizeof *box.number);
     size_t i = 0;
@@ -130,16 +128,14 @@ static void unpack(void)
 {
     const char *names[] = {"at", "number", "saved", "step", NULL};
     const long long count = zcm_saved_count("number");
-    CHECK(count == -ENOENT || (count > 0 && zcm_saved_count("at") == 2 * count), "%lld particles",
-          count);
+    CHECK(count >= 0 && zcm_saved_count("at") == 2 * count, "%lld particles", count);
     CHECK(zcm_saved_count("another") == -ENOENT && zcm_saved_count(NULL) == -EINVAL,
           "what was not saved");
-    for (size_t i = count > 0 ? 0 : 2, n = 0; i < 5; i++, n++) {
-        const char *name = zcm_saved_name(n);
-        CHECK(name == names[i] || !strcmp(name, names[i]), "name %zu: %s", n, name ? name : "none");
+    for (size_t i = 0; i < 5; i++) {
+        const char *name = zcm_saved_name(i);
+        CHECK(name == names[i] || (name && names[i] && !strcmp(name, names[i])), "name %zu: %s", i,
+              name ? name : "none");
     }
-    if (count < 0)
-        return;
     box.count = (size_t)count;
     box.at = malloc(box.count * 2 * sizeof *box.at);
     box.number = malloc(box.count * sizeof *box.number);

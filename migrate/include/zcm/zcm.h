@@ -72,7 +72,7 @@ ZCM_PUBLIC int zcm_init(int *argc, char ***argv) ZCM_NOEXCEPT;
  * zcm_register - this memory is part of the state of the rank
  * @name:  unique within the process, 1 to 127 characters, no '/'; not one that begins with "zcm:"
  * @addr:  the caller's until zcm_unregister(); need not be aligned
- * @count: elements, > 0
+ * @count: elements; with 0 there is no memory, and @addr may be NULL
  * @type:  a predefined type of C, C++ or Fortran, or one derived from those (zcm(3), TYPES); it may
  *         be freed afterwards
  *
