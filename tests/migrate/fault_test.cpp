@@ -52,9 +52,9 @@ TEST(FaultTest, NoneUnlessAskedFor)
 
 TEST(FaultTest, EachNameMeansItsFaultOnly)
 {
-    std::set<std::string_view> names;
+    std::set<std::string_view> seen;
     for (const named_fault &one : kFaultNames) {
-        EXPECT_TRUE(names.insert(one.name).second) << one.name << " comes twice";
+        EXPECT_TRUE(seen.insert(one.name).second) << one.name << " comes twice";
         if (!kFaults) {
             expect_refused(std::string(one.name));
             continue;
