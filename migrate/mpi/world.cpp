@@ -52,29 +52,67 @@ void end_progress()
     PMPI_Wait(&never_complete, MPI_STATUS_IGNORE);
 }
 
+namespace {
+
+/** The lowest rank that does not leave. */
+int first_to_stay(const std::vector<int> &leavers)
+{
+    int rank = 0;
+    while (std::ranges::count(leavers, rank) > 0)
+        rank++;
+    return rank;
+}
+
+/** @mine and the group behind @remote, a rank of @bridge, are one; @mine is given up. Collective.
+ */
+void join(MPI_Comm &mine, MPI_Comm bridge, int remote, bool follows)
+{
+    /* Not by the program, so past wrappers.cpp. */
+    MPI_Comm between, both;
+    PMPI_Intercomm_create(mine, 0, bridge, remote, kLinkTag, &between);
+    PMPI_Intercomm_merge(between, follows, &both);
+    part(between);
+    part(mine);
+    mine = both;
+}
+
+/** All leavers and their successors, two groups at a time. A leaver is the first of each.
+ * Collective. */
+MPI_Comm join_pairs(const growth &how)
+{
+    const int all = static_cast<int>(how.leavers.size());
+    const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
+    MPI_Comm joined;
+    PMPI_Comm_dup(how.line, &joined);
+    for (int width = 1; width < all; width *= 2) {
+        const int first = how.index / (2 * width) * (2 * width);
+        const int second = first + width;
+        if (second >= all)
+            continue; /* alone in this round */
+        const bool follows = how.index >= second;
+        join(joined, bridge, how.leavers[static_cast<std::size_t>(follows ? first : second)],
+             follows);
+    }
+    return joined;
+}
+
+} // namespace
+
 world grow(const growth &how)
 {
-    /* One successor after the other joins: MPI links two groups at a time. Not by the program,
-     * so past wrappers.cpp. */
-    const bool member = how.old != nullptr;
-    MPI_Comm grown = member ? how.old->ours : MPI_COMM_NULL;
-    for (int i = 0; i < static_cast<int>(how.leavers.size()); i++) {
-        if (!member && how.index > i)
-            continue;
-        const bool joins = !member && how.index == i;
-        MPI_Comm between, next;
-        if (joins)
-            PMPI_Intercomm_create(MPI_COMM_SELF, 0, how.line, 0, kLinkTag, &between);
-        else
-            PMPI_Intercomm_create(grown, how.leavers[static_cast<std::size_t>(i)], how.line, 1,
-                                  kLinkTag, &between);
-        PMPI_Intercomm_merge(between, joins, &next);
-        part(between);
-        if (grown != MPI_COMM_NULL && !(member && grown == how.old->ours))
-            part(grown);
-        grown = next;
+    const bool leaves = how.old != nullptr && how.index >= 0;
+    const bool stays = how.old != nullptr && how.index < 0;
+    MPI_Comm grown = MPI_COMM_NULL, staying = MPI_COMM_NULL;
+    if (!stays)
+        grown = join_pairs(how);
+    if (how.old)
+        PMPI_Comm_split(how.old->ours, stays ? 0 : MPI_UNDEFINED, how.rank, &staying);
+    if (stays) {
+        join(staying, how.old->ours, how.leavers.front(), false);
+        grown = staying;
+    } else if (static_cast<int>(how.leavers.size()) < how.size) {
+        join(grown, how.old ? how.old->ours : MPI_COMM_NULL, first_to_stay(how.leavers), true);
     }
-    const bool leaves = member && how.index >= 0;
     world fresh;
     PMPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
     part(grown);

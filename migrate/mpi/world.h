@@ -24,14 +24,18 @@ struct world {
 };
 
 /**
- * One communicator out of the members of @old and one successor of each of its ranks
- * @leavers; then of all these the new world, with the ranks of old. Collective over them all.
+ * The new world, with the ranks of @old, out of the ranks that stay and one successor of each of
+ * its ranks @leavers. Collective over all these and the leavers, which are the bridge: the pairs of
+ * leaver and successor join two by two, so that k of them take log2(k) rounds, then those who stay
+ * join them.
  *
- * Members pass old and, if they leave, the line to their successor (leaver 0,
- * successor 1). The successor of leavers[i] passes an empty old. All pass the index i of theirs, -1
- * if they stay.
+ *     old  {0 1 2 3 4}   leavers {1 2 4}
  *
- *     old  {0 1 2 3}   leavers {1 3}        grown {0 1 2 3 1' 3'}    new {0 1' 2 3'}
+ *     {1 1'} {2 2'} {4 4'}  ─▶  {1 1' 2 2'} {4 4'}  ─▶  {1 1' 2 2' 4 4'}
+ *     {0 3}                 ─▶  {0 3 1 1' 2 2' 4 4'} ─▶  new {0 1' 2' 3 4'}
+ *
+ * Members pass old and, if they leave, the line to their successor (leaver 0, successor 1). The
+ * successor of leavers[i] passes an empty old. All pass the index i of theirs, -1 if they stay.
  */
 struct growth {
     const world *old = nullptr;
