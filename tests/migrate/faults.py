@@ -187,7 +187,7 @@ def successor_killed_without_cleanup(stage):
                       mpiexec=["-disable-auto-cleanup"])
 
 
-@suite.test()
+@suite.test(tags={"long"})
 @mpich_only(LAUNCHED)
 def one_of_two_successors_killed(stage):
     """All or nothing; and a later move is made."""

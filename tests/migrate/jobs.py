@@ -34,6 +34,7 @@ def open_stage(setup):
 
 suite = Suite("migrate", "ranks of running jobs move between two hosts, with faults, too",
               beds=[Bed("two-hosts", tags=frozenset({"fast"}), hosts="2"),
+                    Bed("long", tags=frozenset({"nightly"}), hosts="2", only="long", long=True),
                     Bed("openmpi", tags=frozenset({"fast"}), hosts="2", only="openmpi",
                         options=ON_OPEN_MPI),
                     Bed("openmpi-all", tags=frozenset({"nightly"}), hosts="2",

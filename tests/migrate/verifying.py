@@ -45,7 +45,7 @@ def verify_finds_a_program_that_cannot_go_on(stage):
     check(status == 4 and "its exit status is" in said, f"status {status}", said[-SAID:])
 
 
-@suite.test()
+@suite.test(tags={"long"})
 def verify_says_where_nothing_can_be_said(stage):
     status, said = verified(stage, "time")
     check(status == 5 and "computes something else in each run" in said and "'field'" in said,
