@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong with a move, or with a rank: no rank is lost, and no error."""
+import contextlib
 import os
 import pathlib
 import re
 import signal
+import subprocess
 import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
+from testbed.network import INTERFACE
 from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
                                 ends_well, ends_with_error, heat, moved, mpich_only, refused,
@@ -336,6 +339,39 @@ def stopped_successor(stage):
         asking.join()
         wait_for("it ends", lambda: not os.path.exists(f"/proc/{stopped}"), 30)
         room(job)   # rank 1 has given it up and goes on
+        ends_well(stage, job, "all right")
+
+
+@contextlib.contextmanager
+def cut_off(stage, host):
+    """Nothing passes to or from HOST."""
+    link = stage.network.on(host, "ip", "link", "set", INTERFACE)
+    subprocess.run([*link, "down"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*link, "up"], check=True)
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def host_cut_off_during_a_transfer(stage):
+    """The job has no rank there: it goes on, and the successor, which cannot know, ends."""
+    with Job(stage, "state", "room", 100000, STOP, ranks=2, hosts=[H1],
+             environment={**ANY_HOST, "ZC_MIGRATE_FAULT": "successor-stops",
+                          "ZC_MIGRATE_TIMEOUT": "5"}) as job:
+        before = job.until_running()["ranks"]
+        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H2),
+                                  kwargs={"says": "silent for 5 s"})
+        asking.start()
+        stopped = stopped_on(job, "h2")
+        with cut_off(stage, 2):
+            os.kill(stopped, signal.SIGCONT)
+            asking.join()
+            status = job.status()
+            check(status["ranks"] == before, "ranks are not where they were")
+            job.until_running(safe_points=status["safe_points"] + 10)
+            wait_for("the successor ends", lambda: not os.path.exists(f"/proc/{stopped}"), 60)
         ends_well(stage, job, "all right")
 
 
