@@ -24,12 +24,14 @@ NO_LOOSE_ENDS = "mpirun ends the job when a process ends without MPI_Finalize"
 def open_stage(setup):
     if not setup.network.between_hosts:
         raise Skip(setup.network.why or "ranks move between two hosts")
-    yield Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
-                [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
-                 HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
-                 HERE / "communicators.c"],
-                scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
-                environment=setup.environment, patience=setup.patience)
+    stage = Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
+                  [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
+                   HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
+                   HERE / "communicators.c"],
+                  scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
+                  environment=setup.environment, patience=setup.patience)
+    stage.seed = setup.seed
+    yield stage
 
 
 suite = Suite("migrate", "ranks of running jobs move between two hosts, with faults, too",
