@@ -173,7 +173,7 @@ static void fill(struct slab *s, long particles)
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             drawn[i] = (double)(seed >> 11) / (double)(1ul << 53);
         }
-        const struct particle p = {drawn[0] * box / 8, drawn[1] * height, 2 + drawn[2] / 4,
+        const struct particle p = {drawn[0] * box / 8, drawn[1] * height, 4 + drawn[2] / 2,
                                    4 * drawn[3] - 2, id};
         if (p.x >= s->begin && p.x < s->end)
             append(&s->own, &p);

@@ -5,8 +5,8 @@ The tests are the same for MPICH with ch4:zc and for Debian's Open MPI.
 """
 # Each module adds its tests to the suite.  pylint: disable-next=unused-import
 from tests.migrate import (moves, reports, requests, faults, checkpoints,  # noqa: F401
-                           communicators)
-from tests.migrate import random_moves, saving, scale, verifying, languages  # noqa: F401  pylint: disable=unused-import
+                           communicators, saving, verifying, languages, examples, scale,
+                           random_moves)
 from tests.migrate.jobs import suite
 
 SUITES = [suite]
