@@ -14,8 +14,8 @@ from testbed.outcome import check
 from tests.migrate.jobs import (HERE, finishes, hosts_of, moved, restart, saved, suite)
 
 EXAMPLES = TOP / "examples"
-PARTICLES = (300, 600)      # they reach the last of four ranks after some 280 steps
-SPECTRUM = (64, 600)
+PARTICLES = (300, 400)      # they reach the last of four ranks after some 280 steps
+SPECTRUM = (64, 400)
 
 
 def made(stage, program, *, paced=True, leave_out=None):
@@ -33,8 +33,8 @@ def made(stage, program, *, paced=True, leave_out=None):
     done = subprocess.run(
         ["make", "-f", EXAMPLES / "Makefile", f"VPATH={EXAMPLES}",
          f"MPICC={mpi.find_tool(stage.prefix, 'mpicc', stage.family)}",
-         f"ZCM_CFLAGS=-include {header}", f"ZCM_LIBS={' '.join(map(str, libraries))}",
-         program], cwd=place, capture_output=True, text=True, check=False)
+         f"ZCM_CFLAGS=-include {header} -I{TOP}/migrate/include",
+         f"ZCM_LIBS={' '.join(map(str, libraries))}", program], cwd=place, capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"cannot make {program}", done.stderr[-SAID:])
     unexpected = "defined but not used" if leave_out else None
     check("warning" not in done.stderr or unexpected and unexpected in done.stderr,
