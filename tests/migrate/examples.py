@@ -97,7 +97,7 @@ def is_the_same_wherever_it_goes(stage, name, arguments, first=lambda job: None)
     return f"moved in the first {steps} of {arguments[-1]} steps"
 
 
-@suite.test(tags={"openmpi"})
+@suite.test()
 def particles_example(stage):
     """The number of elements changes with each step, on every rank, and is 0 at times."""
     def move_none_and_many(job):
@@ -113,7 +113,7 @@ def particles_example(stage):
     return is_the_same_wherever_it_goes(stage, "particles", PARTICLES, move_none_and_many)
 
 
-@suite.test(tags={"openmpi"})
+@suite.test()
 def spectrum_example(stage):
     """A library that uses MPI_COMM_WORLD inside is not changed."""
     return is_the_same_wherever_it_goes(stage, "spectrum", SPECTRUM)
@@ -126,7 +126,7 @@ def verified(stage, program, *arguments):
         return job.wait(240 * stage.patience), job.said()
 
 
-@suite.test()
+@suite.test(tags={"long"})
 def verify_finds_nothing_in_the_examples(stage):
     for name, size in (("particles_zcm", 200), ("spectrum_zcm", 64)):
         status, said = verified(stage, made(stage, name, paced=False), size, 200)
