@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* The beginning and the end of MPI, which are those of the job. */
+#include <cstdlib>
+#include <cstring>
 #include <mpi.h>
 
 #include "layer.h"
@@ -9,11 +11,29 @@
 
 using namespace zc::migrate;
 
+namespace {
+
+/**
+ * UCX 1.13 asks after 128 peers and remembers the next one. In a movable job there are endpoints
+ * with and without error handling, and one without that is closed while it is the next one leaves a
+ * pointer to freed memory (ucp_worker_keepalive_remove_ep()). Where all are asked in one round none
+ * is the next one. UCX reads its settings in MPI_Init; any other value would not do.
+ */
+void prepare_ucx()
+{
+    const char *mode = std::getenv("ZC_MIGRATE");
+    if (mode && std::strcmp(mode, "0") != 0 && std::strcmp(mode, "observe") != 0)
+        setenv("UCX_KEEPALIVE_NUM_EPS", "inf", 1);
+}
+
+} // namespace
+
 extern "C" {
 #pragma GCC visibility push(default)
 
 int MPI_Init(int *argc, char ***argv)
 {
+    prepare_ucx();
     const int code = PMPI_Init(argc, argv);
     if (code == MPI_SUCCESS)
         start_job();
@@ -22,6 +42,7 @@ int MPI_Init(int *argc, char ***argv)
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+    prepare_ucx();
     const int code = PMPI_Init_thread(argc, argv, required, provided);
     if (code == MPI_SUCCESS)
         start_job();

@@ -7,7 +7,7 @@ from testbed.outcome import check
 from testbed.suite import Note
 from tests.migrate.jobs import IDENTICAL, ends_well, hosts_of, moved, suite
 
-# UCX asks after one peer at a time then, and often: what would otherwise be seen once in a day.
+# UCX asks after its peers often then, and would ask after one at a time if libzcm let it.
 WATCHED = {"UCX_KEEPALIVE_INTERVAL": "1ms", "UCX_KEEPALIVE_NUM_EPS": "1"}
 
 
