@@ -7,6 +7,7 @@
  * binding's table of addresses (ELF's global offset table), and the same for each function that it
  * wraps. No other library's table is changed: MPI's own calls of PMPI_Send() go where they went.
  */
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <link.h>
@@ -150,10 +151,11 @@ int look_at(dl_phdr_info *library, std::size_t, void *)
     return 0;
 }
 
-/* All libraries of the program are loaded and linked. */
+/* All libraries of the program are loaded and linked. Without the switch nothing is changed. */
 [[gnu::constructor]] void enter_wrappers_for_fortran()
 {
-    dl_iterate_phdr(look_at, nullptr);
+    if (std::getenv("ZC_MIGRATE"))
+        dl_iterate_phdr(look_at, nullptr);
 }
 
 } // namespace

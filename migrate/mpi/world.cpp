@@ -63,11 +63,10 @@ int first_to_stay(const std::vector<int> &leavers)
     return rank;
 }
 
-/** @mine and the group behind @remote, a rank of @bridge, are one; @mine is given up. Collective.
+/** Collective: @mine and the group behind @remote, a rank of @bridge, are one; @mine is given up.
  */
 void join(MPI_Comm &mine, MPI_Comm bridge, int remote, bool follows)
 {
-    /* Not by the program, so past wrappers.cpp. */
     MPI_Comm between, both;
     PMPI_Intercomm_create(mine, 0, bridge, remote, kLinkTag, &between);
     PMPI_Intercomm_merge(between, follows, &both);
@@ -76,12 +75,11 @@ void join(MPI_Comm &mine, MPI_Comm bridge, int remote, bool follows)
     mine = both;
 }
 
-/** All leavers and their successors, two groups at a time. A leaver is the first of each.
- * Collective. */
-MPI_Comm join_pairs(const growth &how)
+/** Collective: all leavers and their successors, two groups at a time. A leaver is the first of
+ *  each, and finds the other in @bridge. */
+MPI_Comm join_pairs(const growth &how, MPI_Comm bridge)
 {
     const int all = static_cast<int>(how.leavers.size());
-    const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
     MPI_Comm joined;
     PMPI_Comm_dup(how.line, &joined);
     for (int width = 1; width < all; width *= 2) {
@@ -102,16 +100,17 @@ world grow(const growth &how)
 {
     const bool leaves = how.old != nullptr && how.index >= 0;
     const bool stays = how.old != nullptr && how.index < 0;
+    const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
     MPI_Comm grown = MPI_COMM_NULL, staying = MPI_COMM_NULL;
     if (!stays)
-        grown = join_pairs(how);
+        grown = join_pairs(how, bridge);
     if (how.old)
-        PMPI_Comm_split(how.old->ours, stays ? 0 : MPI_UNDEFINED, how.rank, &staying);
+        PMPI_Comm_split(bridge, stays ? 0 : MPI_UNDEFINED, how.rank, &staying);
     if (stays) {
-        join(staying, how.old->ours, how.leavers.front(), false);
+        join(staying, bridge, how.leavers.front(), false);
         grown = staying;
     } else if (static_cast<int>(how.leavers.size()) < how.size) {
-        join(grown, how.old ? how.old->ours : MPI_COMM_NULL, first_to_stay(how.leavers), true);
+        join(grown, bridge, first_to_stay(how.leavers), true);
     }
     world fresh;
     PMPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
