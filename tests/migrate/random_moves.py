@@ -16,7 +16,7 @@ from tests.migrate.jobs import ANY_HOST, IDENTICAL, LAUNCHED, ends_well, mpich_o
 RANKS = 5
 PATIENCE = {"ZC_MIGRATE_TIMEOUT": "10", "ZC_MIGRATE_PATIENCE": "30", "ZC_MIGRATE_START": "30"}
 FAULTS = ("none", "none", "none", "kill new", "stop new", "two requests", "unknown host",
-          "ask to save", "wake up")
+          "ask to save", "later")
 # Hydra's proxy gives up, and mpiexec with it, if a process is killed that it owes an answer: it
 # finds that out by the write (pmip_cb.c, handle_pmi_response()).
 LAUNCHER, HYDRA_ENDS = "kill launcher", "unable to forward PMI response"
@@ -35,18 +35,18 @@ class Draw:
         status = self.job.status()
         return status["ranks"] if status else None
 
-    def disturb(self, what, before):
+    def disturb(self, what, before, rng):
         """Once, at a time drawn by chance, to a process that was not a rank before the request."""
         known = {rank["pid"] for rank in before}
-        deadline = time.monotonic() + self.rng.uniform(0, 3)
+        deadline = time.monotonic() + rng.uniform(0, 3)
         word = "zcm-launch" if what == LAUNCHER else "heat2d"
         while time.monotonic() < deadline:
             for host in ("h1", "h2"):
                 fresh = [pid for pid, line in self.job.processes_on(host)
                          if pid not in known and word in line.split(" ")[0]]
                 if fresh:
-                    time.sleep(self.rng.uniform(0, 0.4))
-                    self.send(self.rng.choice(fresh),
+                    time.sleep(rng.uniform(0, 0.4))
+                    self.send(rng.choice(fresh),
                               signal.SIGSTOP if what == "stop new" else signal.SIGKILL)
                     return
             time.sleep(0.01)
@@ -65,11 +65,11 @@ class Draw:
             self.send(pid, signal.SIGCONT)
         self.stopped.clear()
 
-    def request(self, what):
+    def request(self, what, rng):
         """(exit status, what was said) of one request, and where its ranks were to go."""
-        ranks = self.rng.sample(range(RANKS), self.rng.randint(1, RANKS))
-        to = "nowhere" if what == "unknown host" else self.rng.choice((H1, H2))
-        via = self.rng.choice(("memory", "memory", "memory", "disk"))
+        ranks = rng.sample(range(RANKS), rng.randint(1, RANKS))
+        to = "nowhere" if what == "unknown host" else rng.choice((H1, H2))
+        via = rng.choice(("memory", "memory", "memory", "disk"))
         code, _, said = self.job.ask("move", "--rank", ",".join(map(str, ranks)), "--to", to,
                                      "--via", via)
         return code, said, {rank: NAMES.get(to) for rank in ranks}
@@ -79,18 +79,18 @@ class Draw:
         what = self.rng.choice(self.faults)
         before = self.ranks_now()
         check(before is not None, "it does not answer", self.job.said()[-SAID:])
-        helper = None
+        helper, own = None, random.Random(self.rng.random())    # so that the draws can be made again
         if what in ("kill new", "stop new", LAUNCHER):
-            helper = threading.Thread(target=self.disturb, args=(what, before))
+            helper = threading.Thread(target=self.disturb, args=(what, before, own))
         elif what == "two requests":
-            helper = threading.Thread(target=self.request, args=(what,))
+            helper = threading.Thread(target=self.request, args=(what, own))
         elif what == "ask to save":
             helper = threading.Thread(target=self.job.ask, args=("checkpoint",))
-        elif what == "wake up":
+        elif what == "later":
             time.sleep(self.rng.uniform(0, 0.3))
         if helper:
             helper.start()
-        code, said, wanted = self.request(what)
+        code, said, wanted = self.request(what, self.rng)
         if helper:
             helper.join()
         self.wake()
