@@ -123,6 +123,10 @@ def beds_of(suite, options):
     return [dataclasses.replace(bed, **changes) for bed in chosen]
 
 
+def first_line(text):
+    return next(iter(text.splitlines()), "")
+
+
 class Report:
     """Results as they come: lines for the reader, objects for --json."""
 
@@ -161,6 +165,16 @@ class Report:
                    + sum(test["status"] == status for test in run["tests"])
                    for run in runs or self.runs)
 
+    def print_failures(self):
+        """Once more, since a log of hours is read from its end, and some show only that."""
+        for run in self.runs:
+            where = f"{run['suite']}, {run['bed']}"
+            if run["status"] == "FAIL":
+                print(f"FAIL  {where}: {first_line(run['reason'])}")
+            for test in run["tests"]:
+                if test["status"] == "FAIL":
+                    print(f"FAIL  {where}: {test['name']}: {first_line(test['reason'])}")
+
     def end(self):
         """Print the summary, write the file. Returns the exit status."""
         print("\n==== summary ====")
@@ -173,6 +187,7 @@ class Report:
         passed, failed, skipped, known = map(self.count, STATUSES)
         if known:
             print(f"{known} failed as expected")
+        self.print_failures()
         if self.options.json:
             path = pathlib.Path(self.options.json)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,8 @@ class Runner(unittest.TestCase):
         self.assertIn("FAIL  wrong", said)
         self.assertIn("the bytes differ", said)
         self.assertIn("      last line\n", said)
-        self.assertTrue(said.endswith("1 passed, 1 failed, 0 skipped\n"), said)
+        self.assertTrue(said.endswith("FAIL  bytes, here: wrong: the bytes differ\n"
+                                      "1 passed, 1 failed, 0 skipped\n"), said)
 
     def test_an_exception_of_any_kind_is_a_failure(self):
         self.suite(lambda _: {}["nothing"])
