@@ -27,9 +27,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kLongestLine = 16 << 20;
+constexpr std::size_t kLongestCall = 4096;
 constexpr std::size_t kMostAddresses = 6; /* the process manager's values are short */
-constexpr std::size_t kMostSilent = 32;
+constexpr std::size_t kMostUnproven = 32;
 constexpr std::size_t kKeyBytes = 16;
 constexpr int kCut = 30; /* s */
 
@@ -152,13 +152,20 @@ void find_cut(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnread, sizeof kUnread);
 }
 
+/** The text of @field; "" if there is none, or something else: a stranger may have sent it. */
+std::string text_of(const json &object, const char *field)
+{
+    const auto at = object.find(field);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
 bool is_heard(wire &line, double timeout_s)
 {
     pollfd event{line.fd(), POLLIN, 0};
     if (::poll(&event, 1, static_cast<int>(timeout_s * 1000)) <= 0)
         return false;
     const std::optional<json> said = line.poll();
-    return said && said->value("heard", false);
+    return said && said->contains("heard");
 }
 
 } // namespace
@@ -202,16 +209,20 @@ bool wire::send(const json &object)
 std::optional<json> wire::poll()
 {
     std::array<char, 4096> buffer;
-    for (std::size_t end; (end = read_.find('\n')) == std::string::npos;) {
+    std::size_t end = read_.find('\n');
+    while (end == std::string::npos) {
         const ssize_t got = closed_ ? 0 : recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
         if (got <= 0) {
             closed_ |= got == 0 || (errno != EAGAIN && errno != EINTR);
             return std::nullopt;
         }
+        const std::size_t before = read_.size();
         read_.append(buffer.data(), static_cast<std::size_t>(got));
-        closed_ |= read_.size() > kLongestLine;
+        end = read_.find('\n', before);
+        closed_ |= std::min(end, read_.size()) > longest_;
     }
-    const std::size_t end = read_.find('\n');
+    if (end > longest_)
+        return std::nullopt;
     const json object = json::parse(read_.substr(0, end), nullptr, false);
     read_.erase(0, end + 1);
     if (object.is_object())
@@ -260,25 +271,28 @@ call_receiver::~call_receiver()
 std::unique_ptr<wire> call_receiver::poll(std::string &why)
 {
     const int caller = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (caller >= 0)
-        silent_.push_back(std::make_unique<wire>(caller));
-    if (silent_.size() > kMostSilent)
-        silent_.erase(silent_.begin());
-    for (auto &one : silent_) {
+    if (caller >= 0) {
+        unproven_.push_back(std::make_unique<wire>(caller));
+        unproven_.back()->limit(kLongestCall);
+    }
+    if (unproven_.size() > kMostUnproven)
+        unproven_.erase(unproven_.begin());
+    for (auto &one : unproven_) {
         const std::optional<json> said = one->poll();
         if (!said)
             continue;
-        if (!is_key(said->value("key", ""), card_.key)) {
+        if (!is_key(text_of(*said, "key"), card_.key)) {
             one->shut_down();
             continue;
         }
-        why = said->value("why", "");
+        why = text_of(*said, "why");
+        one->limit();
         one->send({{"heard", true}});
         std::unique_ptr<wire> found = std::move(one);
-        std::erase(silent_, nullptr);
+        std::erase(unproven_, nullptr);
         return found;
     }
-    std::erase_if(silent_, [](const auto &one) { return one->is_closed(); });
+    std::erase_if(unproven_, [](const auto &one) { return one->is_closed(); });
     return nullptr;
 }
 

@@ -14,6 +14,8 @@ namespace zc::migrate {
  * owner's, but for shut_down(). Nothing here waits for the other side to say something.
  */
 class wire {
+    static constexpr std::size_t kLongest = 16 << 20;
+
   public:
     /** Takes over @fd. */
     explicit wire(int fd);
@@ -24,8 +26,11 @@ class wire {
     int fd() const noexcept { return fd_; }
     /** False: the other side is gone. */
     bool send(const nlohmann::json &object);
-    /** The next object that has come; nothing if none has. What is no object closes the wire. */
+    /** The next object that has come; nothing if none has. What is no object, or is longer than the
+     * limit, closes the wire. */
     std::optional<nlohmann::json> poll();
+    /** The most bytes of an object: 16 MiB if this is not called. */
+    void limit(std::size_t bytes = kLongest) noexcept { longest_ = bytes; }
     /** Nothing more will come. */
     bool is_closed() const noexcept { return closed_; }
     /** Any thread: both sides find it closed. */
@@ -34,6 +39,7 @@ class wire {
   private:
     int fd_;
     bool closed_ = false;
+    std::size_t longest_ = kLongest;
     std::string read_; /* not a whole line yet */
 };
 
@@ -57,13 +63,14 @@ class call_receiver {
     call_receiver &operator=(const call_receiver &) = delete;
 
     const calling_card &card() const noexcept { return card_; }
-    /** One who has called and shown the key, with @why it calls; nullptr if none has yet. */
+    /** The wire to a process that has called and shown the key, with @why it calls; nullptr if none
+     * has yet. Whatever others send closes their wires, and is not longer than 4 KiB. */
     std::unique_ptr<wire> poll(std::string &why);
 
   private:
     int listener_ = -1;
     calling_card card_;
-    std::vector<std::unique_ptr<wire>> silent_; /* have called, and not shown the key */
+    std::vector<std::unique_ptr<wire>> unproven_; /* the key has not been shown on them */
 };
 
 /** Calls, and says @why. Throws error if nobody is there within @timeout_s. */

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -263,6 +264,58 @@ TEST(Call, IsNotHeardWithoutTheKey)
         std::this_thread::yield();
     }
     other.join();
+}
+
+/** Connects to @receiver as a stranger would, with a socket of its own. */
+int connect_as_stranger(const call_receiver &receiver)
+{
+    const std::string &place = receiver.card().addresses.back();
+    const std::size_t slash = place.rfind('/');
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    EXPECT_EQ(getaddrinfo(place.substr(0, slash).c_str(), place.substr(slash + 1).c_str(), &hints,
+                          &found),
+              0);
+    const int fd = socket(found->ai_family, found->ai_socktype, 0);
+    EXPECT_EQ(connect(fd, found->ai_addr, found->ai_addrlen), 0);
+    freeaddrinfo(found);
+    return fd;
+}
+
+TEST(Call, StrangersMaySendWhatTheyLike)
+{
+    call_receiver receiver;
+    std::string why;
+    const std::string longest(5000, 'x');
+    for (const std::string &sent :
+         {std::string("{\"key\": 5}\n"), std::string("{\"key\": {\"key\": []}}\n"),
+          std::string("[]\n"), std::string("{}\n"), std::string("\0\n", 2), longest, longest + "\n",
+          "{\"key\": \"" + longest + "\"}\n"}) {
+        const int fd = connect_as_stranger(receiver);
+        ASSERT_EQ(send(fd, sent.data(), sent.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(sent.size()));
+        char byte;
+        ssize_t got;
+        while ((got = recv(fd, &byte, 1, MSG_DONTWAIT)) < 0 && errno == EAGAIN)
+            EXPECT_EQ(receiver.poll(why), nullptr) << sent;
+        EXPECT_LE(got, 0) << "the connection is open: " << sent;
+        close(fd);
+    }
+}
+
+TEST(Call, WithTheKeyMayHaveNoReason)
+{
+    call_receiver receiver;
+    std::string why = "before";
+    const int fd = connect_as_stranger(receiver);
+    const std::string sent = "{\"key\": \"" + receiver.card().key + "\", \"why\": 7}\n";
+    ASSERT_EQ(send(fd, sent.data(), sent.size(), MSG_NOSIGNAL), static_cast<ssize_t>(sent.size()));
+    std::unique_ptr<wire> called;
+    while (!(called = receiver.poll(why)))
+        std::this_thread::yield();
+    EXPECT_EQ(why, "");
+    close(fd);
 }
 
 /* ---- the process manager ---- */
