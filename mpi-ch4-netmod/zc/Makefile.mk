@@ -23,11 +23,14 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
                       src/mpid/ch4/netmod/zc/zc_landing_thread.h \
                       src/mpid/ch4/netmod/zc/zc_match.h          \
+                      src/mpid/ch4/netmod/zc/zc_node.h           \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
+                      src/mpid/ch4/netmod/zc/zc_offer.h          \
                       src/mpid/ch4/netmod/zc/zc_params.h         \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
+                      src/mpid/ch4/netmod/zc/zc_process.h        \
                       src/mpid/ch4/netmod/zc/zc_processors.h     \
                       src/mpid/ch4/netmod/zc/zc_progress.h       \
                       src/mpid/ch4/netmod/zc/zc_pt2pt.h          \
@@ -39,6 +42,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_shm_upgrade.h    \
                       src/mpid/ch4/netmod/zc/zc_stats.h          \
                       src/mpid/ch4/netmod/zc/zc_stream.h         \
+                      src/mpid/ch4/netmod/zc/zc_table.h          \
                       src/mpid/ch4/netmod/zc/zc_teardown.h       \
                       src/mpid/ch4/netmod/zc/zc_transport.h      \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
@@ -69,8 +73,11 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_memory.c         \
                       src/mpid/ch4/netmod/zc/zc_object.c         \
                       src/mpid/ch4/netmod/zc/zc_match.c          \
+                      src/mpid/ch4/netmod/zc/zc_node.c           \
+                      src/mpid/ch4/netmod/zc/zc_offer.c          \
                       src/mpid/ch4/netmod/zc/zc_params.c         \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
+                      src/mpid/ch4/netmod/zc/zc_process.c        \
                       src/mpid/ch4/netmod/zc/zc_processors.c     \
                       src/mpid/ch4/netmod/zc/zc_sender.c         \
                       src/mpid/ch4/netmod/zc/zc_shm_upgrade.c    \

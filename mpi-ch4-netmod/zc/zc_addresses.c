@@ -17,11 +17,21 @@ static const MPIDI_ZC_upid_t *upid_in(const MPIDI_ZC_entry_t * entry)
     return (const MPIDI_ZC_upid_t *) (mask_in(entry) + entry->mask_words);
 }
 
+static const char *net_address_in(const MPIDI_ZC_entry_t * entry)
+{
+    return (const char *) upid_in(entry) + entry->upid_length;
+}
+
 /* Allocates a table of which all ranks of this host would have the same copy: they share one. The
  * first of them fills it, then all call MPIDU_Init_shm_barrier(). */
 static int new_table(size_t size, size_t stride, void *table)
 {
     return MPIDU_Init_shm_alloc(size * stride, table);
+}
+
+static size_t whole_words(size_t length)
+{
+    return (length + 7) & ~(size_t) 7;
 }
 
 static bool fills_tables(void)
@@ -36,23 +46,32 @@ static int keep_addresses(const char *table, size_t table_stride)
 {
     int mpi_errno = MPI_SUCCESS;
     const size_t size = MPIR_Process.size;
-    size_t stride = 0;
+    size_t stride = 0, net_stride = 0;
 
     for (size_t rank = 0; rank < size; rank++) {
         const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
-        stride = MPL_MAX(stride, (entry->upid_length + 7) & ~(size_t) 7);
+        stride = MPL_MAX(stride, whole_words(entry->upid_length));
+        net_stride = MPL_MAX(net_stride,
+                             whole_words(sizeof(MPIDI_ZC_upid_t) + entry->net_length));
         MPIR_ERR_CHKANDJUMP3((int) entry->nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
                              "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
                              (int) entry->nr_vcis, (int) rank);
     }
     mpi_errno = new_table(size, stride, &MPIDI_ZC_global.world);
     MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = new_table(size, net_stride, &MPIDI_ZC_global.nets);
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_global.world_stride = stride;
+    MPIDI_ZC_global.net_stride = net_stride;
     for (size_t rank = 0; rank < size && fills_tables(); rank++) {
         const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
         char *upid = (char *) MPIDI_ZC_global.world + rank * stride;
+        char *net = (char *) MPIDI_ZC_global.nets + rank * net_stride;
         memset(upid, 0, stride);
         memcpy(upid, upid_in(entry), entry->upid_length);
+        memset(net, 0, net_stride);
+        memcpy(net, upid, sizeof(MPIDI_ZC_upid_t));
+        memcpy(net + sizeof(MPIDI_ZC_upid_t), net_address_in(entry), entry->net_length);
     }
     mpi_errno = MPIDU_Init_shm_barrier();
     MPIR_ERR_CHECK(mpi_errno);
@@ -96,6 +115,32 @@ static void open_windows(int rank, const MPIDI_ZC_entry_t * entry)
     }
 }
 
+/* Makes the upid of this process for other worlds: in a port name, which has 256 characters for it
+ * in hexadecimal, there is no room for the part of the address for shared memory. */
+static int make_own_net(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucp_worker_attr_t attr = {
+        .field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
+        .address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY,
+    };
+
+    ucs_status_t status = ucp_worker_query(MPIDI_ZC_VCI(0).worker, &attr);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
+    MPIDI_ZC_global.net_length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
+    MPIDI_ZC_global.own_net = MPL_calloc(1, MPIDI_ZC_global.net_length, MPL_MEM_ADDRESS);
+    if (MPIDI_ZC_global.own_net) {
+        memcpy(MPIDI_ZC_global.own_net->address, attr.address, attr.address_length);
+    }
+    ucp_worker_release_address(MPIDI_ZC_VCI(0).worker, attr.address);
+    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.own_net, mpi_errno, MPI_ERR_OTHER, "**nomem");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 int MPIDI_ZC_addresses_exchange(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -104,17 +149,21 @@ int MPIDI_ZC_addresses_exchange(void)
     int stride, words;
     const uint64_t *mask = MPIDI_ZC_processors_own(&words);
     const size_t length = sizeof(MPIDI_ZC_upid_t) + vci->address_length;
-    const size_t total = sizeof(MPIDI_ZC_entry_t) + words * sizeof(*mask) + length;
     MPIDI_ZC_entry_t *entry;
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
+    mpi_errno = make_own_net();
+    MPIR_ERR_CHECK(mpi_errno);
+    const size_t net_length = MPIDI_ZC_global.net_length - sizeof(MPIDI_ZC_upid_t);
+    const size_t total = sizeof(MPIDI_ZC_entry_t) + words * sizeof(*mask) + length + net_length;
     MPIR_CHKLMEM_MALLOC(entry, MPIDI_ZC_entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
     *entry = (MPIDI_ZC_entry_t) {
         .upid_length = length,
         .nr_vcis = MPIDI_global.n_vcis,
         .mask_words = words,
         .window = MPIDI_ZC_global.window,
+        .net_length = net_length,
     };
     memcpy((uint64_t *) mask_in(entry), mask, words * sizeof(*mask));
     mine = (MPIDI_ZC_upid_t *) upid_in(entry);
@@ -125,6 +174,9 @@ int MPIDI_ZC_addresses_exchange(void)
         mine->host = mine->host >> 32 << 32 | (uint32_t) mine->id;
     }
     memcpy(mine->address, vci->address, vci->address_length);
+    MPIDI_ZC_global.own_net->id = mine->id;
+    MPIDI_ZC_global.own_net->host = mine->host;
+    memcpy((char *) net_address_in(entry), MPIDI_ZC_global.own_net->address, net_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
                                       entry, (int) total, FALSE, FALSE, &table, &stride);
     MPIR_ERR_CHECK(mpi_errno);
@@ -164,7 +216,7 @@ int MPIDI_ZC_addresses_exchange_others(void)
                                             &errflag);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
-    stride = (stride + 7) & ~7;
+    stride = (int) whole_words(stride);
 
     const size_t row = (size_t) nr_others * stride;
     MPIDI_ZC_global.lane_stride = stride;

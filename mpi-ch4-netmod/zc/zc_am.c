@@ -306,8 +306,8 @@ static bool comes_by_ucp(const void *descriptor)
     return descriptor && !MPIDI_ZC_is_offer(descriptor);
 }
 
-/* Are there endpoints for the answers to a message? @lane: NULL if there is no need to wait for
- * them. */
+/* Are there endpoints for the answers to a message of this world? @lane: NULL if there is no need to
+ * wait for them. */
 static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
 {
     return !lane ||
@@ -322,6 +322,11 @@ static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announc
     one->announced = announced;
     one->next = vci->unconnected;
     vci->unconnected = one;
+}
+
+void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    await_connection(vci, sender, false);
 }
 
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci)
@@ -373,10 +378,11 @@ void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in)
 
 /* Returns the order of the messages of @sender. @credit: what the packet returns, in
  * MPIDI_ZC_CREDIT_UNIT. *@lane: the lane to @sender, which may not be connected yet; NULL: it is of
- * another world. */
+ * another world. *@ready: false if messages of that have to wait (zc_sender.h). */
 static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uint8_t credit,
-                                      MPIDI_ZC_lane_t ** lane)
+                                      MPIDI_ZC_lane_t ** lane, bool *ready)
 {
+    *ready = true;
     if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
         *lane = MPIDI_ZC_lane_of(&MPIDI_ZC_AV(&MPIDIU_get_av(0, sender)), vci->number);
         if (unlikely(credit)) {
@@ -385,7 +391,7 @@ static MPIDI_ZC_inbound_t *inbound_of(MPIDI_ZC_vci_t * vci, uint64_t sender, uin
         return &(*lane)->inbound;
     }
     *lane = NULL;
-    MPIDI_ZC_inbound_t *in = MPIDI_ZC_sender_inbound(sender);
+    MPIDI_ZC_inbound_t *in = MPIDI_ZC_sender_inbound(sender, ready);
     check_memory(in);
     return in;
 }
@@ -399,13 +405,14 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
     memcpy(&h, header, sizeof(h));
 
     MPIDI_ZC_lane_t *lane;
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender, 0, &lane);
+    bool ready;
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender, 0, &lane, &ready);
     const bool early = h.sequence != in->next;
-    if (unlikely(early) || unlikely(!is_connected(lane, descriptor))) {
+    if (unlikely(early || !ready) || unlikely(!is_connected(lane, descriptor))) {
         mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
         MPIDI_ZC_end_job_if(mpi_errno);
         vci->stats.reordered += early;
-        if (!early) {
+        if (!early && lane) {
             await_connection(vci, h.sender, comes_by_ucp(descriptor));
         }
         return;
@@ -434,10 +441,28 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
     }
 }
 
+/* Opens the connection to a process of another world, and handles its messages. */
+static void connect_back_foreign(MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    MPIDI_ZC_inbound_t *in = MPIDI_ZC_foreign_connect_back(sender);
+
+    if (in) {
+        MPIDI_ZC_end_job_if(dispatch_early(vci, in, NULL));
+    }
+    MPIDI_ZC_foreign_answer(sender);
+}
+
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
 {
     while (vci->unconnected) {
         MPIDI_ZC_unconnected_t *first = vci->unconnected;
+        if (first->sender & MPIDI_ZC_FOREIGN) {
+            const uint64_t sender = first->sender;
+            vci->unconnected = first->next;
+            MPL_free(first);
+            connect_back_foreign(vci, sender);
+            continue;
+        }
         MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, first->sender));
         MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
@@ -516,7 +541,7 @@ ucs_status_t MPIDI_ZC_offer_handler(void *arg, const void *header, size_t header
     MPIDI_ZC_am_header_t h;
 
     memcpy(&h, header, sizeof(h));
-    receive(arg, header, header_length, NULL, 0, MPIDI_ZC_offer_descriptor(h.sender, data));
+    receive(arg, header, header_length, NULL, 0, MPIDI_ZC_offer_descriptor(arg, h.sender, data));
     return UCS_OK;
 }
 
@@ -525,8 +550,10 @@ static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * 
                           size_t bytes)
 {
     MPIDI_ZC_lane_t *lane;
-    MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender, h->credit, &lane);
-    if (likely(h->sequence == in->next && in->early == NULL && is_connected(lane, NULL)) &&
+    bool ready;
+    MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender, h->credit, &lane, &ready);
+    if (likely(h->sequence == in->next && in->early == NULL && ready &&
+               is_connected(lane, NULL)) &&
         receive_at_head(vci->number, h, data, bytes)) {
         in->next++;
         MPIDI_ZC_flow_consumed(vci, in, h->sender, MPIDI_ZC_message_size(bytes));

@@ -213,6 +213,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         ucs_status_t status = MPIDI_ZC_channel_offer(channel, sreq, am->header, header_length,
                                                      payload, data_sz);
         lane->next_send -= unlikely(status != UCS_OK);
+        if (unlikely(status != UCS_OK) && peer->foreign) {
+            MPIDI_ZC_foreign_refused(peer->foreign, status);
+        }
         MPIDI_ZC_CHECK_STATUS(status, "ucp_am_send_nbx");
     } else {
         mpi_errno = MPIDI_ZC_am_post(peer, lane, src_vci, sreq, header_length, payload, data_sz);

@@ -101,7 +101,7 @@ static uint64_t user_address(MPIR_Request * rreq)
 
 static bool is_near(uint64_t sender)
 {
-    return !(sender & MPIDI_ZC_FOREIGN) &&
+    return unlikely(sender & MPIDI_ZC_FOREIGN) ? MPIDI_ZC_foreign_is_near(sender) :
         MPIR_Process.node_map[sender] == MPIR_Process.node_map[MPIR_Process.rank];
 }
 

@@ -47,6 +47,7 @@ typedef struct MPIDI_ZC_arrival {
     uint64_t expected;          /* predicted user address or 0 */
     void *descriptor;           /* UCP's, or an offer (zc_channel.h), while WAITING */
     void *target;               /* of an offer that has been pulled; NULL: the stream */
+    struct MPIDI_ZC_channel *channel;   /* from which its frame or DATA is awaited */
     zc_landing_t *landing;      /* LANDING, LANDED */
     MPIDI_ZC_stream_t *stream;  /* BOUNCING; owned */
     MPIDI_ZC_vci_t *vci;        /* by which its header was received */

@@ -5,23 +5,14 @@
 #include <sys/random.h>
 #include "zc_handshake.h"
 #include "zc_arrival.h"
+#include "zc_foreign.h"
+#include "zc_offer.h"
 #include "zc_peer.h"
 
 /* A process may compute for long before it answers a connection, and no message waits for that. */
 enum { HELLO_MS = 600000 };
 
 enum { AT_ONCE = 16, OPENING_TURNS = 64 };
-
-/* A message that this process offers. Its number is its place in the table. */
-typedef struct MPIDI_ZC_offer {
-    MPIR_Request *sreq;         /* NULL: a free place */
-    MPIDI_ZC_channel_t *channel;
-    const void *data;
-    size_t bytes;
-    uint32_t next_free;
-} offer_t;
-
-#define NONE UINT32_MAX
 
 /* ---- short messages ---- */
 
@@ -51,8 +42,7 @@ ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *h
     return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
 }
 
-/* Ends the job if @status is an error: the other process would wait for the message for ever. */
-static void must_send(ucs_status_t status)
+void MPIDI_ZC_channel_must_send(ucs_status_t status)
 {
     if (unlikely(status != UCS_OK) && !MPIDI_ZC_global.over) {
         MPIDI_ZC_end_job_if(MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_FATAL, __func__, __LINE__,
@@ -114,7 +104,7 @@ static int open_context(struct MPIDI_ZC_channels *c)
         .local_len = length,
         .interface = MPIDI_ZC_global.transport.device,
         .secret = c->secret,
-        .name = MPIR_Process.rank,
+        .name = MPIDI_ZC_upid_self()->id,
         .place = place,
         .log = log_line,
     };
@@ -138,7 +128,8 @@ struct MPIDI_ZC_channels *MPIDI_ZC_channels_of(MPIDI_ZC_vci_t * vci)
     struct MPIDI_ZC_channels *c = MPL_calloc(1, sizeof(*c), MPL_MEM_OTHER);
     int err = -ENOMEM;
     if (c) {
-        c->free = NONE;
+        c->free_offers = MPIDI_ZC_NO_OFFER;
+        c->next_name = MPIR_Process.size;
         c->of = MPL_calloc(MPIR_Process.size, sizeof(*c->of), MPL_MEM_OTHER);
         err = c->of ? open_context(c) : -ENOMEM;
     }
@@ -163,6 +154,22 @@ int MPIDI_ZC_channels_descriptor(const MPIDI_ZC_vci_t * vci)
     return c ? c->descriptor : -1;
 }
 
+/* The connection has no channel any more. */
+static void forget_foreign(MPIDI_ZC_channel_t * channel)
+{
+    if (channel->foreign) {
+        *MPIDI_ZC_foreign_channel(channel->foreign) = NULL;
+        channel->foreign = NULL;
+    }
+}
+
+static void free_foreign(struct MPIDI_ZC_channels *c, MPIDI_ZC_channel_t * channel)
+{
+    forget_foreign(channel);
+    MPIDI_ZC_table_remove(&c->foreign, &channel->link);
+    MPL_free(channel);
+}
+
 void MPIDI_ZC_channels_free(MPIDI_ZC_vci_t * vci)
 {
     struct MPIDI_ZC_channels *c = vci->channels;
@@ -172,6 +179,10 @@ void MPIDI_ZC_channels_free(MPIDI_ZC_vci_t * vci)
         return;
     }
     zcl_destroy(c->context);
+    for (MPIDI_ZC_link_t * link; (link = MPIDI_ZC_table_next(&c->foreign, NULL));) {
+        free_foreign(c, MPIDI_ZC_TABLE_ENTRY(link, MPIDI_ZC_channel_t, link));
+    }
+    MPIDI_ZC_table_free(&c->foreign);
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPL_free(c->of[rank]);
     }
@@ -181,7 +192,8 @@ void MPIDI_ZC_channels_free(MPIDI_ZC_vci_t * vci)
     vci->channels = NULL;
 }
 
-MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, int rank)
+/* As MPIDI_ZC_channel_of(), of the ranks of this world. */
+static MPIDI_ZC_channel_t *of_rank(MPIDI_ZC_vci_t * vci, int rank)
 {
     MPIDI_ZC_channel_t **channel = &vci->channels->of[rank];
 
@@ -195,6 +207,84 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, int rank)
     return *channel;
 }
 
+/* As MPIDI_ZC_channel_of(), of other worlds. */
+static MPIDI_ZC_channel_t *of_foreign(MPIDI_ZC_vci_t * vci, struct MPIDI_ZC_foreign *f)
+{
+    struct MPIDI_ZC_channels *c = vci->channels;
+    MPIDI_ZC_channel_t **channel = MPIDI_ZC_foreign_channel(f);
+
+    if (unlikely(!*channel) && c->next_name < INT32_MAX) {
+        *channel = MPL_calloc(1, sizeof(**channel), MPL_MEM_OTHER);
+        if (*channel) {
+            (*channel)->rank = -1;
+            (*channel)->foreign = f;
+            (*channel)->vci = vci;
+            (*channel)->link.number = c->next_name++;
+            MPIDI_ZC_table_add(&c->foreign, &(*channel)->link);
+        }
+    }
+    return *channel;
+}
+
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, uint64_t sender)
+{
+    if (likely(!(sender & MPIDI_ZC_FOREIGN))) {
+        return of_rank(vci, (int) sender);
+    }
+    struct MPIDI_ZC_foreign *f = MPIDI_ZC_foreign_of_sender(sender);
+    return f ? of_foreign(vci, f) : NULL;
+}
+
+MPIDI_ZC_addr_t *MPIDI_ZC_channel_peer(const MPIDI_ZC_channel_t * channel)
+{
+    if (likely(channel->rank >= 0)) {
+        return &MPIDI_ZC_AV(&MPIDIU_get_av(0, channel->rank));
+    }
+    return channel->foreign ? MPIDI_ZC_foreign_peer(channel->foreign) : NULL;
+}
+
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_by(const struct MPIDI_ZC_channels *c,
+                                        const zcl_lane_t * connection)
+{
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        if (c->of[rank] && c->of[rank]->connection == connection) {
+            return c->of[rank];
+        }
+    }
+    for (MPIDI_ZC_link_t * at = MPIDI_ZC_table_next(&c->foreign, NULL); at;
+         at = MPIDI_ZC_table_next(&c->foreign, at)) {
+        MPIDI_ZC_channel_t *channel = MPIDI_ZC_TABLE_ENTRY(at, MPIDI_ZC_channel_t, link);
+        if (channel->connection == connection) {
+            return channel;
+        }
+    }
+    return NULL;
+}
+
+static bool awaits(const MPIDI_ZC_channel_t * channel)
+{
+    return channel && channel->state == MPIDI_ZC_CHANNEL_LISTENING && !channel->connection;
+}
+
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_awaiting(const struct MPIDI_ZC_channels *c, uint64_t id)
+{
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        if (awaits(c->of[rank]) && MPIDI_ZC_upid_of(rank)->id == id) {
+            return c->of[rank];
+        }
+    }
+    for (MPIDI_ZC_link_t * at = MPIDI_ZC_table_next(&c->foreign, NULL); at;
+         at = MPIDI_ZC_table_next(&c->foreign, at)) {
+        MPIDI_ZC_channel_t *channel = MPIDI_ZC_TABLE_ENTRY(at, MPIDI_ZC_channel_t, link);
+        size_t length;
+        if (awaits(channel) && channel->foreign &&
+            MPIDI_ZC_foreign_upid(channel->foreign, &length)->id == id) {
+            return channel;
+        }
+    }
+    return NULL;
+}
+
 MPIDI_ZC_channel_t *MPIDI_ZC_channel_to(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane,
                                         int vci)
 {
@@ -203,179 +293,98 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_to(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
     if (!lane->channels || !MPIDI_ZC_channels_of(own)) {
         return NULL;
     }
-    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_of(own, MPIDI_ZC_world_rank_of(peer));
+    MPIDI_ZC_channel_t *channel = unlikely(peer->foreign) ? of_foreign(own, peer->foreign) :
+        of_rank(own, MPIDI_ZC_world_rank_of(peer));
     if (channel && unlikely(channel->state == MPIDI_ZC_CHANNEL_NONE) && !MPIDI_ZC_global.closing) {
         MPIDI_ZC_handshake_begin(channel);
     }
     return channel && channel->state == MPIDI_ZC_CHANNEL_OPEN ? channel : NULL;
 }
 
-/* ---- the sender ---- */
-
-/* Takes a free place in the table. NONE: there is no memory. */
-static MPIDI_ZC_offer_number_t new_offer(struct MPIDI_ZC_channels *c)
-{
-    if (c->free == NONE) {
-        const uint32_t room = MPL_MAX(16, 2 * c->nr_offers);
-        offer_t *offers = MPL_realloc(c->offers, room * sizeof(*offers), MPL_MEM_OTHER);
-        if (!offers) {
-            return NONE;
-        }
-        for (uint32_t i = room; i-- > c->nr_offers;) {
-            offers[i] = (offer_t) {.next_free = c->free };
-            c->free = i;
-        }
-        c->offers = offers;
-        c->nr_offers = room;
-    }
-    const MPIDI_ZC_offer_number_t number = c->free;
-    c->free = c->offers[number].next_free;
-    return number;
-}
-
-static void free_offer(struct MPIDI_ZC_channels *c, MPIDI_ZC_offer_number_t number)
-{
-    c->offers[number].sreq = NULL;
-    c->offers[number].next_free = c->free;
-    c->free = number;
-}
-
-static MPIDI_ZC_lane_t *lane_to(const MPIDI_ZC_channel_t * channel)
-{
-    return MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(channel->rank), channel->vci->number);
-}
-
-ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request * sreq,
-                                    const char *header, size_t header_length, const void *data,
-                                    size_t bytes)
-{
-    struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_lane_t *lane = lane_to(channel);
-    const MPIDI_ZC_offer_number_t number = new_offer(c);
-
-    if (number == NONE) {
-        return UCS_ERR_NO_MEMORY;
-    }
-    c->offers[number] = (offer_t) {
-        .sreq = sreq,
-        .channel = channel,
-        .data = data,
-        .bytes = bytes,
-    };
-    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_OFFER, header,
-                                                            header_length, &number,
-                                                            sizeof(number));
-    if (unlikely(status != UCS_OK)) {
-        free_offer(c, number);
-        return status;
-    }
-    channel->vci->stats.offered++;
-    return UCS_OK;
-}
-
-/* Sends the data as DATA, by UCP. */
-static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
-{
-    MPIR_Request *sreq = offer->sreq;
-    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
-    MPIDI_ZC_lane_t *lane = lane_to(offer->channel);
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-            UCP_OP_ATTR_FIELD_FLAGS,
-        .flags = UCP_AM_SEND_FLAG_RNDV,
-        .cb.send = MPIDI_ZC_am_send_done,
-        .user_data = sreq,
-    };
-
-    memcpy(am->header_inline, &name, sizeof(name));
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_DATA, am->header_inline,
-                                               sizeof(name), offer->data, offer->bytes, &param);
-    if (!UCS_PTR_IS_PTR(request)) {
-        must_send(UCS_PTR_STATUS(request));
-        MPIDI_ZC_am_send_over(sreq, UCS_PTR_STATUS(request));
-    }
-}
-
-static void send_frame(const offer_t * offer, MPIDI_ZC_pull_name_t name)
-{
-    const zcl_frame_t frame = {
-        .id = name,
-        .len = offer->bytes,
-        .page_class = ZCL_CLASS_NONE,
-    };
-
-    if (zcl_send(offer->channel->connection, &frame, offer->data, offer->sreq) == 0) {
-        offer->channel->vci->channels->nr_frames++;
-    } else {
-        /* There is no memory, or the connection has just broken, which an event will report. */
-        send_data(offer, name);
-    }
-}
-
-ucs_status_t MPIDI_ZC_pull_handler(void *arg, const void *header, size_t header_length,
-                                   void *data, size_t length, const ucp_am_recv_param_t * param)
-{
-    MPIDI_ZC_vci_t *vci = arg;
-    struct MPIDI_ZC_channels *c = vci->channels;
-    MPIDI_ZC_pull_t pull;
-
-    memcpy(&pull, header, sizeof(pull));
-    MPIR_Assert(c && pull.number < c->nr_offers && c->offers[pull.number].sreq);
-    const offer_t offer = c->offers[pull.number];
-    free_offer(c, pull.number);
-    MPIDI_ZC_bundle_end(vci);
-    switch (pull.how) {
-        case MPIDI_ZC_PULL_FRAME:
-            send_frame(&offer, pull.name);
-            break;
-        case MPIDI_ZC_PULL_DATA:
-            send_data(&offer, pull.name);
-            break;
-        default:
-            MPIDI_ZC_am_send_over(offer.sreq, UCS_OK);
-    }
-    return UCS_OK;
-}
-
 /* ---- the receiver ---- */
 
-static int rank_in(const void *offer)
+static uint32_t name_in(const void *offer)
 {
     return (uintptr_t) offer >> 32 & 0x7fffffff;
 }
 
-void *MPIDI_ZC_offer_descriptor(uint64_t sender, const void *number)
+/* Returns the channel on which @offer was made. NULL: that has ended. */
+static MPIDI_ZC_channel_t *channel_in(MPIDI_ZC_vci_t * vci, const void *offer)
 {
-    MPIDI_ZC_offer_number_t n;
-    memcpy(&n, number, sizeof(n));
-    return (void *) (uintptr_t) ((uint64_t) 1 << 63 | sender << 32 | n);
+    const uint32_t name = name_in(offer);
+    struct MPIDI_ZC_channels *c = vci->channels;
+
+    if (likely(name < (uint32_t) MPIR_Process.size)) {
+        return of_rank(vci, (int) name);
+    }
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&c->foreign, name), MPIDI_ZC_channel_t, link);
 }
 
-/* Answers an offer. There is an endpoint to its sender, since offers wait for one (zc_am.c),
- * unless it could not be made. */
-static void answer(MPIDI_ZC_vci_t * vci, const void *offer, MPIDI_ZC_pull_name_t name,
+void *MPIDI_ZC_offer_descriptor(MPIDI_ZC_vci_t * vci, uint64_t sender, const void *number)
+{
+    uint64_t name = sender;
+    MPIDI_ZC_offer_number_t n;
+
+    if (unlikely(sender & MPIDI_ZC_FOREIGN)) {
+        const MPIDI_ZC_channel_t *channel = vci->channels ? MPIDI_ZC_channel_of(vci, sender) : NULL;
+        name = channel ? channel->link.number : INT32_MAX;
+    }
+    memcpy(&n, number, sizeof(n));
+    return (void *) (uintptr_t) ((uint64_t) 1 << 63 | name << 32 | n);
+}
+
+/* Answers an offer on @channel. There is an endpoint to its sender, since offers wait for one
+ * (zc_am.c), unless it could not be made. False: its sender, of another world, is lost. */
+static bool answer(MPIDI_ZC_channel_t * channel, const void *offer, MPIDI_ZC_pull_name_t name,
                    uint32_t how)
 {
-    const MPIDI_ZC_pull_t pull = {.name = name,.number = (uint32_t) (uintptr_t) offer,.how = how };
-    MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(rank_in(offer));
+    MPIDI_ZC_addr_t *peer = channel ? MPIDI_ZC_channel_peer(channel) : NULL;
+
+    if (unlikely(!peer)) {
+        return false;
+    }
+    MPIDI_ZC_vci_t *vci = channel->vci;
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
+    const MPIDI_ZC_pull_t pull = {
+        .sender = peer->self,
+        .name = name,
+        .number = (uint32_t) (uintptr_t) offer,
+        .how = how,
+    };
 
     MPIDI_ZC_bundle_end(vci);
-    MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
-    must_send(MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull, sizeof(pull), NULL,
-                                          0));
+    if (likely(!channel->foreign)) {
+        MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
+    }
+    const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull,
+                                                            sizeof(pull), NULL, 0);
+    if (unlikely(status != UCS_OK) && channel->foreign) {
+        MPIDI_ZC_foreign_refused(channel->foreign, status);
+        if (MPIDI_ZC_foreign_has_failed(channel->foreign)) {
+            return false;
+        }
+    }
+    MPIDI_ZC_channel_must_send(status);
+    return true;
 }
 
 void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *target)
 {
+    MPIDI_ZC_channel_t *channel = channel_in(a->vci, offer);
+
     a->target = target;
+    a->channel = channel;
     a->vci->channels->nr_pulls += target != NULL;
-    answer(a->vci, offer, (uintptr_t) a, target ? MPIDI_ZC_PULL_FRAME : MPIDI_ZC_PULL_DATA);
+    if (unlikely(!answer(channel, offer, (uintptr_t) a,
+                         target ? MPIDI_ZC_PULL_FRAME : MPIDI_ZC_PULL_DATA))) {
+        a->vci->channels->nr_pulls -= target != NULL;
+        MPIDI_ZC_arrival_fetched(a, UCS_ERR_CONNECTION_RESET);
+    }
 }
 
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer)
 {
-    answer(vci, offer, 0, MPIDI_ZC_PULL_NOTHING);
+    (void) answer(channel_in(vci, offer), offer, 0, MPIDI_ZC_PULL_NOTHING);
 }
 
 ucs_status_t MPIDI_ZC_data_handler(void *arg, const void *header, size_t header_length,
@@ -388,7 +397,67 @@ ucs_status_t MPIDI_ZC_data_handler(void *arg, const void *header, size_t header_
     MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) name;
     MPIR_Assert(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
     vci->channels->nr_pulls -= a->target != NULL;
+    a->channel = NULL;
     return MPIDI_ZC_arrival_data(a, data);
+}
+
+/* ---- other worlds ---- */
+
+/* Ends what this process receives on @channel. */
+static void end_pulls(MPIDI_ZC_channel_t * channel)
+{
+    MPIDI_ZC_vci_t *vci = channel->vci;
+    MPIDI_ZC_arrival_t *a = vci->arrivals.first;
+
+    while (a) {
+        if (a->channel != channel) {
+            a = a->next;
+            continue;
+        }
+        vci->channels->nr_pulls -= a->target != NULL;
+        a->channel = NULL;
+        MPIDI_ZC_arrival_fetched(a, UCS_ERR_CONNECTION_RESET);
+        a = vci->arrivals.first;        /* the list may have changed */
+    }
+}
+
+static void end(MPIDI_ZC_channel_t * channel)
+{
+    MPIDI_ZC_handshake_end(channel);
+    MPIDI_ZC_offers_end(channel);
+    end_pulls(channel);
+    free_foreign(channel->vci->channels, channel);
+}
+
+/* libzclane may have returned events that belong to the channel, and that are being handled. */
+void MPIDI_ZC_channel_end(MPIDI_ZC_channel_t * channel)
+{
+    if (!channel) {
+        return;
+    }
+    forget_foreign(channel);
+    if (channel->vci->channels->in_events) {
+        channel->vci->channels->some_ended = true;
+    } else {
+        end(channel);
+    }
+}
+
+/* Ends those that have no connection any more. */
+static void end_some(struct MPIDI_ZC_channels *c)
+{
+    MPIDI_ZC_link_t *at = MPIDI_ZC_table_next(&c->foreign, NULL);
+
+    c->some_ended = false;
+    while (at) {
+        MPIDI_ZC_channel_t *channel = MPIDI_ZC_TABLE_ENTRY(at, MPIDI_ZC_channel_t, link);
+        if (channel->foreign) {
+            at = MPIDI_ZC_table_next(&c->foreign, at);
+        } else {
+            end(channel);
+            at = MPIDI_ZC_table_next(&c->foreign, NULL);        /* it may have changed */
+        }
+    }
 }
 
 /* ---- progress ---- */
@@ -399,9 +468,10 @@ static void arrived(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
         MPIDI_ZC_handshake_confirmed(c, e);
         return;
     }
+    MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) e->frame.id;
     c->nr_pulls--;
-    MPIDI_ZC_arrival_fetched((MPIDI_ZC_arrival_t *) (uintptr_t) e->frame.id,
-                             e->landed ? UCS_ERR_INVALID_PARAM : UCS_OK);
+    a->channel = NULL;
+    MPIDI_ZC_arrival_fetched(a, e->landed ? UCS_ERR_INVALID_PARAM : UCS_OK);
 }
 
 static void handle_event(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
@@ -418,8 +488,7 @@ static void handle_event(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
             break;
         case ZCL_EVENT_SENT:
             if (e->token) {
-                c->nr_frames--;
-                MPIDI_ZC_am_send_over(e->token, e->status ? UCS_ERR_CONNECTION_RESET : UCS_OK);
+                MPIDI_ZC_offer_sent(c, e->token, e->status);
             }
             break;
         case ZCL_EVENT_BROKEN:
@@ -447,8 +516,13 @@ unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look)
     if (c && (look || is_due(c))) {
         /* -ENOMEM: nothing is lost. */
         nr = zcl_poll(c->context, events, AT_ONCE, 0);
+        c->in_events = true;
         for (int i = 0; i < nr; i++) {
             handle_event(c, &events[i]);
+        }
+        c->in_events = false;
+        if (unlikely(c->some_ended)) {
+            end_some(c);
         }
     }
     if (unlikely(vci->channel_messages.first)) {

@@ -22,7 +22,8 @@
  * A channel is opened (zc_handshake.h) when the first message is announced to a process. Until it
  * is open, and if it cannot be opened, announced messages travel as without channels.
  *
- * A channel that is open and breaks ends the job, as a connection of UCX does.
+ * A channel that is open and breaks ends the job, as a connection of UCX does. One to a process of
+ * another world ends with the connection to that (zc_foreign.h), and is made on VCI 0 only.
  *
  * All functions are called inside the lock of the VCI, or by the landing thread inside the gate. */
 
@@ -36,7 +37,10 @@ struct MPIDI_ZC_arrival;
  * An offer takes the place of UCP's descriptor of a message, which is an address, so that its
  * highest bit is 0:
  *
- *   | 1 | sender's rank, 31 bits | number of the offer, 32 bits | */
+ *   | 1 | name of the channel, 31 bits | number of the offer, 32 bits |
+ *
+ * A channel to a rank of this world is named by the rank, one to another world by a number that no
+ * other channel of this process ever has. */
 
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_is_offer(const void *descriptor)
 {
@@ -44,7 +48,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_is_offer(const void *descriptor)
 }
 
 /* Returns the descriptor of an offer. @number: the payload of the OFFER. */
-void *MPIDI_ZC_offer_descriptor(uint64_t sender, const void *number);
+void *MPIDI_ZC_offer_descriptor(MPIDI_ZC_vci_t * vci, uint64_t sender, const void *number);
 
 /* ---- the sender ---- */
 
@@ -66,6 +70,13 @@ void MPIDI_ZC_channel_pull(struct MPIDI_ZC_arrival *a, const void *offer, void *
 
 /* Declines the data of an offer. For its sender the send is then complete. */
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer);
+
+/* ---- other worlds ---- */
+
+/* The connection that has @channel, which may be NULL, has failed or is being closed: what is under
+ * way on the channel ends with an error, and the channel is freed. It is called outside callbacks
+ * of libzclane. */
+void MPIDI_ZC_channel_end(MPIDI_ZC_channel_t * channel);
 
 /* ---- progress ---- */
 

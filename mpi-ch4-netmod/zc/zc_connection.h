@@ -8,41 +8,53 @@
  * It is used inside the lock of VCI 0. */
 
 #include "zc_disconnect.h"
+#include "zc_process.h"
 #include "zc_processors.h"
 #include "zc_sender.h"
 #include "zc_shm_upgrade.h"
+#include "zc_table.h"
 #include "zc_upid.h"
 
 typedef struct MPIDI_ZC_foreign {
-    struct MPIDI_ZC_foreign *next;      /* newest first */
+    struct MPIDI_ZC_foreign *next, *previous;   /* of all connections, newest first */
+    struct MPIDI_ZC_foreign *next_of_process;   /* older */
+    MPIDI_ZC_process_t *process;        /* NULL: UCX is closing the endpoints */
+    MPIDI_ZC_link_t link;       /* by the number of the messages that this process sends */
 
-    uint64_t id;                /* of the process */
     MPIDI_ZC_upid_t *upid;      /* owned */
     size_t upid_length;
     int node;
-    uint64_t self;              /* the number of the messages that this process sends */
-    MPIDI_ZC_hello_t hello;     /* UCP reads it until it is sent */
-    ucp_ep_h net_ep;            /* over the network, always */
+    uint64_t other;             /* the number of the peer's messages; 0: no HELLO has arrived */
+    MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
+    ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
     bool failed;                /* the process or the network has failed: nothing can be sent */
 
-    int avtid, lpid;            /* in CH4's address vector; -1: CH4 has given it up */
+    int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
     MPIR_Request *awaiting;     /* requests of CH4's that wait for an answer */
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
+    struct MPIDI_ZC_channel *channel;   /* for its bulk, or NULL */
     bool shm_offered;           /* zc_shm_upgrade.h */
+    MPIDI_ZC_host_message_t *host;      /* a HOST that has come before CH4 knows it; owned */
     MPIDI_ZC_disconnect_t disconnect;   /* zc_disconnect.h */
 } MPIDI_ZC_foreign_t;
 
 /* All connections that are not being closed. */
 extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
 
-/* Makes an endpoint to @upid, over the network or over shared memory. */
-int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, bool over_shm,
-                              ucp_ep_h * ep);
+/* Makes a connection to the process of @upid, @length bytes long, which is not open. NULL: there is
+ * no memory. */
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t length);
 
-/* Have all connections to process @id failed, or been given up by CH4? */
-bool MPIDI_ZC_foreign_process_is_lost(uint64_t id);
+/* Takes @f out of all tables. */
+void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
+
+/* Makes an endpoint to @upid, over the network or over shared memory. */
+int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);
+
+/* Have all connections to @process failed, or been given up by CH4? */
+bool MPIDI_ZC_foreign_process_is_lost(const MPIDI_ZC_process_t * process);
 
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_addr_t *MPIDI_ZC_foreign_address(const MPIDI_ZC_foreign_t * f)
 {

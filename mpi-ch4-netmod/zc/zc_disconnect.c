@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_channel.h"
 #include "zc_connection.h"
 #include "zc_foreign.h"
 
@@ -25,6 +26,8 @@ bool MPIDI_ZC_disconnect_peer_has_finished(const MPIDI_ZC_foreign_t * f)
 
 static void free_connection(MPIDI_ZC_foreign_t * f)
 {
+    MPL_free(f->host);
+    MPL_free(f->hello);
     MPL_free(f->upid);
     MPL_free(f);
 }
@@ -56,12 +59,12 @@ static void set_unclosed(MPIDI_ZC_foreign_t * f)
     }
 }
 
-static void close_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, uint32_t flags)
+static void close_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
             UCP_OP_ATTR_FIELD_USER_DATA,
-        .flags = flags,
+        .flags = UCP_EP_CLOSE_FLAG_FORCE,
         .cb.send = close_done,
         .user_data = f,
     };
@@ -73,21 +76,23 @@ static void close_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, uint32_t flags)
     }
 }
 
-static void close_net_endpoint(MPIDI_ZC_foreign_t * f)
+/* May free @f. */
+static void close_endpoints(MPIDI_ZC_foreign_t * f)
 {
-    if (f->disconnect.close != MPIDI_ZC_CLOSE_UNCLOSED) {
-        f->disconnect.close = MPIDI_ZC_CLOSE_CLOSING;
+    const ucp_ep_h net_ep = f->net_ep, shm_ep = f->shm_ep;
+
+    f->disconnect.close = MPIDI_ZC_CLOSE_CLOSING;
+    if (shm_ep) {
+        close_endpoint(f, shm_ep);
     }
-    close_endpoint(f, f->net_ep, UCP_EP_CLOSE_FLAG_FORCE);
+    close_endpoint(f, net_ep);
 }
 
 /* UCX 1.13 completes what waits on an endpoint in the middle of dealing with its failure, and then
  * goes on with it. An endpoint that was closed in such a callback would be gone by then. */
 static void set_broken(MPIDI_ZC_foreign_t * f)
 {
-    if (f->disconnect.close != MPIDI_ZC_CLOSE_UNCLOSED) {
-        f->disconnect.close = MPIDI_ZC_CLOSE_BROKEN;
-    }
+    f->disconnect.close = MPIDI_ZC_CLOSE_BROKEN;
     f->next = broken;
     broken = f;
 }
@@ -98,56 +103,69 @@ void MPIDI_ZC_disconnect_progress(void)
     while (broken) {
         MPIDI_ZC_foreign_t *f = broken;
         broken = f->next;
-        close_net_endpoint(f);
+        close_endpoints(f);
     }
 }
 
-static void flush_done(void *request, ucs_status_t status, void *user_data)
+static void flush_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep);
+
+static void flushed(MPIDI_ZC_foreign_t * f, ucs_status_t status, bool net)
+{
+    if (status != UCS_OK) {
+        set_broken(f);
+    } else if (net) {
+        close_endpoints(f);
+    } else {
+        flush_endpoint(f, f->net_ep);
+    }
+}
+
+static void net_flushed(void *request, ucs_status_t status, void *user_data)
 {
     ucp_request_free(request);
-    if (status == UCS_OK) {
-        close_net_endpoint(user_data);
-    } else {
-        set_broken(user_data);
-    }
+    flushed(user_data, status, true);
 }
 
-/* Flushes the endpoint, which is closed by force afterwards. One that is closed gently stays with
- * UCX for ever, in case the peer still uses it. */
-static void flush_net_endpoint(MPIDI_ZC_foreign_t * f)
+static void shm_flushed(void *request, ucs_status_t status, void *user_data)
 {
+    ucp_request_free(request);
+    flushed(user_data, status, false);
+}
+
+static void flush_endpoint(MPIDI_ZC_foreign_t * f, ucp_ep_h ep)
+{
+    const bool net = ep == f->net_ep;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-        .cb.send = flush_done,
+        .cb.send = net ? net_flushed : shm_flushed,
         .user_data = f,
     };
-    if (f->failed) {
-        set_broken(f);
-        return;
-    }
-    ucs_status_ptr_t request = ucp_ep_flush_nbx(f->net_ep, &param);
-    if (!request) {
-        close_net_endpoint(f);
-    } else if (UCS_PTR_IS_ERR(request)) {
-        set_broken(f);
+    ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
+    if (!UCS_PTR_IS_PTR(request)) {
+        flushed(f, UCS_PTR_STATUS(request), net);
     }
 }
 
-static void begin_close(MPIDI_ZC_foreign_t * f, int nr_endpoints)
+/* Flushes the endpoints, which are closed by force afterwards. One that is closed gently stays with
+ * UCX for ever, in case the peer still uses it. */
+static void begin_close(MPIDI_ZC_foreign_t * f)
 {
     f->disconnect.close = MPIDI_ZC_CLOSE_FLUSHING;
-    f->disconnect.nr_endpoints = nr_endpoints;
+    f->disconnect.nr_endpoints = f->shm_ep ? 2 : 1;
     nr_closing++;
-}
-
-void MPIDI_ZC_disconnect_unused(MPIDI_ZC_foreign_t * f)
-{
-    if (f->net_ep) {
-        begin_close(f, 1);
+    if (f->failed) {
         set_broken(f);
     } else {
-        free_connection(f);
+        flush_endpoint(f, f->shm_ep ? f->shm_ep : f->net_ep);
     }
+}
+
+/* Frees @f, which was never open. */
+static void drop(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_shm_upgrade_end(f);
+    MPIDI_ZC_foreign_remove(f);
+    free_connection(f);
 }
 
 static bool is_over(const MPIDI_ZC_foreign_t * f)
@@ -164,21 +182,13 @@ void MPIDI_ZC_disconnect_close_if_over(MPIDI_ZC_foreign_t * f)
     if (MPIDI_ZC_global.over || f->disconnect.close != MPIDI_ZC_CLOSE_OPEN || !is_over(f)) {
         return;
     }
-    for (MPIDI_ZC_foreign_t ** at = &MPIDI_ZC_connections; *at; at = &(*at)->next) {
-        if (*at == f) {
-            *at = f->next;
-            break;
-        }
+    if (f->failed && MPIDI_ZC_foreign_process_is_lost(f->process)) {
+        MPIDI_ZC_sender_remove_all_of(f->process);
     }
-    if (f->failed && MPIDI_ZC_foreign_process_is_lost(f->id)) {
-        MPIDI_ZC_sender_remove_all_of(f->id);
-    }
+    MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_shm_upgrade_end(f);
-    begin_close(f, f->shm_ep ? 2 : 1);
-    if (f->shm_ep) {
-        close_endpoint(f, f->shm_ep, 0);
-    }
-    flush_net_endpoint(f);
+    MPIDI_ZC_foreign_remove(f);
+    begin_close(f);
 }
 
 /* ---- sending ---- */
@@ -209,8 +219,8 @@ static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_
 
     *message = (MPIDI_ZC_fin_message_t) {
         .from = MPIDI_ZC_upid_self()->id,
-        .number = f->self,
-        .acked = d->other,
+        .number = f->link.number,
+        .acked = f->other,
         .kind = kind,
         .has_shm = has_shm,
     };
@@ -243,6 +253,13 @@ static void send_fin(MPIDI_ZC_foreign_t * f, bool finalizes)
 
 void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
 {
+    if (!f->net_ep) {
+        /* If the peer has opened it, its FIN will come. */
+        if (f->other == 0) {
+            drop(f);
+        }
+        return;
+    }
     if (f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
         send_fin(f, false);
     }
@@ -254,48 +271,72 @@ void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
 /* All FINs of the peer have arrived. */
 static void peer_closed(MPIDI_ZC_foreign_t * f)
 {
-    MPIDI_ZC_sender_remove(f->disconnect.other);
+    MPIDI_ZC_sender_remove(f->other);
     f->disconnect.peer = MPIDI_ZC_PEER_CLOSED;
     send_message(f, f->net_ep, MPIDI_ZC_FIN_ACK, false);
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
-/* Returns the connection that @message is about. There may be several to a process, where CH4 gave
- * the earlier one up late on one side (zc_foreign.c). */
+void MPIDI_ZC_disconnect_answer(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_disconnect_t *d = &f->disconnect;
+
+    if (!d->unanswered) {
+        return;
+    }
+    d->unanswered = false;
+    if (!f->net_ep && MPIDI_ZC_foreign_open(f) != MPI_SUCCESS && !f->net_ep) {
+        /* The peer notices when this process ends. */
+        MPIDI_ZC_sender_remove(f->other);
+        if (f->avtid < 0) {
+            drop(f);
+        }
+        return;
+    }
+    if ((f->avtid < 0 || d->finalizes) && d->fin == MPIDI_ZC_FIN_NONE) {
+        send_fin(f, false);
+    }
+    if (!d->has_shm || MPIDI_ZC_sender_has_shm_fin(f->other)) {
+        peer_closed(f);
+    }
+}
+
+/* Returns the connection that @message is about. NULL: it has been closed. */
 static MPIDI_ZC_foreign_t *connection_of(const MPIDI_ZC_fin_message_t * message)
 {
-    MPIDI_ZC_foreign_t *oldest = NULL;
-
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        const bool has_finished = MPIDI_ZC_disconnect_peer_has_finished(f);
-        if (f->id != message->from) {
-            continue;
-        }
-        if (message->kind == MPIDI_ZC_FIN_ACK ? f->self == message->acked :
-            has_finished && f->disconnect.other == message->number) {
-            return f;
-        }
-        if (!has_finished) {
-            oldest = f;         /* the newest is first */
-        }
+    if (message->kind == MPIDI_ZC_FIN_ACK) {
+        return MPIDI_ZC_foreign_of_self(message->acked);
     }
-    return message->kind == MPIDI_ZC_FIN_PLAIN ||
-        message->kind == MPIDI_ZC_FIN_FINALIZE ? oldest : NULL;
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(message->from);
+    MPIDI_ZC_foreign_t *f = process ? process->connections : NULL;
+    while (f && f->other != message->number) {
+        f = f->next_of_process;
+    }
+    return f;
 }
 
 static void fin_over_network(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_t * message)
 {
+    const bool finalizes = message->kind == MPIDI_ZC_FIN_FINALIZE;
+
     if (!f) {
-        /* The peer gave the connection up before we connected to it. */
-        MPIDI_ZC_sender_remove(message->number);
         return;
     }
-    if (message->kind == MPIDI_ZC_FIN_FINALIZE && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
+    MPIDI_ZC_disconnect_t *d = &f->disconnect;
+    if (!f->net_ep || (d->peer == MPIDI_ZC_PEER_OPEN &&
+                       !MPIDI_ZC_sender_is_ready(message->number))) {
+        d->peer = MPIDI_ZC_PEER_FIN_NET;
+        d->unanswered = true;
+        d->finalizes = d->finalizes || finalizes;
+        d->has_shm = d->has_shm || message->has_shm;
+        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), message->number);
+        return;
+    }
+    if (finalizes && d->fin == MPIDI_ZC_FIN_NONE) {
         send_fin(f, false);
     }
-    if (f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
-        f->disconnect.peer = MPIDI_ZC_PEER_FIN_NET;
-        f->disconnect.other = message->number;
+    if (d->peer == MPIDI_ZC_PEER_OPEN) {
+        d->peer = MPIDI_ZC_PEER_FIN_NET;
         if (!message->has_shm || MPIDI_ZC_sender_has_shm_fin(message->number)) {
             peer_closed(f);
         }
@@ -305,7 +346,7 @@ static void fin_over_network(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_
 static void fin_over_shm(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_t * message)
 {
     MPIDI_ZC_sender_note_shm_fin(message->number);
-    if (f && f->disconnect.peer == MPIDI_ZC_PEER_FIN_NET) {
+    if (f && f->disconnect.peer == MPIDI_ZC_PEER_FIN_NET && !f->disconnect.unanswered) {
         peer_closed(f);
     }
 }
@@ -349,10 +390,16 @@ void MPIDI_ZC_disconnect_all(void)
 
     for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections, *next; f; f = next) {
         next = f->next;
+        if (!f->net_ep && f->other != 0) {
+            (void) MPIDI_ZC_foreign_open(f);
+        }
+        if (!f->net_ep) {
+            drop(f);
+            continue;
+        }
         if (f->disconnect.peer != MPIDI_ZC_PEER_CLOSED) {
             send_fin(f, true);
         }
-        f->avtid = f->lpid = -1;
         MPIDI_ZC_disconnect(f);
     }
     MPL_wtime(&start);
@@ -364,21 +411,18 @@ void MPIDI_ZC_disconnect_all(void)
     }
 }
 
-static void free_list(MPIDI_ZC_foreign_t ** list)
-{
-    while (*list) {
-        MPIDI_ZC_foreign_t *f = *list;
-        *list = f->next;
-        if (f->disconnect.close != MPIDI_ZC_CLOSE_UNCLOSED) {
-            free_connection(f);
-        }
-    }
-}
-
 void MPIDI_ZC_disconnect_free(void)
 {
-    free_list(&MPIDI_ZC_connections);
-    free_list(&broken);
+    while (MPIDI_ZC_connections) {
+        MPIDI_ZC_foreign_t *f = MPIDI_ZC_connections;
+        MPIDI_ZC_sender_unbind(f->other);
+        drop(f);
+    }
+    while (broken) {
+        MPIDI_ZC_foreign_t *f = broken;
+        broken = f->next;
+        free_connection(f);
+    }
     while (unclosed) {
         MPIDI_ZC_foreign_t *f = unclosed;
         unclosed = f->disconnect.next_unclosed;

@@ -18,6 +18,11 @@
  *     ▼                                            ▼
  *   FIN_ACKED                                    PEER_CLOSED ──── FIN_ACK ────▶
  *
+ * A connection that neither side has opened needs no FIN. One that the peer has opened exists on
+ * this side, too, whether CH4 knows it (any more) or not; if this side has not opened it when the
+ * peer's FIN arrives, it does so then, outside UCP's callbacks, to answer. So a connection is open on
+ * both sides before it ends on either, or on none.
+ *
  * When a side is in FIN_ACKED and PEER_CLOSED, or the connection has failed, it closes the
  * endpoints and then frees the connection (MPIDI_ZC_close_t):
  *
@@ -26,10 +31,9 @@
  *              ▼            │ ▼
  *            BROKEN ────────┘ UNCLOSED       freed with the worker
  *
- * Until a FIN is acknowledged, its sender does not connect to the same process again, so that it
- * is known to which of the two connections a message belongs. A FIN_FINALIZE says that its sender
- * is in MPI_Finalize: the peer answers at once, though its CH4 may give the connection up much
- * later.
+ * The sender of a FIN waits for its acknowledgement, though not for long, before it connects to the
+ * same process again (zc_shm_upgrade.h). A FIN_FINALIZE says that its sender is in MPI_Finalize: the
+ * peer answers at once, though its CH4 may give the connection up much later.
  *
  * All functions are called inside the lock of VCI 0. */
 
@@ -62,7 +66,9 @@ typedef struct {
     MPIDI_ZC_fin_t fin;
     MPIDI_ZC_peer_fin_t peer;
     MPIDI_ZC_close_t close;
-    uint64_t other;             /* from PEER_FIN_NET: the number of the peer's messages */
+    bool unanswered;            /* PEER_FIN_NET: what came before the FIN has not been handled yet */
+    bool finalizes;             /* that was a FIN_FINALIZE */
+    bool has_shm;               /* a FIN by shared memory belongs to it */
     MPIDI_ZC_fin_message_t messages[MPIDI_ZC_FIN_KINDS];        /* UCP reads them until sent */
     int nr_sending;             /* of the messages */
     int nr_endpoints;           /* from FLUSHING: those that are not closed yet */
@@ -79,12 +85,13 @@ bool MPIDI_ZC_disconnect_peer_has_finished(const struct MPIDI_ZC_foreign *f);
  * @f. */
 void MPIDI_ZC_disconnect(struct MPIDI_ZC_foreign *f);
 
+/* If the peer's FIN has waited until what came before it was handled, opens @f, if it is not open,
+ * and answers. May free @f. It is called outside UCP's callbacks. */
+void MPIDI_ZC_disconnect_answer(struct MPIDI_ZC_foreign *f);
+
 /* Closes @f if CH4 has given it up, and it has failed or both sides have acknowledged the FINs. May
  * free @f. */
 void MPIDI_ZC_disconnect_close_if_over(struct MPIDI_ZC_foreign *f);
-
-/* Frees @f, which CH4 does not know yet. If @f has an endpoint, that is closed first. */
-void MPIDI_ZC_disconnect_unused(struct MPIDI_ZC_foreign *f);
 
 /* Closes endpoints that could not be closed inside callbacks of UCP. It is called outside those. */
 void MPIDI_ZC_disconnect_progress(void);

@@ -4,13 +4,14 @@
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_peer.h"
+#include "zc_sender.h"
 
 /* Costs are multiples of this. */
 #define GRAIN 32
 /* A window grows by this at least. */
 #define GROWTH_MIN 65536
-/* The window of a process of another world begins with this at most. */
-#define FOREIGN_MAX (256 << 10)
+/* So many processes of other worlds may have windows before these get smaller. */
+#define FOREIGN_FEW 8
 
 int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vcis)
 {
@@ -76,9 +77,13 @@ static uint32_t grant(MPIDI_ZC_inbound_t * in, size_t least, size_t most)
     return bytes;
 }
 
+/* Returns the window that a process of another world begins with, which gets smaller as there are
+ * more of them. Those that have a larger one give the difference back when room becomes scarce. */
 static uint32_t foreign_window(void)
 {
-    return MPL_MAX(GROWTH_MIN, MPL_MIN(FOREIGN_MAX, MPIDI_ZC_global.window_growth / 8));
+    const size_t share = MPIDI_ZC_global.window_growth /
+        MPL_MAX(FOREIGN_FEW, 2 * MPIDI_ZC_sender_windows());
+    return MPL_MAX(GROWTH_MIN, MPL_MIN(MPIDI_ZC_WINDOW_MAX, share));
 }
 
 /* Takes back what a window has grown by, out of what is owed, if that half has become scarce. */

@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_channel.h"
 #include "zc_connection.h"
 #include "zc_foreign.h"
+#include "zc_handshake.h"
 #include "zc_match.h"
+#include "zc_node.h"
 
 /* A connection waits so long for the end of an earlier one to the same process, which CH4 may still
  * use on the other side. */
 #define LINGER_SECONDS 1
 
-/* There are a few hundred at most, so this is a list. */
 MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
+static int nr_open;             /* of them */
+static MPIDI_ZC_table_t selves; /* of connections, by the number that this process sends as */
 
-/* ---- nodes ---- */
-
-static int node_of(uint64_t host)
+static MPIDI_ZC_foreign_t *find(uint64_t self)
 {
-    int free = MPIR_Process.num_nodes;
-
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (MPIDI_ZC_upid_of(rank)->host == host) {
-            return MPIR_Process.node_map[rank];
-        }
-    }
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->upid->host == host) {
-            return f->node;
-        }
-        free = MPL_MAX(free, f->node + 1);
-    }
-    return free;
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&selves, self), MPIDI_ZC_foreign_t, link);
 }
 
 int MPIDI_ZC_foreign_node(int avtid, int lpid)
@@ -39,30 +28,19 @@ int MPIDI_ZC_foreign_node(int avtid, int lpid)
 
 /* ---- the process that sends ---- */
 
-/* Returns any connection over which something can be sent to process @id. */
-static const MPIDI_ZC_foreign_t *way_to(uint64_t id)
-{
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->id == id && f->avtid >= 0 && MPIDI_ZC_disconnect_may_send(f)) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t number)
 {
-    const uint64_t id = MPIDI_ZC_sender_process(number);
-    const MPIDI_ZC_foreign_t *f = id ? way_to(id) : NULL;
-    return f ? MPIDI_ZC_foreign_address(f) : NULL;
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+    const MPIDI_ZC_foreign_t *f = process ? process->attached : NULL;
+    return f && f->net_ep && MPIDI_ZC_disconnect_may_send(f) ? MPIDI_ZC_foreign_address(f) : NULL;
 }
 
 /* A connection that CH4 has given up has nothing under way, except in MPI_Finalize, where all are
  * given up. */
-bool MPIDI_ZC_foreign_process_is_lost(uint64_t id)
+bool MPIDI_ZC_foreign_process_is_lost(const MPIDI_ZC_process_t * process)
 {
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->id == id && !f->failed && (f->avtid >= 0 || MPIDI_ZC_global.closing)) {
+    for (const MPIDI_ZC_foreign_t * f = process->connections; f; f = f->next_of_process) {
+        if (!f->failed && (f->avtid >= 0 || MPIDI_ZC_global.closing)) {
             return false;
         }
     }
@@ -71,8 +49,32 @@ bool MPIDI_ZC_foreign_process_is_lost(uint64_t id)
 
 bool MPIDI_ZC_foreign_is_lost(uint64_t number)
 {
-    const uint64_t id = MPIDI_ZC_sender_process(number);
-    return !MPIDI_ZC_sender_exists(number) || (id && MPIDI_ZC_foreign_process_is_lost(id));
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+    return process ? MPIDI_ZC_foreign_process_is_lost(process) : !MPIDI_ZC_sender_exists(number);
+}
+
+bool MPIDI_ZC_foreign_is_near(uint64_t number)
+{
+    const MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
+    return f && f->shm_ep;
+}
+
+/* ---- channels ---- */
+
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_of_sender(uint64_t number)
+{
+    MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
+    return f && f->avtid >= 0 && f->net_ep ? f : NULL;
+}
+
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_peer(const MPIDI_ZC_foreign_t * f)
+{
+    return f->avtid >= 0 ? MPIDI_ZC_foreign_address(f) : NULL;
+}
+
+struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(MPIDI_ZC_foreign_t * f)
+{
+    return &f->channel;
 }
 
 /* ---- what waits for an answer ---- */
@@ -146,6 +148,7 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
         MPIDI_ZC_foreign_awaited(req);
         end_with_error(req);
     }
+    MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(0));
 }
 
@@ -165,29 +168,31 @@ void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
     }
 }
 
-/* ---- connecting ---- */
+/* ---- opening ---- */
 
-static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+void MPIDI_ZC_foreign_lost(MPIDI_ZC_foreign_t * f)
 {
-    MPIDI_ZC_foreign_t *f = arg;
-
     f->failed = true;
     MPIDI_ZC_foreign_settle(f);
     MPIDI_ZC_disconnect_close_if_over(f);
 }
 
-/* An endpoint over the network has error handling, since the process may end before this one
- * without an error of the job. One over shared memory has none, since UCX 1.13 cannot do it there.
- * Both sides of a connection must do the same. */
-int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, bool over_shm,
-                              ucp_ep_h * ep)
+static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    MPIDI_ZC_foreign_lost(arg);
+}
+
+/* Endpoints to other worlds have error handling, since the process may end before this one without
+ * an error of the job, and since UCX keeps the others until the worker is destroyed. (Over shared
+ * memory it takes settings of UCX's: zc_init.c.) Both sides of a connection must do the same. */
+int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
             UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = (const ucp_address_t *) upid->address,
-        .err_mode = over_shm ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = peer_failed,.arg = f},
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
@@ -210,18 +215,22 @@ static void hello_sent(void *request, ucs_status_t status, void *user_data)
 static int send_hello(MPIDI_ZC_foreign_t * f)
 {
     int mpi_errno = MPI_SUCCESS;
+    const size_t upid_length = MPIDI_ZC_global.net_length;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
         .cb.send = hello_sent,
     };
 
-    f->hello = (MPIDI_ZC_hello_t) {
-        .id = MPIDI_ZC_upid_self()->id,
-        .number = f->self,
+    f->hello = MPL_malloc(sizeof(*f->hello) + upid_length, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!f->hello, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    *f->hello = (MPIDI_ZC_hello_t) {
+        .number = f->link.number,
+        .upid_length = upid_length,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HELLO, NULL, 0,
-                                               &f->hello, sizeof(f->hello), &param);
+    memcpy(f->hello + 1, MPIDI_ZC_global.own_net, upid_length);
+    ucs_status_ptr_t request = ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HELLO, NULL, 0, f->hello,
+                                               sizeof(*f->hello) + upid_length, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
 
   fn_exit:
@@ -230,11 +239,171 @@ static int send_hello(MPIDI_ZC_foreign_t * f)
     goto fn_exit;
 }
 
+static void set_lane(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
+
+    lane->ep = f->net_ep;
+    lane->short_max = MPIDI_ZC_SHORT_MAX;
+    lane->bundles = MPIDI_ZC_global.params.bundle;
+    /* On one host it goes on over shared memory. */
+    lane->channels = MPIDI_ZC_global.params.channels &&
+        !(f->upid->host == MPIDI_ZC_upid_self()->host && MPIDI_ZC_global.transport.shared_memory);
+    if (lane->channels && !MPIDI_ZC_params_descriptors_suffice(nr_open)) {
+        lane->channels = false;
+        MPIDI_ZC_handshake_note_refusal(&MPIDI_ZC_VCI(0), "too few descriptors (ulimit -n)");
+    }
+}
+
+int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIR_ERR_CHKANDSTMT(f->net_ep, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**fail");
+    mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
+    MPIR_ERR_CHECK(mpi_errno);
+    nr_open++;
+    MPIDI_ZC_VCI(0).stats.foreign_endpoints++;
+    mpi_errno = send_hello(f);
+    if (mpi_errno) {
+        /* What the peer does not know of cannot be used. */
+        f->failed = true;
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+    if (f->avtid >= 0) {
+        set_lane(f);
+        MPIDI_ZC_shm_upgrade_begin(f);
+        MPIDI_ZC_sender_opened(f->process);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_connect_back(uint64_t number)
+{
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+    MPIDI_ZC_foreign_t *attached = process ? process->attached : NULL;
+
+    /* If there is no memory for it, the next send reports that. */
+    if (attached && !attached->net_ep) {
+        (void) MPIDI_ZC_foreign_open(attached);
+    }
+    return MPIDI_ZC_sender_ready(number);
+}
+
+void MPIDI_ZC_foreign_answer(uint64_t number)
+{
+    MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
+
+    if (f) {
+        MPIDI_ZC_disconnect_answer(f);
+    }
+}
+
+/* ---- connecting ---- */
+
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t length)
+{
+    MPIDI_ZC_foreign_t *f = MPL_calloc(1, sizeof(*f), MPL_MEM_ADDRESS);
+
+    if (!f) {
+        return NULL;
+    }
+    f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
+    f->process = f->upid ? MPIDI_ZC_process_make(upid->id) : NULL;
+    if (!f->process || MPIDI_ZC_upid_draw(&f->link.number) != MPI_SUCCESS) {
+        MPL_free(f->upid);
+        MPL_free(f);
+        return NULL;
+    }
+    memcpy(f->upid, upid, length);
+    f->upid_length = length;
+    f->node = -1;
+    f->avtid = f->lpid = -1;
+    f->link.number |= MPIDI_ZC_FOREIGN;
+    MPIDI_ZC_table_add(&selves, &f->link);
+    f->next_of_process = f->process->connections;
+    f->process->connections = f;
+    f->next = MPIDI_ZC_connections;
+    if (f->next) {
+        f->next->previous = f;
+    }
+    MPIDI_ZC_connections = f;
+    return f;
+}
+
+void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_process_t *process = f->process;
+    MPIDI_ZC_foreign_t **at = &process->connections;
+
+    nr_open -= f->net_ep != NULL;
+    MPIDI_ZC_sender_unbind(f->other);
+    MPIDI_ZC_table_remove(&selves, &f->link);
+    while (*at != f) {
+        at = &(*at)->next_of_process;
+    }
+    *at = f->next_of_process;
+    if (f->previous) {
+        f->previous->next = f->next;
+    } else {
+        MPIDI_ZC_connections = f->next;
+    }
+    if (f->next) {
+        f->next->previous = f->previous;
+    }
+    f->next = f->previous = NULL;
+    f->process = NULL;
+    MPIDI_ZC_process_tidy(process);
+}
+
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_t length,
+                                             uint64_t number)
+{
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(upid->id);
+    MPIDI_ZC_foreign_t *found = NULL;
+
+    /* The oldest: the newest is first. */
+    for (MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
+         f = f->next_of_process) {
+        if (f->other == 0 && !f->failed) {
+            found = f;
+        }
+    }
+    if (!found) {
+        found = MPIDI_ZC_foreign_new(upid, length);
+    }
+    if (found) {
+        found->other = number;
+    }
+    return found;
+}
+
+/* Returns the connection that the process has opened before CH4 knew it here, or NULL. */
+static MPIDI_ZC_foreign_t *opened_by(const MPIDI_ZC_process_t * process)
+{
+    MPIDI_ZC_foreign_t *found = NULL;
+
+    for (MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
+         f = f->next_of_process) {
+        if (f->avtid < 0 && !f->net_ep && !MPIDI_ZC_disconnect_peer_has_finished(f)) {
+            found = f;
+        }
+    }
+    return found;
+}
+
 /* An earlier connection to process @id, given up here, waits for the peer's FIN. */
 static bool lingers(uint64_t id)
 {
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->id == id && f->avtid < 0 && !f->failed) {
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(id);
+
+    for (const MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
+         f = f->next_of_process) {
+        if (f->avtid < 0 && f->net_ep && !f->failed) {
             return true;
         }
     }
@@ -254,70 +423,81 @@ static void await_end_of_earlier(uint64_t id)
     }
 }
 
+/* CH4 does not know @f any more. */
+static void detach(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_foreign_address(f)->foreign = NULL;
+    f->avtid = f->lpid = -1;
+    f->process->attached = NULL;
+    MPIDI_ZC_node_release(f->node);
+    f->node = -1;
+}
+
+static void detach_and_end(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    detach(f);
+    MPIDI_ZC_disconnect(f);
+}
+
+/* Most processes of a large job never communicate with most others, so the connection is opened by
+ * the first message of either side. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid)
 {
     int mpi_errno = MPI_SUCCESS;
+
     MPIDI_ZC_disconnect_progress();
     await_end_of_earlier(upid->id);
-    MPIDI_ZC_foreign_t *f = MPL_calloc(1, sizeof(*f), MPL_MEM_ADDRESS);
+    MPIDI_ZC_foreign_t *f = opened_by(MPIDI_ZC_process_find(upid->id));
+    if (!f) {
+        f = MPIDI_ZC_foreign_new(upid, length);
+    }
     MPIR_ERR_CHKANDJUMP(!f, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!f->upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    memcpy(f->upid, upid, length);
-    f->upid_length = length;
-    f->id = f->upid->id;
-    f->node = node_of(f->upid->host);
     f->avtid = avtid;
     f->lpid = lpid;
-    mpi_errno = MPIDI_ZC_upid_draw(&f->self);
-    MPIR_ERR_CHECK(mpi_errno);
-    f->self |= MPIDI_ZC_FOREIGN;
-    mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, false, &f->net_ep);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = send_hello(f);
-    MPIR_ERR_CHECK(mpi_errno);
+    f->node = MPIDI_ZC_node_take(upid->host);
+    f->process->attached = f;
 
     MPIDI_ZC_addr_t *peer = MPIDI_ZC_foreign_address(f);
     memset(peer, 0, sizeof(*peer));
-    peer->lane.ep = f->net_ep;
-    peer->lane.short_max = MPIDI_ZC_SHORT_MAX;
-    peer->self = f->self;
+    peer->self = f->link.number;
     peer->foreign = f;
-    f->next = MPIDI_ZC_connections;
-    MPIDI_ZC_connections = f;
-
-    MPIDI_ZC_shm_upgrade_begin(f);
-    MPIDI_ZC_sender_open_windows(f->id);
+    MPIDI_ZC_shm_upgrade_attach(f);
+    if (f->process->senders) {
+        mpi_errno = MPIDI_ZC_foreign_open(f);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     if (f) {
-        MPIDI_ZC_disconnect_unused(f);
+        detach_and_end(f);
     }
     goto fn_exit;
 }
 
 bool MPIDI_ZC_foreign_find(uint64_t id, int *avtid, int *lpid)
 {
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->id == id && f->avtid >= 0) {
-            *avtid = f->avtid;
-            *lpid = f->lpid;
-            return true;
-        }
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(id);
+
+    if (!process || !process->attached) {
+        return false;
     }
-    return false;
+    *avtid = process->attached->avtid;
+    *lpid = process->attached->lpid;
+    return true;
 }
 
 MPIDI_ZC_lane_t *MPIDI_ZC_foreign_lane(uint64_t self)
 {
-    for (const MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->self == self && f->avtid >= 0) {
-            return &MPIDI_ZC_foreign_address(f)->lane;
-        }
-    }
-    return NULL;
+    const MPIDI_ZC_foreign_t *f = find(self);
+    return f && f->avtid >= 0 ? &MPIDI_ZC_foreign_address(f)->lane : NULL;
+}
+
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_of_self(uint64_t self)
+{
+    return find(self);
 }
 
 const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const MPIDI_ZC_foreign_t * f, size_t * length)
@@ -335,21 +515,21 @@ bool MPIDI_ZC_foreign_has_failed(const MPIDI_ZC_foreign_t * f)
 
 void MPIDI_ZC_foreign_detach(int avtid)
 {
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections, *next; f; f = next) {
-        next = f->next;
-        if (f->avtid == avtid) {
-            f->avtid = f->lpid = -1;
-            MPIDI_ZC_disconnect(f);
+    for (int lpid = 0; lpid < MPIDIU_get_avt_size(avtid); lpid++) {
+        MPIDI_ZC_foreign_t *f = MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid)).foreign;
+        if (f) {
+            detach_and_end(f);
         }
     }
 }
 
 void MPIDI_ZC_foreign_finalize(void)
 {
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
     for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
         if (f->avtid >= 0) {
-            MPIDI_ZC_foreign_address(f)->foreign = NULL;
             await_no_more(f);
+            detach(f);
         }
     }
     MPIDI_ZC_disconnect_all();
@@ -359,7 +539,9 @@ void MPIDI_ZC_foreign_finalize(void)
 void MPIDI_ZC_foreign_free(void)
 {
     MPIDI_ZC_disconnect_free();
-    MPIDI_ZC_shm_upgrade_free();
     MPIDI_ZC_sender_free_all();
     MPIDI_ZC_port_messages_free();
+    MPIDI_ZC_table_free(&selves);
+    MPIDI_ZC_process_free();
+    MPIDI_ZC_node_free();
 }

@@ -9,7 +9,22 @@
  * receiver keeps their order by that number:
  *
  *   CH4's address vector ──▶ foreign: endpoint, our number                            (sending)
- *   number of a sender ────▶ sender: order of messages, credit; zc_sender.h         (receiving)
+ *   our number           ──▶ foreign: credit and answers that come back
+ *   number of a sender   ──▶ sender: order of messages, credit; zc_sender.h         (receiving)
+ *   id of a process      ──▶ process: its connections and senders; zc_process.h
+ *
+ * Each is a search in a hash table, so it takes the same time however many there are.
+ *
+ * A connection is made when CH4 learns of the process, and opened by the first message of either
+ * side:
+ *
+ *   one process                               the other
+ *     (CH4 knows the other)                     (CH4 may know this one, or learn of it later)
+ *      first message: endpoint
+ *      HELLO   number, upid ─────────────────▶  ready for messages of that number
+ *      message ──────────────────────────────▶
+ *      ◀────────────────── HELLO  number, upid  endpoint, as soon as CH4 knows the process
+ *      ◀──────────────── CREDIT for the number
  *
  * The first message over a connection, HELLO, names the process that sends, and its number. From
  * then on the receiver can return credit to that process (zc_flow.h), and ask it for a message.
@@ -17,16 +32,18 @@
  * connection between two processes, since one side may give one up later than the other; any of
  * them can carry credit and questions.
  *
- * A connection begins over the network, and may continue over shared memory (zc_shm_upgrade.h). It
- * ends when the last communicator across it is freed on both sides (zc_disconnect.h). When a
- * process has died, requests that wait for an answer of it end with an error.
+ * A connection begins over the network, and may continue over shared memory (zc_shm_upgrade.h). Its
+ * bulk may have a channel (zc_channel.h). It ends when the last communicator across it is freed on
+ * both sides (zc_disconnect.h). When a process has died, requests that wait for an answer of it end
+ * with an error.
  *
  * Everything is on VCI 0, where CH4 keeps communicators across worlds, since worlds need not have
  * the same number of VCIs. All functions are called inside its lock. */
 
 #include "zc_upid.h"
 
-/* Connects to the process of @upid, which is @length bytes long, as @lpid of @avtid. */
+/* Makes a connection to the process of @upid, which is @length bytes long, as @lpid of @avtid. It is
+ * opened when it is first used (MPIDI_ZC_lane_connect()). It is called outside UCP's callbacks. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
 
 /* Finds the process with @id in CH4's address vector. False: it is not connected. */
@@ -50,8 +67,30 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t sender);
 /* Have all connections to that process failed, so that nothing more can arrive from it? */
 bool MPIDI_ZC_foreign_is_lost(uint64_t sender);
 
+/* Does that process share memory with this one, and use it? */
+bool MPIDI_ZC_foreign_is_near(uint64_t sender);
+
+/* A HELLO names the process of @upid, @length bytes long, as the sender of @number: returns the
+ * connection that it belongs to, which may be a new one that CH4 does not know yet. NULL: there is
+ * no memory. */
+struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_t length,
+                                                  uint64_t number);
+
+/* Opens the connection to the process that sends as @number, if CH4 knows it. Returns the order of
+ * its messages, which may be handled now, or NULL. It is called outside UCP's callbacks. */
+MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_connect_back(uint64_t number);
+
+/* When those messages have been handled, answers a FIN that has come behind them. */
+void MPIDI_ZC_foreign_answer(uint64_t number);
+
 /* Returns the lane on which this process sends as @self. NULL: that connection has ended. */
 MPIDI_ZC_lane_t *MPIDI_ZC_foreign_lane(uint64_t self);
+
+/* Returns the connection over which this process sends as @self, or NULL. */
+struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_of_self(uint64_t self);
+
+/* Opens @foreign, which is not open yet. */
+int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign);
 
 /* The error of a request that waited for a process that has died. It is a class alone, since MPICH
  * remembers only the last few errors that have a text, and a flood of messages may be lost. */
@@ -72,6 +111,20 @@ void MPIDI_ZC_foreign_settle(struct MPIDI_ZC_foreign *foreign);
 /* Notes that UCX has refused to send something on @foreign. An endpoint refuses some time before
  * UCX reports its failure. */
 void MPIDI_ZC_foreign_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t status);
+
+/* ---- for channels (zc_channel.h) ---- */
+
+/* Returns the open connection by which the process sends as @sender, and which CH4 knows, or NULL. */
+struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_of_sender(uint64_t sender);
+
+/* Returns the address of the process. NULL: CH4 does not know it any more, or it is lost. */
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_peer(const struct MPIDI_ZC_foreign *foreign);
+
+/* Returns the place of its channel. */
+struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(struct MPIDI_ZC_foreign *foreign);
+
+/* Notes that the connection to the process is lost. It is called outside UCP's callbacks. */
+void MPIDI_ZC_foreign_lost(struct MPIDI_ZC_foreign *foreign);
 
 /* Ends the connections of all processes in a table of the address vector that CH4 gives up. */
 void MPIDI_ZC_foreign_detach(int avtid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_foreign.h"
 #include "zc_handshake.h"
 #include "zc_peer.h"
 
@@ -25,24 +26,25 @@ void MPIDI_ZC_handshake_note_refusal(MPIDI_ZC_vci_t * vci, const char *why)
 }
 
 /* False: the message cannot be sent. */
-static bool send_message(MPIDI_ZC_channel_t * channel, const MPIDI_ZC_handshake_t * message)
+static bool send_message(MPIDI_ZC_vci_t * vci, MPIDI_ZC_addr_t * peer,
+                         MPIDI_ZC_handshake_t * message)
 {
-    MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(channel->rank);
-    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, channel->vci->number);
+    if (!peer) {
+        return false;
+    }
+    MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci->number);
 
-    MPIDI_ZC_bundle_end(channel->vci);
-    return MPIDI_ZC_lane_endpoint(peer, lane, channel->vci->number) == MPI_SUCCESS &&
+    message->sender = peer->self;
+    MPIDI_ZC_bundle_end(vci);
+    return MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS &&
         MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_CHANNEL, message, sizeof(*message),
                                     NULL, 0) == UCS_OK;
 }
 
-static bool send_refusal(MPIDI_ZC_channel_t * channel)
+static bool send_refusal(MPIDI_ZC_vci_t * vci, MPIDI_ZC_addr_t * peer)
 {
-    const MPIDI_ZC_handshake_t message = {
-        .kind = MPIDI_ZC_HANDSHAKE_REFUSE,
-        .sender = MPIR_Process.rank,
-    };
-    return send_message(channel, &message);
+    MPIDI_ZC_handshake_t message = {.kind = MPIDI_ZC_HANDSHAKE_REFUSE };
+    return send_message(vci, peer, &message);
 }
 
 /* ---- states ---- */
@@ -80,18 +82,40 @@ static void refuse_both(MPIDI_ZC_channel_t * channel, const char *why)
 {
     refuse(channel, why);
     if (!MPIDI_ZC_global.closing) {
-        (void) send_refusal(channel);
+        (void) send_refusal(channel->vci, MPIDI_ZC_channel_peer(channel));
     }
+}
+
+void MPIDI_ZC_handshake_end(MPIDI_ZC_channel_t * channel)
+{
+    close_connection(channel);
+    set_state(channel, MPIDI_ZC_CHANNEL_REFUSED);
+}
+
+/* The process that is lost ends the job, or the connection if it is of another world. */
+static void peer_lost(MPIDI_ZC_channel_t * channel, const char *why)
+{
+    if (channel->foreign) {
+        MPIDI_ZC_foreign_lost(channel->foreign);
+    } else if (channel->rank >= 0) {
+        MPIDI_ZC_peer_lost(channel->rank, why);
+    }
+}
+
+static bool listens_to(const MPIDI_ZC_channel_t * channel)
+{
+    size_t length;
+
+    return channel->foreign ?
+        MPIDI_ZC_upid_self()->id < MPIDI_ZC_foreign_upid(channel->foreign, &length)->id :
+        MPIR_Process.rank < channel->rank;
 }
 
 void MPIDI_ZC_handshake_begin(MPIDI_ZC_channel_t * channel)
 {
     const struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_handshake_t message = {
-        .kind = MPIDI_ZC_HANDSHAKE_ASK,
-        .sender = MPIR_Process.rank,
-    };
-    const bool listens = MPIR_Process.rank < channel->rank;
+    MPIDI_ZC_handshake_t message = {.kind = MPIDI_ZC_HANDSHAKE_ASK };
+    const bool listens = listens_to(channel);
     socklen_t length = sizeof(message.address);
 
     if (listens) {
@@ -104,7 +128,7 @@ void MPIDI_ZC_handshake_begin(MPIDI_ZC_channel_t * channel)
         message.address_length = length;
         memcpy(message.secret, c->secret, sizeof(message.secret));
     }
-    if (send_message(channel, &message)) {
+    if (send_message(channel->vci, MPIDI_ZC_channel_peer(channel), &message)) {
         set_state(channel, listens ? MPIDI_ZC_CHANNEL_LISTENING : MPIDI_ZC_CHANNEL_ASKED);
     } else {
         refuse(channel, "UCX does not send");
@@ -148,7 +172,7 @@ static void handle_message(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * me
             break;
         case MPIDI_ZC_HANDSHAKE_REFUSE:
             if (channel->state == MPIDI_ZC_CHANNEL_OPEN) {
-                MPIDI_ZC_peer_lost(channel->rank, "it has refused an open channel");
+                peer_lost(channel, "it has refused an open channel");
             } else if (channel->state != MPIDI_ZC_CHANNEL_REFUSED) {
                 refuse(channel, "the other rank has refused");
             }
@@ -159,10 +183,10 @@ static void handle_message(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * me
 /* This process can have no channels at all. */
 static void refuse_message(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_handshake_t * message)
 {
-    MPIDI_ZC_channel_t channel = {.rank = message->sender,.vci = vci };
-
     if (message->kind != MPIDI_ZC_HANDSHAKE_REFUSE) {
-        (void) send_refusal(&channel);
+        (void) send_refusal(vci, message->sender & MPIDI_ZC_FOREIGN ?
+                            MPIDI_ZC_foreign_sender(message->sender) :
+                            &MPIDI_ZC_AV(&MPIDIU_get_av(0, message->sender)));
     }
 }
 
@@ -221,21 +245,11 @@ ucs_status_t MPIDI_ZC_channel_handler(void *arg, const void *header, size_t head
 
 /* ---- events of libzclane ---- */
 
-static MPIDI_ZC_channel_t *channel_by(struct MPIDI_ZC_channels *c, const zcl_lane_t * connection)
-{
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (c->of[rank] && c->of[rank]->connection == connection) {
-            return c->of[rank];
-        }
-    }
-    return NULL;
-}
-
 void MPIDI_ZC_handshake_accepted(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
-    MPIDI_ZC_channel_t *channel = e->name < (uint64_t) MPIR_Process.size ? c->of[e->name] : NULL;
+    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_awaiting(c, e->name);
 
-    if (channel && channel->state == MPIDI_ZC_CHANNEL_LISTENING && !channel->connection) {
+    if (channel) {
         channel->connection = e->lane;
     } else {
         (void) zcl_close(e->lane);
@@ -245,7 +259,7 @@ void MPIDI_ZC_handshake_accepted(struct MPIDI_ZC_channels *c, const zcl_event_t 
 void MPIDI_ZC_handshake_opened(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
     const zcl_frame_t confirmation = {.page_class = ZCL_CLASS_NONE };
-    MPIDI_ZC_channel_t *channel = channel_by(c, e->lane);
+    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_by(c, e->lane);
 
     if (!channel || channel->state != MPIDI_ZC_CHANNEL_CONNECTING) {
         return;
@@ -260,7 +274,7 @@ void MPIDI_ZC_handshake_opened(struct MPIDI_ZC_channels *c, const zcl_event_t * 
 
 void MPIDI_ZC_handshake_confirmed(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
-    MPIDI_ZC_channel_t *channel = channel_by(c, e->lane);
+    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_by(c, e->lane);
 
     if (channel && channel->state == MPIDI_ZC_CHANNEL_LISTENING) {
         set_state(channel, MPIDI_ZC_CHANNEL_OPEN);
@@ -269,11 +283,11 @@ void MPIDI_ZC_handshake_confirmed(struct MPIDI_ZC_channels *c, const zcl_event_t
 
 void MPIDI_ZC_handshake_broken(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
 {
-    MPIDI_ZC_channel_t *channel = channel_by(c, e->lane);
+    MPIDI_ZC_channel_t *channel = MPIDI_ZC_channel_by(c, e->lane);
     const int err = e->status ? -e->status : ECONNRESET;
 
-    if (!channel) {
-        return;                 /* it was closed after libzclane had noticed */
+    if (!channel || (channel->rank < 0 && !channel->foreign)) {
+        return;                 /* it was closed after libzclane had noticed, or is being closed */
     }
     close_connection(channel);
     if (channel->state == MPIDI_ZC_CHANNEL_CONNECTING) {
@@ -283,6 +297,6 @@ void MPIDI_ZC_handshake_broken(struct MPIDI_ZC_channels *c, const zcl_event_t * 
         refuse(channel, strerror(err));
     } else if (channel->state == MPIDI_ZC_CHANNEL_OPEN) {
         set_state(channel, MPIDI_ZC_CHANNEL_REFUSED);
-        MPIDI_ZC_peer_lost(channel->rank, strerror(err));
+        peer_lost(channel, strerror(err));
     }
 }

@@ -2,11 +2,11 @@
 #ifndef ZC_HANDSHAKE_H_INCLUDED
 #define ZC_HANDSHAKE_H_INCLUDED
 
-/* Two processes open a channel (zc_channel.h) by a handshake. This file is private to zc_channel.c
- * and zc_handshake.c.
+/* Two processes open a channel (zc_channel.h) by a handshake. This file is private to zc_channel.c,
+ * zc_offer.c and zc_handshake.c.
  *
  * The process that has the first message to announce begins. The lower rank listens, and the higher
- * rank connects:
+ * rank connects (of different worlds: the process with the lower or the higher id):
  *
  *   lower rank                                 higher rank
  *   NONE                                       NONE
@@ -30,6 +30,8 @@
 
 #include <zcl/lane.h>
 #include "zc_channel.h"
+#include "zc_table.h"
+#include "zc_upid.h"
 
 typedef enum {
     MPIDI_ZC_CHANNEL_NONE,
@@ -42,7 +44,9 @@ typedef enum {
 
 struct MPIDI_ZC_channel {
     MPIDI_ZC_channel_state_t state;
-    int rank;
+    int rank;                   /* -1: of another world */
+    struct MPIDI_ZC_foreign *foreign;   /* the connection to that; NULL: it has ended */
+    MPIDI_ZC_link_t link;       /* by its name; of another world only */
     MPIDI_ZC_vci_t *vci;
     zcl_lane_t *connection;     /* NULL: there is none yet, or none any more */
 };
@@ -53,30 +57,43 @@ struct MPIDI_ZC_channels {
     int descriptor;
     unsigned char secret[MPIDI_ZC_SECRET_BYTES];
     MPIDI_ZC_channel_t **of;    /* by rank */
-    struct MPIDI_ZC_offer *offers;      /* by number; zc_channel.c */
-    uint32_t nr_offers, free;
+    MPIDI_ZC_table_t foreign;   /* to other worlds, by name */
+    uint32_t next_name;         /* of the next of those */
+    bool in_events;             /* events of libzclane are being handled */
+    bool some_ended;            /* meanwhile channels to other worlds have ended */
+    struct MPIDI_ZC_offer *offers;      /* by number; zc_offer.c */
+    uint32_t nr_offers, free_offers;
     int nr_pulls, nr_frames;    /* that are to be received, and to be sent */
     int nr_opening;             /* channels LISTENING or CONNECTING: polled at intervals */
     int turns;                  /* of progress, since the last of those polls */
 };
 
-MPL_STATIC_INLINE_PREFIX MPIDI_ZC_addr_t *MPIDI_ZC_channel_peer(int rank)
-{
-    return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
-}
-
 /* ---- zc_channel.c ---- */
+
+/* Returns the process that @channel leads to. NULL: it is of another world, and the connection has
+ * failed or been given up. */
+MPIDI_ZC_addr_t *MPIDI_ZC_channel_peer(const MPIDI_ZC_channel_t * channel);
 
 /* Returns the channels of @vci, and makes the table when it is first called. NULL: this process
  * cannot have channels. */
 struct MPIDI_ZC_channels *MPIDI_ZC_channels_of(MPIDI_ZC_vci_t * vci);
 
-/* Returns the entry of @rank in that table. NULL: there is no memory for it. */
-MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, int rank);
+/* Returns the channel to the process that sends as @sender, and makes an entry if there is none.
+ * NULL: there is no memory for it, or no connection to that process. */
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_of(MPIDI_ZC_vci_t * vci, uint64_t sender);
+
+/* Returns the channel with @connection, or that waits for a connection of the process with @id, or
+ * NULL. */
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_by(const struct MPIDI_ZC_channels *c,
+                                        const zcl_lane_t * connection);
+MPIDI_ZC_channel_t *MPIDI_ZC_channel_awaiting(const struct MPIDI_ZC_channels *c, uint64_t id);
 
 /* Sends a short active message, of which it copies @header and @data. */
 ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
                                          size_t header_length, const void *data, size_t length);
+
+/* Ends the job if @status is an error: the other process would wait for the message for ever. */
+void MPIDI_ZC_channel_must_send(ucs_status_t status);
 
 /* ---- zc_handshake.c ---- */
 
@@ -95,6 +112,9 @@ void MPIDI_ZC_handshake_accepted(struct MPIDI_ZC_channels *c, const zcl_event_t 
 void MPIDI_ZC_handshake_opened(struct MPIDI_ZC_channels *c, const zcl_event_t * event);
 void MPIDI_ZC_handshake_confirmed(struct MPIDI_ZC_channels *c, const zcl_event_t * event);
 void MPIDI_ZC_handshake_broken(struct MPIDI_ZC_channels *c, const zcl_event_t * event);
+
+/* @channel, to another world, ends. */
+void MPIDI_ZC_handshake_end(MPIDI_ZC_channel_t * channel);
 
 /* Counts a channel that could not be opened, and reports the first one on stderr. */
 void MPIDI_ZC_handshake_note_refusal(MPIDI_ZC_vci_t * vci, const char *why);

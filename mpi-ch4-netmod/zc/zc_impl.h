@@ -10,7 +10,8 @@
  *   bulk                 zc_channel, zc_handshake (libzclane) or zc_peer (UCX);
  *                        non-contiguous: zc_stream
  *   one-sided            zc_rma.h, zc_win, zc_atomic
- *   other worlds         zc_spawn, zc_foreign, zc_sender, zc_shm_upgrade, zc_disconnect, zc_upid
+ *   other worlds         zc_spawn, zc_foreign, zc_process, zc_node, zc_sender, zc_shm_upgrade,
+ *                        zc_disconnect, zc_upid; zc_table.h
  *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h
  *   what lands           zc_weigh.h (whether), zc_arrival (where)
  *   counters             zc_stats, zc_counter
@@ -40,6 +41,9 @@
  * UCP's callbacks. */
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
+
+/* Calls MPIDI_ZC_foreign_connect_back() for @sender, of another world, at the next progress. */
+void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender);
 
 /* As in zc_channel.h, which includes this file. */
 unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);

@@ -86,6 +86,24 @@ static void init_waiting(void)
 
 /* ---- UCX ---- */
 
+/* Lets endpoints have error handling over shared memory: those to other worlds (zc_foreign.c). UCX
+ * 1.13 can do it, but only if it is asked. Its warning about the second setting is that a process
+ * which is taken for dead may still read the memory of a message that has ended with an error. An
+ * endpoint without error handling, of this world, is not affected. UCX warns of settings that belong
+ * to transports which it does not use. */
+static void handle_errors_near(ucp_config_t * config, const MPIDI_ZC_transport_t * transport)
+{
+    ucs_status_t status = ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
+    if (status == UCS_OK && transport->cma) {
+        status = ucp_config_modify(config, "CMA_MEMORY_INVALIDATE", "y");
+    }
+    MPIDI_ZC_global.errors_near = status == UCS_OK;
+    if (status != UCS_OK) {
+        fprintf(stderr, "zc: connections to processes of other worlds stay on the network: UCX does "
+                "not handle errors over shared memory (%s)\n", ucs_status_string(status));
+    }
+}
+
 static int init_context(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -110,9 +128,18 @@ static int init_context(void)
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_config_read");
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
+    if (status == UCS_OK) {
+        MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
+    }
+    if (MPIDI_ZC_global.transport.shared_memory) {
+        /* Which transports there are is only known now. */
+        handle_errors_near(config, &MPIDI_ZC_global.transport);
+        ucp_cleanup(MPIDI_ZC_global.context);
+        MPIDI_ZC_global.context = NULL;
+        status = ucp_init(&params, config, &MPIDI_ZC_global.context);
+    }
     ucp_config_release(config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
-    MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
     MPIDI_ZC_params_choose_connections(&MPIDI_ZC_global.params);
 
   fn_exit:

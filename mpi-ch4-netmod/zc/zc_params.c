@@ -413,15 +413,9 @@ int MPIDI_ZC_params_parse(MPIDI_ZC_params_t * params)
 
 /* ---- connections ---- */
 
-/* Do the descriptors suffice for @each connections to each rank of another host? If not, UCX would
- * run out of them when a peer connects, and would lose the peer. Raises the soft limit if that
- * helps. */
-static bool descriptors_suffice(rlim_t each)
+/* Is the limit of descriptors @wanted at least? Raises the soft limit if that helps. */
+static bool have_descriptors(rlim_t wanted)
 {
-    enum { OTHERS = 128 };
-    const rlim_t far = MPIR_Process.size -
-        (MPIDI_ZC_global.transport.shared_memory ? MPIR_Process.local_size : 1);
-    const rlim_t wanted = OTHERS + each * far * (rlim_t) MPIDI_global.n_vcis;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
@@ -432,6 +426,28 @@ static bool descriptors_suffice(rlim_t each)
         return setrlimit(RLIMIT_NOFILE, &limit) == 0;
     }
     return false;
+}
+
+/* Returns the descriptors that are wanted for @each connections to each rank of another host, and
+ * for what else a process has open. */
+static rlim_t descriptors_of_world(rlim_t each)
+{
+    enum { OTHERS = 128 };
+    const rlim_t far = MPIR_Process.size -
+        (MPIDI_ZC_global.transport.shared_memory ? MPIR_Process.local_size : 1);
+    return OTHERS + each * far * (rlim_t) MPIDI_global.n_vcis;
+}
+
+/* Do the descriptors suffice for @each connections to each rank of another host? If not, UCX would
+ * run out of them when a peer connects, and would lose the peer. */
+static bool descriptors_suffice(rlim_t each)
+{
+    return have_descriptors(descriptors_of_world(each));
+}
+
+bool MPIDI_ZC_params_descriptors_suffice(int foreign)
+{
+    return have_descriptors(descriptors_of_world(4) + 4 * (rlim_t) foreign);
 }
 
 void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params)

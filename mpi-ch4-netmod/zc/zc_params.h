@@ -42,4 +42,8 @@ int MPIDI_ZC_params_parse(MPIDI_ZC_params_t * params);
  * known. */
 void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params);
 
+/* Do the descriptors suffice for UCX's connections and a channel to each of @foreign processes of
+ * other worlds, too? */
+bool MPIDI_ZC_params_descriptors_suffice(int foreign);
+
 #endif /* ZC_PARAMS_H_INCLUDED */

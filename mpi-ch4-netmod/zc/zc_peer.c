@@ -62,6 +62,10 @@ static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
+
+    if (unlikely(peer->foreign)) {
+        return MPIDI_ZC_foreign_open(peer->foreign);
+    }
     const int rank = MPIDI_ZC_world_rank_of(peer);
     const bool near = is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
 

@@ -46,7 +46,8 @@ MPL_STATIC_INLINE_PREFIX MPIDI_ZC_lane_t *MPIDI_ZC_lane_of(MPIDI_ZC_addr_t * pee
 /* Ends the job, since the connection to @rank is lost. In finalize it only reports that. */
 void MPIDI_ZC_peer_lost(int rank, const char *why);
 
-/* Makes the endpoint of @lane, which is @peer's of @vci. It is called inside the lock of @vci. */
+/* Makes the endpoint of @lane, which is @peer's of @vci; if @peer is of another world, it opens the
+ * connection. It is called inside the lock of @vci. */
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
 
 /* Makes @lane->ep if there is none. */

@@ -3,66 +3,71 @@
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_sender.h"
+#include "zc_table.h"
 
-typedef struct sender {
-    struct sender *next;
-    uint64_t number;
-    uint64_t id;                /* of the process; 0: no HELLO yet */
+typedef struct MPIDI_ZC_sender {
+    MPIDI_ZC_link_t link;       /* by number */
+    MPIDI_ZC_process_t *process;        /* NULL: UNKNOWN */
+    struct MPIDI_ZC_sender *next, **at; /* in the list of the process, or in that of the gone */
+    struct MPIDI_ZC_foreign *connection;        /* that the HELLO came by; NULL: it is closed */
+    MPIDI_ZC_sender_state_t state;
     bool has_window;            /* it has been sent the credit for its window */
     bool has_shm_fin;
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
-/* This table is searched for every message. Numbers are random. */
-enum { NR_BUCKETS = 512 };
-static sender_t *senders[NR_BUCKETS];
+static MPIDI_ZC_table_t senders;        /* searched for every message */
 static sender_t *gone;          /* removed, and to be freed */
+static size_t nr_windows;
 
-/* Returns the place of the entry of @number, which may be empty. */
-static sender_t **place_of(uint64_t number)
+static sender_t *find(uint64_t number)
 {
-    sender_t **at = &senders[number % NR_BUCKETS];
-
-    while (*at && (*at)->number != number) {
-        at = &(*at)->next;
-    }
-    return at;
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&senders, number), sender_t, link);
 }
 
 static sender_t *find_or_make(uint64_t number)
 {
-    sender_t **at = place_of(number);
+    sender_t *sender = find(number);
 
-    if (unlikely(!*at)) {
-        *at = MPL_calloc(1, sizeof(**at), MPL_MEM_ADDRESS);
-        if (*at) {
-            (*at)->number = number;
+    if (unlikely(!sender)) {
+        sender = MPL_calloc(1, sizeof(*sender), MPL_MEM_ADDRESS);
+        if (sender) {
+            sender->link.number = number;
+            MPIDI_ZC_table_add(&senders, &sender->link);
         }
     }
-    return *at;
+    return sender;
 }
 
-MPIDI_ZC_inbound_t *MPIDI_ZC_sender_inbound(uint64_t number)
+MPIDI_ZC_inbound_t *MPIDI_ZC_sender_inbound(uint64_t number, bool *ready)
 {
     sender_t *sender = find_or_make(number);
+
+    *ready = sender && sender->state == MPIDI_ZC_SENDER_READY;
     return sender ? &sender->inbound : NULL;
 }
 
 MPIDI_ZC_inbound_t *MPIDI_ZC_sender_inbound_if_any(uint64_t number)
 {
-    sender_t *sender = *place_of(number);
+    sender_t *sender = find(number);
     return sender ? &sender->inbound : NULL;
 }
 
-uint64_t MPIDI_ZC_sender_process(uint64_t number)
+MPIDI_ZC_process_t *MPIDI_ZC_sender_process(uint64_t number)
 {
-    const sender_t *sender = *place_of(number);
-    return sender ? sender->id : 0;
+    const sender_t *sender = find(number);
+    return sender ? sender->process : NULL;
+}
+
+struct MPIDI_ZC_foreign *MPIDI_ZC_sender_connection(uint64_t number)
+{
+    const sender_t *sender = find(number);
+    return sender ? sender->connection : NULL;
 }
 
 bool MPIDI_ZC_sender_exists(uint64_t number)
 {
-    return *place_of(number) != NULL;
+    return find(number) != NULL;
 }
 
 void MPIDI_ZC_sender_note_shm_fin(uint64_t number)
@@ -75,78 +80,153 @@ void MPIDI_ZC_sender_note_shm_fin(uint64_t number)
 
 bool MPIDI_ZC_sender_has_shm_fin(uint64_t number)
 {
-    const sender_t *sender = *place_of(number);
+    const sender_t *sender = find(number);
     return sender && sender->has_shm_fin;
 }
 
 /* ---- windows ---- */
 
-/* Does nothing until the process is known and there is a connection to it. */
+/* Does nothing until there is a connection to the process. */
 static void open_window(sender_t * sender)
 {
     MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+    const uint64_t number = sender->link.number;
 
     if (sender->has_window) {
-        MPIDI_ZC_flow_return(vci, &sender->inbound, sender->number);
-    } else if (MPIDI_ZC_foreign_sender(sender->number)) {
-        sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, sender->number);
+        MPIDI_ZC_flow_return(vci, &sender->inbound, number);
+    } else if (MPIDI_ZC_foreign_sender(number)) {
+        nr_windows++;
+        sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, number);
+        nr_windows -= !sender->has_window;
     }
 }
 
-void MPIDI_ZC_sender_open_windows(uint64_t id)
+size_t MPIDI_ZC_sender_windows(void)
 {
-    for (int i = 0; i < NR_BUCKETS; i++) {
-        for (sender_t * sender = senders[i]; sender; sender = sender->next) {
-            if (sender->id == id) {
-                open_window(sender);
-            }
+    return nr_windows;
+}
+
+bool MPIDI_ZC_sender_is_ready(uint64_t number)
+{
+    const sender_t *sender = find(number);
+    return sender && sender->state == MPIDI_ZC_SENDER_READY;
+}
+
+MPIDI_ZC_inbound_t *MPIDI_ZC_sender_ready(uint64_t number)
+{
+    sender_t *sender = find(number);
+
+    if (!sender || sender->state == MPIDI_ZC_SENDER_UNKNOWN) {
+        return NULL;
+    }
+    sender->state = MPIDI_ZC_SENDER_READY;
+    open_window(sender);
+    return &sender->inbound;
+}
+
+void MPIDI_ZC_sender_opened(const MPIDI_ZC_process_t * process)
+{
+    for (sender_t * sender = process->senders; sender; sender = sender->next) {
+        if (sender->state == MPIDI_ZC_SENDER_READY) {
+            open_window(sender);
+        } else {
+            MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), sender->link.number);
         }
     }
+}
+
+/* ---- HELLO ---- */
+
+/* Takes note that the messages of @sender come from the process of @upid. False: there is no
+ * memory. */
+static bool identify(sender_t * sender, const MPIDI_ZC_upid_t * upid, size_t length)
+{
+    MPIDI_ZC_process_t *process = MPIDI_ZC_process_make(upid->id);
+
+    if (!process) {
+        return false;
+    }
+    sender->connection = MPIDI_ZC_foreign_greeted(upid, length, sender->link.number);
+    if (!sender->connection) {
+        MPIDI_ZC_process_tidy(process);
+        return false;
+    }
+    sender->process = process;
+    sender->next = process->senders;
+    sender->at = &process->senders;
+    if (sender->next) {
+        sender->next->at = &sender->next;
+    }
+    process->senders = sender;
+    sender->state = MPIDI_ZC_SENDER_KNOWN;
+    return true;
 }
 
 ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header_length,
                                     void *data, size_t length, const ucp_am_recv_param_t * param)
 {
     MPIDI_ZC_hello_t hello;
+    const size_t upid_length = length - sizeof(hello);
 
-    if (length == sizeof(hello)) {
-        memcpy(&hello, data, sizeof(hello));
-        sender_t *sender = find_or_make(hello.number);
-        if (unlikely(!sender)) {
-            /* A UCP callback has no caller to return an error to. */
-            MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a connection to another world");
-        }
-        sender->id = hello.id;
-        open_window(sender);
+    if (length <= sizeof(hello) + sizeof(MPIDI_ZC_upid_t)) {
+        return UCS_OK;
     }
+    memcpy(&hello, data, sizeof(hello));
+    /* at any alignment */
+    MPIDI_ZC_upid_t *upid = MPL_malloc(upid_length, MPL_MEM_ADDRESS);
+    sender_t *sender = find_or_make(hello.number);
+    if (upid) {
+        memcpy(upid, (const char *) data + sizeof(hello), upid_length);
+    }
+    if (unlikely(!upid || !sender || (!sender->process && !identify(sender, upid, upid_length)))) {
+        /* A UCP callback has no caller to return an error to. */
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a connection to another world");
+    }
+    MPL_free(upid);
+    MPIDI_ZC_am_await(arg, hello.number);
     return UCS_OK;
 }
 
 /* ---- removal ---- */
 
-void MPIDI_ZC_sender_remove(uint64_t number)
+void MPIDI_ZC_sender_unbind(uint64_t number)
 {
-    sender_t **at = place_of(number);
-    sender_t *found = *at;
+    sender_t *sender = number ? find(number) : NULL;
 
-    if (found) {
-        *at = found->next;
-        MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &found->inbound);
-        MPIDI_ZC_flow_close(&found->inbound);
-        found->next = gone;
-        gone = found;
+    if (sender) {
+        sender->connection = NULL;
     }
 }
 
-void MPIDI_ZC_sender_remove_all_of(uint64_t id)
+static void remove_sender(sender_t * sender)
 {
-    for (int i = 0; i < NR_BUCKETS; i++) {
-        for (sender_t * sender = senders[i], *next; sender; sender = next) {
-            next = sender->next;
-            if (sender->id == id) {
-                MPIDI_ZC_sender_remove(sender->number);
-            }
+    MPIDI_ZC_table_remove(&senders, &sender->link);
+    if (sender->process) {
+        *sender->at = sender->next;
+        if (sender->next) {
+            sender->next->at = sender->at;
         }
+    }
+    nr_windows -= sender->has_window;
+    MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &sender->inbound);
+    MPIDI_ZC_flow_close(&sender->inbound);
+    sender->next = gone;
+    gone = sender;
+}
+
+void MPIDI_ZC_sender_remove(uint64_t number)
+{
+    sender_t *sender = find(number);
+
+    if (sender) {
+        remove_sender(sender);
+    }
+}
+
+void MPIDI_ZC_sender_remove_all_of(MPIDI_ZC_process_t * process)
+{
+    while (process->senders) {
+        remove_sender(process->senders);
     }
 }
 
@@ -161,19 +241,25 @@ void MPIDI_ZC_sender_free_gone(void)
 
 void MPIDI_ZC_sender_drop_messages(void)
 {
-    for (int i = 0; i < NR_BUCKETS; i++) {
-        for (sender_t * sender = senders[i]; sender; sender = sender->next) {
-            MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &sender->inbound);
-        }
+    for (MPIDI_ZC_link_t * link = MPIDI_ZC_table_next(&senders, NULL); link;
+         link = MPIDI_ZC_table_next(&senders, link)) {
+        MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0),
+                              &MPIDI_ZC_TABLE_ENTRY(link, sender_t, link)->inbound);
     }
 }
 
 void MPIDI_ZC_sender_free_all(void)
 {
-    for (int i = 0; i < NR_BUCKETS; i++) {
-        while (senders[i]) {
-            MPIDI_ZC_sender_remove(senders[i]->number);
+    MPIDI_ZC_link_t *link;
+
+    while ((link = MPIDI_ZC_table_next(&senders, NULL))) {
+        sender_t *sender = MPIDI_ZC_TABLE_ENTRY(link, sender_t, link);
+        MPIDI_ZC_process_t *process = sender->process;
+        remove_sender(sender);
+        if (process) {
+            MPIDI_ZC_process_tidy(process);
         }
     }
     MPIDI_ZC_sender_free_gone();
+    MPIDI_ZC_table_free(&senders);
 }

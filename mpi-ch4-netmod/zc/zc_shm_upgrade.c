@@ -3,20 +3,6 @@
 #include "zc_connection.h"
 #include "zc_landing_thread.h"
 
-/* UCX 1.13 keeps endpoints without error handling until their worker is destroyed, closed ones too,
- * 26 KiB each. So a process upgrades only so many of its connections, as many as a large host has
- * processors. That is 3.3 MiB at most, and a program that spawns on and on grows no more. */
-#define MAX_UPGRADES 128
-static int nr_offered;          /* without those that have ended without an upgrade */
-
-/* A message that has arrived before the connection was made. */
-typedef struct early {
-    struct early *next;
-    MPIDI_ZC_host_message_t message;    /* with what follows it */
-} early_t;
-
-static early_t *earlies;
-
 static size_t length_of(const MPIDI_ZC_host_message_t * message)
 {
     return sizeof(*message) + message->mask_words * sizeof(uint64_t) + message->upid_length;
@@ -32,7 +18,7 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
 
 static bool may_offer(const MPIDI_ZC_foreign_t * f)
 {
-    return f->upid->host == MPIDI_ZC_upid_self()->host && nr_offered < MAX_UPGRADES &&
+    return f->upid->host == MPIDI_ZC_upid_self()->host && MPIDI_ZC_global.errors_near &&
         MPIDI_ZC_global.transport.shared_memory;
 }
 
@@ -58,16 +44,13 @@ static void send_message(MPIDI_ZC_foreign_t * f)
         .user_data = message,
     };
     *message = (MPIDI_ZC_host_message_t) {
-        .id = upid->id,
+        .number = f->link.number,
         .mask_words = words,
         .upid_length = upid_length,
     };
     memcpy(message + 1, mask, mask_length);
     memcpy((char *) (message + 1) + mask_length, upid, upid_length);
-    if (upid_length > 0) {
-        f->shm_offered = true;
-        nr_offered++;
-    }
+    f->shm_offered = upid_length > 0;
     if (!UCS_PTR_IS_PTR(ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HOST, NULL, 0, message, length,
                                         &param))) {
         MPL_free(message);
@@ -76,22 +59,21 @@ static void send_message(MPIDI_ZC_foreign_t * f)
 
 /* ---- receiving ---- */
 
-/* Makes the endpoint over shared memory. @upid is the peer's offer, and is taken over. */
-static void upgrade(MPIDI_ZC_foreign_t * f, MPIDI_ZC_upid_t * upid, size_t length)
+/* Makes the endpoint over shared memory. @upid: the peer's offer. */
+static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid)
 {
-    if (f->shm_offered && !f->shm_ep && !f->failed &&
-        MPIDI_ZC_foreign_endpoint(f, upid, true, &f->shm_ep) == MPI_SUCCESS) {
-        if (f->avtid >= 0 && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
-            MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
-            lane->ep = f->shm_ep;
-            lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
-            lane->one_copy = MPIDI_ZC_global.transport.one_copy;
-        }
-        MPL_free(f->upid);
-        f->upid = upid;
-        f->upid_length = length;
-    } else {
-        MPL_free(upid);
+    if (!f->shm_offered || f->shm_ep || f->failed ||
+        MPIDI_ZC_foreign_endpoint(f, upid, &f->shm_ep) != MPI_SUCCESS) {
+        return;
+    }
+    MPIDI_ZC_VCI(0).stats.foreign_shared++;
+    if (f->avtid >= 0 && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
+        MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+        lane->ep = f->shm_ep;
+        lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
+        lane->one_copy = MPIDI_ZC_global.transport.one_copy;
+        lane->bundles = lane->channels = false;
     }
 }
 
@@ -112,25 +94,8 @@ static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t *
     MPIDI_ZC_processors_set(f->neighbour, mask, message->mask_words);
     processors_changed();
     if (message->upid_length > 0) {
-        MPIDI_ZC_upid_t *upid = MPL_malloc(message->upid_length, MPL_MEM_ADDRESS);
-        if (upid) {
-            memcpy(upid, mask + message->mask_words, message->upid_length);
-            upgrade(f, upid, message->upid_length);
-        }
+        upgrade(f, (const MPIDI_ZC_upid_t *) (mask + message->mask_words));
     }
-}
-
-/* Returns a message of process @id, which the caller owns. NULL: none has arrived. */
-static early_t *take_early(uint64_t id)
-{
-    for (early_t ** at = &earlies; *at; at = &(*at)->next) {
-        early_t *early = *at;
-        if (early->message.id == id) {
-            *at = early->next;
-            return early;
-        }
-    }
-    return NULL;
 }
 
 ucs_status_t MPIDI_ZC_host_handler(void *arg, const void *header, size_t header_length, void *data,
@@ -142,31 +107,26 @@ ucs_status_t MPIDI_ZC_host_handler(void *arg, const void *header, size_t header_
         return UCS_OK;
     }
     memcpy(&head, data, sizeof(head));
-    if (head.mask_words < 1 || head.mask_words > MPIDI_ZC_PROCESSORS_WORDS ||
-        length != length_of(&head)) {
-        return UCS_OK;
+    MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(head.number);
+    MPIDI_ZC_host_message_t *message = NULL;
+    if (f && !f->host && length == length_of(&head)) {
+        /* at any alignment */
+        message = MPL_malloc(length, MPL_MEM_ADDRESS);
     }
-    early_t *early = MPL_malloc(sizeof(*early) - sizeof(head) + length, MPL_MEM_ADDRESS);
-    if (!early) {
-        return UCS_OK;
+    if (!message) {
+        return UCS_OK;          /* the connection stays on the network */
     }
-    memcpy(&early->message, data, length);
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        /* After a FIN it is about the next connection. */
-        if (f->id == head.id && !MPIDI_ZC_disconnect_peer_has_finished(f)) {
-            take_message(f, &early->message);
-            MPL_free(early);
-            return UCS_OK;
-        }
+    memcpy(message, data, length);
+    f->host = message;
+    if (f->avtid >= 0 && f->net_ep) {
+        take_message(f, message);
     }
-    early->next = earlies;
-    earlies = early;
     return UCS_OK;
 }
 
 /* ---- with the connection ---- */
 
-void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
+void MPIDI_ZC_shm_upgrade_attach(MPIDI_ZC_foreign_t * f)
 {
     const uint64_t host = MPIDI_ZC_upid_self()->host;
 
@@ -174,12 +134,16 @@ void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
         /* Until its mask arrives, it is assumed to run where this process does. */
         f->neighbour = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
         processors_changed();
+    }
+}
+
+void MPIDI_ZC_shm_upgrade_begin(MPIDI_ZC_foreign_t * f)
+{
+    if (MPIDI_ZC_same_machine(f->upid->host, MPIDI_ZC_upid_self()->host)) {
         send_message(f);
     }
-    early_t *early = take_early(f->id);
-    if (early) {
-        take_message(f, &early->message);
-        MPL_free(early);
+    if (f->host) {
+        take_message(f, f->host);
     }
 }
 
@@ -190,13 +154,4 @@ void MPIDI_ZC_shm_upgrade_end(MPIDI_ZC_foreign_t * f)
         f->neighbour = NULL;
         processors_changed();
     }
-    nr_offered -= f->shm_offered && !f->shm_ep;
-}
-
-void MPIDI_ZC_shm_upgrade_free(void)
-{
-    while (earlies) {
-        MPL_free(take_early(earlies->message.id));
-    }
-    nr_offered = 0;
 }

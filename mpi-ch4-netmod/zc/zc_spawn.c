@@ -2,41 +2,13 @@
 #include <mpidimpl.h>
 #include "zc_foreign.h"
 #include "zc_peer.h"
+#include "zc_process.h"
 #include "zc_noinline.h"
 
 /* This file has what CH4 needs of a netmod to reach processes of another MPI_COMM_WORLD: their
  * names and addresses (upids), and a few messages before there is a communicator. */
 
 /* ---- names and addresses ---- */
-
-/* Makes the upid for a port name, which has 256 characters for it in hexadecimal: without the part
- * for shared memory an address is short enough. */
-static int own_short_upid(MPIDI_ZC_upid_t ** upid, size_t * length)
-{
-    int mpi_errno = MPI_SUCCESS;
-    ucp_worker_attr_t attr = {
-        .field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
-        .address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY,
-    };
-
-    *upid = NULL;
-    ucs_status_t status = ucp_worker_query(MPIDI_ZC_VCI(0).worker, &attr);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
-    *length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
-    *upid = MPL_malloc(*length, MPL_MEM_ADDRESS);
-    if (*upid) {
-        (*upid)->id = MPIDI_ZC_upid_of(MPIR_Process.rank)->id;
-        (*upid)->host = MPIDI_ZC_upid_of(MPIR_Process.rank)->host;
-        memcpy((*upid)->address, attr.address, attr.address_length);
-    }
-    ucp_worker_release_address(MPIDI_ZC_VCI(0).worker, attr.address);
-    MPIR_ERR_CHKANDJUMP(!*upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
 
 static const MPIDI_ZC_upid_t *upid_of(MPIR_Comm * comm, int rank, size_t * length)
 {
@@ -47,14 +19,13 @@ static const MPIDI_ZC_upid_t *upid_of(MPIR_Comm * comm, int rank, size_t * lengt
     }
     int avtid, lpid;
     MPIDIU_comm_rank_to_pid(comm, rank, &lpid, &avtid);
-    *length = MPIDI_ZC_global.world_stride;
-    return MPIDI_ZC_upid_of(lpid);
+    *length = MPIDI_ZC_global.net_stride;
+    return MPIDI_ZC_net_upid_of(lpid);
 }
 
 int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_upid_t *self = NULL;
     size_t length, total = 0;
     int *sizes = NULL;
     char *upids = NULL;
@@ -65,10 +36,12 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
     sizes = MPL_malloc(comm->local_size * sizeof(int), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (comm == MPIR_Process.comm_self) {
-        mpi_errno = own_short_upid(&self, &length);
-        MPIR_ERR_CHECK(mpi_errno);
+        /* for the name of a port, which has little room */
+        length = MPIDI_ZC_global.net_length;
+        upids = MPL_malloc(length, MPL_MEM_ADDRESS);
+        MPIR_ERR_CHKANDJUMP(!upids, mpi_errno, MPI_ERR_OTHER, "**nomem");
+        memcpy(upids, MPIDI_ZC_global.own_net, length);
         sizes[0] = (int) length;
-        upids = (char *) self;
     } else {
         for (int i = 0; i < comm->local_size; i++) {
             (void) upid_of(comm, i, &length);
@@ -100,14 +73,9 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     if (MPIDI_ZC_foreign_find(id, avtid, lpid)) {
         return true;
     }
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (MPIDI_ZC_upid_of(rank)->id == id) {
-            *avtid = 0;
-            *lpid = rank;
-            return true;
-        }
-    }
-    return false;
+    *avtid = 0;
+    *lpid = MPIDI_ZC_process_rank(id);
+    return *lpid >= 0;
 }
 
 /* CH4 calls this with the lock of VCI 0 (patches/0110). */

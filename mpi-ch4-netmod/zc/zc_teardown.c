@@ -217,6 +217,8 @@ void MPIDI_ZC_free_all(void)
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
     free_table(MPIDI_ZC_global.world);
+    free_table(MPIDI_ZC_global.nets);
+    MPL_free(MPIDI_ZC_global.own_net);
     free_table(MPIDI_ZC_global.lane_addresses);
     MPL_free(MPIDI_ZC_global.params.stats_file);
     zc_destroy(MPIDI_ZC_global.landing);

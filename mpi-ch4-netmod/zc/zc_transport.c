@@ -51,6 +51,7 @@ void MPIDI_ZC_transport_find(MPIDI_ZC_transport_t * transport)
             strstr(text, " xpmem/");
         transport->one_copy = transport->shared_memory &&
             (strstr(text, " cma/") || strstr(text, " knem/") || strstr(text, " xpmem/"));
+        transport->cma = strstr(text, " cma/");
         transport->streams = strstr(text, " tcp/") && !strstr(text, " rc_") &&
             !strstr(text, " dc_") && !strstr(text, " ud_") && !strstr(text, " ugni_");
         find_device(transport, text);

@@ -11,6 +11,7 @@ typedef struct {
     bool shared_memory;         /* for packets; without: TCP */
     bool one_copy;              /* the kernel copies (CMA, KNEM), or maps (XPMEM), an announced
                                  * message straight from one process to the other */
+    bool cma;                   /* by CMA */
     bool streams;               /* other hosts are reached over TCP alone */
     char device[16];            /* of TCP; "": none */
 } MPIDI_ZC_transport_t;

@@ -33,7 +33,9 @@ typedef struct {
     uint64_t thread_wakeups;
     uint64_t atomics;
     uint64_t endpoints;         /* made, to processes of this world */
-    uint64_t bulk_endpoints;    /* of those, for bulk */
+    uint64_t foreign_endpoints; /* made, to processes of other worlds, without shared memory's */
+    uint64_t foreign_shared;    /* of those, gone on over shared memory */
+    uint64_t bulk_endpoints;    /* of those of this world, for bulk */
     uint64_t bulk_refusals;     /* could not be made: bulk shares a connection */
     uint64_t channels;          /* opened */
     uint64_t channel_refusals;  /* could not be opened: bulk travels by UCX */
@@ -116,10 +118,15 @@ typedef struct {
     ucp_context_h context;
     ucp_datatype_t stream_type; /* zc_stream.h; 0: not made */
     MPIDI_ZC_transport_t transport;
+    bool errors_near;           /* endpoints over shared memory can have error handling */
     MPIDI_ZC_vci_t vcis[MPIDI_CH4_MAX_VCIS];    /* MPIDI_global.n_vcis of them */
     struct MPIDI_ZC_upid *world;        /* of all ranks, stride world_stride; VCI 0's address.
                                          * Shared by the ranks of this host, as are: */
     size_t world_stride;
+    struct MPIDI_ZC_upid *nets; /* the same for other worlds, stride net_stride */
+    size_t net_stride;
+    struct MPIDI_ZC_upid *own_net;      /* this rank's, net_length bytes; owned */
+    size_t net_length;
     char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
     size_t lane_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */

@@ -13,6 +13,13 @@ MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_of(int world_rank)
                                       (size_t) world_rank * MPIDI_ZC_global.world_stride);
 }
 
+/* Returns the upid of rank @rank that other worlds get, MPIDI_ZC_global.net_stride bytes. */
+MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_net_upid_of(int rank)
+{
+    return (const MPIDI_ZC_upid_t *) ((const char *) MPIDI_ZC_global.nets +
+                                      (size_t) rank * MPIDI_ZC_global.net_stride);
+}
+
 MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_self(void)
 {
     return MPIDI_ZC_upid_of(MPIR_Process.rank);

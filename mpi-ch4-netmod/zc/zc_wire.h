@@ -13,20 +13,21 @@
  *                                                          bundle_part (12), data, padding to 4
  *   CREDIT    all   none                                   credit (16)
  *   OFFER     all   am_header (24), CH4's header           offer_number (4)
- *   PULL      all   pull (16)                              none
+ *   PULL      all   pull (24)                              none
  *   DATA      all   pull_name (8)                          data, which is announced
  *   CHANNEL   all   handshake (176)                        none
  *   TEARDOWN  0     round (4)                              none
  *   REPORT    0     none                                   MPIDI_ZC_report_t: zc_stats.h
  *   DYNAMIC   0     port_tag (4)                           CH4's message
- *   HELLO     0     none                                   hello (16)
+ *   HELLO     0     none                                   hello (16), upid
  *   HOST      0     none                                   host (16), mask of processors, upid
  *   FIN       0     none                                   fin_message (32)
  *
  * A mask of processors is an array of words of 64 bits (zc_processors.h). CH4's headers are those
  * of MPICH's mpidig_am.h. Other ways carry the rest:
  *
- *   table of the process manager, in MPI_Init     entry (16), mask of processors, upid
+ *   table of the process manager, in MPI_Init     entry (16), mask of processors, upid,
+ *                                                 UCP's address over the network
  *   port names, CH4's exchange between groups     upid (16 and the address)
  *   MPI_Allgather, when a window is made          win_member (24)
  *   MPI_Allgather, at the end of MPI_Init         addresses of UCP workers: zc_addresses.c
@@ -165,11 +166,12 @@ enum {
 };
 
 typedef struct {
+    uint64_t sender;            /* of the PULL */
     MPIDI_ZC_pull_name_t name;
     MPIDI_ZC_offer_number_t number;
     uint32_t how;
 } MPIDI_ZC_pull_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_pull_t, 16, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_pull_t, 24, 8);
 
 /* CHANNEL. */
 enum {
@@ -183,7 +185,7 @@ enum {
 typedef struct {
     uint32_t kind;
     uint32_t address_length;    /* LISTEN */
-    uint64_t sender;            /* a rank */
+    uint64_t sender;
     unsigned char secret[MPIDI_ZC_SECRET_BYTES];        /* LISTEN */
     struct sockaddr_storage address;    /* LISTEN */
 } MPIDI_ZC_handshake_t;
@@ -207,8 +209,10 @@ typedef uint32_t MPIDI_ZC_round_t;
 
 /* ---- identities and addresses ---- */
 
-/* The identity and the address of a process, which CH4 calls a upid. A table of several has zeros
- * behind the shorter ones. */
+/* The identity and the address of a process, which CH4 calls a upid. Processes of one world have
+ * each other's whole address. Other worlds get the part of it for the network, since a connection to
+ * another world begins there (zc_shm_upgrade.h). A table of several has zeros behind the shorter
+ * ones. */
 typedef struct MPIDI_ZC_upid {
     uint64_t id;                /* random, without MPIDI_ZC_FOREIGN */
     uint64_t host;              /* the same for processes that can share memory; the upper half is
@@ -217,14 +221,14 @@ typedef struct MPIDI_ZC_upid {
 } MPIDI_ZC_upid_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_upid_t, 16, 8);
 
-/* What a process puts into the table of the process manager. Its mask of processors and its upid
- * follow. */
+/* What a process puts into the table of the process manager. Its mask of processors, its upid and
+ * its address over the network follow. */
 typedef struct {
     uint32_t upid_length;
     uint16_t nr_vcis;
     uint16_t mask_words;
     int32_t window;             /* that it gives each sender: zc_flow.h */
-    int32_t unused;
+    uint32_t net_length;        /* of its address over the network */
 } MPIDI_ZC_entry_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_entry_t, 16, 4);
 
@@ -233,16 +237,16 @@ MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_entry_t, 16, 4);
 /* DYNAMIC: the tag that CH4 has given the message. */
 typedef int32_t MPIDI_ZC_port_tag_t;
 
-/* HELLO. */
+/* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {
-    uint64_t id;                /* of the process that sends */
     uint64_t number;            /* its `sender` on this connection */
+    uint64_t upid_length;
 } MPIDI_ZC_hello_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_hello_t, 16, 8);
 
-/* HOST. The mask of processors and the upid follow. */
+/* HOST. The mask of processors and the upid, with the whole address, follow. */
 typedef struct {
-    uint64_t id;                /* of the process that sends */
+    uint64_t number;            /* as in HELLO */
     uint32_t mask_words;
     uint32_t upid_length;       /* 0: the process does not offer shared memory */
 } MPIDI_ZC_host_message_t;

@@ -73,6 +73,7 @@
     X(sched_getaffinity, ALL)                                                                      \
     X(pthread_create, ALL)                                                                         \
     X(ucp_config_read, ALL)                                                                        \
+    X(ucp_config_modify, ALL)                                                                      \
     X(ucp_init_version, ALL)                                                                       \
     X(ucp_worker_create, ALL)                                                                      \
     X(ucp_worker_query, ALL)                                                                       \
@@ -570,6 +571,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 STATUS(ucp_config_read, (const char *prefix, const char *file, ucp_config_t **config),
        (prefix, file, config))
+STATUS(ucp_config_modify, (ucp_config_t * config, const char *name, const char *value),
+       (config, name, value))
 STATUS(ucp_init_version,
        (unsigned major, unsigned minor, const ucp_params_t *params, const ucp_config_t *config,
         ucp_context_h *context),

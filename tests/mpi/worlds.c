@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections to processes of another MPI_COMM_WORLD are made when they are first used, end and
+ * begin anew as often as one likes, and a message costs the same however many there are.
+ *
+ *   worlds used          each of two parents and two children has connections to those that it has
+ *                        exchanged a message with, in either direction, and to no others
+ *   worlds listens       a process that only ever receives answers what needs an answer: credit,
+ *                        synchronous sends, large messages
+ *   worlds churn N       two worlds part and meet again, N times, with a message each way: on one
+ *                        host each connection goes over shared memory, and nothing grows
+ *   worlds unsaid N      the same without a message: nothing is connected but what the port needs
+ *   worlds died          a process dies that has sent what its parent, which has never sent it
+ *                        anything, has received: sends to it end with an error
+ *   worlds many N        with N connections a message takes as long as with one
+ */
+#include "check.h"
+#include "counter.h"
+#include <signal.h>
+#include <string.h>
+
+enum { TAG = 5, LARGE = 4 << 20 };
+
+static void spawn(const char *program, const char *role, int count, MPI_Comm over, MPI_Comm *out)
+{
+    char *arguments[] = {(char *)"child", (char *)role, NULL};
+    CHECK(MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, over, out,
+                         MPI_ERRCODES_IGNORE) == MPI_SUCCESS,
+          "spawn");
+}
+
+static void send_to(MPI_Comm comm, int to, int bytes, uint64_t content)
+{
+    char *buf = check_malloc((size_t)bytes);
+    pattern_fill(buf, (size_t)bytes, content);
+    MPI_Send(buf, bytes, MPI_BYTE, to, TAG, comm);
+    free(buf);
+}
+
+static void receive_from(MPI_Comm comm, int from, int bytes, uint64_t content)
+{
+    char *buf = check_malloc((size_t)bytes);
+    MPI_Recv(buf, bytes, MPI_BYTE, from, TAG, comm, MPI_STATUS_IGNORE);
+    check_content(buf, (size_t)bytes, content, "message between worlds");
+    free(buf);
+}
+
+/* ---- used ---- */
+
+static struct counter endpoints;
+
+/* A peer may have to be answered a little later. */
+static void expect_endpoints(unsigned long long expected, const char *when)
+{
+    int flag;
+    for (int i = 0; i < 1000 && counter_read(&endpoints) < expected; i++) {
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+        check_sleep_ms(1);
+    }
+    CHECK(counter_read(&endpoints) == expected, "%llu connections %s, not %llu",
+          counter_read(&endpoints), when, expected);
+}
+
+/* The roots connect to spawn. Then rank 1 here and there exchange a message, and rank 0 of the
+ * parents sends to rank 1 of the children. */
+static void used(MPI_Comm across, int is_child)
+{
+    expect_endpoints(check_rank == 0, "at first");
+    if (check_rank == 1 && !is_child)
+        send_to(across, 1, 100, 1);
+    else if (check_rank == 1)
+        receive_from(across, 1, 100, 1);
+    expect_endpoints(1, "after the first message");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank == 0 && !is_child)
+        send_to(across, 1, LARGE, 2);
+    else if (check_rank == 1 && is_child)
+        receive_from(across, 0, LARGE, 2);
+    expect_endpoints(1 + (is_child ? check_rank == 1 : check_rank == 0), "after all");
+    MPI_Comm_disconnect(&across);
+}
+
+/* ---- listens ---- */
+
+enum { WORDS = 20000 };
+
+static void talk(MPI_Comm across)
+{
+    for (int i = 0; i < WORDS; i++)
+        MPI_Send(&i, 1, MPI_INT, 0, TAG, across);
+    for (int i = 0; i < 20; i++)
+        MPI_Ssend(&i, 1, MPI_INT, 0, TAG, across);
+    for (uint64_t i = 0; i < 6; i++)
+        send_to(across, 0, LARGE, i);
+}
+
+static void hear(MPI_Comm across)
+{
+    for (int i = 0; i < WORDS + 20; i++) {
+        int word = -1;
+        if (i % 1000 == 0)
+            check_sleep_ms(2);
+        MPI_Recv(&word, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+        CHECK(word == i % WORDS, "%d instead of %d", word, i % WORDS);
+    }
+    for (uint64_t i = 0; i < 6; i++) {
+        check_sleep_ms(i % 2 ? 20 : 0);
+        receive_from(across, 0, LARGE, i);
+    }
+}
+
+static void be_hearing(MPI_Comm across)
+{
+    hear(across);
+    MPI_Comm_disconnect(&across);
+}
+
+/* ---- churn ---- */
+
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*s %ld", &pages) == 1, "/proc/self/statm");
+    fclose(file);
+    return pages * 4;
+}
+
+static void meet(MPI_Comm across, int round, int first)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        const int bytes = round % 50 == 7 ? LARGE : 8 << round % 12;
+        if (turn == first)
+            send_to(across, 0, bytes, (uint64_t)round);
+        else
+            receive_from(across, 0, bytes, (uint64_t)round);
+    }
+}
+
+/* The host's processes of both worlds are one each. */
+static int is_one_host(MPI_Comm across)
+{
+    char own[256] = "", other[256] = "";
+    gethostname(own, sizeof own - 1);
+    MPI_Sendrecv(own, sizeof own, MPI_CHAR, 0, TAG, other, sizeof other, MPI_CHAR, 0, TAG, across,
+                 MPI_STATUS_IGNORE);
+    return !strcmp(own, other) && !getenv("UCX_TLS");
+}
+
+static void churn(MPI_Comm across, int rounds, int speaks, int is_child)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    const int shares = is_one_host(across);
+    long kib = 0;
+    if (!is_child) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across);
+    } else {
+        MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_disconnect(&across);
+    struct counter shared = counter_open("foreign_shared");
+    const unsigned long long before = counter_read(&shared);
+    for (int i = 0; i < rounds; i++) {
+        if (is_child)
+            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+        else
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+        if (speaks)
+            meet(across, i, is_child);
+        MPI_Comm_disconnect(&across);
+        if (i == rounds / 4)
+            kib = resident_kib();
+    }
+    const unsigned long long more = counter_read(&shared) - before;
+    const long grown = resident_kib() - kib;
+    printf("# %s: %d rounds: %llu over shared memory, %ld KiB more\n",
+           is_child ? "child" : "parent", rounds, more, grown);
+    CHECK(!speaks || more >= (shares ? (unsigned)rounds : 0), "%llu of %d over shared memory", more,
+          rounds);
+    CHECK(grown <= 1024 + rounds / 2, "memory has grown by %ld KiB", grown);
+    if (!is_child)
+        MPI_Close_port(port);
+    counter_close(&shared);
+}
+
+/* ---- died ---- */
+
+static void die(MPI_Comm parent)
+{
+    send_to(parent, 0, 1000, 3);
+    send_to(parent, 0, LARGE, 4);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+static void survive(MPI_Comm child)
+{
+    int pid = 0, error = MPI_SUCCESS;
+    MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    receive_from(child, 0, 1000, 3);
+    receive_from(child, 0, LARGE, 4);
+    CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    for (const double end = MPI_Wtime() + 20; !error && MPI_Wtime() < end;) {
+        error = MPI_Ssend(NULL, 0, MPI_BYTE, 0, TAG, child);
+        check_sleep_ms(10);
+    }
+    CHECK(error, "a message to a dead process has been received");
+    MPI_Comm_disconnect(&child);
+    printf("the parent has survived\n");
+    fflush(stdout);
+}
+
+/* ---- many ---- */
+
+enum { PINGS = 300, SETS = 9 };
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The least of the medians of a few: other processes only make it longer. */
+static double ping(MPI_Comm across)
+{
+    double us[SETS];
+    for (int set = 0; set < SETS; set++) {
+        const double start = MPI_Wtime();
+        for (int i = 0; i < PINGS; i++) {
+            int word = i;
+            MPI_Send(&word, 1, MPI_INT, 0, TAG, across);
+            MPI_Recv(&word, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+        }
+        us[set] = 1e6 * (MPI_Wtime() - start) / PINGS;
+    }
+    qsort(us, SETS, sizeof *us, compare);
+    return us[0];
+}
+
+static void pong(MPI_Comm across)
+{
+    for (int i = 0; i < PINGS * SETS; i++) {
+        int word;
+        MPI_Recv(&word, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+        MPI_Send(&word, 1, MPI_INT, 0, TAG, across);
+    }
+}
+
+/* All children but the first sleep outside MPI, where they take no processor. */
+static void be_one_of_many(MPI_Comm parent)
+{
+    sigset_t usr1;
+    const int pid = getpid();
+    int signal;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    if (check_rank == 0) {
+        for (int i = 0; i < 2; i++)
+            pong(parent);
+    } else {
+        pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+        MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+        sigwait(&usr1, &signal);
+    }
+    MPI_Comm_disconnect(&parent);
+}
+
+static void many(MPI_Comm children, int count)
+{
+    int *pids = check_malloc((size_t)count * sizeof *pids);
+    const double few_us = ping(children);
+    for (int i = 1; i < count; i++)
+        MPI_Recv(&pids[i], 1, MPI_INT, i, TAG, children, MPI_STATUS_IGNORE);
+    expect_endpoints((unsigned)count, "to many");
+    const double many_us = ping(children);
+    printf("# a message there and back: %.2f us with one connection, %.2f us with %d\n", few_us,
+           many_us, count);
+    CHECK(many_us < 1.5 * few_us, "%.2f us with one connection, %.2f us with %d", few_us, many_us,
+          count);
+    for (int i = 1; i < count; i++)
+        CHECK(kill(pids[i], SIGUSR1) == 0, "process %d is not there", pids[i]);
+    MPI_Comm_disconnect(&children);
+    free(pids);
+}
+
+static void be_child(MPI_Comm parent, const char *role)
+{
+    const int pid = getpid();
+    if (!strcmp(role, "used"))
+        used(parent, 1);
+    else if (!strcmp(role, "many"))
+        be_one_of_many(parent);
+    else if (!strcmp(role, "listens"))
+        be_hearing(parent);
+    else if (!strcmp(role, "died")) {
+        MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+        die(parent);
+    } else
+        churn(parent, atoi(strchr(role, ' ')), role[0] == 'c', 1);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, child;
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    CHECK(argc > 1, "worlds WHAT [N]");
+    const char *what = argv[1];
+    const int count = argc > 2 ? atoi(argv[2]) : 0;
+    char role[64];
+    endpoints = counter_open("foreign_endpoints");
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        be_child(parent, argv[2]);
+        MPI_Finalize();
+        return 0;
+    }
+    if (count > 0 && strcmp(what, "many") != 0)
+        snprintf(role, sizeof role, "%s %d", what, count);
+    else
+        snprintf(role, sizeof role, "%s", what);
+    spawn(argv[0], role,
+          !strcmp(what, "many")   ? count
+          : !strcmp(what, "used") ? 2
+                                  : 1,
+          !strcmp(what, "used") ? MPI_COMM_WORLD : MPI_COMM_SELF, &child);
+    if (!strcmp(what, "used"))
+        used(child, 0);
+    else if (!strcmp(what, "many"))
+        many(child, count);
+    else if (!strcmp(what, "died"))
+        survive(child);
+    else if (!strcmp(what, "listens")) {
+        talk(child);
+        MPI_Comm_disconnect(&child);
+    } else
+        churn(child, count, what[0] == 'c', 0);
+    return check_finish();
+}
