@@ -95,13 +95,22 @@ static void handle_errors_near(ucp_config_t * config, const MPIDI_ZC_transport_t
 {
     ucs_status_t status = ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
     if (status == UCS_OK && transport->cma) {
-        status = ucp_config_modify(config, "CMA_MEMORY_INVALIDATE", "y");
+        status = ucp_config_modify(config, "MEMORY_INVALIDATE", "y");
     }
     MPIDI_ZC_global.errors_near = status == UCS_OK;
     if (status != UCS_OK) {
         fprintf(stderr, "zc: connections to processes of other worlds stay on the network: UCX does "
                 "not handle errors over shared memory (%s)\n", ucs_status_string(status));
     }
+}
+
+/* UCX asks in rounds whether the peers of its endpoints still run, 128 in a round by default. UCX
+ * 1.13 forgets that it continues at an endpoint without error handling when that is closed, and
+ * then ends the process by a signal. Where a round has all of them, it continues nowhere. */
+static void ask_all_at_once(ucp_config_t * config)
+{
+    /* Versions of UCX without that setting do not ask. */
+    (void) ucp_config_modify(config, "KEEPALIVE_NUM_EPS", "inf");
 }
 
 static int init_context(void)
@@ -127,6 +136,7 @@ static int init_context(void)
     }
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_config_read");
+    ask_all_at_once(config);
     status = ucp_init(&params, config, &MPIDI_ZC_global.context);
     if (status == UCS_OK) {
         MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
