@@ -143,7 +143,7 @@ static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
     const uint64_t cookie = (uint64_t) (uintptr_t) answer.rreq_ptr;
     *taken = MPIDI_ZC_match_asked(cookie);
     if (!*taken && unlikely(h->sender & MPIDI_ZC_FOREIGN)) {
-        MPIDI_ZC_foreign_awaited(answer.rreq_ptr);
+        MPIDI_ZC_foreign_answered(answer.rreq_ptr);
     }
     return *taken ? MPIDI_ZC_match_fetched(vci, cookie, data, h->data_size) : MPI_SUCCESS;
 }
@@ -153,7 +153,8 @@ static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
 static bool comes_too_late(const MPIDI_ZC_am_header_t * h)
 {
     return unlikely(h->sender & MPIDI_ZC_FOREIGN) &&
-        (h->handler_id == MPIDIG_SEND_CTS || h->handler_id == MPIDIG_SEND_DATA) &&
+        (h->handler_id == MPIDIG_SEND_CTS || h->handler_id == MPIDIG_SEND_DATA ||
+         h->handler_id == MPIDIG_SSEND_ACK) &&
         MPIDI_ZC_foreign_is_lost(h->sender);
 }
 
@@ -186,6 +187,10 @@ static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *h
         if (taken) {
             goto fn_exit;
         }
+    } else if (unlikely(h.handler_id == MPIDIG_SSEND_ACK && h.sender & MPIDI_ZC_FOREIGN)) {
+        MPIDIG_ssend_ack_msg_t ack;
+        memcpy(&ack, am_hdr, sizeof(ack));
+        MPIDI_ZC_foreign_acked(ack.sreq_ptr);
     }
 
     uint32_t attr = 0;

@@ -174,9 +174,14 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     if (unlikely(handler_id == MPIDIG_SEND_DATA)) {
         MPIDI_ZC_VCI(src_vci).nr_held--;
         if (peer->self & MPIDI_ZC_FOREIGN) {
-            MPIDI_ZC_foreign_awaited(sreq);
+            MPIDI_ZC_foreign_answered(sreq);
         }
     }
+
+    /* It has been announced with the wish for an acknowledgement. (Otherwise MPIDI_ZC_isend() notes
+     * that.) */
+    const bool awaits_ack = unlikely(handler_id == MPIDIG_SEND_DATA) &&
+        peer->self & MPIDI_ZC_FOREIGN && MPIR_cc_get(*sreq->cc_ptr) > 1;
 
     am->stream = NULL;
     am->header = NULL;
@@ -221,6 +226,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         mpi_errno = MPIDI_ZC_am_post(peer, lane, src_vci, sreq, header_length, payload, data_sz);
         MPIR_ERR_CHECK(mpi_errno);
     }
+    if (unlikely(awaits_ack)) {
+        MPIDI_ZC_foreign_await_ack(peer->foreign, sreq);
+    }
 
   fn_exit:
     MPIR_FUNC_EXIT;
@@ -254,13 +262,21 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
     goto fn_exit;
 }
 
+/* Does no process wait for the reply to @peer, which could not be sent? One of another world may
+ * have died. In MPI_Finalize its connection has been given up. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_reply_is_not_awaited(const MPIDI_ZC_addr_t * peer)
+{
+    return MPIDI_ZC_foreign_has_failed(peer->foreign) ||
+        (MPIDI_ZC_global.closing && peer->self & MPIDI_ZC_FOREIGN);
+}
+
 /* Ends the job if a reply could not be sent. CH4 replies from within its handlers, most of which
  * have no caller to return an error to, and the process that waits for the reply would wait for
- * ever. A process of another world (@foreign, else NULL) may have died; then it does not wait. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_replied(const struct MPIDI_ZC_foreign *foreign, int mpi_errno)
+ * ever. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_replied(const MPIDI_ZC_addr_t * peer, int mpi_errno)
 {
     if (unlikely(mpi_errno != MPI_SUCCESS)) {
-        if (MPIDI_ZC_foreign_has_failed(foreign)) {
+        if (MPIDI_ZC_reply_is_not_awaited(peer)) {
             return MPI_SUCCESS;
         }
         char text[MPI_MAX_ERROR_STRING];
@@ -276,15 +292,19 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm * comm, int src_r
                                                      MPI_Aint count, MPI_Datatype datatype,
                                                      int src_vci, int dst_vci, MPIR_Request * sreq)
 {
-    struct MPIDI_ZC_foreign *foreign = MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank)).foreign;
+    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank));
     const int mpi_errno = MPIDI_NM_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data,
                                             count, datatype, src_vci, dst_vci, sreq);
 
-    if (unlikely(mpi_errno) && MPIDI_ZC_foreign_has_failed(foreign)) {
+    if (unlikely(mpi_errno) && MPIDI_ZC_reply_is_not_awaited(peer)) {
         sreq->status.MPI_ERROR = MPIDI_ZC_LOST;
+        /* of a synchronous send */
+        for (int more = MPIR_cc_get(*sreq->cc_ptr); more > 1; more--) {
+            MPID_Request_complete(sreq);
+        }
         MPIDIG_global.origin_cbs[handler_id] (sreq);
     }
-    return MPIDI_ZC_replied(foreign, mpi_errno);
+    return MPIDI_ZC_replied(peer, mpi_errno);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int src_rank,
@@ -297,11 +317,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int sr
     if (unlikely(peer->self & MPIDI_ZC_FOREIGN) && handler_id == MPIDIG_SEND_CTS) {
         /* When CH4 is done with the receive, zc_match.c checks whether the peer has failed. */
         const MPIDIG_send_cts_msg_t *question = am_hdr;
-        MPIDI_ZC_foreign_await(peer->foreign, question->rreq_ptr);
+        MPIDI_ZC_foreign_await_answer(peer->foreign, question->rreq_ptr);
     }
-    return MPIDI_ZC_replied(peer->foreign,
-                            MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr, am_hdr_sz,
-                                                 src_vci, dst_vci));
+    return MPIDI_ZC_replied(peer, MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr,
+                                                       am_hdr_sz, src_vci, dst_vci));
 }
 
 MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)

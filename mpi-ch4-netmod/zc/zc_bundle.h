@@ -13,8 +13,7 @@
  *
  * No message waits for ever, even if the application never enters MPI again: messages wait only
  * while the landing thread looks every few milliseconds (MPIDI_ZC_global.watching), and it sends
- * them. Processes that share memory do not bundle, since they gain nothing by it. Those of other
- * worlds do not either, since their lanes come and go.
+ * them. Processes that share memory do not bundle, since they gain nothing by it.
  *
  * Each VCI has one bundle (MPIDI_ZC_bundle_t). All functions are called inside the lock of the VCI,
  * or by the landing thread inside the gate. */

@@ -8,6 +8,7 @@
 #include "zc_foreign.h"
 #include "zc_offer.h"
 #include "zc_peer.h"
+#include "zc_sender.h"
 
 /* A process may compute for long before it answers a connection, and no message waits for that. */
 enum { HELLO_MS = 600000 };
@@ -317,7 +318,7 @@ static MPIDI_ZC_channel_t *channel_in(MPIDI_ZC_vci_t * vci, const void *offer)
     if (likely(name < (uint32_t) MPIR_Process.size)) {
         return of_rank(vci, (int) name);
     }
-    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&c->foreign, name), MPIDI_ZC_channel_t, link);
+    return !c ? NULL : MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&c->foreign, name), MPIDI_ZC_channel_t, link);
 }
 
 void *MPIDI_ZC_offer_descriptor(MPIDI_ZC_vci_t * vci, uint64_t sender, const void *number)
@@ -326,7 +327,9 @@ void *MPIDI_ZC_offer_descriptor(MPIDI_ZC_vci_t * vci, uint64_t sender, const voi
     MPIDI_ZC_offer_number_t n;
 
     if (unlikely(sender & MPIDI_ZC_FOREIGN)) {
-        const MPIDI_ZC_channel_t *channel = vci->channels ? MPIDI_ZC_channel_of(vci, sender) : NULL;
+        /* CH4 may have given the connection up here, but not yet at the sender. */
+        struct MPIDI_ZC_foreign *f = MPIDI_ZC_sender_connection(sender);
+        const MPIDI_ZC_channel_t *channel = f ? *MPIDI_ZC_foreign_channel(f) : NULL;
         name = channel ? channel->link.number : INT32_MAX;
     }
     memcpy(&n, number, sizeof(n));
@@ -353,14 +356,14 @@ static bool answer(MPIDI_ZC_channel_t * channel, const void *offer, MPIDI_ZC_pul
     };
 
     MPIDI_ZC_bundle_end(vci);
-    if (likely(!channel->foreign)) {
+    if (likely(!peer->foreign)) {
         MPIDI_ZC_end_job_if(MPIDI_ZC_lane_endpoint(peer, lane, vci->number));
     }
     const ucs_status_t status = MPIDI_ZC_channel_send_short(lane->ep, MPIDI_ZC_AM_PULL, &pull,
                                                             sizeof(pull), NULL, 0);
-    if (unlikely(status != UCS_OK) && channel->foreign) {
-        MPIDI_ZC_foreign_refused(channel->foreign, status);
-        if (MPIDI_ZC_foreign_has_failed(channel->foreign)) {
+    if (unlikely(status != UCS_OK) && peer->foreign) {
+        MPIDI_ZC_foreign_refused(peer->foreign, status);
+        if (MPIDI_ZC_foreign_has_failed(peer->foreign)) {
             return false;
         }
     }
@@ -368,36 +371,80 @@ static bool answer(MPIDI_ZC_channel_t * channel, const void *offer, MPIDI_ZC_pul
     return true;
 }
 
+/* What @a has asked for is there, or will not come. */
+static void forget_pull(MPIDI_ZC_arrival_t * a)
+{
+    MPIDI_ZC_channel_t *channel = a->channel;
+
+    a->vci->channels->nr_pulls -= a->target != NULL;
+    a->channel = NULL;
+    if (--channel->nr_pulls == 0 && unlikely(channel->foreign)) {
+        MPIDI_ZC_foreign_pulled(channel->foreign);
+    }
+}
+
 void MPIDI_ZC_channel_pull(MPIDI_ZC_arrival_t * a, const void *offer, void *target)
 {
     MPIDI_ZC_channel_t *channel = channel_in(a->vci, offer);
 
     a->target = target;
-    a->channel = channel;
-    a->vci->channels->nr_pulls += target != NULL;
     if (unlikely(!answer(channel, offer, (uintptr_t) a,
                          target ? MPIDI_ZC_PULL_FRAME : MPIDI_ZC_PULL_DATA))) {
-        a->vci->channels->nr_pulls -= target != NULL;
         MPIDI_ZC_arrival_fetched(a, UCS_ERR_CONNECTION_RESET);
+        return;
     }
+    a->channel = channel;
+    channel->nr_pulls++;
+    channel->vci->channels->nr_pulls += target != NULL;
+}
+
+bool MPIDI_ZC_channel_pulls(const MPIDI_ZC_channel_t * channel)
+{
+    return channel && channel->nr_pulls > 0;
 }
 
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer)
 {
+    /* False: its sender is lost, and its send has ended. */
     (void) answer(channel_in(vci, offer), offer, 0, MPIDI_ZC_PULL_NOTHING);
+}
+
+/* Does @channel lead to the process that sends as @sender? */
+static bool leads_to(const MPIDI_ZC_channel_t * channel, uint64_t sender)
+{
+    if (likely(channel->rank >= 0)) {
+        return sender == (uint64_t) channel->rank;
+    }
+    return channel->foreign && MPIDI_ZC_foreign_is_to_sender(channel->foreign, sender);
+}
+
+/* Does @a await data of @sender? The name of DATA is an address, and the arrival there may have
+ * ended with its channel, if that was one to another world. Another arrival may be there by now. */
+static bool is_awaited(const MPIDI_ZC_vci_t * vci, const MPIDI_ZC_arrival_t * a, uint64_t sender)
+{
+    if (likely(!vci->channels->foreign_ended)) {
+        return true;
+    }
+    const MPIDI_ZC_arrival_t *at = vci->arrivals.first;
+    while (at && at != a) {
+        at = at->next;
+    }
+    return at && at->channel && leads_to(at->channel, sender);
 }
 
 ucs_status_t MPIDI_ZC_data_handler(void *arg, const void *header, size_t header_length,
                                    void *data, size_t length, const ucp_am_recv_param_t * param)
 {
     MPIDI_ZC_vci_t *vci = arg;
-    MPIDI_ZC_pull_name_t name;
+    MPIDI_ZC_data_t h;
 
-    memcpy(&name, header, sizeof(name));
-    MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) name;
+    memcpy(&h, header, sizeof(h));
+    MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) h.name;
     MPIR_Assert(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
-    vci->channels->nr_pulls -= a->target != NULL;
-    a->channel = NULL;
+    if (unlikely(!is_awaited(vci, a, h.sender))) {
+        return UCS_OK;          /* UCP ends the send at the sender */
+    }
+    forget_pull(a);
     return MPIDI_ZC_arrival_data(a, data);
 }
 
@@ -414,8 +461,7 @@ static void end_pulls(MPIDI_ZC_channel_t * channel)
             a = a->next;
             continue;
         }
-        vci->channels->nr_pulls -= a->target != NULL;
-        a->channel = NULL;
+        forget_pull(a);
         MPIDI_ZC_arrival_fetched(a, UCS_ERR_CONNECTION_RESET);
         a = vci->arrivals.first;        /* the list may have changed */
     }
@@ -426,6 +472,7 @@ static void end(MPIDI_ZC_channel_t * channel)
     MPIDI_ZC_handshake_end(channel);
     MPIDI_ZC_offers_end(channel);
     end_pulls(channel);
+    channel->vci->channels->foreign_ended = true;
     free_foreign(channel->vci->channels, channel);
 }
 
@@ -469,8 +516,7 @@ static void arrived(struct MPIDI_ZC_channels *c, const zcl_event_t * e)
         return;
     }
     MPIDI_ZC_arrival_t *a = (MPIDI_ZC_arrival_t *) (uintptr_t) e->frame.id;
-    c->nr_pulls--;
-    a->channel = NULL;
+    forget_pull(a);
     MPIDI_ZC_arrival_fetched(a, e->landed ? UCS_ERR_INVALID_PARAM : UCS_OK);
 }
 

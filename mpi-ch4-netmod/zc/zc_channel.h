@@ -68,6 +68,9 @@ ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request *
  * the stream of @a. At the end of the transfer it calls MPIDI_ZC_arrival_fetched(). */
 void MPIDI_ZC_channel_pull(struct MPIDI_ZC_arrival *a, const void *offer, void *target);
 
+/* Is data awaited that has been asked for on @channel, which may be NULL? */
+bool MPIDI_ZC_channel_pulls(const MPIDI_ZC_channel_t * channel);
+
 /* Declines the data of an offer. For its sender the send is then complete. */
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer);
 

@@ -31,7 +31,7 @@ typedef struct MPIDI_ZC_foreign {
     bool failed;                /* the process or the network has failed: nothing can be sent */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
-    MPIR_Request *awaiting;     /* requests of CH4's that wait for an answer */
+    MPIR_Request *await_answer, *await_ack;     /* requests of CH4's: zc_foreign.h */
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
     struct MPIDI_ZC_channel *channel;   /* for its bulk, or NULL */

@@ -89,7 +89,9 @@ static void close_endpoints(MPIDI_ZC_foreign_t * f)
 }
 
 /* UCX 1.13 completes what waits on an endpoint in the middle of dealing with its failure, and then
- * goes on with it. An endpoint that was closed in such a callback would be gone by then. */
+ * goes on with it. An endpoint that was closed in such a callback would be gone by then. Nor is a
+ * connection freed at once that has failed before it had an endpoint: what waits for it may be being
+ * ended (MPIDI_ZC_foreign_settle()). */
 static void set_broken(MPIDI_ZC_foreign_t * f)
 {
     f->disconnect.close = MPIDI_ZC_CLOSE_BROKEN;
@@ -103,7 +105,11 @@ void MPIDI_ZC_disconnect_progress(void)
     while (broken) {
         MPIDI_ZC_foreign_t *f = broken;
         broken = f->next;
-        close_endpoints(f);
+        if (f->net_ep) {
+            close_endpoints(f);
+        } else {
+            free_connection(f);
+        }
     }
 }
 
@@ -168,6 +174,19 @@ static void drop(MPIDI_ZC_foreign_t * f)
     free_connection(f);
 }
 
+/* Takes @f, which has failed, out of all tables, with what the peer has sent over it and, if there is
+ * no other connection to that process, with all that it has sent. The caller frees @f. */
+static void remove_failed(MPIDI_ZC_foreign_t * f)
+{
+    MPIDI_ZC_sender_remove(f->other);
+    if (f->process->connections == f && !f->next_of_process) {
+        MPIDI_ZC_sender_remove_all_of(f->process);
+    }
+    MPIDI_ZC_channel_end(f->channel);
+    MPIDI_ZC_shm_upgrade_end(f);
+    MPIDI_ZC_foreign_remove(f);
+}
+
 static bool is_over(const MPIDI_ZC_foreign_t * f)
 {
     const MPIDI_ZC_disconnect_t *d = &f->disconnect;
@@ -182,12 +201,13 @@ void MPIDI_ZC_disconnect_close_if_over(MPIDI_ZC_foreign_t * f)
     if (MPIDI_ZC_global.over || f->disconnect.close != MPIDI_ZC_CLOSE_OPEN || !is_over(f)) {
         return;
     }
-    if (f->failed && MPIDI_ZC_foreign_process_is_lost(f->process)) {
-        MPIDI_ZC_sender_remove_all_of(f->process);
+    if (f->failed) {
+        remove_failed(f);
+    } else {
+        MPIDI_ZC_channel_end(f->channel);
+        MPIDI_ZC_shm_upgrade_end(f);
+        MPIDI_ZC_foreign_remove(f);
     }
-    MPIDI_ZC_channel_end(f->channel);
-    MPIDI_ZC_shm_upgrade_end(f);
-    MPIDI_ZC_foreign_remove(f);
     begin_close(f);
 }
 
@@ -253,6 +273,11 @@ static void send_fin(MPIDI_ZC_foreign_t * f, bool finalizes)
 
 void MPIDI_ZC_disconnect(MPIDI_ZC_foreign_t * f)
 {
+    if (!f->net_ep && f->failed) {
+        remove_failed(f);
+        set_broken(f);
+        return;
+    }
     if (!f->net_ep) {
         /* If the peer has opened it, its FIN will come. */
         if (f->other == 0) {
@@ -281,7 +306,7 @@ void MPIDI_ZC_disconnect_answer(MPIDI_ZC_foreign_t * f)
 {
     MPIDI_ZC_disconnect_t *d = &f->disconnect;
 
-    if (!d->unanswered) {
+    if (!d->unanswered || MPIDI_ZC_channel_pulls(f->channel)) {
         return;
     }
     d->unanswered = false;
@@ -323,8 +348,11 @@ static void fin_over_network(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_
         return;
     }
     MPIDI_ZC_disconnect_t *d = &f->disconnect;
+    /* What was sent before the FIN may have to be handled yet, or be on its way by a channel, which
+     * the peer closes when the FIN is answered. */
     if (!f->net_ep || (d->peer == MPIDI_ZC_PEER_OPEN &&
-                       !MPIDI_ZC_sender_is_ready(message->number))) {
+                       (!MPIDI_ZC_sender_is_ready(message->number) ||
+                        MPIDI_ZC_channel_pulls(f->channel)))) {
         d->peer = MPIDI_ZC_PEER_FIN_NET;
         d->unanswered = true;
         d->finalizes = d->finalizes || finalizes;
@@ -383,27 +411,43 @@ ucs_status_t MPIDI_ZC_fin_handler(void *arg, const void *header, size_t header_l
 
 /* ---- the end of all ---- */
 
+/* May free @f. */
+static void finalize(MPIDI_ZC_foreign_t * f)
+{
+    f->disconnect.finalizing = true;
+    if (!f->net_ep && f->other != 0) {
+        (void) MPIDI_ZC_foreign_open(f);
+    }
+    if (!f->net_ep) {
+        drop(f);
+        return;
+    }
+    if (f->disconnect.peer != MPIDI_ZC_PEER_CLOSED) {
+        send_fin(f, true);
+    }
+    MPIDI_ZC_disconnect(f);
+}
+
+/* Ends the connections that it has not ended before. A HELLO may still make new ones, and those are
+ * in front of all others. */
+static void finalize_new_ones(void)
+{
+    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections, *next;
+         f && !f->disconnect.finalizing; f = next) {
+        next = f->next;
+        finalize(f);
+    }
+}
+
 void MPIDI_ZC_disconnect_all(void)
 {
     MPL_time_t start, now;
     double waited = 0;
 
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections, *next; f; f = next) {
-        next = f->next;
-        if (!f->net_ep && f->other != 0) {
-            (void) MPIDI_ZC_foreign_open(f);
-        }
-        if (!f->net_ep) {
-            drop(f);
-            continue;
-        }
-        if (f->disconnect.peer != MPIDI_ZC_PEER_CLOSED) {
-            send_fin(f, true);
-        }
-        MPIDI_ZC_disconnect(f);
-    }
     MPL_wtime(&start);
+    finalize_new_ones();
     while ((MPIDI_ZC_connections || nr_closing > 0) && waited < FINALIZE_SECONDS) {
+        finalize_new_ones();
         MPIDI_ZC_disconnect_progress();
         MPIDI_ZC_progress_all();
         MPL_wtime(&now);

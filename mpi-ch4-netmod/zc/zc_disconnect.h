@@ -21,7 +21,8 @@
  * A connection that neither side has opened needs no FIN. One that the peer has opened exists on
  * this side, too, whether CH4 knows it (any more) or not; if this side has not opened it when the
  * peer's FIN arrives, it does so then, outside UCP's callbacks, to answer. So a connection is open on
- * both sides before it ends on either, or on none.
+ * both sides before it ends on either, or on none. A FIN may overtake data that comes by a channel
+ * (zc_channel.h), and is answered when that is there.
  *
  * When a side is in FIN_ACKED and PEER_CLOSED, or the connection has failed, it closes the
  * endpoints and then frees the connection (MPIDI_ZC_close_t):
@@ -66,9 +67,11 @@ typedef struct {
     MPIDI_ZC_fin_t fin;
     MPIDI_ZC_peer_fin_t peer;
     MPIDI_ZC_close_t close;
-    bool unanswered;            /* PEER_FIN_NET: what came before the FIN has not been handled yet */
+    bool unanswered;            /* PEER_FIN_NET: what came before the FIN has not been handled yet,
+                                 * or not all data that was asked for has come by the channel */
     bool finalizes;             /* that was a FIN_FINALIZE */
     bool has_shm;               /* a FIN by shared memory belongs to it */
+    bool finalizing;            /* this side has ended it in MPI_Finalize */
     MPIDI_ZC_fin_message_t messages[MPIDI_ZC_FIN_KINDS];        /* UCP reads them until sent */
     int nr_sending;             /* of the messages */
     int nr_endpoints;           /* from FLUSHING: those that are not closed yet */

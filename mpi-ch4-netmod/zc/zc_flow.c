@@ -78,12 +78,24 @@ static uint32_t grant(MPIDI_ZC_inbound_t * in, size_t least, size_t most)
 }
 
 /* Returns the window that a process of another world begins with, which gets smaller as there are
- * more of them. Those that have a larger one give the difference back when room becomes scarce. */
+ * more of them. All that CH4 knows count, since each may send, and what those that begin have taken
+ * the others would lack. Those that have a larger one give the difference back when room becomes
+ * scarce. */
 static uint32_t foreign_window(void)
 {
-    const size_t share = MPIDI_ZC_global.window_growth /
-        MPL_MAX(FOREIGN_FEW, 2 * MPIDI_ZC_sender_windows());
+    const size_t processes = MPL_MAX(MPIDI_ZC_sender_windows(), (size_t) MPIDI_ZC_foreign_known());
+    const size_t share = MPIDI_ZC_global.window_growth / MPL_MAX(FOREIGN_FEW, 2 * processes);
     return MPL_MAX(GROWTH_MIN, MPL_MIN(MPIDI_ZC_WINDOW_MAX, share));
+}
+
+/* Returns what is left of it beside the windows of processes of other worlds that have not sent
+ * yet. */
+static size_t room_beside_new_windows(void)
+{
+    const size_t room = room_to_grow(), known = MPIDI_ZC_foreign_known();
+    const size_t windows = MPIDI_ZC_sender_windows();
+    const size_t promised = likely(known <= windows) ? 0 : (known - windows) * foreign_window();
+    return room > promised ? room - promised : 0;
 }
 
 /* Takes back what a window has grown by, out of what is owed, if that half has become scarce. */
@@ -236,7 +248,8 @@ static void grow(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
     if (unlikely(sender & MPIDI_ZC_FOREIGN) && !MPIDI_ZC_foreign_sender(sender)) {
         return;                 /* credit could not be sent to it */
     }
-    const uint32_t granted = grant(in, GRAIN, MPL_MAX(bytes, (size_t) GROWTH_MIN));
+    const size_t most = MPL_MIN(MPL_MAX(bytes, (size_t) GROWTH_MIN), room_beside_new_windows());
+    const uint32_t granted = most < GRAIN ? 0 : grant(in, GRAIN, most);
 
     if (granted > 0 && send_credit(vci, sender, granted + in->owed)) {
         in->owed = 0;

@@ -12,7 +12,8 @@
 #define LINGER_SECONDS 1
 
 MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
-static int nr_open;             /* of them */
+static int nr_known;            /* of them, to CH4 */
+static int nr_open;
 static MPIDI_ZC_table_t selves; /* of connections, by the number that this process sends as */
 
 static MPIDI_ZC_foreign_t *find(uint64_t self)
@@ -26,21 +27,36 @@ int MPIDI_ZC_foreign_node(int avtid, int lpid)
     return f ? f->node : -1;
 }
 
+int MPIDI_ZC_foreign_known(void)
+{
+    return __atomic_load_n(&nr_known, __ATOMIC_RELAXED);
+}
+
 /* ---- the process that sends ---- */
 
-MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t number)
+/* Returns the address by which something can be sent to @process, or NULL. */
+static MPIDI_ZC_addr_t *open_address(const MPIDI_ZC_process_t * process)
 {
-    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
     const MPIDI_ZC_foreign_t *f = process ? process->attached : NULL;
     return f && f->net_ep && MPIDI_ZC_disconnect_may_send(f) ? MPIDI_ZC_foreign_address(f) : NULL;
 }
 
-/* A connection that CH4 has given up has nothing under way, except in MPI_Finalize, where all are
- * given up. */
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_sender(uint64_t number)
+{
+    return open_address(MPIDI_ZC_sender_process(number));
+}
+
+/* What is under way is under way on the connection that CH4 has. One that CH4 does not know yet may
+ * bring messages; one that it has given up has nothing under way, except in MPI_Finalize, where all
+ * are given up. */
 bool MPIDI_ZC_foreign_process_is_lost(const MPIDI_ZC_process_t * process)
 {
+    if (process->attached) {
+        return process->attached->failed;
+    }
     for (const MPIDI_ZC_foreign_t * f = process->connections; f; f = f->next_of_process) {
-        if (!f->failed && (f->avtid >= 0 || MPIDI_ZC_global.closing)) {
+        if (!f->failed &&
+            (f->disconnect.fin == MPIDI_ZC_FIN_NONE || MPIDI_ZC_global.closing)) {
             return false;
         }
     }
@@ -67,9 +83,14 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_of_sender(uint64_t number)
     return f && f->avtid >= 0 && f->net_ep ? f : NULL;
 }
 
+bool MPIDI_ZC_foreign_is_to_sender(const MPIDI_ZC_foreign_t * f, uint64_t number)
+{
+    return f->process && f->process == MPIDI_ZC_sender_process(number);
+}
+
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_peer(const MPIDI_ZC_foreign_t * f)
 {
-    return f->avtid >= 0 ? MPIDI_ZC_foreign_address(f) : NULL;
+    return open_address(f->process);
 }
 
 struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(MPIDI_ZC_foreign_t * f)
@@ -79,36 +100,80 @@ struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(MPIDI_ZC_foreign_t * f)
 
 /* ---- what waits for an answer ---- */
 
-void MPIDI_ZC_foreign_await(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
-{
-    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(req);
+typedef MPIDI_ZC_waiting_t *(*waiting_of_t) (MPIR_Request *);
 
-    if (!f) {
-        am->awaiting.at = NULL;
-        return;
-    }
-    am->awaiting.next = f->awaiting;
-    am->awaiting.at = &f->awaiting;
-    if (f->awaiting) {
-        MPIDI_ZC_AM_REQUEST(f->awaiting).awaiting.at = &am->awaiting.next;
-    }
-    f->awaiting = req;
+static MPIDI_ZC_waiting_t *answer_of(MPIR_Request * req)
+{
+    return &MPIDI_ZC_AM_REQUEST(req).answer;
 }
 
-void MPIDI_ZC_foreign_awaited(MPIR_Request * req)
+static MPIDI_ZC_waiting_t *ack_of(MPIR_Request * req)
 {
-    MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(req);
+    return &MPIDI_ZC_AM_REQUEST(req).ack;
+}
 
-    if (!am->awaiting.at) {
-        return;
+static void add(MPIR_Request ** list, MPIR_Request * req, waiting_of_t of)
+{
+    MPIDI_ZC_waiting_t *waiting = of(req);
+
+    waiting->next = *list;
+    waiting->at = list;
+    if (*list) {
+        of(*list)->at = &waiting->next;
     }
-    *am->awaiting.at = am->awaiting.next;
-    if (am->awaiting.next) {
-        MPIDI_ZC_AM_REQUEST(am->awaiting.next).awaiting.at = am->awaiting.at;
+    *list = req;
+}
+
+static void take_out(MPIR_Request * req, waiting_of_t of)
+{
+    MPIDI_ZC_waiting_t *waiting = of(req);
+
+    if (waiting->at) {
+        *waiting->at = waiting->next;
+        if (waiting->next) {
+            of(waiting->next)->at = waiting->at;
+        }
+        waiting->at = NULL;
     }
 }
 
-static void end_with_error(MPIR_Request * req)
+/* The requests of @list do not end any more when the connection fails. */
+static void forget(MPIR_Request ** list, waiting_of_t of)
+{
+    while (*list) {
+        take_out(*list, of);
+    }
+}
+
+void MPIDI_ZC_foreign_await_answer(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
+{
+    if (f) {
+        add(&f->await_answer, req, answer_of);
+    } else {
+        answer_of(req)->at = NULL;
+    }
+}
+
+void MPIDI_ZC_foreign_answered(MPIR_Request * req)
+{
+    take_out(req, answer_of);
+}
+
+void MPIDI_ZC_foreign_await_ack(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
+{
+    if (f) {
+        add(&f->await_ack, req, ack_of);
+    } else {
+        ack_of(req)->at = NULL;
+    }
+}
+
+void MPIDI_ZC_foreign_acked(MPIR_Request * req)
+{
+    take_out(req, ack_of);
+}
+
+static void end_unanswered(MPIR_Request * req)
 {
     const bool is_send = req->kind == MPIR_REQUEST_KIND__SEND;
 
@@ -128,14 +193,11 @@ static void end_with_error(MPIR_Request * req)
     }
 }
 
-/* The requests may still be answered, but do not end when @f fails. */
-static void await_no_more(MPIDI_ZC_foreign_t * f)
+/* UCX ends what it has not sent yet. */
+static void end_unacked(MPIR_Request * req)
 {
-    while (f->awaiting) {
-        MPIR_Request *req = f->awaiting;
-        MPIDI_ZC_foreign_awaited(req);
-        MPIDI_ZC_AM_REQUEST(req).awaiting.at = NULL;
-    }
+    req->status.MPI_ERROR = MPIDI_ZC_LOST;
+    MPID_Request_complete(req);
 }
 
 void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
@@ -143,10 +205,15 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     if (!f || likely(!f->failed) || MPIDI_ZC_global.over) {
         return;
     }
-    while (f->awaiting) {
-        MPIR_Request *req = f->awaiting;
-        MPIDI_ZC_foreign_awaited(req);
-        end_with_error(req);
+    while (f->await_answer) {
+        MPIR_Request *req = f->await_answer;
+        take_out(req, answer_of);
+        end_unanswered(req);
+    }
+    while (f->await_ack) {
+        MPIR_Request *req = f->await_ack;
+        take_out(req, ack_of);
+        end_unacked(req);
     }
     MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(0));
@@ -259,8 +326,11 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    MPIR_ERR_CHKANDSTMT(f->net_ep, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**fail");
+    MPIR_ERR_CHKANDSTMT(f->net_ep || f->failed, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**fail");
     mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
+    if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPI_ERR_PORT) {
+        f->failed = true;       /* the process has died */
+    }
     MPIR_ERR_CHECK(mpi_errno);
     nr_open++;
     MPIDI_ZC_VCI(0).stats.foreign_endpoints++;
@@ -294,6 +364,13 @@ MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_connect_back(uint64_t number)
     return MPIDI_ZC_sender_ready(number);
 }
 
+void MPIDI_ZC_foreign_pulled(MPIDI_ZC_foreign_t * f)
+{
+    if (f->disconnect.unanswered) {
+        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), f->other);
+    }
+}
+
 void MPIDI_ZC_foreign_answer(uint64_t number)
 {
     MPIDI_ZC_foreign_t *f = MPIDI_ZC_sender_connection(number);
@@ -315,6 +392,9 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t le
     f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
     f->process = f->upid ? MPIDI_ZC_process_make(upid->id) : NULL;
     if (!f->process || MPIDI_ZC_upid_draw(&f->link.number) != MPI_SUCCESS) {
+        if (f->process) {
+            MPIDI_ZC_process_tidy(f->process);
+        }
         MPL_free(f->upid);
         MPL_free(f);
         return NULL;
@@ -410,7 +490,7 @@ static bool lingers(uint64_t id)
     return false;
 }
 
-static void await_end_of_earlier(uint64_t id)
+void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id)
 {
     MPL_time_t start, now;
     double waited = 0;
@@ -429,6 +509,7 @@ static void detach(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_foreign_address(f)->foreign = NULL;
     f->avtid = f->lpid = -1;
     f->process->attached = NULL;
+    __atomic_fetch_sub(&nr_known, 1, __ATOMIC_RELAXED);
     MPIDI_ZC_node_release(f->node);
     f->node = -1;
 }
@@ -447,7 +528,6 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     int mpi_errno = MPI_SUCCESS;
 
     MPIDI_ZC_disconnect_progress();
-    await_end_of_earlier(upid->id);
     MPIDI_ZC_foreign_t *f = opened_by(MPIDI_ZC_process_find(upid->id));
     if (!f) {
         f = MPIDI_ZC_foreign_new(upid, length);
@@ -457,6 +537,7 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
     f->lpid = lpid;
     f->node = MPIDI_ZC_node_take(upid->host);
     f->process->attached = f;
+    __atomic_fetch_add(&nr_known, 1, __ATOMIC_RELAXED);
 
     MPIDI_ZC_addr_t *peer = MPIDI_ZC_foreign_address(f);
     memset(peer, 0, sizeof(*peer));
@@ -528,7 +609,8 @@ void MPIDI_ZC_foreign_finalize(void)
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
     for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
         if (f->avtid >= 0) {
-            await_no_more(f);
+            forget(&f->await_answer, answer_of);
+            forget(&f->await_ack, ack_of);
             detach(f);
         }
     }

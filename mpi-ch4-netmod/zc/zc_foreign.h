@@ -56,6 +56,13 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const struct MPIDI_ZC_foreign *fore
 /* Has the connection failed? NULL has not. */
 bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 
+/* Returns the number of processes of other worlds that CH4 knows. Any thread may call this. */
+int MPIDI_ZC_foreign_known(void);
+
+/* Makes progress, though not for long, until an earlier connection to process @id, given up here,
+ * has ended. It is called before MPIDI_ZC_foreign_connect(), outside UCP's callbacks. */
+void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id);
+
 /* Returns the node of a process of another world: a number of MPIR_Process.node_map or, for a host
  * that this world is not on, a higher one. Those are this process's own. */
 int MPIDI_ZC_foreign_node(int avtid, int lpid);
@@ -97,12 +104,16 @@ int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign);
 #define MPIDI_ZC_LOST MPIX_ERR_PROC_FAILED
 
 /* Notes that a request of CH4 waits for an answer over @foreign: a send that has been announced
- * for lack of credit and not been asked for, or a receive that has asked for its data. (A
- * synchronous send that only waits for its acknowledgement is not noted.) The request ends with an
- * error if the connection fails before MPIDI_ZC_foreign_awaited(). @foreign: NULL in MPI_Finalize,
- * where nothing ends it. */
-void MPIDI_ZC_foreign_await(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
-void MPIDI_ZC_foreign_awaited(MPIR_Request * req);
+ * for lack of credit and not been asked for, or a receive that has asked for its data. The request
+ * ends with an error if the connection fails before MPIDI_ZC_foreign_answered(). @foreign: NULL in
+ * MPI_Finalize, where nothing ends it. */
+void MPIDI_ZC_foreign_await_answer(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
+void MPIDI_ZC_foreign_answered(MPIR_Request * req);
+
+/* The same of a synchronous send whose message has been given to UCX, and that waits for the
+ * acknowledgement of its receive. */
+void MPIDI_ZC_foreign_await_ack(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
+void MPIDI_ZC_foreign_acked(MPIR_Request * req);
 
 /* If @foreign has failed, ends the requests that wait for it. The caller uses none of those any
  * more, or has a reference to them. */
@@ -117,11 +128,19 @@ void MPIDI_ZC_foreign_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t sta
 /* Returns the open connection by which the process sends as @sender, and which CH4 knows, or NULL. */
 struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_of_sender(uint64_t sender);
 
-/* Returns the address of the process. NULL: CH4 does not know it any more, or it is lost. */
+/* Is @foreign a connection to the process that sends as @sender? It may be another one than that
+ * by which it sends. */
+bool MPIDI_ZC_foreign_is_to_sender(const struct MPIDI_ZC_foreign *foreign, uint64_t sender);
+
+/* Returns an address by which something can be sent to the process, over this connection or a later
+ * one. NULL: CH4 does not know it (any more), or it is lost. */
 MPIDI_ZC_addr_t *MPIDI_ZC_foreign_peer(const struct MPIDI_ZC_foreign *foreign);
 
 /* Returns the place of its channel. */
 struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(struct MPIDI_ZC_foreign *foreign);
+
+/* All data that was asked for on its channel is there: a FIN that has come beside it may be answered. */
+void MPIDI_ZC_foreign_pulled(struct MPIDI_ZC_foreign *foreign);
 
 /* Notes that the connection to the process is lost. It is called outside UCP's callbacks. */
 void MPIDI_ZC_foreign_lost(struct MPIDI_ZC_foreign *foreign);

@@ -49,6 +49,7 @@ struct MPIDI_ZC_channel {
     MPIDI_ZC_link_t link;       /* by its name; of another world only */
     MPIDI_ZC_vci_t *vci;
     zcl_lane_t *connection;     /* NULL: there is none yet, or none any more */
+    int nr_pulls;               /* arrivals that await data */
 };
 
 /* The channels of a VCI. */
@@ -61,6 +62,7 @@ struct MPIDI_ZC_channels {
     uint32_t next_name;         /* of the next of those */
     bool in_events;             /* events of libzclane are being handled */
     bool some_ended;            /* meanwhile channels to other worlds have ended */
+    bool foreign_ended;         /* at any time a channel to another world has ended */
     struct MPIDI_ZC_offer *offers;      /* by number; zc_offer.c */
     uint32_t nr_offers, free_offers;
     int nr_pulls, nr_frames;    /* that are to be received, and to be sent */

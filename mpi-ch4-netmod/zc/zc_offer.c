@@ -42,19 +42,18 @@ static void free_offer(struct MPIDI_ZC_channels *c, MPIDI_ZC_offer_number_t numb
     c->free_offers = number;
 }
 
-static MPIDI_ZC_lane_t *lane_to(const MPIDI_ZC_channel_t * channel)
-{
-    return MPIDI_ZC_lane_of(MPIDI_ZC_channel_peer(channel), channel->vci->number);
-}
-
 ucs_status_t MPIDI_ZC_channel_offer(MPIDI_ZC_channel_t * channel, MPIR_Request * sreq,
                                     const char *header, size_t header_length, const void *data,
                                     size_t bytes)
 {
     struct MPIDI_ZC_channels *c = channel->vci->channels;
-    MPIDI_ZC_lane_t *lane = lane_to(channel);
-    const MPIDI_ZC_offer_number_t number = new_offer(c);
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(channel);
 
+    if (unlikely(!peer)) {
+        return UCS_ERR_CONNECTION_RESET;        /* of another world, and lost */
+    }
+    const MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, channel->vci->number);
+    const MPIDI_ZC_offer_number_t number = new_offer(c);
     if (number == MPIDI_ZC_NO_OFFER) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -80,7 +79,7 @@ static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
 {
     MPIR_Request *sreq = offer->sreq;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
-    MPIDI_ZC_lane_t *lane = lane_to(offer->channel);
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_channel_peer(offer->channel);
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_FLAGS,
@@ -89,14 +88,20 @@ static void send_data(const offer_t * offer, MPIDI_ZC_pull_name_t name)
         .user_data = sreq,
     };
 
-    memcpy(am->header_inline, &name, sizeof(name));
+    if (unlikely(!peer)) {
+        MPIDI_ZC_am_send_over(sreq, UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    const MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, offer->channel->vci->number);
+    const MPIDI_ZC_data_t data = {.sender = peer->self,.name = name };
+    memcpy(am->header_inline, &data, sizeof(data));
     ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_DATA, am->header_inline,
-                                               sizeof(name), offer->data, offer->bytes, &param);
+                                               sizeof(data), offer->data, offer->bytes, &param);
     if (!UCS_PTR_IS_PTR(request)) {
-        if (likely(!offer->channel->foreign)) {
+        if (likely(!peer->foreign)) {
             MPIDI_ZC_channel_must_send(UCS_PTR_STATUS(request));
         } else if (UCS_PTR_IS_ERR(request)) {
-            MPIDI_ZC_foreign_refused(offer->channel->foreign, UCS_PTR_STATUS(request));
+            MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));
         }
         MPIDI_ZC_am_send_over(sreq, UCS_PTR_STATUS(request));
     }
@@ -146,7 +151,8 @@ static bool is_offered(MPIDI_ZC_vci_t * vci, MPIDI_ZC_offer_number_t number, uin
         !c->offers[number].in_frame;
 
     if (unlikely(sender & MPIDI_ZC_FOREIGN)) {
-        return exists && c->offers[number].channel == MPIDI_ZC_channel_of(vci, sender);
+        const struct MPIDI_ZC_foreign *f = exists ? c->offers[number].channel->foreign : NULL;
+        return f && MPIDI_ZC_foreign_is_to_sender(f, sender);
     }
     MPIR_Assert(exists);
     return true;

@@ -15,6 +15,12 @@
 struct MPIDI_ZC_arrival;
 struct MPIR_Request;
 
+/* The place of a request in a list of those that wait for a process of another world:
+ * zc_foreign.h. */
+typedef struct {
+    struct MPIR_Request *next, **at;    /* at: NULL: it is in none */
+} MPIDI_ZC_waiting_t;
+
 #define MPIDI_ZC_INLINE (sizeof(MPIDI_ZC_am_header_t) + MPIDI_ZC_INLINE_AM_HEADER)
 
 /* The netmod's part of a request that CH4's active-message layer owns. The request is a receive,
@@ -22,10 +28,9 @@ struct MPIR_Request;
 typedef struct {
     union {
         char header_inline[MPIDI_ZC_INLINE];
-        struct {                /* in the list of requests that await an answer: zc_foreign.h */
-            struct MPIR_Request *next, **at;
-        } awaiting;
+        MPIDI_ZC_waiting_t answer;      /* send that has been announced, or receive */
     };
+    MPIDI_ZC_waiting_t ack;     /* send: synchronous */
     struct MPIDI_ZC_message *message;   /* MPI_Mprobe: the message that it has matched; owned */
     union {
         struct MPIDI_ZC_stream *stream; /* send: non-contiguous data, owned */

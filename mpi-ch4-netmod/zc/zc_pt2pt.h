@@ -60,9 +60,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
         if (unlikely(!paid) && mpi_errno == MPI_SUCCESS) {
             MPIDI_ZC_VCI(vci).nr_held++;
             if (peer->self & MPIDI_ZC_FOREIGN) {
-                MPIDI_ZC_foreign_await(peer->foreign, *req_p);
+                MPIDI_ZC_foreign_await_answer(peer->foreign, *req_p);
                 MPIDI_ZC_foreign_settle(peer->foreign);
             }
+        } else if (unlikely(flags & MPIDIG_AM_SEND_FLAGS_SYNC) && mpi_errno == MPI_SUCCESS &&
+                   peer->self & MPIDI_ZC_FOREIGN) {
+            MPIDI_ZC_foreign_await_ack(peer->foreign, *req_p);
+            MPIDI_ZC_foreign_settle(peer->foreign);
         }
     }
     if (unlikely(mpi_errno) && paid) {

@@ -91,8 +91,10 @@ static void take_message(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_host_message_t *
 {
     const uint64_t *mask = (const uint64_t *) (message + 1);
 
-    MPIDI_ZC_processors_set(f->neighbour, mask, message->mask_words);
-    processors_changed();
+    if (f->neighbour) {
+        MPIDI_ZC_processors_set(f->neighbour, mask, message->mask_words);
+        processors_changed();
+    }
     if (message->upid_length > 0) {
         upgrade(f, (const MPIDI_ZC_upid_t *) (mask + message->mask_words));
     }
@@ -118,7 +120,9 @@ ucs_status_t MPIDI_ZC_host_handler(void *arg, const void *header, size_t header_
     }
     memcpy(message, data, length);
     f->host = message;
-    if (f->avtid >= 0 && f->net_ep) {
+    /* Also where CH4 has given the connection up meanwhile: if this side has made an offer the peer
+     * makes its endpoint, and UCX counts the endpoints of both sides in pairs. */
+    if (f->net_ep && (f->avtid >= 0 || f->shm_offered)) {
         take_message(f, message);
     }
     return UCS_OK;
@@ -130,7 +134,7 @@ void MPIDI_ZC_shm_upgrade_attach(MPIDI_ZC_foreign_t * f)
 {
     const uint64_t host = MPIDI_ZC_upid_self()->host;
 
-    if (MPIDI_ZC_same_machine(f->upid->host, host)) {
+    if (MPIDI_ZC_same_machine(f->upid->host, host) && !f->neighbour) {
         /* Until its mask arrives, it is assumed to run where this process does. */
         f->neighbour = MPIDI_ZC_processors_add(NULL, 0, f->upid->host == host);
         processors_changed();

@@ -87,8 +87,16 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
     int new_avtid = -1, new_lpid = 0;
     MPIDI_ZC_upid_t *upid = NULL;
 
-    /* They lie one behind the other, at any alignment. */
+    /* They lie one behind the other, at any alignment. Progress may end other connections, so it is
+     * made before it is counted which of them there are. */
     const char *at = remote_upids;
+    for (int i = 0; i < size; i++) {
+        uint64_t id;
+        memcpy(&id, at, sizeof(id));
+        MPIDI_ZC_foreign_await_end_of_earlier(id);
+        at += remote_upid_size[i];
+    }
+    at = remote_upids;
     for (int i = 0; i < size; i++) {
         uint64_t id;
         memcpy(&id, at, sizeof(id));

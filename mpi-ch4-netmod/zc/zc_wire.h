@@ -14,7 +14,7 @@
  *   CREDIT    all   none                                   credit (16)
  *   OFFER     all   am_header (24), CH4's header           offer_number (4)
  *   PULL      all   pull (24)                              none
- *   DATA      all   pull_name (8)                          data, which is announced
+ *   DATA      all   data (16)                              data, which is announced
  *   CHANNEL   all   handshake (176)                        none
  *   TEARDOWN  0     round (4)                              none
  *   REPORT    0     none                                   MPIDI_ZC_report_t: zc_stats.h
@@ -157,6 +157,12 @@ typedef uint32_t MPIDI_ZC_offer_number_t;
 
 /* PULL and DATA, and the id of a frame: the receiver's name for the message, which is not 0. */
 typedef uint64_t MPIDI_ZC_pull_name_t;
+
+typedef struct {
+    uint64_t sender;            /* of the DATA */
+    MPIDI_ZC_pull_name_t name;
+} MPIDI_ZC_data_t;
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_data_t, 16, 8);
 
 /* PULL: how the receiver wants the data of an offer. */
 enum {
