@@ -9,17 +9,23 @@
  *                        synchronous sends, large messages
  *   worlds churn N       two worlds part and meet again, N times, with a message each way: on one
  *                        host each connection goes over shared memory, and nothing grows
- *   worlds unsaid N      the same without a message: nothing is connected but what the port needs
+ *   worlds silent N      the same without a message: nothing is connected but what the port needs
+ *   worlds late N        two worlds meet again, N times, while one of them has given up their last
+ *                        connection and the other has not: all messages arrive
+ *   worlds finalizes     a process finalizes that has just sent 64 MiB: all of it arrives, although
+ *                        the end of the connection may overtake it
  *   worlds died          a process dies that has sent what its parent, which has never sent it
  *                        anything, has received: sends to it end with an error
- *   worlds many N        with N connections a message takes as long as with one
+ *   worlds many N        with N connections a message takes as long as with one, and each of the N
+ *                        senders has credit
  */
 #include "check.h"
 #include "counter.h"
+#include "status.h"
 #include <signal.h>
 #include <string.h>
 
-enum { TAG = 5, LARGE = 4 << 20 };
+enum { TAG = 5, LARGE = 4 << 20, LARGEST = 64 << 20 };
 
 static void spawn(const char *program, const char *role, int count, MPI_Comm over, MPI_Comm *out)
 {
@@ -84,7 +90,7 @@ static void used(MPI_Comm across, int is_child)
 
 enum { WORDS = 20000 };
 
-static void talk(MPI_Comm across)
+static void send_words(MPI_Comm across)
 {
     for (int i = 0; i < WORDS; i++)
         MPI_Send(&i, 1, MPI_INT, 0, TAG, across);
@@ -94,7 +100,7 @@ static void talk(MPI_Comm across)
         send_to(across, 0, LARGE, i);
 }
 
-static void hear(MPI_Comm across)
+static void receive_words(MPI_Comm across)
 {
     for (int i = 0; i < WORDS + 20; i++) {
         int word = -1;
@@ -109,22 +115,13 @@ static void hear(MPI_Comm across)
     }
 }
 
-static void be_hearing(MPI_Comm across)
+static void be_listener(MPI_Comm across)
 {
-    hear(across);
+    receive_words(across);
     MPI_Comm_disconnect(&across);
 }
 
 /* ---- churn ---- */
-
-static long resident_kib(void)
-{
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%*s %ld", &pages) == 1, "/proc/self/statm");
-    fclose(file);
-    return pages * 4;
-}
 
 static void meet(MPI_Comm across, int round, int first)
 {
@@ -147,41 +144,110 @@ static int is_one_host(MPI_Comm across)
     return !strcmp(own, other) && !getenv("UCX_TLS");
 }
 
-static void churn(MPI_Comm across, int rounds, int speaks, int is_child)
+/* Returns the port at which the parent can be met from now on. */
+static const char *agree_on_port(MPI_Comm across, int is_child)
 {
-    char port[MPI_MAX_PORT_NAME] = "";
-    const int shares = is_one_host(across);
-    long kib = 0;
+    static char port[MPI_MAX_PORT_NAME];
     if (!is_child) {
         MPI_Open_port(MPI_INFO_NULL, port);
         MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across);
     } else {
         MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
     }
+    return port;
+}
+
+static void meet_at(const char *port, int is_child, MPI_Comm *across)
+{
+    if (is_child)
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, across);
+    else
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, across);
+}
+
+static void churn(MPI_Comm across, int rounds, int sends, int is_child)
+{
+    const int shares = is_one_host(across);
+    const char *port = agree_on_port(across, is_child);
+    long kib = 0;
     MPI_Comm_disconnect(&across);
     struct counter shared = counter_open("foreign_shared");
     const unsigned long long before = counter_read(&shared);
     for (int i = 0; i < rounds; i++) {
-        if (is_child)
-            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
-        else
-            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
-        if (speaks)
+        meet_at(port, is_child, &across);
+        if (sends)
             meet(across, i, is_child);
         MPI_Comm_disconnect(&across);
         if (i == rounds / 4)
-            kib = resident_kib();
+            kib = (long)status_private_kib();
     }
     const unsigned long long more = counter_read(&shared) - before;
-    const long grown = resident_kib() - kib;
+    const long grown = (long)status_private_kib() - kib;
     printf("# %s: %d rounds: %llu over shared memory, %ld KiB more\n",
            is_child ? "child" : "parent", rounds, more, grown);
-    CHECK(!speaks || more >= (shares ? (unsigned)rounds : 0), "%llu of %d over shared memory", more,
+    CHECK(!sends || more >= (shares ? (unsigned)rounds : 0), "%llu of %d over shared memory", more,
           rounds);
     CHECK(grown <= 1024 + rounds / 2, "memory has grown by %ld KiB", grown);
     if (!is_child)
         MPI_Close_port(port);
     counter_close(&shared);
+}
+
+/* ---- late ---- */
+
+/* Large messages whose receives are posted before and after, and synchronous ones, in both
+ * directions. */
+static void exchange(MPI_Comm across, int is_child)
+{
+    for (int i = 0; i < 8; i++) {
+        const uint64_t content = (uint64_t)i;
+        if (i % 2 == is_child) {
+            send_to(across, 0, LARGE, content);
+            MPI_Ssend(&i, 1, MPI_INT, 0, TAG, across);
+        } else {
+            int word = -1;
+            check_sleep_ms(i % 4 < 2 ? 20 : 0);
+            receive_from(across, 0, LARGE, content);
+            MPI_Recv(&word, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+            CHECK(word == i, "%d instead of %d", word, i);
+        }
+    }
+}
+
+static void late(MPI_Comm across, int rounds, int is_child)
+{
+    const char *port = agree_on_port(across, is_child);
+    exchange(across, is_child);
+    for (int i = 0; i < rounds; i++) {
+        const int gives_up = i % 2 == is_child;
+        MPI_Comm next;
+        if (gives_up)
+            MPI_Comm_free(&across);
+        meet_at(port, is_child, &next);
+        exchange(next, is_child);
+        if (!gives_up)
+            MPI_Comm_free(&across);
+        exchange(next, is_child);
+        across = next;
+    }
+    MPI_Comm_disconnect(&across);
+    if (!is_child)
+        MPI_Close_port(port);
+}
+
+/* ---- finalizes ---- */
+
+/* The channel is open before, so that the last message takes it. */
+static void send_and_finalize(MPI_Comm parent)
+{
+    exchange(parent, 1);
+    send_to(parent, 0, LARGEST, 5);
+}
+
+static void receive_from_finalizing(MPI_Comm child)
+{
+    exchange(child, 0);
+    receive_from(child, 0, LARGEST, 5);
 }
 
 /* ---- died ---- */
@@ -213,7 +279,7 @@ static void survive(MPI_Comm child)
 
 /* ---- many ---- */
 
-enum { PINGS = 300, SETS = 9 };
+enum { PINGS = 300, SETS = 9, CREDITED = 20, CREDITED_BYTES = 1000 };
 
 static int compare(const void *a, const void *b)
 {
@@ -261,9 +327,27 @@ static void be_one_of_many(MPI_Comm parent)
     } else {
         pthread_sigmask(SIG_BLOCK, &usr1, NULL);
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, parent, MPI_STATUS_IGNORE);
+        for (uint64_t i = 0; i < CREDITED; i++)
+            send_to(parent, 0, CREDITED_BYTES, i);
         sigwait(&usr1, &signal);
     }
     MPI_Comm_disconnect(&parent);
+}
+
+/* The first message of each has been announced, since its sender had no credit yet. */
+static void expect_credit(MPI_Comm children, int count)
+{
+    struct counter held = counter_open("senders_held");
+    const unsigned long long before = counter_read(&held);
+    for (int i = 1; i < count; i++)
+        MPI_Send(NULL, 0, MPI_BYTE, i, TAG, children);
+    for (int i = 1; i < count; i++)
+        for (uint64_t n = 0; n < CREDITED; n++)
+            receive_from(children, i, CREDITED_BYTES, n);
+    CHECK(counter_read(&held) == before, "%llu messages of %d senders lacked credit",
+          counter_read(&held) - before, count);
+    counter_close(&held);
 }
 
 static void many(MPI_Comm children, int count)
@@ -273,6 +357,7 @@ static void many(MPI_Comm children, int count)
     for (int i = 1; i < count; i++)
         MPI_Recv(&pids[i], 1, MPI_INT, i, TAG, children, MPI_STATUS_IGNORE);
     expect_endpoints((unsigned)count, "to many");
+    expect_credit(children, count);
     const double many_us = ping(children);
     printf("# a message there and back: %.2f us with one connection, %.2f us with %d\n", few_us,
            many_us, count);
@@ -291,8 +376,12 @@ static void be_child(MPI_Comm parent, const char *role)
         used(parent, 1);
     else if (!strcmp(role, "many"))
         be_one_of_many(parent);
+    else if (!strncmp(role, "late ", 5))
+        late(parent, atoi(strchr(role, ' ')), 1);
+    else if (!strcmp(role, "finalizes"))
+        send_and_finalize(parent);
     else if (!strcmp(role, "listens"))
-        be_hearing(parent);
+        be_listener(parent);
     else if (!strcmp(role, "died")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         die(parent);
@@ -330,8 +419,12 @@ int main(int argc, char **argv)
         many(child, count);
     else if (!strcmp(what, "died"))
         survive(child);
+    else if (!strcmp(what, "late"))
+        late(child, count, 0);
+    else if (!strcmp(what, "finalizes"))
+        receive_from_finalizing(child);
     else if (!strcmp(what, "listens")) {
-        talk(child);
+        send_words(child);
         MPI_Comm_disconnect(&child);
     } else
         churn(child, count, what[0] == 'c', 0);
