@@ -12,7 +12,8 @@ held to so many MB/s by the kernel (reading and writing each): what disks of oth
 
 'overhead-*' compares heat2d with and without libzcm (ZC_MIGRATE unset, and set but never
 asked), by turns, in ns per iteration: tiny (one rank, 8 x 256), real (one rank, 128 x 1024) and
-pair (two ranks on one host, 128 x 1024 each).
+pair (two ranks on one host, 128 x 1024 each). 'pingpong-*' does so with messages of 8 bytes and
+64 KiB between two ranks, in ns one way: host (both on one host) and hosts (on two).
 """
 import argparse
 import contextlib
@@ -27,7 +28,7 @@ import threading
 import time
 
 from bench.migrate.limited_disk import LimitedDisk, Unlimited
-from bench.migrate.stage import HEAT, add_options, exit_status, stage_of
+from bench.migrate.stage import HEAT, PINGPONG, add_options, exit_status, stage_of
 from bench.spread import percentile
 from testbed import mpi
 from testbed.migration import H1, H2, SAID, TOP, Job
@@ -43,9 +44,12 @@ PLATES = {"tiny": (8, 256, 2000000, 1000, 1), "real": (128, 1024, 30000, 20, 1),
 # in all three it is the start of a cache line, and of a page.
 ALIGNED = ["-falign-functions=64", "-falign-loops=64"]
 SAME_PLACES = {"MALLOC_MMAP_THRESHOLD_": "4096"}
-IMPLEMENTATIONS = {"plain": ("heat2d_plain", False), "off": ("heat2d", False),
-                   "on": ("heat2d", True)}
-UNITS = {"iteration": "ns", "rate": "MB/s"} # else ms
+IMPLEMENTATIONS = {"plain": ("_plain", False), "off": ("", False), "on": ("", True)}
+# Messages: bytes, sets, messages there and back in a set. A set is shorter than a turn of the
+# scheduler, so that most are not interrupted.
+MESSAGES = {8: (400, 200), 65536: (200, 50)}
+PLACES = {"host": (H1,), "hosts": (H1, H2)}
+UNITS = {"iteration": "ns", "message": "ns", "rate": "MB/s"} # else ms
 PHASES = ["negotiation", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
 
 
@@ -131,22 +135,39 @@ class Bench:
     def overhead(self, plate, impl):
         """A tenth of the iterations of a run is faster than what is noted of it."""
         rows, columns, iterations, each, ranks = PLATES[plate]
-        program, migrate = IMPLEMENTATIONS[impl]
-        with Job(self.stage, program, "--rows", rows, "--columns", columns,
+        built, migrate = IMPLEMENTATIONS[impl]
+        with Job(self.stage, "heat2d" + built, "--rows", rows, "--columns", columns,
                  "--iterations", iterations, "--report", each, "--no-verify",
                  ranks=ranks, hosts=(H1,), migrate=migrate, environment=SAME_PLACES) as job:
             if job.wait(300) != 0:
-                raise Fail(f"{program} has failed", job.said()[-SAID:])
+                raise Fail("heat2d has failed", job.said()[-SAID:])
             times = [float(at) for at in re.findall(r"iteration \d+ at ([\d.]+)", job.said())]
         steps = [(b - a) / each * 1e9 for a, b in zip(times, times[1:])]
         self.add(f"overhead-{plate}", impl, 0, "iteration", percentile(steps, 0.1))
 
-    def run(self):
+    def pingpong(self, place, size, impl):
+        """As in overhead(), a tenth of the sets is faster."""
+        built, migrate = IMPLEMENTATIONS[impl]
+        with Job(self.stage, "pingpong" + built, size, *MESSAGES[size], ranks=2,
+                 hosts=PLACES[place], migrate=migrate) as job:
+            if job.wait(300) != 0:
+                raise Fail("pingpong has failed", job.said()[-SAID:])
+            sets = [float(ns) for ns in re.findall(r"set ([\d.]+) ns", job.said())]
+        self.add(f"pingpong-{place}", impl, size, "message", percentile(sets, 0.1))
+
+    def idle(self):
         for turn in range(self.options.idle_rounds):
             print(f"idle, round {turn + 1} of {self.options.idle_rounds}", flush=True)
             for plate in PLATES:
                 for impl in IMPLEMENTATIONS:
                     self.overhead(plate, impl)
+            for place in PLACES:
+                for size in MESSAGES:
+                    for impl in IMPLEMENTATIONS:
+                        self.pingpong(place, size, impl)
+
+    def run(self):
+        self.idle()
         for turn in range(self.options.rounds):
             print(f"moves, round {turn + 1} of {self.options.rounds}", flush=True)
             for mib in self.options.sizes:
@@ -165,7 +186,7 @@ class Bench:
         context = {"kernel": platform.release(), "cpus": os.cpu_count(),
                    "load": os.getloadavg()[0], "disk": "O_DIRECT and fsync where possible",
                    "limited_disks": self.unlimited or "blkio.throttle or io.max, read and write",
-                   "date": now.isoformat(timespec="seconds")}
+                   "link": self.options.link or "veth", "date": now.isoformat(timespec="seconds")}
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps({"context": context}) + "\n")
             for (case, impl, size, metric), values in self.samples.items():
@@ -183,8 +204,8 @@ class Bench:
     def show(self):
         columns = ["response", "evacuation", "stall", *PHASES]
         print("\nmedians, ms" + "".join(f"{name:>12}" for name in columns))
-        cases = sorted({(case, size, impl) for case, impl, size, _ in self.samples
-                        if size})
+        cases = sorted({(case, size, impl) for case, impl, size, metric in self.samples
+                        if metric == "response"})
         for case, size, impl in cases:
             print(f"{case} {size // MIB:>4} MiB {impl:<9}" +
                   "".join(f"{self.median(case, impl, size, name):>12.1f}" for name in columns)
@@ -199,15 +220,21 @@ class Bench:
                             for impl, took in response.items()))
         for plate, (rows, columns, _, _, ranks) in PLATES.items():
             print(f"iteration of heat2d, {ranks} x {rows} x {columns}: " +
-                  ", ".join(self.shown(plate, impl) for impl in IMPLEMENTATIONS))
+                  ", ".join(self.shown(f"overhead-{plate}", impl, 0, "iteration")
+                            for impl in IMPLEMENTATIONS))
+        for place in PLACES:
+            for size in MESSAGES:
+                print(f"message of {size} bytes, {place}: " +
+                      ", ".join(self.shown(f"pingpong-{place}", impl, size, "message")
+                                for impl in IMPLEMENTATIONS))
 
-    def shown(self, plate, impl):
+    def shown(self, case, impl, size, metric):
         """Median, range and how much more it is than plain."""
-        values = self.samples.get((f"overhead-{plate}", impl, 0, "iteration"))
+        values = self.samples.get((case, impl, size, metric))
         if not values:
             return f"{impl} -"
         median = percentile(values, 0.5)
-        more = (median / self.median(f"overhead-{plate}", "plain", 0, "iteration") - 1) * 100
+        more = (median / self.median(case, "plain", size, metric) - 1) * 100
         return (f"{impl} {median:,.0f} ns ({min(values):,.0f}..{max(values):,.0f})" +
                 (f" {more:+.2f} %" if impl != "plain" else ""))
 
@@ -217,6 +244,7 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     parser.add_argument("--rounds", type=int, default=3, help="of moves")
+    parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
     parser.add_argument("--idle-rounds", type=int, default=5,
                         help="of what being ready to move costs")
     parser.add_argument("--rates", type=int, nargs="*", default=[120, 500], metavar="MB/S",
@@ -231,10 +259,11 @@ def parse():
 
 def run(options):
     os.makedirs(options.disk, exist_ok=True)
-    with stage_of(options, flags=ALIGNED) as stage:
-        stage.programs["heat2d_plain"] = mpi.build(
-            stage.prefix, [HEAT], TOP / "build/mpi/migrate-plain",
-            flags=["-DPLAIN", *ALIGNED])["heat2d"]
+    with stage_of(options, flags=ALIGNED, link=options.link) as stage:
+        plain = mpi.build(stage.prefix, [HEAT, PINGPONG], TOP / "build/mpi/migrate-plain",
+                          flags=["-DPLAIN", *ALIGNED])
+        for name, program in plain.items():
+            stage.programs[name + "_plain"] = program
         bench = Bench(options, stage)
         try:
             bench.run()

@@ -10,6 +10,7 @@ from testbed.outcome import EXIT_FAILED, EXIT_SKIPPED, Error, Fail, Skip
 from testbed.process import exit_on_sigterm
 
 HEAT = TOP / "examples/heat2d.c"
+PINGPONG = TOP / "bench/migrate/pingpong.c"
 
 
 def add_options(parser):
@@ -19,16 +20,16 @@ def add_options(parser):
 
 
 @contextlib.contextmanager
-def stage_of(options, flags=()):
-    """A Stage with heat2d and send, built with FLAGS; Skip where no hosts can be made."""
+def stage_of(options, flags=(), link=None):
+    """A Stage with heat2d, send and pingpong, built with FLAGS; Skip where no hosts can be made."""
     prefix = mpi.prefix_or_die(options.mpich)
     network.enter_private_namespace()
-    with network.Network("2") as hosts, tempfile.TemporaryDirectory(prefix="zcm-") as scratch:
+    with network.Network("2", link=link) as hosts, tempfile.TemporaryDirectory(prefix="zcm-") as scratch:
         hosts.autogroup.print_warning()
         if not hosts.between_hosts:
             raise Skip(hosts.why)
         yield Stage(prefix, hosts, options.library, TOP / "build/mpi/migrate-bench",
-                    [HEAT, TOP / "bench/migrate/send.c"], scratch=scratch, flags=flags)
+                    [HEAT, TOP / "bench/migrate/send.c", PINGPONG], scratch=scratch, flags=flags)
 
 
 def exit_status(name, run, *arguments):
