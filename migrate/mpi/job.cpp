@@ -393,6 +393,8 @@ void job::verify_point()
 {
     calm_left_ = calm_ = 1; /* so that each safe point comes here */
     const std::int64_t here = safe_points_.load();
+    if (checksums_)
+        checksums_->reach({here, false});
     if (checksums_ && checksums_->is_due(here)) {
         make_current(); /* with and without moves alike */
         checksums_->record(here, data);
@@ -646,6 +648,8 @@ std::string job::finish()
         throw error(EINVAL,
                     "zcm_finalize() in a resumed process that has not come to a safe point");
     control_.close_door("the job is finishing");
+    if (checksums_)
+        checksums_->reach({safe_points_.load(), true});
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
     agreement_.never_again();
     MPI_Request barrier;

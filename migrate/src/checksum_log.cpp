@@ -39,6 +39,13 @@ std::vector<std::uint32_t> sums_of(const array &a)
     return sums;
 }
 
+const std::string &made(const std::string &directory)
+{
+    std::error_code ignored; /* what is wrong shows when a file is opened there */
+    std::filesystem::create_directories(directory, ignored);
+    return directory;
+}
+
 } // namespace
 
 std::uint64_t units_in_part(std::uint64_t units)
@@ -48,10 +55,8 @@ std::uint64_t units_in_part(std::uint64_t units)
 
 checksum_log::checksum_log(const std::string &directory, int rank, std::int64_t every,
                            std::int64_t last)
-    : every_(every), last_(last)
+    : position_(made(directory), rank), every_(every), last_(last)
 {
-    std::error_code ignored; /* what is wrong shows when the file is opened */
-    std::filesystem::create_directories(directory, ignored);
     const std::string path = directory + "/rank-" + std::to_string(rank);
     std::FILE *stream = std::fopen(path.c_str(), "ae");
     if (!stream)

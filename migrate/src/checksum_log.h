@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "position.h"
 #include "registry.h"
 
 namespace zc::migrate {
@@ -18,6 +19,7 @@ namespace zc::migrate {
  *         {"at":40,"end":4}                                                  so many were
  * registered
  *         {"moved":31}                                                       at this safe point
+ *     DIR/rank-N.at    where it is (position.h)
  */
 class checksum_log {
   public:
@@ -37,12 +39,15 @@ class checksum_log {
     /** Throws error if it cannot be written. */
     void record(std::int64_t safe_point, const registry &data);
     void moved(std::int64_t safe_point);
+    /** Throws error if it cannot be written. */
+    void reach(const position &here) { position_.write(here); }
 
   private:
     void write(const std::string &line);
     void flush();
 
     struct file;
+    position_file position_;
     std::unique_ptr<file> file_;
     std::int64_t every_, last_;
 };

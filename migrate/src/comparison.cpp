@@ -6,9 +6,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "checksum_log.h"
 #include "error.h"
+#include "position.h"
 
 namespace zc::migrate {
 
@@ -99,6 +101,36 @@ std::vector<std::string> compared(const state &one, const state &other)
     return found;
 }
 
+/** "rank 1, which had moved at 20": what it was before @point. */
+std::string subject(int rank, const history &of, std::int64_t point)
+{
+    const std::int64_t moved = of.last_move(point);
+    return "rank " + std::to_string(rank) +
+           (moved ? ", which had moved at " + std::to_string(moved) : "");
+}
+
+/** How far each rank has come in @second; what differs from @first in that, if @all has nothing. */
+void compare_positions(comparison &all, const std::string &first, const std::string &second,
+                       const std::vector<history> &histories)
+{
+    const std::vector<position> one = positions_in(first), other = positions_in(second);
+    const bool is_new = all.differences.empty();
+    for (std::size_t rank = 0; rank < std::min({one.size(), other.size(), histories.size()});
+         rank++) {
+        const std::int64_t here = other[rank].safe_point;
+        const std::string where = subject(static_cast<int>(rank), histories[rank], here) +
+                                  (histories[rank].last_move(here) ? "," : "") +
+                                  " has come to safe point " + std::to_string(here);
+        all.positions.push_back(where +
+                                (other[rank].ended ? ", and has called zcm_finalize()" : ""));
+        if (!is_new || here == one[rank].safe_point)
+            continue;
+        all.differ_in_length = true;
+        all.differences.push_back(where + ", without moves to " +
+                                  std::to_string(one[rank].safe_point));
+    }
+}
+
 int ranks_in(const std::string &directory)
 {
     int ranks = 0;
@@ -114,10 +146,16 @@ comparison comparison::of(const std::string &first, const std::string &second)
     comparison all;
     std::int64_t earliest = 0; /* safe point of what has been found */
     const int ranks = std::max({1, ranks_in(first), ranks_in(second)});
+    std::vector<history> histories; /* of the second run */
+    std::set<std::string> names;
     for (int rank = 0; rank < ranks; rank++) {
         const std::string name = "/rank-" + std::to_string(rank);
-        const history one(first + name), other(second + name);
+        const history one(first + name);
+        const history &other = histories.emplace_back(second + name);
         all.moves += other.moves.size();
+        for (const auto &[at, saved] : one.points)
+            for (const auto &[array, ignored] : saved.arrays)
+                names.insert(array);
         for (const auto &[at, saved] : one.points) {
             const auto there = other.points.find(at);
             std::vector<std::string> found;
@@ -134,14 +172,14 @@ comparison comparison::of(const std::string &first, const std::string &second)
             if (at < earliest)
                 all.differences.clear();
             earliest = at;
-            const std::int64_t moved = other.last_move(at);
             for (const std::string &what : found)
-                all.differences.push_back(
-                    "safe point " + std::to_string(at) + ": rank " + std::to_string(rank) +
-                    (moved ? ", which had moved at " + std::to_string(moved) : "") + ": " + what);
+                all.differences.push_back("safe point " + std::to_string(at) + ": " +
+                                          subject(rank, other, at) + ": " + what);
             break;
         }
     }
+    compare_positions(all, first, second, histories);
+    all.registered.assign(names.begin(), names.end());
     return all;
 }
 

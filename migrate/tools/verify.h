@@ -17,8 +17,10 @@ enum class verified : int {
 /**
  * Run @command, mpiexec with its arguments, without moves and with a rank moved to its own host
  * every @every safe points, and print what differs first in the registered data. If something
- * does, it is run without moves again, to see whether two of these are alike.
+ * does, it is run without moves again, to see whether two of these are alike. A run with moves is
+ * ended if a rank makes more safe points than it did without, or if no rank comes to one for
+ * @patience_s seconds longer than the whole run took without moves.
  */
-verified verify(const std::vector<std::string> &command, long every);
+verified verify(const std::vector<std::string> &command, long every, double patience_s);
 
 } // namespace zc::migrate

@@ -46,6 +46,12 @@ int main(int argc, char **argv)
     app.add_option("--verify-every", every, "safe points from one move to the next")
         ->check(CLI::Range(1L, 1000000000L))
         ->capture_default_str();
+    double patience_s = 120;
+    app.add_option("--verify-patience", patience_s,
+                   "seconds, beyond what the run without moves took, after which the one with "
+                   "moves is ended if no rank comes to a safe point")
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
@@ -77,7 +83,7 @@ int main(int argc, char **argv)
         setenv("ZC_MIGRATE_JOB", name.c_str(), 1);
     if (verifies) {
         words.insert(words.begin(), mpiexec);
-        return static_cast<int>(verify(words, every));
+        return static_cast<int>(verify(words, every, patience_s));
     }
     std::vector<char *> arguments{mpiexec.data()};
     for (std::string &word : words)

@@ -8,6 +8,8 @@
  *   forgetful time STEPS      it depends on the time, with or without moves
  *   forgetful packed STEPS    the field is a copy made when it is saved
  *   forgetful crash STEPS     without what is not registered it cannot go on
+ *   forgetful step STEPS      the counter of steps is not, so a rank that resumes begins anew
+ *   forgetful tag STEPS       nor is it here, where messages have it as their tag
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -45,7 +47,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(zcm_world(), &rank);
     const int is_packed = !strcmp(mode, "packed");
     if (zcm_register("field", is_packed ? copy : field, CELLS, MPI_DOUBLE) != 0 ||
-        zcm_register("step", &step, 1, MPI_LONG) != 0 ||
+        (strcmp(mode, "step") && strcmp(mode, "tag") &&
+         zcm_register("step", &step, 1, MPI_LONG) != 0) ||
         (strcmp(mode, "seed") && zcm_register("seed", &seed, 1, MPI_UNSIGNED) != 0))
         return 1;
     if (is_packed) {
@@ -66,6 +69,9 @@ int main(int argc, char **argv)
         double least = field[rank];
         MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_DOUBLE, MPI_MIN, zcm_world());
         field[1] += least;
+        if (!strcmp(mode, "tag"))
+            MPI_Sendrecv_replace(&field[2], 1, MPI_DOUBLE, !rank, (int)step, !rank, (int)step,
+                                 zcm_world(), MPI_STATUS_IGNORE);
         nanosleep(&little, NULL);
     }
     if (rank == 0)

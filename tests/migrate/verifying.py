@@ -8,10 +8,12 @@ from tests.migrate.jobs import suite
 
 
 def verified(stage, mode, *options, steps=250):
-    """(exit status, what was said) of a program in MODE."""
+    """(exit status, what was said) of a program in MODE, which leaves no process behind."""
     launcher = [str(stage.library / "bin/zcm-run"), "--verify", *options]
     with Job(stage, "forgetful", mode, steps, ranks=2, launcher=launcher) as job:
         status = job.wait(240 * stage.patience)
+        for host in ("h1", "h2") if status is not None else ():
+            job.until_free(host)
         return status, job.said()
 
 
@@ -43,6 +45,30 @@ def verify_finds_what_was_forgotten(stage):
 def verify_finds_a_program_that_cannot_go_on(stage):
     status, said = verified(stage, "crash", "--verify-every", "5")
     check(status == 4 and "its exit status is" in said, f"status {status}", said[-SAID:])
+
+
+@suite.test()
+def verify_finds_a_forgotten_counter(stage):
+    """A rank that resumes makes all its steps again: it never comes to its end with the others."""
+    status, said = verified(stage, "step", "--verify-every", "20", steps=70)
+    check(status == 4, f"status {status}", said[-SAID:])
+    check(re.search(r"run 2 was ended: rank \d has come to safe point \d+, and ended after "
+                    "70 without moves", said), "it does not say why", said[-SAID:])
+    check(re.search(r"rank \d, which had moved at [246]\d, has come to safe point \d+", said),
+          "it does not say where the ranks were", said[-SAID:])
+    check("registered are: 'field', 'seed'" in said, "it does not say what is there", said[-SAID:])
+
+
+@suite.test()
+def verify_ends_what_hangs(stage):
+    """Ranks that wait for messages that never come are ended, and it is said where they were."""
+    status, said = verified(stage, "tag", "--verify-every", "20", "--verify-patience", "3")
+    check(status == 4, f"status {status}", said[-SAID:])
+    check(re.search(r"run 2 was ended: no rank has come to a safe point for [\d.]+ s", said),
+          "it does not say why", said[-SAID:])
+    check(re.search(r"rank 0, which had moved at 2\d, has come to safe point 2\d\b", said) and
+          re.search(r"rank 1 has come to safe point 2\d\b", said),
+          "it does not say where the ranks were", said[-SAID:])
 
 
 @suite.test(tags={"long"})
