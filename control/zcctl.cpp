@@ -55,6 +55,9 @@ void print_status(const json &status)
 {
     fmt::print("job {}, {} ranks, {} safe points passed, {} moves\n", std::string(status["job"]),
                status["ranks"].size(), std::int64_t(status["safe_points"]), int(status["moves"]));
+    if (const int late = status.value("late_functions", 0); late > 0)
+        fmt::print("  {} requests were given up as functions of the program did not return\n",
+                   late);
     for (const json &rank : status["ranks"])
         fmt::print("  rank {:<4} {} (process {})\n", int(rank["rank"]), std::string(rank["host"]),
                    int(rank["pid"]));

@@ -212,8 +212,7 @@ int zcm_on_save(zcm_save_fn fn, void *arg) noexcept
         require_initialised();
         if (!current)
             return;
-        current->save = fn;
-        current->save_argument = arg;
+        current->functions.set_save(fn, arg);
     });
 }
 
@@ -247,9 +246,7 @@ int zcm_on_rebuild(zcm_world_fn release, zcm_world_fn rebuild, void *arg) noexce
         require_initialised();
         if (!current)
             return;
-        current->release = release;
-        current->rebuild = rebuild;
-        current->argument = arg;
+        current->functions.set_rebuild(release, rebuild, arg);
     });
 }
 

@@ -53,7 +53,7 @@ bool checkpoint_transaction::consent()
     std::string complaint;
     try {
         keep_others_away();
-        job_.make_current();
+        job_.require_current();
     } catch (const std::exception &problem) { /* the program's own, too */
         complaint = "rank " + std::to_string(rank_) + ": " + problem.what();
     }

@@ -36,6 +36,7 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
+constexpr const char *kAllWait = "ranks that need this one wait for it";
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -45,7 +46,8 @@ MPI_Comm merge(const lifeline &line)
 } // namespace
 
 job::job(settings chosen)
-    : settings_(std::move(chosen)), command_(command::of_this_process()),
+    : functions(chosen.callback_s), settings_(std::move(chosen)),
+      command_(command::of_this_process()),
       control_(settings_, command_.program, allowed_, [this] { agreement_.ring(); }),
       meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
 {
@@ -240,6 +242,7 @@ void job::start_as_successor()
     identity_ = greeting.identity;
     line_ = greeting.line;
     moves_ = greeting.moves;
+    late_functions_ = greeting.late_functions;
     begun_ = seconds() - greeting.age_s;
     hosts_ = greeting.hosts;
     allowed_ = greeting.allowed;
@@ -273,8 +276,10 @@ void job::become_rank_of_job()
 {
     become_rank(now_.rank);
     open_agreement(greeted_requests_);
-    if (now_.rank == 0)
+    if (now_.rank == 0) {
         control_.open(name_, now_.size, epoch(), safe_points_);
+        control_.set_late_functions(late_functions_);
+    }
     open_profile();
 }
 
@@ -361,8 +366,7 @@ void job::busy_safe_point()
         inheritance_.reset();
         if (!name.empty())
             throw error(ENOENT, "saved data '" + name + "' has not been registered");
-        if (rebuild)
-            rebuild(MPI_COMM_WORLD, argument);
+        functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
     }
     if (--calm_left_ <= 0) {
         /* A program may not call MPI for long: now and then we do, so that a request comes in. */
@@ -396,7 +400,9 @@ void job::verify_point()
     if (checksums_)
         checksums_->reach({here, false});
     if (checksums_ && checksums_->is_due(here)) {
-        make_current(); /* with and without moves alike */
+        call_save(
+            [this] { return functions.call(program_functions::kind::save, now_.rank, kAllWait); });
+        require_current(); /* with and without moves alike */
         checksums_->record(here, data);
     }
     if (!settings_.verify || now_.rank != 0 || !control_.is_open() ||
@@ -417,8 +423,14 @@ void job::negotiate()
 
 bool job::reach_meeting(std::int64_t n)
 {
-    for (pause pause;; pause.rest()) {
-        switch (meeting_.step(n, seconds())) {
+    return wait_for_meeting(meeting_.step(n, seconds()), n);
+}
+
+bool job::wait_for_meeting(rendezvous::next first, std::int64_t n)
+{
+    rendezvous::next now = first;
+    for (pause pause;; pause.rest(), now = meeting_.step(n, seconds())) {
+        switch (now) {
         case rendezvous::next::go_on:
             return false;
         case rendezvous::next::met:
@@ -431,89 +443,6 @@ bool job::reach_meeting(std::int64_t n)
         }
         make_progress();
     }
-}
-
-/**
- * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
- * program has released counts if @released.
- */
-std::string job::obstacle(bool released)
-{
-    std::string mine = traffic::in_flight(now_.ours);
-    if (!mine.empty())
-        mine = "messages in flight: " + mine;
-    else if (const std::string live = requests::instance().live(); released && !live.empty())
-        mine = "rank " + std::to_string(now_.rank) + " has " + live;
-    return agree(now_.ours, mine);
-}
-
-/** What no later safe point will change, most likely. Collective, as obstacle(). */
-std::string job::lasting_obstacle()
-{
-    std::string mine = open_things::text();
-    if (!mine.empty())
-        mine = "rank " + std::to_string(now_.rank) + " has " + mine +
-               " open: zcm_on_rebuild() has to close what cannot move";
-    layer::instance().each([&](const communicator &one) {
-        if (mine.empty() && one.has_strangers())
-            mine = "rank " + std::to_string(now_.rank) +
-                   " has a communicator with processes that are not of the job";
-    });
-    return agree(now_.ours, mine);
-}
-
-/** The request is refused, or put off if it may be carried out later. */
-void job::give_up(const std::string &why, bool lasts)
-{
-    if (!lasts && meeting_.attempts() + 1 < settings_.attempts) {
-        meeting_.put_off();
-        control_.release();
-        return;
-    }
-    meeting_.outcome(lasts ? refusal(ENOTSUP, why)
-                           : refusal(EAGAIN, "at " + std::to_string(meeting_.attempts() + 1) +
-                                                 " safe points: " + why));
-}
-
-void job::meet()
-{
-    std::string text = control_.taken() ? control_.taken()->to_json() : "";
-    share(now_.ours, 0, text);
-    const request wanted = request::from_json(text);
-    const bool moves = wanted.kind == request::what::move;
-    if (const std::string why = obstacle(!moves || !release); !why.empty()) {
-        give_up(why, false);
-        return;
-    }
-    if (!moves) {
-        checkpoint();
-        return;
-    }
-    if (release)
-        release(MPI_COMM_WORLD, argument);
-    std::string why = obstacle(true);
-    const bool lasts = why.empty();
-    if (lasts)
-        why = lasting_obstacle();
-    bool moved = false;
-    if (why.empty()) {
-        profiler::instance().busy(true);
-        job_in_move self(*this, wanted);
-        moved = move_transaction(self, settings_, wanted, self.hello()).run();
-        profiler::instance().busy(false);
-    }
-    if (!moved && rebuild)
-        rebuild(MPI_COMM_WORLD, argument);
-    if (!why.empty())
-        give_up(why, lasts);
-}
-
-/** Before this rank is done with a request. */
-void job::settle_late() const
-{
-    if (settings_.fault_injected(fault::settles_late) && now_.rank != 0)
-        for (const double begin = seconds(); seconds() - begin < 1;)
-            make_progress(); /* rank 0 may be at the next request by then */
 }
 
 /** Collective. */
@@ -544,15 +473,6 @@ void job::checkpoint()
     writer_ = std::thread([one = std::move(one)] { one->write(); });
 }
 
-void job::make_current()
-{
-    if (save)
-        if (const int code = save(save_argument); code != 0)
-            throw error(ECANCELED, "the program's function of zcm_on_save() has returned " +
-                                       std::to_string(code));
-    data.check_mapped();
-}
-
 void job::join_writer()
 {
     if (writer_.joinable())
@@ -579,8 +499,7 @@ world job::link_up(growth &how, lifeline *line)
 /** Collective over the new world: what it took, and how long those who stayed were held. */
 std::vector<double> job::rebuild_world(double begin)
 {
-    if (rebuild)
-        rebuild(MPI_COMM_WORLD, argument);
+    functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
     refresh_status();
     return greatest(now_.ours,
                     {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
+#include "program_functions.h"
 #include "registry.h"
 #include "rendezvous.h"
 #include "settings.h"
@@ -36,9 +38,6 @@ inline constexpr const char *kRecordName = "zcm:record";
 /** This process's part in the job. One per process, used by one thread. */
 class job {
   public:
-    using world_fn = void (*)(MPI_Comm, void *);
-    using save_fn = int (*)(void *);
-
     explicit job(settings chosen);
     ~job();
 
@@ -66,11 +65,7 @@ class job {
     const char *saved_name(std::size_t index);
 
     registry data;
-    save_fn save = nullptr;
-    void *save_argument = nullptr;
-    world_fn release = nullptr;
-    world_fn rebuild = nullptr;
-    void *argument = nullptr;
+    program_functions functions;
 
     bool is_resumed() const noexcept { return resumed_; }
     /** The registered data has changed. */
@@ -97,7 +92,11 @@ class job {
     void verify_point();
     void negotiate();
     bool reach_meeting(std::int64_t n);
+    bool wait_for_meeting(rendezvous::next first, std::int64_t n);
     void meet();
+    void make_move(const request &wanted);
+    bool call_together(program_functions::kind what, bool here);
+    void call_save(const std::function<int()> &call);
     std::string obstacle(bool released);
     std::string lasting_obstacle();
     void give_up(const std::string &why, bool lasts);
@@ -105,8 +104,8 @@ class job {
     void settle_late() const;
     void open_agreement(std::int64_t requests);
     void checkpoint();
-    /** The state of this process is about to be taken. Throws error if it cannot be. */
-    void make_current();
+    /** The function of zcm_on_save() has been called. Throws error if the state cannot be taken. */
+    void require_current();
     void join_writer();
     image_header header() const;
     lineage whose() const { return {identity_, line_, name_}; }
@@ -150,6 +149,8 @@ class job {
     std::thread writer_;
     std::string writer_problem_;
     std::int64_t moves_ = 0;
+    std::string save_problem_;        /* of the function of zcm_on_save(), "" if none */
+    std::int64_t late_functions_ = 0; /* requests given up as functions did not return */
 };
 
 } // namespace zc::migrate

@@ -176,6 +176,18 @@ bool job_control::defer()
     return deferred;
 }
 
+void job_control::answer_early(const std::string &outcome)
+{
+    if (server_)
+        server_->answer_early(outcome);
+}
+
+void job_control::set_late_functions(std::int64_t count)
+{
+    if (server_)
+        server_->set_late_functions(count);
+}
+
 void job_control::answer_deferred(const std::string &outcome)
 {
     if (server_)

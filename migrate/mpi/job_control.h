@@ -67,6 +67,10 @@ class job_control final : public request_source {
     void finish(const std::string &outcome) override;
     /** The job is done with it, and another thread answers it later, if there was one. */
     bool defer();
+    /** Any thread: it will be over, with @outcome, but not soon. */
+    void answer_early(const std::string &outcome);
+    /** Requests that were given up as functions of the program did not return. */
+    void set_late_functions(std::int64_t count);
     void answer_deferred(const std::string &outcome);
 
   private:

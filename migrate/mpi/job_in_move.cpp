@@ -23,6 +23,7 @@ job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
     hello_.identity = of.identity_;
     hello_.line = of.line_;
     hello_.moves = of.moves_ + 1;
+    hello_.late_functions = of.late_functions_;
     hello_.age_s = seconds() - of.begun_;
     hello_.hosts = of.hosts_;
     hello_.allowed = of.allowed_;
@@ -70,7 +71,7 @@ std::vector<std::string> job_in_move::gather(const std::string &text)
 std::string job_in_move::invite()
 {
     job_.join_writer();
-    job_.make_current();
+    job_.require_current();
     for (const auto &[name, one] : job_.data.all())
         data_.add(one);
     const std::vector<std::byte> &record = recorder::instance().bytes();

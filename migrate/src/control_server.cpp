@@ -225,6 +225,22 @@ void control_server::finish(const std::string &outcome)
     settle_locked(outcome);
 }
 
+void control_server::answer_early(const std::string &outcome)
+{
+    std::lock_guard lock(mutex_);
+    if (client_ < 0)
+        return;
+    send_line(client_, outcome);
+    close(std::exchange(client_, -1));
+    expired_ = true;
+}
+
+void control_server::set_late_functions(std::int64_t count)
+{
+    std::lock_guard lock(mutex_);
+    late_functions_ = count;
+}
+
 void control_server::close_door(const std::string &why)
 {
     std::lock_guard lock(mutex_);
@@ -337,6 +353,7 @@ void control_server::handle(int client, const std::string &line)
         } else if (wanted.kind == request::what::status) {
             auto status = nlohmann::json::parse(status_);
             status["safe_points"] = safe_points_.load(std::memory_order_relaxed);
+            status["late_functions"] = late_functions_;
             reply = status.dump();
         } else {
             reply = why_not_locked(wanted);

@@ -59,6 +59,10 @@ class control_server {
     void release();
     /** Any thread: the outcome of what take() returned, as JSON text. */
     void finish(const std::string &outcome);
+    /** Any thread: the same, of what is not over yet: finish() answers nothing then. */
+    void answer_early(const std::string &outcome);
+    /** Requests that were given up as functions of the program did not return. */
+    void set_late_functions(std::int64_t count);
     /** Refuse everything from now on. */
     void close_door(const std::string &why);
 
@@ -89,6 +93,7 @@ class control_server {
     bool held_ = false;    /* it will be answered */
     bool expired_ = false; /* it has been answered: too late */
     std::string status_;
+    std::int64_t late_functions_ = 0;
     std::string closed_;
     state state_ = state::idle;
     request request_;

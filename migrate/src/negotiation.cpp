@@ -10,7 +10,7 @@ namespace {
 using operation = window::operation;
 
 constexpr int kStampShift = 40;   /* number of the request above, safe point below */
-constexpr int kAttemptShift = 20; /* number of the request above, attempt to meet below */
+constexpr int kAttemptShift = 22; /* number of the request above, attempt to meet below */
 constexpr int kFlagShift = 4;     /* meeting above, kTaken and kGone below */
 
 } // namespace

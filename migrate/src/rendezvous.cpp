@@ -25,6 +25,17 @@ std::string no_safe_point(int rank, double patience_s)
     return text;
 }
 
+std::string no_return(const std::string &function, int rank, double limit_s)
+{
+    char text[192];
+    std::snprintf(text, sizeof text,
+                  "%s has not returned in %s%s within %g s (ZC_MIGRATE_CALLBACK); the job goes on "
+                  "as it was",
+                  function.c_str(), rank < 0 ? "a rank" : "rank ",
+                  rank < 0 ? "" : std::to_string(rank).c_str(), limit_s);
+    return text;
+}
+
 } // namespace
 
 rendezvous::rendezvous(negotiation &agreement, request_source &requests, double patience_s,
@@ -113,12 +124,26 @@ rendezvous::next rendezvous::arrive(double now)
     /* Rank 0 may be the late one; the others may be here. */
     leaves_ = leads() ? std::max(deadline_, met_ + kLastCall) : met_ + patience_s_;
     const bool in_time = !leads() || requests_.hold();
-    agreement_.arrive(attempts_);
+    agreement_.arrive(meetings_++);
     if (!in_time) { /* it has been answered: it took too long */
         agreement_.call_off();
         outcome(control::refusal(ETIMEDOUT, ""));
         return next::go_on;
     }
+    stage_ = stage::gathering;
+    return gather(now);
+}
+
+rendezvous::next rendezvous::meet_again(const std::string &function, double limit_s,
+                                        double deadline, double now)
+{
+    function_ = function;
+    function_s_ = limit_s;
+    /* Rank 0 is the one that says which rank is missing. */
+    leaves_ = leads() ? deadline : deadline + kLastCall;
+    agreement_.arrive(meetings_++);
+    if (leads() && now > deadline)
+        return refuse(0);
     stage_ = stage::gathering;
     return gather(now);
 }
@@ -129,6 +154,7 @@ rendezvous::next rendezvous::gather(double now)
     const auto state = agreement_.gather();
     if (state == negotiation::gathering::all) {
         stage_ = stage::agreed;
+        function_.clear();
         return next::met;
     }
     const bool late = now > leaves_;
@@ -148,7 +174,9 @@ rendezvous::next rendezvous::refuse(int missing)
 {
     if (leads())
         agreement_.call_off();
-    outcome(control::refusal(ETIMEDOUT, no_safe_point(missing, patience_s_)));
+    outcome(control::refusal(ETIMEDOUT, function_.empty()
+                                            ? no_safe_point(missing, patience_s_)
+                                            : no_return(function_, missing, function_s_)));
     return next::go_on;
 }
 
@@ -164,7 +192,8 @@ void rendezvous::settle()
         before_settling_();
     agreement_.settle();
     stage_ = stage::calm;
-    attempts_ = 0;
+    attempts_ = meetings_ = 0;
+    function_.clear();
 }
 
 void rendezvous::outcome(const std::string &text)
@@ -183,6 +212,7 @@ std::vector<double> rendezvous::state(double now) const
     return {static_cast<double>(stage_),
             stage_ >= stage::agreed ? static_cast<double>(target_) : 0,
             static_cast<double>(attempts_),
+            static_cast<double>(meetings_),
             waits_since_ ? age(*waits_since_) : -1,
             leads() && stage_ != stage::calm ? age(deadline_) : 0,
             gathers ? age(leaves_) : 0};

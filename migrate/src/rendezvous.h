@@ -19,6 +19,8 @@ namespace zc::migrate {
  *             rank 0: searching ─┐
  *     calm ──▶                   ├─▶ agreed ──▶ gathering ──▶ met ──▶ calm
  *             others: find it   ─┘     ▲ put off ───────────── │
+ *                                                     ▲        │
+ *                                                     └────────┘ again
  *
  * It goes in steps that do not block and are handed the time, so that a test can run through
  * all orders in which those of several ranks can be made.
@@ -38,6 +40,12 @@ class rendezvous {
     enum class next { go_on, met, again, wait };
     /** At @now, at safe point @n, where the negotiation is called. */
     next step(std::int64_t n, double now);
+
+    /**
+     * All have met, and have called functions of the program: they meet again, by @deadline, as
+     * one need not return. It is that of @function. step() goes on with it.
+     */
+    next meet_again(const std::string &function, double limit_s, double deadline, double now);
 
     /** When this rank came to the meeting, and how often it was put off before. */
     double met() const noexcept { return met_; }
@@ -70,6 +78,9 @@ class rendezvous {
     stage stage_ = stage::calm;
     std::int64_t target_ = 0; /* the safe point where all meet */
     int attempts_ = 0;
+    int meetings_ = 0;      /* of this request, those that were put off included */
+    std::string function_;  /* of the program, which some rank is in; "" if none need be */
+    double function_s_ = 0; /* so long may it take */
     std::optional<double> waits_since_; /* at this safe point, for a place */
     double deadline_ = 0;               /* rank 0: for all to have met */
     double met_ = 0;

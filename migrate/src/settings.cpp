@@ -18,26 +18,14 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {"ZC_MIGRATE",
-                                  "ZC_MIGRATE_ATTEMPTS",
-                                  "ZC_MIGRATE_DIR",
-                                  "ZC_MIGRATE_FAULT",
-                                  "ZC_MIGRATE_HOSTS",
-                                  "ZC_MIGRATE_JOB",
-                                  "ZC_MIGRATE_KEEP",
-                                  "ZC_MIGRATE_LAUNCHER",
-                                  "ZC_MIGRATE_PATIENCE",
-                                  "ZC_MIGRATE_PREFLIGHT",
-                                  "ZC_MIGRATE_PROBE",
-                                  "ZC_MIGRATE_RECORD",
-                                  "ZC_MIGRATE_RESTART",
-                                  "ZC_MIGRATE_SAVING",
-                                  "ZC_MIGRATE_SOCKETS",
-                                  "ZC_MIGRATE_START",
-                                  "ZC_MIGRATE_SUCCESSOR",
-                                  "ZC_MIGRATE_TIMEOUT",
-                                  "ZC_MIGRATE_VERIFY_EVERY",
-                                  "ZC_MIGRATE_VERIFY_RECORD"};
+constexpr const char *kKnown[] = {
+    "ZC_MIGRATE",          "ZC_MIGRATE_ATTEMPTS",     "ZC_MIGRATE_CALLBACK",
+    "ZC_MIGRATE_DIR",      "ZC_MIGRATE_FAULT",        "ZC_MIGRATE_HOSTS",
+    "ZC_MIGRATE_JOB",      "ZC_MIGRATE_KEEP",         "ZC_MIGRATE_LAUNCHER",
+    "ZC_MIGRATE_PATIENCE", "ZC_MIGRATE_PREFLIGHT",    "ZC_MIGRATE_PROBE",
+    "ZC_MIGRATE_RECORD",   "ZC_MIGRATE_RESTART",      "ZC_MIGRATE_SAVING",
+    "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_START",        "ZC_MIGRATE_SUCCESSOR",
+    "ZC_MIGRATE_TIMEOUT",  "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -128,6 +116,7 @@ settings settings::from_environment()
     s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
     s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
+    s.callback_s = number("ZC_MIGRATE_CALLBACK", s.callback_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
     s.hosts = text("ZC_MIGRATE_HOSTS", "");
     s.record_bytes = static_cast<std::size_t>(

@@ -27,6 +27,7 @@ struct settings {
     double timeout_s = 60;          /* silence of a peer that is taken for its death */
     double start_s = 60;            /* until a successor is there */
     double patience_s = 60;         /* from a request to the safe point where all have met */
+    double callback_s = 60;         /* until a function of the program has returned */
     int attempts = 10;              /* safe points tried before messages in flight refuse a move */
     std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe
                                                           point; 0: none are noted */

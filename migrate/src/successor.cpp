@@ -43,6 +43,7 @@ std::string greeting::to_json() const
                 {"line", line},
                 {"resume", resume},
                 {"moves", moves},
+                {"late_functions", late_functions},
                 {"age_s", age_s},
                 {"hosts", hosts},
                 {"allowed", allowed.to_json()},
@@ -71,6 +72,7 @@ greeting greeting::from_json(const std::string &text)
         g.line = object.at("line");
         g.resume = object.at("resume");
         g.moves = object.at("moves");
+        g.late_functions = object.at("late_functions");
         g.age_s = object.at("age_s");
         g.allowed = allowed_hosts::from_json(object.at("allowed"));
         g.program = object.at("program");

@@ -30,13 +30,14 @@ struct greeting {
     std::int64_t safe_points = 0;
     std::int64_t requests = 0; /* requests, so far */
     std::string job;
-    std::uint64_t identity = 0; /* of the job, for agents and checkpoints */
-    std::uint64_t line = 0;     /* of jobs, of which this one goes on with the state */
-    std::string resume;         /* the start of a job that was saved: from this checkpoint */
-    std::int64_t moves = 0;     /* the job has made */
-    double age_s = 0;           /* of the job */
-    std::string layer;          /* what the rank has of MPI (JSON); "" at the start of the job */
-    std::uint64_t record = 0;   /* bytes of the record of its initialisation, which is asked for */
+    std::uint64_t identity = 0;      /* of the job, for agents and checkpoints */
+    std::uint64_t line = 0;          /* of jobs, of which this one goes on with the state */
+    std::string resume;              /* the start of a job that was saved: from this checkpoint */
+    std::int64_t moves = 0;          /* the job has made */
+    std::int64_t late_functions = 0; /* requests given up as functions did not return */
+    double age_s = 0;                /* of the job */
+    std::string layer;        /* what the rank has of MPI (JSON); "" at the start of the job */
+    std::uint64_t record = 0; /* bytes of the record of its initialisation, which is asked for */
 
     std::string to_json() const;
     static greeting from_json(const std::string &text);

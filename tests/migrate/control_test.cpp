@@ -41,7 +41,9 @@ TEST_F(ControlTest, StatusIsAnsweredAtOnce)
     control_server server(
         place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
     server.set_status(R"({"ok":true})", 1);
-    EXPECT_EQ(ask(R"({"command":"status"})"), R"({"ok":true,"safe_points":7})");
+    EXPECT_EQ(ask(R"({"command":"status"})"), R"({"late_functions":0,"ok":true,"safe_points":7})");
+    server.set_late_functions(3);
+    EXPECT_EQ(ask(R"({"command":"status"})"), R"({"late_functions":3,"ok":true,"safe_points":7})");
     EXPECT_EQ(rung_, 0);
     const control_server agent(
         place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) {}, [] {});

@@ -140,7 +140,8 @@ class world::socket final : public request_source {
         in_.access(0, expired_);
         if (!expired_)
             reply(outcome == "met");
-        if (!in_.what_.time_passes && outcome.find("in time") != std::string::npos)
+        if (!in_.what_.time_passes && (outcome.find("in time") != std::string::npos ||
+                                       outcome.find("not returned") != std::string::npos))
             in_.within_ = violation("refused, as if time had passed: " + outcome);
         state_ = state::idle;
     }
@@ -235,7 +236,8 @@ struct world::rank {
 
 world::world(const scenario &what, chooser &decides)
     : what_(what), decides_(decides), socket_(std::make_unique<socket>(*this)),
-      pending_(static_cast<std::size_t>(what.ranks)), put_off_(what.put_off)
+      pending_(static_cast<std::size_t>(what.ranks)), put_off_(what.put_off),
+      functions_(what.functions)
 {
     socket_->allow(what.requests);
     for (int r = 0; r < what.ranks; r++) {
@@ -345,6 +347,8 @@ std::string world::describe(std::size_t possibility) const
             return name + " comes to safe point " + std::to_string(who.n + 1);
         case where::counted:
             return name + " looks whether it is called";
+        case where::calling:
+            return name + " returns from a function of the program";
         case where::settling:
             return name + " settles the request";
         default:
@@ -415,6 +419,9 @@ std::uint64_t world::fingerprint() const
     }
     socket_->print(sum);
     add(put_off_);
+    add(functions_);
+    if (std::ranges::any_of(ranks_, [](const auto &who) { return who->at == where::calling; }))
+        mix(sum, std::bit_cast<std::uint64_t>(std::min(now_ - called_, kPatience + 1)));
     add(met_);
     add(refused_);
     add(stepping_);
@@ -565,17 +572,14 @@ void world::step(int r, double now)
         break;
     case where::called: {
         who.fresh = false;
-        const rendezvous::next next = who.meeting->step(who.n, now);
-        if (stopped_ || within_)
-            return;
-        who.waits = next == rendezvous::next::wait || next == rendezvous::next::again;
-        who.fresh = who.fresh || next == rendezvous::next::again;
-        if (next == rendezvous::next::go_on)
-            leave(who);
-        if (next == rendezvous::next::met)
-            arrived_everywhere(r);
+        take(who, who.meeting->step(who.n, now), r);
         break;
     }
+    case where::calling:
+        who.fresh = false;
+        who.at = where::called;
+        take(who, who.meeting->meet_again("a function", kPatience, called_ + kPatience, now), r);
+        break;
     case where::settling:
         if (r == 0)
             who.meeting->outcome("met");
@@ -588,6 +592,19 @@ void world::step(int r, double now)
     case where::finishing:
         break;
     }
+}
+
+/** What it does after a step of its meeting. */
+void world::take(rank &who, rendezvous::next next, int r)
+{
+    if (stopped_ || within_)
+        return;
+    who.waits = next == rendezvous::next::wait || next == rendezvous::next::again;
+    who.fresh = who.fresh || next == rendezvous::next::again;
+    if (next == rendezvous::next::go_on)
+        leave(who);
+    if (next == rendezvous::next::met)
+        arrived_everywhere(r);
 }
 
 void world::leave(rank &who)
@@ -631,7 +648,17 @@ void world::conclude()
         }
         return;
     }
+    if (functions_ > 0) {
+        functions_--;
+        called_ = now_;
+        for (auto &who : ranks_) {
+            who->at = where::calling;
+            who->waits = false;
+        }
+        return;
+    }
     put_off_ = what_.put_off;
+    functions_ = what_.functions;
     if (what_.mover >= 0) {
         const std::int64_t requests = ranks_[0]->agreement->requests();
         for (auto &who : ranks_)

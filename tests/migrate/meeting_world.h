@@ -22,6 +22,7 @@ struct scenario {
     bool exchanges = false;   /* neighbours wait for each other's messages between safe points */
     bool time_passes = false; /* at any moment the patience of all may come to its end */
     int put_off = 0;          /* so often a meeting finds messages in flight */
+    int functions = 0;        /* of the program, which ranks call each time that they have met */
     int mover = -1;           /* a met request replaces this rank by a successor */
     int silent = -1;          /* this rank goes on only when the others have made all theirs, */
     std::int64_t silent_after = 1; /* from this safe point */
@@ -96,7 +97,7 @@ class world {
         int rank;
         std::size_t index;
     };
-    enum class where { computing, counted, called, met, settling, finishing };
+    enum class where { computing, counted, called, calling, met, settling, finishing };
 
     struct operation;
     class memory_window;
@@ -111,6 +112,7 @@ class world {
     void perform(const action &one);
     void step(int r, double now);
     void leave(rank &who);
+    void take(rank &who, rendezvous::next next, int r);
     void arrived_everywhere(int r);
     void conclude();
     void end();
@@ -133,7 +135,8 @@ class world {
     std::vector<std::int64_t> accesses_; /* what it has seen in this step */
     bool interrupted_ = false;
     std::optional<violation> within_; /* a step, where it cannot be thrown */
-    int put_off_ = 0, met_ = 0, refused_ = 0;
+    int put_off_ = 0, functions_ = 0, met_ = 0, refused_ = 0;
+    double called_ = 0; /* when functions of the program were */
     std::vector<std::unique_ptr<rank>> ranks_;
 };
 

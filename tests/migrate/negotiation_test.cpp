@@ -281,6 +281,16 @@ TEST_F(AllInterleavings, TakeUpARequestTogetherOrNotAtAllHoweverLateRanksAre)
     hold_in({.ranks = 2, .safe_points = 2, .exchanges = true, .time_passes = true});
 }
 
+TEST_F(AllInterleavings, MeetAgainAfterFunctionsOfTheProgram)
+{
+    hold_in({.ranks = 2, .safe_points = 4, .requests = 2, .exchanges = true, .functions = 2});
+}
+
+TEST_F(AllInterleavings, AreNotHeldUpForEverByAFunctionThatDoesNotReturn)
+{
+    hold_in({.ranks = 2, .safe_points = 2, .time_passes = true, .functions = 1});
+}
+
 TEST_F(AllInterleavings, AreNotHeldUpForEverByARankThatDoesNotCome)
 {
     hold_in({.ranks = 2, .safe_points = 2, .time_passes = true, .silent = 1}, ends::refused);
@@ -332,6 +342,7 @@ TEST_F(DrawnInterleavings, OfManyRanksAndRequestsEndWithoutAnyTimePassing)
                         .requests = 4,
                         .exchanges = seed % 3 != 0,
                         .put_off = static_cast<int>(seed % 2),
+                        .functions = static_cast<int>(seed % 3),
                         .mover = seed % 4 == 0 ? static_cast<int>(seed % 3) : -1};
     });
 }
@@ -345,6 +356,7 @@ TEST_F(DrawnInterleavings, OfManyRanksAndRequestsEndHoweverLateRanksAre)
                         .exchanges = seed % 3 == 0,
                         .time_passes = true,
                         .put_off = static_cast<int>(seed % 2),
+                        .functions = static_cast<int>(seed % 3),
                         .mover = seed % 4 == 0 ? static_cast<int>(seed % 3) : -1};
     });
 }

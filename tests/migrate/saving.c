@@ -5,6 +5,8 @@
  *   saving particles FILE   a list of particles on each rank, of another length in each iteration,
  *                           which is packed into arrays only when it is to be saved
  *   saving unwilling FILE   rank 2 refuses to be saved, with 7, as long as FILE.willing is missing
+ *   saving lingering FILE   functions return once FILE.save.RANK, FILE.release.RANK or
+ *                           FILE.rebuild.RANK is gone; ranks send no messages to each other
  *   saving output FILE      each rank writes a line per iteration to FILE.RANK, by way of a buffer,
  *                           and has an exit handler that writes another
  *
@@ -188,6 +190,50 @@ static void unwilling(void)
     } while (!is_over());
 }
 
+/* ---- lingering ---- */
+
+static void linger(const char *where)
+{
+    const struct timespec little = {.tv_nsec = 2000000};
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%s.%d", stop_file, where, rank);
+    while (access(path, F_OK) == 0)
+        nanosleep(&little, NULL);
+}
+
+static int save_late(void *arg)
+{
+    (void)arg;
+    linger("save");
+    return 0;
+}
+
+static void release_late(MPI_Comm world, void *arg)
+{
+    (void)world, (void)arg;
+    linger("release");
+}
+
+static void rebuild_late(MPI_Comm world, void *arg)
+{
+    (void)world, (void)arg;
+    linger("rebuild");
+}
+
+static void lingering(void)
+{
+    const struct timespec little = {.tv_nsec = 2000000};
+    long i = 0;
+    zcm_register("i", &i, 1, MPI_LONG);
+    zcm_on_save(save_late, NULL);
+    zcm_on_rebuild(release_late, rebuild_late, NULL);
+    do {
+        CHECK(zcm_safe_point() == 0, "safe point");
+        i++;
+        nanosleep(&little, NULL);
+    } while (access(stop_file, F_OK) != 0);
+}
+
 /* ---- output ---- */
 
 static FILE *out;
@@ -232,6 +278,8 @@ int main(int argc, char **argv)
         particles();
     else if (!strcmp(argv[1], "unwilling"))
         unwilling();
+    else if (!strcmp(argv[1], "lingering"))
+        lingering();
     else if (!strcmp(argv[1], "output"))
         output();
     else

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What programs do when their state is taken, and what becomes of what they have written."""
+import contextlib
 import pathlib
 import re
 import subprocess
+import threading
 
 from testbed.migration import H1, H2, SAID, STOP, Job
-from testbed.outcome import check
+from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (HERE, IDENTICAL, NO_LOOSE_ENDS, ends_well, ends_with_error,
-                                finishes, heat, moved, mpich_only, refused, restart, saved, suite)
+                                finishes, heat, hosts_of, moved, mpich_only, refused, restart, saved, suite)
 
 
 @suite.test(tags={"openmpi"})
@@ -43,6 +45,74 @@ def a_rank_that_refuses_to_be_saved(stage):
         pathlib.Path(job.stop_file + ".willing").touch()
         moved(job, [2], H2)
         saved(job)
+        ends_well(stage, job, "all right")
+
+
+@contextlib.contextmanager
+def lingers(job, where, rank):
+    """The function WHERE of RANK does not return."""
+    sign = pathlib.Path(f"{job.stop_file}.{where}.{rank}")
+    sign.touch()
+    try:
+        yield
+    finally:
+        sign.unlink()
+
+
+NAMES = {"save": r"the program's function of zcm_on_save\(\)",
+         "release": r"the program's function 'release' of zcm_on_rebuild\(\)",
+         "rebuild": r"the program's function 'rebuild' of zcm_on_rebuild\(\)"}
+# The time limits: a function's is the shorter one, so that it is the one that is named.
+LIMITS = {"ZC_MIGRATE_CALLBACK": "2", "ZC_MIGRATE_PATIENCE": "8"}
+
+
+def given_up(job, where, rank, *words, late):
+    """WORDS are refused as RANK is in WHERE, all others go on meanwhile, and it is counted."""
+    with lingers(job, where, rank):
+        refused(job, *words, says=f"{NAMES[where]} has not returned in rank {rank}")
+        if rank != 0:
+            status = job.status()
+            check(status["late_functions"] == late, f"not counted: {status}")
+            job.until_running(safe_points=status["safe_points"] + 100)
+        wait_for("it is printed", lambda: f"rank {rank}: " + NAMES[where].replace("\\", "") +
+                 " has not returned for 2 s (ZC_MIGRATE_CALLBACK)" in job.said(), 10)
+    wait_for("it is counted", lambda: job.status()["late_functions"] == late, 10)
+
+
+@suite.test(tags={"openmpi"})
+def a_function_that_does_not_return(stage):
+    """The request is refused and names it, the others go on; when it returns, ranks move again."""
+    with Job(stage, "saving", "lingering", STOP, environment=LIMITS) as job:
+        before = job.until_running()["ranks"]
+        given_up(job, "save", 1, "move", "--rank", "1", "--to", H1, late=1)
+        given_up(job, "release", 2, "move", "--rank", "1", "--to", H1, late=2)
+        given_up(job, "save", 3, "checkpoint", late=3)
+        given_up(job, "save", 0, "checkpoint", late=4)
+        given_up(job, "save", 1, "move", "--rank", "0,1", "--to", H1, late=5)
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        moved(job, [1], H1)
+        moved(job, [0], H2)
+        check(job.status()["late_functions"] == 5, "the count has not moved with rank 0")
+        saved(job)
+        said = len(re.findall(f"rank 1: {NAMES['save']} has not returned for", job.said()))
+        check(said == 1, f"printed {said} times", job.said()[-SAID:])
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
+def a_rank_in_its_function_is_waited_for(stage):
+    """After a move there is no way back: the function is named, and the move ends when it does."""
+    with Job(stage, "saving", "lingering", STOP, environment=LIMITS) as job:
+        job.until_running()
+        asking = threading.Thread(target=moved, args=(job, [1], H1))
+        with lingers(job, "rebuild", 2):
+            asking.start()
+            wait_for("it is printed", lambda: re.search(
+                f"rank 2: {NAMES['rebuild']} has not returned for 2 s", job.said()), 30)
+            check(asking.is_alive(), "the move has not waited")
+        asking.join()
+        check(hosts_of(job)[1] == "h1", "it has not moved")
+        moved(job, [2], H2)
         ends_well(stage, job, "all right")
 
 

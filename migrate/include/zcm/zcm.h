@@ -109,7 +109,9 @@ ZCM_PUBLIC int zcm_unregister(const char *name) ZCM_NOEXCEPT;
  *
  * So data that is not kept in arrays (lists, trees, objects) is packed only when it is needed.
  * @fn returns 0; another value refuses the request, which is answered with it and the rank, and
- * the job goes on. A request can still be refused after @fn was called. Return: 0.
+ * the job goes on. So does one that takes longer than ZC_MIGRATE_CALLBACK (60 s): it cannot be
+ * interrupted, and the rank leaves the safe point when it returns, the others do at once. A request
+ * can still be refused after @fn was called. Return: 0.
  */
 typedef int (*zcm_save_fn)(void *arg);
 ZCM_PUBLIC int zcm_on_save(zcm_save_fn fn, void *arg) ZCM_NOEXCEPT;
@@ -143,7 +145,8 @@ ZCM_PUBLIC const char *zcm_saved_name(size_t index) ZCM_NOEXCEPT;
  * @arg:     handed to both, after MPI_COMM_WORLD
  *
  * Communicators and persistent requests need neither, but may be freed and made by them.
- * At a fresh start nothing is called; in a resumed process @rebuild is, by its first
+ * A @release that takes longer than ZC_MIGRATE_CALLBACK refuses the move, as with zcm_on_save();
+ * for a @rebuild all wait. At a fresh start nothing is called; in a resumed process @rebuild is, by its first
  * zcm_safe_point(). Return: 0.
  */
 typedef void (*zcm_world_fn)(MPI_Comm world, void *arg);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What a rank does at a safe point where all have met. */
+#include <algorithm>
+
+#include "error.h"
+#include "job.h"
+#include "job_in_move.h"
+#include "layer.h"
+#include "move_transaction.h"
+#include "open_things.h"
+#include "profiler.h"
+#include "requests.h"
+#include "traffic.h"
+
+namespace zc::migrate {
+
+/**
+ * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
+ * program has released counts if @released.
+ */
+std::string job::obstacle(bool released)
+{
+    std::string mine = traffic::in_flight(now_.ours);
+    if (!mine.empty())
+        mine = "messages in flight: " + mine;
+    else if (const std::string live = requests::instance().live(); released && !live.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + live;
+    return agree(now_.ours, mine);
+}
+
+/** What no later safe point will change, most likely. Collective, as obstacle(). */
+std::string job::lasting_obstacle()
+{
+    std::string mine = open_things::text();
+    if (!mine.empty())
+        mine = "rank " + std::to_string(now_.rank) + " has " + mine +
+               " open: zcm_on_rebuild() has to close what cannot move";
+    layer::instance().each([&](const communicator &one) {
+        if (mine.empty() && one.has_strangers())
+            mine = "rank " + std::to_string(now_.rank) +
+                   " has a communicator with processes that are not of the job";
+    });
+    return agree(now_.ours, mine);
+}
+
+/** The request is refused, or put off if it may be carried out later. */
+void job::give_up(const std::string &why, bool lasts)
+{
+    if (!lasts && meeting_.attempts() + 1 < settings_.attempts) {
+        meeting_.put_off();
+        control_.release();
+        return;
+    }
+    meeting_.outcome(lasts ? refusal(ENOTSUP, why)
+                           : refusal(EAGAIN, "at " + std::to_string(meeting_.attempts() + 1) +
+                                                 " safe points: " + why));
+}
+
+void job::meet()
+{
+    std::string text = control_.taken() ? control_.taken()->to_json() : "";
+    share(now_.ours, 0, text);
+    const request wanted = request::from_json(text);
+    const bool moves = wanted.kind == request::what::move;
+    if (const std::string why =
+            obstacle(!moves || !functions.has(program_functions::kind::release));
+        !why.empty()) {
+        give_up(why, false);
+        return;
+    }
+    if (moves)
+        make_move(wanted);
+    else if (call_together(program_functions::kind::save, true))
+        checkpoint();
+}
+
+/** Collective: or the ranks are where they were, and the request has been dealt with. */
+void job::make_move(const request &wanted)
+{
+    const auto rebuild = [this] {
+        functions.call(program_functions::kind::rebuild, now_.rank,
+                       "the move was not made; the others go on");
+    };
+    if (!call_together(program_functions::kind::release, true)) {
+        rebuild();
+        return;
+    }
+    std::string why = obstacle(true);
+    const bool lasts = why.empty();
+    if (lasts)
+        why = lasting_obstacle();
+    if (!why.empty()) {
+        rebuild();
+        give_up(why, lasts);
+        return;
+    }
+    const bool leaves = std::ranges::count(wanted.moves, now_.rank, &request::target::rank) > 0;
+    bool moved = false;
+    if (call_together(program_functions::kind::save, leaves)) {
+        profiler::instance().busy(true);
+        job_in_move self(*this, wanted);
+        moved = move_transaction(self, settings_, wanted, self.hello()).run();
+        profiler::instance().busy(false);
+    }
+    if (!moved)
+        rebuild();
+}
+
+/**
+ * Collective: the ranks that are @here call their function, and all meet again. False: one has not
+ * returned in time, so the request is refused and all but that rank go on; that rank finds out when
+ * its function returns.
+ */
+bool job::call_together(program_functions::kind what, bool here)
+{
+    here = here && functions.has(what);
+    if (total(now_.ours, {here ? 1.0 : 0.0})[0] == 0)
+        return true;
+    const double deadline = seconds() + functions.limit_s();
+    const std::string name = program_functions::name_of(what);
+    if (here)
+        call_save([&] {
+            return functions.call(what, now_.rank, "the request is refused, the others go on", [&] {
+                if (now_.rank == 0)
+                    control_.answer_early(refusal(
+                        ETIMEDOUT, name + " has not returned in rank 0 (ZC_MIGRATE_CALLBACK)"));
+            });
+        });
+    const bool all = wait_for_meeting(
+        meeting_.meet_again(name, functions.limit_s(), deadline, seconds()), safe_points_.load());
+    if (!all)
+        control_.set_late_functions(++late_functions_);
+    return all;
+}
+
+/** What is wrong is kept for require_current(). */
+void job::call_save(const std::function<int()> &call)
+{
+    save_problem_.clear();
+    try {
+        if (const int code = call(); code != 0)
+            save_problem_ =
+                "the program's function of zcm_on_save() has returned " + std::to_string(code);
+    } catch (const std::exception &problem) { /* the program's */
+        save_problem_ = problem.what();
+    }
+}
+
+void job::require_current()
+{
+    if (!save_problem_.empty())
+        throw error(ECANCELED, save_problem_);
+    data.check_mapped();
+}
+
+/** Before this rank is done with a request. */
+void job::settle_late() const
+{
+    if (settings_.fault_injected(fault::settles_late) && now_.rank != 0)
+        for (const double begin = seconds(); seconds() - begin < 1;)
+            make_progress(); /* rank 0 may be at the next request by then */
+}
+
+} // namespace zc::migrate
