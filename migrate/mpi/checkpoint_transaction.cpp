@@ -133,7 +133,7 @@ void checkpoint_transaction::copy()
     memory_.reserve(image_bound(arrays_));
     image_writer writer(memory_, job_.header());
     for (const array &a : arrays_)
-        writer.write(a);
+        writer.write(a, [](std::uint64_t) { make_progress(); });
     image_ = writer.finish();
     image_bytes_ = image_.size();
     zero_bytes_ = writer.zero_bytes();

@@ -448,7 +448,9 @@ bool job::wait_for_meeting(rendezvous::next first, std::int64_t n)
 /** Collective. */
 void job::open_agreement(std::int64_t requests)
 {
-    agreement_.open(std::make_unique<mpi_window>(now_.ours, agreement_.own_words()), requests);
+    auto over = std::make_unique<mpi_window>(now_.ours, agreement_.own_words());
+    roll_ = std::make_unique<roll_call>(over->handle(), now_.rank, settings_.silence_s, homes_);
+    agreement_.open(std::move(over), requests);
 }
 
 /* ---- checkpoints ---- */
@@ -470,13 +472,21 @@ void job::checkpoint()
     if (!one->prepare())
         return;
     writer_problem_.clear();
-    writer_ = std::thread([one = std::move(one)] { one->write(); });
+    is_writing_ = true;
+    writer_ = std::thread([this, one = std::move(one)] {
+        one->write();
+        is_writing_ = false;
+    });
 }
 
 void job::join_writer()
 {
-    if (writer_.joinable())
-        writer_.join();
+    if (!writer_.joinable())
+        return;
+    /* Other ranks may need this process, and want to know that it is there. */
+    for (pause pause; is_writing_; pause.rest())
+        make_progress();
+    writer_.join();
 }
 
 /* ---- moves ---- */
@@ -580,6 +590,7 @@ std::string job::finish()
     lock_.reset();
     control_.close();
     profiler::instance().close();
+    roll_.reset();
     agreement_.close();
     return writer_problem_;
 }

@@ -21,6 +21,7 @@
 #include "program_functions.h"
 #include "registry.h"
 #include "rendezvous.h"
+#include "roll_call.h"
 #include "settings.h"
 #include "successor.h"
 #include "wire.h"
@@ -129,6 +130,7 @@ class job {
     std::vector<std::string> homes_; /* where each rank is */
     allowed_hosts allowed_;          /* where they may go */
     negotiation agreement_;
+    std::unique_ptr<roll_call> roll_; /* of the ranks of agreement_'s window */
     std::atomic<std::int64_t> safe_points_{0};
     std::int64_t calm_left_ = 1, calm_ = 1;
     double calm_begin_ = 0;
@@ -147,6 +149,7 @@ class job {
     rendezvous meeting_;
     std::unique_ptr<directory_lock> lock_; /* rank 0, once it has saved something */
     std::thread writer_;
+    std::atomic<bool> is_writing_{false};
     std::string writer_problem_;
     std::int64_t moves_ = 0;
     std::string save_problem_;        /* of the function of zcm_on_save(), "" if none */

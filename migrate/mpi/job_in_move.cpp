@@ -140,6 +140,7 @@ void job_in_move::give_up_old_world()
     const watchdog guard(
         limit_s, "the move was agreed on, but the old world was not given up within " +
                      std::to_string(static_cast<int>(limit_s)) + " s: a process died meanwhile");
+    job_.roll_.reset();
     job_.agreement_.close();
     communicators_ = remaking::capture();
     requests::instance().release_persistent();

@@ -59,6 +59,7 @@ void job::give_up(const std::string &why, bool lasts)
 
 void job::meet()
 {
+    const roll_call::scope guard(*roll_);
     std::string text = control_.taken() ? control_.taken()->to_json() : "";
     share(now_.ours, 0, text);
     const request wanted = request::from_json(text);

@@ -14,6 +14,7 @@ class mpi_window final : public window {
     mpi_window(MPI_Comm comm, words &own);
     void close() override;
 
+    MPI_Win handle() const noexcept { return window_; }
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     std::unique_ptr<round> start(place where, operation what, std::int64_t value) override;

@@ -5,6 +5,8 @@
 #include <climits>
 #include <numeric>
 
+#include "roll_call.h"
+
 namespace zc::migrate {
 
 namespace {
@@ -130,6 +132,7 @@ void wait_gently(MPI_Request &request)
         PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
         if (done)
             return;
+        roll_call::look();
         pause.rest();
     }
 }

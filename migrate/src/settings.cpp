@@ -18,14 +18,28 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {
-    "ZC_MIGRATE",          "ZC_MIGRATE_ATTEMPTS",     "ZC_MIGRATE_CALLBACK",
-    "ZC_MIGRATE_DIR",      "ZC_MIGRATE_FAULT",        "ZC_MIGRATE_HOSTS",
-    "ZC_MIGRATE_JOB",      "ZC_MIGRATE_KEEP",         "ZC_MIGRATE_LAUNCHER",
-    "ZC_MIGRATE_PATIENCE", "ZC_MIGRATE_PREFLIGHT",    "ZC_MIGRATE_PROBE",
-    "ZC_MIGRATE_RECORD",   "ZC_MIGRATE_RESTART",      "ZC_MIGRATE_SAVING",
-    "ZC_MIGRATE_SOCKETS",  "ZC_MIGRATE_START",        "ZC_MIGRATE_SUCCESSOR",
-    "ZC_MIGRATE_TIMEOUT",  "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
+constexpr const char *kKnown[] = {"ZC_MIGRATE",
+                                  "ZC_MIGRATE_ATTEMPTS",
+                                  "ZC_MIGRATE_CALLBACK",
+                                  "ZC_MIGRATE_DIR",
+                                  "ZC_MIGRATE_FAULT",
+                                  "ZC_MIGRATE_HOSTS",
+                                  "ZC_MIGRATE_JOB",
+                                  "ZC_MIGRATE_KEEP",
+                                  "ZC_MIGRATE_LAUNCHER",
+                                  "ZC_MIGRATE_PATIENCE",
+                                  "ZC_MIGRATE_PREFLIGHT",
+                                  "ZC_MIGRATE_PROBE",
+                                  "ZC_MIGRATE_RECORD",
+                                  "ZC_MIGRATE_RESTART",
+                                  "ZC_MIGRATE_SAVING",
+                                  "ZC_MIGRATE_SILENCE",
+                                  "ZC_MIGRATE_SOCKETS",
+                                  "ZC_MIGRATE_START",
+                                  "ZC_MIGRATE_SUCCESSOR",
+                                  "ZC_MIGRATE_TIMEOUT",
+                                  "ZC_MIGRATE_VERIFY_EVERY",
+                                  "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -113,6 +127,7 @@ settings settings::from_environment()
     s.saving = saving_of(text("ZC_MIGRATE_SAVING", "auto"));
     s.restart = text("ZC_MIGRATE_RESTART", "");
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
+    s.silence_s = number("ZC_MIGRATE_SILENCE", s.silence_s, 0.1, 86400);
     s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
     s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);

@@ -25,6 +25,7 @@ struct settings {
     std::string record;             /* directory for checksums of registered data, or empty */
     std::string restart;            /* checkpoint directory to resume from, or empty */
     double timeout_s = 60;          /* silence of a peer that is taken for its death */
+    double silence_s = 600;         /* of a rank in a move or a checkpoint: it is dead, too */
     double start_s = 60;            /* until a successor is there */
     double patience_s = 60;         /* from a request to the safe point where all have met */
     double callback_s = 60;         /* until a function of the program has returned */

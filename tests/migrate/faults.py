@@ -284,6 +284,70 @@ def leaver_killed_after_acknowledgement(stage):
                 check(status != 0, f"exit status {status}")
 
 
+def dies_before_go(stage, leaver, host, victim, left, by=signal.SIGKILL):
+    """While the data of LEAVER is on its way VICTIM is ended: the ranks LEFT end, and name it."""
+    with Job(stage, "state", "room", 100000, STOP, ranks=3, mpiexec=["-disable-auto-cleanup"],
+             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20",
+                          "ZC_MIGRATE_SILENCE": "8"}) as job:
+        pids = [rank["pid"] for rank in job.until_running()["ranks"]]
+        asking = threading.Thread(target=job.ask, args=("move", "--rank", leaver, "--to", host))
+        asking.start()
+        stopped_on(job, "h1" if host == H1 else "h2")
+        os.kill(pids[victim], by)
+        wait_for("the ranks that are left end",
+                 lambda: not any(os.path.exists(f"/proc/{pids[rank]}") for rank in left), 60)
+        asking.join()
+        if by == signal.SIGSTOP:
+            os.kill(pids[victim], signal.SIGKILL)
+        status = job.wait(60)
+        check(status is not None, "the job hangs", job.said()[-SAID:])
+        check(re.search(rf"rank {victim} on \S+ (has not answered for 8 s|is gone)", job.said()),
+              f"it does not name rank {victim}", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def leaver_killed_before_go(stage):
+    """Ranks that stay do not wait for it for ever, where Hydra does not end the job."""
+    dies_before_go(stage, leaver=1, host=H1, victim=1, left=(0, 2))
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def stayer_killed_before_go(stage):
+    """Nor does a leaver wait for one that stays."""
+    dies_before_go(stage, leaver=0, host=H2, victim=1, left=(0, 2))
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def stayer_stopped_before_go(stage):
+    """MPI cannot know of it: it does not answer, and that has a limit."""
+    dies_before_go(stage, leaver=0, host=H2, victim=1, left=(0, 2), by=signal.SIGSTOP)
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def rank_killed_while_all_save(stage):
+    """In a checkpoint, while all ranks wait for the one that takes longest."""
+    with heat(stage, "--ballast", 60, ranks=3, mpiexec=["-disable-auto-cleanup"],
+              environment={"ZC_MIGRATE_FAULT": "slow-disk", "ZC_MIGRATE_SAVING": "stream",
+                           "ZC_MIGRATE_SILENCE": "6"}) as job:
+        pids = [rank["pid"] for rank in job.until_running()["ranks"]]
+        asking = threading.Thread(target=job.ask, args=("checkpoint",))
+        asking.start()
+        wait_for("rank 1 saves", lambda: any(
+            file.stat().st_size > 1 << 20
+            for file in pathlib.Path(job.directory, "saved").glob("*/rank-1*")), 30)
+        os.kill(pids[1], signal.SIGKILL)
+        wait_for("the ranks that are left end",
+                 lambda: not any(os.path.exists(f"/proc/{pids[rank]}") for rank in (0, 2)), 90)
+        asking.join()
+        check(job.wait(60) is not None, "the job hangs", job.said()[-SAID:])
+        check(re.search(r"rank 1 on \S+ (has not answered for 6 s|is gone)", job.said()),
+              "it does not name rank 1", job.said()[-SAID:])
+
+
 def room(job):
     """How many communicators MPI could still make."""
     said = len(re.findall(r"room for \d+", job.said()))

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "roll_call.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "clock.h"
+#include "process.h"
+
+namespace zc::migrate {
+
+namespace {
+
+constexpr double kRounds = 4; /* in the time limit */
+
+/** Errors of the window are returned, while it lives. */
+class errors_of {
+  public:
+    explicit errors_of(MPI_Win window) : window_(window)
+    {
+        PMPI_Win_get_errhandler(window_, &before_);
+        PMPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
+    }
+    ~errors_of()
+    {
+        PMPI_Win_set_errhandler(window_, before_);
+        PMPI_Errhandler_free(&before_);
+    }
+    errors_of(const errors_of &) = delete;
+    errors_of &operator=(const errors_of &) = delete;
+
+  private:
+    MPI_Win window_;
+    MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
+} // namespace
+
+roll_call::roll_call(MPI_Win over, int rank, double limit_s, const std::vector<std::string> &homes)
+    : over_(over), rank_(rank), limit_s_(limit_s), homes_(homes)
+{
+}
+
+roll_call::~roll_call()
+{
+    active = nullptr;
+    for (MPI_Request &request : requests_)
+        if (request != MPI_REQUEST_NULL)
+            PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+roll_call::scope::scope(roll_call &own) noexcept
+{
+    own.asked_ = seconds();
+    active = &own;
+}
+
+void roll_call::ask(double now)
+{
+    requests_.assign(homes_.size(), MPI_REQUEST_NULL);
+    answers_.assign(homes_.size(), 0);
+    asked_ = now;
+    const errors_of returned(over_);
+    for (std::size_t i = 0; i < homes_.size(); i++)
+        if (i != static_cast<std::size_t>(rank_) &&
+            PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &answers_[i], 1, MPI_INT64_T,
+                                 static_cast<int>(i), 0, 1, MPI_INT64_T, MPI_NO_OP, over_,
+                                 &requests_[i]) != MPI_SUCCESS)
+            end_for(i, " is gone, as MPI has found");
+}
+
+void roll_call::look_now()
+{
+    std::size_t missing = homes_.size();
+    for (std::size_t i = requests_.size(); i-- > 0;) {
+        int done = 1;
+        if (requests_[i] != MPI_REQUEST_NULL)
+            PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
+        if (!done)
+            missing = i;
+    }
+    const double now = seconds();
+    if (missing == homes_.size()) {
+        if (now - asked_ > limit_s_ / kRounds)
+            ask(now);
+    } else if (now - asked_ > limit_s_) {
+        end_for(missing, how_silent());
+    }
+}
+
+std::string roll_call::how_silent() const
+{
+    char text[80];
+    std::snprintf(text, sizeof text, " has not answered for %g s (ZC_MIGRATE_SILENCE)", limit_s_);
+    return text;
+}
+
+void roll_call::end_for(std::size_t missing, const std::string &how) const
+{
+    end_job(rank_, "rank " + std::to_string(missing) + " on " + homes_[missing] + how +
+                       ", while all ranks are in a move or a checkpoint: the job cannot go on");
+}
+
+} // namespace zc::migrate
