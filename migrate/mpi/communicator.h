@@ -8,14 +8,9 @@
 #include <mpi.h>
 #include <vector>
 
-namespace zc::migrate {
+#include "keyval.h"
 
-/** A keyval that the program has made for communicators. */
-struct keyval {
-    MPI_Comm_copy_attr_function *copy = nullptr;
-    MPI_Comm_delete_attr_function *remove = nullptr;
-    void *extra = nullptr;
-};
+namespace zc::migrate {
 
 struct attribute {
     int key; /* the program's number of it */

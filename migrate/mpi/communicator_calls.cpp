@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mpi.h>
+#include <set>
 
 #include "layer.h"
 #include "recorder.h"
@@ -39,11 +40,17 @@ struct keyvals {
 struct handlers {
     std::mutex mutex;
     std::map<MPI_Errhandler, MPI_Comm_errhandler_function *> all;
+    std::set<MPI_Comm_errhandler_function *> fortran;
 
     static handlers &instance()
     {
         static handlers *const one = new handlers;
         return *one;
+    }
+    bool is_fortran(MPI_Comm_errhandler_function *function)
+    {
+        const std::lock_guard guard(mutex);
+        return fortran.contains(function);
     }
     MPI_Comm_errhandler_function *find(MPI_Errhandler handler)
     {
@@ -58,7 +65,10 @@ void on_error(MPI_Comm *real, int *code, ...)
 {
     MPI_Comm handle = layer::instance().handle_of_real(*real);
     const communicator *where = layer::find(handle);
-    if (where && where->on_error)
+    if (where && where->on_error && handlers::instance().is_fortran(where->on_error)) {
+        MPI_Fint number = MPI_Comm_c2f(handle), problem = *code;
+        reinterpret_cast<void (*)(MPI_Fint *, MPI_Fint *)>(where->on_error)(&number, &problem);
+    } else if (where && where->on_error)
         where->on_error(&handle, code);
     else
         PMPI_Abort(*real, *code);
@@ -124,7 +134,8 @@ int create_key(MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function 
     if (code != MPI_SUCCESS)
         return code;
     const std::lock_guard guard(keyvals::instance().mutex);
-    keyvals::instance().all[*key] = std::make_shared<const keyval>(keyval{copy, remove, extra});
+    keyvals::instance().all[*key] =
+        std::make_shared<const keyval>(keyval{.copy = copy, .remove = remove, .extra = extra});
     return code;
 }
 
@@ -158,9 +169,8 @@ int delete_attribute(MPI_Comm comm, int key)
     auto at = attribute_of(*where, kind);
     if (at == where->attributes.end())
         return MPI_SUCCESS;
-    if (kind->remove)
-        if (const int code = kind->remove(comm, key, at->value, kind->extra); code != MPI_SUCCESS)
-            return code;
+    if (const int code = kind->call_remove(comm, key, at->value); code != MPI_SUCCESS)
+        return code;
     at = attribute_of(*where, kind);
     if (at != where->attributes.end())
         where->attributes.erase(at);
@@ -248,6 +258,34 @@ int start_copy(MPI_Comm comm, MPI_Comm *fresh, MPI_Request *request, const char 
 }
 
 } // namespace
+
+namespace zc::migrate {
+
+void set_convention(int key, const keyval &how)
+{
+    const std::lock_guard guard(keyvals::instance().mutex);
+    const auto at = keyvals::instance().all.find(key);
+    if (at == keyvals::instance().all.end())
+        return;
+    keyval changed = *at->second;
+    changed.called = how.called;
+    changed.copy_by = how.copy_by;
+    changed.remove_by = how.remove_by;
+    at->second = std::make_shared<const keyval>(changed);
+}
+
+bool is_attribute(MPI_Comm comm, int key)
+{
+    return layer::is_on() && layer::find(comm) && keyvals::instance().find(key);
+}
+
+void note_fortran_handler(MPI_Comm_errhandler_function *function)
+{
+    const std::lock_guard guard(handlers::instance().mutex);
+    handlers::instance().fortran.insert(function);
+}
+
+} // namespace zc::migrate
 
 extern "C" {
 #pragma GCC visibility push(default)

@@ -268,10 +268,7 @@ int layer::copy_attributes(communicator &from, communicator &to)
     for (const attribute &one : std::vector(from.attributes)) {
         void *value = nullptr;
         int keeps = 0;
-        if (!one.kind->copy)
-            continue;
-        if (const int code =
-                one.kind->copy(from.handle, one.key, one.kind->extra, one.value, &value, &keeps);
+        if (const int code = one.kind->call_copy(from.handle, one.key, one.value, &value, &keeps);
             code != MPI_SUCCESS)
             return code;
         if (keeps)
@@ -285,10 +282,9 @@ int layer::delete_attributes(communicator &of)
     /* The last one set is the first to go, as MPI has it for MPI_COMM_SELF. */
     while (!of.attributes.empty()) {
         const attribute one = of.attributes.back();
-        if (one.kind->remove)
-            if (const int code = one.kind->remove(of.handle, one.key, one.value, one.kind->extra);
-                code != MPI_SUCCESS)
-                return code;
+        if (const int code = one.kind->call_remove(of.handle, one.key, one.value);
+            code != MPI_SUCCESS)
+            return code;
         std::erase_if(of.attributes, [&](const attribute &each) { return each.kind == one.kind; });
     }
     return MPI_SUCCESS;

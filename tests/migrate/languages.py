@@ -60,3 +60,14 @@ def fortran_data_of_all_types(stage):
     with Job(stage, program, STOP, launcher=restart(stage, place)) as job:
         job.until_running()
         ends_well(stage, job, "all right")
+
+
+@suite.test(tags={"openmpi"})
+def fortran_attributes(stage):
+    """Functions of attributes and errors are called as those of Fortran, with the program's handles."""
+    program = build(stage, HERE / "attributes.f90", SOURCES / "zcm.f90")
+    with Job(stage, program, STOP) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [0], H2)
+        ends_well(stage, job, "all right")
