@@ -193,6 +193,7 @@ def mistakes_of_the_caller(stage):
 def bad_settings(stage):
     for name, value in (("ZC_MIGRATE", "yes"), ("ZC_MIGRATE_TIMEOUT", "-1"),
                         ("ZC_MIGRATE_ATTEMPTS", "many"), ("ZC_MIGRATE_PATIENCE", "0"),
+                        ("ZC_MIGRATE_CALLBACK", "0"), ("ZC_MIGRATE_SILENCE", "1h"),
                         ("ZC_MIGRATE_JOB", "a/b"), ("ZC_MIGRATE_JOB", "zcmd"),
                         ("ZC_MIGRATE_FAULT", "successor-kiled")):
         with heat(stage, ranks=1, environment={name: value}) as job:
