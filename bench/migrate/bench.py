@@ -211,7 +211,7 @@ class Bench:
                   "".join(f"{self.median(case, impl, size, name):>12.1f}" for name in columns)
                   .replace("nan", "  -"))
         print()
-        for mib in self.options.sizes:
+        for mib in self.options.sizes if self.options.rounds else ():
             response = {impl: self.median("one", impl, mib * MIB, "response")
                         for impl in ("memory", "disk", *self.disks, "send")}
             memory, send = response.pop("memory"), response.pop("send")

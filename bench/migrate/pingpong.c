@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     long sum = 0;
     MPI_Init(&argc, &argv);
 #ifndef PLAIN
-    if (zcm_init() != 0)
+    if (zcm_init(&argc, &argv) != 0)
         MPI_Abort(MPI_COMM_WORLD, 3);
 #endif
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
