@@ -236,8 +236,8 @@ def in_parallel(jobs, items, function, done):
             raise
 
 
-def children():
-    """The processes that this one has started."""
-    for task in pathlib.Path("/proc/self/task").iterdir():
+def children(pid="self"):
+    """The processes that this one has started, or the one of PID."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):      # the thread may be gone
             yield from map(int, (task / "children").read_text(encoding="ascii").split())

@@ -12,6 +12,7 @@ import time
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.network import INTERFACE
 from testbed.outcome import check, wait_for
+from testbed.process import children
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
                                 ends_well, ends_with_error, heat, moved, mpich_only, refused,
                                 suite)
@@ -235,6 +236,45 @@ def rank_killed_ends_the_job(stage):
         moved(job, [1], H1)
         os.kill(job.status()["ranks"][1]["pid"], signal.SIGSEGV)
         ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
+
+
+@suite.test()
+@mpich_only("Hydra's messages")
+def a_signal_reaches_all_after_moves(stage):
+    """mpiexec passes it on, though some of its proxies have ended: it gave up at the first."""
+    with heat(stage) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [1], H2)
+        os.kill(job.process.pid, signal.SIGTERM)
+        cannot_go_on(stage, job, r"EXIT CODE: 15\b|\(signal 15\)")
+        check("downstream" not in job.said(), "mpiexec has given up", job.said()[-SAID:])
+        for host in ("h1", "h2"):
+            job.until_free(host)
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_killed_mpiexec_leaves_nothing(stage):
+    """Neither what was started before, nor a proxy that it had not heard of yet."""
+    with heat(stage) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        mpiexec = job.process.pid
+        before, there = set(children(mpiexec)), job.processes_on("h2")
+        asking = threading.Thread(target=job.ask, args=("move", "--rank", 0, "--to", H2))
+        asking.start()
+        wait_for("a proxy is started", lambda: set(children(mpiexec)) - before, 30, 1e-4)
+        os.kill(mpiexec, signal.SIGSTOP)
+        wait_for("it is there", lambda: any(
+            "hydra_pmi_proxy" in one[1].split()[0] and one not in there
+            for one in job.processes_on("h2")), 30)
+        time.sleep(1)       # it connects to mpiexec, which does not accept it any more
+        os.kill(mpiexec, signal.SIGKILL)
+        job.wait(30)
+        for host in ("h1", "h2"):
+            job.until_free(host)
+        asking.join()
 
 
 def cannot_go_on(stage, job, says):
