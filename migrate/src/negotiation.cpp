@@ -58,8 +58,12 @@ int negotiation::missing() const
         return -1;
     const window::round &last = *rounds_.back();
     for (std::size_t i = 0; i < last.got.size(); i++)
-        if (!last.has_answered(i) ||
-            (step_ == step::gathering && last.got[i] >> kFlagShift != meeting()))
+        if (!last.has_answered(i))
+            return static_cast<int>(i) + 1;
+    /* What the others have answered is as old as the round is: while one of them is silent, they
+     * may have arrived since. */
+    for (std::size_t i = 0; step_ == step::gathering && i < last.got.size(); i++)
+        if (last.got[i] >> kFlagShift != meeting())
             return static_cast<int>(i) + 1;
     return -1;
 }

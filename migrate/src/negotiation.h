@@ -88,7 +88,7 @@ class negotiation {
     /** It need not be found before rank 0 leaves safe point @n. */
     bool is_ahead_of(std::int64_t n) const noexcept { return n < proposed_; }
     std::int64_t place() const noexcept { return proposed_; }
-    /** A rank that has not answered, or not arrived; -1: none. */
+    /** A rank that has not answered, or else one that has not arrived; -1: none. */
     int missing() const;
     /** There will be no meeting: all will hear of it, whenever they listen. */
     void call_off();

@@ -22,10 +22,12 @@ class company {
         for (int r = 0; r < ranks; r++) {
             ranks_.push_back(std::make_unique<negotiation>());
             words_[r] = &ranks_[r]->own_words();
-            ranks_[r]->open(std::make_unique<at_once>(words_, r), 0);
+            ranks_[r]->open(std::make_unique<at_once>(words_, r, silent_), 0);
         }
     }
     negotiation &operator[](int rank) { return *ranks_[rank]; }
+    /** What is asked of @rank from now on is not answered; 0: all answer. */
+    void silence(int rank) { silent_ = rank; }
 
     /** Rank 0 at @n has a place when this returns; the others are where they are. */
     std::int64_t agree(std::int64_t n)
@@ -40,22 +42,33 @@ class company {
   private:
     class done final : public window::round {
       public:
-        using round::round;
-        bool is_done() override { return true; }
-        bool has_answered(std::size_t) const override { return true; }
+        done(int others, int silent) : round(others), silent_(silent) {}
+        bool is_done() override { return silent_ == 0; }
+        bool has_answered(std::size_t i) const override
+        {
+            return static_cast<int>(i) + 1 != silent_;
+        }
         void wait() override {}
+
+      private:
+        const int silent_;
     };
 
     class at_once final : public window {
       public:
-        at_once(const std::vector<words *> &all, int rank) : all_(all), rank_(rank) {}
+        at_once(const std::vector<words *> &all, int rank, const int &silent)
+            : all_(all), rank_(rank), silent_(silent)
+        {
+        }
         void close() override {}
         int rank() const noexcept override { return rank_; }
         int size() const noexcept override { return static_cast<int>(all_.size()); }
         std::unique_ptr<round> start(place where, operation what, std::int64_t value) override
         {
-            auto made = std::make_unique<done>(size() - 1);
+            auto made = std::make_unique<done>(size() - 1, silent_);
             for (std::size_t i = 0; i < made->got.size(); i++) {
+                if (!made->has_answered(i))
+                    continue;
                 auto &word = (*all_[i + 1])[where];
                 made->got[i] = word;
                 if (what == operation::replace)
@@ -78,9 +91,11 @@ class company {
       private:
         const std::vector<words *> &all_;
         int rank_;
+        const int &silent_;
     };
 
     std::vector<window::words *> words_;
+    int silent_ = 0;
     std::vector<std::unique_ptr<negotiation>> ranks_;
 };
 
@@ -168,6 +183,15 @@ TEST_F(Meeting, BeginsWhenAllHaveArrived)
     EXPECT_EQ(settled(), gathering::all);
     EXPECT_EQ(job_[1].gather(), gathering::all);
     EXPECT_EQ(job_[2].gather(), gathering::all);
+}
+
+TEST_F(Meeting, MissesARankThatDoesNotAnswerRatherThanOneThatHasComeSince)
+{
+    job_.silence(2);
+    job_[0].arrive(0);
+    job_[1].arrive(0);
+    EXPECT_EQ(settled(), gathering::waiting);
+    EXPECT_EQ(job_[0].missing(), 2);
 }
 
 TEST_F(Meeting, IsOffIfARankHasLeftBeforeItWasCounted)
