@@ -145,13 +145,19 @@ static void forget(MPIR_Request ** list, waiting_of_t of)
     }
 }
 
+/* @list: NULL if there is no connection to fail. */
+static void await(MPIR_Request ** list, MPIR_Request * req, waiting_of_t of)
+{
+    if (list) {
+        add(list, req, of);
+    } else {
+        of(req)->at = NULL;
+    }
+}
+
 void MPIDI_ZC_foreign_await_answer(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
-    if (f) {
-        add(&f->await_answer, req, answer_of);
-    } else {
-        answer_of(req)->at = NULL;
-    }
+    await(f ? &f->await_answer : NULL, req, answer_of);
 }
 
 void MPIDI_ZC_foreign_answered(MPIR_Request * req)
@@ -161,11 +167,7 @@ void MPIDI_ZC_foreign_answered(MPIR_Request * req)
 
 void MPIDI_ZC_foreign_await_ack(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
-    if (f) {
-        add(&f->await_ack, req, ack_of);
-    } else {
-        ack_of(req)->at = NULL;
-    }
+    await(f ? &f->await_ack : NULL, req, ack_of);
 }
 
 void MPIDI_ZC_foreign_acked(MPIR_Request * req)
