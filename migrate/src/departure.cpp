@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "departure.h"
 
-#include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "clock.h"
 #include "error.h"
-#include "image_file.h"
 #include "understood.h"
 
 namespace zc::migrate {
 
 using nlohmann::json;
-
-namespace {
-
-/* The whole state as a file: the way of moving that ours is compared with. */
-void write_state(const registry &data, const image_header &header, const std::string &file,
-                 effort &effort, const std::function<void()> &meanwhile)
-{
-    const double begin = seconds();
-    std::vector<array> arrays;
-    for (const auto &[name, a] : data.all())
-        arrays.push_back(a);
-    std::error_code ignored; /* what is wrong shows when the file is written */
-    std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-    const image_size size = stream_image(file, header, arrays, meanwhile);
-    effort.zero_bytes = size.zero_bytes;
-    effort.image_bytes = size.image_bytes;
-    effort.transfer_ms = ms_since(begin);
-}
-
-} // namespace
 
 departure::departure(const settings &settings, std::unique_ptr<lifeline> line,
                      const greeting &greeting, double spawn_ms)
@@ -59,7 +36,7 @@ bool departure::damages(const array &source) const
 }
 
 void departure::answer(const std::string &question, const registry &data,
-                       const image_header &header, const std::string &file)
+                       const image_header &header, const state_file *file)
 {
     struct wanted {
         std::string name, type;
@@ -84,8 +61,8 @@ void departure::answer(const std::string &question, const registry &data,
                             " before");
     } else {
         asked_.insert(name);
-        if (!file.empty()) {
-            line_->send(word::answer, json{{"file", file}}.dump());
+        if (file) {
+            line_->send(word::answer, json{{"file", file->path()}}.dump());
         } else {
             line_->send(word::answer, json{{"segments", transfer::segments(*source)}}.dump());
             transfer_->send(*source, header, effort_, damages(*source));
@@ -104,10 +81,18 @@ void departure::list(const registry &data)
     line_->send(word::listing, json{{"names", names}, {"counts", counts}}.dump());
 }
 
-void departure::serve(const registry &data, const image_header &header, const std::string &file)
+/** Until it is written. */
+void departure::await(state_file &file)
 {
-    if (!file.empty())
-        write_state(data, header, file, effort_, [this] { line_->peer().make_progress(); });
+    for (pause pause; !file.is_done(); pause.rest())
+        line_->peer().make_progress();
+    effort_ = file.result();
+}
+
+void departure::serve(const registry &data, const image_header &header, state_file *file)
+{
+    if (file)
+        await(*file);
     for (;;) {
         const message said = line_->receive();
         switch (said.what) {

@@ -8,6 +8,7 @@
 #include "lifeline.h"
 #include "registry.h"
 #include "settings.h"
+#include "state_file.h"
 #include "successor.h"
 #include "transfer.h"
 
@@ -32,8 +33,9 @@ class departure {
     void await();
     /** All successors have been started: it may ask for its data. */
     void proceed() { line_->send(word::proceed); }
-    /** Give the successor all of @data; returns when it has acknowledged it. Throws error. */
-    void serve(const registry &data, const image_header &header, const std::string &file);
+    /** Give the successor all of @data; returns when it has acknowledged it. @file: if not null,
+     * the successor reads it from there. Throws error. */
+    void serve(const registry &data, const image_header &header, state_file *file);
     /** The last step before go: the successor is there, and its end is that of the job. Throws
      * error. */
     void commit() { line_->commit(); }
@@ -46,8 +48,9 @@ class departure {
     const effort &spent() const noexcept { return effort_; }
 
   private:
+    void await(state_file &file);
     void answer(const std::string &question, const registry &data, const image_header &header,
-                const std::string &file);
+                const state_file *file);
     void list(const registry &data);
     /** A test wants what is sent of @source to be damaged. */
     bool damages(const array &source) const;

@@ -76,7 +76,11 @@ move_transaction::phase move_transaction::spawn()
     const bool is_leaver = std::ranges::count(greeting_.leavers, party_.rank()) > 0;
     std::string mine;
     if (is_leaver)
-        attempt([&] { mine = party_.invite(); });
+        attempt([&] {
+            mine = party_.invite();
+            if (wanted_.via_disk)
+                write_file();
+        });
     const std::vector<std::string> all = party_.gather(mine);
     if (is_leaver && complaint_.empty())
         attempt([&] {
@@ -87,18 +91,23 @@ move_transaction::phase move_transaction::spawn()
     return verdict.empty() ? phase::data : refuse(verdict);
 }
 
+void move_transaction::write_file()
+{
+    file_ = std::make_unique<state_file>(settings_.checkpoint_directory + "/moving-" +
+                                             digits_of(greeting_.identity) + "-rank-" +
+                                             std::to_string(party_.rank()) + ".h5",
+                                         party_.data(), party_.header());
+}
+
 move_transaction::phase move_transaction::hand_over()
 {
-    if (wanted_.via_disk)
-        file_ = settings_.checkpoint_directory + "/moving-" + digits_of(greeting_.identity) +
-                "-rank-" + std::to_string(party_.rank()) + ".h5";
     if (leaves())
         attempt([this] {
             mine_->proceed();
             if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
                 for (const double late = seconds() + kFarewell + 2; seconds() < late;)
                     party_.make_progress();
-            mine_->serve(party_.data(), party_.header(), file_);
+            mine_->serve(party_.data(), party_.header(), file_.get());
             if (settings_.fault_injected(fault::successor_killed_ready))
                 for (const double late = seconds() + 1; seconds() < late;)
                     party_.make_progress();
@@ -132,11 +141,9 @@ move_transaction::phase move_transaction::decide()
 
 move_transaction::phase move_transaction::refuse(const std::string &why)
 {
-    if (leaves()) {
+    if (leaves())
         mine_->abandon();
-        if (!file_.empty())
-            unlink(file_.c_str());
-    }
+    file_.reset();
     party_.outcome(control::refusal(EIO, why));
     return phase::refused;
 }
@@ -188,8 +195,7 @@ void move_transaction::leave()
     } catch (const std::exception &problem) {
         complain(party_.rank(), std::string("moved away, and then: ") + problem.what());
     }
-    if (!file_.empty())
-        unlink(file_.c_str());
+    file_.reset();
     party_.leave();
 }
 

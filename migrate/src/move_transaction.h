@@ -10,6 +10,7 @@
 #include "move_party.h"
 #include "request.h"
 #include "settings.h"
+#include "state_file.h"
 #include "successor.h"
 
 namespace zc::migrate {
@@ -24,7 +25,8 @@ using control::request;
  *       │                   │    go
  *       └────▶ refused ◀────┘
  *
- *     spawn     each leaver starts its successor on the target host, which answers its greeting
+ *     spawn     each leaver starts its successor on the target host, which answers its greeting;
+ *               by way of the disk, its data is being written meanwhile
  *     data      each leaver hands its data over: checkpoint, transfer, restore
  *     verdict   has every successor acknowledged everything? Then, is each still there? From here
  *               on its end is that of the job.
@@ -60,6 +62,7 @@ class move_transaction {
     phase link_up();
     phase rebuild();
     phase refuse(const std::string &why);
+    void write_file();
 
     bool leaves() const noexcept { return mine_ != nullptr; }
     template <typename Step>
@@ -73,10 +76,10 @@ class move_transaction {
     const request &wanted_;
     const greeting greeting_;
     const double begin_;
-    std::unique_ptr<departure> mine_; /* if this rank leaves */
-    std::string complaint_;           /* this rank's, "" if none */
-    std::string file_;                /* by way of the disk: this rank's data */
-    double committed_ = 0;            /* when the leavers had said go */
+    std::unique_ptr<departure> mine_;  /* if this rank leaves */
+    std::string complaint_;            /* this rank's, "" if none */
+    std::unique_ptr<state_file> file_; /* by way of the disk: this rank's data */
+    double committed_ = 0;             /* when the leavers had said go */
     std::vector<double> sum_;  /* over all ranks, bytes: of images, of zeros left out, of data */
     std::vector<double> most_; /* of any rank, ms: spawn, checkpoint, transfer, restore */
 };

@@ -94,7 +94,7 @@ class handover {
                 hello, 0);
             mine->await();
             mine->proceed();
-            mine->serve(before.data, header_, "");
+            mine->serve(before.data, header_, nullptr);
         } catch (const std::exception &problem) {
             why = problem.what();
             if (mine)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 #include "clock.h"
 #include "error.h"
 #include "move_transaction.h"
+#include "scratch_directory.h"
 #include "two_sides.h"
 
 namespace zc::migrate {
@@ -63,10 +65,22 @@ class one_rank final : public move_party {
     std::unique_ptr<departure> start_successor(const std::vector<std::string> &) override
     {
         done.emplace_back("spawn");
+        if (wanted.via_disk)
+            await_file();
         if (!spawn_fails.empty())
             throw error(EIO, spawn_fails);
         return std::make_unique<departure>(
             chosen, std::make_unique<lifeline>(with_.end_of(side::leaver), false, 5), hello_, 1.0);
+    }
+    /** Nothing but the thread that writes it goes on meanwhile. */
+    void await_file()
+    {
+        for (const double begin = seconds(); seconds() - begin < 60;)
+            for (const auto &one : std::filesystem::directory_iterator(chosen.checkpoint_directory))
+                if (one.path().extension() == ".h5") {
+                    done.emplace_back("written");
+                    return;
+                }
     }
     const registry &data() const noexcept override { return data_; }
     image_header header() const override { return {rank_, 4, 100, 7}; }
@@ -209,6 +223,17 @@ TEST_F(Move, IsRefusedAtSpawnIfThereIsNoSuccessor)
     rank_.spawn_fails = "cannot start a successor on there: refused";
     sides_.run([this] { rank_.move(); }, [] {});
     expect_refused(kRefusedAtSpawn, "rank 1: cannot start a successor on there: refused");
+}
+
+TEST_F(Move, WritesTheFileWhileTheSuccessorIsStarted)
+{
+    const scratch_directory place;
+    rank_.chosen.checkpoint_directory = place.path();
+    rank_.wanted.via_disk = true;
+    rank_.spawn_fails = "refused";
+    sides_.run([this] { rank_.move(); }, [] {});
+    expect_refused({"spawn", "written", "agree", "answer"}, "refused");
+    EXPECT_TRUE(std::filesystem::is_empty(place.path()));
 }
 
 TEST_F(Move, IsRefusedAtSpawnIfTheSuccessorExitsBeforeItHasAnswered)
