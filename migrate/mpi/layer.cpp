@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "named_types.h"
 #include "process.h"
 #include "recorder.h"
 #include "remaking.h"
@@ -56,6 +57,7 @@ void layer::observe()
 {
     if (!instance_)
         instance_ = new layer;
+    named_types::open();
     mode_ = mode::observing;
 }
 
@@ -63,6 +65,7 @@ void layer::open(int rank, int size)
 {
     if (!instance_)
         instance_ = new layer;
+    named_types::open();
     layer &one = *instance_;
     int threads = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&threads);

@@ -63,17 +63,15 @@ profiler &profiler::instance()
     return *one;
 }
 
-std::unique_lock<std::mutex> profiler::lock()
-{
-    return threads_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
-}
-
 void profiler::open(const identity &who, int rank, int size, std::uint32_t flags)
 {
     int threads = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&threads);
     threads_ = threads == MPI_THREAD_MULTIPLE;
     rank_ = rank;
+    timespec tick{};
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0 && tick.tv_nsec > 0)
+        tick_ns_ = static_cast<std::uint64_t>(tick.tv_nsec);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_table, &keyval_, nullptr);
     const int code = zcm_profile_create(
         nullptr, who.job, who.name.c_str(), static_cast<std::uint32_t>(rank),
@@ -134,20 +132,27 @@ void profiler::busy(bool is_busy)
     zcm_profile_flags(profile_, is_busy ? flags_ | ZCM_PROFILE_BUSY : flags_);
 }
 
-void profiler::spent(std::uint64_t ns)
+void profiler::spent(std::uint64_t begin, std::uint64_t end, bool is_fine)
 {
+    std::uint64_t ns = end - begin;
+    if (is_fine)
+        ns = (ns + tick_ns_ - 1) / tick_ns_ * tick_ns_;
     const auto guard = lock();
     zcm_profile_mpi(profile_, ns);
 }
 
 /* By rank in the communicator (in its remote group, if it has one): below 0 for a process that is
  * none of the job's. */
-const members *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
+inline const members *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
 {
-    if (const communicator *known = layer::find(comm))
+    if (const communicator *known = layer::find(comm)) [[likely]]
         return &known->peers();
-    if (comm == last_comm_)
-        return last_;
+    return comm == last_comm_ ? last_ : observed_table_of(comm, guard);
+}
+
+/* Of a communicator of MPI's, in a program that is observed. */
+const members *profiler::observed_table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
+{
     auto at = tables_.find(comm);
     if (at == tables_.end()) {
         if (comm == MPI_COMM_NULL || keyval_ == MPI_KEYVAL_INVALID || layer::is_on())
@@ -168,7 +173,7 @@ const members *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &g
     return last_;
 }
 
-void profiler::told(int peer, std::uint64_t bytes, moment &when)
+inline void profiler::told(int peer, std::uint64_t bytes, moment &when)
 {
     if (profile_ && peer >= 0 && static_cast<std::uint32_t>(peer) != profile_->rank)
         zcm_profile_sent(profile_, static_cast<std::uint32_t>(peer), bytes, when.ns());

@@ -33,6 +33,8 @@ class moment {
             ns_ = read_clock_ns(CLOCK_MONOTONIC);
         return ns_;
     }
+    /** 0 if nothing has asked. */
+    std::uint64_t known_ns() const noexcept { return ns_; }
 
   private:
     std::uint64_t ns_ = 0;
@@ -74,7 +76,9 @@ class profiler {
     static bool counts() noexcept { return counts_.load(std::memory_order_relaxed); }
     /** Is there a profile, if only to be written later? */
     static bool is_open() noexcept { return is_open_.load(std::memory_order_relaxed); }
-    void spent(std::uint64_t ns);
+    /** From @begin to @end by the coarse clock. @is_fine: the beginning is by the fine one, so the
+     *  tick that it was in counts as a whole, as by the coarse clock. */
+    void spent(std::uint64_t begin, std::uint64_t end, bool is_fine);
     /** @peer: of the other side, if @comm is an intercommunicator. */
     void sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when);
     void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when);
@@ -103,15 +107,21 @@ class profiler {
         std::uint64_t bytes;
     };
 
-    const members *table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
-    void told(int peer, std::uint64_t bytes, moment &when);
-    std::unique_lock<std::mutex> lock();
+    [[gnu::always_inline]] const members *table_of(MPI_Comm comm,
+                                                   std::unique_lock<std::mutex> &guard);
+    const members *observed_table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
+    [[gnu::always_inline]] void told(int peer, std::uint64_t bytes, moment &when);
+    std::unique_lock<std::mutex> lock()
+    {
+        return threads_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+    }
 
     zcm_profile *profile_ = nullptr;
     static inline std::atomic<bool> is_open_{false};
     int rank_ = 0;
     std::uint64_t total_ = 0;
     std::uint32_t flags_ = 0;
+    std::uint64_t tick_ns_ = 1; /* of the coarse clock */
     static inline std::atomic<bool> counts_{false};
     bool place_told_ =
         false;             /* rank 0: where sockets and profiles are, if not in the usual place */

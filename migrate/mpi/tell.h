@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <vector>
 
+#include "named_types.h"
 #include "profiler.h"
 
 /*
@@ -24,7 +25,7 @@
  * of the time of the fine one: a call of length t sees a tick with probability t / tick, so that
  * the sum is right in the mean however short calls are, and within some 3 % of a second's agent's
  * reading. Calls that return at once (MPI_Isend) are not timed. The fine clock is read, once per
- * call, for those that send something to another rank.
+ * call, for those that send something to another rank; it is their beginning, too.
  */
 namespace zc::migrate {
 
@@ -36,8 +37,10 @@ struct amount {
 
     std::uint64_t bytes() const
     {
-        int size = 0;
-        if (count <= 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size <= 0)
+        if (count <= 0)
+            return 0;
+        int size = named_types::size_of(type);
+        if (size == 0 && (PMPI_Type_size(type, &size) != MPI_SUCCESS || size <= 0))
             return 0;
         return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) *
                static_cast<std::uint64_t>(times);
@@ -52,6 +55,8 @@ class telling {
     telling &operator=(const telling &) = delete;
 
     explicit operator bool() const noexcept { return counts_; }
+    /** When the call was made; 0 if no message has needed it. */
+    std::uint64_t known_ns() const noexcept { return when_.known_ns(); }
 
     void sent(MPI_Comm comm, int peer, const amount &what) const
     {
@@ -74,20 +79,35 @@ class telling {
     mutable moment when_;
 };
 
-/** The same of a call that may take time, and its time. */
-class span : public telling {
+/** The time of a call that may take some, if it counts. */
+class span {
   public:
-    span() : begin_(*this ? read_clock_ns(CLOCK_MONOTONIC_COARSE) : 0) {}
+    span()
+        : counts_(profiler::counts()), is_fine_(false), begin_(counts_ ? read_clock_ns(kTicks) : 0)
+    {
+    }
+    /** Of a call that has told what it sends. */
+    explicit span(const telling &told)
+        : counts_(static_cast<bool>(told)), is_fine_(told.known_ns() != 0),
+          begin_(counts_ && !is_fine_ ? read_clock_ns(kTicks) : told.known_ns())
+    {
+    }
+    span(const span &) = delete;
+    span &operator=(const span &) = delete;
     ~span()
     {
-        if (!*this)
+        if (!counts_)
             return;
-        const std::uint64_t end = read_clock_ns(CLOCK_MONOTONIC_COARSE);
-        if (end != begin_) [[unlikely]]
-            profiler::instance().spent(end - begin_);
+        /* Within a tick the coarse clock is not past the fine one. */
+        const std::uint64_t end = read_clock_ns(kTicks);
+        if (end > begin_) [[unlikely]]
+            profiler::instance().spent(begin_, end, is_fine_);
     }
 
   private:
+    static constexpr clockid_t kTicks = CLOCK_MONOTONIC_COARSE;
+
+    const bool counts_, is_fine_;
     const std::uint64_t begin_;
 };
 
