@@ -2,12 +2,14 @@
 
 /*
  * Calls that complete, start or end requests, and those of messages that were probed. The program
- * has handles of the layer's, and MPI is given its own.
+ * has handles of the layer's, and MPI is given its own. As those that are generated, calls are of
+ * two functions, so that a program that does not migrate pays for nothing of the second.
  */
 #include <algorithm>
 #include <mpi.h>
 #include <vector>
 
+#include "few.h"
 #include "layer.h"
 #include "open_things.h"
 #include "recorder.h"
@@ -26,8 +28,9 @@ class request_array {
         : handles_(handles), real_(static_cast<std::size_t>(std::max(count, 0))),
           records_(real_.size())
     {
+        const requests &all = requests::instance();
         for (std::size_t i = 0; i < real_.size(); i++) {
-            records_[i] = requests::instance().find(handles[i]);
+            records_[i] = all.find(handles[i]);
             real_[i] = records_[i] ? records_[i]->real : handles[i];
             needs_ = needs_ || (records_[i] && records_[i]->is_active &&
                                 (records_[i]->is_cancelled || records_[i]->peer == MPI_ANY_SOURCE));
@@ -63,9 +66,11 @@ class request_array {
     }
 
   private:
+    static constexpr std::size_t kFew = 32; /* as many as most calls have */
+
     MPI_Request *handles_;
-    std::vector<MPI_Request> real_;
-    std::vector<request_record *> records_;
+    few<MPI_Request, kFew> real_;
+    few<request_record *, kFew> records_;
     std::vector<MPI_Status> own_;
     bool needs_ = false;
 };
@@ -107,10 +112,8 @@ void settle_some(request_array &all, int done, const int indices[], int code, MP
 extern "C" {
 #pragma GCC visibility push(default)
 
-int MPI_Wait(MPI_Request *request, MPI_Status *status)
+[[gnu::noinline]] static int seen_MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-    if (layer::is_off()) [[likely]]
-        return PMPI_Wait(request, status);
     const span inside;
     request_record *one = layer::is_on() ? requests::instance().find(*request) : nullptr;
     if (!one)
@@ -127,10 +130,15 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
         [&](recorder::visitor &with) { with.status(seen); });
 }
 
-int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Test(request, flag, status);
+        return PMPI_Wait(request, status);
+    return seen_MPI_Wait(request, status);
+}
+
+[[gnu::noinline]] static int seen_MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
     const span inside;
     request_record *one = layer::is_on() ? requests::instance().find(*request) : nullptr;
     if (!one)
@@ -151,6 +159,13 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
         });
 }
 
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    if (layer::is_off()) [[likely]]
+        return PMPI_Test(request, flag, status);
+    return seen_MPI_Test(request, flag, status);
+}
+
 int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
     if (!layer::is_on())
@@ -164,10 +179,9 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
         });
 }
 
-int MPI_Waitall(int count, MPI_Request handles[], MPI_Status statuses[])
+[[gnu::noinline]] static int seen_MPI_Waitall(int count, MPI_Request handles[],
+                                              MPI_Status statuses[])
 {
-    if (layer::is_off()) [[likely]]
-        return PMPI_Waitall(count, handles, statuses);
     const span inside;
     if (!layer::is_on())
         return PMPI_Waitall(count, handles, statuses);
@@ -183,10 +197,16 @@ int MPI_Waitall(int count, MPI_Request handles[], MPI_Status statuses[])
         [&](recorder::visitor &with) { with.statuses(statuses, count); });
 }
 
-int MPI_Testall(int count, MPI_Request handles[], int *flag, MPI_Status statuses[])
+int MPI_Waitall(int count, MPI_Request handles[], MPI_Status statuses[])
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Testall(count, handles, flag, statuses);
+        return PMPI_Waitall(count, handles, statuses);
+    return seen_MPI_Waitall(count, handles, statuses);
+}
+
+[[gnu::noinline]] static int seen_MPI_Testall(int count, MPI_Request handles[], int *flag,
+                                              MPI_Status statuses[])
+{
     const span inside;
     if (!layer::is_on())
         return PMPI_Testall(count, handles, flag, statuses);
@@ -206,10 +226,16 @@ int MPI_Testall(int count, MPI_Request handles[], int *flag, MPI_Status statuses
         });
 }
 
-int MPI_Waitany(int count, MPI_Request handles[], int *index, MPI_Status *status)
+int MPI_Testall(int count, MPI_Request handles[], int *flag, MPI_Status statuses[])
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Waitany(count, handles, index, status);
+        return PMPI_Testall(count, handles, flag, statuses);
+    return seen_MPI_Testall(count, handles, flag, statuses);
+}
+
+[[gnu::noinline]] static int seen_MPI_Waitany(int count, MPI_Request handles[], int *index,
+                                              MPI_Status *status)
+{
     const span inside;
     if (!layer::is_on())
         return PMPI_Waitany(count, handles, index, status);
@@ -229,10 +255,16 @@ int MPI_Waitany(int count, MPI_Request handles[], int *index, MPI_Status *status
         });
 }
 
-int MPI_Testany(int count, MPI_Request handles[], int *index, int *flag, MPI_Status *status)
+int MPI_Waitany(int count, MPI_Request handles[], int *index, MPI_Status *status)
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Testany(count, handles, index, flag, status);
+        return PMPI_Waitany(count, handles, index, status);
+    return seen_MPI_Waitany(count, handles, index, status);
+}
+
+[[gnu::noinline]] static int seen_MPI_Testany(int count, MPI_Request handles[], int *index,
+                                              int *flag, MPI_Status *status)
+{
     const span inside;
     if (!layer::is_on())
         return PMPI_Testany(count, handles, index, flag, status);
@@ -254,10 +286,16 @@ int MPI_Testany(int count, MPI_Request handles[], int *index, int *flag, MPI_Sta
         });
 }
 
-int MPI_Waitsome(int count, MPI_Request handles[], int *done, int indices[], MPI_Status statuses[])
+int MPI_Testany(int count, MPI_Request handles[], int *index, int *flag, MPI_Status *status)
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Waitsome(count, handles, done, indices, statuses);
+        return PMPI_Testany(count, handles, index, flag, status);
+    return seen_MPI_Testany(count, handles, index, flag, status);
+}
+
+[[gnu::noinline]] static int seen_MPI_Waitsome(int count, MPI_Request handles[], int *done,
+                                               int indices[], MPI_Status statuses[])
+{
     const span inside;
     if (!layer::is_on())
         return PMPI_Waitsome(count, handles, done, indices, statuses);
@@ -277,10 +315,16 @@ int MPI_Waitsome(int count, MPI_Request handles[], int *done, int indices[], MPI
         });
 }
 
-int MPI_Testsome(int count, MPI_Request handles[], int *done, int indices[], MPI_Status statuses[])
+int MPI_Waitsome(int count, MPI_Request handles[], int *done, int indices[], MPI_Status statuses[])
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Testsome(count, handles, done, indices, statuses);
+        return PMPI_Waitsome(count, handles, done, indices, statuses);
+    return seen_MPI_Waitsome(count, handles, done, indices, statuses);
+}
+
+[[gnu::noinline]] static int seen_MPI_Testsome(int count, MPI_Request handles[], int *done,
+                                               int indices[], MPI_Status statuses[])
+{
     const span inside;
     if (!layer::is_on())
         return PMPI_Testsome(count, handles, done, indices, statuses);
@@ -300,10 +344,15 @@ int MPI_Testsome(int count, MPI_Request handles[], int *done, int indices[], MPI
         });
 }
 
-int MPI_Start(MPI_Request *request)
+int MPI_Testsome(int count, MPI_Request handles[], int *done, int indices[], MPI_Status statuses[])
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Start(request);
+        return PMPI_Testsome(count, handles, done, indices, statuses);
+    return seen_MPI_Testsome(count, handles, done, indices, statuses);
+}
+
+[[gnu::noinline]] static int seen_MPI_Start(MPI_Request *request)
+{
     const telling inside;
     inside.started(1, request);
     request_record *one = layer::is_on() ? requests::instance().find(*request) : nullptr;
@@ -315,10 +364,15 @@ int MPI_Start(MPI_Request *request)
         [&] { return PMPI_Start(&one->real); }, [](recorder::visitor &) {});
 }
 
-int MPI_Startall(int count, MPI_Request handles[])
+int MPI_Start(MPI_Request *request)
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Startall(count, handles);
+        return PMPI_Start(request);
+    return seen_MPI_Start(request);
+}
+
+[[gnu::noinline]] static int seen_MPI_Startall(int count, MPI_Request handles[])
+{
     const telling inside;
     inside.started(count, handles);
     if (!layer::is_on())
@@ -335,6 +389,13 @@ int MPI_Startall(int count, MPI_Request handles[])
             return code;
         },
         [](recorder::visitor &) {});
+}
+
+int MPI_Startall(int count, MPI_Request handles[])
+{
+    if (layer::is_off()) [[likely]]
+        return PMPI_Startall(count, handles);
+    return seen_MPI_Startall(count, handles);
 }
 
 int MPI_Cancel(MPI_Request *request)
@@ -368,10 +429,9 @@ int MPI_Grequest_complete(MPI_Request request)
 
 /* ---- messages that were probed ---- */
 
-int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+[[gnu::noinline]] static int seen_MPI_Mprobe(int source, int tag, MPI_Comm comm,
+                                             MPI_Message *message, MPI_Status *status)
 {
-    if (layer::is_off()) [[likely]]
-        return PMPI_Mprobe(source, tag, comm, message, status);
     const span inside;
     MPI_Status own;
     MPI_Status *const seen = status == MPI_STATUS_IGNORE ? &own : status;
@@ -392,11 +452,16 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Sta
         });
 }
 
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-                MPI_Status *status)
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
     if (layer::is_off()) [[likely]]
-        return PMPI_Improbe(source, tag, comm, flag, message, status);
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    return seen_MPI_Mprobe(source, tag, comm, message, status);
+}
+
+[[gnu::noinline]] static int seen_MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag,
+                                              MPI_Message *message, MPI_Status *status)
+{
     const span inside;
     MPI_Status own;
     MPI_Status *const seen = status == MPI_STATUS_IGNORE ? &own : status;
@@ -416,6 +481,14 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
             with.value(*message);
             with.status(seen);
         });
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    if (layer::is_off()) [[likely]]
+        return PMPI_Improbe(source, tag, comm, flag, message, status);
+    return seen_MPI_Improbe(source, tag, comm, flag, message, status);
 }
 
 #pragma GCC visibility pop

@@ -10,9 +10,23 @@
 
 namespace zc::migrate {
 
+/* Most have none of what is freed here. */
 void request_record::reset()
 {
-    *this = request_record{};
+    real = MPI_REQUEST_NULL;
+    made_by = "";
+    what = kind::other;
+    is_persistent = is_cancelled = false;
+    is_active = true;
+    peer = MPI_PROC_NULL;
+    tag = 0;
+    peers.reset();
+    if (make)
+        make = nullptr;
+    fresh.reset();
+    owner = MPI_COMM_NULL;
+    if (blocks.capacity() > 0)
+        std::vector<received_block>().swap(blocks);
 }
 
 requests &requests::instance()
@@ -21,31 +35,36 @@ requests &requests::instance()
     return *one;
 }
 
-MPI_Request requests::adopt(MPI_Request real, const char *made_by)
+request_record *requests::take_record(MPI_Request &real, const char *made_by)
 {
     if (!layer::is_on() || real == MPI_REQUEST_NULL)
-        return real;
+        return nullptr;
     const std::uint32_t number = records_.take();
     if (!number)
         end_job(layer::instance().world().rank, "more than 1,048,575 requests at once");
     request_record &one = *records_.find(number);
     one.real = real;
     one.made_by = made_by;
-    return request_handle::make(number);
+    real = request_handle::make(number);
+    return &one;
+}
+
+MPI_Request requests::adopt(MPI_Request real, const char *made_by)
+{
+    take_record(real, made_by);
+    return real;
 }
 
 MPI_Request requests::adopt(MPI_Request real, const char *made_by, request_record::kind what,
                             MPI_Comm comm, int peer, int tag)
 {
-    const MPI_Request handle = adopt(real, made_by);
-    describe(handle, what, comm, peer, tag);
-    return handle;
+    describe(take_record(real, made_by), what, comm, peer, tag);
+    return real;
 }
 
-void requests::describe(MPI_Request handle, request_record::kind what, MPI_Comm comm, int peer,
+void requests::describe(request_record *one, request_record::kind what, MPI_Comm comm, int peer,
                         int tag)
 {
-    request_record *one = find(handle);
     const communicator *where = layer::find(comm);
     if (!one || !where)
         return;
@@ -63,8 +82,9 @@ void requests::restore(MPI_Request handle, const char *made_by, request_record::
     if (!records_.take(request_handle::number(handle)))
         end_job(layer::instance().world().rank,
                 "a request of the predecessor has the number of another one");
-    find(handle)->made_by = made_by;
-    describe(handle, what, comm, peer, tag);
+    request_record *one = find(handle);
+    one->made_by = made_by;
+    describe(one, what, comm, peer, tag);
 }
 
 void requests::persist(MPI_Request handle, std::function<int(MPI_Request *)> make)

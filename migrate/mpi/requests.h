@@ -123,7 +123,10 @@ class requests {
     std::size_t missing(const std::vector<std::int64_t> &all) const;
 
   private:
-    void describe(MPI_Request handle, request_record::kind what, MPI_Comm comm, int peer, int tag);
+    /** @real becomes the program's handle. nullptr of what needs no record. */
+    request_record *take_record(MPI_Request &real, const char *made_by);
+    static void describe(request_record *one, request_record::kind what, MPI_Comm comm, int peer,
+                         int tag);
 
     slots<request_record, 20, 6> records_;
     std::mutex mutex_;
