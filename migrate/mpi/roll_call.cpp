@@ -6,33 +6,13 @@
 
 #include "clock.h"
 #include "process.h"
+#include "returned_errors.h"
 
 namespace zc::migrate {
 
 namespace {
 
 constexpr double kRounds = 4; /* in the time limit */
-
-/** Errors of the window are returned, while it lives. */
-class errors_of {
-  public:
-    explicit errors_of(MPI_Win window) : window_(window)
-    {
-        PMPI_Win_get_errhandler(window_, &before_);
-        PMPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
-    }
-    ~errors_of()
-    {
-        PMPI_Win_set_errhandler(window_, before_);
-        PMPI_Errhandler_free(&before_);
-    }
-    errors_of(const errors_of &) = delete;
-    errors_of &operator=(const errors_of &) = delete;
-
-  private:
-    MPI_Win window_;
-    MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
-};
 
 } // namespace
 
@@ -60,7 +40,7 @@ void roll_call::ask(double now)
     requests_.assign(homes_.size(), MPI_REQUEST_NULL);
     answers_.assign(homes_.size(), 0);
     asked_ = now;
-    const errors_of returned(over_);
+    const returned_errors_of_window returned(over_);
     for (std::size_t i = 0; i < homes_.size(); i++)
         if (i != static_cast<std::size_t>(rank_) &&
             PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &answers_[i], 1, MPI_INT64_T,

@@ -13,6 +13,7 @@
 
 #include "error.h"
 #include "mpi_connection.h"
+#include "returned_errors.h"
 #include "watchdog.h"
 #include "world.h"
 
@@ -51,26 +52,6 @@ std::string words_of(int code)
     return {text, static_cast<std::size_t>(length)};
 }
 
-/** While it lives, errors of calls over MPI_COMM_SELF are returned. */
-class errors_of_self {
-  public:
-    errors_of_self()
-    {
-        PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before_);
-        PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    }
-    ~errors_of_self()
-    {
-        PMPI_Comm_set_errhandler(MPI_COMM_SELF, before_);
-        PMPI_Errhandler_free(&before_);
-    }
-    errors_of_self(const errors_of_self &) = delete;
-    errors_of_self &operator=(const errors_of_self &) = delete;
-
-  private:
-    MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
-};
-
 MPI_Comm spawn(const command &command, const place &host)
 {
     /* Through env(1): not every launcher hands our environment on. */
@@ -92,7 +73,7 @@ MPI_Comm spawn(const command &command, const place &host)
         PMPI_Info_set(info, "add-host", host.name.c_str());
 #endif
     PMPI_Info_set(info, "wdir", command.directory.c_str());
-    const errors_of_self returned;
+    const returned_errors_of_communicator returned(MPI_COMM_SELF);
     MPI_Comm between = MPI_COMM_NULL;
     int failed = MPI_SUCCESS;
     const int code = PMPI_Comm_spawn("/usr/bin/env", arguments.data(), 1, info, 0, MPI_COMM_SELF,
@@ -147,7 +128,7 @@ std::string succession::invite(std::uint64_t bytes)
  */
 MPI_Comm succession::connect(const std::string &port, const wire &launcher) const
 {
-    const errors_of_self returned;
+    const returned_errors_of_communicator returned(MPI_COMM_SELF);
     const watchdog limit(settings_.start_s + 5, [&launcher] { launcher.shut_down(); });
     MPI_Info info = limited(settings_.start_s);
     MPI_Comm between = MPI_COMM_NULL;
@@ -209,7 +190,7 @@ MPI_Comm meet_leaver(wire *launcher, double limit_s)
             throw error(EINVAL, "has neither a launcher nor a parent");
         return parent;
     }
-    const errors_of_self returned;
+    const returned_errors_of_communicator returned(MPI_COMM_SELF);
     char port[MPI_MAX_PORT_NAME];
     int code = PMPI_Open_port(MPI_INFO_NULL, port);
     if (code != MPI_SUCCESS)
