@@ -7,10 +7,13 @@
  * binding's table of addresses (ELF's global offset table), and the same for each function that it
  * wraps. No other library's table is changed: MPI's own calls of PMPI_Send() go where they went.
  */
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <link.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -54,13 +57,9 @@ void *wrapper_of(const char *name)
     return is_ours ? function : nullptr;
 }
 
-/** What the dynamic linker reads of a library. */
-struct dynamic_section {
-    const ElfW(Sym) *symbols = nullptr;
-    const char *names = nullptr;
-    const ElfW(Rela) *calls = nullptr, *others = nullptr;
-    std::size_t calls_bytes = 0, others_bytes = 0;
-
+/** What the dynamic linker reads of a library: its dynamic section, one entry of each kind. */
+class dynamic_section {
+  public:
     explicit dynamic_section(const dl_phdr_info &library)
     {
         for (int i = 0; i < library.dlpi_phnum; i++)
@@ -68,35 +67,24 @@ struct dynamic_section {
                 read(reinterpret_cast<const ElfW(Dyn) *>(library.dlpi_addr +
                                                          library.dlpi_phdr[i].p_vaddr));
     }
+    /** The linker of the GNU C library has made addresses of these. nullptr if there is none. */
+    template <typename T>
+    const T *table(std::size_t tag) const
+    {
+        return reinterpret_cast<const T *>(values_[tag]);
+    }
+    /** In bytes; 0 if there is no such entry. */
+    std::size_t size(std::size_t tag) const { return values_[tag]; }
 
   private:
     void read(const ElfW(Dyn) * entry)
     {
-        /* The linker of the GNU C library has made addresses of these. */
         for (; entry->d_tag != DT_NULL; entry++)
-            switch (entry->d_tag) {
-            case DT_SYMTAB:
-                symbols = reinterpret_cast<const ElfW(Sym) *>(entry->d_un.d_ptr);
-                break;
-            case DT_STRTAB:
-                names = reinterpret_cast<const char *>(entry->d_un.d_ptr);
-                break;
-            case DT_JMPREL:
-                calls = reinterpret_cast<const ElfW(Rela) *>(entry->d_un.d_ptr);
-                break;
-            case DT_PLTRELSZ:
-                calls_bytes = entry->d_un.d_val;
-                break;
-            case DT_RELA:
-                others = reinterpret_cast<const ElfW(Rela) *>(entry->d_un.d_ptr);
-                break;
-            case DT_RELASZ:
-                others_bytes = entry->d_un.d_val;
-                break;
-            default:
-                break;
-            }
+            if (entry->d_tag > 0 && static_cast<std::size_t>(entry->d_tag) < values_.size())
+                values_[static_cast<std::size_t>(entry->d_tag)] = entry->d_un.d_val;
     }
+
+    std::array<ElfW(Xword), DT_NUM> values_{}; /* by the entry's tag */
 };
 
 /** The part of a library that the linker has made read-only: [begin, end), whole pages. */
@@ -120,15 +108,18 @@ struct read_only_part {
     }
 };
 
-void enter_wrappers(const dl_phdr_info &library, const dynamic_section &of,
-                    const ElfW(Rela) * relocations, std::size_t bytes)
+/** For the relocations in @table, which are @size bytes; both are tags of the dynamic section. */
+void enter_wrappers(const dl_phdr_info &library, const dynamic_section &of, std::size_t table,
+                    std::size_t size)
 {
-    for (std::size_t i = 0; i < bytes / sizeof *relocations; i++) {
-        const ElfW(Rela) &one = relocations[i];
+    const auto *relocations = of.table<ElfW(Rela)>(table);
+    const auto *symbols = of.table<ElfW(Sym)>(DT_SYMTAB);
+    const auto *names = of.table<char>(DT_STRTAB);
+    for (const ElfW(Rela) & one : std::span(relocations, of.size(size) / sizeof *relocations)) {
         const auto kind = ELF64_R_TYPE(one.r_info);
         if (kind != kJump && kind != kData)
             continue;
-        if (void *ours = wrapper_of(of.names + of.symbols[ELF64_R_SYM(one.r_info)].st_name))
+        if (void *ours = wrapper_of(names + symbols[ELF64_R_SYM(one.r_info)].st_name))
             *reinterpret_cast<void **>(library.dlpi_addr + one.r_offset) = ours;
     }
 }
@@ -139,14 +130,15 @@ int look_at(dl_phdr_info *library, std::size_t, void *)
         return 0;
     const dynamic_section of(*library);
     const read_only_part part(*library);
-    if (!of.symbols || !of.names || !part.allow(PROT_READ | PROT_WRITE)) {
+    if (!of.table<ElfW(Sym)>(DT_SYMTAB) || !of.table<char>(DT_STRTAB) ||
+        !part.allow(PROT_READ | PROT_WRITE)) {
         complain(-1, std::string(library->dlpi_name) +
                          ": its table of addresses cannot be changed: calls of programs in Fortran "
                          "are not seen, and their ranks do not move");
         return 0;
     }
-    enter_wrappers(*library, of, of.calls, of.calls_bytes);
-    enter_wrappers(*library, of, of.others, of.others_bytes);
+    enter_wrappers(*library, of, DT_JMPREL, DT_PLTRELSZ);
+    enter_wrappers(*library, of, DT_RELA, DT_RELASZ);
     part.allow(PROT_READ);
     return 0;
 }
