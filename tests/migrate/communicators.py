@@ -31,6 +31,16 @@ def communicators_of_every_kind(stage):
         ends_well(stage, job, "all right", timeout=120)
 
 
+@suite.test(tags={"openmpi"})
+def attributes_of_mpi_1(stage):
+    """And error handlers, by the calls that later versions have replaced."""
+    with Job(stage, "mpi_1", STOP) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [0], H2)
+        ends_well(stage, job, "all right")
+
+
 @suite.test()
 @mpich_only("mpirun cannot add a host for several spawns at once")
 def communicators_of_ranks_that_move_together(stage):

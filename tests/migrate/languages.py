@@ -12,14 +12,14 @@ from tests.migrate.jobs import (HERE, IDENTICAL, ends_well, hosts_of, moved, res
 SOURCES = TOP / "migrate/fortran"
 
 
-def build(stage, program, *modules):
-    """PROGRAM, a source, built with these MODULES as a reader of zcm(3) would build it."""
+def build(stage, program, *modules, flags=()):
+    """PROGRAM, a source, built with these MODULES as a reader of zcm(3) would build it, and FLAGS."""
     try:
         compiler = mpi.find_tool(stage.prefix, "mpifort", stage.family)
     except mpi.Error as missing:
         raise Skip(str(missing)) from None
     place = pathlib.Path(stage.new_directory())
-    words = [compiler, "-O2", "-Wall", f"-J{place}", "-o", str(place / program.stem),
+    words = [compiler, "-O2", "-Wall", *flags, f"-J{place}", "-o", str(place / program.stem),
              *map(str, modules), str(program), "-Wl,--no-as-needed",
              str(stage.library / f"lib/libzcm-{stage.family}.so")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -62,12 +62,29 @@ def fortran_data_of_all_types(stage):
         ends_well(stage, job, "all right")
 
 
-@suite.test(tags={"openmpi"})
-def fortran_attributes(stage):
-    """Functions of attributes and errors are called as those of Fortran, with the program's handles."""
-    program = build(stage, HERE / "attributes.f90", SOURCES / "zcm.f90")
+def attributes(stage, *flags):
+    program = build(stage, HERE / "attributes.F90", SOURCES / "zcm.f90", flags=flags)
     with Job(stage, program, STOP) as job:
         job.until_running()
         moved(job, [1], H1)
         moved(job, [0], H2)
         ends_well(stage, job, "all right")
+
+
+@suite.test(tags={"openmpi"})
+def fortran_attributes(stage):
+    """Functions of attributes and errors are called as those of Fortran, with the program's handles."""
+    attributes(stage)
+
+
+@suite.test(tags={"openmpi"})
+def fortran_2008_attributes(stage):
+    """The same with mpi_f08, whose handles are of types of their own."""
+    attributes(stage, "-DWITH_F08")
+
+
+@suite.test(tags={"openmpi"})
+def fortran_attributes_of_mpi_1(stage):
+    """The calls that MPI-2 has replaced; Open MPI 4 has those of handlers no more."""
+    handlers = ["-DWITH_HANDLERS_OF_MPI_1"] if stage.family == "mpich" else []
+    attributes(stage, "-DWITH_MPI_1", *handlers)
