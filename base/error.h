@@ -3,6 +3,8 @@
 #define ZC_BASE_ERROR_H_INCLUDED
 
 #include <cerrno>
+#include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -20,6 +22,12 @@ class error : public std::runtime_error {
 
 /** The same, with the system's own text behind @what. */
 [[noreturn]] void throw_errno(int code, const std::string &what);
+
+/** What @problem says; of a lack of memory std::bad_alloc says but its own name. */
+inline std::string reason_of(const std::exception &problem)
+{
+    return dynamic_cast<const std::bad_alloc *>(&problem) ? "out of memory" : problem.what();
+}
 
 } // namespace zc
 

@@ -35,7 +35,7 @@ bool move_transaction::run()
         while (now != phase::done)
             now = perform(now);
     } catch (const std::exception &problem) {
-        party_.end_job(std::string("the move was agreed on, but ") + problem.what());
+        party_.end_job("the move was agreed on, but " + reason_of(problem));
     }
     return true;
 }
@@ -67,7 +67,7 @@ void move_transaction::attempt(Step step)
     try {
         step();
     } catch (const std::exception &problem) {
-        complaint_ = "rank " + std::to_string(party_.rank()) + ": " + problem.what();
+        complaint_ = "rank " + std::to_string(party_.rank()) + ": " + reason_of(problem);
     }
 }
 
@@ -193,7 +193,7 @@ void move_transaction::leave()
         }
         mine_->line().disconnect();
     } catch (const std::exception &problem) {
-        complain(party_.rank(), std::string("moved away, and then: ") + problem.what());
+        complain(party_.rank(), "moved away, and then: " + reason_of(problem));
     }
     file_.reset();
     party_.leave();

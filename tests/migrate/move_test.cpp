@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -46,6 +47,7 @@ class one_rank final : public move_party {
 
     request wanted;
     settings chosen;
+    bool out_of_memory = false;
     std::string spawn_fails, release_fails, others_at_spawn, others_at_verdict;
     steps done;
     json answer; /* to the request */
@@ -69,6 +71,8 @@ class one_rank final : public move_party {
             await_file();
         if (!spawn_fails.empty())
             throw error(EIO, spawn_fails);
+        if (out_of_memory)
+            throw std::bad_alloc();
         return std::make_unique<departure>(
             chosen, std::make_unique<lifeline>(with_.end_of(side::leaver), false, 5), hello_, 1.0);
     }
@@ -234,6 +238,13 @@ TEST_F(Move, WritesTheFileWhileTheSuccessorIsStarted)
     sides_.run([this] { rank_.move(); }, [] {});
     expect_refused({"spawn", "written", "agree", "answer"}, "refused");
     EXPECT_TRUE(std::filesystem::is_empty(place.path()));
+}
+
+TEST_F(Move, IsRefusedAtSpawnInWordsIfThereIsNoMemory)
+{
+    rank_.out_of_memory = true;
+    sides_.run([this] { rank_.move(); }, [] {});
+    expect_refused(kRefusedAtSpawn, "rank 1: out of memory");
 }
 
 TEST_F(Move, IsRefusedAtSpawnIfTheSuccessorExitsBeforeItHasAnswered)
