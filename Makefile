@@ -9,6 +9,7 @@
 #                        (in QEMU; without it, skipped)
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
+#   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers)
 #   make bench-lane      lanes beside UCX: 10 Gbit/s and bare, full cores and spare (two minutes)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP, bare and at 10 Gbit/s:
 #                        half an hour, and once the time to build an MPICH with ch4:ofi.
@@ -27,7 +28,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict bench-lane bench-mpi demo-migrate bench-migrate
+.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-lane bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -81,6 +82,15 @@ bench-kmod: packages
 TRACES ?= tests/data
 bench-predict: checks
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
+
+# Every program appends its points to out/papers.jsonl.
+RECORDED := bench/figures/data
+papers: checks
+	rm -f out/papers.jsonl
+	build/release/bin/figures --folder out \
+		--trace 2=$(RECORDED)/master-slave-8.csv.gz --trace 3=$(RECORDED)/master-slave-8.csv.gz \
+		--trace 4=$(RECORDED)/fft-8.csv.gz --trace 5=$(RECORDED)/master-slave-4.csv.gz \
+		--trace 6=$(RECORDED)/distribution-8.csv.gz
 
 bench-lane: checks
 	bench/run lane

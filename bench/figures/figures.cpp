@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * figures: figures 2 to 6 of Singh & Graham, "Grouping MPI processes for partial
- * checkpoint and co-migration" (Euro-Par 2009), on our generators: master/slave,
- * finite elements with noise, FFT butterfly. docs/grouping.md says what is on
- * which axis and what had to be chosen. Writes figure2.svg to figure6.svg and the
- * data as figures.jsonl.
+ * figures: figures 2 to 6 of R. Singh and P. Graham, "Grouping MPI processes for
+ * partial checkpoint and co-migration" (Euro-Par 2009), drawn again: how like the
+ * pattern predicted is to the messages that came, by the time of the request.
+ * Appends a line per point to FOLDER/papers.jsonl, writes
+ * FOLDER/singh-graham-figure2.svg to figure6.svg, and prints a table beside what
+ * the paper says. docs/papers/singh-graham.md has what had to be chosen.
  */
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "events_csv.h"
 #include "levenshtein.h"
 #include "memory.h"
 #include "plot.h"
-#include "report.h"
 #include "singh_graham.h"
 #include "synthetic.h"
 
@@ -24,185 +26,200 @@ using namespace zc::groups;
 
 namespace {
 
-using past = singh_graham::memory_of;
-
-constexpr uint32_t kRanks = 16;
-
 struct variant {
-    const char *label;
-    past remembers;
+    const char *label; /* as in the paper's figures */
+    singh_graham::predictor predictor;
     bool kmp;
-    bool adaptive;
 };
 
-constexpr variant kBasic = {"basic", past::nothing, false, false};
-constexpr variant kBasicKmp = {"basic, KMP", past::nothing, true, false};
-constexpr variant kSame = {"specific historical", past::same, false, false};
-constexpr variant kSameKmp = {"specific historical, KMP", past::same, true, false};
-constexpr variant kSimilar = {"Levenshtein historical", past::similar, false, false};
-constexpr variant kSimilarKmp = {"Levenshtein historical, KMP", past::similar, true, false};
-
-struct outcome {
-    double alike = 0;    /* 1 - Levenshtein distance / length, of expected and real sequences */
-    double us = 0;       /* per event */
-    double sampling = 0; /* at the end, events */
+constexpr variant kOriginal[] = {
+    {"basic", singh_graham::predictor::basic, false},
+    {"historic", singh_graham::predictor::specific, false},
+    {"levenshtein", singh_graham::predictor::levenshtein, false},
+};
+constexpr variant kEnhanced[] = {
+    {"basic (kmp)", singh_graham::predictor::basic, true},
+    {"historic (kmp)", singh_graham::predictor::specific, true},
+    {"levenshtein (kmp)", singh_graham::predictor::levenshtein, true},
 };
 
-setting setting_for(const variant &v, uint32_t sample)
+/** One of the paper's figures. */
+struct figure {
+    int number;
+    const char *title;
+    event_stream stream;
+    uint32_t sampling; /* period, events */
+    uint32_t until;    /* last request, events */
+    bool enhanced;     /* with the predictors that use KMP */
+    const char *paper; /* what it says of the figure */
+};
+
+struct options {
+    std::string folder = "out";
+    std::vector<std::string> traces;
+    bool quick = false;
+};
+
+using points = std::vector<std::pair<double, double>>;
+
+double mean(const points &all)
+{
+    double sum = 0;
+    for (const auto &[time, value] : all)
+        sum += value;
+    return all.empty() ? 0 : sum / static_cast<double>(all.size());
+}
+
+double least(const points &all)
+{
+    double out = 1;
+    for (const auto &[time, value] : all)
+        out = std::min(out, value);
+    return out;
+}
+
+setting setting_for(const variant &v, uint32_t ranks, uint32_t sampling)
 {
     setting s{};
-    s.ranks = kRanks;
-    s.period = sample;
-    s.period_flows = s.lasting_flows = kRanks * (kRanks - 1);
-    s.sample = sample;
-    s.longest_sample = v.adaptive ? 4096 : sample;
-    s.search_bytes = 32 << 20;
+    s.ranks = ranks;
+    s.period = s.sample = s.longest_sample = sampling;
+    s.period_flows = s.lasting_flows = size_t{ranks} * (ranks - 1);
+    s.search_bytes = s.archive_bytes = 32 << 20;
     s.literals = 3;
     s.window = 4;
     s.support = 2;
     s.kmp = v.kmp;
-    s.adaptive = v.adaptive;
     return s;
 }
 
-double alike(const singh_graham &engine, const std::vector<zcp_event_t> &events, size_t from,
-             size_t length)
+/**
+ * 1 - Levenshtein distance / length, of the pattern predicted and as many messages that
+ * come after the request. Where nothing is predicted, 0: nothing was right.
+ */
+double likeness(const singh_graham &engine, const event_stream &stream, size_t request)
 {
-    std::pmr::vector<uint32_t> expected;
-    engine.expect(length, expected);
-    std::vector<uint32_t> actual;
-    for (size_t i = from; i < from + length; i++)
-        actual.push_back(events[i].src * kRanks + events[i].dst);
-    const size_t edits = levenshtein(expected, actual, length, std::pmr::new_delete_resource());
-    return 1 - static_cast<double>(std::min(edits, length)) / static_cast<double>(length);
+    const auto said = engine.predict();
+    if (!said)
+        return 0;
+    const size_t length = std::min(said->pattern.size(), stream.events.size() - request);
+    std::vector<uint32_t> expected;
+    std::vector<uint32_t> came;
+    for (size_t i = 0; i < length; i++) {
+        expected.push_back(said->pattern[(said->phase + i) % said->pattern.size()]);
+        const zcp_event_t &e = stream.events[request + i];
+        came.push_back(e.src * stream.ranks + e.dst);
+    }
+    const size_t edits = levenshtein(expected, came, length, std::pmr::new_delete_resource());
+    return 1 - static_cast<double>(edits) / static_cast<double>(length);
 }
 
-/** Expects, every @sample events after the first quarter, the next @sample events. */
-outcome run(const event_stream &stream, const variant &v, uint32_t sample)
+/** A request every @step events. */
+points run(const event_stream &stream, const variant &v, uint32_t sampling, size_t step,
+           size_t until)
 {
-    using clock = std::chrono::steady_clock;
     bounded_memory memory(size_t{256} << 20);
-    singh_graham engine(setting_for(v, sample), v.remembers, &memory);
-    std::vector<double> scores;
-    double spent = 0;
-    size_t at = 0;
-    for (; at + 2 * sample <= stream.events.size(); at += sample) {
-        const auto start = clock::now();
-        for (size_t i = at; i < at + sample; i++)
-            engine.learn(stream.events[i], static_cast<tick>(i));
-        spent += std::chrono::duration<double, std::micro>(clock::now() - start).count();
-        if (at + sample >= stream.events.size() / 4)
-            scores.push_back(alike(engine, stream.events, at + sample, sample));
+    singh_graham engine(setting_for(v, stream.ranks, sampling), v.predictor, &memory);
+    points out;
+    for (size_t i = 0; i < std::min(until, stream.events.size() - 1); i++) {
+        engine.learn(stream.events[i], static_cast<tick>(i));
+        if ((i + 1) % step == 0)
+            out.emplace_back(i + 1, likeness(engine, stream, i + 1));
     }
-    outcome out;
-    for (const double s : scores)
-        out.alike += s / static_cast<double>(scores.size());
-    out.us = at ? spent / static_cast<double>(at) : 0;
-    out.sampling = engine.sampling();
     return out;
 }
 
-struct options {
-    std::string folder = "out";
-    bool quick = false;
-};
-
 class drawing {
   public:
-    drawing(const options &given) : given_(given), out_("figures", given.folder + "/figures.jsonl")
+    explicit drawing(const options &given)
+        : given_(given), out_(given.folder + "/papers.jsonl", std::ios::app)
     {
-        periods_ = given.quick ? std::vector<uint32_t>{32, 128}
-                               : std::vector<uint32_t>{16, 32, 48, 64, 96, 128, 192, 256, 384, 512};
     }
 
-    std::vector<event_stream> streams(double noise) const
+    void draw(const figure &f)
     {
-        const recipe r{kRanks, given_.quick ? size_t{1500} : size_t{12000}, noise, 0, 7};
-        std::vector<event_stream> out = {master_slave(r), fem(r), butterfly(r)};
-        out[0].name = "master/slave";
-        out[1].name = "finite elements";
-        out[2].name = "FFT butterfly";
-        return out;
-    }
-
-    /** Likeness by sampling period, a panel per program. */
-    void by_period(int figure, const char *title, const std::vector<variant> &variants)
-    {
-        plot p{fmt::format("Figure {}: {}", figure, title),
-               "sampling period, events",
-               "likeness of sequences",
-               1,
-               true,
-               {}};
-        for (const event_stream &stream : streams(0.02)) {
-            std::vector<curve> curves;
-            for (const variant &v : variants) {
-                curve c{v.label, {}, v.kmp};
-                for (const uint32_t period : periods_) {
-                    const outcome o = run(stream, v, period);
-                    c.points.emplace_back(period, o.alike);
-                    enter(figure, fmt::format("{}/{}", stream.name, period), v.label, o);
-                }
-                curves.push_back(c);
-            }
-            p.panels.emplace_back(stream.name, curves);
-        }
-        write(figure, p);
-    }
-
-    /** Likeness by noise at a fixed period. */
-    void by_noise(int figure, const std::vector<variant> &variants)
-    {
-        plot p{fmt::format("Figure {}: noise, sampling period 256", figure),
-               "share of random messages",
-               "likeness of sequences",
+        const size_t until = given_.quick ? f.until / 4 : f.until;
+        const size_t step = std::max<size_t>(1, f.until / 120);
+        const std::string title =
+            fmt::format("Figure {}: {}; {} processes, sampling period {}{}", f.number, f.title,
+                        f.stream.ranks, f.sampling, f.stream.name.empty() ? "" : ", recorded");
+        fmt::print("\n{}\n  the paper: {}\n", title, f.paper);
+        plot p{title,
+               "time of the request, messages",
+               "likeness of pattern and messages that came",
                1,
                false,
                {}};
-        const std::vector<double> shares =
-            given_.quick ? std::vector<double>{0, 0.1}
-                         : std::vector<double>{0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2};
-        std::vector<std::vector<curve>> panels(3);
-        std::vector<std::string> captions(3);
-        for (const variant &v : variants) {
-            for (auto &panel : panels)
-                panel.push_back({v.label, {}, v.kmp});
-            for (const double noise : shares) {
-                const auto all = streams(noise);
-                for (size_t i = 0; i < all.size(); i++) {
-                    const outcome o = run(all[i], v, 256);
-                    captions[i] = all[i].name;
-                    panels[i].back().points.emplace_back(noise, o.alike);
-                    enter(figure, fmt::format("{}/noise {:g}", all[i].name, noise), v.label, o);
-                }
-            }
+        std::vector<curve> original;
+        std::vector<curve> enhanced;
+        for (const variant &v : kOriginal)
+            original.push_back(curve_of(f, v, step, until));
+        p.panels.emplace_back("original predictors", original);
+        if (f.enhanced) {
+            for (const variant &v : kEnhanced)
+                enhanced.push_back(curve_of(f, v, step, until));
+            p.panels.emplace_back("enhanced predictors", enhanced);
         }
-        for (size_t i = 0; i < panels.size(); i++)
-            p.panels.emplace_back(captions[i], panels[i]);
-        write(figure, p);
+        const std::string path =
+            fmt::format("{}/singh-graham-figure{}{}.svg", given_.folder, f.number,
+                        f.stream.name.empty() ? "" : "-" + f.stream.name);
+        write_svg(p, path);
+        fmt::print("  {}\n", path);
+        std::fflush(stdout);
+        if (!out_.flush())
+            throw std::runtime_error(given_.folder + "/papers.jsonl: cannot be written");
     }
 
   private:
-    void enter(int figure, const std::string &name, const char *impl, const outcome &o)
+    curve curve_of(const figure &f, const variant &v, size_t step, size_t until)
     {
-        const std::string full = fmt::format("figure{}/{}", figure, name);
-        out_.add({full, impl, "likeness", "share", {o.alike}});
-        out_.add({full, impl, "learn", "us/event", {o.us}});
-        out_.add({full, impl, "sampling", "events", {o.sampling}});
-    }
-
-    void write(int figure, const plot &p) const
-    {
-        const std::string path = fmt::format("{}/figure{}.svg", given_.folder, figure);
-        write_svg(p, path);
-        fmt::print("{}\n", path);
-        std::fflush(stdout);
+        const points all = run(f.stream, v, f.sampling, step, until);
+        nlohmann::ordered_json line;
+        line["paper"] = "singh-graham";
+        line["figure"] = f.number;
+        line["title"] = f.title;
+        line["program"] = f.stream.name.empty() ? "generated" : f.stream.name;
+        line["ranks"] = f.stream.ranks;
+        line["sampling"] = f.sampling;
+        line["predictor"] = v.label;
+        for (const auto &[time, value] : all) {
+            line["time"] = time;
+            line["likeness"] = value;
+            out_ << line.dump() << '\n';
+        }
+        fmt::print("  {:18} mean {:.3f}, least {:.3f}\n", v.label, mean(all), least(all));
+        return {v.label, all, false};
     }
 
     options given_;
-    report out_;
-    std::vector<uint32_t> periods_;
+    std::ofstream out_;
 };
+
+event_stream unnamed(event_stream stream)
+{
+    stream.name.clear();
+    return stream;
+}
+
+/** The paper's programs as streams. It gives neither their messages nor the periods. */
+std::vector<figure> papers_figures()
+{
+    const recipe eight{8, 2000, 0, 0, 1};
+    const recipe four{4, 1000, 0, 0, 1};
+    const event_stream master_slave = unnamed(master_slave_phases(eight, 1, 2));
+    return {
+        {2, "master/slave, original predictors", master_slave, 100, 1200, false,
+         "basic poor, levenshtein surprisingly good, historic once drastically wrong, about 900"},
+        {3, "master/slave", master_slave, 100, 1200, true,
+         "the enhanced ones significantly better, of high quality throughout"},
+        {4, "FFT", unnamed(butterfly(eight)), 100, 1200, true,
+         "the enhanced ones significantly better, of high quality throughout"},
+        {5, "master/slave, the start, small sampling period",
+         unnamed(master_slave_phases(four, 1, 2)), 30, 360, true,
+         "the original ones very poor, the enhanced ones with some variation"},
+        {6, "master/slave, prolonged distribution phase", unnamed(master_slave_phases(eight, 6, 2)),
+         200, 1200, true, "the enhanced ones much more tolerant"},
+    };
+}
 
 } // namespace
 
@@ -211,18 +228,28 @@ int main(int argc, char **argv)
     options given;
     CLI::App app("Figures 2 to 6 of Singh & Graham, redrawn");
     app.add_option("--folder", given.folder, "where figures and data go");
+    app.add_option("--trace", given.traces,
+                   "NUMBER=FILE: draw figure NUMBER of a recorded program, too (events.csv)");
     app.add_flag("--quick", given.quick, "small inputs: does it run?");
     CLI11_PARSE(app, argc, argv);
     try {
         std::filesystem::create_directories(given.folder);
         drawing d(given);
-        d.by_period(2, "basic predictor, without and with KMP", {kBasic, kBasicKmp});
-        d.by_period(3, "specific historical predictor", {kSame, kSameKmp});
-        d.by_period(4, "Levenshtein historical predictor", {kSimilar, kSimilarKmp});
-        d.by_noise(5, {kBasicKmp, kSameKmp, kSimilarKmp});
-        const variant fixed = {"fixed sampling period", past::nothing, true, false};
-        const variant adaptive = {"adaptive sampling period", past::nothing, true, true};
-        d.by_period(6, "adaptive sampling period (basic, KMP)", {fixed, adaptive});
+        const auto figures = papers_figures();
+        for (const figure &f : figures)
+            d.draw(f);
+        for (const std::string &trace : given.traces) {
+            const auto equals = trace.find('=');
+            const auto f = std::find_if(figures.begin(), figures.end(), [&](const figure &each) {
+                return std::to_string(each.number) == trace.substr(0, equals);
+            });
+            if (equals == std::string::npos || f == figures.end())
+                throw std::runtime_error(trace + ": wants NUMBER=FILE, NUMBER one of 2 to 6");
+            figure recorded = *f;
+            recorded.stream = read_events_csv(trace.substr(equals + 1));
+            recorded.stream.name = "recorded";
+            d.draw(recorded);
+        }
     } catch (const std::exception &problem) {
         fmt::print(stderr, "figures: {}\n", problem.what());
         return 1;

@@ -27,7 +27,8 @@ struct setting {
     uint32_t history;     /* events kept per sender; a power of two */
     uint32_t sample;      /* Singh & Graham: sampling period to begin with, events */
     uint32_t longest_sample;
-    size_t search_bytes; /* memory of a pattern search */
+    size_t search_bytes;  /* memory of a pattern search */
+    size_t archive_bytes; /* and of the patterns of earlier samples */
     uint32_t literals, window, support;
     bool kmp, adaptive;
 };

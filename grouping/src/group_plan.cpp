@@ -77,7 +77,7 @@ bool plan(const zcp_groups_params_t &params, setting &out)
     s.history = kLeastHistory;
     s.sample = std::max(std::min(params.period_events, 1u << 16), 2 * s.window);
     s.longest_sample = s.adaptive ? std::max(s.sample, 1u << 13) : s.sample;
-    s.search_bytes = is_reference(params.kind) ? params.max_bytes / 4 : 0;
+    s.search_bytes = s.archive_bytes = is_reference(params.kind) ? params.max_bytes / 4 : 0;
 
     const size_t pairs = size_t{s.ranks} * (s.ranks - 1);
     const size_t in_a_period =
@@ -111,18 +111,18 @@ bool plan(const zcp_groups_params_t &params, setting &out)
 std::unique_ptr<forecaster> make_forecaster(const setting &s, zcp_groups_kind_t kind,
                                             std::pmr::memory_resource *memory)
 {
-    using past = singh_graham::memory_of;
+    using how = singh_graham::predictor;
     switch (kind) {
     case ZCP_GROUPS_PERSISTENCE:
         return std::make_unique<persistence>(s, memory);
     case ZCP_GROUPS_MATRIX:
         return std::make_unique<decayed_matrix>(s, memory);
     case ZCP_GROUPS_BASIC:
-        return std::make_unique<singh_graham>(s, past::nothing, memory);
+        return std::make_unique<singh_graham>(s, how::basic, memory);
     case ZCP_GROUPS_HISTORICAL:
-        return std::make_unique<singh_graham>(s, past::same, memory);
+        return std::make_unique<singh_graham>(s, how::specific, memory);
     case ZCP_GROUPS_LEVENSHTEIN:
-        return std::make_unique<singh_graham>(s, past::similar, memory);
+        return std::make_unique<singh_graham>(s, how::levenshtein, memory);
     default:
         return std::make_unique<per_sender>(s, memory);
     }

@@ -8,30 +8,28 @@
 
 namespace zc::groups {
 
-constexpr size_t kEpisodes = 32;
 constexpr uint64_t kStepsPerEvent = 2000; /* search budget of a sample: a millisecond or so */
+constexpr uint64_t kCells = 1u << 24;     /* of edit distances, per request */
 constexpr uint32_t kRoundsPerSample = 4;  /* what an adaptive sample aims at */
 constexpr uint32_t kLeastSample = 16;
 constexpr double kExplained = 0.5; /* coverage below which a pattern says nothing of the period */
+constexpr size_t kShare = 8;       /* of the archive's memory, for one sample */
 
-singh_graham::singh_graham(const setting &s, memory_of past, std::pmr::memory_resource *memory)
-    : setting_(s), past_(past), memory_(memory), traffic_(s, memory), said_(s.period_flows, memory),
+singh_graham::singh_graham(const setting &s, predictor how, std::pmr::memory_resource *memory)
+    : setting_(s), how_(how), memory_(memory), traffic_(s, memory), said_(s.period_flows, memory),
       agreement_(s.ranks, memory), sample_(reserved<uint32_t>(s.longest_sample, memory)),
-      sampling_(s.sample), last_pattern_(reserved<uint32_t>(s.longest_sample, memory)),
-      episodes_(reserved<episode>(kEpisodes, memory)),
-      expected_(reserved<uint32_t>(s.longest_sample, memory))
+      sampling_(s.sample), past_(s.archive_bytes, memory), desk_(s.archive_bytes / kShare, memory)
 {
 }
 
-/* Sample, last pattern, expectation, and two sequences per episode, twice over
- * while one is being replaced; the finding in hand, its borders and its marks. */
+/* Beside the search, two rows or borders of the longest pattern are in hand. */
 size_t singh_graham::bytes_needed(const setting &s)
 {
-    const size_t sequences = 3 + 2 * (kEpisodes + 1) + 4;
     return sizeof(singh_graham) + traffic::bytes_needed(s) +
            flow_table::bytes_needed(s.period_flows) + agreement::bytes_needed(s.ranks) +
-           (kEpisodes + 1) * sizeof(episode) + sequences * s.longest_sample * sizeof(uint32_t) +
-           (size_t{s.longest_sample} + 1) * sizeof(size_t) + s.search_bytes;
+           size_t{s.longest_sample} * sizeof(uint32_t) +
+           2 * (size_t{s.longest_sample} + 1) * sizeof(size_t) +
+           archive::bytes_needed(s.archive_bytes) + s.archive_bytes / kShare + s.search_bytes;
 }
 
 void singh_graham::learn(const zcp_event_t &event, tick)
@@ -39,36 +37,21 @@ void singh_graham::learn(const zcp_event_t &event, tick)
     traffic_.learn(event);
     events_++;
     sample_.push_back(event.src * setting_.ranks + event.dst);
+    first_.reset();
     if (sample_.size() >= sampling_)
         sample_over();
 }
 
 void singh_graham::sample_over()
 {
-    const std::optional<finding> now = examine(sample_);
-    if (now) {
-        remember(*now);
-        decide(*now);
-    }
+    const catalogue now = search();
+    past_.add(now);
     adapt(now);
     sample_.clear();
 }
 
-/** Number of places of a sample that the occurrences of a pattern explain. */
-static size_t covered(const teiresias::pattern &p, std::pmr::vector<char> &marks)
-{
-    std::fill(marks.begin(), marks.end(), 0);
-    for (const uint32_t offset : p.offsets) {
-        for (size_t i = 0; i < p.symbols.size(); i++) {
-            if (p.symbols[i] != ZCP_DONT_CARE)
-                marks[offset + i] = 1;
-        }
-    }
-    return static_cast<size_t>(std::count(marks.begin(), marks.end(), 1));
-}
-
-/** The pattern that covers most of the sample; the longest of equals, then the first found. */
-std::optional<singh_graham::finding> singh_graham::examine(std::span<const uint32_t> sample)
+/** The patterns of the current sample as far as it has come. */
+catalogue singh_graham::search() const
 {
     zcp_patterns_params_t params{};
     params.size = sizeof(params);
@@ -76,126 +59,158 @@ std::optional<singh_graham::finding> singh_graham::examine(std::span<const uint3
     params.window = setting_.window;
     params.support = setting_.support;
     params.max_length = std::max(setting_.longest_sample, setting_.window);
-    params.max_steps = kStepsPerEvent * sample.size();
+    params.max_steps = kStepsPerEvent * sample_.size();
 
-    bounded_memory budget(setting_.search_bytes, memory_);
+    /* A search that takes all it may must leave something to work on its result with. */
+    bounded_memory found_in(setting_.search_bytes / 2, memory_);
+    bounded_memory scratch(setting_.search_bytes / 2, memory_);
     try {
-        std::pmr::vector<teiresias::pattern> found(&budget);
-        teiresias search(sample, params, &budget);
-        if (search.find(found) != ZCP_PATTERNS_COMPLETE)
-            partial_++;
-        std::pmr::vector<char> marks(sample.size(), 0, memory_);
-        const teiresias::pattern *best = nullptr;
-        size_t most = 0;
-        for (const teiresias::pattern &p : found) {
-            /* Cheap bound first: there may be thousands. */
-            if (size_t{p.literals} * p.offsets.size() < most)
-                continue;
-            const size_t places = covered(p, marks);
-            if (places > most ||
-                (places == most && best && p.symbols.size() > best->symbols.size())) {
-                best = &p;
-                most = places;
-            }
-        }
-        if (!best)
-            return std::nullopt;
-        return describe(*best, static_cast<double>(most) / static_cast<double>(sample.size()));
+        std::pmr::vector<teiresias::pattern> found(&found_in);
+        teiresias teiresias(sample_, params, &found_in);
+        const bool whole = teiresias.find(found) == ZCP_PATTERNS_COMPLETE;
+        std::pmr::vector<teiresias::pattern> used(&scratch);
+        if (setting_.kmp)
+            replace_by_fundamental(sample_, found, used, &scratch);
+        catalogue out(sample_, setting_.kmp ? used : found, desk_.limit() / sizeof(uint32_t),
+                      &desk_);
+        partial_ += !whole || out.partial() ? 1 : 0;
+        return out;
     } catch (const std::bad_alloc &) {
         partial_++;
-        return std::nullopt;
+        return {sample_.size(), &desk_};
     }
 }
 
-singh_graham::finding singh_graham::describe(const teiresias::pattern &found, double coverage) const
+std::optional<singh_graham::base> singh_graham::basic() const
 {
-    const size_t period = fundamental_period(found.symbols, memory_);
-    const size_t length = setting_.kmp ? period : found.symbols.size();
-    const size_t since = sample_.size() - found.offsets.back();
-    finding out{symbols(found.symbols.begin(),
-                        found.symbols.begin() + static_cast<ptrdiff_t>(length), memory_),
-                since % length, coverage, period};
-    return out;
-}
-
-/** Whatever was there before has been followed by this. */
-void singh_graham::remember(const finding &now)
-{
-    if (past_ == memory_of::nothing)
-        return;
-    if (!last_pattern_.empty()) {
-        std::erase_if(episodes_, [this](const episode &e) { return e.pattern == last_pattern_; });
-        if (episodes_.size() == kEpisodes)
-            episodes_.erase(episodes_.begin());
-        /* Where the sample began: it ended at phase, that many symbols later. */
-        const size_t length = now.pattern.size();
-        const size_t begun = (now.phase + length - sample_.size() % length) % length;
-        episodes_.push_back(
-            {symbols(last_pattern_, memory_), symbols(now.pattern, memory_), begun});
+    if (past_.size() == 0) {
+        if (!first_)
+            first_.emplace(search());
+        const auto found = first_->longest_before(sample_.size());
+        if (!found)
+            return std::nullopt;
+        return base{(*first_)[found->pattern], sample_.size() - first_->end(*found), 0};
     }
-    last_pattern_.assign(now.pattern.begin(), now.pattern.end());
+    size_t since = sample_.size();
+    for (size_t i = past_.size(); i-- > 0;) {
+        const catalogue &sample = past_[i];
+        const bool latest = i + 1 == past_.size();
+        if (const auto found = latest ? sample.longest_before(sample.length()) : sample.last()) {
+            const size_t end = std::min(sample.end(*found), sample.length());
+            return base{sample[found->pattern], since + sample.length() - end, i};
+        }
+        since += sample.length(); /* nothing was found in that one */
+    }
+    return std::nullopt;
 }
 
-const singh_graham::episode *singh_graham::recall(const symbols &pattern) const
+std::optional<archive::successor> singh_graham::specific(const base &now) const
 {
-    const episode *best = nullptr;
+    const auto pattern = now.pattern.symbols;
+    for (size_t i = now.sample; i-- > 0;) {
+        for (size_t p = 0; p < past_[i].size(); p++) {
+            const auto known = past_[i][p].symbols;
+            if (!std::equal(known.begin(), known.end(), pattern.begin(), pattern.end()))
+                continue;
+            if (auto next = past_.after(i, p))
+                return next;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<archive::successor> singh_graham::nearest(const base &now) const
+{
+    const auto pattern = now.pattern.symbols;
+    std::optional<archive::successor> best;
     size_t least = SIZE_MAX;
-    for (const episode &e : episodes_) {
-        const size_t allowed =
-            past_ == memory_of::same ? 0 : std::max(pattern.size(), e.pattern.size()) / 4;
-        if (past_ == memory_of::same && e.pattern != pattern)
-            continue;
-        const size_t distance = levenshtein(pattern, e.pattern, allowed, memory_);
-        if (distance <= allowed && distance <= least) { /* the latest of equals */
-            least = distance;
-            best = &e;
+    uint64_t cells = 0;
+    for (size_t i = now.sample; i-- > 0 && least > 0;) {
+        for (size_t p = 0; p < past_[i].size(); p++) {
+            const auto known = past_[i][p].symbols;
+            size_t allowed = std::max(pattern.size(), known.size()) / 4;
+            if (least != SIZE_MAX)
+                allowed = std::min(allowed, least - 1); /* the latest of equals */
+            const size_t apart =
+                std::max(pattern.size(), known.size()) - std::min(pattern.size(), known.size());
+            if (apart > allowed)
+                continue;
+            cells += known.size() * (2 * allowed + 1);
+            if (cells > kCells) {
+                partial_++;
+                return best;
+            }
+            const size_t distance = levenshtein(pattern, known, allowed, memory_);
+            if (distance > allowed)
+                continue;
+            if (auto next = past_.after(i, p)) {
+                least = distance;
+                best = next;
+                if (least == 0)
+                    break;
+            }
         }
     }
     return best;
 }
 
-void singh_graham::decide(const finding &now)
+/** Where in its rounds of @length a pattern is that began @gap places after what ended @since. */
+static size_t phase_of(size_t since, size_t gap, size_t length)
 {
-    const episode *known = past_ == memory_of::nothing ? nullptr : recall(now.pattern);
-    const symbols &pattern = known ? known->successor : now.pattern;
-    /* One that goes on is where it is now, not where it was when it was recorded. */
-    const bool goes_on = !known || known->successor == now.pattern;
-    expected_phase_ = goes_on ? now.phase : known->phase;
-    expected_.assign(pattern.begin(), pattern.end());
+    return (since % length + length - gap % length) % length;
 }
 
-void singh_graham::adapt(const std::optional<finding> &now)
+std::optional<singh_graham::prediction> singh_graham::predict() const
+{
+    const auto now = basic();
+    if (!now)
+        return std::nullopt;
+    std::optional<archive::successor> next;
+    if (how_ == predictor::specific)
+        next = specific(*now);
+    else if (how_ == predictor::levenshtein)
+        next = nearest(*now);
+    if (!next)
+        return prediction{now->pattern.symbols, now->since % now->pattern.symbols.size()};
+    const auto symbols = next->pattern.symbols;
+    return prediction{symbols, phase_of(now->since, next->gap, symbols.size())};
+}
+
+/* The paper leaves it at the wish to adapt the period (section 7). */
+void singh_graham::adapt(const catalogue &sample)
 {
     if (!setting_.adaptive)
         return;
-    const uint32_t length = static_cast<uint32_t>(sample_.size());
-    if (now && now->coverage >= kExplained && now->period <= length / 2) {
-        const uint32_t period = static_cast<uint32_t>(now->period);
-        const uint32_t rounds = std::max(kRoundsPerSample, (kLeastSample + period - 1) / period);
-        sampling_ = std::min(period * rounds, setting_.longest_sample);
+    const auto length = static_cast<uint32_t>(sample.length());
+    size_t period = SIZE_MAX;
+    size_t covered = 0;
+    if (const auto found = sample.longest_before(length)) {
+        const catalogue::pattern p = sample[found->pattern];
+        size_t free = 0; /* first place not yet covered */
+        for (const size_t offset : p.offsets) {
+            const size_t end = offset + p.symbols.size();
+            covered += end - std::max(offset, free);
+            free = end;
+        }
+        period = setting_.kmp ? p.symbols.size() : fundamental_period(p.symbols, memory_);
+    }
+    if (static_cast<double>(covered) >= kExplained * length && period <= length / 2) {
+        const auto round = static_cast<uint32_t>(period);
+        const uint32_t rounds = std::max(kRoundsPerSample, (kLeastSample + round - 1) / round);
+        sampling_ = std::min(round * rounds, setting_.longest_sample);
     } else {
         sampling_ = std::min(2 * length, setting_.longest_sample);
     }
 }
 
-void singh_graham::expect(size_t length, std::pmr::vector<uint32_t> &out) const
-{
-    if (expected_.empty())
-        return;
-    /* The expectation was made when this sample began. */
-    const size_t first = expected_phase_ + sample_.size();
-    for (size_t i = 0; i < length; i++)
-        out.push_back(expected_[(first + i) % expected_.size()]);
-}
-
 /** The period's traffic, if it is the sequence expected. */
 void singh_graham::lay_out(flow_table &out) const
 {
-    if (expected_.empty())
+    const auto expected = predict();
+    if (!expected)
         return;
-    const size_t first = expected_phase_ + sample_.size();
     for (size_t i = 0; i < length_; i++) {
-        const uint32_t symbol = expected_[(first + i) % expected_.size()];
+        const uint32_t symbol = expected->pattern[(expected->phase + i) % expected->pattern.size()];
         if (symbol == ZCP_DONT_CARE)
             continue;
         const uint32_t src = symbol / setting_.ranks;

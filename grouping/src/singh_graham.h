@@ -5,37 +5,46 @@
 #include <optional>
 
 #include "agreement.h"
+#include "archive.h"
+#include "catalogue.h"
 #include "forecaster.h"
 #include "memory.h"
-#include "teiresias.h"
 #include "traffic.h"
 
 namespace zc::groups {
 
 /**
- * Reference: the predictors of R. Singh and P. Graham, "Grouping MPI processes for
- * partial checkpoint and co-migration", Euro-Par 2009.
+ * The predictors of R. Singh and P. Graham, "Grouping MPI processes for partial
+ * checkpoint and co-migration", Euro-Par 2009, section 4.
  *
  * An event is the symbol src * N + dst. Events are cut into samples of one
- * sampling period each. TEIRESIAS finds the patterns of a sample; the one that
- * covers most of it is its pattern. What comes next is
- *   basic        that pattern, over and over;
- *   historical   what followed the last time this very pattern was a sample's
- *                pattern, else as basic;
- *   levenshtein  what followed the pattern most like it, if the edit distance is
- *                at most a quarter of the longer one, else as basic.
- * With KMP a pattern is first reduced to its fundamental pattern: TEIRESIAS
- * reports the longest, which holds several rounds of what is being repeated.
+ * sampling period each, and TEIRESIAS finds the patterns of a sample when it is
+ * over. A request can come at any time.
+ *   basic        the longest pattern of the latest sample that has occurred there at
+ *                least twice; of equally long ones the one closest to the request. If
+ *                there is none, the last pattern of the sample before.
+ *   specific     the latest earlier sample is looked for that has exactly the basic
+ *                pattern. What came next there is expected: in that sample, or, where
+ *                it ended with the pattern, first in the one after it. If there is no
+ *                such sample, as basic.
+ *   levenshtein  the same with the earlier pattern that is most like the basic one, if
+ *                the edit distance is at most a quarter of the longer one's length.
+ * With KMP, patterns give way to their fundamental ones in all samples.
  * With an adaptive period the sample becomes a multiple of the fundamental
  * pattern, and grows while there is none.
  *
- * docs/grouping.md says where this had to be interpreted.
+ * docs/papers/singh-graham.md says where the text is silent, and what was chosen.
  */
 class singh_graham final : public forecaster {
   public:
-    enum class memory_of { nothing, same, similar }; /* basic, historical, levenshtein */
+    enum class predictor { basic, specific, levenshtein };
+    /** Expected over and over, from place @phase on. The symbols live until the next event. */
+    struct prediction {
+        std::span<const uint32_t> pattern;
+        size_t phase;
+    };
 
-    singh_graham(const setting &s, memory_of past, std::pmr::memory_resource *memory);
+    singh_graham(const setting &s, predictor how, std::pmr::memory_resource *memory);
 
     void learn(const zcp_event_t &event, tick now) override;
     void period_over(tick now) override;
@@ -46,51 +55,42 @@ class singh_graham final : public forecaster {
     uint32_t sampling() const override { return sampling_; }
     float agreement() const override { return agreement_.overall(); }
 
-    /** The next @length symbols expected; fewer only if there is no pattern. */
-    void expect(size_t length, std::pmr::vector<uint32_t> &out) const;
+    /** What is expected if the request comes now; none if no pattern has been found yet. */
+    std::optional<prediction> predict() const;
 
     static size_t bytes_needed(const setting &s);
 
   private:
-    using symbols = std::pmr::vector<uint32_t>;
-    /* A sample's pattern, without don't-cares at its ends, and where in it the
-     * sample stopped. */
-    struct finding {
-        symbols pattern;
-        size_t phase;
-        double coverage; /* share of the sample it explains */
-        size_t period;   /* of the fundamental pattern */
-    };
-    struct episode {
-        symbols pattern;
-        symbols successor;
-        size_t phase; /* where in the successor its sample began */
+    /* The basic pattern and how many places ago its last occurrence ended. */
+    struct base {
+        catalogue::pattern pattern;
+        size_t since;
+        size_t sample; /* which is not over yet if it is past_.size() */
     };
 
     void sample_over();
-    std::optional<finding> examine(std::span<const uint32_t> sample);
-    finding describe(const teiresias::pattern &found, double coverage) const;
-    void remember(const finding &now);
-    void decide(const finding &now);
+    void adapt(const catalogue &sample);
+    catalogue search() const;
+    std::optional<base> basic() const;
+    std::optional<archive::successor> specific(const base &now) const;
+    std::optional<archive::successor> nearest(const base &now) const;
     void lay_out(flow_table &out) const;
-    void adapt(const std::optional<finding> &now);
-    const episode *recall(const symbols &pattern) const;
 
     setting setting_;
-    memory_of past_;
+    predictor how_;
     std::pmr::memory_resource *memory_;
     traffic traffic_;
     flow_table said_;
     groups::agreement agreement_;
-    symbols sample_;
+    std::pmr::vector<uint32_t> sample_;
     uint32_t sampling_;
-    symbols last_pattern_;
-    std::pmr::vector<episode> episodes_; /* oldest first */
-    symbols expected_;                   /* repeats */
-    size_t expected_phase_ = 0;
+    archive past_;
     size_t events_ = 0; /* of this period */
     size_t length_ = 0; /* of the last period, events */
-    uint64_t partial_ = 0;
+    mutable bounded_memory desk_;
+    /* The first sample as far as it has come: requests with no event between them share it. */
+    mutable std::optional<catalogue> first_;
+    mutable uint64_t partial_ = 0;
 };
 
 } // namespace zc::groups

@@ -142,6 +142,24 @@ event_stream master_slave(const recipe &r)
     return out.finish();
 }
 
+event_stream master_slave_phases(const recipe &r, uint32_t shares, uint32_t steps)
+{
+    writer out("master-slave-phases", r);
+    while (!out.full()) {
+        for (uint32_t share = 0; share < shares; share++) {
+            for (uint32_t worker = 1; worker < r.ranks; worker++)
+                out.add(0, worker, kTaskBytes);
+        }
+        for (uint32_t step = 0; step < steps; step++) {
+            for (uint32_t worker = 1; worker < r.ranks; worker++)
+                out.add(worker, worker % (r.ranks - 1) + 1, kEdgeBytes);
+        }
+        for (uint32_t worker = 1; worker < r.ranks; worker++)
+            out.add(worker, 0, kAnswerBytes);
+    }
+    return out.finish();
+}
+
 event_stream fem(const recipe &r)
 {
     writer out("fem", r);

@@ -35,6 +35,12 @@ struct recipe {
 /** Rank 0 hands a task to each other rank and gets an answer from each. */
 event_stream master_slave(const recipe &r);
 /**
+ * Master/slave in three phases, over and over: rank 0 hands @shares pieces of its data to
+ * each worker in turn; in each of @steps, every worker sends to the next one; then each
+ * returns its result. At least three ranks.
+ */
+event_stream master_slave_phases(const recipe &r, uint32_t shares, uint32_t steps);
+/**
  * Finite elements: each rank exchanges with its neighbours in a nearly square
  * grid and with a few others, fixed for the run, as an unstructured mesh has them.
  */

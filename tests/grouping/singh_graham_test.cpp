@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "singh_graham.h"
 
+#include <string>
+#include <string_view>
+
 #include "group_plan.h"
 #include "levenshtein.h"
 #include "support.h"
@@ -9,19 +12,30 @@ using namespace zc::groups;
 
 namespace {
 
+using how = singh_graham::predictor;
+
 constexpr uint32_t kRanks = 16;
 
 struct variant {
-    singh_graham::memory_of past = singh_graham::memory_of::nothing;
+    how predictor = how::basic;
     uint32_t sample = 128;
     bool kmp = false;
     bool adaptive = false;
+    uint32_t literals = 3;
+    uint32_t window = 4;
 };
 
-class predictor {
+/* Each letter is a pair of ranks. */
+zcp_event_t event_of(char letter)
+{
+    const auto i = static_cast<uint32_t>(letter - 'a');
+    return {i / 15, (i / 15 + 1 + i % 15) % kRanks, 100, 0, 0, 0};
+}
+
+class engine {
   public:
-    explicit predictor(const variant &v)
-        : memory_(64 << 20), engine_(setting_of(v), v.past, &memory_)
+    explicit engine(const variant &v)
+        : memory_(64 << 20), engine_(setting_of(v), v.predictor, &memory_)
     {
     }
 
@@ -31,19 +45,43 @@ class predictor {
             engine_.learn(events[i], static_cast<tick>(i));
     }
 
+    void feed(std::string_view letters)
+    {
+        for (const char letter : letters)
+            engine_.learn(event_of(letter), 0);
+    }
+
+    /** The pattern expected, from the place on that it is thought to be at. */
+    std::string expected() const
+    {
+        const auto p = engine_.predict();
+        std::string out;
+        for (size_t i = 0; p && i < p->pattern.size(); i++) {
+            const uint32_t symbol = p->pattern[(p->phase + i) % p->pattern.size()];
+            const uint32_t src = symbol / kRanks;
+            out +=
+                static_cast<char>('a' + src * 15 + (symbol % kRanks + kRanks - src - 1) % kRanks);
+        }
+        return out;
+    }
+
     /** How alike the next @length symbols expected and those to come are, 0 … 1. */
     double alike(const std::vector<zcp_event_t> &events, size_t from, size_t length)
     {
-        std::pmr::vector<uint32_t> expected;
-        engine_.expect(length, expected);
+        const auto p = engine_.predict();
+        std::vector<uint32_t> expected;
         std::vector<uint32_t> actual;
-        for (size_t i = from; i < from + length; i++)
-            actual.push_back(events[i].src * kRanks + events[i].dst);
+        for (size_t i = 0; i < length; i++) {
+            if (p)
+                expected.push_back(p->pattern[(p->phase + i) % p->pattern.size()]);
+            actual.push_back(events[from + i].src * kRanks + events[from + i].dst);
+        }
         const size_t edits = levenshtein(expected, actual, length, std::pmr::new_delete_resource());
         return 1 - static_cast<double>(edits) / static_cast<double>(length);
     }
 
     uint32_t sampling() const { return engine_.sampling(); }
+    uint64_t partial() const { return engine_.partial_searches(); }
 
   private:
     static setting setting_of(const variant &v)
@@ -55,8 +93,9 @@ class predictor {
         s.sample = v.sample;
         s.longest_sample = 4096;
         s.search_bytes = 16 << 20;
-        s.literals = 3;
-        s.window = 4;
+        s.archive_bytes = 16 << 20;
+        s.literals = v.literals;
+        s.window = v.window;
         s.support = 2;
         s.kmp = v.kmp;
         s.adaptive = v.adaptive;
@@ -67,17 +106,174 @@ class predictor {
     singh_graham engine_;
 };
 
+/** For examples by hand: patterns without gaps. */
+engine by_hand(how predictor, uint32_t sample, bool kmp = false)
+{
+    return engine({predictor, sample, kmp, false, 2, 2});
+}
+
+/* ---- basic ----------------------------------------------------------------------- */
+
+TEST(SinghGrahamTest, BasicIsTheLongestPatternOfTheLatestSample)
+{
+    engine e = by_hand(how::basic, 100);
+    EXPECT_EQ("", e.expected());
+    e.feed("abcdxabcdyefzef");
+    EXPECT_EQ("cdab", e.expected()); /* the last "abcd" ended six places ago */
+}
+
+TEST(SinghGrahamTest, BasicIsTheClosestOfEquallyLongOnes)
+{
+    engine e = by_hand(how::basic, 100);
+    e.feed("abxabyefzef");
+    EXPECT_EQ("ef", e.expected());
+    e.feed("wab");
+    EXPECT_EQ("ab", e.expected());
+}
+
+TEST(SinghGrahamTest, BasicIsOfTheLatestSampleThatIsOver)
+{
+    engine e = by_hand(how::basic, 15);
+    e.feed("abcdxabcdyefzef");
+    EXPECT_EQ("cdab", e.expected());
+    e.feed("ghgh");
+    EXPECT_EQ("cdab", e.expected()); /* ten places ago */
+    e.feed("ghghghghijk");
+    EXPECT_EQ("hghghghghg", e.expected()); /* "gh" five times, twice; three places ago */
+}
+
+TEST(SinghGrahamTest, BasicIsTheLastPatternOfThePreviousSampleIfThereIsNone)
+{
+    engine e = by_hand(how::basic, 15);
+    e.feed("abcdxabcdyefzef");
+    e.feed("ghijklmnopqrstu");
+    EXPECT_EQ("fe", e.expected()); /* fifteen places ago */
+}
+
+TEST(SinghGrahamTest, BasicLooksAsFarBackAsItHasTo)
+{
+    engine e = by_hand(how::basic, 5);
+    e.feed("abxab");
+    e.feed("cdefg");
+    e.feed("hijkl");
+    EXPECT_EQ("ab", e.expected());
+    e.feed("m");
+    EXPECT_EQ("ba", e.expected());
+}
+
+/* ---- specific historical ----------------------------------------------------------- */
+
+TEST(SinghGrahamTest, SpecificFollowsThePatternInsideTheEarlierSample)
+{
+    engine e = by_hand(how::specific, 11);
+    e.feed("abxabyefzef");
+    e.feed("abpabqrstuv");
+    EXPECT_EQ("fe", e.expected()); /* "ef" began one place after; "ab" ended six ago */
+    e.feed("w");
+    EXPECT_EQ("ef", e.expected());
+}
+
+TEST(SinghGrahamTest, SpecificFollowsIntoTheNextSampleWhereOneEndedWithThePattern)
+{
+    engine e = by_hand(how::specific, 8);
+    e.feed("abxabyab");
+    e.feed("efzefuef");
+    e.feed("abpabqrs");
+    EXPECT_EQ("fe", e.expected()); /* "ef" began at once; "ab" ended three ago */
+}
+
+TEST(SinghGrahamTest, SpecificIsBasicWhereNothingIsKnown)
+{
+    engine alone = by_hand(how::specific, 11);
+    alone.feed("abxabyefzef");
+    EXPECT_EQ("ef", alone.expected());
+    engine other = by_hand(how::specific, 11);
+    other.feed("abxabyefzef");
+    other.feed("ghpghqrstuv");
+    EXPECT_EQ("gh", other.expected());
+}
+
+TEST(SinghGrahamTest, SpecificTakesTheLatestOfSeveral)
+{
+    engine e = by_hand(how::specific, 11);
+    e.feed("abxabyefzef");
+    e.feed("abxabyghzgh");
+    e.feed("abpabqrstuv");
+    EXPECT_EQ("hg", e.expected());
+}
+
+/* ---- Levenshtein historical ---------------------------------------------------------- */
+
+TEST(SinghGrahamTest, LevenshteinFollowsThePatternMostAlike)
+{
+    for (const auto &[predictor, expected] :
+         {std::pair{how::levenshtein, "qp"}, {how::specific, "ghabcxef"}}) {
+        engine e = by_hand(predictor, 23);
+        e.feed("abcdefghtabcdefghupqvpq");
+        e.feed("abcxefghwabcxefghrijklm"); /* one of eight differs */
+        EXPECT_EQ(expected, e.expected());
+    }
+}
+
+TEST(SinghGrahamTest, LevenshteinIsBasicBeyondAQuarter)
+{
+    engine two = by_hand(how::levenshtein, 23);
+    two.feed("abcdefghtabcdefghupqvpq");
+    two.feed("abxyefghwabxyefghrijklm");
+    EXPECT_EQ("qp", two.expected());
+    engine three = by_hand(how::levenshtein, 23);
+    three.feed("abcdefghtabcdefghupqvpq");
+    three.feed("axyzefghwaxyzefghrijklm");
+    EXPECT_EQ("ghaxyzef", three.expected());
+}
+
+TEST(SinghGrahamTest, LevenshteinPrefersWhatIsNearerToWhatIsLater)
+{
+    engine e = by_hand(how::levenshtein, 23);
+    e.feed("abcdefghtabcdefghupqvpq");
+    e.feed("abcxefghtabcxefghursvrs");
+    e.feed("abcdefgzwabcdefgzkijmno"); /* one place from the first, two from the second */
+    EXPECT_EQ("qp", e.expected());
+}
+
+/* ---- KMP -------------------------------------------------------------------------- */
+
+TEST(SinghGrahamTest, WithoutKmpALongPatternHidesTheFundamentalOne)
+{
+    engine without = by_hand(how::basic, 100);
+    without.feed("abcabcabcab");
+    EXPECT_EQ("abcabcab", without.expected()); /* begins anew in the middle of a round */
+    engine with = by_hand(how::basic, 100, true);
+    with.feed("abcabcabcab");
+    EXPECT_EQ("cab", with.expected());
+}
+
+TEST(SinghGrahamTest, KmpFindsInHistoryWhatTheLongPatternHides)
+{
+    /* Two rounds then, three now: "abcabc" is new, "abc" is not. */
+    engine without = by_hand(how::specific, 15);
+    engine with = by_hand(how::specific, 15, true);
+    for (engine *e : {&without, &with}) {
+        e->feed("abcabcxefyefqrs");
+        e->feed("abcabcabcuijklm");
+    }
+    EXPECT_EQ("abcabc", without.expected());
+    EXPECT_EQ("fe", with.expected()); /* began one place after; "abc" ended six ago */
+}
+
 TEST(SinghGrahamTest, KmpKeepsThePhaseThatTheLongPatternLoses)
 {
-    /* 64 events per round, samples of 100: the longest pattern is no whole round. */
+    /* 64 events per round, samples of 150: the longest pattern is no whole round. */
     const auto events = butterfly({kRanks, 5000, 0, 0, 1}).events;
-    predictor with({singh_graham::memory_of::nothing, 150, true, false});
-    predictor without({singh_graham::memory_of::nothing, 150, false, false});
+    engine with({how::basic, 150, true});
+    engine without({how::basic, 150, false});
     with.feed(events, 0, 3000);
     without.feed(events, 0, 3000);
     EXPECT_EQ(1, with.alike(events, 3000, 150));
     EXPECT_LT(without.alike(events, 3000, 150), 0.9);
 }
+
+/* ---- samples ------------------------------------------------------------------------ */
 
 TEST(SinghGrahamTest, HistoryForetellsAlternation)
 {
@@ -89,12 +285,12 @@ TEST(SinghGrahamTest, HistoryForetellsAlternation)
             events.push_back({sample % 2 ? at : 15 - at, sample % 2 ? 15 - at : at, 100, 0, 0, 0});
         }
     }
-    for (const auto past : {singh_graham::memory_of::same, singh_graham::memory_of::similar}) {
-        predictor knows({past, 128, true, false});
+    for (const auto predictor : {how::specific, how::levenshtein}) {
+        engine knows({predictor, 128, true});
         knows.feed(events, 0, 128 * 10);
         EXPECT_EQ(1, knows.alike(events, 128 * 10, 128));
     }
-    predictor basic({singh_graham::memory_of::nothing, 128, true, false});
+    engine basic({how::basic, 128, true});
     basic.feed(events, 0, 128 * 10);
     EXPECT_LT(basic.alike(events, 128 * 10, 128), 0.1);
 }
@@ -112,8 +308,8 @@ TEST(SinghGrahamTest, TheSimilarIsRecognisedWhereTheSameIsNot)
             events.push_back({src, dst, 100, 0, 0, 0});
         }
     }
-    predictor similar({singh_graham::memory_of::similar, 128, true, false});
-    predictor same({singh_graham::memory_of::same, 128, true, false});
+    engine similar({how::levenshtein, 128, true});
+    engine same({how::specific, 128, true});
     similar.feed(events, 0, 128 * 10);
     same.feed(events, 0, 128 * 10);
     EXPECT_GT(similar.alike(events, 128 * 10, 128), 0.8);
@@ -123,12 +319,28 @@ TEST(SinghGrahamTest, TheSimilarIsRecognisedWhereTheSameIsNot)
 TEST(SinghGrahamTest, TheSampleGrowsUntilItHoldsWholeRounds)
 {
     const auto events = butterfly({kRanks, 20000, 0, 0, 1}).events;
-    predictor adaptive({singh_graham::memory_of::nothing, 20, true, true});
+    engine adaptive({how::basic, 20, true, true});
     adaptive.feed(events, 0, 10000);
     EXPECT_EQ(256u, adaptive.sampling()); /* four rounds of 64 */
-    predictor fixed({singh_graham::memory_of::nothing, 20, true, false});
+    engine fixed({how::basic, 20, true, false});
     fixed.feed(events, 0, 10000);
     EXPECT_EQ(20u, fixed.sampling());
+}
+
+TEST(SinghGrahamTest, RequestsChangeNothing)
+{
+    const auto events = butterfly({kRanks, 3000, 0.05, 4, 1}).events;
+    for (const auto predictor : {how::basic, how::specific, how::levenshtein}) {
+        engine asked({predictor, 100, true});
+        engine alone({predictor, 100, true});
+        for (size_t i = 0; i < events.size(); i++) {
+            asked.feed(events, i, i + 1);
+            alone.feed(events, i, i + 1);
+            if (i % 7 == 0)
+                (void)asked.expected();
+        }
+        EXPECT_EQ(alone.expected(), asked.expected());
+    }
 }
 
 } // namespace

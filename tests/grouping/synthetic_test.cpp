@@ -33,6 +33,20 @@ TEST(SyntheticTest, OnlyTheMasterTalksToAll)
         EXPECT_TRUE(e.src == 0 || e.dst == 0);
 }
 
+TEST(SyntheticTest, MasterSlaveHasThreePhases)
+{
+    std::vector<std::pair<uint32_t, uint32_t>> expected;
+    for (int round = 0; round < 2; round++) {
+        for (const uint32_t share : {1, 2, 3, 1, 2, 3})
+            expected.emplace_back(0, share);
+        expected.insert(expected.end(), {{1, 2}, {2, 3}, {3, 1}, {1, 0}, {2, 0}, {3, 0}});
+    }
+    const auto events = master_slave_phases({4, expected.size(), 0, 0, 1}, 2, 1).events;
+    ASSERT_EQ(expected.size(), events.size());
+    for (size_t i = 0; i < events.size(); i++)
+        EXPECT_EQ(expected[i], std::pair(events[i].src, events[i].dst)) << i;
+}
+
 TEST(SyntheticTest, JitterKeepsTheOrderOfASender)
 {
     const auto clean = butterfly({16, 2000, 0, 0, 1}).events;

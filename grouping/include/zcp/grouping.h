@@ -50,9 +50,9 @@ typedef enum {
     ZCP_GROUPS_DEFAULT = 0, /* each sender's next destinations, longest match */
     ZCP_GROUPS_PERSISTENCE, /* baseline: the next period is like the last */
     ZCP_GROUPS_MATRIX,      /* baseline: traffic matrix, halved every period */
-    ZCP_GROUPS_BASIC,       /* Singh & Graham: dominant TEIRESIAS pattern goes on */
-    ZCP_GROUPS_HISTORICAL,  /* same: what followed when this very pattern was last seen */
-    ZCP_GROUPS_LEVENSHTEIN, /* same: what followed the most similar pattern */
+    ZCP_GROUPS_BASIC,       /* Singh & Graham: the longest TEIRESIAS pattern goes on */
+    ZCP_GROUPS_HISTORICAL,  /* same: what came next when this very pattern was last seen */
+    ZCP_GROUPS_LEVENSHTEIN, /* same: what came next after the most similar pattern */
     ZCP_GROUPS_KIND_COUNT
 } zcp_groups_kind_t;
 
