@@ -27,7 +27,7 @@ std::unique_ptr<T> known(std::unique_ptr<T> made, const std::string &name)
 agent::agent(const settings &s, member self, std::uint64_t incarnation, std::uint64_t seed)
     : settings_(s), random_(seed), incarnation_(incarnation), here_(settings_),
       network_(settings_, born(std::move(self), incarnation), random_),
-      groups_(known(make_grouping(s.grouping, s.grouping_bytes), s.grouping)),
+      groups_(known(make_grouping(s.grouping, s.grouping_bytes, s.patterns), s.grouping)),
       policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
       decision_(
           make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_, random_)),

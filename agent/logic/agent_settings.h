@@ -11,6 +11,17 @@ namespace zc::agent {
 
 enum class mode : std::uint8_t { off, observe, move };
 
+/** What the predictors of Singh & Graham can be told. */
+struct pattern_settings {
+    std::uint32_t literals = 3; /* L */
+    std::uint32_t window = 4;   /* W */
+    std::uint32_t support = 2;  /* K */
+    std::uint32_t period = 512; /* sampling period, in messages of the ranks here */
+    bool adaptive = false;      /* the period is adapted to the pattern found */
+    bool kmp = true;            /* fundamental patterns */
+};
+constexpr std::uint32_t kLongestPeriod = 8192;
+
 /** What an agent's logic can be told; zcmd.toml has the same names. */
 struct settings {
     /* [agent] */
@@ -40,8 +51,9 @@ struct settings {
     nanos memory = 600 * kSecond;   /* a rank does not return to where it was for so long */
     double oversubscribe = 4;       /* ranks per processor a node accepts; max_ranks overrides */
     std::uint32_t max_ranks = 0;
-    std::string grouping = "zc";     /* zc, matrix, single */
+    std::string grouping = "zc";     /* one of grouping_names() */
     std::size_t grouping_bytes = 0;  /* memory for each job; 0: the engine's default */
+    pattern_settings patterns;       /* of the groupings that look for patterns */
     std::uint32_t most_at_once = 64; /* ranks in one step */
 
     /* [cost] */

@@ -2,6 +2,7 @@
 #include "rank_groups.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "thinning.h"
 
@@ -17,6 +18,14 @@ constexpr std::uint64_t kForetold = 6'000'000'000;
 constexpr std::uint64_t kFollowed = 1'000'000'000;
 constexpr std::size_t kMostFlows = 4096;
 
+constexpr std::pair<const char *, zcp_groups_kind_t> kKinds[] = {
+    {"zc", ZCP_GROUPS_DEFAULT},
+    {"matrix", ZCP_GROUPS_MATRIX},
+    {"teiresias-basic", ZCP_GROUPS_BASIC},
+    {"teiresias-specific", ZCP_GROUPS_HISTORICAL},
+    {"teiresias-levenshtein", ZCP_GROUPS_LEVENSHTEIN},
+};
+
 struct destroy {
     void operator()(zcp_groups_t *g) const { zcp_groups_destroy(g); }
 };
@@ -24,23 +33,20 @@ struct destroy {
 /** By zcp_groups: one engine per job. */
 class engine_grouping final : public grouping {
   public:
-    engine_grouping(zcp_groups_kind_t kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {}
+    engine_grouping(zcp_groups_kind_t kind, std::size_t bytes, const pattern_settings &patterns)
+        : kind_(kind), bytes_(bytes), patterns_(patterns)
+    {
+    }
 
     void job(job_id job, std::uint32_t ranks) override
     {
         auto at = engines_.find(job);
         if (at != engines_.end() && at->second.ranks == ranks)
             return;
-        zcp_groups_params_t params{};
-        params.size = sizeof params;
-        params.ranks = ranks;
-        params.kind = kind_;
-        params.period_ns = foretells() ? kForetold : kFollowed;
-        params.max_bytes = bytes_;
-        zcp_groups_t *made = nullptr;
-        if (ranks == 0 || zcp_groups_create(&params, &made) != 0)
+        auto made = make(ranks);
+        if (!made)
             return; /* more ranks than it can do: they move one by one */
-        engines_[job] = {std::unique_ptr<zcp_groups_t, destroy>(made), ranks, {}};
+        engines_[job] = {std::move(made), ranks, {}};
     }
     void job_gone(job_id job) override { engines_.erase(job); }
     void observe(job_id job, std::span<const zcp_event_t> events) override
@@ -48,9 +54,10 @@ class engine_grouping final : public grouping {
         auto at = engines_.find(job);
         if (at == engines_.end())
             return;
+        engine &known = at->second;
         for (zcp_event_t e : events) {
-            if (!foretells() || at->second.thinned.pass(e))
-                zcp_groups_event(at->second.engine.get(), &e);
+            if (!foretells() || known.thinned.pass(e))
+                zcp_groups_event(known.engine.get(), &e);
         }
     }
     std::vector<rank_id> around(job_id job, rank_id rank, std::uint32_t most) const override
@@ -86,24 +93,63 @@ class engine_grouping final : public grouping {
         std::uint32_t ranks = 0;
         thinning thinned;
     };
+    std::unique_ptr<zcp_groups_t, destroy> make(std::uint32_t ranks) const
+    {
+        zcp_groups_params_t params{};
+        params.size = sizeof params;
+        params.ranks = ranks;
+        params.kind = kind_;
+        params.max_bytes = bytes_;
+        if (seeks_patterns()) {
+            params.literals = patterns_.literals;
+            params.window = patterns_.window;
+            params.support = patterns_.support;
+            params.period_events = patterns_.period;
+            params.adaptive = patterns_.adaptive ? 1 : 0;
+            params.kmp = patterns_.kmp ? 1 : 0;
+        } else {
+            params.period_ns = foretells() ? kForetold : kFollowed;
+        }
+        zcp_groups_t *made = nullptr;
+        if (ranks == 0 || zcp_groups_create(&params, &made) != 0)
+            return nullptr;
+        return std::unique_ptr<zcp_groups_t, destroy>(made);
+    }
     bool foretells() const { return kind_ == ZCP_GROUPS_DEFAULT; }
+    /* Theirs are sequences of messages: not one may be missing. */
+    bool seeks_patterns() const
+    {
+        return kind_ != ZCP_GROUPS_DEFAULT && kind_ != ZCP_GROUPS_MATRIX;
+    }
 
     zcp_groups_kind_t kind_;
     std::size_t bytes_;
+    pattern_settings patterns_;
     std::map<job_id, engine> engines_;
 };
 
 } // namespace
 
-std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes)
+const std::vector<std::string> &grouping_names()
 {
-    if (name == "zc")
-        return std::make_unique<engine_grouping>(ZCP_GROUPS_DEFAULT, bytes);
-    if (name == "matrix")
-        return std::make_unique<engine_grouping>(ZCP_GROUPS_MATRIX, bytes);
-    if (name == "single")
-        return std::make_unique<grouping>();
-    return nullptr;
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> all;
+        for (const auto &[name, kind] : kKinds)
+            all.emplace_back(name);
+        all.emplace_back("single");
+        return all;
+    }();
+    return names;
+}
+
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes,
+                                        const pattern_settings &patterns)
+{
+    for (const auto &[known, kind] : kKinds) {
+        if (name == known)
+            return std::make_unique<engine_grouping>(kind, bytes, patterns);
+    }
+    return name == "single" ? std::make_unique<grouping>() : nullptr;
 }
 
 } // namespace zc::agent

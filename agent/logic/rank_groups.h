@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "zcp/grouping.h"
 
+#include "agent_settings.h"
 #include "basics.h"
 
 namespace zc::agent {
@@ -32,9 +34,16 @@ class grouping {
     virtual std::vector<zcp_flow_t> expected(job_id) const { return {}; }
 };
 
-/** "zc": the prediction engine; "matrix": a decayed traffic matrix; "single": no groups.
- *  @bytes: memory for each job, 0 for the engine's default. NULL for another name. */
-std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes = 0);
+/**
+ * What make_grouping() knows. "zc": the prediction engine; "matrix": a decayed traffic matrix;
+ * "teiresias-basic", "teiresias-specific", "teiresias-levenshtein": the predictors of Singh &
+ * Graham; "single": no groups.
+ */
+const std::vector<std::string> &grouping_names();
+
+/** @bytes: memory for each job, 0 for the engine's default. NULL for another name. */
+std::unique_ptr<grouping> make_grouping(std::string_view name, std::size_t bytes = 0,
+                                        const pattern_settings &patterns = {});
 
 } // namespace zc::agent
 

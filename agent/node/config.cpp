@@ -17,6 +17,7 @@
 #define TOML_HEADER_ONLY 0
 #include <toml++/toml.h>
 
+#include "rank_groups.h"
 #include "runtime_directory.h"
 
 namespace zc::agent {
@@ -104,6 +105,26 @@ knob number(const char *table, const char *key, Get get, double least, double mo
                 if (std::is_integral_v<target> && *v != std::floor(*v))
                     return fmt::format("wants a whole number from {} to {}", least, most);
                 get(c) = static_cast<target>(*v);
+                return "";
+            },
+            [get](const config &c) {
+                auto copy = c;
+                return fmt::format("{}", get(copy));
+            }};
+}
+
+template <class Get>
+knob flag(const char *table, const char *key, Get get, const char *meaning)
+{
+    return {table,
+            key,
+            "true or false",
+            meaning,
+            [get](config &c, const toml::node &n) -> std::string {
+                auto v = n.value_exact<bool>();
+                if (!v)
+                    return wanted("true or false");
+                get(c) = *v;
                 return "";
             },
             [get](const config &c) {
@@ -237,10 +258,27 @@ std::vector<knob> decision_knobs()
                 "Shortest pause between steal packets"),
         seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400,
                 "Longest pause between steal packets, when no work is found"),
-        choice("policy", "grouping", AT(logic.grouping), {"zc", "matrix", "single"},
-               "Ranks that move together: those that the prediction engine expects to communicate, "
-               "those "
-               "that a decayed traffic matrix shows, or none"),
+        choice(
+            "policy", "grouping", AT(logic.grouping), grouping_names(),
+            "Ranks that move together. `zc`: those that the prediction engine expects to "
+            "communicate; `matrix`: those that a decayed traffic matrix shows; `teiresias-basic`, "
+            "`teiresias-specific` and `teiresias-levenshtein`: those that the predictors of "
+            "Singh & Graham expect to communicate; `single`: none"),
+        number("policy", "pattern_literals", AT(logic.patterns.literals), 2, 32,
+               "For `teiresias-`: L, messages that a pattern has at least"),
+        number("policy", "pattern_window", AT(logic.patterns.window), 2, 32,
+               "For `teiresias-`: W, places that L messages of a pattern that follow each other "
+               "take at most. The others may be any messages. At least `pattern_literals`"),
+        number("policy", "pattern_support", AT(logic.patterns.support), 2, 1000,
+               "For `teiresias-`: K, times that a pattern has to occur in a sample"),
+        number("policy", "pattern_period", AT(logic.patterns.period), 16, kLongestPeriod,
+               "For `teiresias-`: sampling period, in messages that ranks of a job on this node "
+               "send"),
+        flag("policy", "pattern_adaptive", AT(logic.patterns.adaptive),
+             "For `teiresias-`: begin with that period, and adapt it to the pattern found"),
+        flag("policy", "pattern_kmp", AT(logic.patterns.kmp),
+             "For `teiresias-`: put fundamental patterns in place of their repetitions. `false`: "
+             "the paper's original predictors"),
 
         number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9,
                "Part by which a move must shorten the iteration"),
@@ -349,6 +387,8 @@ void check_together(const config &c, const std::string &file)
               "could be decided on by two agents");
     if (c.logic.steal_most < c.logic.steal_least)
         wrong("policy.steal_most: must not be below policy.steal_least");
+    if (c.logic.patterns.window < c.logic.patterns.literals)
+        wrong("policy.pattern_window: must not be below policy.pattern_literals");
     if (3 * c.logic.ping_timeout > 10 * c.logic.period)
         wrong("membership.ping_timeout: must be at most a few periods");
     if (!c.host.empty() && c.host.size() > 63)

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "rank_groups.h"
 #include "simulation.h"
 
 using namespace zc::agent;
@@ -143,8 +144,9 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     app.add_option("--policy", o.agents.policy, "random, application or network")
         ->check(CLI::IsMember({"random", "application", "network"}))
         ->capture_default_str();
-    app.add_option("--grouping", o.agents.grouping, "zc, matrix or single")
-        ->check(CLI::IsMember({"zc", "matrix", "single"}))
+    app.add_option("--grouping", o.agents.grouping,
+                   fmt::format("one of {}", fmt::join(grouping_names(), ", ")))
+        ->check(CLI::IsMember(grouping_names()))
         ->capture_default_str();
     app.add_flag("--faults", a.faults, "all of the following, moderately, where not given");
     fault_options wrong(app, o);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "rank_groups.h"
 
 namespace zc::agent {
 namespace {
@@ -79,6 +80,40 @@ TEST(AgentConfigTest, RefusesWrongTypesAndRanges)
     EXPECT_THAT(error_of("[agent]\nmode = \"on\"\n"), HasSubstr("move, observe, off"));
     EXPECT_THAT(error_of("[membership]\nperiod = nan\n"), HasSubstr("wants a number of seconds"));
     EXPECT_THAT(error_of("agent = 3\n"), HasSubstr("is a table"));
+}
+
+TEST(AgentConfigTest, ReadsHowRanksAreGrouped)
+{
+    for (const std::string &name : grouping_names()) {
+        const config c = parse_config("[policy]\ngrouping = \"" + name + "\"\n", "zcmd.toml");
+        EXPECT_EQ(c.logic.grouping, name);
+    }
+    EXPECT_THAT(error_of("[policy]\ngrouping = \"teiresias\"\n"),
+                HasSubstr("policy.grouping: wants one of zc, matrix, teiresias-basic, "
+                          "teiresias-specific, teiresias-levenshtein, single"));
+    const config c = parse_config("[policy]\npattern_literals = 4\npattern_window = 6\n"
+                                  "pattern_support = 3\npattern_period = 100\n"
+                                  "pattern_adaptive = true\npattern_kmp = false\n",
+                                  "zcmd.toml");
+    EXPECT_EQ(c.logic.patterns.literals, 4u);
+    EXPECT_EQ(c.logic.patterns.window, 6u);
+    EXPECT_EQ(c.logic.patterns.support, 3u);
+    EXPECT_EQ(c.logic.patterns.period, 100u);
+    EXPECT_TRUE(c.logic.patterns.adaptive);
+    EXPECT_FALSE(c.logic.patterns.kmp);
+}
+
+TEST(AgentConfigTest, RefusesPatternsThatCannotBe)
+{
+    EXPECT_THAT(error_of("[policy]\npattern_literals = 1\n"),
+                HasSubstr("zcmd.toml:2: policy.pattern_literals: wants a number from 2 to 32"));
+    EXPECT_THAT(error_of("[policy]\npattern_window = 33\n"), HasSubstr("from 2 to 32"));
+    EXPECT_THAT(error_of("[policy]\npattern_literals = 5\n"),
+                HasSubstr("policy.pattern_window: must not be below policy.pattern_literals"));
+    EXPECT_THAT(error_of("[policy]\npattern_support = 1\n"), HasSubstr("from 2 to 1000"));
+    EXPECT_THAT(error_of("[policy]\npattern_period = 8193\n"), HasSubstr("from 16 to 8192"));
+    EXPECT_THAT(error_of("[policy]\npattern_adaptive = 1\n"), HasSubstr("wants true or false"));
+    EXPECT_THAT(error_of("[policy]\npattern_kmp = \"yes\"\n"), HasSubstr("wants true or false"));
 }
 
 TEST(AgentConfigTest, RefusesLeasesThatEndTooSoon)

@@ -17,7 +17,8 @@ constexpr rank_id kRanks = 4;
 /** Four ranks with two phases in turn: in the first 0 and 2 are partners, in the second 0 and 1. */
 class alternating {
   public:
-    alternating(const char *kind, double per_s) : groups_(make_grouping(kind)), per_s_(per_s)
+    alternating(const char *kind, double per_s, const pattern_settings &patterns = {})
+        : groups_(make_grouping(kind, 0, patterns)), per_s_(per_s)
     {
         groups_->job(kJob, kRanks);
     }
@@ -35,6 +36,7 @@ class alternating {
         }
     }
     rank_id partner_of_0() const { return groups_->around(kJob, 0, 2).at(1); }
+    std::size_t with_0() const { return groups_->around(kJob, 0, 2).size(); }
 
   private:
     std::unique_ptr<grouping> groups_;
@@ -71,6 +73,62 @@ TEST(AgentGroupingOnceTest, LearnsAChangeThatWasNotToBeForetold)
         EXPECT_EQ(job.partner_of_0(), 2u) << kind;
         job.phase(false, 9);
         EXPECT_EQ(job.partner_of_0(), 1u) << kind;
+    }
+}
+
+/* ---- the predictors of Singh & Graham ------------------------------------------- */
+
+constexpr const char *kSeekPatterns[] = {"teiresias-basic", "teiresias-specific",
+                                         "teiresias-levenshtein"};
+
+TEST(AgentPatternsTest, ForetellThatAllGoesOn)
+{
+    for (const char *kind : kSeekPatterns) {
+        alternating job(kind, 200);
+        job.phase(true, 20);
+        EXPECT_EQ(job.partner_of_0(), 2u) << kind;
+    }
+}
+
+TEST(AgentPatternsTest, HistoryForetellsTheNextPhaseAndTheLatestSampleDoesNot)
+{
+    for (const char *kind : kSeekPatterns) {
+        alternating job(kind, 1);
+        for (int cycle = 0; cycle < 4; cycle++) {
+            job.phase(true, 128); /* iterations of four messages: a sampling period */
+            job.phase(false, 128);
+        }
+        job.phase(true, 128);
+        EXPECT_EQ(job.partner_of_0(), kind == std::string("teiresias-basic") ? 2u : 1u) << kind;
+    }
+}
+
+TEST(AgentPatternsTest, AreFoundAsTheSettingsSay)
+{
+    const auto found = [](const pattern_settings &patterns) {
+        alternating job("teiresias-basic", 1, patterns);
+        job.phase(true, 256);
+        return job.with_0() == 2;
+    };
+    EXPECT_TRUE(found({}));
+    EXPECT_TRUE(found({.support = 128}));
+    EXPECT_FALSE(found({.support = 129})); /* occurrences in a sample */
+    EXPECT_TRUE(found({.support = 129, .period = 1024}));
+}
+
+TEST(AgentPatternsTest, HaveTheMemoryTheyNeedWhateverTheSettings)
+{
+    for (const char *kind : kSeekPatterns) {
+        for (const rank_id ranks : {2u, 64u, 4096u}) {
+            auto groups = make_grouping(kind, 0, {32, 32, 2, kLongestPeriod, true, true});
+            groups->job(kJob, ranks);
+            std::vector<zcp_event_t> events(2 * kLongestPeriod);
+            for (std::size_t i = 0; i < events.size(); i++)
+                events[i] = {
+                    static_cast<rank_id>(i % 2), static_cast<rank_id>(1 - i % 2), 100, i, 0, 0};
+            groups->observe(kJob, events);
+            EXPECT_EQ(groups->around(kJob, 0, 2).size(), 2u) << kind << ", ranks " << ranks;
+        }
     }
 }
 
