@@ -2,7 +2,9 @@
 #include "agent.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
+#include <type_traits>
 
 namespace zc::agent {
 namespace {
@@ -72,11 +74,52 @@ effects agent::on_message(nanos now, const message &m)
                 network_.on(now, from, body, out.send);
             else if constexpr (requires { network_.on(now, from, body); })
                 network_.on(now, from, body);
+            else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(body)>, msg::past>)
+                learn_past(now, from, body);
             else
                 protocol_.on(now, from, body, out);
         },
         m.body);
+    tell_new_homes(now, out);
     return out;
+}
+
+/** What is known of the traffic of ranks goes with them: it was learned from their node. */
+void agent::tell_new_homes(nanos now, effects &out)
+{
+    for (const departure &d : out.departed) {
+        msg::past m{d.txn, d.job, {}};
+        for (const zcp_event_t &e : groups_->past(d.job, d.ranks, kMaxPast)) {
+            const std::uint64_t at = static_cast<std::uint64_t>(std::max<nanos>(now, 0));
+            const std::uint64_t age = at > e.time_ns ? (at - e.time_ns) / 1000 : 0;
+            m.events.push_back({e.src, e.dst, e.bytes,
+                                static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                    age, std::numeric_limits<std::uint32_t>::max()))});
+        }
+        if (m.events.empty() || d.target == kNoNode)
+            continue;
+        handed_over_.told += m.events.size();
+        out.send.push_back({d.target, "", std::move(m)});
+    }
+    out.departed.clear();
+}
+
+void agent::learn_past(nanos now, node_id from, const msg::past &m)
+{
+    std::vector<zcp_event_t> events;
+    for (const msg::sent &s : m.events) {
+        const nanos age = nanos{s.age_us} * 1000;
+        if (age <= now && here_.comes_from(m.txn, {m.job, s.src}, from))
+            events.push_back({s.src, s.dst, s.bytes, static_cast<std::uint64_t>(now - age), 0, 0});
+        else
+            handed_over_.refused++;
+    }
+    std::stable_sort(events.begin(), events.end(), [](const zcp_event_t &a, const zcp_event_t &b) {
+        return a.time_ns < b.time_ns;
+    });
+    handed_over_.learned += events.size();
+    if (!events.empty())
+        groups_->inherit(m.job, events);
 }
 
 effects agent::on_load(nanos now, const load_sample &sample)
@@ -103,6 +146,7 @@ effects agent::on_outcome(nanos now, const msg::outcome &outcome)
 {
     effects out;
     protocol_.on_job(now, outcome, out);
+    tell_new_homes(now, out);
     return out;
 }
 

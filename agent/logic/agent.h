@@ -48,9 +48,19 @@ class agent {
     history &decisions() { return history_; }
     const protocol &moves() const { return protocol_; }
     const grouping &groups() const { return *groups_; }
+    /** Messages of ranks that moved: told to their new homes, and by their old ones. */
+    struct handed_over {
+        std::uint64_t told = 0;
+        std::uint64_t learned = 0;
+        std::uint64_t refused = 0; /* of ranks that did not come from the sender */
+    };
+    const handed_over &traffic_of_movers() const { return handed_over_; }
     const settings &options() const { return settings_; }
 
   private:
+    void tell_new_homes(nanos now, effects &out);
+    void learn_past(nanos now, node_id from, const msg::past &m);
+
     settings settings_;
     random_source random_;
     std::uint64_t incarnation_;
@@ -62,6 +72,7 @@ class agent {
     experience past_;
     std::unique_ptr<decision> decision_;
     protocol protocol_;
+    handed_over handed_over_;
 };
 
 } // namespace zc::agent

@@ -12,7 +12,7 @@ void lender::start(nanos now, const std::optional<saved_state> &saved)
     if (!saved)
         return;
     for (const saved_state::lease &l : saved->leases)
-        leases_[l.rank] = {l.txn, now + s_.lease};
+        leases_[l.rank] = {l.txn, now + s_.lease, kNoNode};
 }
 
 void lender::tick(nanos now, effects &out)
@@ -55,7 +55,7 @@ void lender::on(nanos now, node_id from, const msg::lend &m, const decision::fre
     if (answer.reason.empty()) {
         answer.granted = true;
         for (rank_id rank : m.ranks)
-            leases_[{m.job, rank}] = {m.txn, now + s_.lease};
+            leases_[{m.job, rank}] = {m.txn, now + s_.lease, m.target};
         out.save = true;
     }
     out.send.push_back({from, "", std::move(answer)});
@@ -63,15 +63,24 @@ void lender::on(nanos now, node_id from, const msg::lend &m, const decision::fre
 
 void lender::on(nanos now, const msg::release &m, effects &out)
 {
+    std::map<node_id, std::vector<rank_key>> went; /* all of a transaction's are of one job */
     for (auto at = leases_.begin(); at != leases_.end();) {
         if (at->second.txn != m.txn) {
             ++at;
             continue;
         }
-        if (m.moved)
+        if (m.moved) {
             here_.mark_leaving(now, at->first);
+            went[at->second.target].push_back(at->first);
+        }
         at = leases_.erase(at);
         out.save = true;
+    }
+    for (const auto &[target, ranks] : went) {
+        departure d{m.txn, ranks.front().job, {}, target};
+        for (const rank_key &key : ranks)
+            d.ranks.push_back(key.rank);
+        out.departed.push_back(std::move(d));
     }
 }
 

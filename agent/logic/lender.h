@@ -34,6 +34,7 @@ class lender {
     struct lease {
         txn_id txn;
         nanos until;
+        node_id target; /* where the rank would go; not known of an earlier life's */
     };
 
     const settings &s_;

@@ -348,6 +348,19 @@ void fields(auto &s, is<msg::outcome> auto &v)
 
 void fields(auto &, is<msg::leave> auto &) {}
 
+void fields(auto &s, is<msg::past> auto &v)
+{
+    fields(s, v.txn);
+    s.number(v.job);
+    s.list(v.events, kMaxPast, 20, [&](auto &each) {
+        s.number(each.src);
+        s.number(each.dst);
+        s.number(each.bytes);
+        s.number(each.age_us);
+    });
+    s.require(!v.events.empty());
+}
+
 template <std::size_t I = 0>
 flaw read_body(std::size_t type, reader &r, message_body &body)
 {
@@ -364,7 +377,7 @@ flaw read_body(std::size_t type, reader &r, message_body &body)
 constexpr std::array<std::string_view, std::variant_size_v<message_body>> kNames = {
     "ping",    "ack",   "ping_for_me", "it_lives", "probe", "probe_ack",
     "steal",   "nudge", "reserve",     "reserved", "lend",  "lent",
-    "release", "ask",   "query",       "outcome",  "leave",
+    "release", "ask",   "query",       "outcome",  "leave", "past",
 };
 constexpr std::array<std::string_view, kFlaws> kFlawNames = {
     "none",     "too_short",  "too_long",        "bad_magic", "bad_version",

@@ -7,7 +7,8 @@
  *
  *   offset  0  u32  magic "zcA1"
  *           4  u16  version
- *           6  u16  type: index in message::body
+ *           6  u16  type: index in message::body. New types are added at the end: an agent
+ *                that does not know one refuses that message, and no more
  *           8  u64  sender
  *          16  u64  incarnation of the sender: grows with every start
  *          24  u64  sequence: from 1, per sender and incarnation
@@ -39,6 +40,7 @@ constexpr std::size_t kMaxGossip = 16;
 constexpr std::size_t kMaxVisited = 32;
 constexpr std::size_t kMaxRanks = 1024; /* in one move */
 constexpr std::size_t kMaxLinks = 16;
+constexpr std::size_t kMaxPast = 1500; /* messages of ranks that have moved */
 constexpr std::size_t kPhases = 6;
 
 /** What a node has and what is asked of it. */
@@ -196,6 +198,25 @@ struct outcome {
 struct leave {
     bool operator==(const leave &) const = default;
 };
+/** A message that a rank has sent. */
+struct sent {
+    rank_id src = 0;
+    rank_id dst = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t age_us = 0; /* when the message was made; saturating */
+    bool operator==(const sent &) const = default;
+};
+/**
+ * From the old home of ranks that have moved to the new one: their latest traffic, oldest
+ * first. No answer; if it is lost, the new home learns their traffic from nothing, as if the
+ * sender did not know this type.
+ */
+struct past {
+    txn_id txn;
+    job_id job = 0;
+    std::vector<sent> events;
+    bool operator==(const past &) const = default;
+};
 
 } // namespace msg
 
@@ -205,7 +226,7 @@ struct message {
     std::uint64_t sequence = 0;
     std::variant<msg::ping, msg::ack, msg::ping_for_me, msg::it_lives, msg::probe, msg::probe_ack,
                  msg::steal, msg::nudge, msg::reserve, msg::reserved, msg::lend, msg::lent,
-                 msg::release, msg::ask, msg::query, msg::outcome, msg::leave>
+                 msg::release, msg::ask, msg::query, msg::outcome, msg::leave, msg::past>
         body;
     bool operator==(const message &) const = default;
 };

@@ -139,6 +139,17 @@ void profiling::expected_over(nanos now, const txn_id &txn, bool moved)
         arrivals_.erase(at);
 }
 
+bool profiling::comes_from(const txn_id &txn, const rank_key &rank, node_id home) const
+{
+    if (auto at = arrivals_.find(txn); at != arrivals_.end() && at->second.job == rank.job) {
+        const auto &homes = at->second.homes;
+        if (auto to_come = homes.find(rank.rank); to_come != homes.end())
+            return to_come->second == home;
+    }
+    auto here = ranks_.find(rank);
+    return here != ranks_.end() && here->second.came_from == home;
+}
+
 void profiling::expire(nanos now)
 {
     std::erase_if(arrivals_,

@@ -2,6 +2,7 @@
 #include "rank_groups.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "thinning.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::uint64_t kForetold = 6'000'000'000;
 constexpr std::uint64_t kFollowed = 1'000'000'000;
 constexpr std::size_t kMostFlows = 4096;
+constexpr std::size_t kLogged = 1 << 14; /* messages remembered of a job, for where its ranks go */
+constexpr std::size_t kMostEarly = 16;   /* jobs that are not here yet */
 
 constexpr std::pair<const char *, zcp_groups_kind_t> kKinds[] = {
     {"zc", ZCP_GROUPS_DEFAULT},
@@ -46,9 +49,15 @@ class engine_grouping final : public grouping {
         auto made = make(ranks);
         if (!made)
             return; /* more ranks than it can do: they move one by one */
-        engines_[job] = {std::move(made), ranks, {}};
+        engines_[job] = {std::move(made), ranks, {}, {}};
+        if (auto early = early_.extract(job))
+            inherit(job, early.mapped());
     }
-    void job_gone(job_id job) override { engines_.erase(job); }
+    void job_gone(job_id job) override
+    {
+        engines_.erase(job);
+        early_.erase(job);
+    }
     void observe(job_id job, std::span<const zcp_event_t> events) override
     {
         auto at = engines_.find(job);
@@ -56,9 +65,66 @@ class engine_grouping final : public grouping {
             return;
         engine &known = at->second;
         for (zcp_event_t e : events) {
-            if (!foretells() || known.thinned.pass(e))
-                zcp_groups_event(known.engine.get(), &e);
+            if (foretells() && !known.thinned.pass(e))
+                continue;
+            zcp_groups_event(known.engine.get(), &e);
+            known.log.push_back(e);
+            if (known.log.size() > kLogged)
+                known.log.pop_front();
         }
+    }
+    std::vector<zcp_event_t> past(job_id job, std::span<const rank_id> ranks,
+                                  std::size_t most) const override
+    {
+        auto at = engines_.find(job);
+        if (at == engines_.end())
+            return {};
+        std::vector<zcp_event_t> out;
+        const auto &log = at->second.log;
+        for (auto e = log.rbegin(); e != log.rend() && out.size() < most; ++e) {
+            if (std::find(ranks.begin(), ranks.end(), e->src) != ranks.end())
+                out.push_back(*e);
+        }
+        std::reverse(out.begin(), out.end());
+        return out;
+    }
+    /* The engine learns in the order of time: it is made anew from what is remembered. */
+    void inherit(job_id job, std::span<const zcp_event_t> events) override
+    {
+        auto at = engines_.find(job);
+        if (at == engines_.end()) {
+            if (early_.size() == kMostEarly && !early_.contains(job))
+                early_.erase(early_.begin());
+            std::vector<zcp_event_t> &kept = early_[job];
+            const std::size_t room = kLogged - kept.size();
+            kept.insert(kept.end(), events.begin(),
+                        events.begin() +
+                            static_cast<std::ptrdiff_t>(std::min(room, events.size())));
+            return;
+        }
+        engine &known = at->second;
+        std::map<rank_id, std::uint64_t> theirs; /* the time of the latest */
+        for (const zcp_event_t &e : events)
+            theirs[e.src] = std::max(theirs[e.src], e.time_ns);
+        /* What was known of them is what they took with them when they went, or older. */
+        std::vector<zcp_event_t> all;
+        for (const zcp_event_t &e : known.log) {
+            auto came = theirs.find(e.src);
+            if (came == theirs.end() || e.time_ns > came->second)
+                all.push_back(e);
+        }
+        all.insert(all.end(), events.begin(), events.end());
+        std::stable_sort(all.begin(), all.end(), [](const zcp_event_t &a, const zcp_event_t &b) {
+            return a.time_ns < b.time_ns;
+        });
+        auto made = make(known.ranks);
+        if (!made)
+            return;
+        const std::size_t skipped = all.size() > kLogged ? all.size() - kLogged : 0;
+        known.log.assign(all.begin() + static_cast<std::ptrdiff_t>(skipped), all.end());
+        for (const zcp_event_t &e : known.log)
+            zcp_groups_event(made.get(), &e);
+        known.engine = std::move(made);
     }
     std::vector<rank_id> around(job_id job, rank_id rank, std::uint32_t most) const override
     {
@@ -92,6 +158,7 @@ class engine_grouping final : public grouping {
         std::unique_ptr<zcp_groups_t, destroy> engine;
         std::uint32_t ranks = 0;
         thinning thinned;
+        std::deque<zcp_event_t> log; /* what the engine has been told last */
     };
     std::unique_ptr<zcp_groups_t, destroy> make(std::uint32_t ranks) const
     {
@@ -126,6 +193,7 @@ class engine_grouping final : public grouping {
     std::size_t bytes_;
     pattern_settings patterns_;
     std::map<job_id, engine> engines_;
+    std::map<job_id, std::vector<zcp_event_t>> early_;
 };
 
 } // namespace

@@ -25,6 +25,15 @@ class grouping {
     virtual void job_gone(job_id) {}
     /** Messages of ranks of the job, in the order of their time. */
     virtual void observe(job_id, std::span<const zcp_event_t>) {}
+    /** The latest messages of @ranks that were observed, at most @most, in the order of their
+     *  time: for the agent of the node that they have moved to. */
+    virtual std::vector<zcp_event_t> past(job_id, std::span<const rank_id>, std::size_t) const
+    {
+        return {};
+    }
+    /** What was observed of ranks elsewhere, before they came; takes the place of what was observed
+     *  of them here at an earlier time. In the order of time. */
+    virtual void inherit(job_id, std::span<const zcp_event_t>) {}
     /** @rank first, then those that should go with it, at most @most in all. */
     virtual std::vector<rank_id> around(job_id, rank_id rank, std::uint32_t most) const
     {

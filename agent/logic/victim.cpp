@@ -268,6 +268,7 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
     if (moved) {
         for (rank_id rank : p.own)
             here_.mark_leaving(now, {p.job, rank});
+        out.departed.push_back({attempt_->txn, p.job, p.own, p.target.id});
     }
     release_all(moved, out);
     attempt_.reset();

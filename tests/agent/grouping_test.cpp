@@ -132,6 +132,92 @@ TEST(AgentPatternsTest, HaveTheMemoryTheyNeedWhateverTheSettings)
     }
 }
 
+/* ---- what goes with a rank that moves -------------------------------------------- */
+
+std::vector<zcp_event_t> messages(rank_id src, rank_id dst, std::uint64_t from_ms,
+                                  std::uint64_t to_ms)
+{
+    std::vector<zcp_event_t> out;
+    for (std::uint64_t ms = from_ms; ms < to_ms; ms += 50)
+        out.push_back({src, dst, 1000, ms * 1'000'000, 0, 0});
+    return out;
+}
+
+class AgentPastTest : public testing::TestWithParam<const char *> {
+  protected:
+    AgentPastTest() : from_(make_grouping(GetParam())), to_(make_grouping(GetParam()))
+    {
+        from_->job(kJob, kRanks);
+    }
+    std::vector<rank_id> with(const grouping &g, rank_id rank) { return g.around(kJob, rank, 2); }
+
+    std::unique_ptr<grouping> from_;
+    std::unique_ptr<grouping> to_;
+};
+
+TEST_P(AgentPastTest, TheNewHomeKnowsWhatTheOldOneKnew)
+{
+    from_->observe(kJob, messages(0, 2, 0, 30'000));
+    to_->job(kJob, kRanks);
+    EXPECT_EQ(with(*to_, 0).size(), 1u);
+    const std::vector<rank_id> moved{0};
+    to_->inherit(kJob, from_->past(kJob, moved, 1500));
+    EXPECT_EQ(with(*to_, 0), (std::vector<rank_id>{0, 2}));
+}
+
+TEST_P(AgentPastTest, IsKeptUntilTheJobIsSeen)
+{
+    from_->observe(kJob, messages(0, 2, 0, 30'000));
+    const std::vector<rank_id> moved{0};
+    to_->inherit(kJob, from_->past(kJob, moved, 1500));
+    to_->job(kJob, kRanks);
+    EXPECT_EQ(with(*to_, 0), (std::vector<rank_id>{0, 2}));
+}
+
+TEST_P(AgentPastTest, WhatIsKnownOfOthersStays)
+{
+    from_->observe(kJob, messages(0, 2, 0, 30'000));
+    to_->job(kJob, kRanks);
+    to_->observe(kJob, messages(3, 1, 0, 30'000));
+    const std::vector<rank_id> moved{0};
+    to_->inherit(kJob, from_->past(kJob, moved, 1500));
+    EXPECT_EQ(with(*to_, 0), (std::vector<rank_id>{0, 2}));
+    EXPECT_EQ(with(*to_, 3), (std::vector<rank_id>{3, 1}));
+}
+
+TEST_P(AgentPastTest, TellsTheLatestOfThoseThatMoveOnly)
+{
+    auto all = messages(0, 2, 0, 4000);
+    const auto others = messages(1, 3, 4000, 6000);
+    all.insert(all.end(), others.begin(), others.end());
+    from_->observe(kJob, all);
+    const std::vector<rank_id> moved{0};
+    const auto told = from_->past(kJob, moved, 10);
+    ASSERT_EQ(told.size(), 10u);
+    for (std::size_t i = 0; i < told.size(); i++) {
+        EXPECT_EQ(told[i].src, 0u);
+        EXPECT_EQ(told[i].time_ns, (3500 + 50 * i) * 1'000'000);
+    }
+    EXPECT_TRUE(from_->past(kJob + 1, moved, 10).empty());
+}
+
+/* It goes, and comes back with what it took along. */
+TEST_P(AgentPastTest, NothingIsCountedTwice)
+{
+    from_->observe(kJob, messages(0, 2, 0, 4000));
+    to_->job(kJob, kRanks);
+    const std::vector<rank_id> moved{0};
+    const auto there = from_->past(kJob, moved, 1500);
+    to_->inherit(kJob, there);
+    to_->observe(kJob, messages(0, 1, 4000, 5000));
+    from_->inherit(kJob, to_->past(kJob, moved, 1500));
+    EXPECT_EQ(from_->past(kJob, moved, 1500).size(), there.size() + 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AgentPastTest,
+                         testing::Values("zc", "matrix", "teiresias-basic", "teiresias-specific",
+                                         "teiresias-levenshtein"));
+
 TEST(AgentThinningTest, SlowSendersAreToldAsTheyAre)
 {
     thinning t;

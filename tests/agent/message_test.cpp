@@ -135,6 +135,26 @@ TEST(AgentMessageTest, LeavesTheOutputAloneWhenItRefuses)
     EXPECT_EQ(m, before);
 }
 
+TEST(AgentMessageTest, TheTrafficOfRanksThatMovedFitsAMessage)
+{
+    msg::past most{{1, 1}, 5, std::vector<msg::sent>(kMaxPast + 1, {1, 2, 3, 4})};
+    const std::string bytes = encode({1, 1, 1, most});
+    EXPECT_LE(bytes.size(), kMaxMessage);
+    message back;
+    ASSERT_EQ(decode(bytes, back), flaw::none);
+    EXPECT_EQ(std::get<msg::past>(back.body).events.size(), kMaxPast);
+    EXPECT_EQ(decode(encode({1, 1, 1, msg::past{{1, 1}, 5, {}}}), back), flaw::bad_value);
+}
+
+/* As an older agent does with a type that it does not know. */
+TEST(AgentMessageTest, RefusesTypesItDoesNotKnow)
+{
+    std::string bytes = encode({1, 1, 1, msg::leave{}});
+    bytes[6] = static_cast<char>(std::variant_size_v<message_body>);
+    message back;
+    EXPECT_EQ(decode(bytes, back), flaw::bad_type);
+}
+
 /* What encode() is given too much of it cuts, so that nothing we send is refused. */
 TEST(AgentMessageTest, CutsWhatIsTooLong)
 {

@@ -62,6 +62,55 @@ class AgentProtocolTest : public testing::Test {
     std::unique_ptr<bus> b_;
 };
 
+/* The new home knows the partners of a rank before that has sent anything there. */
+TEST_F(AgentProtocolTest, TheTrafficOfRanksGoesWithThem)
+{
+    for (const bool lost : {false, true}) {
+        begin();
+        for (rank_id r = 0; r < 6; r++)
+            b_->flows[r] = {{r ^ 1u, 1e5, 10}};
+        if (lost)
+            b_->lost.insert(bus::kIndex<msg::past>);
+        b_->pass(20);
+        ASSERT_EQ(b_->asked.size(), 1u);
+        const rank_id first = b_->asked[0].ranks[0];
+        EXPECT_EQ(b_->at(2).groups().around(kJob, first, 2).size(), 1u);
+        b_->finish(b_->asked[0], msg::verdict::moved);
+        b_->flows.clear(); /* they are silent now */
+        b_->pass(3);
+        EXPECT_EQ(b_->sent<msg::past>(), 1u);
+        EXPECT_GT(b_->at(1).traffic_of_movers().told, 0u);
+        const auto group = b_->at(2).groups().around(kJob, first, 2);
+        if (lost) {
+            EXPECT_EQ(group.size(), 1u);
+            EXPECT_EQ(b_->at(2).traffic_of_movers().learned, 0u);
+        } else {
+            EXPECT_EQ(group, (std::vector<rank_id>{first, first ^ 1u}));
+            EXPECT_EQ(b_->at(2).traffic_of_movers().learned, b_->at(1).traffic_of_movers().told);
+        }
+        b_->pass(100); /* and all goes on */
+    }
+}
+
+TEST_F(AgentProtocolTest, TrafficIsLearnedFromTheOldHomeOnly)
+{
+    begin();
+    b_->add(3, 2, 2);
+    b_->pass(20);
+    ASSERT_GE(b_->asked.size(), 1u);
+    const msg::ask &a = b_->asked[0];
+    const msg::past told{a.txn, kJob, {{a.ranks[0], 5, 100, 1000}}};
+    b_->deliver(3, a.target, told);
+    EXPECT_EQ(b_->at(a.target).traffic_of_movers().refused, 1u);
+    msg::past other = told;
+    other.events[0].src = 99;
+    b_->deliver(1, a.target, other);
+    EXPECT_EQ(b_->at(a.target).traffic_of_movers().refused, 2u);
+    EXPECT_EQ(b_->at(a.target).traffic_of_movers().learned, 0u);
+    b_->deliver(1, a.target, told);
+    EXPECT_EQ(b_->at(a.target).traffic_of_movers().learned, 1u);
+}
+
 TEST_F(AgentProtocolTest, AnIdleNodeGetsRanksInOneStep)
 {
     ASSERT_TRUE(begins_to_move());

@@ -100,6 +100,12 @@ inline message random_message(random_source &r)
                 for (std::uint64_t i = r.below(kMaxGossip + 1); i > 0; i--)
                     b.gossip.push_back(random_member(r));
             }
+            if constexpr (requires { b.events; }) {
+                b.events.resize(1 + r.below(100));
+                for (msg::sent &each : b.events)
+                    each = {static_cast<rank_id>(r.next()), static_cast<rank_id>(r.next()),
+                            r.next(), static_cast<std::uint32_t>(r.next())};
+            }
             if constexpr (requires { b.thief; }) {
                 b.thief = random_member(r);
                 b.hops = static_cast<std::uint8_t>(r.below(kMaxVisited));
