@@ -94,9 +94,9 @@ class profiling {
     /** Ranks will arrive; they count from now on. */
     void expect(const txn_id &txn, job_id job, const std::vector<traveller> &ranks,
                 std::uint64_t bytes, std::uint32_t moves, nanos until);
+    void expected_over(nanos now, const txn_id &txn, bool moved);
     /** Has @rank come from @home in that move, or is it to? */
     bool comes_from(const txn_id &txn, const rank_key &rank, node_id home) const;
-    void expected_over(nanos now, const txn_id &txn, bool moved);
     /** False when all are seen, it is over, or it has taken too long. */
     bool expects(const txn_id &txn) const { return arrivals_.contains(txn); }
     void expire(nanos now);

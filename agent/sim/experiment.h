@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent.h"
 #include "agent_settings.h"
 
 namespace zc::agent::sim {
@@ -66,6 +67,7 @@ struct result {
     std::uint64_t refused_asks = 0;
     std::uint64_t moves = 0;
     std::uint64_t ranks_moved = 0;
+    agent::handed_over handed_over; /* by the agents that are up at the end */
     std::uint64_t failed = 0;
     std::uint64_t crashes = 0;
     std::uint64_t marginal_moves = 0; /* in the calm: just at the hysteresis, so due at any time */

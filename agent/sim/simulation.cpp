@@ -130,6 +130,14 @@ result simulation::run()
         handle(e);
     }
     result_.after = world_.measure();
+    for (const node &each : world_.nodes) {
+        if (!each.up)
+            continue;
+        const agent::handed_over &of = each.mind->traffic_of_movers();
+        result_.handed_over.told += of.told;
+        result_.handed_over.learned += of.learned;
+        result_.handed_over.refused += of.refused;
+    }
     for (const auto &[id, j] : world_.jobs) {
         if (!j.at_the_end)
             continue;

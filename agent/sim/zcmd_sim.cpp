@@ -53,6 +53,10 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
         {"worst", {r.before.worst, r.after.worst}},
         {"across_after_moves", {{"at_the_end", of(r.at_the_end)}, {"otherwise", of(r.otherwise)}}},
         {"by_type", r.by_type},
+        {"handed_over",
+         {{"told", r.handed_over.told},
+          {"learned", r.handed_over.learned},
+          {"refused", r.handed_over.refused}}},
         {"violations", r.violations}};
 }
 

@@ -60,6 +60,20 @@ TEST_P(AgentSimulationTest, ImbalanceFallsAndAllIsQuiet)
     EXPECT_GT(moves, 0u);
 }
 
+/* Also what lenders tell of ranks that others have decided on. */
+TEST(AgentWorldTest, TheTrafficOfAllRanksThatMoveIsLearnedByTheirNewHomes)
+{
+    options o;
+    o.nodes = 24;
+    result r = simulation(o).run();
+    expect_held(o, r);
+    EXPECT_GT(r.moves, 0u);
+    EXPECT_GE(r.by_type["past"], r.moves);
+    EXPECT_GT(r.handed_over.told, 0u);
+    EXPECT_EQ(r.handed_over.learned, r.handed_over.told);
+    EXPECT_EQ(r.handed_over.refused, 0u);
+}
+
 /* A job whose node takes ranks of a slower one pays for it, so the mean is no invariant. */
 TEST(AgentWorldTest, TheSlowestJobGainsAtTheCostOfAnother)
 {
