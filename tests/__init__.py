@@ -7,6 +7,7 @@ SUITES = {
     "languages": "mpi.languages.suite",
     "fail-nth": "mpi.fail_nth.suite",
     "migrate": "migrate.suite",
+    "instrument": "instrument.suite",
     "living": "agent.living_suite",
     "membership": "agent.membership_suite",
     "trace": "trace.suite",

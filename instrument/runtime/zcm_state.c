@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part that every program has; zcm-instrument(1) puts the tables of this program in its middle. */
+#include "zcm_state.h"
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What memory holds. Fields lie one behind the other, with gaps that are not saved. */
+enum kind { BASIC, RECORD, POINTER, HANDLE, REQUEST };
+enum basic {
+    BYTE, BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, FLOAT,
+    DOUBLE, LDOUBLE, CFLOAT, CDOUBLE, CLDOUBLE
+};
+
+struct field {
+    size_t offset, count;
+    enum kind kind;
+    int of; /* BASIC: enum basic; RECORD, POINTER: a layout; -1: only parts of the program */
+    size_t size; /* of one */
+};
+
+struct layout {
+    const char *name;
+    size_t size;
+    const struct field *fields;
+    int nr_fields, has_pointers, is_saved;
+};
+
+struct root {
+    const char *name;
+    int layout;
+    char *at;
+    size_t bytes;
+    void *packed;
+    int is_registered;
+};
+
+/* Before each block of the heap, in a list of all. */
+struct block {
+    struct block *next, *previous;
+    void *raw; /* what libc has to free */
+    size_t bytes;
+    int64_t serial;
+    int layout, id; /* when the state is taken: -1 not reached */
+    int is_registered;
+    void *packed;
+    uint64_t magic;
+};
+
+/* A saved pointer: 2 bits of what it points into, 22 of its number, 40 of the offset. */
+enum target { NOTHING, BLOCK, IMAGE, ROOT };
+enum { OFFSET_BITS = 40, NUMBER_BITS = 22 };
+
+/* The table that is saved: two words, and three of each block that is. */
+enum { NEXT_SERIAL, NR_BLOCKS, FIRST_BLOCK };
+enum { SERIAL, BYTES, LAYOUT, WORDS_OF_BLOCK };
+
+#define TABLE "state.table"
+static const uint64_t alive = 0x7a636d20626c6f63u;
+
+/* @TABLES@: layouts, nr_layouts, roots, nr_roots, find_statics() */
+
+extern char __executable_start, _end;
+
+static struct block all = {.next = &all, .previous = &all};
+static int64_t next_serial = 1;
+static size_t nr_all;
+static struct block **sorted; /* by address, when the state is taken */
+static size_t nr_sorted;
+static struct block **saved; /* by id */
+static size_t nr_saved;
+static int64_t *table;
+static int table_is_registered, is_ready, has_failed;
+static MPI_Datatype *types;
+
+static int fail(const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    if (!has_failed++) {
+        fputs("zcm-instrument: ", stderr);
+        vfprintf(stderr, format, words);
+        fputc('\n', stderr);
+    }
+    va_end(words);
+    return -1;
+}
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "zcm-instrument: %s\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
+}
+
+/* ---- the heap ---- */
+
+static struct block *block_of(void *at)
+{
+    struct block *b = (struct block *)at - 1;
+    if (b->magic != alive)
+        give_up("memory that was not allocated by the program's own sources is freed");
+    return b;
+}
+
+static void link_in(struct block *b, void *raw, size_t bytes, int64_t serial)
+{
+    memset(b, 0, sizeof *b);
+    b->raw = raw;
+    b->bytes = bytes;
+    b->serial = serial;
+    b->magic = alive;
+    b->layout = b->id = -1;
+    b->next = all.next;
+    b->previous = &all;
+    all.next->previous = b;
+    all.next = b;
+    nr_all++;
+}
+
+static void *allocate(size_t alignment, size_t bytes, int64_t serial)
+{
+    char *raw, *at;
+    if (bytes > SIZE_MAX - alignment - sizeof(struct block))
+        return NULL;
+    raw = calloc(1, bytes + alignment + sizeof(struct block));
+    if (!raw)
+        return NULL;
+    at = raw + sizeof(struct block) + alignment - 1;
+    at -= (uintptr_t)at % alignment;
+    link_in((struct block *)(void *)at - 1, raw, bytes, serial);
+    return at;
+}
+
+static void name_of(const struct block *b, char name[32])
+{
+    snprintf(name, 32, "heap.%lld", (long long)b->serial);
+}
+
+static void unregister_block(struct block *b)
+{
+    char name[32];
+    if (!b->is_registered)
+        return;
+    name_of(b, name);
+    zcm_unregister(name);
+    free(b->packed);
+    b->packed = NULL;
+    b->is_registered = 0;
+}
+
+void *zcm_state_malloc(size_t bytes)
+{
+    return allocate(_Alignof(max_align_t), bytes, next_serial++);
+}
+
+void *zcm_state_calloc(size_t count, size_t bytes)
+{
+    if (bytes && count > SIZE_MAX / bytes)
+        return NULL;
+    return zcm_state_malloc(count * bytes);
+}
+
+void *zcm_state_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return allocate(alignment < 16 ? 16 : alignment, bytes, next_serial++);
+}
+
+int zcm_state_posix_memalign(void **at, size_t alignment, size_t bytes)
+{
+    void *made = zcm_state_aligned_alloc(alignment, bytes);
+    if (!made)
+        return 12; /* ENOMEM */
+    *at = made;
+    return 0;
+}
+
+char *zcm_state_strdup(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *made = zcm_state_malloc(bytes);
+    return made ? memcpy(made, text, bytes) : NULL;
+}
+
+void zcm_state_free(void *at)
+{
+    struct block *b;
+    if (!at)
+        return;
+    b = block_of(at);
+    unregister_block(b);
+    b->next->previous = b->previous;
+    b->previous->next = b->next;
+    b->magic = 0;
+    nr_all--;
+    free(b->raw);
+}
+
+/* The block keeps its number: to what is saved it is the same one. */
+void *zcm_state_realloc(void *at, size_t bytes)
+{
+    struct block *old;
+    void *made;
+    if (!at)
+        return zcm_state_malloc(bytes);
+    old = block_of(at);
+    made = allocate(_Alignof(max_align_t), bytes, old->serial);
+    if (!made)
+        return NULL;
+    memcpy(made, at, old->bytes < bytes ? old->bytes : bytes);
+    zcm_state_free(at);
+    return made;
+}
+
+/* ---- layouts as types of MPI ---- */
+
+static MPI_Datatype basic_type(int code)
+{
+    switch ((enum basic)code) {
+    case BYTE: return MPI_BYTE;
+    case BOOL: return MPI_C_BOOL;
+    case CHAR: return MPI_CHAR;
+    case SCHAR: return MPI_SIGNED_CHAR;
+    case UCHAR: return MPI_UNSIGNED_CHAR;
+    case SHORT: return MPI_SHORT;
+    case USHORT: return MPI_UNSIGNED_SHORT;
+    case INT: return MPI_INT;
+    case UINT: return MPI_UNSIGNED;
+    case LONG: return MPI_LONG;
+    case ULONG: return MPI_UNSIGNED_LONG;
+    case LLONG: return MPI_LONG_LONG;
+    case ULLONG: return MPI_UNSIGNED_LONG_LONG;
+    case FLOAT: return MPI_FLOAT;
+    case DOUBLE: return MPI_DOUBLE;
+    case LDOUBLE: return MPI_LONG_DOUBLE;
+    case CFLOAT: return MPI_C_FLOAT_COMPLEX;
+    case CDOUBLE: return MPI_C_DOUBLE_COMPLEX;
+    case CLDOUBLE: return MPI_C_LONG_DOUBLE_COMPLEX;
+    }
+    return MPI_BYTE;
+}
+
+static MPI_Datatype type_of(int number);
+
+static MPI_Datatype make_type(const struct layout *l)
+{
+    MPI_Datatype *parts = malloc(sizeof *parts * (size_t)l->nr_fields), bare, made;
+    MPI_Aint *at = malloc(sizeof *at * (size_t)l->nr_fields);
+    int *counts = malloc(sizeof *counts * (size_t)l->nr_fields), n = 0;
+    if (!parts || !at || !counts)
+        give_up("out of memory");
+    for (int i = 0; i < l->nr_fields; i++) {
+        const struct field *f = &l->fields[i];
+        if (f->kind != BASIC && (f->kind != RECORD || !layouts[f->of].is_saved))
+            continue;
+        parts[n] = f->kind == BASIC ? basic_type(f->of) : type_of(f->of);
+        counts[n] = (int)f->count;
+        at[n++] = (MPI_Aint)f->offset;
+    }
+    MPI_Type_create_struct(n, counts, at, parts, &bare);
+    MPI_Type_create_resized(bare, 0, (MPI_Aint)l->size, &made);
+    MPI_Type_free(&bare);
+    free(parts);
+    free(at);
+    free(counts);
+    return made;
+}
+
+static int is_one_basic(const struct layout *l)
+{
+    return l->nr_fields == 1 && l->fields[0].kind == BASIC &&
+           l->fields[0].count * l->fields[0].size == l->size;
+}
+
+/* Of a layout without pointers; lives as long as the program. */
+static MPI_Datatype type_of(int number)
+{
+    if (!types) {
+        types = malloc(sizeof *types * (size_t)nr_layouts);
+        if (!types)
+            give_up("out of memory");
+        for (int i = 0; i < nr_layouts; i++)
+            types[i] = MPI_DATATYPE_NULL;
+    }
+    if (types[number] == MPI_DATATYPE_NULL)
+        types[number] = make_type(&layouts[number]);
+    return types[number];
+}
+
+/* Memory without pointers, where it is. */
+static int add_plain(const char *name, void *at, size_t bytes, int number)
+{
+    const struct layout *l = &layouts[number];
+    if (bytes % l->size != 0)
+        return zcm_register(name, at, bytes, MPI_BYTE);
+    if (is_one_basic(l))
+        return zcm_register(name, at, bytes / l->fields[0].size, basic_type(l->fields[0].of));
+    return zcm_register(name, at, bytes / l->size, type_of(number));
+}
+
+/* ---- pointers ---- */
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t left = (uintptr_t) * (struct block *const *)a;
+    const uintptr_t right = (uintptr_t) * (struct block *const *)b;
+    return (left > right) - (left < right);
+}
+
+static int by_serial(const void *a, const void *b)
+{
+    const int64_t left = (*(struct block *const *)a)->serial;
+    const int64_t right = (*(struct block *const *)b)->serial;
+    return (left > right) - (left < right);
+}
+
+static void sort_blocks(int (*order)(const void *, const void *))
+{
+    free(sorted);
+    sorted = malloc(sizeof *sorted * (nr_all + 1));
+    if (!sorted)
+        give_up("out of memory");
+    nr_sorted = 0;
+    for (struct block *b = all.next; b != &all; b = b->next)
+        sorted[nr_sorted++] = b;
+    qsort(sorted, nr_sorted, sizeof *sorted, order);
+}
+
+static struct block *block_around(const char *at)
+{
+    size_t low = 0, high = nr_sorted;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if ((char *)(sorted[middle] + 1) <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || at > (char *)(sorted[low - 1] + 1) + sorted[low - 1]->bytes)
+        return NULL;
+    return sorted[low - 1];
+}
+
+static int root_around(const char *at)
+{
+    for (int i = 0; i < nr_roots; i++)
+        if (roots[i].at && at >= roots[i].at && at <= roots[i].at + roots[i].bytes)
+            return i;
+    return -1;
+}
+
+static int is_in_image(const char *at)
+{
+    return at >= &__executable_start && at < &_end;
+}
+
+static uint64_t code(enum target what, uint64_t number, uint64_t offset)
+{
+    return (uint64_t)what << (OFFSET_BITS + NUMBER_BITS) | number << OFFSET_BITS | offset;
+}
+
+static int encode(const char *at, uint64_t *to)
+{
+    const struct block *b;
+    int root;
+    if (!at) {
+        *to = 0;
+    } else if (is_in_image(at)) {
+        *to = code(IMAGE, 0, (uint64_t)(at - &__executable_start));
+    } else if ((b = block_around(at)) != NULL) {
+        *to = code(BLOCK, (uint64_t)b->id, (uint64_t)(at - (const char *)(b + 1)));
+    } else if ((root = root_around(at)) >= 0) {
+        *to = code(ROOT, (uint64_t)root, (uint64_t)(at - roots[root].at));
+    } else {
+        return -1;
+    }
+    return 0;
+}
+
+static char *decode(uint64_t from)
+{
+    const uint64_t offset = from & ((UINT64_C(1) << OFFSET_BITS) - 1);
+    const uint64_t number = from >> OFFSET_BITS & ((UINT64_C(1) << NUMBER_BITS) - 1);
+    switch ((enum target)(from >> (OFFSET_BITS + NUMBER_BITS))) {
+    case NOTHING: return NULL;
+    case BLOCK: return (char *)(saved[number] + 1) + offset;
+    case IMAGE: return &__executable_start + offset;
+    case ROOT: return roots[number].at + offset;
+    }
+    return NULL;
+}
+
+/* ---- what can be reached ---- */
+
+static struct block **todo; /* as many as there are blocks, and each at most twice */
+static size_t nr_todo;
+
+/* Pointers of two types lead to @b: the one that says more is right, if one does. */
+static int meet(struct block *b, int layout)
+{
+    const struct layout *is = &layouts[b->layout], *also = &layouts[layout];
+    if (b->layout == layout || !also->has_pointers)
+        return 0;
+    if (is->has_pointers)
+        return fail("a block of %zu bytes is used as %s and as %s", b->bytes, is->name, also->name);
+    b->layout = layout;
+    todo[nr_todo++] = b;
+    return 0;
+}
+
+static int reach(const char *at, int layout, const char *from)
+{
+    struct block *b;
+    if (!at || is_in_image(at))
+        return 0;
+    b = block_around(at);
+    if (!b)
+        return root_around(at) >= 0
+                   ? 0
+                   : fail("a pointer in %s leads to memory that is not the program's own", from);
+    if (layout < 0)
+        return fail("a pointer in %s leads to the heap, where it should not", from);
+    if (b->layout >= 0)
+        return meet(b, layout);
+    b->layout = layout;
+    b->id = (int)nr_saved;
+    saved[nr_saved++] = b;
+    todo[nr_todo++] = b;
+    return 0;
+}
+
+static int follow(const char *at, size_t bytes, int number, const char *from)
+{
+    const struct layout *l = &layouts[number];
+    if (!l->has_pointers)
+        return 0;
+    if (bytes % l->size != 0)
+        return fail("%zu bytes of %s are no whole number of %s", bytes, from, l->name);
+    for (; bytes > 0; bytes -= l->size, at += l->size)
+        for (int i = 0; i < l->nr_fields; i++) {
+            const struct field *f = &l->fields[i];
+            const char *p = at + f->offset, *value;
+            if (f->kind == RECORD && follow(p, f->count * f->size, f->of, from) != 0)
+                return -1;
+            for (size_t n = 0; f->kind == POINTER && n < f->count; n++) {
+                memcpy(&value, p + n * sizeof value, sizeof value);
+                if (reach(value, f->of, from) != 0)
+                    return -1;
+            }
+        }
+    return 0;
+}
+
+static int reach_all(void)
+{
+    char name[32];
+    sort_blocks(by_address);
+    free(saved);
+    saved = malloc(sizeof *saved * (nr_all + 1));
+    todo = malloc(sizeof *todo * (2 * nr_all + 1));
+    if (!saved || !todo)
+        give_up("out of memory");
+    nr_saved = nr_todo = 0;
+    for (size_t i = 0; i < nr_sorted; i++)
+        sorted[i]->layout = sorted[i]->id = -1;
+    for (int i = 0; i < nr_roots; i++)
+        if (roots[i].at && follow(roots[i].at, roots[i].bytes, roots[i].layout, roots[i].name) != 0)
+            return -1;
+    while (nr_todo > 0) {
+        struct block *b = todo[--nr_todo];
+        name_of(b, name);
+        if (follow((char *)(b + 1), b->bytes, b->layout, name) != 0)
+            return -1;
+    }
+    return nr_saved < (UINT64_C(1) << NUMBER_BITS) ? 0 : fail("%zu blocks are too many", nr_saved);
+}
+
+/* ---- memory with pointers is saved as a copy, in which they are encoded ---- */
+
+static int pack(const char *at, size_t bytes, int number, char *to)
+{
+    const struct layout *l = &layouts[number];
+    for (; bytes > 0; bytes -= l->size, at += l->size, to += l->size)
+        for (int i = 0; i < l->nr_fields; i++) {
+            const struct field *f = &l->fields[i];
+            if (f->kind == BASIC)
+                memcpy(to + f->offset, at + f->offset, f->count * f->size);
+            if (f->kind == RECORD && pack(at + f->offset, f->count * f->size, f->of, to + f->offset))
+                return -1;
+            for (size_t n = 0; f->kind == POINTER && n < f->count; n++) {
+                uint64_t coded;
+                const char *value;
+                memcpy(&value, at + f->offset + n * sizeof value, sizeof value);
+                if (encode(value, &coded) != 0)
+                    return fail("a pointer in %s cannot be saved", l->name);
+                memcpy(to + f->offset + n * sizeof coded, &coded, sizeof coded);
+            }
+        }
+    return 0;
+}
+
+static void unpack(char *at, size_t bytes, int number, const char *from)
+{
+    const struct layout *l = &layouts[number];
+    for (; bytes > 0; bytes -= l->size, at += l->size, from += l->size)
+        for (int i = 0; i < l->nr_fields; i++) {
+            const struct field *f = &l->fields[i];
+            if (f->kind == BASIC)
+                memcpy(at + f->offset, from + f->offset, f->count * f->size);
+            if (f->kind == RECORD)
+                unpack(at + f->offset, f->count * f->size, f->of, from + f->offset);
+            for (size_t n = 0; f->kind == POINTER && n < f->count; n++) {
+                uint64_t coded;
+                char *value;
+                memcpy(&coded, from + f->offset + n * sizeof coded, sizeof coded);
+                value = decode(coded);
+                memcpy(at + f->offset + n * sizeof value, &value, sizeof value);
+            }
+        }
+}
+
+/* All messages have been completed, so no request is active: nor is it here. */
+static void clear_requests(char *at, size_t bytes, int number)
+{
+    const struct layout *l = &layouts[number];
+    const MPI_Request none = MPI_REQUEST_NULL;
+    for (; bytes >= l->size; bytes -= l->size, at += l->size)
+        for (int i = 0; i < l->nr_fields; i++) {
+            const struct field *f = &l->fields[i];
+            if (f->kind == RECORD)
+                clear_requests(at + f->offset, f->count * f->size, f->of);
+            for (size_t n = 0; f->kind == REQUEST && n < f->count; n++)
+                memcpy(at + f->offset + n * sizeof none, &none, sizeof none);
+        }
+}
+
+static int add(const char *name, char *at, size_t bytes, int layout, void **packed, int *done)
+{
+    if (!layouts[layout].is_saved)
+        return 0;
+    if (layouts[layout].has_pointers) {
+        *packed = calloc(1, bytes ? bytes : 1);
+        if (!*packed || (!zcm_resumed() || is_ready ? pack(at, bytes, layout, *packed) : 0) != 0)
+            return -1;
+        if (zcm_register(name, *packed, bytes, MPI_BYTE) != 0)
+            return -1;
+    } else if (add_plain(name, at, bytes, layout) != 0) {
+        return -1;
+    }
+    *done = 1;
+    return 0;
+}
+
+static int add_all(void)
+{
+    char name[32];
+    for (int i = 0; i < nr_roots; i++) {
+        struct root *r = &roots[i];
+        if (!r->at)
+            return fail("%s is nowhere", r->name);
+        if (add(r->name, r->at, r->bytes, r->layout, &r->packed, &r->is_registered) != 0)
+            return fail("%s cannot be registered", r->name);
+    }
+    for (size_t i = 0; i < nr_saved; i++) {
+        struct block *b = saved[i];
+        name_of(b, name);
+        if (add(name, (char *)(b + 1), b->bytes, b->layout, &b->packed, &b->is_registered) != 0)
+            return fail("%s cannot be registered", name);
+    }
+    return 0;
+}
+
+static void forget_all(void)
+{
+    for (int i = 0; i < nr_roots; i++) {
+        if (roots[i].is_registered)
+            zcm_unregister(roots[i].name);
+        free(roots[i].packed);
+        roots[i].packed = NULL;
+        roots[i].is_registered = 0;
+    }
+    for (struct block *b = all.next; b != &all; b = b->next)
+        unregister_block(b);
+    if (table_is_registered)
+        zcm_unregister(TABLE);
+    table_is_registered = 0;
+    free(table);
+    table = NULL;
+}
+
+static int take(void *unused)
+{
+    int64_t *t;
+    int status;
+    (void)unused;
+    has_failed = 0;
+    forget_all();
+    status = reach_all();
+    free(todo);
+    todo = NULL;
+    if (status != 0)
+        return -1;
+    t = table = malloc(sizeof *table * (FIRST_BLOCK + WORDS_OF_BLOCK * nr_saved));
+    if (!t)
+        return fail("out of memory");
+    t[NEXT_SERIAL] = next_serial;
+    t[NR_BLOCKS] = (int64_t)nr_saved;
+    for (size_t i = 0; i < nr_saved; i++) {
+        t = table + FIRST_BLOCK + WORDS_OF_BLOCK * i;
+        t[SERIAL] = saved[i]->serial;
+        t[BYTES] = (int64_t)saved[i]->bytes;
+        t[LAYOUT] = saved[i]->layout;
+    }
+    if (zcm_register(TABLE, table, FIRST_BLOCK + WORDS_OF_BLOCK * nr_saved, MPI_INT64_T) != 0)
+        return -1;
+    table_is_registered = 1;
+    return add_all();
+}
+
+/* ---- a resumed process ---- */
+
+static struct block *own_block(int64_t serial, size_t bytes)
+{
+    const struct block key = {.serial = serial}, *wanted = &key;
+    struct block **found = bsearch(&wanted, sorted, nr_sorted, sizeof *sorted, by_serial);
+    void *made;
+    if (found && (*found)->bytes == bytes)
+        return *found;
+    if (found)
+        (*found)->serial = 0; /* another one has its number now; what led to it is restored */
+    made = allocate(_Alignof(max_align_t), bytes, serial);
+    if (!made)
+        give_up("out of memory for the saved state");
+    return (struct block *)made - 1;
+}
+
+static void restore(void)
+{
+    const long long words = zcm_saved_count(TABLE);
+    if (words < FIRST_BLOCK)
+        give_up("the saved state is not that of an instrumented program");
+    table = malloc(sizeof *table * (size_t)words);
+    if (!table || zcm_register(TABLE, table, (size_t)words, MPI_INT64_T) != 0)
+        give_up("the table of blocks cannot be restored");
+    table_is_registered = 1;
+    nr_saved = (size_t)table[NR_BLOCKS];
+    saved = malloc(sizeof *saved * (nr_saved + 1));
+    if (!saved)
+        give_up("out of memory");
+    sort_blocks(by_serial);
+    for (size_t i = 0; i < nr_saved; i++) {
+        const int64_t *t = table + FIRST_BLOCK + WORDS_OF_BLOCK * i;
+        saved[i] = own_block(t[SERIAL], (size_t)t[BYTES]);
+        saved[i]->layout = (int)t[LAYOUT];
+        saved[i]->id = (int)i;
+    }
+    next_serial = table[NEXT_SERIAL];
+    if (add_all() != 0)
+        give_up("the saved state does not fit the program");
+    for (int i = 0; i < nr_roots; i++) {
+        if (roots[i].packed)
+            unpack(roots[i].at, roots[i].bytes, roots[i].layout, roots[i].packed);
+        clear_requests(roots[i].at, roots[i].bytes, roots[i].layout);
+    }
+    for (size_t i = 0; i < nr_saved; i++) {
+        char *at = (char *)(saved[i] + 1);
+        if (saved[i]->packed)
+            unpack(at, saved[i]->bytes, saved[i]->layout, saved[i]->packed);
+        clear_requests(at, saved[i]->bytes, saved[i]->layout);
+    }
+}
+
+/* ---- what the program calls ---- */
+
+int zcm_state_init(int code)
+{
+    if (code == MPI_SUCCESS && zcm_init(NULL, NULL) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return code;
+}
+
+void zcm_state_local(int root, const volatile void *at, size_t bytes)
+{
+    roots[root].at = (char *)(uintptr_t)at;
+    roots[root].bytes = bytes;
+}
+
+void zcm_state_ready(void)
+{
+    if (is_ready)
+        return;
+    find_statics();
+    if (zcm_resumed())
+        restore();
+    else if (take(NULL) != 0)
+        fprintf(stderr, "zcm-instrument: so requests to move are refused until that is over\n");
+    is_ready = 1;
+    zcm_on_save(take, NULL);
+}

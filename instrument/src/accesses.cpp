@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "accesses.h"
+
+namespace zc::instrument {
+
+using clang::dyn_cast_or_null;
+using llvm::dyn_cast;
+using llvm::isa;
+
+namespace {
+
+constexpr effect kReads{true, false, false}, kWrites{false, true, false}, kBoth{true, true, false},
+    kEscapes{true, true, true};
+
+effect of_letter(char letter)
+{
+    switch (letter) {
+    case '.':
+    case 'c':
+        return {};
+    case 'i':
+    case 'S':
+    case 'T':
+        return kReads;
+    case 'o':
+    case 'u':
+    case 'h':
+    case 'R':
+    case 'P':
+        return kWrites;
+    case 'e':
+        return kEscapes;
+    default:
+        return kBoth;
+    }
+}
+
+} // namespace
+
+accesses::accesses(const program &all) : program_(all)
+{
+    for (const auto &[name, one] : all.functions()) {
+        auto &found = by_function_[name];
+        for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
+            const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+            const auto *variable =
+                reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+            if (!variable)
+                return;
+            const auto how = of_object(one, reference, true);
+            found.push_back({program::key(variable), variable, reference, how.what, how.defines});
+            if (how.what.escapes)
+                escaping_.insert(found.back().key);
+        });
+    }
+    /* The address of a variable in the initial value of another one. */
+    for (const auto &[name, variable] : all.globals())
+        for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
+            const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+            if (reference && isa<clang::VarDecl>(reference->getDecl()))
+                escaping_.insert(program::key(dyn_cast<clang::VarDecl>(reference->getDecl())));
+        });
+}
+
+accesses::use accesses::of_object_in_operator(const function &in, const clang::Stmt *parent,
+                                              const clang::Expr *object, bool whole) const
+{
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(parent)) {
+        if (op->isAssignmentOp() && op->getLHS() == object) {
+            if (op->isCompoundAssignmentOp())
+                return {kBoth};
+            return {kWrites, whole ? op : nullptr};
+        }
+        return {kReads};
+    }
+    const auto *op = dyn_cast<clang::UnaryOperator>(parent);
+    if (op->isIncrementDecrementOp())
+        return {kBoth};
+    if (op->getOpcode() == clang::UO_AddrOf)
+        return of_pointer(in, op, whole);
+    return {kReads};
+}
+
+accesses::use accesses::of_object(const function &in, const clang::Expr *object, bool whole) const
+{
+    for (;;) {
+        const clang::Stmt *parent = in.parents->getParent(object);
+        if (!parent)
+            return {};
+        if (const auto *cast = dyn_cast<clang::CastExpr>(parent)) {
+            if (cast->getCastKind() == clang::CK_ArrayToPointerDecay)
+                return of_pointer(in, cast, false);
+            if (cast->getCastKind() == clang::CK_ToVoid)
+                return {};
+            if (cast->getCastKind() != clang::CK_NoOp &&
+                cast->getCastKind() != clang::CK_LValueBitCast)
+                return {kReads};
+            object = cast;
+        } else if (const auto *paren = dyn_cast<clang::ParenExpr>(parent)) {
+            object = paren;
+        } else if (const auto *member = dyn_cast<clang::MemberExpr>(parent)) {
+            object = member;
+            whole = false;
+        } else if (isa<clang::BinaryOperator, clang::UnaryOperator>(parent)) {
+            return of_object_in_operator(in, parent, object, whole);
+        } else if (isa<clang::UnaryExprOrTypeTraitExpr>(parent)) {
+            return {};
+        } else {
+            return {kReads};
+        }
+    }
+}
+
+accesses::use accesses::of_pointer_in_operator(const function &in,
+                                               const clang::BinaryOperator *parent,
+                                               const clang::Expr *pointer) const
+{
+    if (parent->isAssignmentOp())
+        return parent->getLHS() == pointer ? use{} : use{kEscapes};
+    if (parent->isAdditiveOp())
+        return parent->getType()->isPointerType() ? of_pointer(in, parent, false) : use{};
+    if (parent->getOpcode() == clang::BO_Comma)
+        return parent->getRHS() == pointer ? of_pointer(in, parent, false) : use{};
+    return {}; /* a comparison */
+}
+
+accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointer, bool whole) const
+{
+    for (;;) {
+        const clang::Stmt *parent = in.parents->getParent(pointer);
+        if (!parent || isa<clang::CompoundStmt>(parent))
+            return {};
+        if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(parent))
+            return of_object(in, subscript, false);
+        if (const auto *member = dyn_cast<clang::MemberExpr>(parent))
+            return of_object(in, member, false);
+        if (const auto *call = dyn_cast<clang::CallExpr>(parent))
+            return of_call(call, pointer, whole);
+        if (const auto *op = dyn_cast<clang::BinaryOperator>(parent))
+            return of_pointer_in_operator(in, op, pointer);
+        if (const auto *op = dyn_cast<clang::UnaryOperator>(parent)) {
+            if (op->getOpcode() == clang::UO_Deref)
+                return of_object(in, op, whole);
+            return op->getOpcode() == clang::UO_LNot ? use{} : use{kEscapes};
+        }
+        if (const auto *cast = dyn_cast<clang::CastExpr>(parent)) {
+            if (cast->getCastKind() == clang::CK_PointerToIntegral)
+                return {kEscapes};
+            if (cast->getCastKind() == clang::CK_ToVoid ||
+                cast->getCastKind() == clang::CK_PointerToBoolean)
+                return {};
+            pointer = cast;
+        } else if (isa<clang::ParenExpr>(parent)) {
+            pointer = llvm::cast<clang::Expr>(parent);
+        } else if (const auto *choice = dyn_cast<clang::ConditionalOperator>(parent)) {
+            if (choice->getCond() == pointer)
+                return {};
+            pointer = choice;
+        } else if (isa<clang::IfStmt, clang::WhileStmt, clang::ForStmt, clang::DoStmt,
+                       clang::UnaryExprOrTypeTraitExpr>(parent)) {
+            return {};
+        } else {
+            return {kEscapes};
+        }
+    }
+}
+
+accesses::use accesses::of_call(const clang::CallExpr *call, const clang::Expr *pointer,
+                                bool whole) const
+{
+    for (unsigned i = 0; i < call->getNumArgs(); i++)
+        if (call->getArg(i) == pointer) {
+            const auto what = of_argument(call, i);
+            const auto *callee = callee_of(call);
+            const bool sets = what.writes && !what.reads && !what.escapes && whole && callee &&
+                              !program_.find(callee) &&
+                              callee->getNameAsString().substr(0, 4) == "MPI_";
+            return {what, sets ? call : nullptr};
+        }
+    return {}; /* the function itself */
+}
+
+effect accesses::of_argument(const clang::CallExpr *call, unsigned number) const
+{
+    const auto *callee = callee_of(call);
+    if (const auto *own = program_.find(callee))
+        return of_parameter(*own, number);
+    if (const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr)
+        return of_letter(known->effect(number));
+    return kEscapes;
+}
+
+/* What is done with the memory that a parameter points to. */
+effect accesses::of_parameter(const function &one, unsigned number) const
+{
+    if (number >= one.decl->getNumParams())
+        return kEscapes;
+    const auto *parameter = one.decl->getParamDecl(number);
+    const auto [known, is_new] = parameters_.try_emplace(parameter, kEscapes);
+    if (!is_new)
+        return known->second; /* recursion: the worst is assumed */
+    effect found;
+    for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
+        const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+        if (!reference || reference->getDecl() != parameter)
+            return;
+        const auto *parent = one.parents->getParent(reference);
+        while (isa_and_nonnull<clang::ParenExpr>(parent))
+            parent = one.parents->getParent(parent);
+        const auto *cast = dyn_cast_or_null<clang::CastExpr>(parent);
+        if (cast && cast->getCastKind() == clang::CK_LValueToRValue) {
+            found |= of_pointer(one, cast, true).what;
+            return;
+        }
+        const auto *op = dyn_cast_or_null<clang::UnaryOperator>(parent);
+        if (op && op->isIncrementDecrementOp())
+            found |= of_pointer(one, op, false).what; /* *p++ */
+        else if (op && op->getOpcode() == clang::UO_AddrOf)
+            found |= kEscapes;
+    });
+    return parameters_[parameter] = found;
+}
+
+} // namespace zc::instrument

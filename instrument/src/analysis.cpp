@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "analysis.h"
+
+#include "uniformity.h"
+
+#include <algorithm>
+
+namespace zc::instrument {
+
+namespace {
+
+void append(findings &to, const findings &more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+}
+
+} // namespace
+
+analysis analyse(std::unique_ptr<program> sources, const settings &how)
+{
+    analysis found;
+    found.sources = std::move(sources);
+    const auto &all = *found.sources;
+    if (!all.find("main")) {
+        found.refused.push_back({"", "there is no main() in the sources"});
+        return found;
+    }
+    const accesses used(all);
+    const call_graph calls(all);
+    const liveness live(all, used);
+    const resources opened(all, calls);
+    const uniformity equal(all, calls, used);
+    found.loops = find_loops(all, calls);
+    for (auto &one : found.loops) {
+        if (!one.refused.empty())
+            continue;
+        append(one.refused, opened.open_at(one));
+        append(one.refused, opened.unmatched_in(one));
+        append(one.refused, equal.differences(one));
+    }
+    if (how.loop.empty()) {
+        found.chosen = choose(found.loops, how.threshold);
+    } else {
+        for (const auto &one : found.loops)
+            if (one.place == how.loop)
+                found.chosen = &one;
+        if (!found.chosen)
+            found.refused.push_back({how.loop, "there is no loop"});
+    }
+    if (!found.chosen)
+        return found;
+    append(found.refused, found.chosen->refused);
+    append(found.refused, find_obstacles(all, calls, used, *found.chosen));
+    found.live = find_state(all, used, live, opened, *found.chosen);
+    append(found.refused, found.live.refused);
+    if (found.refused.empty()) {
+        found.result = rewrite(all, *found.chosen, found.live);
+        append(found.refused, found.result.refused);
+    }
+    return found;
+}
+
+} // namespace zc::instrument

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "layout.h"
+
+#include "program.h"
+
+#include <clang/AST/Decl.h>
+#include <clang/AST/RecordLayout.h>
+#include <regex>
+#include <set>
+
+namespace zc::instrument {
+
+namespace {
+
+std::string basic_of(const clang::ASTContext &context, clang::QualType type)
+{
+    type = type.getCanonicalType().getUnqualifiedType();
+    if (const auto *complex = type->getAs<clang::ComplexType>()) {
+        const auto size = context.getTypeSize(complex->getElementType());
+        return size == 32 ? "CFLOAT" : size == 64 ? "CDOUBLE" : "CLDOUBLE";
+    }
+    if (const auto *enumeration = type->getAs<clang::EnumType>())
+        type = enumeration->getDecl()->getIntegerType().getCanonicalType();
+    const auto *builtin = type->getAs<clang::BuiltinType>();
+    if (!builtin)
+        return {};
+    switch (builtin->getKind()) {
+    case clang::BuiltinType::Bool: return "BOOL";
+    case clang::BuiltinType::Char_S:
+    case clang::BuiltinType::Char_U: return "CHAR";
+    case clang::BuiltinType::SChar: return "SCHAR";
+    case clang::BuiltinType::UChar: return "UCHAR";
+    case clang::BuiltinType::Short: return "SHORT";
+    case clang::BuiltinType::UShort: return "USHORT";
+    case clang::BuiltinType::Int: return "INT";
+    case clang::BuiltinType::UInt: return "UINT";
+    case clang::BuiltinType::Long: return "LONG";
+    case clang::BuiltinType::ULong: return "ULONG";
+    case clang::BuiltinType::LongLong: return "LLONG";
+    case clang::BuiltinType::ULongLong: return "ULLONG";
+    case clang::BuiltinType::Float: return "FLOAT";
+    case clang::BuiltinType::Double: return "DOUBLE";
+    case clang::BuiltinType::LongDouble: return "LDOUBLE";
+    default: return {};
+    }
+}
+
+bool contains_pointer(clang::QualType type)
+{
+    type = type.getCanonicalType();
+    if (type->isPointerType() || !layouts::opaque(type).empty())
+        return true;
+    if (const auto *array = type->getAsArrayTypeUnsafe())
+        return contains_pointer(array->getElementType());
+    const auto *record = type->getAsRecordDecl();
+    if (!record)
+        return false;
+    for (const auto *member : record->fields())
+        if (!layouts::opaque(member->getType()).empty() || contains_pointer(member->getType()))
+            return true;
+    return false;
+}
+
+const std::map<std::string, std::string> kCannotMove = {
+    {"FILE", "a FILE, which does not move"},
+    {"_IO_FILE", "a FILE, which does not move"},
+    {"__va_list_tag", "a va_list"},
+    {"__jmp_buf_tag", "a jmp_buf"},
+    {"DIR", "a directory that is open"},
+    {"pthread_t", "a thread"},
+    {"pthread_mutex_t", "a mutex"},
+};
+
+} // namespace
+
+/* Unnamed types are called by where they are, without the folder. */
+std::string layouts::name_of(clang::QualType type)
+{
+    static const std::regex folder(R"( at [^ )]*/)");
+    return std::regex_replace(type.getAsString(), folder, " at ");
+}
+
+std::string layouts::opaque(clang::QualType type)
+{
+    static const std::set<std::string> names = {
+        "MPI_Comm", "MPI_Datatype", "MPI_Op",      "MPI_Group",      "MPI_Info",
+        "MPI_Win",  "MPI_File",     "MPI_Request", "MPI_Errhandler", "MPI_Message"};
+    while (!type.isNull()) {
+        if (const auto *alias = type->getAs<clang::TypedefType>()) {
+            const auto name = alias->getDecl()->getNameAsString();
+            if (names.count(name))
+                return name;
+            type = alias->desugar();
+            continue;
+        }
+        return {};
+    }
+    return {};
+}
+
+clang::QualType layouts::element_of(const clang::ASTContext &context, clang::QualType type)
+{
+    while (opaque(type).empty()) {
+        const auto *array = context.getAsArrayType(type);
+        if (!array)
+            break;
+        type = array->getElementType();
+    }
+    return type;
+}
+
+void layouts::refuse(const std::string &why)
+{
+    if (why_.empty())
+        why_ = why;
+}
+
+void layouts::add_pointer(const clang::ASTContext &context, clang::QualType type,
+                          std::uint64_t offset, std::uint64_t count, const std::string &name,
+                          layout &to)
+{
+    const auto target = type->getPointeeType();
+    int number = -1;
+    if (target->isVoidType())
+        refuse(name + " is a pointer to void: what it leads to is not known");
+    else if (target->isIncompleteType())
+        refuse(name + " is a pointer to the incomplete type " + name_of(target));
+    else if (!target->isFunctionType())
+        number = number_of(context, element_of(context, target), name);
+    to.fields.push_back(
+        {offset, count, field::kind::pointer, number, {}, context.getTypeSize(type) / 8});
+}
+
+void layouts::add_record(const clang::ASTContext &context, const clang::RecordDecl *record,
+                         clang::QualType type, std::uint64_t offset, std::uint64_t count,
+                         const std::string &name, layout &to)
+{
+    const std::uint64_t size = context.getTypeSizeInChars(type).getQuantity();
+    record = record->getDefinition();
+    if (const auto found = kCannotMove.find(record ? record->getNameAsString() : "");
+        found != kCannotMove.end()) {
+        refuse(name + " is or leads to " + found->second);
+        return;
+    }
+    if (!record) {
+        refuse(name + " has the incomplete type " + name_of(type));
+        return;
+    }
+    if (record->isUnion()) {
+        if (contains_pointer(type))
+            refuse(name + " is a union with pointers or handles: which of its members is valid "
+                          "is not known");
+        to.fields.push_back({offset, count * size, field::kind::basic, -1, "BYTE", 1});
+        return;
+    }
+    if (record->hasFlexibleArrayMember())
+        refuse(name + " ends with an array without a length");
+    if (count > 1) {
+        to.fields.push_back(
+            {offset, count, field::kind::record, number_of(context, type, name), {}, size});
+        return;
+    }
+    const auto &places = context.getASTRecordLayout(record);
+    unsigned index = 0;
+    std::uint64_t bits_from = 0, bits_to = 0;
+    const auto end_bits = [&] {
+        if (bits_to > bits_from)
+            to.fields.push_back(
+                {bits_from, bits_to - bits_from, field::kind::basic, -1, "BYTE", 1});
+        bits_from = bits_to = 0;
+    };
+    for (const auto *member : record->fields()) {
+        const auto bit = places.getFieldOffset(index++);
+        if (member->isBitField()) {
+            const auto from = offset + bit / 8,
+                       until = offset + (bit + member->getBitWidthValue(context) + 7) / 8;
+            if (bits_to <= bits_from)
+                bits_from = from;
+            bits_to = until;
+            continue;
+        }
+        end_bits();
+        const auto first = to.fields.size();
+        add(context, member->getType(), offset + bit / 8, 1,
+            name + "." + member->getNameAsString(), to);
+        if (persistent_.count(program::key(member)) && to.fields.size() > first)
+            to.fields.back().what = field::kind::handle;
+    }
+    end_bits();
+}
+
+void layouts::add(const clang::ASTContext &context, clang::QualType type, std::uint64_t offset,
+                  std::uint64_t count, const std::string &name, layout &to)
+{
+    const auto handle = opaque(type);
+    if (!handle.empty()) {
+        const auto what = handle == "MPI_Request" ? field::kind::request : field::kind::handle;
+        to.fields.push_back({offset, count, what, -1, handle, context.getTypeSize(type) / 8});
+        return;
+    }
+    if (const auto *alias = type->getAs<clang::TypedefType>())
+        if (const auto found = kCannotMove.find(alias->getDecl()->getNameAsString());
+            found != kCannotMove.end())
+            refuse(name + " is or leads to " + found->second);
+    if (const auto *array = context.getAsConstantArrayType(type)) {
+        add(context, array->getElementType(), offset, count * array->getSize().getZExtValue(), name,
+            to);
+        return;
+    }
+    type = type.getCanonicalType();
+    if (const auto *atomic = type->getAs<clang::AtomicType>())
+        type = atomic->getValueType().getCanonicalType();
+    if (const auto basic = basic_of(context, type); !basic.empty())
+        to.fields.push_back(
+            {offset, count, field::kind::basic, -1, basic, context.getTypeSize(type) / 8});
+    else if (type->isPointerType())
+        add_pointer(context, type, offset, count, name, to);
+    else if (const auto *record = type->getAsRecordDecl())
+        add_record(context, record, type, offset, count, name, to);
+    else if (context.getAsArrayType(type) == nullptr)
+        refuse(name + " has a type that is not known: " + name_of(type));
+}
+
+int layouts::number_of(const clang::ASTContext &context, clang::QualType type,
+                       const std::string &name)
+{
+    /* Names of types in other sources are the same if the types are; unnamed ones have a place. */
+    std::string key = opaque(type);
+    if (key.empty())
+        key = name_of(type.getCanonicalType().getUnqualifiedType());
+    const auto [known, is_new] = numbers_.try_emplace(key, static_cast<int>(all_.size()));
+    const int number = known->second;
+    if (!is_new) {
+        if (const auto found = refused_.find(number); found != refused_.end())
+            refuse(found->second);
+        return number;
+    }
+    all_.emplace_back();
+    layout made;
+    made.name = key;
+    if (!type->isIncompleteType())
+        made.size = context.getTypeSizeInChars(type).getQuantity();
+    const std::string before = std::exchange(why_, {});
+    add(context, type, 0, 1, name, made);
+    if (!why_.empty())
+        refused_[number] = why_;
+    if (!before.empty())
+        why_ = before;
+    all_[number] = std::move(made);
+    return number;
+}
+
+layouts::outcome layouts::of(const clang::ASTContext &context, clang::QualType type,
+                             const std::string &name)
+{
+    why_.clear();
+    const int number = number_of(context, element_of(context, type), name);
+    return {number, why_};
+}
+
+bool layouts::has_pointers(int number) const
+{
+    for (const auto &one : all_[number].fields)
+        if (one.what == field::kind::pointer ||
+            (one.what == field::kind::record && has_pointers(one.of)))
+            return true;
+    return false;
+}
+
+bool layouts::is_saved(int number) const
+{
+    for (const auto &one : all_[number].fields)
+        if (one.what == field::kind::basic || one.what == field::kind::pointer ||
+            (one.what == field::kind::record && is_saved(one.of)))
+            return true;
+    return false;
+}
+
+} // namespace zc::instrument

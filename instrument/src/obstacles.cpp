@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "obstacles.h"
+
+#include <algorithm>
+
+namespace zc::instrument {
+
+using llvm::dyn_cast;
+using llvm::dyn_cast_or_null;
+using llvm::isa;
+
+namespace {
+
+class search {
+  public:
+    search(const program &all, const call_graph &calls, const accesses &used, const loop &at)
+        : program_(all), calls_(calls), used_(used), loop_(at), cycle_(cycle_of(at))
+    {
+        const auto *main = all.find("main");
+        reached_ = calls.closure({main});
+        for (const auto &[in, call] : calls.calls_below(*cycle_.in, cycle_.statement))
+            later_.insert(call);
+        for (const auto &[in, call] : at.way)
+            add_later(*in, call ? static_cast<const clang::Stmt *>(call) : at.statement);
+    }
+
+    findings find()
+    {
+        for (const auto *one : reached_) {
+            in_ = one;
+            for_each_statement(one->decl->getBody(), [this](const clang::Stmt *each) {
+                if (!each)
+                    return;
+                if (const auto *call = dyn_cast<clang::CallExpr>(each))
+                    look_at_call(call);
+                else if (const auto *cast = dyn_cast<clang::CastExpr>(each))
+                    look_at_cast(cast);
+                else if (isa<clang::AsmStmt>(each))
+                    refuse(each, "assembler: what it does is not known");
+                else if (isa<clang::IndirectGotoStmt>(each))
+                    refuse(each, "a goto to a computed label");
+            });
+        }
+        find_handles();
+        std::sort(found_.begin(), found_.end());
+        found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+        return std::move(found_);
+    }
+
+  private:
+    void refuse(const clang::Stmt *at, const std::string &why)
+    {
+        found_.push_back({in_->place(at), why});
+    }
+
+    /* Calls behind @point in @in, and what these call. */
+    void add_later(const function &in, const clang::Stmt *point)
+    {
+        const auto &sources = in.context().getSourceManager();
+        for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
+            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+            if (!call || call == point ||
+                sources.isBeforeInTranslationUnit(call->getBeginLoc(), point->getBeginLoc()))
+                return;
+            later_.insert(call);
+            for (const auto &[where, below] : calls_.calls_below(in, call))
+                later_.insert(below);
+        });
+    }
+
+    void look_at_call(const clang::CallExpr *call)
+    {
+        const auto *callee = callee_of(call);
+        if (!callee || program_.find(callee))
+            return;
+        const std::string name = callee->getNameAsString();
+        const auto *known = find_known(name);
+        if (!known) {
+            refuse(call, name + "() is not in the sources, and what it does is not known");
+            return;
+        }
+        const bool is_of_start = known->why == "random numbers' state, which is libc's" ||
+                                 known->why == "strtok()'s place";
+        if (known->what == known_call::kind::refused && (!is_of_start || later_.count(call)))
+            refuse(call, name + "(): " + std::string(known->why) +
+                             (is_of_start ? " and cannot be saved" : " do not move"));
+        if (later_.count(call))
+            return;
+        if (name == "fopen" && call->getNumArgs() > 1) {
+            const auto *mode =
+                dyn_cast<clang::StringLiteral>(call->getArg(1)->IgnoreParenImpCasts());
+            if (!mode || mode->getString().front() != 'r' ||
+                mode->getString().find('+') != llvm::StringRef::npos)
+                refuse(call, "a file is opened for writing before the safe point: a successor, which "
+                             "runs this again, would overwrite it");
+        }
+        for (unsigned i = 0; i < call->getNumArgs(); i++)
+            if (known->effect(i) == 'M' || known->effect(i) == 'N')
+                refuse(call, name + "() before the safe point: a successor cannot be answered from the "
+                                    "record");
+    }
+
+    static bool leads_to_pointers(clang::QualType pointer)
+    {
+        const auto to = pointer->getPointeeType();
+        return !to.isNull() && (to->isPointerType() || has_pointer(to));
+    }
+
+    static bool has_pointer(clang::QualType type)
+    {
+        const auto *record = type->getAsRecordDecl();
+        record = record ? record->getDefinition() : nullptr;
+        if (!record)
+            return false;
+        return std::any_of(record->field_begin(), record->field_end(), [](const auto *member) {
+            return member->getType()->isPointerType() || has_pointer(member->getType());
+        });
+    }
+
+    void look_at_cast(const clang::CastExpr *cast)
+    {
+        const auto &context = in_->context();
+        if (cast->getCastKind() == clang::CK_PointerToIntegral)
+            refuse(cast, "a pointer becomes a number, which would be another one in a successor");
+        if (cast->getCastKind() == clang::CK_IntegralToPointer &&
+            !cast->getSubExpr()->isIntegerConstantExpr(context))
+            refuse(cast, "a number becomes a pointer: what it leads to is not known");
+        if (cast->getCastKind() != clang::CK_BitCast)
+            return;
+        const auto from = cast->getSubExpr()->getType(), to = cast->getType();
+        if (!from->isPointerType() || !to->isPointerType())
+            return;
+        if (from->isVoidPointerType() || to->isVoidPointerType() || is_argument(cast) ||
+            context.hasSameUnqualifiedType(from->getPointeeType(), to->getPointeeType()))
+            return;
+        if (leads_to_pointers(from) || leads_to_pointers(to))
+            refuse(cast, "memory with pointers is used as another type (" + layouts::name_of(from) +
+                             " as " + layouts::name_of(to) + ")");
+    }
+
+    /* As in posix_memalign((void **)&p, ...) */
+    bool is_argument(const clang::CastExpr *cast) const
+    {
+        const auto *call =
+            dyn_cast_or_null<clang::CallExpr>(in_->parents->getParentIgnoreParenCasts(
+                const_cast<clang::CastExpr *>(cast)));
+        const auto *callee = call ? callee_of(call) : nullptr;
+        return callee && !program_.find(callee) && find_known(callee->getNameAsString());
+    }
+
+    /* A handle that is live at the safe point, and is another one in the next iteration. */
+    void find_handles()
+    {
+        std::set<const function *> called;
+        const auto look = [this](const function &in, const clang::Stmt *root) {
+            in_ = &in;
+            for_each_statement(root, [this](const clang::Stmt *each) {
+                if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
+                    look_at_made(call);
+                const auto *op = dyn_cast_or_null<clang::BinaryOperator>(each);
+                if (op && op->isAssignmentOp() && is_kept_handle(op->getLHS()))
+                    refuse(op, "a handle of MPI gets another value in the loop of the safe point");
+            });
+        };
+        look(*cycle_.in, cycle_.statement);
+        for (const auto &[in, call] : calls_.calls_below(*cycle_.in, cycle_.statement))
+            for (const auto *callee : called_by(program_, call))
+                called.insert(callee);
+        for (const auto *one : calls_.closure(called))
+            look(*one, one->decl->getBody());
+    }
+
+    void look_at_made(const clang::CallExpr *call)
+    {
+        const auto *callee = callee_of(call);
+        const auto *known =
+            callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+        for (unsigned i = 0; known && i < call->getNumArgs(); i++) {
+            const char letter = known->effect(i);
+            if (letter == 'P')
+                refuse(call, callee->getNameAsString() +
+                                 "() in the loop of the safe point: persistent requests are made "
+                                 "again by the initialisation of a successor, and by nothing else");
+            if (letter != 'h' && letter != 'H')
+                continue;
+            const auto *argument = call->getArg(i)->IgnoreParenImpCasts();
+            if (const auto *address = dyn_cast<clang::UnaryOperator>(argument))
+                argument = address->getSubExpr()->IgnoreParenImpCasts();
+            if (is_kept_handle(argument))
+                refuse(call, callee->getNameAsString() +
+                                 "() in the loop of the safe point: a successor's initialisation "
+                                 "makes the handle only as it was at the first safe point");
+        }
+    }
+
+    /* Not a local variable that is in scope only between two safe points. */
+    bool is_kept_handle(const clang::Expr *object) const
+    {
+        object = object->IgnoreParenImpCasts();
+        const auto type = layouts::element_of(in_->context(), object->getType());
+        const auto name = layouts::opaque(type);
+        if (name.empty() || name == "MPI_Request")
+            return false;
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(object);
+        const auto *variable =
+            reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        if (!variable || variable->hasGlobalStorage())
+            return true;
+        for (const auto &[in, call] : loop_.way)
+            if (in == in_) {
+                const auto &sources = in->context().getSourceManager();
+                return sources.isBeforeInTranslationUnit(
+                    variable->getLocation(), (call ? static_cast<const clang::Stmt *>(call)
+                                                   : body_of(loop_.statement))
+                                                 ->getBeginLoc());
+            }
+        return false;
+    }
+
+    const program &program_;
+    const call_graph &calls_;
+    const accesses &used_;
+    const loop &loop_;
+    const region cycle_;
+    const function *in_ = nullptr;
+    std::set<const function *> reached_;
+    std::set<const clang::CallExpr *> later_;
+    findings found_;
+};
+
+} // namespace
+
+findings find_obstacles(const program &all, const call_graph &calls, const accesses &used,
+                        const loop &at)
+{
+    return search(all, calls, used, at).find();
+}
+
+} // namespace zc::instrument

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "program.h"
+
+#include <filesystem>
+
+namespace zc::instrument {
+
+namespace {
+
+std::string file_of(const clang::ASTContext &context, clang::SourceLocation at)
+{
+    const auto &sources = context.getSourceManager();
+    const auto place = sources.getPresumedLoc(sources.getExpansionLoc(at));
+    if (place.isInvalid())
+        return "?";
+    return std::filesystem::path(place.getFilename()).filename().string();
+}
+
+unsigned line_of(const clang::ASTContext &context, clang::SourceLocation at)
+{
+    const auto &sources = context.getSourceManager();
+    return sources.getExpansionLineNumber(at);
+}
+
+} // namespace
+
+std::string place_of(const clang::ASTContext &context, clang::SourceLocation at)
+{
+    return file_of(context, at) + ":" + std::to_string(line_of(context, at));
+}
+
+const clang::FunctionDecl *callee_of(const clang::CallExpr *call)
+{
+    return call->getDirectCallee();
+}
+
+std::string program::key(const clang::FunctionDecl *decl)
+{
+    const std::string name = decl->getNameAsString();
+    if (decl->isExternallyVisible())
+        return name;
+    return file_of(decl->getASTContext(), decl->getCanonicalDecl()->getLocation()) + ":" + name;
+}
+
+std::string program::key(const clang::VarDecl *variable)
+{
+    const std::string name = variable->getNameAsString();
+    const auto &context = variable->getASTContext();
+    if (const auto *owner =
+            llvm::dyn_cast_or_null<clang::FunctionDecl>(variable->getParentFunctionOrMethod())) {
+        if (!variable->hasExternalStorage())
+            return key(owner) + ":" + name + "@" +
+                   std::to_string(line_of(context, variable->getLocation())) + "." +
+                   std::to_string(
+                       context.getSourceManager().getExpansionColumnNumber(variable->getLocation()));
+    }
+    if (variable->isExternallyVisible())
+        return name;
+    return file_of(context, variable->getCanonicalDecl()->getLocation()) + ":" + name;
+}
+
+std::string program::key(const clang::FieldDecl *field)
+{
+    const auto *record = field->getParent();
+    std::string name = record->getNameAsString();
+    if (name.empty())
+        if (const auto *named = record->getTypedefNameForAnonDecl())
+            name = named->getNameAsString();
+    if (name.empty())
+        name = place_of(field->getASTContext(), record->getLocation());
+    return name + "." + field->getNameAsString();
+}
+
+program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(std::move(units))
+{
+    for (const auto &unit : units_)
+        for (auto it = unit->top_level_begin(); it != unit->top_level_end(); ++it) {
+            if (const auto *variable = llvm::dyn_cast<clang::VarDecl>(*it)) {
+                if (variable->isThisDeclarationADefinition() != clang::VarDecl::DeclarationOnly)
+                    globals_.try_emplace(key(variable), variable);
+                continue;
+            }
+            const auto *decl = llvm::dyn_cast<clang::FunctionDecl>(*it);
+            if (!decl || !decl->doesThisDeclarationHaveABody())
+                continue;
+            function one;
+            one.name = key(decl);
+            one.decl = decl;
+            one.parents = std::make_unique<clang::ParentMap>(decl->getBody());
+            clang::CFG::BuildOptions options;
+            options.setAllAlwaysAdd();
+            one.cfg = clang::CFG::buildCFG(decl, decl->getBody(), &decl->getASTContext(), options);
+            if (!one.cfg)
+                continue;
+            functions_.try_emplace(one.name, std::move(one));
+        }
+}
+
+const function *program::find(const std::string &name) const
+{
+    const auto found = functions_.find(name);
+    return found == functions_.end() ? nullptr : &found->second;
+}
+
+const function *program::find(const clang::FunctionDecl *decl) const
+{
+    return decl ? find(key(decl)) : nullptr;
+}
+
+} // namespace zc::instrument

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/ParentMap.h>
+#include <clang/Analysis/CFG.h>
+#include <clang/Frontend/ASTUnit.h>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace zc::instrument {
+
+/** FILE:LINE of @at, the file by its last name. */
+std::string place_of(const clang::ASTContext &context, clang::SourceLocation at);
+
+/** A function with a body. */
+struct function {
+    std::string name; /* unique in the program: "file.c:name" if static */
+    const clang::FunctionDecl *decl = nullptr;
+    std::unique_ptr<clang::ParentMap> parents;
+    std::unique_ptr<clang::CFG> cfg;
+
+    clang::ASTContext &context() const { return decl->getASTContext(); }
+    std::string place(const clang::Stmt *at) const
+    {
+        return place_of(context(), at->getBeginLoc());
+    }
+};
+
+/**
+ * All sources of a program, parsed. Variables, fields and functions of several sources are the same
+ * if their keys are:
+ *
+ *     x                 a variable with external linkage
+ *     file.c:x          one of file scope
+ *     main:x@12         a local one or a parameter, by the line of its declaration
+ *     struct grid.nx    a field
+ */
+class program {
+  public:
+    explicit program(std::vector<std::unique_ptr<clang::ASTUnit>> units);
+
+    const std::vector<std::unique_ptr<clang::ASTUnit>> &units() const { return units_; }
+    const std::map<std::string, function> &functions() const { return functions_; }
+    /** Variables of file scope that are defined here, by key. */
+    const std::map<std::string, const clang::VarDecl *> &globals() const { return globals_; }
+
+    /** nullptr: not one of the program's. */
+    const function *find(const clang::FunctionDecl *decl) const;
+    const function *find(const std::string &name) const;
+    static std::string key(const clang::VarDecl *variable);
+    static std::string key(const clang::FieldDecl *field);
+    static std::string key(const clang::FunctionDecl *decl);
+
+  private:
+    std::vector<std::unique_ptr<clang::ASTUnit>> units_;
+    std::map<std::string, function> functions_;
+    std::map<std::string, const clang::VarDecl *> globals_;
+};
+
+/** The function that @call names, or nullptr: it is called by a pointer. */
+const clang::FunctionDecl *callee_of(const clang::CallExpr *call);
+
+/** Calls @visit(statement) for @root and all statements below, parents first. */
+template <typename Visit>
+void for_each_statement(const clang::Stmt *root, Visit visit)
+{
+    if (!root)
+        return;
+    visit(root);
+    for (const clang::Stmt *child : root->children())
+        for_each_statement(child, visit);
+}
+
+} // namespace zc::instrument

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "resources.h"
+
+#include <algorithm>
+
+namespace zc::instrument {
+
+using llvm::dyn_cast;
+using llvm::dyn_cast_or_null;
+
+namespace {
+
+const char *what_opened(char letter)
+{
+    switch (letter) {
+    case 'R':
+    case 'S':
+    case 'T':
+        return "a request may be active";
+    case 'F':
+        return "a file may be open";
+    case 'M':
+        return "a file of MPI-IO may be open";
+    default:
+        return "a window may exist";
+    }
+}
+
+const std::string kUnknown = "?";
+
+std::string without_index(const std::string &key)
+{
+    return key.substr(0, key.find('['));
+}
+
+void close_key(const std::string &key, std::map<std::string, finding> &open)
+{
+    for (auto it = open.begin(); it != open.end();)
+        it = it->first == key || without_index(it->first) == key ? open.erase(it) : std::next(it);
+}
+
+} // namespace
+
+/* The variable or field that @argument is, or leads into. */
+std::string resources::base_of(const function &in, const clang::Expr *argument,
+                               std::string *index)
+{
+    for (;;) {
+        argument = argument->IgnoreParenCasts();
+        if (const auto *op = dyn_cast<clang::UnaryOperator>(argument)) {
+            argument = op->getSubExpr();
+        } else if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(argument)) {
+            clang::Expr::EvalResult value;
+            if (index && index->empty())
+                *index = subscript->getIdx()->EvaluateAsInt(value, in.context())
+                             ? std::to_string(value.Val.getInt().getExtValue())
+                             : kUnknown;
+            argument = subscript->getBase();
+        } else if (const auto *sum = dyn_cast<clang::BinaryOperator>(argument)) {
+            if (index)
+                *index = kUnknown;
+            argument = sum->getLHS()->getType()->isPointerType() ? sum->getLHS() : sum->getRHS();
+            if (!sum->isAdditiveOp())
+                return kUnknown;
+        } else if (const auto *member = dyn_cast<clang::MemberExpr>(argument)) {
+            const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
+            return field ? program::key(field) : kUnknown;
+        } else if (const auto *reference = dyn_cast<clang::DeclRefExpr>(argument)) {
+            const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl());
+            return variable ? program::key(variable) : kUnknown;
+        } else {
+            return kUnknown;
+        }
+    }
+}
+
+resources::resources(const program &all, const call_graph &calls) : program_(all), calls_(calls)
+{
+    for (const auto &[name, one] : all.functions())
+        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *callee = call ? callee_of(call) : nullptr;
+            const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+            for (unsigned i = 0; known && i < call->getNumArgs(); i++)
+                if (known->effect(i) == 'P')
+                    persistent_.insert(base_of(*in, call->getArg(i), nullptr));
+        });
+    for (bool changes = true; changes;) {
+        changes = false;
+        for (const auto &[name, one] : all.functions()) {
+            auto now = summarise(one);
+            auto &known = summaries_[name];
+            if (now.opens.size() != known.opens.size() || now.closes != known.closes) {
+                known = std::move(now);
+                changes = true;
+            }
+        }
+    }
+}
+
+void resources::call_known(const function &in, const clang::CallExpr *call,
+                           const known_call &callee, open_set &open) const
+{
+    for (unsigned i = 0; i < call->getNumArgs(); i++) {
+        const char letter = callee.effect(i);
+        if (std::string_view("RSTMNWAfmn").find(letter) == std::string_view::npos)
+            continue;
+        std::string index;
+        const auto key = base_of(in, call->getArg(i), &index);
+        if (std::string_view("RSTMN").find(letter) != std::string_view::npos) {
+            const auto full = letter == 'T' || index.empty() ? key : key + "[" + index + "]";
+            open.try_emplace(full, finding{in.place(call), std::string(what_opened(letter)) +
+                                                               " that " + std::string(callee.name) +
+                                                               "() has made, and that is not "
+                                                               "completed on every path"});
+        } else if (letter == 'W' && !index.empty()) {
+            if (index != kUnknown)
+                open.erase(key + "[" + index + "]");
+        } else {
+            close_key(key, open);
+        }
+    }
+}
+
+/* Keys of parameters become those of the arguments. */
+void resources::call_own(const function &in, const clang::CallExpr *call, const function &callee,
+                         open_set &open) const
+{
+    const auto found = summaries_.find(callee.name);
+    if (found == summaries_.end())
+        return;
+    std::map<std::string, std::string> arguments;
+    for (unsigned i = 0; i < call->getNumArgs() && i < callee.decl->getNumParams(); i++)
+        arguments[program::key(callee.decl->getParamDecl(i))] = base_of(in, call->getArg(i), nullptr);
+    const auto here = [&](const std::string &key) {
+        const auto base = without_index(key);
+        const auto argument = arguments.find(base);
+        return argument == arguments.end() ? key : argument->second + key.substr(base.size());
+    };
+    for (const auto &key : found->second.closes)
+        close_key(here(key), open);
+    for (const auto &[key, where] : found->second.opens)
+        open.try_emplace(here(key), where);
+}
+
+void resources::step(const function &in, const clang::Stmt *at, open_set &open) const
+{
+    const auto opens_file = [&](const clang::Expr *value, const std::string &key) {
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(value ? value->IgnoreParenCasts()
+                                                                   : nullptr);
+        const auto *callee = call ? callee_of(call) : nullptr;
+        if (callee && callee->getNameAsString() == "fopen")
+            open.try_emplace(key, finding{in.place(call), what_opened('F')});
+    };
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp())
+        opens_file(op->getRHS(), base_of(in, op->getLHS(), nullptr));
+    if (const auto *declaration = dyn_cast<clang::DeclStmt>(at))
+        for (const auto *decl : declaration->decls())
+            if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
+                opens_file(variable->getInit(), program::key(variable));
+    const auto *call = dyn_cast<clang::CallExpr>(at);
+    if (!call)
+        return;
+    for (const auto *callee : called_by(program_, call))
+        call_own(in, call, *callee, open);
+    const auto *callee = callee_of(call);
+    if (const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr)
+        call_known(in, call, *known, open);
+}
+
+std::map<unsigned, resources::open_set> resources::at_entries(const function &in,
+                                                              const open_set &first) const
+{
+    std::map<unsigned, open_set> entries;
+    entries[in.cfg->getEntry().getBlockID()] = first;
+    std::set<unsigned> seen;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (auto it = in.cfg->rbegin(); it != in.cfg->rend(); ++it) {
+            const auto *block = *it;
+            if (!entries.count(block->getBlockID()))
+                continue;
+            auto open = entries[block->getBlockID()];
+            for (const auto &element : *block)
+                if (const auto statement = element.getAs<clang::CFGStmt>())
+                    step(in, statement->getStmt(), open);
+            if (block->hasNoReturnElement())
+                continue;
+            for (const auto &next : block->succs())
+                if (const auto *successor = next.getReachableBlock()) {
+                    auto &known = entries[successor->getBlockID()];
+                    const auto before = known.size();
+                    known.insert(open.begin(), open.end());
+                    grows |= seen.insert(successor->getBlockID()).second || known.size() > before;
+                }
+        }
+    }
+    return entries;
+}
+
+resources::summary resources::summarise(const function &one) const
+{
+    summary found;
+    const auto exit = one.cfg->getExit().getBlockID();
+    const auto from_none = at_entries(one, {});
+    if (const auto end = from_none.find(exit); end != from_none.end())
+        found.opens = end->second;
+    /* Were all that it names open: what of it is not at the end? */
+    open_set all;
+    for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+        if (!call)
+            return;
+        for (const auto *argument : call->arguments()) {
+            std::string index;
+            const auto key = base_of(one, argument, &index);
+            all.try_emplace(key);
+            if (!index.empty() && index != kUnknown)
+                all.try_emplace(key + "[" + index + "]");
+        }
+        for (const auto *callee : called_by(program_, call))
+            if (const auto known = summaries_.find(callee->name); known != summaries_.end())
+                for (const auto &key : known->second.closes)
+                    all.try_emplace(key);
+    });
+    const auto from_all = at_entries(one, all);
+    const auto end = from_all.find(exit);
+    for (const auto &[key, where] : all)
+        if (end == from_all.end() || !end->second.count(key))
+            found.closes.insert(key);
+    return found;
+}
+
+findings resources::open_at(const loop &one) const
+{
+    open_set open;
+    for (const auto &[in, call] : one.way) {
+        const auto entries = at_entries(*in, open);
+        open.clear();
+        for (const auto *block : *in->cfg) {
+            const auto begin = entries.find(block->getBlockID());
+            if (begin == entries.end())
+                continue;
+            auto here = begin->second;
+            for (const auto &element : *block)
+                if (const auto statement = element.getAs<clang::CFGStmt>()) {
+                    if (call && statement->getStmt() == call)
+                        open.insert(here.begin(), here.end());
+                    step(*in, statement->getStmt(), here);
+                }
+            if (!call && block->getTerminatorStmt() == one.statement) {
+                open.insert(here.begin(), here.end());
+                /* Before the first test of a do loop its body has run once. */
+                if (const auto *body = block->succ_begin()->getReachableBlock())
+                    if (const auto first = entries.find(body->getBlockID());
+                        first != entries.end())
+                        open.insert(first->second.begin(), first->second.end());
+            }
+        }
+    }
+    findings found;
+    for (const auto &[key, where] : open)
+        found.push_back(where);
+    return found;
+}
+
+findings resources::unmatched_in(const loop &one) const
+{
+    struct half {
+        bool is_any = false;
+        std::map<std::string, finding> tags;
+    } sent, received;
+    const auto note = [](const function &in, const clang::CallExpr *call, int argument, half &to,
+                         const char *what) {
+        if (argument < 0 || static_cast<unsigned>(argument) >= call->getNumArgs())
+            return;
+        clang::Expr::EvalResult value;
+        if (!call->getArg(argument)->EvaluateAsInt(value, in.context())) {
+            to.is_any = true;
+            return;
+        }
+        const auto tag = value.Val.getInt().getExtValue();
+        if (tag < 0)
+            to.is_any = true; /* MPI_ANY_TAG */
+        to.tags.try_emplace(std::to_string(tag),
+                            finding{in.place(call), std::string(what) + std::to_string(tag)});
+    };
+    for (const auto &[in, call] : calls_.calls_below(*one.in, body_of(one.statement))) {
+        const auto *callee = callee_of(call);
+        const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+        /* What a persistent request sends is said where it is made. */
+        if (known && (known->effect(0) == 'S' || known->effect(1) == 'T'))
+            sent.is_any = received.is_any = true;
+        if (!known || known->what != known_call::kind::sends)
+            continue;
+        note(*in, call, known->tag, sent, "a message is sent in this loop, and received outside of "
+                                          "it: its tag is ");
+        note(*in, call, known->other_tag, received, "a message is received in this loop, and sent "
+                                                    "outside of it: its tag is ");
+    }
+    findings found;
+    for (const auto &[tag, where] : sent.tags)
+        if (!received.is_any && !received.tags.count(tag))
+            found.push_back(where);
+    for (const auto &[tag, where] : received.tags)
+        if (!sent.is_any && !sent.tags.count(tag) && tag[0] != '-')
+            found.push_back(where);
+    return found;
+}
+
+} // namespace zc::instrument

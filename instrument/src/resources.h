@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include "findings.h"
+#include "loops.h"
+
+namespace zc::instrument {
+
+/**
+ * The communication analysis: what may be open where a safe point would lie. Requests, files and
+ * windows, each by the variable or field that holds it, and by the index of an array if that is a
+ * number. It follows the flow of each function; calls have the effect of the function called.
+ *
+ * A request that is waited for on every path is closed; MPI_Waitall() closes all of the array that
+ * it is given. What a wait with an index that is not a number completes, and what MPI_Test() and
+ * MPI_Waitany() do, is not decided: the request stays open.
+ */
+class resources {
+  public:
+    resources(const program &all, const call_graph &calls);
+
+    /** What may be open where the body of @one begins, with the place where it was opened. */
+    findings open_at(const loop &one) const;
+    /** Point-to-point messages of the body of @one whose other half is not in the body. */
+    findings unmatched_in(const loop &one) const;
+    /** Variables and fields that hold persistent requests, by key. */
+    const std::set<std::string> &persistent() const { return persistent_; }
+
+  private:
+    /* What may be open: the key, "[3]" behind it if an element is known; and where it was opened. */
+    using open_set = std::map<std::string, finding>;
+    struct summary {
+        open_set opens;               /* that is open at its end, if nothing was */
+        std::set<std::string> closes; /* on every path */
+    };
+
+    void step(const function &in, const clang::Stmt *at, open_set &open) const;
+    void call_own(const function &in, const clang::CallExpr *call, const function &callee,
+                  open_set &open) const;
+    void call_known(const function &in, const clang::CallExpr *call, const known_call &callee,
+                    open_set &open) const;
+    std::map<unsigned, open_set> at_entries(const function &in, const open_set &first) const;
+    summary summarise(const function &one) const;
+    static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);
+
+    const program &program_;
+    const call_graph &calls_;
+    std::map<std::string, summary> summaries_;
+    std::set<std::string> persistent_;
+};
+
+} // namespace zc::instrument

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "uniformity.h"
+
+namespace zc::instrument {
+
+using llvm::dyn_cast;
+using llvm::dyn_cast_or_null;
+using llvm::isa;
+
+namespace {
+
+const clang::Expr *condition_of_any(const clang::Stmt *control)
+{
+    if (const auto *choice = dyn_cast<clang::IfStmt>(control))
+        return choice->getCond();
+    if (const auto *choice = dyn_cast<clang::SwitchStmt>(control))
+        return choice->getCond();
+    return condition_of(control);
+}
+
+bool is_kept_by_callee(const std::string &key, const function &one)
+{
+    return key.rfind(one.name + ":", 0) == 0;
+}
+
+void fields_of(const clang::RecordDecl *record, std::vector<std::string> &to)
+{
+    record = record ? record->getDefinition() : nullptr;
+    if (!record)
+        return;
+    for (const auto *member : record->fields()) {
+        to.push_back(program::key(member));
+        if (!member->getType()->isPointerType())
+            fields_of(member->getType()->getAsRecordDecl(), to);
+    }
+}
+
+} // namespace
+
+/* The keys of what @object, or what it points to, is. @is_whole: an assignment replaces all of it. */
+std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is_whole)
+{
+    std::vector<std::string> keys;
+    bool whole = true;
+    const auto type = object->getType()->isPointerType() ? object->getType()->getPointeeType()
+                                                         : object->getType();
+    for (;;) {
+        object = object->IgnoreParenCasts();
+        if (const auto *op = dyn_cast<clang::UnaryOperator>(object)) {
+            object = op->getSubExpr();
+        } else if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(object)) {
+            object = subscript->getBase();
+            whole = false;
+        } else if (const auto *sum = dyn_cast<clang::BinaryOperator>(object)) {
+            object = sum->getLHS()->getType()->isPointerType() ||
+                             sum->getLHS()->getType()->isArrayType()
+                         ? sum->getLHS()
+                         : sum->getRHS();
+            whole = false;
+        } else if (const auto *member = dyn_cast<clang::MemberExpr>(object)) {
+            if (const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl()))
+                keys.push_back(program::key(field));
+            break;
+        } else if (const auto *reference = dyn_cast<clang::DeclRefExpr>(object)) {
+            if (const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl()))
+                keys.push_back(program::key(variable));
+            break;
+        } else {
+            break;
+        }
+    }
+    fields_of(type->getAsRecordDecl(), keys);
+    if (is_whole)
+        *is_whole = whole;
+    return keys;
+}
+
+uniformity::uniformity(const program &all, const call_graph &calls, const accesses &)
+    : program_(all), calls_(calls)
+{
+    count_instances();
+    states_["main"].is_called = true;
+    do {
+        grows_ = false;
+        for (const auto &[name, one] : all.functions())
+            if (states_[name].is_called)
+                run(one);
+    } while (grows_);
+}
+
+/* How many variables, and allocations, there are of each struct: of the only one, an assignment to a
+ * field replaces what the field was. */
+void uniformity::count_instances()
+{
+    const auto count = [this](clang::QualType type, int by) {
+        if (const auto *record = type->getAsRecordDecl())
+            instances_[record->getDefinition()] += by;
+        else if (const auto *array = type->getAsArrayTypeUnsafe())
+            if (const auto *element = array->getElementType()->getAsRecordDecl())
+                instances_[element->getDefinition()] += 2 * by;
+    };
+    for (const auto &[key, variable] : program_.globals())
+        count(variable->getType(), 1);
+    for (const auto &[name, one] : program_.functions())
+        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+            if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
+                for (const auto *decl : declaration->decls())
+                    if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
+                        count(variable->getType(), 1);
+            if (const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each))
+                count(size->getTypeOfArgument(), 1);
+            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+            const std::string callee =
+                call && callee_of(call) ? callee_of(call)->getNameAsString() : "";
+            if (callee == "MPI_Comm_split" || callee == "MPI_Comm_create" ||
+                callee == "MPI_Cart_sub")
+                for (const auto &key : keys_of(call->getArg(call->getNumArgs() - 1), nullptr))
+                    parts_.insert(key);
+        });
+}
+
+/* Is the communicator that of all ranks? One that is a parameter is, unless there are others. */
+bool uniformity::is_world(const clang::CallExpr *call) const
+{
+    for (const auto *argument : call->arguments()) {
+        if (argument->getType().getAsString() != "MPI_Comm")
+            continue;
+        const auto keys = keys_of(argument, nullptr);
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(argument->IgnoreParenImpCasts());
+        if (reference && isa<clang::ParmVarDecl>(reference->getDecl()) && !parts_.empty())
+            return false;
+        for (const auto &key : keys)
+            if (parts_.count(key) || key == "ompi_mpi_comm_self")
+                return false;
+        clang::Expr::EvalResult value;
+        const auto &context = program_.functions().begin()->second.context();
+        return !(argument->EvaluateAsInt(value, context) &&
+                 value.Val.getInt().getZExtValue() == 0x44000001); /* MPICH's MPI_COMM_SELF */
+    }
+    return true;
+}
+
+std::string uniformity::why_run(const function &one, const clang::Stmt *at) const
+{
+    const auto own = states_.find(one.name);
+    if (own != states_.end() && !own->second.control.empty())
+        return own->second.control;
+    for (const auto *up = one.parents->getParent(at); up; up = one.parents->getParent(up))
+        if (const auto found = conditions_.find(up); found != conditions_.end())
+            return found->second;
+    return {};
+}
+
+std::string uniformity::why_call(const function &one, const clang::CallExpr *call,
+                                 const differing &now) const
+{
+    const auto *callee = callee_of(call);
+    if (const auto *own = program_.find(callee)) {
+        const auto found = states_.find(own->name);
+        return found == states_.end() ? "" : found->second.returned;
+    }
+    const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+    if (!known || known->what == known_call::kind::refused ||
+        (known->what == known_call::kind::own && known->name.substr(0, 4) != "MPI_"))
+        return one.place(call);
+    if (known->name == "MPI_Wtime")
+        return one.place(call);
+    if (known->name.substr(0, 4) == "MPI_")
+        return {}; /* an error code */
+    for (const auto *argument : call->arguments())
+        if (auto found = why(one, argument, now); !found.empty())
+            return found;
+    return {};
+}
+
+std::string uniformity::why(const function &one, const clang::Expr *expression,
+                            const differing &now) const
+{
+    if (!expression || isa<clang::UnaryExprOrTypeTraitExpr>(expression))
+        return {};
+    if (const auto *call = dyn_cast<clang::CallExpr>(expression))
+        return why_call(one, call, now);
+    const auto known = [&](const std::string &key) {
+        const auto found = now.find(key);
+        return found == now.end() ? std::string() : found->second;
+    };
+    if (const auto *reference = dyn_cast<clang::DeclRefExpr>(expression)) {
+        const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl());
+        return variable ? known(program::key(variable)) : "";
+    }
+    if (const auto *member = dyn_cast<clang::MemberExpr>(expression)) {
+        const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
+        return field ? known(program::key(field)) : "";
+    }
+    const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(expression);
+    const auto *op = dyn_cast<clang::UnaryOperator>(expression);
+    if (subscript || (op && op->getOpcode() == clang::UO_Deref)) {
+        /* What a pointer leads to may have been changed by another name, unless it is an argument. */
+        const auto *base = subscript ? subscript->getBase() : op->getSubExpr();
+        const auto *inner = base->IgnoreParenImpCasts();
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(inner);
+        if (inner->getType()->isPointerType() &&
+            !(reference && isa<clang::ParmVarDecl>(reference->getDecl())))
+            return one.place(expression);
+    }
+    for (const auto *child : expression->children())
+        if (const auto *below = dyn_cast_or_null<clang::Expr>(child))
+            if (auto found = why(one, below, now); !found.empty())
+                return found;
+    return {};
+}
+
+void uniformity::assign(const function &, const clang::Expr *to, const std::string &why, bool adds,
+                        differing &now) const
+{
+    bool whole = false;
+    const auto keys = keys_of(to, &whole);
+    if (!why.empty()) {
+        for (const auto &key : keys)
+            now.try_emplace(key, why);
+        return;
+    }
+    if (adds || !whole)
+        return;
+    const auto *inner = to->IgnoreParenCasts();
+    if (const auto *address = dyn_cast<clang::UnaryOperator>(inner))
+        inner = address->getSubExpr()->IgnoreParenCasts();
+    const auto *member = dyn_cast<clang::MemberExpr>(inner);
+    const auto *record = member ? dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext())
+                                : inner->getType()->getAsRecordDecl();
+    if (!record && inner->getType()->isPointerType())
+        record = inner->getType()->getPointeeType()->getAsRecordDecl();
+    if (record) {
+        const auto found = instances_.find(record->getDefinition());
+        if (found != instances_.end() && found->second > 2) /* itself, and its size in a call */
+            return;
+    }
+    for (const auto &key : keys)
+        now.erase(key);
+}
+
+void uniformity::step_known(const function &one, const clang::CallExpr *call,
+                            const known_call &known, differing &now) const
+{
+    std::string input;
+    for (const auto *argument : call->arguments())
+        if (input.empty())
+            input = why(one, argument, now);
+    const auto control = why_run(one, call);
+    for (unsigned i = 0; i < call->getNumArgs(); i++) {
+        const char letter = known.effect(i);
+        if (std::string_view("obuUB").find(letter) == std::string_view::npos ||
+            !call->getArg(i)->getType()->isPointerType())
+            continue;
+        std::string because;
+        if (letter == 'u' || letter == 'U')
+            because = is_world(call) ? control : one.place(call);
+        else if (known.what == known_call::kind::pure)
+            because = !input.empty() ? input : control;
+        else
+            because = one.place(call);
+        const bool is_one_value = letter == 'u' || letter == 'U';
+        assign(one, call->getArg(i), because, !is_one_value, now);
+        /* An array that is received as a whole is named without an index. */
+        if (is_one_value && because.empty())
+            for (const auto &key : keys_of(call->getArg(i), nullptr))
+                if (call->getArg(i)->IgnoreParenImpCasts()->getType()->isArrayType())
+                    now.erase(key);
+    }
+}
+
+void uniformity::step_call(const function &one, const clang::CallExpr *call, differing &now)
+{
+    const auto *name = callee_of(call);
+    if (name && !program_.find(name))
+        if (const auto *known = find_known(name->getNameAsString()))
+            step_known(one, call, *known, now);
+    for (const auto *callee : called_by(program_, call)) {
+        auto &state = states_[callee->name];
+        const bool is_new = !std::exchange(state.is_called, true);
+        const auto before = state.entry.size();
+        for (const auto &[key, place] : now)
+            if (!is_kept_by_callee(key, one))
+                state.entry.try_emplace(key, place);
+        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
+            auto because = why(one, call->getArg(i), now);
+            for (const auto &key : keys_of(call->getArg(i), nullptr))
+                if (const auto found = now.find(key); found != now.end() && because.empty() &&
+                                                      call->getArg(i)->getType()->isPointerType())
+                    because = found->second;
+            if (!because.empty())
+                state.entry.try_emplace(program::key(callee->decl->getParamDecl(i)), because);
+        }
+        if (const auto control = why_run(one, call); !control.empty() && state.control.empty()) {
+            state.control = control;
+            grows_ = true;
+        }
+        grows_ |= is_new || state.entry.size() > before;
+        /* Behind it what is not the caller's own is as it is at the callee's end. */
+        for (auto it = now.begin(); it != now.end();)
+            it = !is_kept_by_callee(it->first, one) && !state.exit.count(it->first) && name
+                     ? now.erase(it)
+                     : std::next(it);
+        for (const auto &[key, place] : state.exit)
+            if (!is_kept_by_callee(key, *callee))
+                now.try_emplace(key, place);
+        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
+            if (!call->getArg(i)->getType()->isPointerType())
+                continue;
+            const auto found = state.exit.find(program::key(callee->decl->getParamDecl(i)));
+            assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second, false, now);
+        }
+    }
+}
+
+void uniformity::step(const function &one, const clang::Stmt *at, differing &now)
+{
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp()) {
+        auto because = why(one, op->getRHS(), now);
+        if (because.empty())
+            because = why_run(one, at);
+        assign(one, op->getLHS(), because, op->isCompoundAssignmentOp(), now);
+    } else if (const auto *count = dyn_cast<clang::UnaryOperator>(at);
+               count && count->isIncrementDecrementOp()) {
+        assign(one, count->getSubExpr(), why_run(one, at), true, now);
+    } else if (const auto *declaration = dyn_cast<clang::DeclStmt>(at)) {
+        for (const auto *decl : declaration->decls()) {
+            const auto *variable = dyn_cast<clang::VarDecl>(decl);
+            if (!variable || !variable->getInit() || variable->hasGlobalStorage())
+                continue;
+            auto because = why(one, variable->getInit(), now);
+            if (because.empty())
+                because = why_run(one, at);
+            if (because.empty())
+                now.erase(program::key(variable));
+            else
+                now.try_emplace(program::key(variable), because);
+        }
+    } else if (const auto *call = dyn_cast<clang::CallExpr>(at)) {
+        step_call(one, call, now);
+    } else if (const auto *end = dyn_cast<clang::ReturnStmt>(at)) {
+        auto because = why(one, end->getRetValue(), now);
+        if (because.empty())
+            because = why_run(one, at);
+        auto &own = states_[one.name];
+        if (!because.empty() && own.returned.empty()) {
+            own.returned = because;
+            grows_ = true;
+        }
+    }
+}
+
+/* A condition that differs, and what may be left under it. */
+void uniformity::note_condition(const function &one, const clang::Stmt *control,
+                                const differing &now)
+{
+    const auto *condition = condition_of_any(control);
+    const auto because = why(one, condition, now);
+    if (because.empty() || !conditions_.try_emplace(control, because).second)
+        return;
+    grows_ = true;
+    for_each_statement(control, [&](const clang::Stmt *each) {
+        if (!each)
+            return;
+        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && states_[one.name].control.empty() &&
+            one.name != "main")
+            states_[one.name].control = because;
+        if (isa<clang::GotoStmt>(each) && one.name == "main")
+            states_[one.name].control = because;
+        if (isa<clang::ReturnStmt>(each))
+            for (const auto *up = one.parents->getParent(each); up; up = one.parents->getParent(up))
+                if (body_of(up))
+                    conditions_.try_emplace(up, because);
+        if (!isa<clang::BreakStmt, clang::ContinueStmt>(each))
+            return;
+        for (const auto *up = one.parents->getParent(each); up; up = one.parents->getParent(up))
+            if (body_of(up) || (isa<clang::SwitchStmt>(up) && isa<clang::BreakStmt>(each))) {
+                conditions_.try_emplace(up, because);
+                break;
+            }
+    });
+}
+
+void uniformity::run(const function &one)
+{
+    std::map<unsigned, differing> entries;
+    entries[one.cfg->getEntry().getBlockID()] = states_[one.name].entry;
+    std::set<unsigned> seen;
+    for (bool changes = true; changes;) {
+        changes = false;
+        for (auto it = one.cfg->rbegin(); it != one.cfg->rend(); ++it) {
+            const auto *block = *it;
+            if (!entries.count(block->getBlockID()))
+                continue;
+            auto now = entries[block->getBlockID()];
+            for (const auto &element : *block)
+                if (const auto statement = element.getAs<clang::CFGStmt>())
+                    step(one, statement->getStmt(), now);
+            if (const auto *end = block->getTerminatorStmt(); end && condition_of_any(end))
+                note_condition(one, end, now);
+            if (block->hasNoReturnElement())
+                continue;
+            for (const auto &next : block->succs())
+                if (const auto *successor = next.getReachableBlock()) {
+                    auto &known = entries[successor->getBlockID()];
+                    const auto before = known.size();
+                    known.insert(now.begin(), now.end());
+                    changes |= seen.insert(successor->getBlockID()).second || known.size() > before;
+                }
+        }
+    }
+    auto &own = states_[one.name];
+    const auto &end = entries[one.cfg->getExit().getBlockID()];
+    const auto before = own.exit.size();
+    own.exit.insert(end.begin(), end.end());
+    grows_ |= own.exit.size() > before;
+}
+
+findings uniformity::differences(const loop &one) const
+{
+    findings found;
+    const auto add = [&](const std::string &place, const std::string &since) {
+        found.push_back({place, "ranks may pass it in different numbers: what decides about that may "
+                                "differ between them since " +
+                                    since});
+    };
+    if (const auto own = conditions_.find(one.statement); own != conditions_.end())
+        add(one.place, own->second);
+    for (const auto &[in, call] : one.way) {
+        const auto *point = call ? static_cast<const clang::Stmt *>(call) : one.statement;
+        if (const auto because = why_run(*in, point); !because.empty() && found.empty())
+            add(in->place(point), because);
+    }
+    return found;
+}
+
+} // namespace zc::instrument

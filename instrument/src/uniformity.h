@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include "findings.h"
+#include "loops.h"
+
+namespace zc::instrument {
+
+/**
+ * Which loops all ranks pass equally often: those whose conditions are the same on every rank.
+ *
+ * What MPI_Comm_rank(), received messages, the time and files give may differ between ranks; so does
+ * what is computed of it, or under a condition that depends on it. What MPI_Bcast(), MPI_Allreduce()
+ * and MPI_Allgather() over all ranks give does not. It follows the flow of each function; a function
+ * that is called at several places is taken to be called with all of their arguments at once.
+ */
+class uniformity {
+  public:
+    uniformity(const program &all, const call_graph &calls, const accesses &used);
+
+    /** Why ranks might pass @one's body, and so a safe point there, in different numbers. */
+    findings differences(const loop &one) const;
+
+  private:
+    /* What may differ, by key, and where that begins. */
+    using differing = std::map<std::string, std::string>;
+    struct function_state {
+        differing entry, exit;
+        std::string returned;       /* where what it returns begins to differ, or empty */
+        std::string control;        /* the same of whether it, or a part of it, is run */
+        bool is_called = false;
+    };
+
+    void run(const function &one);
+    void step(const function &one, const clang::Stmt *at, differing &now);
+    void assign(const function &one, const clang::Expr *to, const std::string &why, bool adds,
+                differing &now) const;
+    void step_call(const function &one, const clang::CallExpr *call, differing &now);
+    void step_known(const function &one, const clang::CallExpr *call, const known_call &known,
+                    differing &now) const;
+    void note_condition(const function &one, const clang::Stmt *control, const differing &now);
+    /* Why the value of @expression may differ; empty if it does not. */
+    std::string why(const function &one, const clang::Expr *expression, const differing &now) const;
+    std::string why_call(const function &one, const clang::CallExpr *call,
+                         const differing &now) const;
+    /* Why @at may not be run on every rank. */
+    std::string why_run(const function &one, const clang::Stmt *at) const;
+    bool is_world(const clang::CallExpr *call) const;
+
+    static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
+    void count_instances();
+
+    const program &program_;
+    const call_graph &calls_;
+    std::map<std::string, function_state> states_;
+    std::map<const clang::Stmt *, std::string> conditions_;
+    std::map<const clang::RecordDecl *, int> instances_;
+    std::set<std::string> parts_; /* communicators of some ranks only */
+    bool grows_ = false;
+};
+
+} // namespace zc::instrument

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+
+/* That of the variable `it` of @declaration. */
+struct made {
+    std::unique_ptr<program> sources;
+    layouts all;
+    layouts::outcome of_it;
+};
+
+made layout_of(const std::string &declaration)
+{
+    made result;
+    result.sources = parse_text({{"small.c", std::string(kDeclarations) + declaration}});
+    const auto *variable = result.sources->globals().at("it");
+    result.of_it = result.all.of(variable->getASTContext(), variable->getType(), "it");
+    return result;
+}
+
+} // namespace
+
+TEST(LayoutTest, Basic)
+{
+    const auto found = layout_of("double it[3][4];");
+    EXPECT_EQ(found.of_it.refused, "");
+    const auto &one = found.all.all()[found.of_it.number];
+    EXPECT_EQ(one.size, 8u);
+    ASSERT_EQ(one.fields.size(), 1u);
+    EXPECT_EQ(one.fields[0].type, "DOUBLE");
+    EXPECT_FALSE(found.all.has_pointers(found.of_it.number));
+}
+
+TEST(LayoutTest, StructsAreFlat)
+{
+    const auto found = layout_of("struct inner { char c; int n[3]; };\n"
+                                 "struct { short s; struct inner in; float f; } it;");
+    const auto &fields = found.all.all()[found.of_it.number].fields;
+    ASSERT_EQ(fields.size(), 4u);
+    EXPECT_EQ(fields[1].type, "CHAR");
+    EXPECT_EQ(fields[1].offset, 4u);
+    EXPECT_EQ(fields[2].offset, 8u);
+    EXPECT_EQ(fields[2].count, 3u);
+    EXPECT_EQ(fields[3].offset, 20u);
+}
+
+TEST(LayoutTest, ArraysOfStructs)
+{
+    const auto found = layout_of("struct pair { int n; double x; };\nstruct { struct pair p[5]; } it;");
+    const auto &fields = found.all.all()[found.of_it.number].fields;
+    ASSERT_EQ(fields.size(), 1u);
+    EXPECT_EQ(fields[0].what, field::kind::record);
+    EXPECT_EQ(fields[0].count, 5u);
+    EXPECT_EQ(fields[0].size, 16u);
+}
+
+TEST(LayoutTest, PointersLeadToTypes)
+{
+    const auto found = layout_of("struct node { struct node *next; double **rows; } it;");
+    const auto &fields = found.all.all()[found.of_it.number].fields;
+    ASSERT_EQ(fields.size(), 2u);
+    EXPECT_EQ(fields[0].what, field::kind::pointer);
+    EXPECT_EQ(fields[0].of, found.of_it.number);
+    const auto &rows = found.all.all()[fields[1].of];
+    EXPECT_EQ(rows.fields[0].what, field::kind::pointer);
+    EXPECT_EQ(found.all.all()[rows.fields[0].of].fields[0].type, "DOUBLE");
+}
+
+TEST(LayoutTest, HandlesAreNotSaved)
+{
+    const auto found = layout_of("struct { MPI_Comm c; MPI_Request r[2]; } it;");
+    EXPECT_EQ(found.of_it.refused, "");
+    EXPECT_FALSE(found.all.is_saved(found.of_it.number));
+}
+
+TEST(LayoutTest, BitFieldsAreBytes)
+{
+    const auto found = layout_of("struct { int a : 3; int b : 6; int c; } it;");
+    const auto &fields = found.all.all()[found.of_it.number].fields;
+    ASSERT_EQ(fields.size(), 2u);
+    EXPECT_EQ(fields[0].type, "BYTE");
+    EXPECT_EQ(fields[0].count, 2u);
+}
+
+TEST(LayoutTest, WhatCannotBeSaved)
+{
+    for (const std::string declaration :
+         {"void *it;", "FILE *it;", "struct hidden; struct hidden *it;",
+          "union { int n; int *p; } it;", "struct { int n; double d[]; } *it;",
+          "struct { struct { void *p; } deep[2]; } it;"})
+        EXPECT_NE(layout_of(declaration).of_it.refused, "") << declaration;
+}
+
+} // namespace zc::instrument

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+
+const std::string kProgram =
+    "static double a[100];\n"
+    "static void sweep(void) { int i;\n"
+    "for (i = 1; i < 99; i++)\n"
+    "a[i] = (a[i - 1] + a[i + 1] + a[i] * a[i]) / 3; }\n"
+    "int main(int argc, char **argv) { int step, k; double r, all;\n"
+    "MPI_Init(&argc, &argv);\n"
+    "for (step = 0; step < 9; step++) {\n"
+    "for (k = 0; k < 5; k++) {\n"
+    "sweep(); r = a[5]; MPI_Allreduce(&r, &all, 1, 0, 0, MPI_COMM_WORLD); a[0] = all; }\n"
+    "for (k = 0; k < 2; k++)\n"
+    "MPI_Barrier(MPI_COMM_WORLD);\n"
+    "}\n"
+    "printf(\"%f\", a[3]); MPI_Finalize(); return 0; }\n";
+
+} // namespace
+
+TEST(LoopsTest, TheInnermostOfSufficientCost)
+{
+    const auto found = analysed(kProgram);
+    ASSERT_TRUE(found.is_done()) << reasons(found);
+    EXPECT_EQ(found.chosen->place, "small.c:8");
+    EXPECT_EQ(found.chosen->depth, 1u);
+}
+
+TEST(LoopsTest, CostsAreOrdered)
+{
+    const auto found = analysed(kProgram);
+    std::map<std::string, double> costs;
+    for (const auto &one : found.loops)
+        costs[one.place] = one.cost;
+    EXPECT_GT(costs["small.c:7"], 0.9);
+    EXPECT_GT(costs["small.c:8"], 0.8);
+    EXPECT_LT(costs["small.c:10"], 0.01);
+}
+
+TEST(LoopsTest, ALoopCanBeNamed)
+{
+    const auto found = analysed(kProgram, {.loop = "small.c:7", .threshold = 0.1});
+    ASSERT_TRUE(found.is_done()) << reasons(found);
+    EXPECT_EQ(found.chosen->place, "small.c:7");
+    EXPECT_FALSE(analysed(kProgram, {.loop = "small.c:6", .threshold = 0.1}).is_done());
+}
+
+TEST(LoopsTest, OneWithoutCommunicationIsNotChosen)
+{
+    const auto found = analysed("static double a[9];\nint main(int argc, char **argv) { int i;\n"
+                                "MPI_Init(&argc, &argv);\n"
+                                "for (i = 0; i < 9; i++) a[i] = i;\nMPI_Finalize(); return 0; }\n");
+    EXPECT_EQ(found.chosen, nullptr);
+}
+
+} // namespace zc::instrument

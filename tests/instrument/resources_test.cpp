@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+const std::string kSend = "MPI_Isend(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r);",
+                  kReceive = "MPI_Irecv(&all, 1, 0, 0, 5, MPI_COMM_WORLD, &q);";
+}
+
+TEST(ResourcesTest, BlockingCallsAreClosed)
+{
+    expect_done(with_loop("MPI_Send(&sum, 1, 0, 0, 5, MPI_COMM_WORLD);"
+                          "MPI_Recv(&all, 1, 0, 0, 5, MPI_COMM_WORLD, NULL);"));
+}
+
+TEST(ResourcesTest, ARequestThatIsWaitedForIsClosed)
+{
+    expect_done(with_loop("MPI_Request r, q;" + kReceive + kSend +
+                          "MPI_Wait(&r, NULL); MPI_Wait(&q, NULL);"));
+}
+
+TEST(ResourcesTest, ARequestThatIsNot)
+{
+    expect_refused(with_loop(kReceive + kSend + "MPI_Wait(&r, NULL);", "MPI_Request r, q;"),
+                   "a request may be active that MPI_Irecv() has made");
+}
+
+TEST(ResourcesTest, OnePathThatDoesNotWaitIsEnough)
+{
+    expect_refused(with_loop(kReceive + kSend + "MPI_Wait(&r, NULL); if (step % 2) MPI_Wait(&q, NULL);",
+                             "MPI_Request r, q;"),
+                   "small.c:7: a request may be active");
+}
+
+TEST(ResourcesTest, WaitallClosesTheArray)
+{
+    const std::string two = "MPI_Irecv(&all, 1, 0, 0, 5, MPI_COMM_WORLD, &r[n++]);"
+                            "MPI_Isend(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r[n++]);";
+    expect_done(with_loop("int n = 0; if (rank > 0) {" + two + "} MPI_Waitall(n, r, NULL);",
+                          "MPI_Request r[2];"));
+    expect_refused(with_loop("int n = 0; if (rank > 0) {" + two + "} MPI_Wait(&r[n - 1], NULL);",
+                             "MPI_Request r[2];"),
+                   "a request may be active");
+}
+
+TEST(ResourcesTest, FunctionsOpenAndClose)
+{
+    const std::string outside =
+        "struct halo { MPI_Request r[2]; double in, out; };\n"
+        "static void begin(struct halo *h) { MPI_Irecv(&h->in, 1, 0, 0, 5, MPI_COMM_WORLD, &h->r[0]);\n"
+        "MPI_Isend(&h->out, 1, 0, 0, 5, MPI_COMM_WORLD, &h->r[1]); }\n"
+        "static void end(struct halo *h) { MPI_Waitall(2, h->r, NULL); }\n"
+        "static void end_of(MPI_Request *all) { MPI_Waitall(2, all, NULL); }";
+    const std::string h = "struct halo h; h.in = h.out = 0;";
+    expect_done(with_loop("begin(&h); sum += h.out; end(&h);", h, outside));
+    expect_done(with_loop("begin(&h); sum += h.out; end_of(h.r);", h, outside));
+    expect_refused(with_loop("begin(&h); sum += h.out; if (step > 50) end(&h);", h, outside),
+                   "small.c:3: a request may be active that MPI_Isend() has made");
+}
+
+TEST(ResourcesTest, WhatATestHasCompletedIsNotDecided)
+{
+    expect_refused(with_loop("MPI_Request r, q; int flag; " + kReceive + kSend +
+                             "MPI_Wait(&r, NULL); MPI_Test(&q, &flag, NULL);"),
+                   "a request may be active that MPI_Irecv() has made");
+}
+
+TEST(ResourcesTest, APipelineIsRefused)
+{
+    expect_refused(with_loop("MPI_Wait(&q, NULL);" + kReceive, "MPI_Request q; " + kReceive),
+                   "a request may be active");
+}
+
+TEST(ResourcesTest, AMessageWhoseOtherHalfIsElsewhere)
+{
+    expect_refused(with_loop("MPI_Send(&sum, 1, 0, 0, 5, MPI_COMM_WORLD);", "", "",
+                             "MPI_Recv(&all, 1, 0, 0, 5, MPI_COMM_WORLD, NULL);"),
+                   "a message is sent in this loop, and received outside of it: its tag is 5");
+}
+
+TEST(ResourcesTest, FilesAndWindowsAreClosed)
+{
+    expect_refused(with_loop("fprintf(f, \"%d\", step);", "FILE *f = fopen(\"log\", \"r\");"),
+                   "a file may be open");
+    expect_done(with_loop("FILE *f = fopen(\"log\", \"a\"); fprintf(f, \"%d\", step); fclose(f);"));
+    expect_refused(with_loop("", "MPI_Win w; MPI_Win_create(&sum, 8, 8, 0, MPI_COMM_WORLD, &w);"),
+                   "a window may exist");
+}
+
+TEST(ResourcesTest, PersistentRequestsAreMadeByTheInitialisation)
+{
+    const std::string make = "MPI_Request r, q; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r);";
+    const auto found = analysed(with_loop("MPI_Start(&r); MPI_Wait(&r, NULL);", make));
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    expect_refused(with_loop("MPI_Start(&r);", make), "a request may be active that MPI_Start()");
+    expect_refused(with_loop(make + "MPI_Start(&r); MPI_Wait(&r, NULL);"),
+                   "MPI_Send_init() in the loop of the safe point");
+}
+
+} // namespace zc::instrument

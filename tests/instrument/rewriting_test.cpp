@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+
+std::string text_of(const analysis &found)
+{
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    return found.result.sources.empty() ? "" : found.result.sources.begin()->second;
+}
+
+void expect_in(const std::string &part, const std::string &text)
+{
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
+}
+
+const std::string kEnd = "MPI_Finalize(); return 0; }\n";
+
+} // namespace
+
+TEST(RewritingTest, ASafePointAtTheHeadOfTheBody)
+{
+    const auto text = text_of(analysed(with_loop("sum += 1;")));
+    expect_in("{\n    /* zcm-instrument */\n    zcm_state_local(0, &step, sizeof step);\n", text);
+    expect_in("    zcm_state_ready();\n    if (zcm_safe_point() != 0)\n"
+              "        MPI_Abort(MPI_COMM_WORLD, 1);\n",
+              text);
+    expect_in("zcm_state_init(MPI_Init(&argc, &argv));", text);
+    expect_in("#include \"zcm_state.h\"", text);
+}
+
+TEST(RewritingTest, ABodyWithoutBraces)
+{
+    const auto text = text_of(analysed(
+        "int main(int argc, char **argv) { int i; double a = 1, b = 0;\nMPI_Init(&argc, &argv);\n"
+        "for (i = 0; i < 5; i++)\n    MPI_Allreduce(&a, &b, 1, 0, 0, MPI_COMM_WORLD);\n" +
+        kEnd));
+    expect_in("    {\n    /* zcm-instrument */", text);
+    expect_in("MPI_Allreduce(&a, &b, 1, 0, 0, MPI_COMM_WORLD);\n}", text);
+}
+
+TEST(RewritingTest, TheHeapIsFollowed)
+{
+    const auto text = text_of(analysed(with_loop(
+        "sum += p[step];", "double *p = NEW(800);", "#define NEW(n) malloc(n)", "free(p);")));
+    expect_in("#define NEW(n) zcm_state_malloc(n)", text);
+    expect_in("zcm_state_free(p);", text);
+}
+
+TEST(RewritingTest, FramesAboveAndConst)
+{
+    const auto text = text_of(analysed(
+        "static double work(double from) { int it; const double own = from * 2; double mine = own, all;\n"
+        "for (it = 0; it < 20; it++) { MPI_Allreduce(&mine, &all, 1, 0, 0, MPI_COMM_WORLD);\n"
+        "mine = own + all * it; } return mine; }\n"
+        "int main(int argc, char **argv) { int k; double sum = 1;\nMPI_Init(&argc, &argv);\n"
+        "for (k = 0; k < 5; k++)\n    sum += work(sum);\nprintf(\"%f\", sum);\n" +
+            kEnd,
+        {.loop = "small.c:2", .threshold = 0.1}));
+    expect_in("{ /* zcm-instrument */\n", text);
+    expect_in("&k, sizeof k);", text);
+    expect_in("&sum, sizeof sum);", text);
+    expect_in(" double own = from * 2;", text);
+    EXPECT_EQ(text.find("const double own"), std::string::npos) << text;
+}
+
+TEST(RewritingTest, StaticDataIsNamedInItsSource)
+{
+    const auto found = analysed(with_loop("sum += hidden++;", "", "static int hidden;"));
+    const auto text = text_of(found);
+    expect_in("void zcm_state_of_small_c(void)\n{\n    zcm_state_local(", text);
+    expect_in("    zcm_state_of_small_c();\n", found.result.state_c);
+    expect_in("{\"small.c:hidden\", ", found.result.state_c);
+}
+
+TEST(RewritingTest, TwoVariablesOfOneName)
+{
+    expect_refused("int main(int argc, char **argv) { int i = 3; double a = 1, b = 0;\n"
+                   "MPI_Init(&argc, &argv);\n"
+                   "{ int k = i; for (int i = 0; i < 5; i++) {\n"
+                   "MPI_Allreduce(&a, &b, 1, 0, 0, MPI_COMM_WORLD); a += b + k; } }\n"
+                   "printf(\"%d %f\", i, a);\n" +
+                       kEnd,
+                   "hides another variable of this name");
+}
+
+} // namespace zc::instrument

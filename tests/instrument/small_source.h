@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include "analysis.h"
+#include "parsing.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+namespace zc::instrument {
+
+/* Of mpi.h and the C library, what the sources of these tests use. */
+inline const char kDeclarations[] = R"(
+typedef int MPI_Comm; typedef int MPI_Datatype; typedef int MPI_Op; typedef int MPI_Request;
+typedef int MPI_Win; typedef int MPI_Info; typedef struct { int x; } MPI_Status;
+typedef unsigned long size_t; typedef struct _IO_FILE FILE;
+#define MPI_COMM_WORLD ((MPI_Comm)0x44000000)
+#define NULL ((void *)0)
+int MPI_Init(int *, char ***); int MPI_Finalize(void);
+int MPI_Comm_rank(MPI_Comm, int *); int MPI_Comm_size(MPI_Comm, int *);
+int MPI_Comm_dup(MPI_Comm, MPI_Comm *); int MPI_Comm_split(MPI_Comm, int, int, MPI_Comm *);
+int MPI_Send(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+int MPI_Recv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+int MPI_Isend(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+int MPI_Irecv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+int MPI_Send_init(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+int MPI_Start(MPI_Request *); int MPI_Wait(MPI_Request *, MPI_Status *);
+int MPI_Waitall(int, MPI_Request *, MPI_Status *); int MPI_Test(MPI_Request *, int *, MPI_Status *);
+int MPI_Bcast(void *, int, MPI_Datatype, int, MPI_Comm);
+int MPI_Allreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Barrier(MPI_Comm); int MPI_Abort(MPI_Comm, int); double MPI_Wtime(void);
+int MPI_Win_create(void *, long, int, MPI_Info, MPI_Comm, MPI_Win *); int MPI_Win_free(MPI_Win *);
+void *malloc(size_t); void *calloc(size_t, size_t); void *realloc(void *, size_t); void free(void *);
+int atoi(const char *); int printf(const char *, ...); int fprintf(FILE *, const char *, ...);
+FILE *fopen(const char *, const char *); int fclose(FILE *); int rand(void); void srand(unsigned);
+int setjmp(long *); void *memcpy(void *, const void *, size_t); double sqrt(double);
+)";
+
+/** A program of one source, analysed. */
+inline analysis analysed(const std::string &text, const settings &how = {})
+{
+    auto parsed = parse_text({{"small.c", std::string(kDeclarations) + "#line 1\n" + text}});
+    EXPECT_TRUE(parsed) << "it does not compile";
+    return parsed ? analyse(std::move(parsed), how) : analysis{};
+}
+
+/** main() with a loop of 100 steps that has @body, and @before in front of it. */
+inline std::string with_loop(const std::string &body, const std::string &before = "",
+                             const std::string &outside = "", const std::string &behind = "")
+{
+    return outside + "\nint main(int argc, char **argv) {\nint step, rank; double sum = 0, all;\n" +
+           "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" + before +
+           "\nfor (step = 0; step < 100; step++) {\n" + body +
+           "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += all; }\n" + behind +
+           "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+}
+
+inline std::vector<std::string> names(const analysis &found)
+{
+    std::vector<std::string> all;
+    for (const auto &one : found.live.roots)
+        all.push_back(one.name);
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+/** All reasons, of the program and of its loops, a line each. */
+inline std::string reasons(const analysis &found)
+{
+    std::string text;
+    for (const auto &one : found.refused)
+        text += one.place + ": " + one.reason + "\n";
+    for (const auto &loop : found.loops)
+        for (const auto &one : loop.refused)
+            text += one.place + ": " + one.reason + "\n";
+    return text;
+}
+
+inline void expect_refused(const std::string &text, const std::string &why)
+{
+    const auto found = analysed(text);
+    EXPECT_FALSE(found.is_done());
+    EXPECT_NE(reasons(found).find(why), std::string::npos) << "'" << why << "' is not in:\n"
+                                                          << reasons(found);
+}
+
+inline void expect_done(const std::string &text)
+{
+    const auto found = analysed(text);
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+}
+
+} // namespace zc::instrument

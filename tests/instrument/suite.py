@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that zcm-instrument(1) has put a safe point into: moved, they end as they do unmoved.
+
+Their sources (programs/) know nothing of libzcm. What was registered is judged by the results, bit by
+bit, and by zcm-run --verify.
+"""
+import contextlib
+import pathlib
+import re
+import subprocess
+
+from testbed import mpi
+from testbed.migration import H1, H2, SAID, TOP, Job, Stage
+from testbed.outcome import Skip, check
+from testbed.suite import Bed, Suite
+from tests.migrate.jobs import finishes, hosts_of, moved, restart, saved
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
+FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-stringop-overflow"]
+
+
+@contextlib.contextmanager
+def open_stage(setup):
+    if not setup.network.between_hosts:
+        raise Skip(setup.network.why or "ranks move between two hosts")
+    stage = Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir, [],
+                  scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
+                  environment=setup.environment, patience=setup.patience)
+    stage.tool = stage.library / "bin/zcm-instrument"
+    if not stage.tool.exists():
+        raise Skip("zcm-instrument is not built: it needs libclang-14-dev and llvm-14-dev")
+    yield stage
+
+
+suite = Suite("instrument", "programs that zcm-instrument has changed move between two hosts",
+              beds=[Bed("two-hosts", tags=frozenset({"fast"}), hosts="2"),
+                    Bed("long", tags=frozenset({"nightly"}), hosts="2", only="long", long=True)],
+              needs=("mpich",), open=open_stage)
+
+
+def sources_of(name):
+    folder = PROGRAMS / name
+    return sorted(folder.glob("*.c")) if folder.is_dir() else [PROGRAMS / f"{name}.c"]
+
+
+def compiled(stage, place, sources, *more):
+    """The program PLACE/program, without a warning."""
+    done = subprocess.run([mpi.find_tool(stage.prefix, "mpicc", stage.family), *FLAGS,
+                           *map(str, sources), *map(str, more), "-lm", "-o", str(place / "program")],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and "warning" not in done.stderr, "it does not compile cleanly",
+          done.stderr[-SAID:])
+    return str(place / "program")
+
+
+def plain(stage, name):
+    return compiled(stage, pathlib.Path(stage.new_directory()), sources_of(name))
+
+
+def instrumented(stage, name, *options, paced=True, replaced=None):
+    """The program NAME with a safe point; REPLACED: a text that is there once, and another for it."""
+    place, sources = pathlib.Path(stage.new_directory()), sources_of(name)
+    done = subprocess.run([str(stage.tool), "--mpicc", mpi.find_tool(stage.prefix, "mpicc", stage.family),
+                           "-o", str(place), *options, *map(str, sources), "--", "-std=gnu11"],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"zcm-instrument: status {done.returncode}",
+          (done.stdout + done.stderr)[-SAID:])
+    if replaced:
+        texts = {path: path.read_text(encoding="utf-8") for path in place.glob("*.c")}
+        found = [path for path, text in texts.items() if text.count(replaced[0]) == 1]
+        check(len(found) == 1, f"'{replaced[0]}' is in {len(found)} sources of {name}")
+        found[0].write_text(texts[found[0]].replace(*replaced), encoding="utf-8")
+    library = stage.library / f"lib/libzcm-{stage.family}.so"
+    return compiled(stage, place, sorted(place.glob("*.c")), f"-I{sources[0].parent}",
+                    f"-I{TOP}/migrate/include", *[TOP / "tests/migrate/paced.c"] * paced,
+                    "-Wl,--no-as-needed", library)
+
+
+def result(said):
+    found = re.findall(r"^.*checksum [0-9a-f]{16}$", said, re.MULTILINE)
+    check(len(found) == 1, f"{len(found)} results instead of one", said[-SAID:])
+    return found[0]
+
+
+def result_of_plain(stage, name, arguments=()):
+    with Job(stage, plain(stage, name), *arguments, migrate=False) as job:
+        finishes(stage, job, "checksum")
+        return result(job.said())
+
+
+@contextlib.contextmanager
+def running(stage, program, arguments, **how):
+    """A job of PROGRAM, and the function that lets it make the rest of its steps unpaced."""
+    until = pathlib.Path(stage.new_directory()) / "until"
+    with Job(stage, program, *arguments, environment={"ZC_PACED_UNTIL": str(until)}, **how) as job:
+        job.until_running()
+        yield job, until.touch
+
+
+def ends_the_same(stage, name, arguments=(), options=()):
+    """NAME, moved rank by rank, several ranks at once, by way of the disk, and from a checkpoint."""
+    unmoved = result_of_plain(stage, name, arguments)
+    program = instrumented(stage, name, *options)
+    with running(stage, program, arguments) as (job, go_on):
+        moved(job, [1], H1)
+        moved(job, [0], H2)
+        moved(job, [1, 2], H2)
+        saved(job)
+        place = job.directory + "/saved"
+        moved(job, [0], H1, via="disk")
+        moved(job, [3, 1], H1)
+        check(hosts_of(job) == ["h1", "h1", "h2", "h1"], f"hosts {hosts_of(job)}")
+        points = job.status()["safe_points"]
+        go_on()
+        finishes(stage, job, "checksum", timeout=120)
+        check(result(job.said()) == unmoved, f"not '{unmoved}'", job.said()[-SAID:])
+    with running(stage, program, arguments, launcher=restart(stage, place)) as (job, go_on):
+        moved(job, [3], H1)
+        go_on()
+        finishes(stage, job, "checksum", timeout=120)
+        check(result(job.said()) == unmoved, f"not '{unmoved}', from the checkpoint",
+              job.said()[-SAID:])
+    return f"moved in the first {points} safe points"
+
+
+@suite.test()
+def wave_ends_the_same(stage):
+    """One source; three arrays that take turns."""
+    return ends_the_same(stage, "wave")
+
+
+@suite.test()
+def conjugate_gradients_end_the_same(stage):
+    """The safe point is in a function that main() calls in a loop: variables of both frames."""
+    return ends_the_same(stage, "cg")
+
+
+@suite.test()
+def molecular_dynamics_end_the_same(stage):
+    """Arrays that grow by realloc() in structs; nonblocking exchange."""
+    return ends_the_same(stage, "md")
+
+
+@suite.test()
+def an_adaptive_mesh_ends_the_same(stage):
+    """Trees whose cells are allocated and freed all the time, and a list through their leaves."""
+    return ends_the_same(stage, "tree")
+
+
+@suite.test()
+def a_work_queue_ends_the_same(stage):
+    """A list with a pointer to its last link, pointers to functions, ranks that do unlike things."""
+    return ends_the_same(stage, "queue")
+
+
+@suite.test()
+def multigrid_ends_the_same(stage):
+    """Arrays of arrays at several levels, requests in structs."""
+    return ends_the_same(stage, "multigrid")
+
+
+@suite.test()
+def a_fourier_transform_ends_the_same(stage):
+    """Static arrays of complex numbers, a derived type, MPI_Alltoall."""
+    return ends_the_same(stage, "fourier")
+
+
+def verified(stage, program, *arguments):
+    """(exit status, what was said) of PROGRAM with a move every 15 safe points, and with none."""
+    launcher = [str(stage.library / "bin/zcm-run"), "--verify", "--verify-every", "15"]
+    with Job(stage, program, *arguments, launcher=launcher) as job:
+        return job.wait(240 * stage.patience), job.said()
+
+
+@suite.test()
+def verify_finds_nothing(stage):
+    for name in ("wave", "tree"):
+        status, said = verified(stage, instrumented(stage, name, paced=False))
+        moves = re.search(r"verify: (\d+) moves", said)
+        check(status == 0 and moves and int(moves[1]) > 4, f"{name}: status {status}", said[-SAID:])
+
+
+@suite.test(tags={"long"})
+def verify_finds_nothing_in_the_others(stage):
+    for name in ("cg", "md", "queue", "multigrid", "fourier"):
+        status, said = verified(stage, instrumented(stage, name, paced=False))
+        moves = re.search(r"verify: (\d+) moves", said)
+        check(status == 0 and moves and int(moves[1]) > 4, f"{name}: status {status}", said[-SAID:])
+
+
+@suite.test()
+def verify_finds_what_is_taken_out(stage):
+    """Were the angle of the spot not restored, the tests would see it: its place is another's here."""
+    program = instrumented(stage, "tree", paced=False,
+                           replaced=("&spot_angle, sizeof spot_angle",
+                                     "calloc(1, sizeof(double)), sizeof(double)"))
+    status, said = verified(stage, program)
+    check(status == 4 and "differs" in said, f"status {status}", said[-SAID:])
+
+
+SUITES = [suite]

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+
+/* A program whose main loop is `for (step = 0; CONDITION; step++)`, with @before in front. */
+std::string looping(const std::string &condition, const std::string &before,
+                    const std::string &body = "", const std::string &outside = "")
+{
+    return outside + "\nint main(int argc, char **argv) { int step, rank, n = 10; double sum = 0, all = 1;\n"
+                     "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" +
+           before + "\nfor (step = 0; " + condition + "; step++) {\n" + body +
+           "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += rank; }\n"
+           "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
+}
+
+const std::string kDiffer = "ranks may pass it in different numbers";
+
+} // namespace
+
+TEST(UniformityTest, ArgumentsAreTheSame)
+{
+    expect_done(looping("step < n", "if (argc > 1) n = atoi(argv[1]);"));
+}
+
+TEST(UniformityTest, TheRankIsNot)
+{
+    expect_refused(looping("step < n", "n = 10 + rank;"), "small.c:5: " + kDiffer);
+    expect_refused(looping("step < n", "if (rank == 0) n = 12;"), kDiffer);
+    expect_refused(looping("step < n", "", "if (rank == 1 && step == 3) break;"), kDiffer);
+}
+
+TEST(UniformityTest, WhatIsBroadcastIsTheSame)
+{
+    expect_done(looping("step < n", "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD);"));
+    expect_refused(looping("step < n", "MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD); if (rank == 0) n = 12;"),
+                   kDiffer);
+}
+
+TEST(UniformityTest, OnlyBroadcastToAll)
+{
+    expect_refused(looping("step < n", "MPI_Comm row; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &row);"
+                                       "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, row);"),
+                   kDiffer);
+}
+
+TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
+{
+    expect_done(looping("all > 0.5", ""));
+    expect_refused(looping("sum < 500", ""), kDiffer);
+}
+
+TEST(UniformityTest, WhatIsReceivedIsNot)
+{
+    expect_refused(looping("n > 0", "",
+                           "MPI_Send(&n, 1, 0, 0, 5, MPI_COMM_WORLD);"
+                           "MPI_Recv(&n, 1, 0, 0, 5, MPI_COMM_WORLD, NULL);"),
+                   kDiffer);
+}
+
+TEST(UniformityTest, FunctionsAndFieldsAreFollowed)
+{
+    const std::string outside =
+        "struct run { int n; double end; };\n"
+        "static void get(struct run *r, int rank) { r->n = 3; if (rank == 0) r->n = 7; }\n"
+        "static void share(struct run *r) { MPI_Bcast(r, sizeof *r, 0, 0, MPI_COMM_WORLD); }\n"
+        "static int scaled(int by) { return by * 2; }";
+    expect_done(looping("step < r.n", "struct run r; get(&r, rank); share(&r);", "", outside));
+    expect_refused(looping("step < r.n", "struct run r; share(&r); get(&r, rank);", "", outside), kDiffer);
+    expect_done(looping("step < scaled(n)", "", "", outside));
+    expect_refused(looping("step < scaled(rank)", "", "", outside), kDiffer);
+}
+
+TEST(UniformityTest, ALoopThatOnlyOneRankRuns)
+{
+    expect_refused("int main(int argc, char **argv) { int step, rank; double all;\n"
+                   "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+                   "if (rank == 0) for (step = 0; step < 9; step++)\n"
+                   "{ MPI_Send(&all, 1, 0, 0, 5, MPI_COMM_WORLD); MPI_Recv(&all, 1, 0, 0, 5, "
+                   "MPI_COMM_WORLD, NULL); }\n"
+                   "MPI_Finalize(); return 0; }\n",
+                   kDiffer);
+}
+
+TEST(UniformityTest, TheTimeIsNotTheSame)
+{
+    expect_refused(looping("MPI_Wtime() < 3", ""), kDiffer);
+}
+
+} // namespace zc::instrument
