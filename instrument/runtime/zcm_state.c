@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The part that every program has; zcm-instrument(1) puts the tables of this program in its middle. */
+/* The part that every program has; zcm-instrument(1) puts the tables of this program in its middle.
+ */
 #include "zcm_state.h"
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,14 +11,31 @@
 /* What memory holds. Fields lie one behind the other, with gaps that are not saved. */
 enum kind { BASIC, RECORD, POINTER, HANDLE, REQUEST };
 enum basic {
-    BYTE, BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, FLOAT,
-    DOUBLE, LDOUBLE, CFLOAT, CDOUBLE, CLDOUBLE
+    BYTE,
+    BOOL,
+    CHAR,
+    SCHAR,
+    UCHAR,
+    SHORT,
+    USHORT,
+    INT,
+    UINT,
+    LONG,
+    ULONG,
+    LLONG,
+    ULLONG,
+    FLOAT,
+    DOUBLE,
+    LDOUBLE,
+    CFLOAT,
+    CDOUBLE,
+    CLDOUBLE
 };
 
 struct field {
     size_t offset, count;
     enum kind kind;
-    int of; /* BASIC: enum basic; RECORD, POINTER: a layout; -1: only parts of the program */
+    int of;      /* BASIC: enum basic; RECORD, POINTER: a layout; -1: only parts of the program */
     size_t size; /* of one */
 };
 
@@ -44,7 +62,7 @@ struct block {
     size_t bytes;
     int64_t serial;
     int layout, id; /* when the state is taken: -1 not reached */
-    int is_registered;
+    int is_registered, is_todo;
     void *packed;
     uint64_t magic;
 };
@@ -219,25 +237,44 @@ void *zcm_state_realloc(void *at, size_t bytes)
 static MPI_Datatype basic_type(int code)
 {
     switch ((enum basic)code) {
-    case BYTE: return MPI_BYTE;
-    case BOOL: return MPI_C_BOOL;
-    case CHAR: return MPI_CHAR;
-    case SCHAR: return MPI_SIGNED_CHAR;
-    case UCHAR: return MPI_UNSIGNED_CHAR;
-    case SHORT: return MPI_SHORT;
-    case USHORT: return MPI_UNSIGNED_SHORT;
-    case INT: return MPI_INT;
-    case UINT: return MPI_UNSIGNED;
-    case LONG: return MPI_LONG;
-    case ULONG: return MPI_UNSIGNED_LONG;
-    case LLONG: return MPI_LONG_LONG;
-    case ULLONG: return MPI_UNSIGNED_LONG_LONG;
-    case FLOAT: return MPI_FLOAT;
-    case DOUBLE: return MPI_DOUBLE;
-    case LDOUBLE: return MPI_LONG_DOUBLE;
-    case CFLOAT: return MPI_C_FLOAT_COMPLEX;
-    case CDOUBLE: return MPI_C_DOUBLE_COMPLEX;
-    case CLDOUBLE: return MPI_C_LONG_DOUBLE_COMPLEX;
+    case BYTE:
+        return MPI_BYTE;
+    case BOOL:
+        return MPI_C_BOOL;
+    case CHAR:
+        return MPI_CHAR;
+    case SCHAR:
+        return MPI_SIGNED_CHAR;
+    case UCHAR:
+        return MPI_UNSIGNED_CHAR;
+    case SHORT:
+        return MPI_SHORT;
+    case USHORT:
+        return MPI_UNSIGNED_SHORT;
+    case INT:
+        return MPI_INT;
+    case UINT:
+        return MPI_UNSIGNED;
+    case LONG:
+        return MPI_LONG;
+    case ULONG:
+        return MPI_UNSIGNED_LONG;
+    case LLONG:
+        return MPI_LONG_LONG;
+    case ULLONG:
+        return MPI_UNSIGNED_LONG_LONG;
+    case FLOAT:
+        return MPI_FLOAT;
+    case DOUBLE:
+        return MPI_DOUBLE;
+    case LDOUBLE:
+        return MPI_LONG_DOUBLE;
+    case CFLOAT:
+        return MPI_C_FLOAT_COMPLEX;
+    case CDOUBLE:
+        return MPI_C_DOUBLE_COMPLEX;
+    case CLDOUBLE:
+        return MPI_C_LONG_DOUBLE_COMPLEX;
     }
     return MPI_BYTE;
 }
@@ -384,29 +421,44 @@ static char *decode(uint64_t from)
     const uint64_t offset = from & ((UINT64_C(1) << OFFSET_BITS) - 1);
     const uint64_t number = from >> OFFSET_BITS & ((UINT64_C(1) << NUMBER_BITS) - 1);
     switch ((enum target)(from >> (OFFSET_BITS + NUMBER_BITS))) {
-    case NOTHING: return NULL;
-    case BLOCK: return (char *)(saved[number] + 1) + offset;
-    case IMAGE: return &__executable_start + offset;
-    case ROOT: return roots[number].at + offset;
+    case NOTHING:
+        return NULL;
+    case BLOCK:
+        return (char *)(saved[number] + 1) + offset;
+    case IMAGE:
+        return &__executable_start + offset;
+    case ROOT:
+        return roots[number].at + offset;
     }
     return NULL;
 }
 
 /* ---- what can be reached ---- */
 
-static struct block **todo; /* as many as there are blocks, and each at most twice */
+static struct block **todo; /* each block at most once at a time */
 static size_t nr_todo;
 
-/* Pointers of two types lead to @b: the one that says more is right, if one does. */
+static void put_down(struct block *b)
+{
+    if (!b->is_todo)
+        todo[nr_todo++] = b;
+    b->is_todo = 1;
+}
+
+/* Pointers of two types lead to @b: one is to a part of what the other one leads to. */
 static int meet(struct block *b, int layout)
 {
     const struct layout *is = &layouts[b->layout], *also = &layouts[layout];
-    if (b->layout == layout || !also->has_pointers)
+    if (b->layout == layout || also->size < is->size)
         return 0;
-    if (is->has_pointers)
+    if (also->size == is->size && is->has_pointers != also->has_pointers)
+        return fail("a block of %zu bytes is used as %s and as %s", b->bytes, is->name, also->name);
+    if (also->size == is->size && !also->has_pointers)
+        return 0; /* int and float: bytes are bytes */
+    if (also->size == is->size || (is->has_pointers && !also->has_pointers))
         return fail("a block of %zu bytes is used as %s and as %s", b->bytes, is->name, also->name);
     b->layout = layout;
-    todo[nr_todo++] = b;
+    put_down(b);
     return 0;
 }
 
@@ -427,7 +479,7 @@ static int reach(const char *at, int layout, const char *from)
     b->layout = layout;
     b->id = (int)nr_saved;
     saved[nr_saved++] = b;
-    todo[nr_todo++] = b;
+    put_down(b);
     return 0;
 }
 
@@ -459,17 +511,18 @@ static int reach_all(void)
     sort_blocks(by_address);
     free(saved);
     saved = malloc(sizeof *saved * (nr_all + 1));
-    todo = malloc(sizeof *todo * (2 * nr_all + 1));
+    todo = malloc(sizeof *todo * (nr_all + 1));
     if (!saved || !todo)
         give_up("out of memory");
     nr_saved = nr_todo = 0;
     for (size_t i = 0; i < nr_sorted; i++)
-        sorted[i]->layout = sorted[i]->id = -1;
+        sorted[i]->layout = sorted[i]->id = -1, sorted[i]->is_todo = 0;
     for (int i = 0; i < nr_roots; i++)
         if (roots[i].at && follow(roots[i].at, roots[i].bytes, roots[i].layout, roots[i].name) != 0)
             return -1;
     while (nr_todo > 0) {
         struct block *b = todo[--nr_todo];
+        b->is_todo = 0;
         name_of(b, name);
         if (follow((char *)(b + 1), b->bytes, b->layout, name) != 0)
             return -1;
@@ -487,7 +540,8 @@ static int pack(const char *at, size_t bytes, int number, char *to)
             const struct field *f = &l->fields[i];
             if (f->kind == BASIC)
                 memcpy(to + f->offset, at + f->offset, f->count * f->size);
-            if (f->kind == RECORD && pack(at + f->offset, f->count * f->size, f->of, to + f->offset))
+            if (f->kind == RECORD &&
+                pack(at + f->offset, f->count * f->size, f->of, to + f->offset))
                 return -1;
             for (size_t n = 0; f->kind == POINTER && n < f->count; n++) {
                 uint64_t coded;

@@ -13,8 +13,8 @@
  * following their pointers when the state is taken; a pointer is saved as the block, variable or
  * part of the program that it points into, and an offset there.
  *
- * Threads: that which initialised MPI. Errors are printed with the name of the culprit. If the state
- * cannot be taken, the request is refused and the job goes on; if it cannot be restored, the
+ * Threads: that which initialised MPI. Errors are printed with the name of the culprit. If the
+ * state cannot be taken, the request is refused and the job goes on; if it cannot be restored, the
  * process ends, which refuses the move.
  */
 

@@ -35,6 +35,13 @@ effect of_letter(char letter)
     }
 }
 
+/* Without the conversion to a pointer to void. */
+bool pointer_to_scalar(const clang::Expr *pointer)
+{
+    const auto type = pointer->IgnoreParenImpCasts()->getType();
+    return type->isPointerType() && type->getPointeeType()->isScalarType();
+}
+
 } // namespace
 
 accesses::accesses(const program &all) : program_(all)
@@ -172,9 +179,12 @@ accesses::use accesses::of_call(const clang::CallExpr *call, const clang::Expr *
         if (call->getArg(i) == pointer) {
             const auto what = of_argument(call, i);
             const auto *callee = callee_of(call);
-            const bool sets = what.writes && !what.reads && !what.escapes && whole && callee &&
-                              !program_.find(callee) &&
-                              callee->getNameAsString().substr(0, 4) == "MPI_";
+            /* What is received may leave it as it was: of MPI_PROC_NULL, or at another rank than
+             * the root. What all ranks are given does not. */
+            const auto *known =
+                callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+            const bool sets = known && whole && pointer_to_scalar(call->getArg(i)) &&
+                              (known->effect(i) == 'u' || known->name == "MPI_Comm_rank");
             return {what, sets ? call : nullptr};
         }
     return {}; /* the function itself */

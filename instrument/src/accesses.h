@@ -26,7 +26,8 @@ struct access {
     const clang::VarDecl *variable;
     const clang::DeclRefExpr *at;
     effect what;
-    const clang::Stmt *defines = nullptr; /* what gives the whole variable a new value, if it does */
+    const clang::Stmt *defines =
+        nullptr; /* what gives the whole variable a new value, if it does */
 };
 
 /**

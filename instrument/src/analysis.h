@@ -18,7 +18,8 @@ struct settings {
 struct analysis {
     std::unique_ptr<program> sources;
     std::vector<loop> loops;
-    const loop *chosen = nullptr; /* nullptr: none can have a safe point, or none is where it should */
+    const loop *chosen =
+        nullptr; /* nullptr: none can have a safe point, or none is where it should */
     state live;
     findings refused, notes;
     rewritten result; /* valid if nothing is refused */

@@ -227,6 +227,9 @@ constexpr known_call library_calls[] = {
     {"getenv", "i", kind::own},
     {"__errno_location", "", kind::own},
     {"rand", "", kind::refused, numbers},
+    {"srand", ".", kind::refused, numbers},
+    {"srandom", ".", kind::refused, numbers},
+    {"srand48", ".", kind::refused, numbers},
     {"random", "", kind::refused, numbers},
     {"drand48", "", kind::refused, numbers},
     {"lrand48", "", kind::refused, numbers},
@@ -257,12 +260,14 @@ constexpr known_call library_calls[] = {
 
 /* Functions of numbers, as in <math.h>: also those that end in f and l. */
 constexpr std::string_view of_numbers[] = {
-    "acos",  "acosh",  "asin",   "asinh", "atan",  "atan2", "atanh", "cbrt",  "ceil",  "copysign",
-    "cos",   "cosh",   "erf",    "erfc",  "exp",   "exp2",  "expm1", "fabs",  "fdim",  "floor",
-    "fma",   "fmax",   "fmin",   "fmod",  "hypot", "ldexp", "log",   "log10", "log1p", "log2",
-    "lrint", "lround", "llrint", "llround", "modf",   "nearbyint", "pow", "remainder", "rint", "round", "scalbn",
-    "sin",   "sinh",   "sqrt",   "tan",   "tanh",  "trunc", "cabs",  "cexp",  "creal", "cimag",
-    "conj",  "csqrt",  "cpow",   "carg",  "tgamma", "lgamma", "isnan", "isfinite", "isinf"};
+    "acos",   "acosh",    "asin",     "asinh",     "atan",  "atan2",     "atanh", "cbrt",
+    "ceil",   "copysign", "cos",      "cosh",      "erf",   "erfc",      "exp",   "exp2",
+    "expm1",  "fabs",     "fdim",     "floor",     "fma",   "fmax",      "fmin",  "fmod",
+    "hypot",  "ldexp",    "log",      "log10",     "log1p", "log2",      "lrint", "lround",
+    "llrint", "llround",  "modf",     "nearbyint", "pow",   "remainder", "rint",  "round",
+    "scalbn", "sin",      "sinh",     "sqrt",      "tan",   "tanh",      "trunc", "cabs",
+    "cexp",   "creal",    "cimag",    "conj",      "csqrt", "cpow",      "carg",  "tgamma",
+    "lgamma", "isnan",    "isfinite", "isinf"};
 
 std::map<std::string_view, const known_call *> make_index()
 {

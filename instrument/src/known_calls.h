@@ -29,7 +29,8 @@ struct known_call {
     std::string_view name, arguments;
     kind what;
     std::string_view why = {}; /* refused: what does not move */
-    int tag = -1, other_tag = -1; /* sends: the argument that is the tag of what is sent; received */
+    int tag = -1,
+        other_tag = -1; /* sends: the argument that is the tag of what is sent; received */
 
     /** The letter of argument @number. */
     char effect(unsigned number) const noexcept;

@@ -25,23 +25,39 @@ std::string basic_of(const clang::ASTContext &context, clang::QualType type)
     if (!builtin)
         return {};
     switch (builtin->getKind()) {
-    case clang::BuiltinType::Bool: return "BOOL";
+    case clang::BuiltinType::Bool:
+        return "BOOL";
     case clang::BuiltinType::Char_S:
-    case clang::BuiltinType::Char_U: return "CHAR";
-    case clang::BuiltinType::SChar: return "SCHAR";
-    case clang::BuiltinType::UChar: return "UCHAR";
-    case clang::BuiltinType::Short: return "SHORT";
-    case clang::BuiltinType::UShort: return "USHORT";
-    case clang::BuiltinType::Int: return "INT";
-    case clang::BuiltinType::UInt: return "UINT";
-    case clang::BuiltinType::Long: return "LONG";
-    case clang::BuiltinType::ULong: return "ULONG";
-    case clang::BuiltinType::LongLong: return "LLONG";
-    case clang::BuiltinType::ULongLong: return "ULLONG";
-    case clang::BuiltinType::Float: return "FLOAT";
-    case clang::BuiltinType::Double: return "DOUBLE";
-    case clang::BuiltinType::LongDouble: return "LDOUBLE";
-    default: return {};
+    case clang::BuiltinType::Char_U:
+        return "CHAR";
+    case clang::BuiltinType::SChar:
+        return "SCHAR";
+    case clang::BuiltinType::UChar:
+        return "UCHAR";
+    case clang::BuiltinType::Short:
+        return "SHORT";
+    case clang::BuiltinType::UShort:
+        return "USHORT";
+    case clang::BuiltinType::Int:
+        return "INT";
+    case clang::BuiltinType::UInt:
+        return "UINT";
+    case clang::BuiltinType::Long:
+        return "LONG";
+    case clang::BuiltinType::ULong:
+        return "ULONG";
+    case clang::BuiltinType::LongLong:
+        return "LLONG";
+    case clang::BuiltinType::ULongLong:
+        return "ULLONG";
+    case clang::BuiltinType::Float:
+        return "FLOAT";
+    case clang::BuiltinType::Double:
+        return "DOUBLE";
+    case clang::BuiltinType::LongDouble:
+        return "LDOUBLE";
+    default:
+        return {};
     }
 }
 
@@ -62,12 +78,9 @@ bool contains_pointer(clang::QualType type)
 }
 
 const std::map<std::string, std::string> kCannotMove = {
-    {"FILE", "a FILE, which does not move"},
-    {"_IO_FILE", "a FILE, which does not move"},
-    {"__va_list_tag", "a va_list"},
-    {"__jmp_buf_tag", "a jmp_buf"},
-    {"DIR", "a directory that is open"},
-    {"pthread_t", "a thread"},
+    {"FILE", "a FILE, which does not move"}, {"_IO_FILE", "a FILE, which does not move"},
+    {"__va_list_tag", "a va_list"},          {"__jmp_buf_tag", "a jmp_buf"},
+    {"DIR", "a directory that is open"},     {"pthread_t", "a thread"},
     {"pthread_mutex_t", "a mutex"},
 };
 
@@ -121,7 +134,11 @@ void layouts::add_pointer(const clang::ASTContext &context, clang::QualType type
 {
     const auto target = type->getPointeeType();
     int number = -1;
-    if (target->isVoidType())
+    const auto *record = target->getAsRecordDecl();
+    if (const auto known = kCannotMove.find(record ? record->getNameAsString() : "");
+        known != kCannotMove.end())
+        refuse(name + " leads to " + known->second);
+    else if (target->isVoidType())
         refuse(name + " is a pointer to void: what it leads to is not known");
     else if (target->isIncompleteType())
         refuse(name + " is a pointer to the incomplete type " + name_of(target));
@@ -181,8 +198,8 @@ void layouts::add_record(const clang::ASTContext &context, const clang::RecordDe
         }
         end_bits();
         const auto first = to.fields.size();
-        add(context, member->getType(), offset + bit / 8, 1,
-            name + "." + member->getNameAsString(), to);
+        add(context, member->getType(), offset + bit / 8, 1, name + "." + member->getNameAsString(),
+            to);
         if (persistent_.count(program::key(member)) && to.fields.size() > first)
             to.fields.back().what = field::kind::handle;
     }

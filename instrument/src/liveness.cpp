@@ -17,9 +17,8 @@ std::vector<const function *> called_by(const program &all, const clang::CallExp
     /* A function that is handed on may be called by the callee; by a pointer any could be. */
     for (const auto *argument : call->arguments()) {
         const auto *reference = dyn_cast<clang::DeclRefExpr>(argument->IgnoreParenImpCasts());
-        if (const auto *one = reference ? all.find(dyn_cast<clang::FunctionDecl>(
-                                              reference->getDecl()))
-                                        : nullptr)
+        if (const auto *one =
+                reference ? all.find(dyn_cast<clang::FunctionDecl>(reference->getDecl())) : nullptr)
             found.push_back(one);
     }
     if (!callee)

@@ -39,7 +39,8 @@ class weights {
                 to.accesses += times;
             return;
         }
-        if (isa<clang::BinaryOperator>(at) && llvm::cast<clang::BinaryOperator>(at)->isAssignmentOp())
+        if (isa<clang::BinaryOperator>(at) &&
+            llvm::cast<clang::BinaryOperator>(at)->isAssignmentOp())
             to.statements += times;
         if (const auto *call = dyn_cast<clang::CallExpr>(at)) {
             to.statements += times;
@@ -125,8 +126,9 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
             double times = 1;
             for (unsigned i = 0; i < candidate.depth; i++)
                 times *= kIterations;
-            candidate.cost = std::min(1.0, times * part.statements / std::max(1.0, whole.statements)) *
-                             std::min(1.0, times * part.accesses / std::max(1.0, whole.accesses));
+            candidate.cost =
+                std::min(1.0, times * part.statements / std::max(1.0, whole.statements)) *
+                std::min(1.0, times * part.accesses / std::max(1.0, whole.accesses));
             for (const auto &[where, call] : calls.calls_below(*in, body_of(each))) {
                 const auto *callee = callee_of(call);
                 const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;

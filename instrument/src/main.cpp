@@ -13,7 +13,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /* Also the exit status. */
-enum outcome { written = 0, refused = 1, usage = 2, not_compiled = 3, no_loop = 4, not_written = 5 };
+enum outcome {
+    written = 0,
+    refused = 1,
+    usage = 2,
+    not_compiled = 3,
+    no_loop = 4,
+    not_written = 5
+};
 
 struct options {
     std::vector<std::string> files;
@@ -98,11 +105,14 @@ int main(int argc, char **argv)
         own.erase(end, own.end());
     }
     how.compilation.mpicc = "mpicc";
-    CLI::App app{"Put a safe point into an MPI program in C, and register what is live there. Flags of "
-                 "the compiler follow after --.",
-                 "zcm-instrument"};
+    CLI::App app{
+        "Put a safe point into an MPI program in C, and register what is live there. Flags of "
+        "the compiler follow after --.",
+        "zcm-instrument"};
     app.set_version_flag("--version", ZC_VERSION);
-    app.add_option("SOURCE", how.files, "all C sources of the program")->required()->check(CLI::ExistingFile);
+    app.add_option("SOURCE", how.files, "all C sources of the program")
+        ->required()
+        ->check(CLI::ExistingFile);
     app.add_option("-o,--output", how.output,
                    "a folder for the sources that are written; of one source also its name (*.c)");
     app.add_flag("--in-place", how.in_place, "overwrite the sources");
@@ -128,8 +138,8 @@ int main(int argc, char **argv)
         return usage;
     }
     if (how.files.size() > 1 && fs::path(how.output).extension() == ".c") {
-        fmt::print(stderr, "zcm-instrument: {} sources cannot become the one {}\n", how.files.size(),
-                   how.output);
+        fmt::print(stderr, "zcm-instrument: {} sources cannot become the one {}\n",
+                   how.files.size(), how.output);
         return usage;
     }
     return run(how);

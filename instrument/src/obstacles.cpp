@@ -91,13 +91,15 @@ class search {
                 dyn_cast<clang::StringLiteral>(call->getArg(1)->IgnoreParenImpCasts());
             if (!mode || mode->getString().front() != 'r' ||
                 mode->getString().find('+') != llvm::StringRef::npos)
-                refuse(call, "a file is opened for writing before the safe point: a successor, which "
-                             "runs this again, would overwrite it");
+                refuse(call,
+                       "a file is opened for writing before the safe point: a successor, which "
+                       "runs this again, would overwrite it");
         }
         for (unsigned i = 0; i < call->getNumArgs(); i++)
             if (known->effect(i) == 'M' || known->effect(i) == 'N')
-                refuse(call, name + "() before the safe point: a successor cannot be answered from the "
-                                    "record");
+                refuse(call,
+                       name + "() before the safe point: a successor cannot be answered from the "
+                              "record");
     }
 
     static bool leads_to_pointers(clang::QualType pointer)
@@ -141,9 +143,8 @@ class search {
     /* As in posix_memalign((void **)&p, ...) */
     bool is_argument(const clang::CastExpr *cast) const
     {
-        const auto *call =
-            dyn_cast_or_null<clang::CallExpr>(in_->parents->getParentIgnoreParenCasts(
-                const_cast<clang::CastExpr *>(cast)));
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(
+            in_->parents->getParentIgnoreParenCasts(const_cast<clang::CastExpr *>(cast)));
         const auto *callee = call ? callee_of(call) : nullptr;
         return callee && !program_.find(callee) && find_known(callee->getNameAsString());
     }
@@ -202,17 +203,16 @@ class search {
         if (name.empty() || name == "MPI_Request")
             return false;
         const auto *reference = dyn_cast<clang::DeclRefExpr>(object);
-        const auto *variable =
-            reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
         if (!variable || variable->hasGlobalStorage())
             return true;
         for (const auto &[in, call] : loop_.way)
             if (in == in_) {
                 const auto &sources = in->context().getSourceManager();
                 return sources.isBeforeInTranslationUnit(
-                    variable->getLocation(), (call ? static_cast<const clang::Stmt *>(call)
-                                                   : body_of(loop_.statement))
-                                                 ->getBeginLoc());
+                    variable->getLocation(),
+                    (call ? static_cast<const clang::Stmt *>(call) : body_of(loop_.statement))
+                        ->getBeginLoc());
             }
         return false;
     }

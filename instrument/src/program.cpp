@@ -19,7 +19,8 @@ std::string file_of(const clang::ASTContext &context, clang::SourceLocation at)
 unsigned line_of(const clang::ASTContext &context, clang::SourceLocation at)
 {
     const auto &sources = context.getSourceManager();
-    return sources.getExpansionLineNumber(at);
+    const auto place = sources.getPresumedLoc(sources.getExpansionLoc(at));
+    return place.isValid() ? place.getLine() : 0;
 }
 
 } // namespace
@@ -51,8 +52,8 @@ std::string program::key(const clang::VarDecl *variable)
         if (!variable->hasExternalStorage())
             return key(owner) + ":" + name + "@" +
                    std::to_string(line_of(context, variable->getLocation())) + "." +
-                   std::to_string(
-                       context.getSourceManager().getExpansionColumnNumber(variable->getLocation()));
+                   std::to_string(context.getSourceManager().getExpansionColumnNumber(
+                       variable->getLocation()));
     }
     if (variable->isExternallyVisible())
         return name;

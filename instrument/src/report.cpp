@@ -37,9 +37,9 @@ std::string report_text(const analysis &found)
     if (!found.chosen) {
         text += found.loops.empty() ? "no loops\n" : "no loop can have a safe point\n";
         for (const auto &one : found.loops)
-            text += list(fmt::format("loop {} ({}(), cost {:.3f}):", one.place, one.in->name, one.cost),
-                         one.refused.empty() ? findings{{"", "it does not communicate"}}
-                                             : one.refused);
+            text +=
+                list(fmt::format("loop {} ({}(), cost {:.3f}):", one.place, one.in->name, one.cost),
+                     one.refused.empty() ? findings{{"", "it does not communicate"}} : one.refused);
         return text + list("refused:", found.refused);
     }
     text += fmt::format("safe point: loop {} in {}(), cost {:.3f}\n", found.chosen->place,

@@ -42,8 +42,7 @@ void close_key(const std::string &key, std::map<std::string, finding> &open)
 } // namespace
 
 /* The variable or field that @argument is, or leads into. */
-std::string resources::base_of(const function &in, const clang::Expr *argument,
-                               std::string *index)
+std::string resources::base_of(const function &in, const clang::Expr *argument, std::string *index)
 {
     for (;;) {
         argument = argument->IgnoreParenCasts();
@@ -131,7 +130,8 @@ void resources::call_own(const function &in, const clang::CallExpr *call, const 
         return;
     std::map<std::string, std::string> arguments;
     for (unsigned i = 0; i < call->getNumArgs() && i < callee.decl->getNumParams(); i++)
-        arguments[program::key(callee.decl->getParamDecl(i))] = base_of(in, call->getArg(i), nullptr);
+        arguments[program::key(callee.decl->getParamDecl(i))] =
+            base_of(in, call->getArg(i), nullptr);
     const auto here = [&](const std::string &key) {
         const auto base = without_index(key);
         const auto argument = arguments.find(base);
@@ -146,8 +146,8 @@ void resources::call_own(const function &in, const clang::CallExpr *call, const 
 void resources::step(const function &in, const clang::Stmt *at, open_set &open) const
 {
     const auto opens_file = [&](const clang::Expr *value, const std::string &key) {
-        const auto *call = dyn_cast_or_null<clang::CallExpr>(value ? value->IgnoreParenCasts()
-                                                                   : nullptr);
+        const auto *call =
+            dyn_cast_or_null<clang::CallExpr>(value ? value->IgnoreParenCasts() : nullptr);
         const auto *callee = call ? callee_of(call) : nullptr;
         if (callee && callee->getNameAsString() == "fopen")
             open.try_emplace(key, finding{in.place(call), what_opened('F')});
@@ -252,8 +252,7 @@ findings resources::open_at(const loop &one) const
                 open.insert(here.begin(), here.end());
                 /* Before the first test of a do loop its body has run once. */
                 if (const auto *body = block->succ_begin()->getReachableBlock())
-                    if (const auto first = entries.find(body->getBlockID());
-                        first != entries.end())
+                    if (const auto first = entries.find(body->getBlockID()); first != entries.end())
                         open.insert(first->second.begin(), first->second.end());
             }
         }
@@ -293,10 +292,12 @@ findings resources::unmatched_in(const loop &one) const
             sent.is_any = received.is_any = true;
         if (!known || known->what != known_call::kind::sends)
             continue;
-        note(*in, call, known->tag, sent, "a message is sent in this loop, and received outside of "
-                                          "it: its tag is ");
-        note(*in, call, known->other_tag, received, "a message is received in this loop, and sent "
-                                                    "outside of it: its tag is ");
+        note(*in, call, known->tag, sent,
+             "a message is sent in this loop, and received outside of "
+             "it: its tag is ");
+        note(*in, call, known->other_tag, received,
+             "a message is received in this loop, and sent "
+             "outside of it: its tag is ");
     }
     findings found;
     for (const auto &[tag, where] : sent.tags)

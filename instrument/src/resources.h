@@ -27,7 +27,8 @@ class resources {
     const std::set<std::string> &persistent() const { return persistent_; }
 
   private:
-    /* What may be open: the key, "[3]" behind it if an element is known; and where it was opened. */
+    /* What may be open: the key, "[3]" behind it if an element is known; and where it was opened.
+     */
     using open_set = std::map<std::string, finding>;
     struct summary {
         open_set opens;               /* that is open at its end, if nothing was */

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <clang/Lex/Lexer.h>
 #include <clang/Rewrite/Core/Rewriter.h>
-#include <fmt/format.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <regex>
 
 namespace zc::instrument {
@@ -37,7 +37,8 @@ std::size_t behind_includes(const std::string &text)
     while (begin < text.size()) {
         std::size_t end = text.find('\n', begin);
         end = end == std::string::npos ? text.size() : end + 1;
-        const std::string line = text.substr(begin, text.find_last_not_of("\r\n", end - 1) + 1 - begin);
+        const std::string line =
+            text.substr(begin, text.find_last_not_of("\r\n", end - 1) + 1 - begin);
         std::smatch word;
         if (std::regex_match(line, word, directive)) {
             if (word[1].str().substr(0, 2) == "if")
@@ -138,7 +139,8 @@ class unit_rewriter {
             const auto &one = state_.roots[i];
             const auto name = one.variable->getNameAsString();
             if (one.is_local && one.frame == frame)
-                text += fmt::format("{}zcm_state_local({}, &{}, sizeof {});\n", indent, i, name, name);
+                text +=
+                    fmt::format("{}zcm_state_local({}, &{}, sizeof {});\n", indent, i, name, name);
         }
         return text;
     }
@@ -176,9 +178,8 @@ class unit_rewriter {
     {
         auto end = statement->getEndLoc();
         if (isa<clang::Expr, clang::ReturnStmt, clang::DoStmt>(statement)) {
-            end = clang::Lexer::findLocationAfterToken(end, clang::tok::semi,
-                                                       context_.getSourceManager(),
-                                                       context_.getLangOpts(), false);
+            end = clang::Lexer::findLocationAfterToken(
+                end, clang::tok::semi, context_.getSourceManager(), context_.getLangOpts(), false);
             if (!is_here(end, statement))
                 return;
             rewriter_.InsertTextBefore(end, behind);
@@ -270,10 +271,9 @@ class unit_rewriter {
         const auto *buffer = rewriter_.getRewriteBufferFor(main);
         if (!buffer && appended_.empty())
             return; /* nothing in it concerns the safe point */
-        rewriter_.InsertTextBefore(
-            sources.getLocForStartOfFile(main).getLocWithOffset(
-                static_cast<int>(behind_includes(original))),
-            fmt::format("#include \"zcm_state.h\" {}\n", kMark));
+        rewriter_.InsertTextBefore(sources.getLocForStartOfFile(main).getLocWithOffset(
+                                       static_cast<int>(behind_includes(original))),
+                                   fmt::format("#include \"zcm_state.h\" {}\n", kMark));
         std::string text;
         llvm::raw_string_ostream out(text);
         rewriter_.getEditBuffer(main).write(out);
@@ -294,11 +294,16 @@ class unit_rewriter {
 const char *kind_name(field::kind what)
 {
     switch (what) {
-    case field::kind::basic: return "BASIC";
-    case field::kind::record: return "RECORD";
-    case field::kind::pointer: return "POINTER";
-    case field::kind::handle: return "HANDLE";
-    case field::kind::request: return "REQUEST";
+    case field::kind::basic:
+        return "BASIC";
+    case field::kind::record:
+        return "RECORD";
+    case field::kind::pointer:
+        return "POINTER";
+    case field::kind::handle:
+        return "HANDLE";
+    case field::kind::request:
+        return "REQUEST";
     }
     return "";
 }
@@ -308,12 +313,12 @@ std::string tables(const state &of, const std::vector<std::string> &units)
     std::string text = "/* ---- what zcm-instrument found in this program ---- */\n\n", all;
     const auto &types = of.types.all();
     for (std::size_t i = 0; i < types.size(); i++) {
-        text += fmt::format("static const struct field fields_{}[] = {{ /* {} */\n", i, types[i].name);
+        text +=
+            fmt::format("static const struct field fields_{}[] = {{ /* {} */\n", i, types[i].name);
         for (const auto &one : types[i].fields)
-            text += fmt::format("    {{{}, {}, {}, {}, {}}},\n", one.offset, one.count,
-                                kind_name(one.what),
-                                one.what == field::kind::basic ? one.type : std::to_string(one.of),
-                                one.size);
+            text += fmt::format(
+                "    {{{}, {}, {}, {}, {}}},\n", one.offset, one.count, kind_name(one.what),
+                one.what == field::kind::basic ? one.type : std::to_string(one.of), one.size);
         if (types[i].fields.empty())
             text += "    {0, 0, HANDLE, -1, 0},\n";
         text += "};\n";
@@ -322,10 +327,11 @@ std::string tables(const state &of, const std::vector<std::string> &units)
                            of.types.has_pointers(static_cast<int>(i)),
                            of.types.is_saved(static_cast<int>(i)));
     }
-    text += "static const struct layout layouts[] = {\n" + all + "};\nstatic struct root roots[] = {\n";
+    text +=
+        "static const struct layout layouts[] = {\n" + all + "};\nstatic struct root roots[] = {\n";
     for (const auto &one : of.roots)
-        text += fmt::format("    {{\"{}\", {}, NULL, 0, NULL, 0}}, /* {} */\n", one.name, one.layout,
-                            one.type);
+        text += fmt::format("    {{\"{}\", {}, NULL, 0, NULL, 0}}, /* {} */\n", one.name,
+                            one.layout, one.type);
     if (of.roots.empty())
         text += "    {\"\", 0, NULL, 0, NULL, 0},\n";
     text += fmt::format("}};\nenum {{ nr_layouts = {}, nr_roots = {} }};\n\n", types.size(),

@@ -36,8 +36,8 @@ const clang::Stmt *scope_of(const function &in, const clang::VarDecl *variable)
 
 class finder {
   public:
-    finder(const program &all, const accesses &used, const liveness &live,
-           const resources &opened, const loop &at)
+    finder(const program &all, const accesses &used, const liveness &live, const resources &opened,
+           const loop &at)
         : program_(all), used_(used), live_(live), opened_(opened), loop_(at)
     {
         result_.types = layouts(opened.persistent());
@@ -48,8 +48,8 @@ class finder {
         variables after, behind;
         for (std::size_t i = 0; i < loop_.way.size(); i++) {
             const auto &[in, call] = loop_.way[i];
-            const auto now = call ? live_.behind(*in, call, after)
-                                  : live_.at_body(*in, loop_.statement, after);
+            const auto now =
+                call ? live_.behind(*in, call, after) : live_.at_body(*in, loop_.statement, after);
             add_locals(i, now);
             after = now;
         }
@@ -85,18 +85,19 @@ class finder {
                 continue;
             const auto *scope = scope_of(in, variable);
             if (!isa<clang::ParmVarDecl>(variable) &&
-                (!around.count(scope) ||
-                 !sources.isBeforeInTranslationUnit(variable->getLocation(),
-                                                    point(frame)->getBeginLoc())))
+                (!around.count(scope) || !sources.isBeforeInTranslationUnit(
+                                             variable->getLocation(), point(frame)->getBeginLoc())))
                 continue;
-            if (in.name == "main" && isa<clang::ParmVarDecl>(variable) && is_never_written(in, key)) {
+            if (in.name == "main" && isa<clang::ParmVarDecl>(variable) &&
+                is_never_written(in, key)) {
                 leave_out(variable, "an argument of main(), which a successor is given, too");
                 continue;
             }
             if (variable->getType().isConstQualified() && !is_const_of_start(frame, scope)) {
                 if (variable->getType()->isPointerType() || variable->getType()->isArrayType()) {
-                    refuse(variable, "is const, and may have another value in each pass of the loop "
-                                     "that it is declared in");
+                    refuse(variable,
+                           "is const, and may have another value in each pass of the loop "
+                           "that it is declared in");
                     continue;
                 }
                 result_.no_longer_const.push_back(variable);
@@ -145,8 +146,9 @@ class finder {
                 continue;
             }
             if (variable->isStaticLocal())
-                add(key, variable, "static." + variable->getNameAsString() + "." + short_place(variable),
-                    0, false);
+                add(key, variable,
+                    "static." + variable->getNameAsString() + "." + short_place(variable), 0,
+                    false);
             else
                 add(key, program_.globals().at(key), key, 0, false);
         }
@@ -163,8 +165,8 @@ class finder {
         const auto &context = variable->getASTContext();
         const auto type = variable->getType();
         const auto element = layouts::element_of(context, type);
-        const bool is_given_up =
-            std::count(result_.no_longer_const.begin(), result_.no_longer_const.end(), variable) > 0;
+        const bool is_given_up = std::count(result_.no_longer_const.begin(),
+                                            result_.no_longer_const.end(), variable) > 0;
         if ((type.isConstQualified() || element.isConstQualified()) && !is_given_up) {
             leave_out(variable, "is const");
             return;
@@ -200,9 +202,9 @@ class finder {
 
     void refuse(const clang::VarDecl *variable, const std::string &why)
     {
-        result_.refused.push_back({short_place(variable), "'" + variable->getNameAsString() +
-                                                              "', which is live at the safe point, " +
-                                                              why});
+        result_.refused.push_back(
+            {short_place(variable),
+             "'" + variable->getNameAsString() + "', which is live at the safe point, " + why});
     }
 
     void leave_out(const clang::VarDecl *variable, const std::string &why)

@@ -32,7 +32,8 @@ struct state {
 state find_state(const program &all, const accesses &used, const liveness &live,
                  const resources &opened, const loop &at);
 
-/** The loop around the safe point, or around a call on the way to it, that has no other around it. */
+/** The loop around the safe point, or around a call on the way to it, that has no other around it.
+ */
 struct region {
     const function *in;
     const clang::Stmt *statement;

@@ -37,7 +37,8 @@ void fields_of(const clang::RecordDecl *record, std::vector<std::string> &to)
 
 } // namespace
 
-/* The keys of what @object, or what it points to, is. @is_whole: an assignment replaces all of it. */
+/* The keys of what @object, or what it points to, is. @is_whole: an assignment replaces all of it.
+ */
 std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is_whole)
 {
     std::vector<std::string> keys;
@@ -52,10 +53,10 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
             object = subscript->getBase();
             whole = false;
         } else if (const auto *sum = dyn_cast<clang::BinaryOperator>(object)) {
-            object = sum->getLHS()->getType()->isPointerType() ||
-                             sum->getLHS()->getType()->isArrayType()
-                         ? sum->getLHS()
-                         : sum->getRHS();
+            object =
+                sum->getLHS()->getType()->isPointerType() || sum->getLHS()->getType()->isArrayType()
+                    ? sum->getLHS()
+                    : sum->getRHS();
             whole = false;
         } else if (const auto *member = dyn_cast<clang::MemberExpr>(object)) {
             if (const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl()))
@@ -88,8 +89,8 @@ uniformity::uniformity(const program &all, const call_graph &calls, const access
     } while (grows_);
 }
 
-/* How many variables, and allocations, there are of each struct: of the only one, an assignment to a
- * field replaces what the field was. */
+/* How many variables, and allocations, there are of each struct: of the only one, an assignment to
+ * a field replaces what the field was. */
 void uniformity::count_instances()
 {
     const auto count = [this](clang::QualType type, int by) {
@@ -195,7 +196,8 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
     const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(expression);
     const auto *op = dyn_cast<clang::UnaryOperator>(expression);
     if (subscript || (op && op->getOpcode() == clang::UO_Deref)) {
-        /* What a pointer leads to may have been changed by another name, unless it is an argument. */
+        /* What a pointer leads to may have been changed by another name, unless it is an argument.
+         */
         const auto *base = subscript ? subscript->getBase() : op->getSubExpr();
         const auto *inner = base->IgnoreParenImpCasts();
         const auto *reference = dyn_cast<clang::DeclRefExpr>(inner);
@@ -226,8 +228,9 @@ void uniformity::assign(const function &, const clang::Expr *to, const std::stri
     if (const auto *address = dyn_cast<clang::UnaryOperator>(inner))
         inner = address->getSubExpr()->IgnoreParenCasts();
     const auto *member = dyn_cast<clang::MemberExpr>(inner);
-    const auto *record = member ? dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext())
-                                : inner->getType()->getAsRecordDecl();
+    const auto *record =
+        member ? dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext())
+               : inner->getType()->getAsRecordDecl();
     if (!record && inner->getType()->isPointerType())
         record = inner->getType()->getPointeeType()->getAsRecordDecl();
     if (record) {
@@ -249,7 +252,9 @@ void uniformity::step_known(const function &one, const clang::CallExpr *call,
     const auto control = why_run(one, call);
     for (unsigned i = 0; i < call->getNumArgs(); i++) {
         const char letter = known.effect(i);
-        if (std::string_view("obuUB").find(letter) == std::string_view::npos ||
+        const bool is_part = letter == 'h' && known.what == known_call::kind::collective &&
+                             known.name != "MPI_Comm_dup"; /* there may be none on some ranks */
+        if ((std::string_view("obuU").find(letter) == std::string_view::npos && !is_part) ||
             !call->getArg(i)->getType()->isPointerType())
             continue;
         std::string because;
@@ -305,10 +310,12 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
             if (!is_kept_by_callee(key, *callee))
                 now.try_emplace(key, place);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
-            if (!call->getArg(i)->getType()->isPointerType())
-                continue;
+            const auto pointer = call->getArg(i)->getType();
+            if (!pointer->isPointerType() || pointer->getPointeeType()->isRecordType())
+                continue; /* fields are known by their own keys */
             const auto found = state.exit.find(program::key(callee->decl->getParamDecl(i)));
-            assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second, false, now);
+            assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second, false,
+                   now);
         }
     }
 }
@@ -420,9 +427,10 @@ findings uniformity::differences(const loop &one) const
 {
     findings found;
     const auto add = [&](const std::string &place, const std::string &since) {
-        found.push_back({place, "ranks may pass it in different numbers: what decides about that may "
-                                "differ between them since " +
-                                    since});
+        found.push_back(
+            {place, "ranks may pass it in different numbers: what decides about that may "
+                    "differ between them since " +
+                        since});
     };
     if (const auto own = conditions_.find(one.statement); own != conditions_.end())
         add(one.place, own->second);

@@ -9,10 +9,11 @@ namespace zc::instrument {
 /**
  * Which loops all ranks pass equally often: those whose conditions are the same on every rank.
  *
- * What MPI_Comm_rank(), received messages, the time and files give may differ between ranks; so does
- * what is computed of it, or under a condition that depends on it. What MPI_Bcast(), MPI_Allreduce()
- * and MPI_Allgather() over all ranks give does not. It follows the flow of each function; a function
- * that is called at several places is taken to be called with all of their arguments at once.
+ * What MPI_Comm_rank(), received messages, the time and files give may differ between ranks; so
+ * does what is computed of it, or under a condition that depends on it. What MPI_Bcast(),
+ * MPI_Allreduce() and MPI_Allgather() over all ranks give does not. It follows the flow of each
+ * function; a function that is called at several places is taken to be called with all of their
+ * arguments at once.
  */
 class uniformity {
   public:
@@ -26,8 +27,8 @@ class uniformity {
     using differing = std::map<std::string, std::string>;
     struct function_state {
         differing entry, exit;
-        std::string returned;       /* where what it returns begins to differ, or empty */
-        std::string control;        /* the same of whether it, or a part of it, is run */
+        std::string returned; /* where what it returns begins to differ, or empty */
+        std::string control;  /* the same of whether it, or a part of it, is run */
         bool is_called = false;
     };
 

@@ -49,7 +49,8 @@ TEST(LayoutTest, StructsAreFlat)
 
 TEST(LayoutTest, ArraysOfStructs)
 {
-    const auto found = layout_of("struct pair { int n; double x; };\nstruct { struct pair p[5]; } it;");
+    const auto found =
+        layout_of("struct pair { int n; double x; };\nstruct { struct pair p[5]; } it;");
     const auto &fields = found.all.all()[found.of_it.number].fields;
     ASSERT_EQ(fields.size(), 1u);
     EXPECT_EQ(fields[0].what, field::kind::record);

@@ -26,10 +26,10 @@ TEST(LivenessTest, OneOfTwoPathsIsEnough)
 
 TEST(LivenessTest, FunctionsReadGlobals)
 {
-    const auto found = analysed(with_loop(
-        "sum += f();", "unused = 3; written = 4;",
-        "static double used = 1; static int unused, written; static double g(void) { return used; }\n"
-        "static double f(void) { written = 1; return g(); }"));
+    const auto found = analysed(with_loop("sum += f();", "unused = 3; written = 4;",
+                                          "static double used = 1; static int unused, written; "
+                                          "static double g(void) { return used; }\n"
+                                          "static double f(void) { written = 1; return g(); }"));
     EXPECT_EQ(names(found), (strings{"main.step", "main.sum", "small.c:used"}));
 }
 
@@ -48,9 +48,9 @@ TEST(LivenessTest, WhatAPointerLeadsToIsLive)
 
 TEST(LivenessTest, AnArgumentThatIsOnlyLookedAtDoesNotEscape)
 {
-    const auto found = analysed(with_loop(
-        "double t[4]; fill(t); sum += t[1];", "",
-        "static void fill(double *to) { int i; for (i = 0; i < 4; i++) to[i] = i; }"));
+    const auto found = analysed(
+        with_loop("double t[4]; fill(t); sum += t[1];", "",
+                  "static void fill(double *to) { int i; for (i = 0; i < 4; i++) to[i] = i; }"));
     EXPECT_EQ(names(found), (strings{"main.step", "main.sum"}));
 }
 
@@ -66,14 +66,13 @@ TEST(LivenessTest, FramesAboveKeepWhatTheyNeedLater)
         "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
     const auto found = analysed(text, {.loop = "small.c:2", .threshold = 0.1});
     ASSERT_TRUE(found.is_done()) << reasons(found);
-    EXPECT_EQ(names(found),
-              (strings{"main.k", "main.sum", "work.from", "work.it", "work.own"}));
+    EXPECT_EQ(names(found), (strings{"main.k", "main.sum", "work.from", "work.it", "work.own"}));
 }
 
 TEST(LivenessTest, HandlesAreMadeByTheInitialisation)
 {
-    const auto found =
-        analysed(with_loop("MPI_Barrier(own);", "MPI_Comm own; MPI_Comm_dup(MPI_COMM_WORLD, &own);"));
+    const auto found = analysed(
+        with_loop("MPI_Barrier(own);", "MPI_Comm own; MPI_Comm_dup(MPI_COMM_WORLD, &own);"));
     EXPECT_TRUE(found.is_done()) << reasons(found);
     EXPECT_EQ(names(found), (strings{"main.step", "main.sum"}));
     ASSERT_EQ(found.live.left_out.size(), 1u);

@@ -68,29 +68,32 @@ TEST(ObstaclesTest, HandlesThatChange)
                    "MPI_Comm_dup() in the loop of the safe point");
     expect_refused(with_loop("MPI_Barrier(own); own = MPI_COMM_WORLD;", make),
                    "a handle of MPI gets another value");
-    expect_done(with_loop("MPI_Comm brief; MPI_Comm_dup(MPI_COMM_WORLD, &brief); MPI_Barrier(brief);"));
+    expect_done(
+        with_loop("MPI_Comm brief; MPI_Comm_dup(MPI_COMM_WORLD, &brief); MPI_Barrier(brief);"));
 }
 
 TEST(ObstaclesTest, AFileThatIsLive)
 {
-    expect_refused(with_loop("fprintf(f, \"%d\", step);", "FILE *f = log_file;", "extern FILE *log_file;"),
-                   "leads to a FILE");
+    expect_refused(
+        with_loop("fprintf(f, \"%d\", step);", "FILE *f = log_file;", "extern FILE *log_file;"),
+        "leads to a FILE");
 }
 
 TEST(ObstaclesTest, RecursionOnTheWay)
 {
-    expect_refused("static void go(int n) { int i; double x = n, y;\n"
-                   "for (i = 0; i < 9; i++) { MPI_Allreduce(&x, &y, 1, 0, 0, MPI_COMM_WORLD); }\n"
-                   "if (n) go(n - 1); }\n"
-                   "int main(int argc, char **argv) { MPI_Init(&argc, &argv); go(3); MPI_Finalize(); }",
-                   "so that a successor could come to the safe point in another call");
+    expect_refused(
+        "static void go(int n) { int i; double x = n, y;\n"
+        "for (i = 0; i < 9; i++) { MPI_Allreduce(&x, &y, 1, 0, 0, MPI_COMM_WORLD); }\n"
+        "if (n) go(n - 1); }\n"
+        "int main(int argc, char **argv) { MPI_Init(&argc, &argv); go(3); MPI_Finalize(); }",
+        "so that a successor could come to the safe point in another call");
 }
 
 TEST(ObstaclesTest, StaticVariablesOfFunctions)
 {
-    expect_refused(with_loop("sum += next();", "",
-                             "static int next(void) { static int n; return ++n; }"),
-                   "is static in a function");
+    expect_refused(
+        with_loop("sum += next();", "", "static int next(void) { static int n; return ++n; }"),
+        "is static in a function");
 }
 
 TEST(ObstaclesTest, ThreadLocalVariables)

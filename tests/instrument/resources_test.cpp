@@ -28,9 +28,10 @@ TEST(ResourcesTest, ARequestThatIsNot)
 
 TEST(ResourcesTest, OnePathThatDoesNotWaitIsEnough)
 {
-    expect_refused(with_loop(kReceive + kSend + "MPI_Wait(&r, NULL); if (step % 2) MPI_Wait(&q, NULL);",
-                             "MPI_Request r, q;"),
-                   "small.c:7: a request may be active");
+    expect_refused(
+        with_loop(kReceive + kSend + "MPI_Wait(&r, NULL); if (step % 2) MPI_Wait(&q, NULL);",
+                  "MPI_Request r, q;"),
+        "small.c:7: a request may be active");
 }
 
 TEST(ResourcesTest, WaitallClosesTheArray)
@@ -48,7 +49,8 @@ TEST(ResourcesTest, FunctionsOpenAndClose)
 {
     const std::string outside =
         "struct halo { MPI_Request r[2]; double in, out; };\n"
-        "static void begin(struct halo *h) { MPI_Irecv(&h->in, 1, 0, 0, 5, MPI_COMM_WORLD, &h->r[0]);\n"
+        "static void begin(struct halo *h) { MPI_Irecv(&h->in, 1, 0, 0, 5, MPI_COMM_WORLD, "
+        "&h->r[0]);\n"
         "MPI_Isend(&h->out, 1, 0, 0, 5, MPI_COMM_WORLD, &h->r[1]); }\n"
         "static void end(struct halo *h) { MPI_Waitall(2, h->r, NULL); }\n"
         "static void end_of(MPI_Request *all) { MPI_Waitall(2, all, NULL); }";
@@ -90,7 +92,8 @@ TEST(ResourcesTest, FilesAndWindowsAreClosed)
 
 TEST(ResourcesTest, PersistentRequestsAreMadeByTheInitialisation)
 {
-    const std::string make = "MPI_Request r, q; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r);";
+    const std::string make =
+        "MPI_Request r, q; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r);";
     const auto found = analysed(with_loop("MPI_Start(&r); MPI_Wait(&r, NULL);", make));
     EXPECT_TRUE(found.is_done()) << reasons(found);
     expect_refused(with_loop("MPI_Start(&r);", make), "a request may be active that MPI_Start()");

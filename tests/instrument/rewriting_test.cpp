@@ -43,8 +43,8 @@ TEST(RewritingTest, ABodyWithoutBraces)
 
 TEST(RewritingTest, TheHeapIsFollowed)
 {
-    const auto text = text_of(analysed(with_loop(
-        "sum += p[step];", "double *p = NEW(800);", "#define NEW(n) malloc(n)", "free(p);")));
+    const auto text = text_of(analysed(with_loop("sum += p[step];", "double *p = NEW(800);",
+                                                 "#define NEW(n) malloc(n)", "free(p);")));
     expect_in("#define NEW(n) zcm_state_malloc(n)", text);
     expect_in("zcm_state_free(p);", text);
 }
@@ -52,7 +52,8 @@ TEST(RewritingTest, TheHeapIsFollowed)
 TEST(RewritingTest, FramesAboveAndConst)
 {
     const auto text = text_of(analysed(
-        "static double work(double from) { int it; const double own = from * 2; double mine = own, all;\n"
+        "static double work(double from) { int it; const double own = from * 2; double mine = own, "
+        "all;\n"
         "for (it = 0; it < 20; it++) { MPI_Allreduce(&mine, &all, 1, 0, 0, MPI_COMM_WORLD);\n"
         "mine = own + all * it; } return mine; }\n"
         "int main(int argc, char **argv) { int k; double sum = 1;\nMPI_Init(&argc, &argv);\n"

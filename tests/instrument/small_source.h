@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <stdexcept>
 
 namespace zc::instrument {
 
@@ -40,8 +41,9 @@ int setjmp(long *); void *memcpy(void *, const void *, size_t); double sqrt(doub
 inline analysis analysed(const std::string &text, const settings &how = {})
 {
     auto parsed = parse_text({{"small.c", std::string(kDeclarations) + "#line 1\n" + text}});
-    EXPECT_TRUE(parsed) << "it does not compile";
-    return parsed ? analyse(std::move(parsed), how) : analysis{};
+    if (!parsed)
+        throw std::runtime_error("it does not compile");
+    return analyse(std::move(parsed), how);
 }
 
 /** main() with a loop of 100 steps that has @body, and @before in front of it. */
@@ -81,7 +83,7 @@ inline void expect_refused(const std::string &text, const std::string &why)
     const auto found = analysed(text);
     EXPECT_FALSE(found.is_done());
     EXPECT_NE(reasons(found).find(why), std::string::npos) << "'" << why << "' is not in:\n"
-                                                          << reasons(found);
+                                                           << reasons(found);
 }
 
 inline void expect_done(const std::string &text)

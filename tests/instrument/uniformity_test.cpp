@@ -9,8 +9,9 @@ namespace {
 std::string looping(const std::string &condition, const std::string &before,
                     const std::string &body = "", const std::string &outside = "")
 {
-    return outside + "\nint main(int argc, char **argv) { int step, rank, n = 10; double sum = 0, all = 1;\n"
-                     "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" +
+    return outside +
+           "\nint main(int argc, char **argv) { int step, rank, n = 10; double sum = 0, all = 1;\n"
+           "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" +
            before + "\nfor (step = 0; " + condition + "; step++) {\n" + body +
            "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += rank; }\n"
            "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
@@ -34,15 +35,18 @@ TEST(UniformityTest, TheRankIsNot)
 
 TEST(UniformityTest, WhatIsBroadcastIsTheSame)
 {
-    expect_done(looping("step < n", "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD);"));
-    expect_refused(looping("step < n", "MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD); if (rank == 0) n = 12;"),
-                   kDiffer);
+    expect_done(
+        looping("step < n", "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD);"));
+    expect_refused(
+        looping("step < n", "MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD); if (rank == 0) n = 12;"),
+        kDiffer);
 }
 
 TEST(UniformityTest, OnlyBroadcastToAll)
 {
-    expect_refused(looping("step < n", "MPI_Comm row; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &row);"
-                                       "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, row);"),
+    expect_refused(looping("step < n",
+                           "MPI_Comm row; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &row);"
+                           "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, row);"),
                    kDiffer);
 }
 
@@ -68,7 +72,8 @@ TEST(UniformityTest, FunctionsAndFieldsAreFollowed)
         "static void share(struct run *r) { MPI_Bcast(r, sizeof *r, 0, 0, MPI_COMM_WORLD); }\n"
         "static int scaled(int by) { return by * 2; }";
     expect_done(looping("step < r.n", "struct run r; get(&r, rank); share(&r);", "", outside));
-    expect_refused(looping("step < r.n", "struct run r; share(&r); get(&r, rank);", "", outside), kDiffer);
+    expect_refused(looping("step < r.n", "struct run r; share(&r); get(&r, rank);", "", outside),
+                   kDiffer);
     expect_done(looping("step < scaled(n)", "", "", outside));
     expect_refused(looping("step < scaled(rank)", "", "", outside), kDiffer);
 }

@@ -5,12 +5,12 @@
  *
  *     mpiexec -n 4 cg [N [OUTER]]
  */
+#include "sparse.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sparse.h"
 
 #define INNER 25
 #define MAX_OUTER 500

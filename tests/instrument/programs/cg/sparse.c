@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "sparse.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "sparse.h"
 
 static double *whole; /* a vector of all processes */
 static int whole_length;

@@ -5,7 +5,7 @@
 /* Rows of a symmetric sparse matrix, a band of them per process (CSR). */
 struct matrix {
     int n, first, rows;
-    int *begin;   /* rows + 1 */
+    int *begin; /* rows + 1 */
     int *column;
     double *value;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stockham's transform of lengths that are powers of two. */
-#include <math.h>
 #include "fft.h"
+#include <math.h>
 
 static dcomplex roots[MAX_N];
 static int roots_of;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The heat equation in a periodic cube, solved in Fourier space: each step multiplies the transform,
- * transforms it back and sums some of its elements. Planes are dealt to the processes, and
- * transposed by MPI_Alltoall. In the manner of NPB's FT, with static arrays as there.
+ * The heat equation in a periodic cube, solved in Fourier space: each step multiplies the
+ * transform, transforms it back and sums some of its elements. Planes are dealt to the processes,
+ * and transposed by MPI_Alltoall. In the manner of NPB's FT, with static arrays as there.
  *
  *     mpiexec -n 4 fourier [N [STEPS]]
  */
+#include "fft.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fft.h"
 
 #define MAX_POINTS (MAX_N * MAX_N * MAX_N)
 #define MAX_STEPS 1000
@@ -28,7 +28,7 @@ static struct timers {
     int calls;
 } timers;
 
-#define POINT(i, j, k) (((i) * n + (j)) * n + (k))
+#define POINT(i, j, k) (((i)*n + (j)) * n + (k))
 
 static int power_of_two(int k)
 {

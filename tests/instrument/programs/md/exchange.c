@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Atoms that go to, or are near, the neighbouring slabs. */
+#include "md.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "md.h"
 
 static double *outgoing[2];
 static int outgoing_room[2], outgoing_count[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lennard-Jones forces, by cells. */
+#include "md.h"
 #include <math.h>
 #include <stdlib.h>
-#include "md.h"
 
 static const double epsilon[2][2] = {{1.0, 0.7}, {0.7, 0.4}};
 static const double sigma = 1.0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Molecular dynamics of two kinds of atoms in a periodic box that is cut into slabs, one per process.
+ * Molecular dynamics of two kinds of atoms in a periodic box that is cut into slabs, one per
+ * process.
  *
  *     mpiexec -n 4 md [ATOMS_PER_SIDE [STEPS]]
  */
+#include "md.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "md.h"
 
 struct box box;
 int self, nprocs;
@@ -167,8 +168,9 @@ int main(int argc, char **argv)
     mine = digest(&atoms);
     MPI_Reduce(&mine, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, box.line);
     if (self == 0)
-        printf("md: %.0f atoms, kinetic %.9g, potential %.6f, rescaled %d times, checksum %016llx\n",
-               values[2], values[0], values[1], rescaled, all);
+        printf(
+            "md: %.0f atoms, kinetic %.9g, potential %.6f, rescaled %d times, checksum %016llx\n",
+            values[2], values[0], values[1], rescaled, all);
     free(atoms.own);
     free(atoms.ghosts);
     free(cells.head);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "grid.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "grid.h"
 
 double **alloc_rows(int rows, int columns)
 {
@@ -144,8 +144,8 @@ static void correct(level_t *fine, const level_t *coarse)
     for (i = 1; i <= fine->rows; i++)
         for (j = 1; j <= fine->columns; j++) {
             const int ci = (i + 1) / 2, cj = j / 2;
-            const double value = j % 2 ? 0.5 * (coarse->u[ci][cj] + coarse->u[ci][cj + 1])
-                                       : coarse->u[ci][cj];
+            const double value =
+                j % 2 ? 0.5 * (coarse->u[ci][cj] + coarse->u[ci][cj + 1]) : coarse->u[ci][cj];
             fine->u[i][j] += 0.5 * value;
         }
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Poisson's equation with a source that changes with time, by V-cycles of a multigrid method. Rows are
- * dealt to the processes at every level.
+ * Poisson's equation with a source that changes with time, by V-cycles of a multigrid method. Rows
+ * are dealt to the processes at every level.
  *
  *     mpiexec -n 4 multigrid [ROWS_OF_A_PROCESS [COLUMNS [STEPS]]]
  */
+#include "grid.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "grid.h"
 
 int my_rank, n_ranks, below, above;
 

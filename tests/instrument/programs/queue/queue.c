@@ -5,12 +5,12 @@
  *
  *     mpiexec -n 4 queue [DIGITS]
  */
+#include "tasks.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tasks.h"
 
 #define MOST_DEPTH 40
 
@@ -177,8 +177,9 @@ int main(int argc, char **argv)
             total += results[i];
             sum = digest(results[i], sum);
         }
-        printf("queue: %s: %ld intervals in %ld rounds, %ld idle, integral %.17g, checksum %016llx\n",
-               problems[which].name, finished, rounds, rounds_idle, total, digest(total, sum));
+        printf(
+            "queue: %s: %ld intervals in %ld rounds, %ld idle, integral %.17g, checksum %016llx\n",
+            problems[which].name, finished, rounds, rounds_idle, total, digest(total, sum));
         free(given);
         free(results);
     }

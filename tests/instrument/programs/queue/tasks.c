@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "tasks.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
-#include "tasks.h"
 
 void list_init(struct list *l)
 {

@@ -6,12 +6,12 @@
  *
  *     mpiexec -n 4 mesh [TREES [STEPS]]
  */
+#include "tree.h"
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tree.h"
 
 #define SAMPLES 32
 
@@ -105,8 +105,8 @@ static double step_leaves(double dt)
     double largest = 0;
     for (one = forest.first_leaf; one; one = one->next_leaf) {
         const double h = one->size, x = one->x + h / 2, y = one->y + h / 2;
-        const double around = value_at(x - h, y) + value_at(x + h, y) + value_at(x, y - h) +
-                              value_at(x, y + h);
+        const double around =
+            value_at(x - h, y) + value_at(x + h, y) + value_at(x, y - h) + value_at(x, y + h);
         one->change = 0.2 * (around - 4 * one->value) + dt * source(x, y) - 0.02 * one->value;
     }
     for (one = forest.first_leaf; one; one = one->next_leaf) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree.h"
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "tree.h"
 
 int max_level = 4;
 
