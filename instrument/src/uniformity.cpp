@@ -43,8 +43,8 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
 {
     std::vector<std::string> keys;
     bool whole = true;
-    const auto type = object->getType()->isPointerType() ? object->getType()->getPointeeType()
-                                                         : object->getType();
+    const auto own = object->IgnoreParenImpCasts()->getType(); /* not that of a void * to it */
+    const auto type = own->isPointerType() ? own->getPointeeType() : own;
     for (;;) {
         object = object->IgnoreParenCasts();
         if (const auto *op = dyn_cast<clang::UnaryOperator>(object)) {

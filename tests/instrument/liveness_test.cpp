@@ -66,7 +66,8 @@ TEST(LivenessTest, FramesAboveKeepWhatTheyNeedLater)
         "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
     const auto found = analysed(text, {.loop = "small.c:2", .threshold = 0.1});
     ASSERT_TRUE(found.is_done()) << reasons(found);
-    EXPECT_EQ(names(found), (strings{"main.k", "main.sum", "work.from", "work.it", "work.own"}));
+    EXPECT_EQ(names(found), (strings{"main.k", "main.sum", "small.c:work.from", "small.c:work.it",
+                                     "small.c:work.own"}));
 }
 
 TEST(LivenessTest, HandlesAreMadeByTheInitialisation)

@@ -6,7 +6,7 @@ namespace zc::instrument {
 TEST(ObstaclesTest, UnknownFunctions)
 {
     expect_refused(with_loop("strange(&sum);", "", "int strange(double *);"),
-                   "small.c:5: strange() is not in the sources");
+                   "small.c:7: strange() is not in the sources");
 }
 
 TEST(ObstaclesTest, RandomNumbersOfTheLibrary)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SPARSE_H
 #define SPARSE_H
+#include <stddef.h>
 
 /* Rows of a symmetric sparse matrix, a band of them per process (CSR). */
 struct matrix {
