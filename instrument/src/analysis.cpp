@@ -14,6 +14,24 @@ void append(findings &to, const findings &more)
     to.insert(to.end(), more.begin(), more.end());
 }
 
+/* What is no obstacle, but worth knowing. */
+findings find_notes(const program &all)
+{
+    findings found;
+    for (const auto &[name, one] : all.functions())
+        for_each_statement(one.decl->getBody(), [&found, in = &one](const clang::Stmt *each) {
+            const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *callee = call ? callee_of(call) : nullptr;
+            const std::string called = callee ? callee->getNameAsString() : "";
+            if (called == "MPI_Wtime" || called == "clock_gettime" || called == "gettimeofday")
+                found.push_back(
+                    {in->place(call), "times before and after a move are of two clocks"});
+            if (called == "fopen")
+                found.push_back({in->place(call), "the file has to be on all hosts"});
+        });
+    return found;
+}
+
 } // namespace
 
 analysis analyse(std::unique_ptr<program> sources, const settings &how)
@@ -49,6 +67,7 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     }
     if (!found.chosen)
         return found;
+    found.notes = find_notes(all);
     append(found.refused, found.chosen->refused);
     append(found.refused, find_obstacles(all, calls, used, *found.chosen));
     found.live = find_state(all, used, live, opened, *found.chosen);
