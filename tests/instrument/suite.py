@@ -39,7 +39,12 @@ suite = Suite("instrument", "programs that zcm-instrument has changed move betwe
               needs=("mpich",), open=open_stage)
 
 
+EXAMPLES = {"particles": ["particles.c"], "spectrum": ["spectrum.c", "transform.c"]}
+
+
 def sources_of(name):
+    if name in EXAMPLES:
+        return [TOP / "examples" / source for source in EXAMPLES[name]]
     folder = PROGRAMS / name
     return sorted(folder.glob("*.c")) if folder.is_dir() else [PROGRAMS / f"{name}.c"]
 
@@ -164,6 +169,13 @@ def multigrid_ends_the_same(stage):
 def a_fourier_transform_ends_the_same(stage):
     """Static arrays of complex numbers, a derived type, MPI_Alltoall."""
     return ends_the_same(stage, "fourier")
+
+
+@suite.test()
+def the_examples_end_the_same(stage):
+    """examples/particles.c and spectrum.c with its library, which are ported by hand, too."""
+    ends_the_same(stage, "particles", (300, 400))
+    return ends_the_same(stage, "spectrum", (64, 400))
 
 
 def verified(stage, program, *arguments):
