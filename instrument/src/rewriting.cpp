@@ -236,6 +236,53 @@ class unit_rewriter {
             wrap(statement, fmt::format("{{ {}\n{}{}", kMark, text, indent), "\n" + indent + "}");
     }
 
+    /* A static variable of a function becomes one of the file, before the function, so that it can
+     * be restored where the function has not been called yet. Its new name, or an empty one. */
+    std::string move_out(const clang::VarDecl *variable)
+    {
+        const auto *one =
+            program_.find(llvm::cast<clang::FunctionDecl>(variable->getParentFunctionOrMethod()));
+        const clang::DeclStmt *declaration = nullptr;
+        for_each_statement(one->decl->getBody(), [&](const clang::Stmt *each) {
+            const auto *found = dyn_cast_or_null<clang::DeclStmt>(each);
+            if (found && found->isSingleDecl() && found->getSingleDecl() == variable)
+                declaration = found;
+        });
+        const auto *record = variable->getType()->getAsRecordDecl();
+        if (!declaration || (record && record->getParentFunctionOrMethod())) {
+            result_.refused.push_back(
+                {place_of(context_, variable->getLocation()),
+                 "'" + variable->getNameAsString() +
+                     "', which is live at the safe point, is static in a function, and is declared "
+                     "together with another one or of a type of the function's own"});
+            return {};
+        }
+        if (!is_here(declaration->getBeginLoc(), declaration) ||
+            !is_here(declaration->getEndLoc(), declaration))
+            return {};
+        const auto old = variable->getNameAsString(),
+                   made = one->decl->getNameAsString() + "_" + old;
+        const auto begin = declaration->getBeginLoc(), at = variable->getLocation();
+        const auto text = clang::Lexer::getSourceText(
+            clang::CharSourceRange::getTokenRange(begin, declaration->getEndLoc()),
+            context_.getSourceManager(), context_.getLangOpts());
+        const auto offset = context_.getSourceManager().getFileOffset(at) -
+                            context_.getSourceManager().getFileOffset(begin);
+        rewriter_.InsertTextBefore(
+            one->decl->getBeginLoc(),
+            (text.substr(0, offset) + made + text.substr(offset + old.size())).str() + " " + kMark +
+                "\n\n");
+        rewriter_.ReplaceText(begin, static_cast<unsigned>(text.size()), ";");
+        for_each_statement(one->decl->getBody(), [&](const clang::Stmt *each) {
+            const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+            if (reference && reference->getDecl() == variable &&
+                is_here(reference->getLocation(), reference))
+                rewriter_.ReplaceText(reference->getLocation(), static_cast<unsigned>(old.size()),
+                                      made);
+        });
+        return made;
+    }
+
     std::string name_statics()
     {
         const auto &sources = context_.getSourceManager();
@@ -244,12 +291,11 @@ class unit_rewriter {
             const auto &one = state_.roots[i];
             if (one.is_local || &one.variable->getASTContext() != &context_)
                 continue;
-            const auto name = one.variable->getNameAsString();
+            auto name = one.variable->getNameAsString();
             if (one.variable->isStaticLocal()) {
-                result_.refused.push_back(
-                    {place_of(context_, one.variable->getLocation()),
-                     "'" + name + "' is static in a function, and live at the safe point"});
-                continue;
+                name = move_out(one.variable);
+                if (name.empty())
+                    continue;
             }
             text += fmt::format("    zcm_state_local({}, &{}, sizeof {});\n", i, name, name);
         }

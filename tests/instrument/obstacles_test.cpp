@@ -91,9 +91,9 @@ TEST(ObstaclesTest, RecursionOnTheWay)
 
 TEST(ObstaclesTest, StaticVariablesOfFunctions)
 {
-    expect_refused(
-        with_loop("sum += next();", "", "static int next(void) { static int n; return ++n; }"),
-        "is static in a function");
+    expect_refused(with_loop("sum += next();", "",
+                             "static int next(void) { static int n, m; return ++n + ++m; }"),
+                   "is static in a function");
 }
 
 TEST(ObstaclesTest, ThreadLocalVariables)

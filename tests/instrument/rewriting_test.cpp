@@ -76,6 +76,18 @@ TEST(RewritingTest, StaticDataIsNamedInItsSource)
     expect_in("{\"small.c:hidden\", ", found.result.state_c);
 }
 
+TEST(RewritingTest, StaticVariablesOfFunctionsAreMovedOut)
+{
+    const auto text = text_of(analysed(
+        with_loop("sum += next();", "",
+                  "static int next(void) { static int n[2] = {3, 4}; return ++n[0] + n[1]; }")));
+    expect_in(
+        "static int next_n[2] = {3, 4}; /* zcm-instrument */\n\nstatic int next(void) { ; return "
+        "++next_n[0] + next_n[1]; }",
+        text);
+    expect_in("&next_n, sizeof next_n);", text);
+}
+
 TEST(RewritingTest, TwoVariablesOfOneName)
 {
     expect_refused("int main(int argc, char **argv) { int i = 3; double a = 1, b = 0;\n"
