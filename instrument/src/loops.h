@@ -22,7 +22,7 @@ const clang::Stmt *body_of(const clang::Stmt *loop);
 const clang::Expr *condition_of(const clang::Stmt *loop);
 
 /**
- * All loops, with what they cost by CPPC's measure: the product of the statements and of the
+ * All loops, with what they cost: the product of the statements and of the
  * accesses to variables in an iteration, relative to those of the whole program. Functions that are
  * called count where they are called, and loops inside another as so many iterations.
  */
