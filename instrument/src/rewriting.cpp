@@ -75,6 +75,9 @@ class unit_rewriter {
         for (const auto *variable : state_.no_longer_const)
             if (&variable->getASTContext() == &context_)
                 drop_const(variable);
+        for (const auto &one : state_.roots)
+            if (&one.variable->getASTContext() == &context_)
+                begin_as_zero(one.variable);
         const std::string function = name_statics();
         finish();
         return function;
@@ -187,6 +190,18 @@ class unit_rewriter {
             rewriter_.InsertTextAfterToken(end, behind);
         }
         rewriter_.InsertTextBefore(statement->getBeginLoc(), before);
+    }
+
+    /* What is saved before the program has given it a value is the same in each run. */
+    void begin_as_zero(const clang::VarDecl *variable)
+    {
+        const auto end = variable->getEndLoc();
+        if (!variable->hasLocalStorage() || variable->hasInit() ||
+            isa<clang::ParmVarDecl>(variable) || variable->getType()->isVariableArrayType() ||
+            !end.isFileID() || !variable->getBeginLoc().isFileID())
+            return;
+        const bool is_scalar = variable->getType()->isScalarType();
+        rewriter_.InsertTextAfterToken(end, is_scalar ? " = 0" : " = {0}");
     }
 
     /* It is restored, which a compiler need not expect of what is const. */

@@ -88,6 +88,14 @@ TEST(RewritingTest, StaticVariablesOfFunctionsAreMovedOut)
     expect_in("&next_n, sizeof next_n);", text);
 }
 
+TEST(RewritingTest, WhatHasNoValueYetBeginsAsZero)
+{
+    const auto text = text_of(
+        analysed(with_loop("if (step > 3) sum += later[0] + *p; else later[0] = step; p = &sum;",
+                           "double later[2], *p;")));
+    expect_in("double later[2] = {0}, *p = 0;", text);
+}
+
 TEST(RewritingTest, TwoVariablesOfOneName)
 {
     expect_refused("int main(int argc, char **argv) { int i = 3; double a = 1, b = 0;\n"

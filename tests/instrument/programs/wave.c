@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     for (step = 0; step < steps; step++) {
         exchange(now);
         energy = advance(before, now, next);
-        MPI_Allreduce(&energy, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(&energy, &total, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (total > highest)
             highest = total;
         spare = before;

@@ -14,6 +14,7 @@
 
 #define INNER 25
 #define MAX_OUTER 500
+#define MAX_PROCESSES 64
 
 int me, processes;
 
@@ -27,13 +28,16 @@ struct problem {
     double tolerance;
 };
 
+/* The parts are added in order, so that the sum does not depend on where the processes are. */
 static double dot(const double *u, const double *v, int n)
 {
-    double mine = 0, sum;
+    double mine = 0, sum = 0, part[MAX_PROCESSES];
     int i;
     for (i = 0; i < n; i++)
         mine += u[i] * v[i];
-    MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allgather(&mine, 1, MPI_DOUBLE, part, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+    for (i = 0; i < processes; i++)
+        sum += part[i];
     return sum;
 }
 
@@ -89,7 +93,7 @@ static void read_problem(struct problem *to, int argc, char **argv)
             to->outer = atoi(argv[2]);
     }
     MPI_Bcast(to, (int)sizeof *to, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (to->n % processes != 0 || to->outer > MAX_OUTER) {
+    if (to->n % processes != 0 || processes > MAX_PROCESSES || to->outer > MAX_OUTER) {
         if (me == 0)
             fprintf(stderr, "cg: N must be a multiple of %d, OUTER at most %d\n", processes,
                     MAX_OUTER);
