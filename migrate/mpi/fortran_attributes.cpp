@@ -233,6 +233,10 @@ ZCM_FORTRAN(comm_get_attr,
         ZCM_NEXT(comm_get_attr)(layer::find(of) ? &world : comm, key, value, flag, code);
 }
 
+/* By this name mpi_f08 calls it, and by none of the other two. */
+ZCM_PUBLIC void pmpi_comm_get_attr_(MPI_Fint *comm, MPI_Fint *key, MPI_Aint *value, MPI_Fint *flag,
+                                    MPI_Fint *code) __attribute__((alias("ompi_comm_get_attr_f")));
+
 ZCM_FORTRAN(attr_get,
             (MPI_Fint * comm, MPI_Fint *key, MPI_Fint *value, MPI_Fint *flag, MPI_Fint *code))
 {
