@@ -212,14 +212,15 @@ TEST(AbsentCallersTest, FindWhatCameInTime)
 
 class DyingPeersTest : public LaneTest {};
 
-/** A peer that takes the lane and then nothing of what comes over it, more than it has room for:
- * the kernel lands for a process even while that is being killed. */
-int accept_and_stop(zcl_way_t way, letter &where)
+/** A peer that takes the lane, to be stopped when the other side has it, too: if it stopped itself
+ * its thread might not have answered yet. It has no room for what comes over it, since the kernel
+ * lands for a process even while that is being killed. */
+int accept_one(zcl_way_t way, letter &where)
 {
     side there(way, [](zcl_params_t &p) { p.landing_bytes = 1 << 20; });
     where.put(there.address());
     there.next(ZCL_EVENT_ACCEPTED);
-    raise(SIGSTOP);
+    there.next(ZCL_EVENT_BROKEN);
     return 0;
 }
 ZCL_EACH_WAY(DyingPeersTest);
@@ -279,11 +280,12 @@ TEST_P(DyingPeersTest, KilledInTheMiddleFailTheSend)
 {
     const std::vector<char> data = pattern(60000000, 1);
     letter where;
-    child peer([&] { return accept_and_stop(GetParam(), where); });
+    child peer([&] { return accept_one(GetParam(), where); });
     side here(GetParam());
     const auto to = where.get<sockaddr_in>();
     zcl_lane_t *lane = here.connect(to);
     ASSERT_EQ(here.next(ZCL_EVENT_OPENED).lane, lane);
+    peer.kill(SIGSTOP);
     const zcl_frame_t f{1, data.size(), 0, 0};
     ASSERT_EQ(zcl_send(lane, &f, data.data(), nullptr), 0);
     EXPECT_EQ(here.next(ZCL_EVENT_SENT, 200'000'000).type, ZCL_EVENT_NONE) << "the socket is full";
@@ -300,10 +302,11 @@ TEST_P(DyingPeersTest, ClosingAFullLaneReturnsAtOnce)
 {
     const std::vector<char> data = pattern(60000000, 1);
     letter where;
-    child peer([&] { return accept_and_stop(GetParam(), where); });
+    child peer([&] { return accept_one(GetParam(), where); });
     side here(GetParam());
     zcl_lane_t *lane = here.connect(where.get<sockaddr_in>());
     ASSERT_EQ(here.next(ZCL_EVENT_OPENED).lane, lane);
+    peer.kill(SIGSTOP);
     const zcl_frame_t f{1, data.size(), 0, 0};
     ASSERT_EQ(zcl_send(lane, &f, data.data(), nullptr), 0);
     ASSERT_EQ(zcl_send(lane, &f, data.data(), nullptr), 0);
