@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "resources.h"
 
+#include "forward_flow.h"
+
 #include <algorithm>
 
 namespace zc::instrument {
@@ -171,31 +173,11 @@ void resources::step(const function &in, const clang::Stmt *at, open_set &open) 
 std::map<unsigned, resources::open_set> resources::at_entries(const function &in,
                                                               const open_set &first) const
 {
-    std::map<unsigned, open_set> entries;
-    entries[in.cfg->getEntry().getBlockID()] = first;
-    std::set<unsigned> seen;
-    for (bool grows = true; grows;) {
-        grows = false;
-        for (auto it = in.cfg->rbegin(); it != in.cfg->rend(); ++it) {
-            const auto *block = *it;
-            if (!entries.count(block->getBlockID()))
-                continue;
-            auto open = entries[block->getBlockID()];
-            for (const auto &element : *block)
-                if (const auto statement = element.getAs<clang::CFGStmt>())
-                    step(in, statement->getStmt(), open);
-            if (block->hasNoReturnElement())
-                continue;
-            for (const auto &next : block->succs())
-                if (const auto *successor = next.getReachableBlock()) {
-                    auto &known = entries[successor->getBlockID()];
-                    const auto before = known.size();
-                    known.insert(open.begin(), open.end());
-                    grows |= seen.insert(successor->getBlockID()).second || known.size() > before;
-                }
-        }
-    }
-    return entries;
+    return forward_flow(*in.cfg, first, [&](const clang::CFGBlock &block, open_set &open) {
+        for (const auto &element : block)
+            if (const auto statement = element.getAs<clang::CFGStmt>())
+                step(in, statement->getStmt(), open);
+    });
 }
 
 resources::summary resources::summarise(const function &one) const

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uniformity.h"
 
+#include "forward_flow.h"
+
 namespace zc::instrument {
 
 using llvm::dyn_cast;
@@ -390,32 +392,14 @@ void uniformity::note_condition(const function &one, const clang::Stmt *control,
 
 void uniformity::run(const function &one)
 {
-    std::map<unsigned, differing> entries;
-    entries[one.cfg->getEntry().getBlockID()] = states_[one.name].entry;
-    std::set<unsigned> seen;
-    for (bool changes = true; changes;) {
-        changes = false;
-        for (auto it = one.cfg->rbegin(); it != one.cfg->rend(); ++it) {
-            const auto *block = *it;
-            if (!entries.count(block->getBlockID()))
-                continue;
-            auto now = entries[block->getBlockID()];
-            for (const auto &element : *block)
+    auto entries = forward_flow(
+        *one.cfg, states_[one.name].entry, [&](const clang::CFGBlock &block, differing &now) {
+            for (const auto &element : block)
                 if (const auto statement = element.getAs<clang::CFGStmt>())
                     step(one, statement->getStmt(), now);
-            if (const auto *end = block->getTerminatorStmt(); end && condition_of_any(end))
+            if (const auto *end = block.getTerminatorStmt(); end && condition_of_any(end))
                 note_condition(one, end, now);
-            if (block->hasNoReturnElement())
-                continue;
-            for (const auto &next : block->succs())
-                if (const auto *successor = next.getReachableBlock()) {
-                    auto &known = entries[successor->getBlockID()];
-                    const auto before = known.size();
-                    known.insert(now.begin(), now.end());
-                    changes |= seen.insert(successor->getBlockID()).second || known.size() > before;
-                }
-        }
-    }
+        });
     auto &own = states_[one.name];
     const auto &end = entries[one.cfg->getExit().getBlockID()];
     const auto before = own.exit.size();
