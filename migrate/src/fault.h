@@ -34,9 +34,16 @@ enum class fault {
     corrupt_early,          /* the same, and all leavers but the first begin to send late */
     corrupt_large,          /* the same as corrupt, of arrays of several segments only */
     leaver_dies,            /* the leaver, when the move is decided on: killed */
-    settles_late,           /* all but rank 0, when a request is over: settle it a second later */
-    slow_disk,              /* all but rank 0, writing a checkpoint: wait after each block */
-    no_room,                /* every rank, saving: its host has no room for copies */
+    waits_in_spawn,         /* the first leaver of a job that has not moved, when it comes to this
+                               phase: makes the file "waits" in ZC_MIGRATE_DIR, and goes on when
+                               that is removed */
+    waits_in_data,          /* the same in the next phases */
+    waits_in_verdict,
+    waits_in_link_up,
+    waits_in_rebuild,
+    settles_late, /* all but rank 0, when a request is over: settle it a second later */
+    slow_disk,    /* all but rank 0, writing a checkpoint: wait after each block */
+    no_room,      /* every rank, saving: its host has no room for copies */
 };
 
 struct named_fault {
@@ -62,6 +69,11 @@ inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::corrupt_early, "corrupt-early"},
     {fault::corrupt_large, "corrupt-large"},
     {fault::leaver_dies, "leaver-dies"},
+    {fault::waits_in_spawn, "waits-in-spawn"},
+    {fault::waits_in_data, "waits-in-data"},
+    {fault::waits_in_verdict, "waits-in-verdict"},
+    {fault::waits_in_link_up, "waits-in-link-up"},
+    {fault::waits_in_rebuild, "waits-in-rebuild"},
     {fault::settles_late, "settles-late"},
     {fault::slow_disk, "slow-disk"},
     {fault::no_room, "no-room"},

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -40,8 +42,27 @@ bool move_transaction::run()
     return true;
 }
 
+/** In the job's first move, a test does to its processes what it likes while a leaver waits here.
+ */
+void move_transaction::wait_for_test(phase now) const
+{
+    constexpr fault kWaits[] = {fault::waits_in_spawn, fault::waits_in_data,
+                                fault::waits_in_verdict, fault::waits_in_link_up,
+                                fault::waits_in_rebuild};
+    if (now > phase::rebuild || greeting_.moves > 1 || party_.rank() != greeting_.leavers.front() ||
+        !settings_.fault_injected(kWaits[static_cast<int>(now)]))
+        return;
+    const std::filesystem::path sign =
+        std::filesystem::path(settings_.checkpoint_directory) / "waits";
+    std::filesystem::create_directories(sign.parent_path());
+    std::ofstream(sign).flush();
+    for (pause pause; std::filesystem::exists(sign); pause.rest())
+        party_.make_progress();
+}
+
 move_transaction::phase move_transaction::perform(phase now)
 {
+    wait_for_test(now);
     switch (now) {
     case phase::spawn:
         return spawn();

@@ -56,6 +56,7 @@ class move_transaction {
 
   private:
     phase perform(phase now);
+    void wait_for_test(phase now) const;
     phase spawn();
     phase hand_over();
     phase decide();

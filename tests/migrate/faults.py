@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong with a move, or with a rank: no rank is lost, and no error."""
-import contextlib
 import os
 import pathlib
 import re
 import signal
-import subprocess
 import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
-from testbed.network import INTERFACE
 from testbed.outcome import check, wait_for
 from testbed.process import children
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
-                                ends_well, ends_with_error, heat, moved, mpich_only, refused,
-                                suite)
+                                cut_off, ends_well, ends_with_error, heat, moved, mpich_only,
+                                parent_of, refused, suite)
 
 
 def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):
@@ -205,10 +202,6 @@ def one_of_two_successors_killed(stage):
         asking.join()
         check(job.status()["ranks"] == before, "ranks are not where they were")
         ends_well(stage, job, "all right")
-
-
-def parent_of(pid):
-    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @suite.test()
@@ -444,17 +437,6 @@ def stopped_successor(stage):
         wait_for("it ends", lambda: not os.path.exists(f"/proc/{stopped}"), 30)
         room(job)   # rank 1 has given it up and goes on
         ends_well(stage, job, "all right")
-
-
-@contextlib.contextmanager
-def cut_off(stage, host):
-    """Nothing passes to or from HOST."""
-    link = stage.network.on(host, "ip", "link", "set", INTERFACE)
-    subprocess.run([*link, "down"], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run([*link, "up"], check=True)
 
 
 @suite.test()

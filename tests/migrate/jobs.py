@@ -6,8 +6,10 @@ import json
 import pathlib
 import re
 import socket
+import subprocess
 
 from testbed.migration import SAID, STOP, TOP, Job, Stage
+from testbed.network import INTERFACE
 from testbed.outcome import Skip, check
 from testbed.suite import Bed, Suite
 
@@ -37,6 +39,8 @@ def open_stage(setup):
 suite = Suite("migrate", "ranks of running jobs move between two hosts, with faults, too",
               beds=[Bed("two-hosts", tags=frozenset({"fast"}), hosts="2"),
                     Bed("long", tags=frozenset({"nightly"}), hosts="2", only="long", long=True),
+                    Bed("three-hosts", tags=frozenset({"nightly"}), hosts="3", only="cut",
+                        long=True),
                     Bed("openmpi", tags=frozenset({"fast"}), hosts="2", only="openmpi",
                         options=ON_OPEN_MPI),
                     Bed("openmpi-all", tags=frozenset({"nightly"}), hosts="2",
@@ -58,6 +62,29 @@ def mpich_only(why):
 
 def heat(stage, *extra, iterations=10000000, **how):
     return Job(stage, "heat2d", *HEAT, "--iterations", iterations, "--until", STOP, *extra, **how)
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@contextlib.contextmanager
+def cut_off(stage, host):
+    """Nothing passes to or from HOST. Of two hosts, each sees that its link is down."""
+    network = stage.network
+    if int(network.hosts) > 2:
+        network.cut(host)
+        try:
+            yield
+        finally:
+            network.heal(host)
+        return
+    link = network.on(host, "ip", "link", "set", INTERFACE)
+    subprocess.run([*link, "down"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*link, "up"], check=True)
 
 
 def hosts_of(job):

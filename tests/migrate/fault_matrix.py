@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each phase of a move, and each way in which a process, a host or a resource can fail in it: the job
+goes on as before, or ends and says why.
+
+The first leaver waits at the begin of a phase (ZC_MIGRATE_FAULT=waits-in-PHASE) while a test does its
+harm. docs/migration.md, Every phase and every fault, has the table.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import threading
+
+from testbed.migration import H1, H2, SAID, Job
+from testbed.outcome import Fail, Skip, check, wait_for
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, heat, mpich_only,
+                                parent_of, suite)
+
+PHASES = ("spawn", "data", "verdict", "link-up", "rebuild")
+BEFORE_GO = PHASES[:3]
+# ZC_MIGRATE_TIMEOUT is the longest, so that each of the others is seen to be the one that was reached.
+LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_START": "10"}
+LEAVER = 1
+# What is said where the job cannot go on, by libzcm or by MPI.
+BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
+AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors within|predecessor is gone|"
+            "(old world was not given up|new world was not entered) within|Fatal error")
+NO_MEMORY = "no memory|bad_alloc|[Cc]annot allocate|[Oo]ut of memory|Resource temporarily unavailable"
+
+
+class Paused:
+    """JOB, whose rank 1 leaves and waits at the begin of PHASE; all has been asked for."""
+
+    def __init__(self, stage, job, phase, to, via, sign):
+        self.stage, self.job, self.sign = stage, job, sign
+        self.before = job.until_running()["ranks"]
+        self.pids = [rank["pid"] for rank in self.before]
+        self.target = "h1" if to == H1 else "h2"
+        self.answer = None
+        self.asking = threading.Thread(target=self.ask, args=(to, via))
+        self.asking.start()
+        wait_for(f"the leaver waits in {phase}", self.sign.exists, 60)
+
+    def ask(self, to, via):
+        self.answer = self.job.ask("move", "--rank", LEAVER, "--to", to, "--via", via)
+
+    def successor(self):
+        fresh = [pid for pid, line in self.job.processes_on(self.target)
+                 if pid not in self.pids and line.split()[0] == self.job.stage.programs["heat2d"]]
+        check(len(fresh) == 1, f"successors: {fresh}")
+        return fresh[0]
+
+    def process(self, whose):
+        """The process that WHOSE says."""
+        if whose == "leaver":
+            return self.pids[LEAVER]
+        if whose == "stayer":
+            return self.pids[-1]
+        return self.successor() if whose == "successor" else parent_of(self.successor())
+
+    def go_on(self):
+        """As when nothing had waited."""
+        self.sign.unlink()
+
+    def goes_on(self, says):
+        """The move is refused, as SAYS, all ranks are where they were, and no successor is left."""
+        self.asking.join()
+        code, _, said = self.answer
+        check(code == 1 and re.search(says, said), f"not refused with '{says}': {code} {said}",
+              self.job.said()[-SAID:])
+        check(self.job.status()["ranks"] == self.before, "ranks are not where they were")
+        wait_for("there is one process for each rank", lambda: sorted(self.pids) == sorted(
+            pid for host in ("h1", "h2") for pid, line in self.job.processes_on(host)
+            if line.split()[0] == self.job.stage.programs["heat2d"]), 40)
+        ends_well(self.stage, self.job, IDENTICAL, timeout=90)
+
+    def cannot_go_on(self, says, stopped=(), waits=()):
+        """Every process ends, without a result, and the reason is one that SAYS has. Those STOPPED are
+        ended then, and those end that WAIT for them and are no ranks."""
+        def left():
+            return [(pid, line) for host in ("h1", "h2") for pid, line in self.job.processes_on(host)
+                    if pid not in (*stopped, *waits) and line.split()[0] == self.job.stage.programs["heat2d"]]
+        try:
+            wait_for("all ranks end", lambda: not left(), 60)
+        except Fail as failure:
+            raise Fail(f"{failure}: {left()}", self.job.said()[-SAID:]) from None
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_for("those end that have waited", lambda: not any(
+            os.path.exists(f"/proc/{pid}") for pid in waits), 30)
+        self.asking.join()
+        check(self.answer[0] != 0, f"the move is said to be made: {self.answer}")
+        check(self.job.wait(60) is not None, "the job hangs", self.job.said()[-SAID:])
+        check(IDENTICAL not in self.job.said(), "went on as if nothing had happened")
+        check(re.search(says, self.job.said()), f"it does not say '{says}'", self.job.said()[-SAID:])
+
+
+@contextlib.contextmanager
+def paused(stage, phase, to=H1, via="memory", environment=None, sign=None, **how):
+    how = {"ranks": 3, "mpiexec": ["-disable-auto-cleanup"], **how}
+    with heat(stage, "--ballast", 4, **how,
+              environment={**ANY_HOST, **LIMITS, "ZC_MIGRATE_FAULT": f"waits-in-{phase}",
+                           **(environment or {})}) as job:
+        sign = pathlib.Path(sign or f"{job.directory}/saved/waits")
+        try:
+            yield Paused(stage, job, phase, to, via, sign)
+        finally:
+            sign.unlink(missing_ok=True)
+
+
+def killed(stage, phase, whose, says):
+    """SIGKILL: whose end is that of the job depends on whether go was said."""
+    with paused(stage, phase) as move:
+        os.kill(move.process(whose), signal.SIGKILL)
+        if whose != "leaver":
+            move.go_on()
+        if phase in BEFORE_GO and whose in ("successor", "launcher"):
+            move.goes_on(says)
+        else:
+            move.cannot_go_on(says)
+
+
+def stopped(stage, phase, whose, says):
+    """SIGSTOP: nothing tells of it, so that each wait has its limit."""
+    with paused(stage, phase) as move:
+        pid, waits = move.process(whose), ()
+        # A process at the other end of the line, which is no rank (any more), waits for the stopped one.
+        if whose == "leaver" and phase != "spawn":
+            waits = (move.successor(),)
+        elif whose == "successor" and phase not in BEFORE_GO:
+            waits = (move.process("leaver"),)
+        os.kill(pid, signal.SIGSTOP)
+        move.go_on()
+        if phase in BEFORE_GO and whose == "successor":
+            move.goes_on(says)
+        else:
+            move.cannot_go_on(says, stopped=(pid,), waits=waits)
+
+
+def cut(stage, phase, says):
+    """The target host is cut off: the job has no other rank there."""
+    with paused(stage, phase, to=H2, hosts=[H1], ranks=2) as move:
+        with cut_off(stage, 2):
+            move.go_on()
+            if phase in BEFORE_GO:
+                move.asking.join()
+                status = move.job.status()
+                check(status is not None, f"it does not answer after {move.answer}",
+                      move.job.said()[-SAID:])
+                move.job.until_running(safe_points=status["safe_points"] + 10)
+            else:
+                move.cannot_go_on(says)
+        if phase in BEFORE_GO:
+            move.goes_on(says)
+
+
+def limit_memory(pid):
+    """It gets no more than it has: as with a full cgroup, whose end is SIGKILL's, or no overcommit."""
+    words = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    most = int(words[0]) * os.sysconf("SC_PAGESIZE")
+    resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+def give_memory(pid):
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def no_memory(stage, phase, whose):
+    """Its allocations fail from the begin of the phase on, until the request is answered.
+
+    Whether MPI and the libraries below survive that is not libzcm's to decide: the job goes on, with
+    or without the move, or it ends and says why.
+    """
+    with paused(stage, phase) as move:
+        pid = move.process(whose)
+        limit_memory(pid)
+        move.go_on()
+        move.asking.join()
+        give_memory(pid)
+        code, _, said = move.answer
+        if code == 0:               # what it had was enough
+            ends_well(stage, move.job, IDENTICAL, timeout=90)
+        elif phase in BEFORE_GO and re.search(NO_MEMORY, said):
+            move.goes_on(NO_MEMORY)
+        else:
+            move.cannot_go_on(f"{NO_MEMORY}|BAD TERMINATION|Fatal error")
+
+
+def disk_full(stage):
+    """By way of the disk, which has room for half of the data."""
+    place = stage.new_directory()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place],
+                      capture_output=True, check=False).returncode != 0:
+        raise Skip("cannot mount a small file system")
+    try:
+        with paused(stage, "data", via="disk", environment={"ZC_MIGRATE_DIR": place},
+                    sign=f"{place}/waits") as move:
+            move.go_on()
+            move.goes_on("No space left on device")
+            check(not os.listdir(place), f"files left behind: {os.listdir(place)}")
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def declare(name, harm, *how, fast=False, tags=()):
+    suite.test(name, tags={*tags, *(() if fast else ("long",))})(
+        mpich_only(LAUNCHED)(lambda stage: harm(stage, *how)))
+
+
+# One of each kind is in the fast lane; there is no successor at the begin of the first phase.
+FAST = {(killed, "rebuild", "successor"), (killed, "link-up", "launcher"),
+        (stopped, "link-up", "leaver"), (stopped, "verdict", "successor"),
+        (no_memory, "data", "leaver"), (no_memory, "data", "successor")}
+
+
+def declare_all():
+    for phase in PHASES:
+        before_go, name = phase in BEFORE_GO, phase.replace("-", "_")
+        ends = BY_NAME if before_go else AFTER_GO
+        for whose in ("leaver", "stayer", "successor", "launcher"):
+            if phase == "spawn" and whose in ("successor", "launcher"):
+                continue
+            killed_says = stopped_says = ends
+            if before_go and whose == "successor":
+                killed_says, stopped_says = "the successor was killed by signal 9", "silent for 12 s"
+            elif whose == "launcher":
+                killed_says = "the successor has ended with its launcher" if before_go else ends
+            declare(f"{whose}_killed_in_{name}", killed, phase, whose, killed_says,
+                    fast=(killed, phase, whose) in FAST)
+            if whose != "launcher":
+                declare(f"{whose}_stopped_in_{name}", stopped, phase, whose, stopped_says,
+                        fast=(stopped, phase, whose) in FAST)
+                declare(f"{whose}_without_memory_in_{name}", no_memory, phase, whose,
+                        fast=(no_memory, phase, whose) in FAST)
+        declare(f"target_cut_off_in_{name}", cut, phase,
+                "silent for 12 s|no launcher|nothing heard|not .* within" if before_go else ends,
+                fast=phase == "verdict", tags={"cut"})
+    declare("disk_full_in_data", disk_full, fast=True)
+
+
+declare_all()
