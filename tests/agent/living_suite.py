@@ -33,15 +33,16 @@ def with_programs(setup):
 
 
 suite = Suite("living", "heat2d on two hosts is moved by agents alone",
-              beds=[Bed("two-hosts", tags=frozenset({"fast"}))],
+              beds=[Bed("two-hosts", tags=frozenset({"fast"})),
+                    Bed("long", tags=frozenset({"nightly"}), only="long", long=True)],
               needs=("mpich", "root", "ip", "curl"), open=with_programs)
 SUITES = [suite]
 
 
-def test(name):
+def test(name, tags=()):
     """Decorates a test of two hosts with half a processor each."""
     def add(function):
-        @suite.test(name)
+        @suite.test(name, tags)
         def with_cluster(setup):
             directory = tempfile.mkdtemp(prefix=f"{name}-", dir=setup.scratch)
             with Cluster(2, f"{setup.options.library}/bin", directory, prefix=setup.prefix,
@@ -190,6 +191,42 @@ def agents_killed(cluster):
                                  lambda: cluster.decisions("resumed"), 10 / 3)
             ends_well(job)
             cluster.note(f"{role} killed: {job.said().strip()}")
+
+
+def killed_in(cluster, agents, phase, victim, comes_back):
+    """VICTIM is killed while the job is in PHASE of the move, and is back before or after its end."""
+    saved = cluster.directory / f"{phase}-{victim.name}"
+    sign = saved / "waits"
+    with Job(cluster, *HEAT, hosts=[1, 1, 1, 1], environment={
+            "ZC_MIGRATE_FAULT": f"waits-in-{phase}", "ZC_MIGRATE_DIR": str(saved)}) as job:
+        job.until_running()
+        cluster.wait_for(f"the move is in {phase}", sign.exists)
+        victim.kill()
+        began = job.iterations()
+        if comes_back:
+            victim.start()
+        sign.unlink()
+        cluster.wait_for("the move is made", lambda: (job.status() or {}).get("epoch", 1) >= 2)
+        cluster.wait_for("the job goes on", lambda: job.iterations() > began + 20)
+        if not comes_back:
+            victim.start()
+        cluster.wait_for("each rank is seen by the agent of its host, and by no other", lambda: all(
+            len((one.ask("ranks") or {"ranks": [None] * 9})["ranks"]) == job.where().count(one.name)
+            for one in agents))
+        pids = [rank["pid"] for rank in job.status()["ranks"]]
+        check(len(set(pids)) == 4, f"{pids}")
+        cluster.wait_for("the move is closed", lambda: all(
+            (one.ask("status") or {"busy_with": "?"})["busy_with"] == "" for one in agents))
+        ends_well(job)
+
+
+@test("agents-killed-in-each-phase", tags={"long"})
+def agents_killed_in_each_phase(cluster):
+    """Of a move that the job is making: the job makes it without them."""
+    agents = cluster.start_agents()
+    for turn, phase in enumerate(("spawn", "data", "verdict", "link-up", "rebuild")):
+        for victim in agents:
+            killed_in(cluster, agents, phase, victim, comes_back=(turn + victim.host) % 2 == 0)
 
 
 @test("full-target")
