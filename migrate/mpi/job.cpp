@@ -24,7 +24,6 @@
 #include "requests.h"
 #include "spawn.h"
 #include "traffic.h"
-#include "watchdog.h"
 
 namespace zc::migrate {
 
@@ -283,6 +282,21 @@ void job::become_rank_of_job()
     open_profile();
 }
 
+/** What all ranks do first in a new world, none of which asks the program: a lost rank holds it. */
+watchdog job::limit_entry(double limit_s) const
+{
+    return {limit_s, "the move was agreed on, but the new world was not entered within " +
+                         std::to_string(static_cast<int>(limit_s)) +
+                         " s: a process died meanwhile"};
+}
+
+/** Collective. */
+void job::ask_who_rebuilds()
+{
+    const bool mine = functions.has(program_functions::kind::rebuild);
+    rebuilding_ = total(now_.ours, {mine ? 1.0 : 0.0})[0] > 0;
+}
+
 /** From here on the program's handles are the layer's. Local. */
 void job::open_layer()
 {
@@ -335,7 +349,10 @@ void job::refresh_status()
     mine.pid = getpid();
     mine.features = control_.own().features;
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
-    PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours);
+    MPI_Request request;
+    PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours,
+                    &request);
+    wait_gently(request);
     for (const whereabouts &one : all) {
         hosts_.insert(one.host);
         control_.need_features(one.features);
@@ -510,6 +527,10 @@ world job::link_up(growth &how, lifeline *line)
 std::vector<double> job::rebuild_world(double begin)
 {
     functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
+    /* A rank that is in such a function does not answer. */
+    std::optional<roll_call::scope> guard;
+    if (!rebuilding_)
+        guard.emplace(*roll_);
     refresh_status();
     return greatest(now_.ours,
                     {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
@@ -555,16 +576,22 @@ void job::take_over()
     try {
         const double committed = seconds();
         now_ = link_up(growth_, &line);
-        layer::instance().link(now_.user);
-        inherited_.take_over(now_.ours);
-        become_rank_of_job();
+        {
+            /* The others give up the old world before. */
+            const watchdog guard = limit_entry(settings_.silence_s + 2 * settings_.timeout_s);
+            layer::instance().link(now_.user);
+            inherited_.take_over(now_.ours);
+            homes_.resize(static_cast<std::size_t>(now_.size));
+            become_rank_of_job();
+            ask_who_rebuilds();
+        }
         const std::vector<double> rebuilt = rebuild_world(committed);
         waiting_to_take_over_ = false;
         if (now_.rank == 0)
             line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
         line.disconnect();
     } catch (const std::exception &problem) {
-        end_job(now_.rank, std::string("took the rank over, but ") + problem.what());
+        end_job(now_.rank, "took the rank over, but " + reason_of(problem));
     }
     inheritance_.reset();
 }
@@ -633,7 +660,7 @@ auto job::inherit(Action action)
     try {
         return action(*inheritance_);
     } catch (const std::exception &problem) {
-        give_up_rank(problem.what());
+        give_up_rank(reason_of(problem));
     }
 }
 

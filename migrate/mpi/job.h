@@ -24,6 +24,7 @@
 #include "roll_call.h"
 #include "settings.h"
 #include "successor.h"
+#include "watchdog.h"
 #include "wire.h"
 #include "world.h"
 
@@ -116,6 +117,8 @@ class job {
     void take_over();
     void await_go(from_predecessor &from);
     void become_rank_of_job();
+    watchdog limit_entry(double limit_s) const;
+    void ask_who_rebuilds();
     std::vector<double> rebuild_world(double begin);
 
     settings settings_;
@@ -126,6 +129,7 @@ class job {
     std::uint64_t line_ = 0;
     double begun_ = 0; /* the job, by our clock */
     world now_;
+    bool rebuilding_ = false;        /* a rank of the world just entered has a function for that */
     std::set<std::string> hosts_;    /* where ranks have been */
     std::vector<std::string> homes_; /* where each rank is */
     allowed_hosts allowed_;          /* where they may go */

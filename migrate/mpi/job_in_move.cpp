@@ -11,7 +11,7 @@
 
 namespace zc::migrate {
 
-job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of)
+job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of), wanted_(wanted)
 {
     hello_.moved = true;
     hello_.rank = of.now_.rank;
@@ -150,12 +150,16 @@ void job_in_move::give_up_old_world()
 
 void job_in_move::enter_new_world()
 {
+    const watchdog guard = job_.limit_entry(job_.settings_.timeout_s);
     job_.now_ = next_;
     job_.moves_++;
+    for (const control::request::target &one : wanted_.moves)
+        job_.homes_[static_cast<std::size_t>(one.rank)] = one.host;
     layer::instance().link(job_.now_.user);
     remaking::remake(communicators_, job_.now_.ours);
     requests::instance().make_persistent();
     job_.open_agreement(hello_.requests);
+    job_.ask_who_rebuilds();
     job_.meeting_.settle();
 }
 

@@ -43,6 +43,7 @@ class job_in_move final : public move_party {
 
   private:
     job &job_;
+    const control::request &wanted_;
     greeting hello_;
     place target_; /* where this rank goes; without a name if it stays */
     std::unique_ptr<succession> succession_;

@@ -140,9 +140,12 @@ bool mpi_connection::commit()
         return true;
     if (!end_of_peer().empty() || !launcher_->send({{"go", true}}))
         return false;
-    for (const double begin = seconds(); seconds() - begin < kAnswer; pause().rest())
+    pause pause;
+    for (const double begin = seconds(); seconds() - begin < kAnswer; pause.rest()) {
         if (!end_of_peer().empty() || noted_)
             return noted_;
+        make_progress(); /* the other ranks have this one answer */
+    }
     return false;
 }
 
@@ -152,9 +155,12 @@ void mpi_connection::take_back()
         launcher_->send({{"back", true}});
 }
 
-void mpi_connection::synchronise()
+bool mpi_connection::start_synchronising(ticket &it)
 {
-    PMPI_Barrier(between_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = PMPI_Ibarrier(between_, &request);
+    it = ticket_of(request);
+    return code == MPI_SUCCESS;
 }
 
 void mpi_connection::close()

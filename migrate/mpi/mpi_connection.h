@@ -30,7 +30,7 @@ class mpi_connection final : public connection {
     bool commit() override;
     void take_back() override;
 
-    void synchronise() override;
+    bool start_synchronising(ticket &it) override;
     void close() override;
     void forget(bool silent) override;
 

@@ -77,7 +77,8 @@ std::string roll_call::how_silent() const
 
 void roll_call::end_for(std::size_t missing, const std::string &how) const
 {
-    end_job(rank_, "rank " + std::to_string(missing) + " on " + homes_[missing] + how +
+    const std::string &home = homes_[missing]; /* a successor does not know it yet */
+    end_job(rank_, "rank " + std::to_string(missing) + (home.empty() ? "" : " on " + home) + how +
                        ", while all ranks are in a move or a checkpoint: the job cannot go on");
 }
 

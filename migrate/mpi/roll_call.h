@@ -18,7 +18,8 @@ namespace zc::migrate {
  */
 class roll_call {
   public:
-    /** @over: a window of all ranks that all may read; it outlives this. @homes: hosts, by rank. */
+    /** @over: a window of all ranks that all may read; it outlives this. @homes: hosts, by rank, ""
+     * where unknown. */
     roll_call(MPI_Win over, int rank, double limit_s, const std::vector<std::string> &homes);
     /** All ranks are there, and answer. */
     ~roll_call();

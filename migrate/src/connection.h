@@ -41,8 +41,8 @@ class connection {
     /** That one; @room has its length. */
     virtual bool receive(const message &there, std::span<std::byte> room) = 0;
 
-    /** Both sides: all that was sent before has come after this. */
-    virtual void synchronise() = 0;
+    /** Both sides: all that was sent before has come when this is done. */
+    virtual bool start_synchronising(ticket &it) = 0;
     /** Both sides: end it. */
     virtual void close() = 0;
     /** The other side has ended. @silent: nothing of it can be under way any more. */

@@ -138,7 +138,16 @@ void lifeline::expect_segment(std::span<std::byte> room, connection::ticket &req
 void lifeline::disconnect()
 {
     /* Everything that was sent has been received after this, pings too. */
-    peer_->synchronise();
+    connection::ticket request = connection::kNone;
+    require(peer_->start_synchronising(request), "parting");
+    std::size_t bytes = 0;
+    /* The program of the other may take its time to rebuild what it has. No ping from here on. */
+    for (unsigned rounds = 0; !is_finished(request, bytes); rounds++) {
+        if (rounds < kLooks)
+            continue;
+        require_peer();
+        peer_->rest(rounds);
+    }
     while (poll())
         continue;
     peer_->close();

@@ -96,7 +96,11 @@ class two_sides::endpoint final : public connection {
         return true;
     }
 
-    void synchronise() override {}
+    bool start_synchronising(ticket &it) override
+    {
+        it = kNone;
+        return true;
+    }
     void close() override {}
     void forget(bool) override {}
     void make_progress() override {}
