@@ -16,8 +16,8 @@ import threading
 
 from testbed.migration import H1, H2, SAID, Job
 from testbed.outcome import Fail, Skip, check, wait_for
-from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, heat, mpich_only,
-                                parent_of, suite)
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, heat, kill,
+                                mpich_only, parent_of, stop, suite)
 
 PHASES = ("spawn", "data", "verdict", "link-up", "rebuild")
 BEFORE_GO = PHASES[:3]
@@ -77,9 +77,8 @@ class Paused:
             if line.split()[0] == self.job.stage.programs["heat2d"]), 40)
         ends_well(self.stage, self.job, IDENTICAL, timeout=90)
 
-    def cannot_go_on(self, says, stopped=(), waits=()):
-        """Every process ends, without a result, and the reason is one that SAYS has. Those STOPPED are
-        ended then, and those end that WAIT for them and are no ranks."""
+    def all_end(self, stopped=(), waits=()):
+        """Every process of the program, but those STOPPED and those that WAIT."""
         def left():
             return [(pid, line) for host in ("h1", "h2") for pid, line in self.job.processes_on(host)
                     if pid not in (*stopped, *waits) and line.split()[0] == self.job.stage.programs["heat2d"]]
@@ -87,6 +86,11 @@ class Paused:
             wait_for("all ranks end", lambda: not left(), 60)
         except Fail as failure:
             raise Fail(f"{failure}: {left()}", self.job.said()[-SAID:]) from None
+
+    def cannot_go_on(self, says, stopped=(), waits=()):
+        """Every process ends, without a result, and the reason is one that SAYS has. Those STOPPED are
+        ended then, and those end that WAIT for them and are no ranks."""
+        self.all_end(stopped, waits)
         for pid in stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -115,7 +119,7 @@ def paused(stage, phase, to=H1, via="memory", environment=None, sign=None, **how
 def killed(stage, phase, whose, says):
     """SIGKILL: whose end is that of the job depends on whether go was said."""
     with paused(stage, phase) as move:
-        os.kill(move.process(whose), signal.SIGKILL)
+        kill(move.process(whose))
         if whose != "leaver":
             move.go_on()
         if phase in BEFORE_GO and whose in ("successor", "launcher"):
@@ -133,7 +137,7 @@ def stopped(stage, phase, whose, says):
             waits = (move.successor(),)
         elif whose == "successor" and phase not in BEFORE_GO:
             waits = (move.process("leaver"),)
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         move.go_on()
         if phase in BEFORE_GO and whose == "successor":
             move.goes_on(says)
@@ -142,7 +146,8 @@ def stopped(stage, phase, whose, says):
 
 
 def cut(stage, phase, says):
-    """The target host is cut off: the job has no other rank there."""
+    """The target host is cut off: the job has no other rank there. Where it cannot go on, all ranks
+    end on either side; mpiexec does when the link is back, as it hears of that host's then."""
     with paused(stage, phase, to=H2, hosts=[H1], ranks=2) as move:
         with cut_off(stage, 2):
             move.go_on()
@@ -153,9 +158,11 @@ def cut(stage, phase, says):
                       move.job.said()[-SAID:])
                 move.job.until_running(safe_points=status["safe_points"] + 10)
             else:
-                move.cannot_go_on(says)
+                move.all_end()
         if phase in BEFORE_GO:
             move.goes_on(says)
+        else:
+            move.cannot_go_on(says)
 
 
 def limit_memory(pid):

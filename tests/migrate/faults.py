@@ -12,7 +12,7 @@ from testbed.outcome import check, wait_for
 from testbed.process import children
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, NO_LOOSE_ENDS, answer_at_socket,
                                 cut_off, ends_well, ends_with_error, heat, moved, mpich_only,
-                                parent_of, refused, suite)
+                                parent_of, refused, state_of, suite)
 
 
 def fault_is_survived(stage, fault, says, mpiexec=(), environment=None):
@@ -148,19 +148,12 @@ def successor_exits_before_acknowledging(stage):
                       environment={"ZC_MIGRATE_TIMEOUT": "10"})
 
 
-def is_stopped(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False
-
-
 def stopped_on(job, host):
     """The successor that has stopped itself there."""
     found = []
 
     def look():
-        found[:] = [pid for pid, _ in job.processes_on(host) if is_stopped(pid)]
+        found[:] = [pid for pid, _ in job.processes_on(host) if state_of(pid) == "T"]
         return found
 
     wait_for(f"a process stops on {host}", look, 60)

@@ -3,14 +3,16 @@
 import contextlib
 import functools
 import json
+import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 
 from testbed.migration import SAID, STOP, TOP, Job, Stage
 from testbed.network import INTERFACE
-from testbed.outcome import Skip, check
+from testbed.outcome import Skip, check, wait_for
 from testbed.suite import Bed, Suite
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,8 +66,31 @@ def heat(stage, *extra, iterations=10000000, **how):
     return Job(stage, "heat2d", *HEAT, "--iterations", iterations, "--until", STOP, *extra, **how)
 
 
+def state_of(pid):
+    """As proc(5) has it; "" if there is no such process."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def parent_of(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def strike(pid, number, states):
+    """A signal takes its effect when the process runs next: wait for one of STATES."""
+    os.kill(pid, number)
+    wait_for(f"process {pid} is in one of '{states}'", lambda: state_of(pid) in states, 30,
+             every=0.01)
+
+
+def kill(pid):
+    strike(pid, signal.SIGKILL, ("Z", "X", ""))
+
+
+def stop(pid):
+    strike(pid, signal.SIGSTOP, ("T",))
 
 
 @contextlib.contextmanager
