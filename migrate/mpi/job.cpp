@@ -217,7 +217,7 @@ greeting job::be_greeted(lifeline &line)
         line.send(why.empty() ? word::here : word::failed, why);
         if (line.receive(kNoLimit).what == word::proceed)
             return said;
-        line.send_last(word::left);
+        line.send_until_taken(word::left);
     } catch (const std::exception &problem) {
         complain(now_.rank, std::string("successor: ") + problem.what());
         leave_process(leaving::not_started);

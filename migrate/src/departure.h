@@ -36,8 +36,8 @@ class departure {
     /** Give the successor all of @data; returns when it has acknowledged it. @file: if not null,
      * the successor reads it from there. Throws error. */
     void serve(const registry &data, const image_header &header, state_file *file);
-    /** The last step before go: the successor is there, and its end is that of the job. Throws
-     * error. */
+    /** The last step before go: the successor is there, listens, and its end is that of the job.
+     * Throws error. */
     void commit() { line_->commit(); }
     void go() { line_->send(word::go); }
     /** Tell the successor to end itself, and wait a little until nothing is under way. */

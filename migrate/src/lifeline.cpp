@@ -30,6 +30,7 @@ void lifeline::require(bool succeeded, const char *what) const
 
 void lifeline::commit()
 {
+    send_until_taken(word::ping); /* it may have been stopped, or cut off, since it said ready */
     if (peer_->commit())
         return;
     require_peer();
@@ -78,7 +79,7 @@ void lifeline::send(word what, const std::string &text)
     finish_with(request, sent);
 }
 
-void lifeline::send_last(word what)
+void lifeline::send_until_taken(word what)
 {
     connection::ticket request = connection::kNone;
     require(peer_->start_send_until_taken(static_cast<int>(what), request), "sending");

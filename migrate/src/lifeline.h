@@ -25,7 +25,7 @@ enum class word : int {
     left,      /* successor, abandoned: the last that will be heard of it */
     go,        /* leaver: you are the rank now: link up with the others */
     done,      /* successor of rank 0: how the rebuilding went (JSON) */
-    ping,      /* leaver: still there? fails if not */
+    ping,      /* either: still there? fails if not, or is not taken */
     list,      /* successor: what is there? */
     listing,   /* leaver: these names, and how many elements of each (JSON) */
 };
@@ -55,7 +55,7 @@ class lifeline {
 
     void send(word what, const std::string &text = "");
     /** Returns when the peer has taken it: it cannot be lost if this process ends now. */
-    void send_last(word what);
+    void send_until_taken(word what);
     /** The next message, whatever it says; pings are swallowed. */
     message receive() { return receive(timeout_s_); }
     message receive(double timeout_s);
@@ -80,7 +80,7 @@ class lifeline {
         }
     }
 
-    /** Leaver: the successor is about to be the rank. Throws error if it has ended. */
+    /** Leaver: the successor is about to be the rank. Throws error if it does not listen. */
     void commit();
 
     /** Both sides: end the connection in peace. */

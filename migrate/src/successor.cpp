@@ -127,7 +127,7 @@ void from_predecessor::leave(const std::string &why) noexcept
             line_->drain(word::abandon, kNoLimit);
         }
         transfer_.cancel();
-        line_->send_last(word::left);
+        line_->send_until_taken(word::left);
     } catch (const std::exception &) {
         /* The predecessor has gone, then. */
     }

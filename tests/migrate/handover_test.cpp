@@ -95,6 +95,7 @@ class handover {
             mine->await();
             mine->proceed();
             mine->serve(before.data, header_, nullptr);
+            mine->commit();
         } catch (const std::exception &problem) {
             why = problem.what();
             if (mine)
@@ -113,7 +114,7 @@ class handover {
         greeting::from_json(line->receive().text);
         line->send(word::here);
         if (line->receive(kNoLimit).what != word::proceed) {
-            line->send_last(word::left);
+            line->send_until_taken(word::left);
             return;
         }
         from_predecessor from(std::move(line), header_, chosen);

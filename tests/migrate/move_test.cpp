@@ -124,7 +124,7 @@ class one_rank final : public move_party {
 };
 
 /* Where the successor does not go on as it should. */
-enum class stop { at_greeting, at_proceed, in_data, before_ready, after_ready, never };
+enum class stop { at_greeting, at_proceed, in_data, before_ready, after_ready, after_check, never };
 enum class how { exits, is_silent, says_why };
 
 /** A rank that leaves, and its successor. */
@@ -168,8 +168,17 @@ class Move : public testing::Test {
             line_->peer().rest(0);
         line_->drain(word::abandon, kNoLimit);
         was_abandoned_ = true;
-        line_->send_last(word::left);
+        line_->send_until_taken(word::left);
         throw two_sides::killed();
+    }
+
+    void take_ping()
+    {
+        std::optional<connection::message> there;
+        for (; !there; line_->peer().rest(0))
+            line_->peer().probe(there);
+        EXPECT_EQ(there->kind, static_cast<int>(word::ping));
+        line_->peer().receive(*there, {});
     }
 
     void succeed(stop where, how way)
@@ -180,7 +189,7 @@ class Move : public testing::Test {
         line_->send(word::here);
         if (line_->receive(kNoLimit).what != word::proceed) {
             was_abandoned_ = line_->is_abandoned();
-            line_->send_last(word::left);
+            line_->send_until_taken(word::left);
             return;
         }
         if (where == stop::at_proceed)
@@ -198,9 +207,13 @@ class Move : public testing::Test {
         line_->send(word::ready, R"({"restore_ms":1})");
         if (where == stop::after_ready)
             stops(way);
+        if (where == stop::after_check) {
+            take_ping();
+            stops(way);
+        }
         if (line_->receive(kNoLimit).what != word::go) {
             was_abandoned_ = line_->is_abandoned();
-            line_->send_last(word::left);
+            line_->send_until_taken(word::left);
             return;
         }
         became_rank_ = room[999] == 0.25;
@@ -212,6 +225,7 @@ class Move : public testing::Test {
 
 const steps kRefusedAtSpawn = {"spawn", "agree", "answer"};
 const steps kRefusedAtVerdict = {"spawn", "agree", "agree", "answer"};
+const steps kRefusedAtLast = {"spawn", "agree", "agree", "agree", "answer"};
 
 TEST_F(Move, GoesThroughAllPhasesAndLeavesWhenTheSuccessorIsTheRank)
 {
@@ -308,9 +322,22 @@ TEST_F(Move, IsRefusedInTheVerdictIfAnothersSuccessorHasNotAcknowledged)
     EXPECT_TRUE(was_abandoned_);
 }
 
-TEST_F(Move, EndsTheJobIfTheSuccessorIsGoneWhenItIsToBeTheRank)
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorExitsWhenItHasAcknowledged)
 {
     run(stop::after_ready);
+    expect_refused(kRefusedAtLast, "rank 1: the successor is gone");
+}
+
+TEST_F(Move, IsRefusedInTheVerdictIfTheSuccessorIsSilentWhenItHasAcknowledged)
+{
+    run(stop::after_ready, how::is_silent);
+    expect_refused(kRefusedAtLast, "rank 1: the successor has been silent for 5 s");
+    EXPECT_TRUE(was_abandoned_);
+}
+
+TEST_F(Move, EndsTheJobIfTheSuccessorIsGoneWhenItIsToBeTheRank)
+{
+    run(stop::after_check);
     EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go"}));
     const std::string &why = sides_.problem(side::leaver);
     EXPECT_TRUE(why.starts_with("the move was agreed on, but the successor is gone")) << why;

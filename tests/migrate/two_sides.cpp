@@ -36,7 +36,13 @@ class two_sides::endpoint final : public connection {
         sends_[it] = mine_.sent.size() - 1;
         return true;
     }
-    bool start_send_until_taken(int kind, ticket &it) override { return start_send(kind, {}, it); }
+    bool start_send_until_taken(int kind, ticket &it) override
+    {
+        if (!start_send(kind, {}, it))
+            return false;
+        mine_.taken[sends_[it]] = false; /* and it stays so if it is lost */
+        return true;
+    }
     bool send_and_forget(int kind) override
     {
         if (other_.ended)
