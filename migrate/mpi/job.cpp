@@ -259,6 +259,7 @@ void job::start_as_successor()
         answer_from_record(greeting);
         return;
     }
+    hear_go(launcher_.get());
     now_ = link_up(growth_, line.get());
     open_layer();
     layer::instance().link(now_.user);
@@ -572,6 +573,7 @@ void job::take_over()
     auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
     lifeline &line = from.line();
     await_go(from);
+    hear_go(launcher_.get());
     /* Others wait for this rank in MPI now: it cannot report an error and go on. */
     try {
         const double committed = seconds();

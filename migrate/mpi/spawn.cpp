@@ -207,4 +207,10 @@ MPI_Comm meet_leaver(wire *launcher, double limit_s)
     return between;
 }
 
+void hear_go(wire *launcher)
+{
+    if (launcher)
+        launcher->send({{"rank", true}});
+}
+
 } // namespace zc::migrate

@@ -53,5 +53,7 @@ std::unique_ptr<wire> own_launcher();
 /** Its connection to the leaver: over a port that the launcher tells it, or the parent. Throws
  * error. */
 MPI_Comm meet_leaver(wire *launcher, double limit_s);
+/** It has heard go: the launcher, if there is one, need not watch the leaver for it any more. */
+void hear_go(wire *launcher);
 
 } // namespace zc::migrate

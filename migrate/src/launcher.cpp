@@ -38,6 +38,8 @@ void launcher::child_says(std::size_t child, const json &what)
         wanted_.push_back({child, what.value("spawn", ""), what.value("card", "")});
         if (wanted_.size() == 1)
             spawn_next();
+    } else if (what.contains("rank") && states_[child] == state::chosen) {
+        states_[child] = state::rank;
     }
 }
 
@@ -60,7 +62,7 @@ void launcher::spawned(const std::string &problem)
 
 void launcher::child_ended(std::size_t child, int status)
 {
-    const bool was_rank = states_[child] == state::rank;
+    const bool was_rank = states_[child] == state::chosen || states_[child] == state::rank;
     states_[child] = state::ended;
     if (!was_rank) {
         ends_[child] = describe_end(status);
@@ -70,7 +72,7 @@ void launcher::child_ended(std::size_t child, int status)
         signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
         over_ = true;
     } else {
-        by_.guard_ranks(count(state::rank));
+        by_.guard_ranks(ranks());
     }
     over_ |= count(state::ended) == states_.size();
 }
@@ -82,20 +84,20 @@ void launcher::leaver_says(std::size_t child, const json &what)
             by_.tell_leaver(child, {{"ended", ends_[child]}});
             return;
         }
-        states_[child] = state::rank;
-        by_.guard_ranks(count(state::rank));
+        states_[child] = state::chosen;
+        by_.guard_ranks(ranks());
         by_.tell_leaver(child, {{"noted", true}});
-    } else if (what.contains("back") && states_[child] == state::rank) {
+    } else if (what.contains("back") && states_[child] == state::chosen) {
         states_[child] = state::ready;
-        by_.guard_ranks(count(state::rank));
-    } else if (what.contains("end") && states_[child] != state::rank) {
+        by_.guard_ranks(ranks());
+    } else if (what.contains("end") && states_[child] != state::chosen) {
         leaver_gone(child);
     }
 }
 
 void launcher::leaver_gone(std::size_t child)
 {
-    if (states_[child] == state::starting || states_[child] == state::ready)
+    if (states_[child] != state::rank && states_[child] != state::ended)
         by_.kill_child(child);
 }
 

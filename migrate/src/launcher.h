@@ -27,16 +27,18 @@ class launcher_actions {
  * What zcm-launch decides. It is the parent of the successors of one host, each of which is a
  * world of its own, and has a wire to each of their leavers:
  *
- *               port                go (noted)            ends well
- *     starting ──────▶ ready ───────────────────▶ rank ──────────────▶ ended
- *        │               │ ◀────────────────────    │ ends badly
- *        │               │           back           │
- *        │ends, or its   │                          ▼
- *        │leaver is gone ▼                     this process ends by that signal, so that the
- * process └─────────▶   ended (its leaver         manager ends the job is told how)
+ *               port         go (noted)          rank          ends well
+ *     starting ──────▶ ready ──────────▶ chosen ──────▶ rank ──────────▶ ended
+ *        │               │ ◀───────────    │ ends badly  │ ends badly
+ *        │               │      back       │             │
+ *        │ends, or its   │                 ▼             ▼
+ *        │leaver is gone ▼            this process ends by that signal, so that the process
+ *        └─────────▶   ended         manager ends the job
  *
  * Before go a child's end, by whatever signal, is told to its leaver and ends nothing else; it is
- * killed when its leaver says so, or is gone. The launcher is over when its children are.
+ * killed when its leaver says so, or is gone. One that is chosen, but does not know it yet, is
+ * killed when its leaver is gone: it would wait for go, and nothing else may tell it. The launcher
+ * is over when its children are.
  *
  * Successors are no processes of the process manager's, so what they want started on other hosts
  * (launchers) is asked of it in their name, one after the other.
@@ -63,13 +65,14 @@ class launcher {
     int signal() const noexcept { return signal_; }
 
   private:
-    enum class state { starting, ready, rank, ended };
+    enum class state { starting, ready, chosen, rank, ended };
     struct wanted {
         std::size_t child;
         std::string host, card;
     };
 
     std::size_t count(state which) const;
+    std::size_t ranks() const { return count(state::chosen) + count(state::rank); }
     void spawn_next();
 
     launcher_actions &by_;

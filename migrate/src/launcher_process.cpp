@@ -184,6 +184,7 @@ void launcher_process::tell_child(std::size_t which, const json &what)
 
 void launcher_process::kill_child(std::size_t which)
 {
+    children_[which].left_alone = !children_[which].leaver;
     if (children_[which].pid > 0)
         kill(children_[which].pid, SIGKILL);
 }
@@ -260,21 +261,28 @@ void launcher_process::reap()
                 children_[i].pid = -1;
                 decides_.child_ended(i, status);
                 if (decides_.signal())
-                    std::fprintf(stderr, "zcm-launch: a rank, process %d, %s: the job ends\n",
-                                 static_cast<int>(pid), describe_end(status).c_str());
+                    std::fprintf(stderr, "zcm-launch: a rank, process %d, %s%s: the job ends\n",
+                                 static_cast<int>(pid), describe_end(status).c_str(),
+                                 children_[i].left_alone
+                                     ? ", as its predecessor was gone before it had said go"
+                                     : "");
             }
 }
 
 void launcher_process::listen_to(std::size_t i)
 {
     child &one = children_[i];
-    while (auto said = one.own->poll())
-        decides_.child_says(i, *said);
+    const auto hear_child = [&] {
+        while (auto said = one.own->poll())
+            decides_.child_says(i, *said);
+    };
+    hear_child();
     while (one.leaver) {
         if (auto said = one.leaver->poll()) {
             decides_.leaver_says(i, *said);
         } else if (one.leaver->is_closed()) {
             one.leaver.reset();
+            hear_child(); /* what it has said before that */
             decides_.leaver_gone(i);
         } else {
             break;

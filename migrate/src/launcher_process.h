@@ -48,7 +48,8 @@ class launcher_process final : private launcher_actions {
 
   private:
     struct child {
-        pid_t pid = -1; /* -1: has ended */
+        pid_t pid = -1;          /* -1: has ended */
+        bool left_alone = false; /* killed, as its leaver was gone */
         std::unique_ptr<wire> own, leaver;
         std::unique_ptr<singleton_manager> manager; /* of its world */
     };

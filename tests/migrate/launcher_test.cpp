@@ -104,9 +104,32 @@ TEST_F(Launcher, NotesThatASuccessorIsTheRank)
     take();
     it.leaver_says(0, {{"go", true}});
     EXPECT_EQ(take(), (steps{"ranks 1", R"(leaver 0 {"noted":true})"}));
+    it.leaver_says(0, {{"end", true}});
+    it.child_says(0, {{"rank", true}});
     it.leaver_gone(0); /* has left */
     it.leaver_says(0, {{"end", true}});
     EXPECT_EQ(take(), steps{});
+}
+
+TEST_F(Launcher, KillsOneThatIsChosenAndWillNotHearOfIt)
+{
+    make_rank(0);
+    it.leaver_gone(0);
+    EXPECT_EQ(take(), steps{"kill 0"});
+    it.child_ended(0, SIGKILL);
+    EXPECT_TRUE(it.is_over());
+    EXPECT_EQ(it.signal(), SIGKILL); /* it may have been the rank: the job ends */
+}
+
+TEST_F(Launcher, DoesNotTakeAWordThatComesTooEarly)
+{
+    it.child_says(0, {{"port", "p"}});
+    it.child_says(0, {{"rank", true}});
+    take();
+    it.leaver_gone(0);
+    EXPECT_EQ(take(), steps{"kill 0"});
+    it.child_ended(0, SIGKILL);
+    EXPECT_EQ(it.signal(), 0);
 }
 
 TEST_F(Launcher, TakesItBackIfTheMoveIsRefusedAtTheLastMoment)
