@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <string>
 
 namespace zc::migrate {
 
@@ -35,5 +36,14 @@ using returned_errors_of_communicator =
     returned_errors<MPI_Comm, PMPI_Comm_get_errhandler, PMPI_Comm_set_errhandler>;
 using returned_errors_of_window =
     returned_errors<MPI_Win, PMPI_Win_get_errhandler, PMPI_Win_set_errhandler>;
+
+/** What MPI says of an error @code. */
+inline std::string words_of(int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    PMPI_Error_string(code, text, &length);
+    return {text, static_cast<std::size_t>(length)};
+}
 
 } // namespace zc::migrate

@@ -13,6 +13,7 @@ namespace zc::migrate {
 namespace {
 
 constexpr double kRounds = 4; /* in the time limit */
+constexpr const char *kGone = " is gone, as MPI has found";
 
 } // namespace
 
@@ -46,19 +47,28 @@ void roll_call::ask(double now)
             PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &answers_[i], 1, MPI_INT64_T,
                                  static_cast<int>(i), 0, 1, MPI_INT64_T, MPI_NO_OP, over_,
                                  &requests_[i]) != MPI_SUCCESS)
-            end_for(i, " is gone, as MPI has found");
+            end_for(i, kGone);
+}
+
+/** The first that has not answered yet; as many as there are: none. */
+std::size_t roll_call::unanswered()
+{
+    const returned_errors_of_communicator returned(MPI_COMM_WORLD);
+    std::size_t missing = homes_.size();
+    for (std::size_t i = requests_.size(); i-- > 0;) {
+        int done = 1;
+        if (requests_[i] != MPI_REQUEST_NULL &&
+            PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            end_for(i, kGone);
+        if (!done)
+            missing = i;
+    }
+    return missing;
 }
 
 void roll_call::look_now()
 {
-    std::size_t missing = homes_.size();
-    for (std::size_t i = requests_.size(); i-- > 0;) {
-        int done = 1;
-        if (requests_[i] != MPI_REQUEST_NULL)
-            PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
-        if (!done)
-            missing = i;
-    }
+    const std::size_t missing = unanswered();
     const double now = seconds();
     if (missing == homes_.size()) {
         if (now - asked_ > limit_s_ / kRounds)
@@ -66,6 +76,23 @@ void roll_call::look_now()
     } else if (now - asked_ > limit_s_) {
         end_for(missing, how_silent());
     }
+}
+
+void roll_call::find_lost(const std::string &problem)
+{
+    if (active)
+        active->find_lost_now(problem);
+    end_job(-1, problem);
+}
+
+/** By a round that is begun now, or the one under way. */
+void roll_call::find_lost_now(const std::string &problem)
+{
+    if (unanswered() == homes_.size())
+        ask(seconds());
+    for (pause pause; unanswered() < homes_.size(); pause.rest())
+        look_now();
+    end_job(rank_, "all ranks answer, but MPI says, in a move or a checkpoint: " + problem);
 }
 
 std::string roll_call::how_silent() const

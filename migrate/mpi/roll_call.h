@@ -41,8 +41,13 @@ class roll_call {
             active->look_now();
     }
 
+    /** A collective operation of all ranks has failed, with @problem: one is lost, most likely. */
+    [[noreturn]] static void find_lost(const std::string &problem);
+
   private:
     void look_now();
+    std::size_t unanswered();
+    [[noreturn]] void find_lost_now(const std::string &problem);
     void ask(double now);
     [[noreturn]] void end_for(std::size_t missing, const std::string &how) const;
     std::string how_silent() const;

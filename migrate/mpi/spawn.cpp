@@ -43,15 +43,6 @@ std::string find_tool(const settings &chosen)
 }
 #endif
 
-/** What MPI says of @code. */
-std::string words_of(int code)
-{
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    PMPI_Error_string(code, text, &length);
-    return {text, static_cast<std::size_t>(length)};
-}
-
 MPI_Comm spawn(const command &command, const place &host)
 {
     /* Through env(1): not every launcher hands our environment on. */

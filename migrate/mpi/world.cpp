@@ -5,6 +5,7 @@
 #include <climits>
 #include <numeric>
 
+#include "returned_errors.h"
 #include "roll_call.h"
 
 namespace zc::migrate {
@@ -127,9 +128,12 @@ world grow(const growth &how)
 
 void wait_gently(MPI_Request &request)
 {
+    /* MPICH has the handler of its own world deal with errors of nonblocking collectives. */
+    const returned_errors_of_communicator returned(MPI_COMM_WORLD);
     pause pause;
     for (int done = 0;;) {
-        PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (const int code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS)
+            roll_call::find_lost(words_of(code));
         if (done)
             return;
         roll_call::look();
