@@ -168,6 +168,14 @@ def environment(site):
 
 
 @suite.test()
+def no_way_to_a_host(site):
+    """mpiexec says so, and ends."""
+    status, output = site.launch("-hosts", "nowhere", "-n", "1", "hostname")
+    check(status != 0 and "the proxy on nowhere has not connected" in output,
+          f"exit status {status}", output)
+
+
+@suite.test()
 def two_processors_give_a_thread(site):
     site.solve_with_threads([1, 1], "-hosts", "h1,h2", "-bind-to", "core:2")
 
