@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 
-from testbed.migration import H1, H2, SAID, Job
+from testbed.migration import H1, H2, SAID
 from testbed.outcome import Fail, Skip, check, wait_for
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, heat, kill,
                                 mpich_only, parent_of, stop, suite)
