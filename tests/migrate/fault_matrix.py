@@ -43,14 +43,14 @@ class Paused:
         self.answer = None
         self.asking = threading.Thread(target=self.ask, args=(to, via))
         self.asking.start()
-        wait_for(f"the leaver waits in {phase}", self.sign.exists, 60)
+        wait_for(f"the leaver waits in {phase}", self.sign.exists, 60 * stage.patience)
 
     def ask(self, to, via):
         self.answer = self.job.ask("move", "--rank", LEAVER, "--to", to, "--via", via)
 
     def successor(self):
         """It may have to come first."""
-        wait_for("there is a successor", self.fresh, 30, every=0.005)
+        wait_for("there is a successor", self.fresh, 20 * self.stage.patience, every=0.005)
         fresh = self.fresh()
         check(len(fresh) == 1, f"successors: {fresh}")
         return fresh[0]
@@ -89,7 +89,7 @@ class Paused:
             return [(pid, line) for host in ("h1", "h2") for pid, line in self.job.processes_on(host)
                     if pid not in (*stopped, *waits) and line.split()[0] == self.job.stage.programs["heat2d"]]
         try:
-            wait_for("all ranks end", lambda: not left(), 60)
+            wait_for("all ranks end", lambda: not left(), 30 * self.stage.patience)
         except Fail as failure:
             raise Fail(f"{failure}: {left()}", self.job.said()[-SAID:]) from None
 
@@ -104,7 +104,7 @@ class Paused:
             os.path.exists(f"/proc/{pid}") for pid in waits), 30)
         self.asking.join()
         check(self.answer[0] != 0, f"the move is said to be made: {self.answer}")
-        check(self.job.wait(60) is not None, "the job hangs", self.job.said()[-SAID:])
+        check(self.job.wait(20 * self.stage.patience) is not None, "the job hangs", self.job.said()[-SAID:])
         check(IDENTICAL not in self.job.said(), "went on as if nothing had happened")
         check(re.search(says, self.job.said()), f"it does not say '{says}'", self.job.said()[-SAID:])
 
