@@ -77,7 +77,7 @@ void print_report(const json &report)
     if (const int streamed = report.value("streamed", 0); streamed > 0)
         fmt::print("  {} ranks have waited for the disk\n", streamed);
     for (const char *phase :
-         {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"})
+         {"negotiation", "start", "checkpoint", "spawn", "transfer", "restore", "rebuild"})
         if (report["phases_ms"].contains(phase))
             fmt::print("  {:<12} {:>9.1f} ms\n", phase, double(report["phases_ms"][phase]));
     fmt::print("  {:<12} {:>9.1f} ms\n  {:<12} {:>9.1f} ms (ranks that did not move)\n", "in all",

@@ -50,7 +50,7 @@ IMPLEMENTATIONS = {"plain": ("_plain", False), "off": ("", False), "on": ("", Tr
 MESSAGES = {8: (400, 200), 65536: (200, 50)}
 PLACES = {"host": (H1,), "hosts": (H1, H2)}
 UNITS = {"iteration": "ns", "message": "ns", "rate": "MB/s"} # else ms
-PHASES = ["negotiation", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
+PHASES = ["negotiation", "start", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
 
 
 class Bench:

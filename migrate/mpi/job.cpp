@@ -13,6 +13,7 @@
 #include "checkpoint_transaction.h"
 #include "departure.h"
 #include "error.h"
+#include "hdf5_loading.h"
 #include "identity.h"
 #include "job_in_move.h"
 #include "move_transaction.h"
@@ -47,7 +48,7 @@ MPI_Comm merge(const lifeline &line)
 job::job(settings chosen)
     : functions(chosen.callback_s), settings_(std::move(chosen)),
       command_(command::of_this_process()),
-      control_(settings_, command_.program, allowed_, [this] { agreement_.ring(); }),
+      control_(settings_, command_, allowed_, [this] { agreement_.ring(); }),
       meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
 {
 }
@@ -55,6 +56,8 @@ job::job(settings chosen)
 job::~job()
 {
     join_writer();
+    if (loading_.joinable())
+        loading_.join();
 }
 
 /* ---- the start ---- */
@@ -144,7 +147,7 @@ void job::hand_over_to_singletons()
     std::unique_ptr<departure> mine;
     std::string verdict = agree(MPI_COMM_WORLD, complaint);
     if (verdict.empty()) {
-        succession next(settings_, command_, nullptr, place{host_name(), false});
+        succession next(settings_, command_, nullptr, place{host_name(), false}, false);
         std::string invitation;
         try {
             flush_output();
@@ -229,7 +232,8 @@ void job::start_as_successor()
 {
     std::unique_ptr<lifeline> line;
     try {
-        const MPI_Comm between = meet_leaver(launcher_.get(), settings_.start_s);
+        const MPI_Comm between =
+            meet_leaver(launcher_.get(), control_.own().to_line(), settings_.start_s);
         line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(between, true), true,
                                           settings_.timeout_s);
     } catch (const error &problem) {
@@ -277,7 +281,7 @@ void job::become_rank_of_job()
     become_rank(now_.rank);
     open_agreement(greeted_requests_);
     if (now_.rank == 0) {
-        control_.open(name_, now_.size, epoch(), safe_points_);
+        control_.open(name_, now_.size, epoch(), safe_points_, launcher_.get());
         control_.set_late_functions(late_functions_);
     }
     open_profile();
@@ -410,6 +414,13 @@ void job::busy_safe_point()
         negotiate();
 }
 
+/** Of a request, ranks hear before they meet. */
+void job::load_hdf5()
+{
+    if (!loading_.joinable())
+        loading_ = std::thread(load_hdf5_ahead);
+}
+
 /** Record the data, and ask for the next move, where they are due. */
 void job::verify_point()
 {
@@ -435,6 +446,7 @@ void job::verify_point()
 
 void job::negotiate()
 {
+    load_hdf5();
     if (reach_meeting(safe_points_.load()))
         meet();
 }

@@ -93,10 +93,11 @@ class job {
     void busy_safe_point();
     void verify_point();
     void negotiate();
+    void load_hdf5();
     bool reach_meeting(std::int64_t n);
     bool wait_for_meeting(rendezvous::next first, std::int64_t n);
     void meet();
-    void make_move(const request &wanted);
+    void make_move(const request &wanted, bool successors_stand_by);
     bool call_together(program_functions::kind what, bool here);
     void call_save(const std::function<int()> &call);
     std::string obstacle(bool released);
@@ -152,6 +153,7 @@ class job {
     job_control control_;
     rendezvous meeting_;
     std::unique_ptr<directory_lock> lock_; /* rank 0, once it has saved something */
+    std::thread loading_;                  /* of HDF5; joined at the end */
     std::thread writer_;
     std::atomic<bool> is_writing_{false};
     std::string writer_problem_;

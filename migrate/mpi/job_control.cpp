@@ -7,10 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "clock.h"
 #include "error.h"
 #include "job_sockets.h"
 #include "probe.h"
 #include "process.h"
+#include "spawn.h"
 #include "world.h"
 
 namespace zc::migrate {
@@ -23,16 +25,17 @@ constexpr double kProbe = 20; /* seconds at most for a host to answer, the prefl
 
 } // namespace
 
-job_control::job_control(const settings &settings, std::string program,
+job_control::job_control(const settings &settings, const command &command,
                          const allowed_hosts &allowed, std::function<void()> ring)
-    : settings_(settings), program_(std::move(program)), allowed_(allowed), ring_(std::move(ring)),
+    : settings_(settings), command_(command), allowed_(allowed), ring_(std::move(ring)),
       needed_(preflight::of_this_process())
 {
 }
 
 void job_control::open(const std::string &job, int ranks, std::uint64_t epoch,
-                       const std::atomic<std::int64_t> &safe_points)
+                       const std::atomic<std::int64_t> &safe_points, wire *launcher)
 {
+    launcher_ = launcher;
     /* What there was where the job began need not be where rank 0 is now. */
     std::set<std::string> tried;
     for (const std::string &directory :
@@ -42,7 +45,7 @@ void job_control::open(const std::string &job, int ranks, std::uint64_t epoch,
         try {
             server_ = std::make_unique<control_server>(
                 directory, job, ranks, settings_.patience_s, epoch, safe_points,
-                [this](const request &wanted) { examine(wanted); }, ring_);
+                [this](const request &wanted) { return examine(wanted); }, ring_);
             if (tried.size() > 1)
                 complain(0, "can be asked to move in " + directory + " instead");
             return;
@@ -61,7 +64,7 @@ std::string job_control::why_not_open() const
 }
 
 /** A thread of the socket's, while the ranks compute: can the hosts run the program? */
-void job_control::examine(const request &wanted)
+std::shared_ptr<standby> job_control::examine(const request &wanted)
 {
     asked_ = seconds();
     std::set<std::string> hosts;
@@ -72,21 +75,54 @@ void job_control::examine(const request &wanted)
     /* All at once: each may take its time. */
     std::vector<std::future<void>> answers;
     for (const std::string &host : hosts)
-        answers.push_back(std::async(std::launch::async, [this, host] { examine_host(host); }));
+        answers.push_back(
+            std::async(std::launch::async, [this, host] { examine_host(host, !launcher_); }));
     for (std::future<void> &answer : answers)
         answer.wait();
     for (std::future<void> &answer : answers)
         answer.get();
+    std::shared_ptr<standby> successors;
+    if (launcher_ && wanted.kind == request::what::move)
+        successors = have_successors(wanted);
     examined_ = seconds();
+    return successors;
 }
 
-void job_control::examine_host(const std::string &host) const
+/** They are the best preflight. One that does not come up is asked why by the other. */
+std::shared_ptr<standby> job_control::have_successors(const request &wanted)
+{
+    auto successors = std::make_shared<standby>(wanted.moves);
+    launch_by_launcher by(*launcher_);
+    start_order order = order_of(command_);
+    if (settings_.fault_injected(fault::no_library))
+        order.environment.push_back("LD_LIBRARY_PATH=" + settings_.checkpoint_directory);
+    try {
+        pause pause;
+        successors->start(order, by, settings_.start_s, [&] {
+            if (closing_)
+                throw error(ESHUTDOWN, "the job is finishing");
+            pause.rest();
+        });
+    } catch (const error &) {
+        if (!closing_ && !successors->failed_on().empty())
+            examine_host(successors->failed_on(), true);
+        throw;
+    }
+    for (const standby::report &one : successors->reports())
+        examine_facts(one.host, one.facts);
+    return successors;
+}
+
+/** @runs: the program is run there, too. */
+void job_control::examine_host(const std::string &host, bool runs) const
 {
     probe what;
     what.how = settings_.probe;
-    what.program = program_ + (settings_.fault_injected(fault::no_program) ? ".missing" : "");
+    what.program =
+        command_.program + (settings_.fault_injected(fault::no_program) ? ".missing" : "");
     what.timeout_s = std::min(settings_.timeout_s, kProbe);
-    if (settings_.checks.run) {
+    runs = runs && settings_.checks.run;
+    if (runs) {
         what.run = "env ZC_PREFLIGHT=1";
         for (const std::string &one : loading_environment())
             what.run += " " + shell_word(one);
@@ -97,16 +133,29 @@ void job_control::examine_host(const std::string &host) const
     const std::string said = probe_host(what, host);
     if (said.empty())
         return; /* nothing was run */
+    if (what.how == "auto") {
+        if (runs)
+            examine_facts(host, said);
+        return;
+    }
+    try {
+        preflight::find_in(said);
+    } catch (const error &) {
+        return; /* the user's command has found the host good, and has not run the program */
+    }
+    examine_facts(host, said);
+}
+
+void job_control::examine_facts(const std::string &host, const std::string &said) const
+{
     preflight needed = needed_;
     needed.features = features_;
     preflight found;
     try {
         found = preflight::find_in(said);
     } catch (const error &problem) {
-        if (what.how != "auto" || !settings_.checks.run)
-            return; /* a command of the user's has found the host good */
-        throw error(ENOEXEC, "host " + host + ": preflight of " + program_ + ": " + problem.what() +
-                                 ": " + said);
+        throw error(ENOEXEC, "host " + host + ": preflight of " + command_.program + ": " +
+                                 problem.what() + ": " + said);
     }
     if (settings_.fault_injected(fault::other_build))
         found.program = "another";
@@ -131,8 +180,15 @@ void job_control::set_status(const std::string &job, std::int64_t moves, std::ui
 
 void job_control::close_door(const std::string &why)
 {
+    closing_ = true;
     if (server_)
         server_->close_door(why);
+}
+
+void job_control::close()
+{
+    closing_ = true;
+    server_.reset();
 }
 
 bool job_control::submit(const request &wanted)

@@ -12,9 +12,12 @@
 #include "allowed_hosts.h"
 #include "control_server.h"
 #include "preflight.h"
+#include "process.h"
 #include "request.h"
 #include "request_source.h"
 #include "settings.h"
+#include "standby.h"
+#include "wire.h"
 
 namespace zc::migrate {
 
@@ -32,13 +35,14 @@ struct whereabouts {
  */
 class job_control final : public request_source {
   public:
-    /** @program: what successors run. @ring: called by any thread when there is a request. */
-    job_control(const settings &settings, std::string program, const allowed_hosts &allowed,
+    /** @command: what successors run. @ring: called by any thread when there is a request. */
+    job_control(const settings &settings, const command &command, const allowed_hosts &allowed,
                 std::function<void()> ring);
 
     /** Where no socket can be made that is said, and the job cannot be asked. */
+    /** @launcher: of this rank, and from now on used here only; null if it has none. */
     void open(const std::string &job, int ranks, std::uint64_t epoch,
-              const std::atomic<std::int64_t> &safe_points);
+              const std::atomic<std::int64_t> &safe_points, wire *launcher);
     /** Why it could not be opened on this host; "" if it could. */
     std::string why_not_open() const;
     bool is_open() const noexcept { return server_ != nullptr; }
@@ -46,13 +50,13 @@ class job_control final : public request_source {
                     const std::vector<whereabouts> &ranks);
     /** Refuse everything from now on. */
     void close_door(const std::string &why);
-    void close() { server_.reset(); }
+    void close();
 
     /** A request of the program itself; false if another one is under way. */
     bool submit(const request &wanted);
     bool take() override;
     /** What has been taken and is not finished. */
-    const std::optional<request> &taken() const noexcept { return taken_; }
+    const std::optional<control_server::taken> &taken() const noexcept { return taken_; }
     double asked() const noexcept override { return asked_.load(); }
     double examined() const noexcept override { return examined_.load(); }
     /** What this process has found out of itself. */
@@ -74,14 +78,18 @@ class job_control final : public request_source {
     void answer_deferred(const std::string &outcome);
 
   private:
-    void examine(const request &wanted);
-    void examine_host(const std::string &host) const;
+    std::shared_ptr<standby> examine(const request &wanted);
+    void examine_host(const std::string &host, bool runs) const;
+    std::shared_ptr<standby> have_successors(const request &wanted);
+    void examine_facts(const std::string &host, const std::string &said) const;
 
     const settings &settings_;
-    std::string program_;
+    const command &command_;
+    wire *launcher_ = nullptr;
+    std::atomic<bool> closing_{false};
     const allowed_hosts &allowed_; /* does not change while the socket is open */
     std::function<void()> ring_;
-    std::optional<request> taken_;
+    std::optional<control_server::taken> taken_;
     std::atomic<double> asked_{0}, examined_{0};
     preflight needed_; /* of a host, but for its features */
     std::atomic<std::uint64_t> features_{~std::uint64_t{0}};

@@ -11,7 +11,8 @@
 
 namespace zc::migrate {
 
-job_in_move::job_in_move(job &of, const control::request &wanted) : job_(of), wanted_(wanted)
+job_in_move::job_in_move(job &of, const control::request &wanted, bool successors_stand_by)
+    : job_(of), wanted_(wanted), successors_stand_by_(successors_stand_by)
 {
     hello_.moved = true;
     hello_.rank = of.now_.rank;
@@ -79,9 +80,15 @@ std::string job_in_move::invite()
         data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
                   element::byte);
     hello_.bytes = data_.bytes();
-    succession_ =
-        std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(), target_);
+    succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(),
+                                               target_, successors_stand_by_);
     return succession_->invite(data_.bytes());
+}
+
+void job_in_move::introduce(const std::vector<std::string> &all)
+{
+    if (const auto &request = job_.control_.taken(); request && request->successors)
+        request->successors->introduce(all);
 }
 
 std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)
@@ -107,6 +114,11 @@ void job_in_move::outcome(const std::string &text)
 double job_in_move::asked() const noexcept
 {
     return job_.control_.asked();
+}
+
+double job_in_move::examined() const noexcept
+{
+    return job_.control_.examined();
 }
 
 void job_in_move::let_go()

@@ -15,7 +15,7 @@ class job;
 /** The job in a move: by MPI. */
 class job_in_move final : public move_party {
   public:
-    job_in_move(job &of, const control::request &wanted);
+    job_in_move(job &of, const control::request &wanted, bool successors_stand_by);
     const greeting &hello() const noexcept { return hello_; }
 
     int rank() const noexcept override;
@@ -24,11 +24,13 @@ class job_in_move final : public move_party {
     std::vector<double> total(std::vector<double> values) override;
     std::vector<std::string> gather(const std::string &text) override;
     std::string invite() override;
+    void introduce(const std::vector<std::string> &all) override;
     std::unique_ptr<departure> start_successor(const std::vector<std::string> &all) override;
     const registry &data() const noexcept override;
     image_header header() const override;
     void outcome(const std::string &text) override;
     double asked() const noexcept override;
+    double examined() const noexcept override;
     void let_go() override;
     void link_up(departure *mine) override;
     void release() override;
@@ -44,6 +46,7 @@ class job_in_move final : public move_party {
   private:
     job &job_;
     const control::request &wanted_;
+    const bool successors_stand_by_;
     greeting hello_;
     place target_; /* where this rank goes; without a name if it stays */
     std::unique_ptr<succession> succession_;

@@ -2,6 +2,7 @@
 
 /* What a rank does at a safe point where all have met. */
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "error.h"
 #include "job.h"
@@ -14,6 +15,8 @@
 #include "traffic.h"
 
 namespace zc::migrate {
+
+using nlohmann::json;
 
 /**
  * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
@@ -60,9 +63,14 @@ void job::give_up(const std::string &why, bool lasts)
 void job::meet()
 {
     const roll_call::scope guard(*roll_);
-    std::string text = control_.taken() ? control_.taken()->to_json() : "";
+    std::string text;
+    if (const auto &taken = control_.taken())
+        text =
+            json{{"request", taken->wanted.to_json()}, {"stand_by", taken->successors != nullptr}}
+                .dump();
     share(now_.ours, 0, text);
-    const request wanted = request::from_json(text);
+    const json told = json::parse(text);
+    const request wanted = request::from_json(told.at("request"));
     const bool moves = wanted.kind == request::what::move;
     if (const std::string why =
             obstacle(!moves || !functions.has(program_functions::kind::release));
@@ -71,13 +79,13 @@ void job::meet()
         return;
     }
     if (moves)
-        make_move(wanted);
+        make_move(wanted, told.at("stand_by"));
     else if (call_together(program_functions::kind::save, true))
         checkpoint();
 }
 
 /** Collective: or the ranks are where they were, and the request has been dealt with. */
-void job::make_move(const request &wanted)
+void job::make_move(const request &wanted, bool successors_stand_by)
 {
     const auto rebuild = [this] {
         functions.call(program_functions::kind::rebuild, now_.rank,
@@ -100,7 +108,7 @@ void job::make_move(const request &wanted)
     bool moved = false;
     if (call_together(program_functions::kind::save, leaves)) {
         profiler::instance().busy(true);
-        job_in_move self(*this, wanted);
+        job_in_move self(*this, wanted, successors_stand_by);
         moved = move_transaction(self, settings_, wanted, self.hello()).run();
         profiler::instance().busy(false);
     }

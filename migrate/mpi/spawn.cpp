@@ -8,10 +8,12 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <poll.h>
 #include <unistd.h>
 #include <vector>
 
 #include "error.h"
+#include "hdf5_loading.h"
 #include "mpi_connection.h"
 #include "returned_errors.h"
 #include "watchdog.h"
@@ -88,8 +90,14 @@ MPI_Info limited(double limit_s)
 
 } // namespace
 
-succession::succession(const settings &chosen, const command &command, wire *launcher, place host)
-    : settings_(chosen), command_(command), host_(std::move(host))
+start_order order_of(const command &command)
+{
+    return {command.program, command.arguments, command.directory, inherited_environment(), {}};
+}
+
+succession::succession(const settings &chosen, const command &command, wire *launcher, place host,
+                       bool is_started)
+    : settings_(chosen), command_(command), host_(std::move(host)), is_started_(is_started)
 {
     if (launcher)
         by_ = std::make_unique<launch_by_launcher>(*launcher);
@@ -137,13 +145,15 @@ std::unique_ptr<departure> succession::start(const std::vector<std::string> &all
     std::unique_ptr<wire> launcher;
     MPI_Comm between = MPI_COMM_NULL;
     if (start_) {
-        start_order order{
-            command_.program, command_.arguments, command_.directory, inherited_environment(), {}};
+        start_order order = order_of(command_);
         pause pause;
-        auto [line, port] = start_->run(all, std::move(order), *by_, settings_.start_s, [&pause] {
-            make_progress();
-            pause.rest();
-        });
+        auto [line, port, facts] = start_->run(
+            all, std::move(order), is_started_ ? nullptr : by_.get(), settings_.start_s, [&pause] {
+                make_progress();
+                pause.rest();
+            });
+        if (!line->send({{"accept", true}}))
+            throw error(EIO, "the launcher on " + host_.name + " has ended");
         hello.bytes = start_->bytes_of(all);
         between = connect(port, *line);
         launcher = std::move(line);
@@ -172,7 +182,24 @@ std::unique_ptr<wire> own_launcher()
     return std::make_unique<wire>(static_cast<int>(std::strtol(value + 3, nullptr, 10)));
 }
 
-MPI_Comm meet_leaver(wire *launcher, double limit_s)
+namespace {
+
+/** The ranks may compute for long before they meet; until then this process has nothing to do. */
+void await_leaver(wire &launcher)
+{
+    for (;;) {
+        if (const auto said = launcher.poll(); said && said->contains("accept"))
+            return;
+        if (launcher.is_closed())
+            throw error(EPIPE, "the launcher is gone");
+        pollfd event{launcher.fd(), POLLIN, 0};
+        poll(&event, 1, -1);
+    }
+}
+
+} // namespace
+
+MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s)
 {
     MPI_Comm parent = MPI_COMM_NULL;
     PMPI_Comm_get_parent(&parent);
@@ -186,8 +213,10 @@ MPI_Comm meet_leaver(wire *launcher, double limit_s)
     int code = PMPI_Open_port(MPI_INFO_NULL, port);
     if (code != MPI_SUCCESS)
         throw error(EIO, "cannot open a port: " + words_of(code));
-    if (!launcher->send({{"port", port}}))
+    if (!launcher->send({{"port", port}, {"facts", facts}}))
         throw error(EPIPE, "the launcher is gone");
+    load_hdf5_ahead(); /* nothing waits for this process yet */
+    await_leaver(*launcher);
     MPI_Info info = limited(limit_s);
     MPI_Comm between = MPI_COMM_NULL;
     code = PMPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &between);

@@ -27,8 +27,10 @@ struct place {
  */
 class succession {
   public:
-    /** @launcher: of this rank, if it has one; else mpiexec's process manager is asked. */
-    succession(const settings &chosen, const command &command, wire *launcher, place host);
+    /** @launcher: of this rank, if it has one; else mpiexec's process manager is asked.
+     * @is_started: the successor stands by (standby.h). */
+    succession(const settings &chosen, const command &command, wire *launcher, place host,
+               bool is_started);
 
     /** What the other leavers have to know. Throws error. */
     std::string invite(std::uint64_t bytes);
@@ -44,15 +46,19 @@ class succession {
     const settings &settings_;
     const command &command_;
     const place host_;
+    const bool is_started_;
     std::unique_ptr<launch_request> by_; /* none: MPI_Comm_spawn */
     std::unique_ptr<successor_start> start_;
 };
 
+/** What a launcher is to start. */
+start_order order_of(const command &command);
+
 /** A successor's half: its wire to the launcher that has started it, if one has. */
 std::unique_ptr<wire> own_launcher();
-/** Its connection to the leaver: over a port that the launcher tells it, or the parent. Throws
- * error. */
-MPI_Comm meet_leaver(wire *launcher, double limit_s);
+/** Its connection to the leaver: over a port that the launcher tells it, or the parent. @facts:
+ * what the leaver's side hears of this process, a line of preflight.h. Throws error. */
+MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s);
 /** It has heard go: the launcher, if there is one, need not watch the leaver for it any more. */
 void hear_go(wire *launcher);
 

@@ -101,7 +101,7 @@ bool is_owner(int fd)
 control_server::control_server(const std::string &directory, const std::string &job, int ranks,
                                double patience_s, std::uint64_t epoch,
                                const std::atomic<std::int64_t> &safe_points,
-                               std::function<void(const request &)> examine,
+                               std::function<std::shared_ptr<standby>(const request &)> examine,
                                std::function<void()> arrived)
     : path_(directory + "/" + job + ".sock"), ranks_(ranks), safe_points_(safe_points),
       examine_(std::move(examine)), arrived_(std::move(arrived)), patience_s_(patience_s),
@@ -179,13 +179,13 @@ bool control_server::submit(const request &wanted)
     return true;
 }
 
-std::optional<request> control_server::take()
+std::optional<control_server::taken> control_server::take()
 {
     std::lock_guard lock(mutex_);
     if (state_ != state::waiting)
         return std::nullopt;
     state_ = state::running;
-    return request_;
+    return taken{request_, std::move(successors_)};
 }
 
 bool control_server::hold()
@@ -214,7 +214,7 @@ void control_server::expire()
     send_line(client_, refusal(ETIMEDOUT, text));
     close(std::exchange(client_, -1));
     if (state_ == state::waiting)
-        state_ = state::idle;
+        settle_locked("");
     else
         expired_ = true;
 }
@@ -310,6 +310,7 @@ void control_server::settle_locked(const std::string &reply)
         send_line(client_, reply);
         close(std::exchange(client_, -1));
     }
+    successors_.reset();
     state_ = state::idle;
 }
 
@@ -317,8 +318,9 @@ void control_server::settle_locked(const std::string &reply)
 void control_server::examine(const request &wanted)
 {
     std::string reply;
+    std::shared_ptr<standby> successors;
     try {
-        examine_(wanted);
+        successors = examine_(wanted);
     } catch (const error &problem) {
         reply = refusal(problem.code(), problem.what());
     } catch (const std::exception &problem) {
@@ -336,6 +338,7 @@ void control_server::examine(const request &wanted)
         }
         state_ = state::waiting;
         request_ = wanted;
+        successors_ = std::move(successors);
         asked_ = now_s();
     }
     arrived_();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@
 #include "request.h"
 
 namespace zc::migrate {
+
+class standby;
 
 using control::refusal;
 using control::request;
@@ -32,12 +35,14 @@ class control_server {
   public:
     /**
      * Takes the place of an older socket of that name. A second thread calls @examine, which may
-     * throw error to refuse a request and take its time, and @arrived when one waits.
+     * throw error to refuse a request and take its time, and has successors stand by for it (or
+     * none); then it calls @arrived.
      */
     control_server(const std::string &directory, const std::string &job, int ranks,
                    double patience_s, std::uint64_t epoch,
                    const std::atomic<std::int64_t> &safe_points,
-                   std::function<void(const request &)> examine, std::function<void()> arrived);
+                   std::function<std::shared_ptr<standby>(const request &)> examine,
+                   std::function<void()> arrived);
     ~control_server();
     control_server(const control_server &) = delete;
     control_server &operator=(const control_server &) = delete;
@@ -51,8 +56,12 @@ class control_server {
     void set_status(std::string text, std::uint64_t epoch);
     /** A request of the program itself; its outcome is not sent to anyone. */
     bool submit(const request &wanted);
+    struct taken {
+        request wanted;
+        std::shared_ptr<standby> successors; /* may be null */
+    };
     /** The request that waits to be carried out. */
-    std::optional<request> take();
+    std::optional<taken> take();
     /** Rank 0 will answer, soon: false if it is too late. */
     bool hold();
     /** It has been put off. */
@@ -81,7 +90,7 @@ class control_server {
     std::string path_;
     int ranks_;
     const std::atomic<std::int64_t> &safe_points_;
-    std::function<void(const request &)> examine_;
+    std::function<std::shared_ptr<standby>(const request &)> examine_;
     std::function<void()> arrived_;
     int listener_ = -1;
     int wake_ = -1;
@@ -97,7 +106,8 @@ class control_server {
     std::string closed_;
     state state_ = state::idle;
     request request_;
-    int client_ = -1; /* who asked for request_ */
+    std::shared_ptr<standby> successors_; /* of request_, while it waits */
+    int client_ = -1;                     /* who asked for request_ */
     std::thread thread_, examiner_;
 };
 

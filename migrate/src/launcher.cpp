@@ -20,7 +20,7 @@ std::string describe_end(int status)
 }
 
 launcher::launcher(std::size_t children, launcher_actions &by)
-    : by_(by), states_(children, state::starting), ends_(children), over_(children == 0)
+    : by_(by), states_(children, state::starting), news_(children), over_(children == 0)
 {
 }
 
@@ -33,6 +33,7 @@ void launcher::child_says(std::size_t child, const json &what)
 {
     if (what.contains("port") && states_[child] == state::starting) {
         states_[child] = state::ready;
+        news_[child] = what;
         by_.tell_leaver(child, what);
     } else if (what.contains("spawn")) {
         wanted_.push_back({child, what.value("spawn", ""), what.value("card", "")});
@@ -65,8 +66,8 @@ void launcher::child_ended(std::size_t child, int status)
     const bool was_rank = states_[child] == state::chosen || states_[child] == state::rank;
     states_[child] = state::ended;
     if (!was_rank) {
-        ends_[child] = describe_end(status);
-        by_.tell_leaver(child, {{"ended", ends_[child]}});
+        news_[child] = {{"ended", describe_end(status)}};
+        by_.tell_leaver(child, news_[child]);
     } else if (status != 0) {
         /* As of a process of the process manager's: a rank that ends so is the end of the job. */
         signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
@@ -81,7 +82,7 @@ void launcher::leaver_says(std::size_t child, const json &what)
 {
     if (what.contains("go")) {
         if (states_[child] == state::ended) {
-            by_.tell_leaver(child, {{"ended", ends_[child]}});
+            by_.tell_leaver(child, news_[child]);
             return;
         }
         states_[child] = state::chosen;
@@ -90,6 +91,14 @@ void launcher::leaver_says(std::size_t child, const json &what)
     } else if (what.contains("back") && states_[child] == state::chosen) {
         states_[child] = state::ready;
         by_.guard_ranks(ranks());
+    } else if (what.contains("accept") && states_[child] == state::ready) {
+        by_.tell_child(child, what);
+    } else if (what.contains("leaver") && states_[child] != state::chosen &&
+               states_[child] != state::rank) {
+        if (!by_.change_leaver(child, what.value("leaver", "")))
+            leaver_gone(child);
+        else if (!news_[child].is_null())
+            by_.tell_leaver(child, news_[child]);
     } else if (what.contains("end") && states_[child] != state::chosen) {
         leaver_gone(child);
     }

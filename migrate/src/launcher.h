@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <deque>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,9 @@ namespace zc::migrate {
 class launcher_actions {
   public:
     virtual ~launcher_actions() = default;
+    /** The @child-th successor's leaver is the process of @card from now on. False: it cannot be
+     * called. */
+    virtual bool change_leaver(std::size_t child, const std::string &card) = 0;
     /** To the leaver of the @child-th successor. */
     virtual void tell_leaver(std::size_t child, const nlohmann::json &what) = 0;
     virtual void tell_child(std::size_t child, const nlohmann::json &what) = 0;
@@ -39,6 +42,9 @@ class launcher_actions {
  * killed when its leaver says so, or is gone. One that is chosen, but does not know it yet, is
  * killed when its leaver is gone: it would wait for go, and nothing else may tell it. The launcher
  * is over when its children are.
+ *
+ * Successors that are started before the ranks meet have rank 0 for a leaver until then; it says
+ * which process the leaver is, and that is told at once what has become of its successor.
  *
  * Successors are no processes of the process manager's, so what they want started on other hosts
  * (launchers) is asked of it in their name, one after the other.
@@ -77,8 +83,8 @@ class launcher {
 
     launcher_actions &by_;
     std::vector<state> states_;
-    std::vector<std::string> ends_; /* of children that have ended before they were ranks: how */
-    std::deque<wanted> wanted_;     /* the first is being done */
+    std::vector<nlohmann::json> news_; /* what each one's leaver was told last: port, or its end */
+    std::deque<wanted> wanted_;        /* the first is being done */
     bool over_ = false;
     int signal_ = 0;
 };

@@ -171,6 +171,17 @@ void launcher_process::start(child &one, const start_order &order)
         throw_errno(errno, "fork");
 }
 
+bool launcher_process::change_leaver(std::size_t which, const std::string &card)
+{
+    try {
+        children_[which].leaver = call(calling_card::from_text(card), "successor", kCall);
+        return true;
+    } catch (const error &) {
+        children_[which].leaver.reset();
+        return false;
+    }
+}
+
 void launcher_process::tell_leaver(std::size_t which, const json &what)
 {
     if (children_[which].leaver)

@@ -68,6 +68,7 @@ class launcher_process final : private launcher_actions {
     void ask_manager();
     void hear_manager();
 
+    bool change_leaver(std::size_t which, const std::string &card) override;
     void tell_leaver(std::size_t which, const nlohmann::json &what) override;
     void tell_child(std::size_t which, const nlohmann::json &what) override;
     void kill_child(std::size_t which) override;

@@ -29,6 +29,8 @@ class move_party {
 
     /** This rank leaves: what the other leavers have to know for that. Throws error. */
     virtual std::string invite() = 0;
+    /** Rank 0: successors that stand by are told whose they are. @all: invitations, by rank. */
+    virtual void introduce(const std::vector<std::string> &all) = 0;
     /** A successor on the host where it is to go, greeted; @all: invitations, by rank. Throws
      * error. */
     virtual std::unique_ptr<departure> start_successor(const std::vector<std::string> &all) = 0;
@@ -37,8 +39,9 @@ class move_party {
 
     /** The request is over; rank 0 answers it with @text. */
     virtual void outcome(const std::string &text) = 0;
-    /** Rank 0: when it came. */
+    /** Rank 0: when it came, and when it was found that it can be carried out. */
     virtual double asked() const noexcept = 0;
+    virtual double examined() const noexcept = 0;
 
     /** The move is made, and the successor is about to be the rank: leave it what it will take. */
     virtual void let_go() = 0;

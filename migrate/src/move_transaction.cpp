@@ -103,6 +103,8 @@ move_transaction::phase move_transaction::spawn()
                 write_file();
         });
     const std::vector<std::string> all = party_.gather(mine);
+    if (party_.rank() == 0)
+        attempt([&] { party_.introduce(all); });
     if (is_leaver && complaint_.empty())
         attempt([&] {
             mine_ = party_.start_successor(all);
@@ -232,6 +234,7 @@ std::string move_transaction::report(const std::vector<double> &rebuilt) const
                  {"bytes", {{"data", sum_[2]}, {"image", sum_[0]}, {"zero", sum_[1]}}},
                  {"phases_ms",
                   {{"negotiation", (begin_ - asked) * 1e3},
+                   {"start", (party_.examined() - asked) * 1e3},
                    {"spawn", most_[0]},
                    {"checkpoint", most_[1]},
                    {"transfer", most_[2]},

@@ -3,9 +3,11 @@
 #include "own_hdf5.h"
 
 #include <dlfcn.h>
+#include <exception>
 #include <string>
 
 #include "error.h"
+#include "hdf5_loading.h"
 
 namespace zc::migrate {
 
@@ -53,6 +55,15 @@ const own_hdf5 &own_hdf5::get()
 {
     static const own_hdf5 only;
     return only;
+}
+
+void load_hdf5_ahead() noexcept
+{
+    try {
+        own_hdf5::get();
+    } catch (const std::exception &) {
+        return;
+    }
 }
 
 } // namespace zc::migrate

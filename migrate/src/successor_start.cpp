@@ -45,18 +45,20 @@ std::string in_seconds(double limit_s)
 
 std::string launch_by_launcher::ask(const std::string &host, const std::string &card)
 {
-    host_ = host;
+    asked_.insert(host);
     return launcher_.send({{"spawn", host}, {"card", card}}) ? ""
                                                              : "the launcher of this rank is gone";
 }
 
-bool launch_by_launcher::answer(std::string &problem)
+bool launch_by_launcher::answer(const std::string &host, std::string &problem)
 {
     while (const auto said = launcher_.poll()) {
         /* Else the answer to a request that was given up. */
-        if (said->value("spawned", "") != host_)
-            continue;
-        problem = said->value("problem", "");
+        if (const std::string about = said->value("spawned", ""); asked_.contains(about))
+            answers_[about] = said->value("problem", "");
+    }
+    if (const auto found = answers_.find(host); found != answers_.end()) {
+        problem = found->second;
         return true;
     }
     if (launcher_.is_closed())
@@ -82,52 +84,81 @@ std::uint64_t successor_start::bytes_of(const std::vector<std::string> &all) con
     return sum;
 }
 
-std::unique_ptr<wire> successor_start::await_call(const std::vector<std::string> &all,
-                                                  const start_order &order, launch_request &by,
-                                                  double limit_s, const std::function<void()> &rest)
+void successor_start::begin(const std::vector<std::string> &all, start_order order,
+                            launch_request *by, double limit_s)
 {
-    bool asks = of_host(all, host_).front().card.key == calls_.card().key;
-    if (asks)
-        if (const std::string problem = by.ask(host_, calls_.card().to_text()); !problem.empty())
+    const std::vector<invited> here = of_host(all, host_);
+    for (const invited &one : here)
+        order.leavers.push_back(one.card);
+    order_ = std::move(order);
+    limit_s_ = limit_s;
+    since_ = seconds();
+    if (!by || here.front().card.key != calls_.card().key)
+        return; /* another one has it started */
+    by_ = by;
+    if (const std::string problem = by->ask(host_, calls_.card().to_text()); !problem.empty())
+        throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
+}
+
+void successor_start::await_call()
+{
+    std::string problem, why;
+    if (by_ && by_->answer(host_, problem)) {
+        by_ = nullptr;
+        if (!problem.empty())
             throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
-    for (const double begin = seconds(); seconds() - begin < limit_s; rest()) {
-        std::string problem, why;
-        if (asks && by.answer(problem)) {
-            asks = false;
-            if (!problem.empty())
-                throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
-        }
-        std::unique_ptr<wire> caller = calls_.poll(why);
-        if (caller && why == "successor")
-            return caller;
-        if (caller && why == "order")
-            caller->send(order.to_json());
     }
-    throw error(ETIMEDOUT,
-                "no launcher on " + host_ + " after " + in_seconds(limit_s) +
-                    ": mpiexec has not started zcm-launch there, or it cannot call back");
+    std::unique_ptr<wire> caller = calls_.poll(why);
+    if (caller && why == "successor") {
+        started_.launcher = std::move(caller);
+        since_ = seconds();
+        state_ = state::called;
+    } else if (caller && why == "order") {
+        caller->send(order_.to_json());
+    } else if (seconds() - since_ > limit_s_) {
+        throw error(ETIMEDOUT,
+                    "no launcher on " + host_ + " after " + in_seconds(limit_s_) +
+                        ": mpiexec has not started zcm-launch there, or it cannot call back");
+    }
+}
+
+void successor_start::await_port()
+{
+    while (const auto said = started_.launcher->poll()) {
+        if (said->contains("ended"))
+            throw error(EIO, "the successor on " + host_ + " " + said->value("ended", "") +
+                                 " before it came to zcm_init()");
+        if (said->contains("port")) {
+            started_.port = said->value("port", "");
+            started_.facts = said->value("facts", "");
+            state_ = state::ready;
+            return;
+        }
+    }
+    if (started_.launcher->is_closed())
+        throw error(EIO, "the launcher on " + host_ + " has ended");
+    if (seconds() - since_ > limit_s_)
+        throw error(ETIMEDOUT, "the successor on " + host_ + " has not come to zcm_init() after " +
+                                   in_seconds(limit_s_));
+}
+
+bool successor_start::step()
+{
+    if (state_ == state::wanted)
+        await_call();
+    if (state_ == state::called)
+        await_port();
+    return state_ == state::ready;
 }
 
 successor_start::started successor_start::run(const std::vector<std::string> &all,
-                                              start_order order, launch_request &by, double limit_s,
+                                              start_order order, launch_request *by, double limit_s,
                                               const std::function<void()> &rest)
 {
-    for (const invited &one : of_host(all, host_))
-        order.leavers.push_back(one.card);
-    std::unique_ptr<wire> line = await_call(all, order, by, limit_s, rest);
-    for (const double begin = seconds(); seconds() - begin < limit_s; rest()) {
-        while (const auto said = line->poll()) {
-            if (said->contains("port"))
-                return {std::move(line), said->value("port", "")};
-            if (said->contains("ended"))
-                throw error(EIO, "the successor on " + host_ + " " + said->value("ended", "") +
-                                     " before it came to zcm_init()");
-        }
-        if (line->is_closed())
-            throw error(EIO, "the launcher on " + host_ + " has ended");
-    }
-    throw error(ETIMEDOUT, "the successor on " + host_ + " has not come to zcm_init() after " +
-                               in_seconds(limit_s));
+    begin(all, std::move(order), by, limit_s);
+    while (!step())
+        rest();
+    return take();
 }
 
 } // namespace zc::migrate

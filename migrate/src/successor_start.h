@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,8 @@ class launch_request {
     virtual ~launch_request() = default;
     /** "" or what is wrong at once. */
     virtual std::string ask(const std::string &host, const std::string &card) = 0;
-    /** True once the answer has come, with @problem, "" if it is done. Does not block. */
-    virtual bool answer(std::string &problem) = 0;
+    /** True once the answer for @host has come, with @problem, "" if it is done. Does not block. */
+    virtual bool answer(const std::string &host, std::string &problem) = 0;
 };
 
 /** A process that mpiexec started: by its process manager. */
@@ -34,7 +36,10 @@ class launch_by_manager final : public launch_request {
     {
         return manager_.ask(host, tool_, card);
     }
-    bool answer(std::string &problem) override { return manager_.answer(problem); }
+    bool answer(const std::string &, std::string &problem) override
+    {
+        return manager_.answer(problem);
+    }
 
   private:
     process_manager manager_;
@@ -46,11 +51,12 @@ class launch_by_launcher final : public launch_request {
   public:
     explicit launch_by_launcher(wire &launcher) : launcher_(launcher) {}
     std::string ask(const std::string &host, const std::string &card) override;
-    bool answer(std::string &problem) override;
+    bool answer(const std::string &host, std::string &problem) override;
 
   private:
     wire &launcher_;
-    std::string host_;
+    std::map<std::string, std::string> answers_; /* by host; of those that were asked for here */
+    std::set<std::string> asked_;
 };
 
 /**
@@ -61,6 +67,11 @@ class launch_by_launcher final : public launch_request {
  *     leaver 1 ── invitation ─┬─▶ asks for a launcher ─▶ order ─▶ zcm-launch ─▶ successors 1', 2'
  *     leaver 2 ── invitation ─┘                                      │  call ─▶ leaver 1, leaver 2
  *                                                                    └─ port, or how it has ended
+ *
+ *     wanted ──▶ called ──▶ ready: it goes in steps that do not block
+ *
+ * Where the successors have been started before (standby.h), their launchers call all the same, and
+ * nothing is asked for.
  */
 class successor_start {
   public:
@@ -71,27 +82,40 @@ class successor_start {
 
     struct started {
         std::unique_ptr<wire> launcher; /* closed when the successor's launcher has ended */
-        std::string port;               /* of MPI, where the successor accepts */
+        std::string port;               /* of MPI, where the successor accepts once it is told to */
+        std::string facts;              /* of its process: a line of preflight.h */
     };
     /**
      * @all: invitations, by rank; "" of those who stay. @order: for all of them, but whose they
-     * are. Waits @limit_s for the launcher, and for the successor; @rest is called meanwhile.
-     * Throws error.
+     * are. @by: null where successors have been started before. @limit_s: seconds for the launcher
+     * to call, and again for the successor to be ready. Throws error.
      */
-    started run(const std::vector<std::string> &all, start_order order, launch_request &by,
+    void begin(const std::vector<std::string> &all, start_order order, launch_request *by,
+               double limit_s);
+    /** True once it has been started. Throws error. */
+    bool step();
+    started take() { return std::move(started_); }
+    /** All of that; @rest is called meanwhile. */
+    started run(const std::vector<std::string> &all, start_order order, launch_request *by,
                 double limit_s, const std::function<void()> &rest);
 
     /** That go to this one's host, by all of @all together. */
     std::uint64_t bytes_of(const std::vector<std::string> &all) const;
 
   private:
-    std::unique_ptr<wire> await_call(const std::vector<std::string> &all, const start_order &order,
-                                     launch_request &by, double limit_s,
-                                     const std::function<void()> &rest);
+    enum class state { wanted, called, ready };
+
+    void await_call();
+    void await_port();
 
     std::string host_;
     std::uint64_t bytes_;
     call_receiver calls_;
+    state state_ = state::wanted;
+    start_order order_;
+    launch_request *by_ = nullptr; /* has been asked, and has not answered */
+    double limit_s_ = 0, since_ = 0;
+    started started_;
 };
 
 } // namespace zc::migrate

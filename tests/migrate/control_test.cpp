@@ -39,21 +39,23 @@ const char *const kMove = R"({"command":"move","moves":[{"rank":1,"host":"a"}]})
 TEST_F(ControlTest, StatusIsAnsweredAtOnce)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     server.set_status(R"({"ok":true})", 1);
     EXPECT_EQ(ask(R"({"command":"status"})"), R"({"late_functions":0,"ok":true,"safe_points":7})");
     server.set_late_functions(3);
     EXPECT_EQ(ask(R"({"command":"status"})"), R"({"late_functions":3,"ok":true,"safe_points":7})");
     EXPECT_EQ(rung_, 0);
     const control_server agent(
-        place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+        place_, "zcmd", 2, 60, 1, safe_points_, [](const request &) { return nullptr; }, [] {});
     EXPECT_EQ(jobs_in(place_), std::vector<std::string>{"job"}); /* an agent is no job */
 }
 
 TEST_F(ControlTest, ThereIsNoStatusBeforeTheFirst)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     const std::string answer = ask(R"({"command":"status"})");
     EXPECT_NE(answer.find("\"ok\":false"), std::string::npos) << answer;
     EXPECT_NE(answer.find("\"code\":" + std::to_string(EBUSY)), std::string::npos) << answer;
@@ -63,7 +65,8 @@ TEST_F(ControlTest, ThereIsNoStatusBeforeTheFirst)
 TEST_F(ControlTest, OneRequestAtATime)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (rung_ == 0)
@@ -71,19 +74,20 @@ TEST_F(ControlTest, OneRequestAtATime)
     EXPECT_NE(ask(kMove).find("another request is under way"), std::string::npos);
     const auto taken = server.take();
     ASSERT_TRUE(taken);
-    EXPECT_EQ(taken->moves[0].host, "a");
+    EXPECT_EQ(taken->wanted.moves[0].host, "a");
     EXPECT_FALSE(server.take());
-    EXPECT_FALSE(server.submit(*taken));
+    EXPECT_FALSE(server.submit(taken->wanted));
     server.finish(R"({"ok":true})");
     asker.join();
     EXPECT_EQ(answer, R"({"ok":true})");
-    EXPECT_TRUE(server.submit(*taken));
+    EXPECT_TRUE(server.submit(taken->wanted));
 }
 
 TEST_F(ControlTest, AClosedDoorSaysWhy)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     server.close_door("too late");
     EXPECT_NE(ask(kMove).find("too late"), std::string::npos);
     EXPECT_EQ(rung_, 0);
@@ -93,7 +97,9 @@ TEST_F(ControlTest, ARequestIsExaminedFirst)
 {
     control_server server(
         place_, "job", 2, 60, 1, safe_points_,
-        [](const request &wanted) { throw error(EHOSTUNREACH, wanted.moves[0].host + " is away"); },
+        [](const request &wanted) -> std::shared_ptr<standby> {
+            throw error(EHOSTUNREACH, wanted.moves[0].host + " is away");
+        },
         [&] { rung_++; });
     EXPECT_NE(ask(kMove).find("a is away"), std::string::npos);
     EXPECT_EQ(rung_, 0);
@@ -103,7 +109,8 @@ TEST_F(ControlTest, ARequestIsExaminedFirst)
 TEST_F(ControlTest, AMoveForAnotherEpochIsRefused)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     server.set_status("{}", 7);
     const std::string stale = R"({"command":"move","epoch":6,"moves":[{"rank":1,"host":"a"}]})";
     const std::string answer = ask(stale);
@@ -122,7 +129,8 @@ TEST_F(ControlTest, AMoveForAnotherEpochIsRefused)
 TEST_F(ControlTest, ARequestThatNobodyTakesIsWithdrawn)
 {
     control_server server(
-        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     const std::string answer = ask(kMove);
     EXPECT_NE(answer.find("\"code\":" + std::to_string(ETIMEDOUT)), std::string::npos) << answer;
     EXPECT_NE(answer.find("rank 0 did not come to a safe point"), std::string::npos) << answer;
@@ -133,7 +141,8 @@ TEST_F(ControlTest, ARequestThatNobodyTakesIsWithdrawn)
 TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
 {
     control_server server(
-        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (!server.take())
@@ -149,7 +158,8 @@ TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
 TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
 {
     control_server server(
-        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) {}, [&] { rung_++; });
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
     std::string answer;
     std::thread asker([&] { answer = ask(kMove); });
     while (!server.take())
@@ -164,9 +174,9 @@ TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
 TEST_F(ControlTest, ASuccessorTakesTheNameOver)
 {
     auto old = std::make_unique<control_server>(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; }, [] {});
     control_server fresh(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; }, [] {});
     fresh.set_status(R"({"fresh":1})", 1);
     old.reset(); /* must not take the new one's name away */
     EXPECT_NE(ask(R"({"command":"status"})").find("fresh"), std::string::npos);
@@ -175,16 +185,17 @@ TEST_F(ControlTest, ASuccessorTakesTheNameOver)
 TEST_F(ControlTest, OnlyTheOwnerGetsIn)
 {
     control_server server(
-        place_, "job", 2, 60, 1, safe_points_, [](const request &) {}, [] {});
+        place_, "job", 2, 60, 1, safe_points_, [](const request &) { return nullptr; }, [] {});
     struct stat found;
     ASSERT_EQ(stat(place_.c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0700u);
     ASSERT_EQ(stat(server.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0600u);
     ASSERT_EQ(chmod(place_.c_str(), 0755), 0);
-    EXPECT_THROW(control_server(
-                     place_, "two", 2, 60, 1, safe_points_, [](const request &) {}, [] {}),
-                 error);
+    EXPECT_THROW(
+        control_server(
+            place_, "two", 2, 60, 1, safe_points_, [](const request &) { return nullptr; }, [] {}),
+        error);
 }
 
 } // namespace

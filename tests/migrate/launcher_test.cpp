@@ -39,6 +39,11 @@ class Launcher : public testing::Test, private launcher_actions {
     launcher it;
 
   private:
+    bool change_leaver(std::size_t child, const std::string &card) override
+    {
+        done_.push_back("leaver " + std::to_string(child) + " is " + card);
+        return card != "nobody's";
+    }
     void tell_leaver(std::size_t child, const json &what) override
     {
         done_.push_back("leaver " + std::to_string(child) + " " + what.dump());
@@ -183,6 +188,34 @@ TEST_F(Launcher, IsOverWhenAllHaveEndedWell)
     EXPECT_EQ(take(), steps{"ranks 0"});
     EXPECT_TRUE(it.is_over());
     EXPECT_EQ(it.signal(), 0);
+}
+
+TEST_F(Launcher, TellsANewLeaverWhatHasBecomeOfItsSuccessor)
+{
+    it.leaver_says(0, {{"leaver", "a"}}); /* before it is ready */
+    EXPECT_EQ(take(), steps{"leaver 0 is a"});
+    it.child_says(0, {{"port", "p"}, {"facts", "f"}});
+    take();
+    it.leaver_says(0, {{"leaver", "b"}});
+    EXPECT_EQ(take(), (steps{"leaver 0 is b", R"(leaver 0 {"facts":"f","port":"p"})"}));
+    it.leaver_says(0, {{"accept", true}});
+    EXPECT_EQ(take(), steps{R"(child 0 {"accept":true})"});
+    it.child_ended(1, kExited);
+    take();
+    it.leaver_says(1, {{"leaver", "c"}});
+    EXPECT_EQ(take(),
+              (steps{"leaver 1 is c", R"(leaver 1 {"ended":"has ended with exit status 0"})"}));
+    it.leaver_says(1, {{"accept", true}}); /* it has ended */
+    EXPECT_EQ(take(), steps{});
+}
+
+TEST_F(Launcher, KillsASuccessorWhoseNewLeaverCannotBeCalled)
+{
+    it.leaver_says(0, {{"leaver", "nobody's"}});
+    EXPECT_EQ(take(), (steps{"leaver 0 is nobody's", "kill 0"}));
+    make_rank(1);
+    it.leaver_says(1, {{"leaver", "a"}}); /* a rank has none */
+    EXPECT_EQ(take(), steps{});
 }
 
 TEST_F(Launcher, AsksTheProcessManagerOneThingAfterTheOther)
@@ -423,7 +456,7 @@ class scripted final : public launch_request {
             other = std::thread([this, card] { then(calling_card::from_text(card)); });
         return "";
     }
-    bool answer(std::string &problem) override
+    bool answer(const std::string &, std::string &problem) override
     {
         problem = later;
         return !later.empty();
@@ -443,7 +476,7 @@ std::string why_not_started(scripted &by, double limit_s = 10)
 {
     successor_start start("h2", 5);
     try {
-        start.run({"", start.invitation()}, {}, by, limit_s, [] { std::this_thread::yield(); });
+        start.run({"", start.invitation()}, {}, &by, limit_s, [] { std::this_thread::yield(); });
     } catch (const error &problem) {
         return problem.what();
     }
@@ -481,9 +514,24 @@ TEST(SuccessorStart, HasThePortOfTheSuccessor)
     order.program = "/bin/p";
     const steps all = {"", start.invitation(), same.invitation(), other.invitation()};
     EXPECT_EQ(start.bytes_of(all), 12u);
-    const auto started = start.run(all, order, by, 10, [] { std::this_thread::yield(); });
+    const auto started = start.run(all, order, &by, 10, [] { std::this_thread::yield(); });
     EXPECT_EQ(started.port, "there");
     EXPECT_EQ(by.asked, steps{"h2"});
+}
+
+/** Started before the ranks meet: its launcher calls the leaver without being asked. */
+TEST(SuccessorStart, WaitsForOneThatStandsBy)
+{
+    successor_start start("h2", 5);
+    std::thread launcher([card = calling_card::from_text(
+                              json::parse(start.invitation()).at("card").get<std::string>())] {
+        call(card, "successor", 10)->send({{"port", "there"}, {"facts", "all"}});
+    });
+    const auto started =
+        start.run({"", start.invitation()}, {}, nullptr, 10, [] { std::this_thread::yield(); });
+    launcher.join();
+    EXPECT_EQ(started.port, "there");
+    EXPECT_EQ(started.facts, "all");
 }
 
 TEST(SuccessorStart, SaysWhyThereIsNone)
@@ -516,7 +564,7 @@ TEST(SuccessorStart, LeavesItToTheFirstWhoseRankGoesToAHost)
     successor_start first("h2", 1), second("h2", 1);
     scripted by;
     try {
-        second.run({first.invitation(), second.invitation()}, {}, by, 0.3,
+        second.run({first.invitation(), second.invitation()}, {}, &by, 0.3,
                    [] { std::this_thread::yield(); });
         FAIL() << "started by nobody";
     } catch (const error &) {

@@ -64,6 +64,7 @@ class one_rank final : public move_party {
     std::vector<double> total(std::vector<double> values) override { return values; }
     std::vector<std::string> gather(const std::string &text) override { return {text}; }
     std::string invite() override { return "invitation"; }
+    void introduce(const std::vector<std::string> &) override { done.emplace_back("introduce"); }
     std::unique_ptr<departure> start_successor(const std::vector<std::string> &) override
     {
         done.emplace_back("spawn");
@@ -94,6 +95,7 @@ class one_rank final : public move_party {
         answer = json::parse(text);
     }
     double asked() const noexcept override { return seconds(); }
+    double examined() const noexcept override { return seconds(); }
     void let_go() override { done.emplace_back("let go"); }
     void link_up(departure *) override { done.emplace_back("link up"); }
     void release() override
@@ -363,9 +365,9 @@ class MoveOfRankZero : public Move {
 TEST_F(MoveOfRankZero, IsAnsweredByTheOneThatWasAsked)
 {
     run();
-    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
-                                 "give up the old world", "close the door", "answer",
-                                 "close the socket", "leave"}));
+    EXPECT_EQ(rank_.done, (steps{"introduce", "spawn", "agree", "agree", "agree", "let go",
+                                 "link up", "release", "give up the old world", "close the door",
+                                 "answer", "close the socket", "leave"}));
     EXPECT_TRUE(became_rank_);
     EXPECT_EQ(rank_.answer.at("ok"), true);
     EXPECT_EQ(rank_.answer.at("safe_point"), 100);
@@ -389,8 +391,10 @@ TEST(MoveOfOthers, TakesRanksThatStayIntoTheNewWorld)
                           "give up the old world",
                           "enter the new world",
                           "rebuild"};
-        if (rank == 0)
+        if (rank == 0) {
+            expected.insert(expected.begin(), "introduce");
             expected.emplace_back("answer");
+        }
         EXPECT_EQ(stays.done, expected);
     }
 }
@@ -401,10 +405,10 @@ TEST(MoveOfOthers, LeavesRanksThatStayWhereTheyAreIfItIsRefused)
     one_rank at_spawn(none, 0, {1, 2}), at_verdict(none, 0, {1, 2});
     at_spawn.others_at_spawn = "rank 1: cannot";
     at_spawn.move();
-    EXPECT_EQ(at_spawn.done, (steps{"agree", "answer"}));
+    EXPECT_EQ(at_spawn.done, (steps{"introduce", "agree", "answer"}));
     at_verdict.others_at_verdict = "rank 2: cannot";
     at_verdict.move();
-    EXPECT_EQ(at_verdict.done, (steps{"agree", "agree", "answer"}));
+    EXPECT_EQ(at_verdict.done, (steps{"introduce", "agree", "agree", "answer"}));
     EXPECT_EQ(at_verdict.answer.at("error"), "rank 2: cannot");
     EXPECT_EQ(at_verdict.answer.at("code"), EIO);
 }

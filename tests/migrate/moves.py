@@ -44,7 +44,7 @@ def one_rank(stage):
         answer = moved(job, [1], H1)
         check(hosts_of(job) == ["h1", "h1", "h1", "h2"], f"hosts {hosts_of(job)}")
         check(set(answer["phases_ms"]) ==
-              {"negotiation", "checkpoint", "spawn", "transfer", "restore", "rebuild"}, f"{answer}")
+              {"negotiation", "start", "checkpoint", "spawn", "transfer", "restore", "rebuild"}, f"{answer}")
         check(answer["bytes"]["data"] > 0 and answer["stall_ms"] > 0, f"{answer}")
         ends_well(stage, job, IDENTICAL)
 
