@@ -58,6 +58,7 @@ demo-comigrate: mpich
 
 bench-migrate: mpich
 	bench/run migrate --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
+	bench/run others --mpich "$$(mpi-ch4-netmod/build --print-prefix)"
 
 check-fast: checks
 	ctest --preset release -j $(JOBS)

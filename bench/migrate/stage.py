@@ -11,6 +11,7 @@ from testbed.process import exit_on_sigterm
 
 HEAT = TOP / "examples/heat2d.c"
 PINGPONG = TOP / "bench/migrate/pingpong.c"
+SOURCES = (HEAT, TOP / "bench/migrate/send.c", PINGPONG)
 
 
 def add_options(parser):
@@ -20,8 +21,8 @@ def add_options(parser):
 
 
 @contextlib.contextmanager
-def stage_of(options, flags=(), link=None):
-    """A Stage with heat2d, send and pingpong, built with FLAGS; Skip where no hosts can be made."""
+def stage_of(options, flags=(), link=None, sources=SOURCES):
+    """A Stage with the programs of SOURCES, built with FLAGS; Skip where no hosts can be made."""
     prefix = mpi.prefix_or_die(options.mpich)
     network.enter_private_namespace()
     with network.Network("2", link=link) as hosts, tempfile.TemporaryDirectory(prefix="zcm-") as scratch:
@@ -29,7 +30,7 @@ def stage_of(options, flags=(), link=None):
         if not hosts.between_hosts:
             raise Skip(hosts.why)
         yield Stage(prefix, hosts, options.library, TOP / "build/mpi/migrate-bench",
-                    [HEAT, TOP / "bench/migrate/send.c", PINGPONG], scratch=scratch, flags=flags)
+                    sources, scratch=scratch, flags=flags)
 
 
 def exit_status(name, run, *arguments):

@@ -50,13 +50,13 @@ bequest bequest::from_text(const std::string &text)
     });
 }
 
-void bequest::take_over(MPI_Comm world) const
+void bequest::take_over(const std::vector<MPI_Comm> &made) const
 {
     layer::instance().keep(communicators);
     layer::instance().restore_groups(groups);
     requests::instance().keep_persistent(persistent);
     traffic::restore(sent, received);
-    remaking::remake(communicators, world);
+    remaking::install(communicators, made);
     requests::instance().make_persistent();
 }
 

@@ -23,8 +23,13 @@ struct bequest {
     std::string to_text() const;
     static bequest from_text(const std::string &text);
 
-    /** In the successor, where the new world is linked: it has all of it. Collective. */
-    void take_over(MPI_Comm world) const;
+    /** In the successor, where the new world is linked: its communicators. Collective. */
+    std::vector<MPI_Comm> make(MPI_Comm world) const
+    {
+        return remaking::make(communicators, world);
+    }
+    /** It has all of it, with what make() has returned. */
+    void take_over(const std::vector<MPI_Comm> &made) const;
 };
 
 } // namespace zc::migrate

@@ -2,33 +2,22 @@
 #include "job.h"
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"
 #include "checkpoint_transaction.h"
-#include "departure.h"
 #include "error.h"
 #include "hdf5_loading.h"
-#include "identity.h"
-#include "job_in_move.h"
-#include "move_transaction.h"
 #include "mpi_connection.h"
 #include "mpi_window.h"
-#include "open_things.h"
 #include "recorder.h"
 #include "remaking.h"
 #include "requests.h"
-#include "spawn.h"
 #include "traffic.h"
 
 namespace zc::migrate {
-
-using nlohmann::json;
 
 namespace {
 
@@ -36,7 +25,6 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-constexpr const char *kAllWait = "ranks that need this one wait for it";
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -58,221 +46,6 @@ job::~job()
     join_writer();
     if (loading_.joinable())
         loading_.join();
-}
-
-/* ---- the start ---- */
-
-void job::start()
-{
-    if (!std::getenv(kSuccessorVariable))
-        hand_over_to_singletons();
-    launcher_ = own_launcher();
-    unsetenv(kSuccessorVariable); /* what the program spawns is no successor */
-    start_as_successor();
-}
-
-/** Which saved state does the job go on with, if with any? Collective; returns what is wrong. */
-std::string job::choose_saved(const world &old, greeting &first) const
-{
-    std::string complaint;
-    try {
-        /* Which is the latest may change while each rank looks. */
-        if (old.rank == 0 && !settings_.restart.empty())
-            first.resume = checkpoint_directory::latest(settings_.restart).directory;
-    } catch (const error &problem) {
-        complaint = problem.what();
-    }
-    share(MPI_COMM_WORLD, 0, first.resume);
-    try {
-        if (!first.resume.empty()) {
-            const auto saved = checkpoint_directory::latest(first.resume);
-            if (saved.ranks != old.size)
-                throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
-                                        " ranks, this job has " + std::to_string(old.size));
-            first.line = saved.whose.line;
-        }
-    } catch (const error &problem) {
-        complaint = problem.what();
-    }
-    return complaint;
-}
-
-/** Where ranks may go, as the first rank has it that can find it out. Collective. */
-allowed_hosts job::find_hosts(std::string &complaint) const
-{
-    allowed_hosts mine;
-    try {
-        mine = find_allowed_hosts(settings_.hosts);
-    } catch (const error &problem) {
-        if (complaint.empty())
-            complaint = problem.what();
-    }
-    const bool found = mine.any || !mine.names.empty();
-    const std::string first = agree(MPI_COMM_WORLD, found ? mine.to_json() : "");
-    if (!first.empty())
-        mine = allowed_hosts::from_json(first);
-    else
-        mine.source = "where mpiexec started it: nothing names other hosts";
-    for (const std::string &host : gather(MPI_COMM_WORLD, host_name()))
-        if (std::ranges::count(mine.names, host) == 0)
-            mine.names.push_back(host);
-    return mine;
-}
-
-void job::hand_over_to_singletons()
-{
-    world old;
-    old.user = old.ours = MPI_COMM_WORLD;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &old.rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &old.size);
-    now_.rank = old.rank;
-
-    greeting greeting;
-    greeting.index = greeting.rank = old.rank;
-    greeting.ranks = old.size;
-    for (int rank = 0; rank < old.size; rank++)
-        greeting.leavers.push_back(rank);
-    greeting.job =
-        settings_.job.empty() ? host_name() + "-" + std::to_string(getpid()) : settings_.job;
-    share(MPI_COMM_WORLD, 0, greeting.job);
-    greeting.identity = draw_identity();
-    PMPI_Bcast(&greeting.identity, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    greeting.line = greeting.identity;
-    greeting.program = control_.own().program;
-    greeting.library = control_.own().library;
-    greeting.features = control_.own().features;
-
-    std::string complaint = choose_saved(old, greeting);
-    greeting.allowed = find_hosts(complaint);
-    std::unique_ptr<departure> mine;
-    std::string verdict = agree(MPI_COMM_WORLD, complaint);
-    if (verdict.empty()) {
-        succession next(settings_, command_, nullptr, place{host_name(), false}, false);
-        std::string invitation;
-        try {
-            flush_output();
-            invitation = next.invite(0);
-        } catch (const error &problem) {
-            complaint = problem.what();
-        }
-        const std::vector<std::string> all = gather(MPI_COMM_WORLD, invitation);
-        try {
-            if (complaint.empty()) {
-                mine = next.start(all, greeting);
-                mine->await();
-            }
-        } catch (const error &problem) {
-            complaint = problem.what();
-        }
-        verdict = agree(MPI_COMM_WORLD, complaint);
-    }
-    if (!verdict.empty()) {
-        if (mine)
-            mine->abandon();
-        if (old.rank == 0)
-            complain(-1, verdict);
-        throw reported_error(EIO);
-    }
-    growth how;
-    how.old = &old;
-    how.leavers = greeting.leavers;
-    how.index = how.rank = old.rank;
-    how.size = old.size;
-    try {
-        mine->line().commit();
-        mine->proceed();
-    } catch (const error &problem) {
-        end_job(old.rank, std::string("cannot start: ") + problem.what());
-    }
-    link_up(how, &mine->line());
-    mine->line().disconnect();
-    PMPI_Finalize();
-    leave_process(leaving::replaced);
-}
-
-/** Another build would go on with the state of this one; and there must be room for that. */
-std::string job::why_not_here(const greeting &said) const
-{
-    preflight needed;
-    needed.program = said.program;
-    needed.library = said.library;
-    needed.features = said.features;
-    std::string why = why_not(needed, control_.own(), host_name(), settings_.checks);
-    if (why.empty() && said.moved && said.rank == 0)
-        if (const std::string no_socket = control_.why_not_open(); !no_socket.empty())
-            why = "host " + host_name() + " has no place for the job's socket: " + no_socket;
-    if (!why.empty() || !said.moved || !settings_.checks.memory)
-        return why;
-    const std::uint64_t there =
-        settings_.fault_injected(fault::no_memory) ? 1 << 20 : available_memory();
-    return why_no_room(said.bytes, there, host_name());
-}
-
-/** Until the leaver lets this process go on; it ends if it is not to. */
-greeting job::be_greeted(lifeline &line)
-{
-    try {
-        const greeting said = greeting::from_json(line.receive().text);
-        now_.rank = said.rank;
-        if (said.moved && settings_.fault_injected(fault::successor_killed_early))
-            raise(SIGKILL);
-        const std::string why = why_not_here(said);
-        line.send(why.empty() ? word::here : word::failed, why);
-        if (line.receive(kNoLimit).what == word::proceed)
-            return said;
-        line.send_until_taken(word::left);
-    } catch (const std::exception &problem) {
-        complain(now_.rank, std::string("successor: ") + problem.what());
-        leave_process(leaving::not_started);
-    }
-    leave_process(leaving::called_off);
-}
-
-void job::start_as_successor()
-{
-    std::unique_ptr<lifeline> line;
-    try {
-        const MPI_Comm between =
-            meet_leaver(launcher_.get(), control_.own().to_line(), settings_.start_s);
-        line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(between, true), true,
-                                          settings_.timeout_s);
-    } catch (const error &problem) {
-        complain(-1, std::string("successor: ") + problem.what());
-        leave_process(leaving::not_started);
-    }
-    const greeting greeting = be_greeted(*line);
-    name_ = greeting.job;
-    identity_ = greeting.identity;
-    line_ = greeting.line;
-    moves_ = greeting.moves;
-    late_functions_ = greeting.late_functions;
-    begun_ = seconds() - greeting.age_s;
-    hosts_ = greeting.hosts;
-    allowed_ = greeting.allowed;
-    control_.need_features(greeting.features);
-    growth_ = {nullptr, greeting.leavers, greeting.index, greeting.rank, greeting.ranks};
-    greeted_requests_ = greeting.requests;
-    if (greeting.moved) {
-        resumed_ = waiting_to_take_over_ = true;
-        safe_points_ =
-            greeting.safe_points - 1; /* its first safe point is the predecessor's last */
-        now_.size = greeting.ranks;
-        const image_header expected{greeting.rank, now_.size, greeting.safe_points, identity_};
-        inheritance_ = std::make_unique<from_predecessor>(std::move(line), expected, settings_);
-        open_layer();
-        answer_from_record(greeting);
-        return;
-    }
-    hear_go(launcher_.get());
-    now_ = link_up(growth_, line.get());
-    open_layer();
-    layer::instance().link(now_.user);
-    recorder::instance().record(settings_.record_bytes);
-    line->disconnect();
-    if (!greeting.resume.empty())
-        resume_from_disk(greeting.resume);
-    become_rank_of_job();
-    refresh_status();
 }
 
 /** The world is linked up, and this process is a rank of it. */
@@ -311,21 +84,6 @@ void job::open_layer()
     traffic::open(now_.size, threads == MPI_THREAD_MULTIPLE);
     if (threads == MPI_THREAD_MULTIPLE)
         requests::instance().threads();
-}
-
-/** A successor's initialisation does not communicate: others wait in their safe point. */
-void job::answer_from_record(const greeting &told)
-{
-    std::vector<std::byte> record(told.record);
-    if (!record.empty())
-        restored({kRecordName, record.data(), record.size(), element::byte});
-    try {
-        inherited_ = bequest::from_text(told.layer);
-    } catch (const error &problem) {
-        give_up_rank(problem.what());
-    }
-    recorder::instance().answer(std::move(record),
-                                [this](const std::string &why) { give_up_rank(why); });
 }
 
 void job::open_profile()
@@ -410,6 +168,8 @@ void job::busy_safe_point()
     }
     if (checksums_ || settings_.verify)
         verify_point();
+    if (report_)
+        look_for_report();
     if (agreement_.is_called())
         negotiate();
 }
@@ -537,77 +297,32 @@ world job::link_up(growth &how, lifeline *line)
 }
 
 /** Collective over the new world: what it took, and how long those who stayed were held. */
-std::vector<double> job::rebuild_world(double begin)
+std::vector<double> job::rebuild_world(double begin, bool others_run)
 {
-    functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
+    /* Where the others run, a successor has no program yet that others could wait for here. */
+    if (!others_run)
+        functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
     /* A rank that is in such a function does not answer. */
     std::optional<roll_call::scope> guard;
     if (!rebuilding_)
         guard.emplace(*roll_);
     refresh_status();
-    return greatest(now_.ours,
-                    {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
+    std::vector<double> rebuilt = greatest(
+        now_.ours, {ms_since(begin), waiting_to_take_over_ ? 0.0 : ms_since(meeting_.met())});
+    guard.reset();
+    if (others_run && !waiting_to_take_over_)
+        functions.call(program_functions::kind::rebuild, now_.rank, kAllWait);
+    return rebuilt;
 }
 
-/** Returns when this process is the rank; where the move is called off it does not return. */
-void job::await_go(from_predecessor &from)
+/** Rank 0, where the others run: is the move over? */
+void job::look_for_report()
 {
-    lifeline &line = from.line();
-    if (const std::size_t missing = requests::instance().missing(inherited_.persistent))
-        give_up_rank("its initialisation has not made " + std::to_string(missing) +
-                     (missing == 1 ? " persistent request" : " persistent requests") +
-                     " that its predecessor has: zcm_on_rebuild() has to make "
-                     "what is made later");
-    try {
-        if (settings_.fault_injected(fault::successor_exits))
-            leave_process(leaving::fault_injected);
-        if (settings_.fault_injected(fault::successor_killed))
-            raise(SIGKILL);
-        line.send(word::ready, json{{"restore_ms", from.spent().restore_ms}}.dump());
-        if (settings_.fault_injected(fault::successor_killed_ready))
-            raise(SIGKILL);
-        /* The other leavers may take longer; a dead predecessor shows when it is pinged. */
-        const message said = line.receive(kNoLimit);
-        if (said.what != word::go) {
-            from.leave("");
-            leave_process(leaving::called_off);
-        }
-    } catch (const error &problem) {
-        end_job(now_.rank, std::string("state received, but ") + problem.what());
-    }
-    if (growth_.index == 0 && settings_.fault_injected(fault::successor_killed_late))
-        raise(SIGKILL);
-}
-
-/** A successor's first safe point: its state is complete, its predecessor may go. */
-void job::take_over()
-{
-    auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
-    lifeline &line = from.line();
-    await_go(from);
-    hear_go(launcher_.get());
-    /* Others wait for this rank in MPI now: it cannot report an error and go on. */
-    try {
-        const double committed = seconds();
-        now_ = link_up(growth_, &line);
-        {
-            /* The others give up the old world before. */
-            const watchdog guard = limit_entry(settings_.silence_s + 2 * settings_.timeout_s);
-            layer::instance().link(now_.user);
-            inherited_.take_over(now_.ours);
-            homes_.resize(static_cast<std::size_t>(now_.size));
-            become_rank_of_job();
-            ask_who_rebuilds();
-        }
-        const std::vector<double> rebuilt = rebuild_world(committed);
-        waiting_to_take_over_ = false;
-        if (now_.rank == 0)
-            line.send(word::done, json{{"rebuilt", rebuilt}}.dump());
-        line.disconnect();
-    } catch (const std::exception &problem) {
-        end_job(now_.rank, "took the rank over, but " + reason_of(problem));
-    }
-    inheritance_.reset();
+    calm_left_ = calm_ = 1; /* so that each safe point comes here */
+    if (!report_->is_there())
+        return;
+    control_.finish(report_->text());
+    report_.reset();
 }
 
 /* ---- the end ---- */
@@ -625,6 +340,10 @@ std::string job::finish()
     MPI_Request barrier;
     PMPI_Ibarrier(now_.ours, &barrier);
     wait_gently(barrier);
+    if (report_) {
+        report_->await(); /* the successors have come here, so the leavers have told */
+        look_for_report();
+    }
     if (control_.taken())
         meeting_.outcome(refusal(ESHUTDOWN, "the job ended before a common safe point"));
     join_writer();
@@ -652,56 +371,6 @@ void job::abort(int code)
     if (waiting_to_take_over_)
         give_up_rank(what);
     end_job(now_.rank, what);
-}
-
-/** A successor that cannot go on: the predecessor does. */
-void job::give_up_rank(const std::string &why)
-{
-    complain(now_.rank, "successor: " + why);
-    dynamic_cast<from_predecessor &>(*inheritance_).leave(why);
-    leave_process(leaving::not_restored);
-}
-
-/* ---- what a resumed process goes on with ---- */
-
-/** @action with it. Does not return if a successor cannot be given what it asks for. */
-template <typename Action>
-auto job::inherit(Action action)
-{
-    auto *from = dynamic_cast<from_predecessor *>(inheritance_.get());
-    if (!from)
-        return action(*inheritance_);
-    try {
-        return action(*inheritance_);
-    } catch (const std::exception &problem) {
-        give_up_rank(reason_of(problem));
-    }
-}
-
-const array &job::restored(const array &target)
-{
-    if (inheritance_)
-        inherit([&](inheritance &from) { from.restore(target); });
-    return target;
-}
-
-std::optional<std::uint64_t> job::saved_count(const std::string &name)
-{
-    if (!inheritance_ || name.starts_with(kOwnNames))
-        return std::nullopt;
-    return inherit([&](inheritance &from) { return from.count(name); });
-}
-
-const char *job::saved_name(std::size_t index)
-{
-    if (!inheritance_)
-        return nullptr;
-    const std::vector<std::string> &names =
-        inherit([](inheritance &from) { return std::cref(from.names()); });
-    for (const std::string &name : names)
-        if (!name.starts_with(kOwnNames) && index-- == 0)
-            return name.c_str();
-    return nullptr;
 }
 
 } // namespace zc::migrate

@@ -15,6 +15,7 @@
 #include "checksum_log.h"
 #include "directory_lock.h"
 #include "job_control.h"
+#include "late_report.h"
 #include "negotiation.h"
 #include "process.h"
 #include "profiler.h"
@@ -31,9 +32,12 @@
 namespace zc::migrate {
 
 class departure;
+struct move_plan;
 
 /** Names of libzcm's own data begin so: none of the program's does. */
 inline constexpr std::string_view kOwnNames = "zcm:";
+/** Where a function of the program holds up others. */
+inline constexpr const char *kAllWait = "ranks that need this one wait for it";
 /** What the successor asks for the record of the initialisation by. */
 inline constexpr const char *kRecordName = "zcm:record";
 
@@ -83,6 +87,7 @@ class job {
     [[noreturn]] void hand_over_to_singletons();
     void start_as_successor();
     greeting be_greeted(lifeline &line);
+    std::string inherit_layer(const std::string &told);
     std::string why_not_here(const greeting &said) const;
     void resume_from_disk(const std::string &checkpoint);
     void open_layer();
@@ -97,7 +102,7 @@ class job {
     bool reach_meeting(std::int64_t n);
     bool wait_for_meeting(rendezvous::next first, std::int64_t n);
     void meet();
-    void make_move(const request &wanted, bool successors_stand_by);
+    void make_move(const request &wanted, const move_plan &how);
     bool call_together(program_functions::kind what, bool here);
     void call_save(const std::function<int()> &call);
     std::string obstacle(bool released);
@@ -116,11 +121,15 @@ class job {
     auto inherit(Action action);
     world link_up(growth &how, lifeline *line);
     void take_over();
+    void become_rank_before_data(const greeting &told, lifeline &line);
+    void take_data_over();
+    void require_persistent();
     void await_go(from_predecessor &from);
+    void look_for_report();
     void become_rank_of_job();
     watchdog limit_entry(double limit_s) const;
     void ask_who_rebuilds();
-    std::vector<double> rebuild_world(double begin);
+    std::vector<double> rebuild_world(double begin, bool others_run);
 
     settings settings_;
     command command_;
@@ -147,6 +156,11 @@ class job {
     std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
     std::unique_ptr<inheritance> inheritance_;
     bequest inherited_; /* of the predecessor */
+    /* A successor that is the rank already, while the others run: */
+    bool is_rank_before_data_ = false;
+    std::vector<MPI_Comm> made_;          /* its communicators, which it has when it has its data */
+    std::vector<double> rebuilt_;         /* what rebuild_world() has returned */
+    std::unique_ptr<late_report> report_; /* rank 0's, until leavers have told how it went */
 
     std::unique_ptr<checksum_log> checksums_;
 

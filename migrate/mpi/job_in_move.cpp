@@ -11,9 +11,10 @@
 
 namespace zc::migrate {
 
-job_in_move::job_in_move(job &of, const control::request &wanted, bool successors_stand_by)
-    : job_(of), wanted_(wanted), successors_stand_by_(successors_stand_by)
+job_in_move::job_in_move(job &of, const control::request &wanted, const move_plan &how)
+    : job_(of), wanted_(wanted), how_(how), together_(of.now_.ours)
 {
+    hello_.others_run = how.others_run;
     hello_.moved = true;
     hello_.rank = of.now_.rank;
     hello_.ranks = of.now_.size;
@@ -56,12 +57,12 @@ std::string job_in_move::agree(const std::string &complaint)
 
 std::vector<double> job_in_move::greatest(std::vector<double> values)
 {
-    return migrate::greatest(job_.now_.ours, std::move(values));
+    return migrate::greatest(together_, std::move(values));
 }
 
 std::vector<double> job_in_move::total(std::vector<double> values)
 {
-    return migrate::total(job_.now_.ours, std::move(values));
+    return migrate::total(together_, std::move(values));
 }
 
 std::vector<std::string> job_in_move::gather(const std::string &text)
@@ -81,7 +82,7 @@ std::string job_in_move::invite()
                   element::byte);
     hello_.bytes = data_.bytes();
     succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(),
-                                               target_, successors_stand_by_);
+                                               target_, how_.successors_stand_by);
     return succession_->invite(data_.bytes());
 }
 
@@ -157,6 +158,11 @@ void job_in_move::give_up_old_world()
     communicators_ = remaking::capture();
     requests::instance().release_persistent();
     remaking::release();
+    if (how_.others_run) {
+        /* They have to agree on how it went when that world is no more. */
+        const bool tells = hello_.index >= 0 || job_.now_.rank == 0;
+        PMPI_Comm_split(job_.now_.ours, tells ? 0 : MPI_UNDEFINED, job_.now_.rank, &together_);
+    }
     job_.now_.disconnect();
 }
 
@@ -168,7 +174,7 @@ void job_in_move::enter_new_world()
     for (const control::request::target &one : wanted_.moves)
         job_.homes_[static_cast<std::size_t>(one.rank)] = one.host;
     layer::instance().link(job_.now_.user);
-    remaking::remake(communicators_, job_.now_.ours);
+    remaking::install(communicators_, remaking::make(communicators_, job_.now_.ours));
     requests::instance().make_persistent();
     job_.open_agreement(hello_.requests);
     job_.ask_who_rebuilds();
@@ -177,7 +183,19 @@ void job_in_move::enter_new_world()
 
 std::vector<double> job_in_move::rebuild_world(double begin)
 {
-    return job_.rebuild_world(begin);
+    return job_.rebuild_world(begin, how_.others_run);
+}
+
+void job_in_move::part()
+{
+    if (how_.others_run)
+        migrate::part(together_);
+}
+
+void job_in_move::report_later(std::function<std::string(const effort_of_all &)> text)
+{
+    job_.report_ = std::make_unique<late_report>(together_, std::move(text));
+    job_.calm_left_ = job_.calm_ = 1;
 }
 
 void job_in_move::close_door()

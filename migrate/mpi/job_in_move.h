@@ -12,10 +12,16 @@ namespace zc::migrate {
 
 class job;
 
+/** What rank 0 tells the others of how a move is made. */
+struct move_plan {
+    bool successors_stand_by = false;
+    bool others_run = false;
+};
+
 /** The job in a move: by MPI. */
 class job_in_move final : public move_party {
   public:
-    job_in_move(job &of, const control::request &wanted, bool successors_stand_by);
+    job_in_move(job &of, const control::request &wanted, const move_plan &how);
     const greeting &hello() const noexcept { return hello_; }
 
     int rank() const noexcept override;
@@ -37,6 +43,8 @@ class job_in_move final : public move_party {
     void give_up_old_world() override;
     void enter_new_world() override;
     std::vector<double> rebuild_world(double begin) override;
+    void part() override;
+    void report_later(std::function<std::string(const effort_of_all &)> text) override;
     void close_door() override;
     void close_socket() override;
     [[noreturn]] void leave() override;
@@ -46,7 +54,8 @@ class job_in_move final : public move_party {
   private:
     job &job_;
     const control::request &wanted_;
-    const bool successors_stand_by_;
+    const move_plan how_;
+    MPI_Comm together_; /* the ranks that agree; where the others run, leavers and rank 0 */
     greeting hello_;
     place target_; /* where this rank goes; without a name if it stays */
     std::unique_ptr<succession> succession_;

@@ -65,9 +65,10 @@ void job::meet()
     const roll_call::scope guard(*roll_);
     std::string text;
     if (const auto &taken = control_.taken())
-        text =
-            json{{"request", taken->wanted.to_json()}, {"stand_by", taken->successors != nullptr}}
-                .dump();
+        text = json{{"request", taken->wanted.to_json()},
+                    {"stand_by", taken->successors != nullptr},
+                    {"others_run", settings_.others_run}}
+                   .dump();
     share(now_.ours, 0, text);
     const json told = json::parse(text);
     const request wanted = request::from_json(told.at("request"));
@@ -79,13 +80,13 @@ void job::meet()
         return;
     }
     if (moves)
-        make_move(wanted, told.at("stand_by"));
+        make_move(wanted, {told.at("stand_by"), told.at("others_run")});
     else if (call_together(program_functions::kind::save, true))
         checkpoint();
 }
 
 /** Collective: or the ranks are where they were, and the request has been dealt with. */
-void job::make_move(const request &wanted, bool successors_stand_by)
+void job::make_move(const request &wanted, const move_plan &how)
 {
     const auto rebuild = [this] {
         functions.call(program_functions::kind::rebuild, now_.rank,
@@ -108,7 +109,7 @@ void job::make_move(const request &wanted, bool successors_stand_by)
     bool moved = false;
     if (call_together(program_functions::kind::save, leaves)) {
         profiler::instance().busy(true);
-        job_in_move self(*this, wanted, successors_stand_by);
+        job_in_move self(*this, wanted, how);
         moved = move_transaction(self, settings_, wanted, self.hello()).run();
         profiler::instance().busy(false);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "layer.h"
 #include "process.h"
@@ -129,7 +130,7 @@ MPI_Comm make_topology(const communicator_record &like, MPI_Comm plain)
     return made;
 }
 
-MPI_Comm make(const communicator_record &like, MPI_Comm world)
+MPI_Comm make_real(const communicator_record &like, MPI_Comm world)
 {
     const MPI_Comm plain = make_members(like.local, world);
     if (!like.inter)
@@ -236,18 +237,27 @@ void remaking::release()
     });
 }
 
-void remaking::remake(const std::vector<communicator_record> &all, MPI_Comm world)
+std::vector<MPI_Comm> remaking::make(const std::vector<communicator_record> &all, MPI_Comm world)
 {
-    std::vector<const communicator_record *> order;
-    for (const communicator_record &one : all)
-        order.push_back(&one);
-    std::ranges::sort(order, {}, &communicator_record::id);
-    for (const communicator_record *one : order) {
-        communicator &where = layer::instance().restore(*one);
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return all[i].id; });
+    std::vector<MPI_Comm> made(all.size(), MPI_COMM_NULL);
+    for (std::size_t i : order)
+        if (handle_of<MPI_Comm>(all[i].handle) != MPI_COMM_WORLD)
+            made[i] = make_real(all[i], world);
+    return made;
+}
+
+void remaking::install(const std::vector<communicator_record> &all,
+                       const std::vector<MPI_Comm> &made)
+{
+    for (std::size_t i = 0; i < all.size(); i++) {
+        communicator &where = layer::instance().restore(all[i]);
         if (&where != &layer::instance().world())
-            where.real = make(*one, world);
-        put_on(where, *one);
-        let_handler_go(*one);
+            where.real = made[i];
+        put_on(where, all[i]);
+        let_handler_go(all[i]);
     }
 }
 

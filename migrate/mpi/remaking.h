@@ -45,7 +45,7 @@ struct communicator_record {
  * All communicators that the program has, MPI_COMM_WORLD first, from one world of the job to the
  * next:
  *
- *     capture() ─▶ release() ─▶ the world changes ─▶ remake()
+ *     capture() ─▶ release() ─▶ the world changes ─▶ make() ─▶ install()
  *
  * They are made again by all ranks in the order of their ids, which is the same everywhere: each is
  * a collective operation of its members, and no rank waits in one for another that waits in one
@@ -60,8 +60,12 @@ class remaking {
     static void forget(std::vector<communicator_record> &all);
     /** MPI loses what it has of them. Collective over each, not synchronising. */
     static void release();
-    /** @all: of this process; those that it does not have yet are new. @world: of the job. */
-    static void remake(const std::vector<communicator_record> &all, MPI_Comm world);
+    /** What MPI has for each of @all, of this process, in their order; MPI_COMM_NULL for
+     * MPI_COMM_WORLD. @world: of the job. */
+    static std::vector<MPI_Comm> make(const std::vector<communicator_record> &all, MPI_Comm world);
+    /** From here on they are the program's; those that it does not have yet are new. Local. */
+    static void install(const std::vector<communicator_record> &all,
+                        const std::vector<MPI_Comm> &made);
 };
 
 } // namespace zc::migrate

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "error.h"
+#include "standby.h"
 
 namespace zc::migrate {
 
@@ -185,7 +186,7 @@ std::optional<control_server::taken> control_server::take()
     if (state_ != state::waiting)
         return std::nullopt;
     state_ = state::running;
-    return taken{request_, std::move(successors_)};
+    return taken{request_, successors_};
 }
 
 bool control_server::hold()
@@ -217,6 +218,8 @@ void control_server::expire()
         settle_locked("");
     else
         expired_ = true;
+    if (successors_)
+        successors_->dismiss(); /* rank 0 uses them only while it holds the request */
 }
 
 void control_server::finish(const std::string &outcome)

@@ -58,7 +58,7 @@ class control_server {
     bool submit(const request &wanted);
     struct taken {
         request wanted;
-        std::shared_ptr<standby> successors; /* may be null */
+        std::shared_ptr<standby> successors; /* may be null; of use while the request is held */
     };
     /** The request that waits to be carried out. */
     std::optional<taken> take();
@@ -106,7 +106,7 @@ class control_server {
     std::string closed_;
     state state_ = state::idle;
     request request_;
-    std::shared_ptr<standby> successors_; /* of request_, while it waits */
+    std::shared_ptr<standby> successors_; /* of request_ */
     int client_ = -1;                     /* who asked for request_ */
     std::thread thread_, examiner_;
 };

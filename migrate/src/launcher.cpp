@@ -20,7 +20,8 @@ std::string describe_end(int status)
 }
 
 launcher::launcher(std::size_t children, launcher_actions &by)
-    : by_(by), states_(children, state::starting), news_(children), over_(children == 0)
+    : by_(by), states_(children, state::starting), news_(children), told_(children),
+      over_(children == 0)
 {
 }
 
@@ -63,10 +64,12 @@ void launcher::spawned(const std::string &problem)
 
 void launcher::child_ended(std::size_t child, int status)
 {
-    const bool was_rank = states_[child] == state::chosen || states_[child] == state::rank;
+    const state before = states_[child];
+    const bool was_rank = before == state::chosen || before == state::rank;
     states_[child] = state::ended;
+    told_[child] = told_[child] || was_rank;
     if (!was_rank) {
-        news_[child] = {{"ended", describe_end(status)}};
+        news_[child] = {{"ended", describe_end(status)}, {"stood_by", before == state::ready}};
         by_.tell_leaver(child, news_[child]);
     } else if (status != 0) {
         /* As of a process of the process manager's: a rank that ends so is the end of the job. */
@@ -75,7 +78,13 @@ void launcher::child_ended(std::size_t child, int status)
     } else {
         by_.guard_ranks(ranks());
     }
-    over_ |= count(state::ended) == states_.size();
+    look_for_end();
+}
+
+void launcher::look_for_end()
+{
+    over_ |= count(state::ended) == states_.size() &&
+             std::ranges::count(told_, true) == static_cast<std::ptrdiff_t>(told_.size());
 }
 
 void launcher::leaver_says(std::size_t child, const json &what)
@@ -108,6 +117,8 @@ void launcher::leaver_gone(std::size_t child)
 {
     if (states_[child] != state::rank && states_[child] != state::ended)
         by_.kill_child(child);
+    told_[child] = true;
+    look_for_end();
 }
 
 } // namespace zc::migrate

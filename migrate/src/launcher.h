@@ -41,7 +41,7 @@ class launcher_actions {
  * Before go a child's end, by whatever signal, is told to its leaver and ends nothing else; it is
  * killed when its leaver says so, or is gone. One that is chosen, but does not know it yet, is
  * killed when its leaver is gone: it would wait for go, and nothing else may tell it. The launcher
- * is over when its children are.
+ * is over when its children are, and the leavers of those that were no ranks have let them go.
  *
  * Successors that are started before the ranks meet have rank 0 for a leaver until then; it says
  * which process the leaver is, and that is told at once what has become of its successor.
@@ -80,11 +80,13 @@ class launcher {
     std::size_t count(state which) const;
     std::size_t ranks() const { return count(state::chosen) + count(state::rank); }
     void spawn_next();
+    void look_for_end();
 
     launcher_actions &by_;
     std::vector<state> states_;
     std::vector<nlohmann::json> news_; /* what each one's leaver was told last: port, or its end */
     std::deque<wanted> wanted_;        /* the first is being done */
+    std::vector<bool> told_;           /* of how it has ended: whoever could want to know that */
     bool over_ = false;
     int signal_ = 0;
 };

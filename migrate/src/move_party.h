@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "registry.h"
 
 namespace zc::migrate {
+
+/** What it took, of all ranks. */
+struct effort_of_all {
+    std::vector<double> most = std::vector<double>(4); /* of any, ms: spawn, checkpoint, transfer,
+                                                           restore */
+    std::vector<double> sum = std::vector<double>(3);  /* bytes: of images, of zeros left out, of
+                                                           data */
+};
 
 /** What a move needs of this rank's process, and of the other ranks: job_in_move has it. */
 class move_party {
@@ -56,6 +65,13 @@ class move_party {
     virtual void enter_new_world() = 0;
     /** Collective over the new world: what it took, and how long those who stayed were held. */
     virtual std::vector<double> rebuild_world(double begin) = 0;
+
+    /** The others run: leavers, and rank 0, have agreed for the last time. Collective over these.
+     */
+    virtual void part() = 0;
+    /** Rank 0, which stays while the others run: what @text makes of it is the outcome when the
+     * leavers have told what it took. Returns at once. */
+    virtual void report_later(std::function<std::string(const effort_of_all &)> text) = 0;
 
     /** Rank 0 has moved: refuse requests here, then be found here no longer. */
     virtual void close_door() = 0;

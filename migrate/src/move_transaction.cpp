@@ -18,6 +18,23 @@ namespace zc::migrate {
 
 using nlohmann::json;
 
+namespace {
+
+/** The answer to a move that was asked for at @asked: @text, and what it took, @told. */
+std::string completed(json text, const effort_of_all &told, double asked)
+{
+    json &phases = text["phases_ms"];
+    phases["spawn"] = told.most[0];
+    phases["checkpoint"] = told.most[1];
+    phases["transfer"] = told.most[2];
+    phases["restore"] = told.most[3];
+    text["bytes"] = {{"image", told.sum[0]}, {"zero", told.sum[1]}, {"data", told.sum[2]}};
+    text["response_ms"] = (seconds() - asked) * 1e3;
+    return text.dump();
+}
+
+} // namespace
+
 move_transaction::move_transaction(move_party &party, const settings &chosen, const request &wanted,
                                    greeting hello)
     : party_(party), settings_(chosen), wanted_(wanted), greeting_(std::move(hello)),
@@ -28,7 +45,7 @@ move_transaction::move_transaction(move_party &party, const settings &chosen, co
 bool move_transaction::run()
 {
     phase now = phase::spawn;
-    while (now < phase::link_up)
+    while (now < phase::link_up && now != phase::refused)
         now = perform(now);
     if (now == phase::refused)
         return false;
@@ -111,7 +128,9 @@ move_transaction::phase move_transaction::spawn()
             mine_->await();
         });
     const std::string verdict = party_.agree(complaint_);
-    return verdict.empty() ? phase::data : refuse(verdict);
+    if (!verdict.empty())
+        return refuse(verdict);
+    return greeting_.others_run ? phase::verdict : phase::data;
 }
 
 void move_transaction::write_file()
@@ -124,28 +143,43 @@ void move_transaction::write_file()
 
 move_transaction::phase move_transaction::hand_over()
 {
+    if (greeting_.others_run) {
+        serve();
+        measure();
+        party_.part();
+        leave();
+        return phase::done;
+    }
     if (leaves())
         attempt([this] {
             mine_->proceed();
-            if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
-                for (const double late = seconds() + kFarewell + 2; seconds() < late;)
-                    party_.make_progress();
-            mine_->serve(party_.data(), party_.header(), file_.get());
-            if (settings_.fault_injected(fault::successor_killed_ready))
-                for (const double late = seconds() + 1; seconds() < late;)
-                    party_.make_progress();
+            serve();
         });
     measure();
     return phase::verdict;
 }
 
-/** Collective. */
+/** A leaver: its data. */
+void move_transaction::serve()
+{
+    const auto wait = [this](double limit_s) {
+        for (const double late = seconds() + limit_s; seconds() < late;)
+            party_.make_progress();
+    };
+    if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
+        wait(kFarewell + 2);
+    mine_->serve(party_.data(), party_.header(), file_.get());
+    if (settings_.fault_injected(fault::successor_killed_ready))
+        wait(1);
+}
+
+/** Collective: of all ranks, or of those that late_report has. */
 void move_transaction::measure()
 {
     const effort spent = leaves() ? mine_->spent() : effort{};
-    most_ = party_.greatest(
+    told_.most = party_.greatest(
         {leaves() ? mine_->spawn_ms() : 0.0, spent.build_ms, spent.transfer_ms, spent.restore_ms});
-    sum_ =
+    told_.sum =
         party_.total({static_cast<double>(spent.image_bytes), static_cast<double>(spent.zero_bytes),
                       leaves() ? static_cast<double>(party_.data().bytes()) : 0.0});
 }
@@ -178,6 +212,8 @@ move_transaction::phase move_transaction::link_up()
         raise(SIGKILL);
     if (leaves()) {
         party_.let_go();
+        if (greeting_.others_run)
+            mine_->proceed();
         mine_->go();
     }
     committed_ = seconds();
@@ -192,13 +228,28 @@ move_transaction::phase move_transaction::rebuild()
     if (!leaves())
         party_.enter_new_world();
     if (leaves()) {
+        if (greeting_.others_run)
+            return phase::data;
         leave();
         return phase::done;
     }
     const std::vector<double> rebuilt = party_.rebuild_world(committed_);
     if (party_.rank() == 0)
-        party_.outcome(report(rebuilt));
+        answer(rebuilt);
     return phase::done;
+}
+
+/** Rank 0, which stays. */
+void move_transaction::answer(const std::vector<double> &rebuilt)
+{
+    json text = report(rebuilt);
+    if (!greeting_.others_run)
+        party_.outcome(completed(std::move(text), told_, party_.asked()));
+    else /* when this object is no more */
+        party_.report_later(
+            [text = std::move(text), asked = party_.asked()](const effort_of_all &told) {
+                return completed(text, told, asked);
+            });
 }
 
 void move_transaction::leave()
@@ -211,7 +262,7 @@ void move_transaction::leave()
                 [](const json &done) { return done.at("rebuilt").get<std::vector<double>>(); });
             /* Who has found this socket would be told that the job has ended. */
             party_.close_door();
-            party_.outcome(report(rebuilt));
+            party_.outcome(completed(report(rebuilt), told_, party_.asked()));
             party_.close_socket();
         }
         mine_->line().disconnect();
@@ -222,29 +273,24 @@ void move_transaction::leave()
     party_.leave();
 }
 
-/** @rebuilt: what rebuild_world() has returned. */
-std::string move_transaction::report(const std::vector<double> &rebuilt) const
+/** What of it is known when the new world is there. @rebuilt: what rebuild_world() has returned. */
+json move_transaction::report(const std::vector<double> &rebuilt) const
 {
-    const double now = seconds(), asked = party_.asked();
+    const double asked = party_.asked();
     json text = {{"ok", true},
                  {"command", "move"},
                  {"via", wanted_.via_disk ? "disk" : "memory"},
+                 {"others", greeting_.others_run ? "run" : "wait"},
                  {"safe_point", greeting_.safe_points},
                  {"epoch", greeting_.moves + 1},
-                 {"bytes", {{"data", sum_[2]}, {"image", sum_[0]}, {"zero", sum_[1]}}},
                  {"phases_ms",
                   {{"negotiation", (begin_ - asked) * 1e3},
                    {"start", (party_.examined() - asked) * 1e3},
-                   {"spawn", most_[0]},
-                   {"checkpoint", most_[1]},
-                   {"transfer", most_[2]},
-                   {"restore", most_[3]},
                    {"rebuild", rebuilt[0]}}},
-                 {"stall_ms", rebuilt[1]},
-                 {"response_ms", (now - asked) * 1e3}};
+                 {"stall_ms", rebuilt[1]}};
     for (const request::target &one : wanted_.moves)
         text["moved"].push_back({{"rank", one.rank}, {"host", one.host}});
-    return text.dump();
+    return text;
 }
 
 } // namespace zc::migrate

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ using control::request;
  *       │                   │    go
  *       └────▶ refused ◀────┘
  *
+ * where the others run (ZC_MIGRATE_OTHERS=run; Singh & Graham):
+ *
+ *     spawn ──▶ verdict ──▶ link_up ──▶ rebuild ──▶ done          those who stay
+ *       │          │    go              rebuild ──▶ data ──▶ done     those who leave
+ *       └▶ refused ◀┘
+ *
  *     spawn     each leaver starts its successor on the target host, which answers its greeting;
  *               by way of the disk, its data is being written meanwhile
  *     data      each leaver hands its data over: checkpoint, transfer, restore
@@ -34,6 +41,11 @@ using control::request;
  *               the successors make the communicators of the new world
  *     rebuild   leavers end: they do not come back; the others go over to the new world
  *     refused   the successors end, and all go on as before
+ *
+ * Where the others run, the new world is made first, and those who stay go on in it: what they send
+ * to a rank that moves waits at its successor, which has its data when the leaver has handed it
+ * over. So they wait for no state that they do not need. The price is that what goes wrong with the
+ * data is the end of the job, and not of the move alone.
  *
  * Before go only a leaver deals with its successor, by messages that it need not wait for: the
  * other ranks wait for the leaver. So a successor that ends or is stopped costs the move, and
@@ -68,9 +80,11 @@ class move_transaction {
     bool leaves() const noexcept { return mine_ != nullptr; }
     template <typename Step>
     void attempt(Step step);
+    void serve();
     void measure();
     void leave();
-    std::string report(const std::vector<double> &rebuilt) const;
+    void answer(const std::vector<double> &rebuilt);
+    nlohmann::json report(const std::vector<double> &rebuilt) const;
 
     move_party &party_;
     const settings &settings_;
@@ -81,8 +95,7 @@ class move_transaction {
     std::string complaint_;            /* this rank's, "" if none */
     std::unique_ptr<state_file> file_; /* by way of the disk: this rank's data */
     double committed_ = 0;             /* when the leavers had said go */
-    std::vector<double> sum_;  /* over all ranks, bytes: of images, of zeros left out, of data */
-    std::vector<double> most_; /* of any rank, ms: spawn, checkpoint, transfer, restore */
+    effort_of_all told_;
 };
 
 } // namespace zc::migrate

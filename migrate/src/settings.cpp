@@ -28,6 +28,7 @@ constexpr const char *kKnown[] = {"ZC_MIGRATE",
                                   "ZC_MIGRATE_KEEP",
                                   "ZC_MIGRATE_LAUNCHER",
                                   "ZC_MIGRATE_PATIENCE",
+                                  "ZC_MIGRATE_OTHERS",
                                   "ZC_MIGRATE_PREFLIGHT",
                                   "ZC_MIGRATE_PROBE",
                                   "ZC_MIGRATE_RECORD",
@@ -86,6 +87,13 @@ void warn_of_unknown()
     }
 }
 
+bool do_others_run(const std::string &what)
+{
+    if (what != "wait" && what != "run")
+        throw error(EINVAL, "bad value of ZC_MIGRATE_OTHERS: " + what + " (wait or run)");
+    return what == "run";
+}
+
 } // namespace
 
 std::string why_not_runtime_directory()
@@ -131,6 +139,7 @@ settings settings::from_environment()
     s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
     s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
+    s.others_run = do_others_run(text("ZC_MIGRATE_OTHERS", "wait"));
     s.callback_s = number("ZC_MIGRATE_CALLBACK", s.callback_s, 0.1, 86400);
     s.attempts = static_cast<int>(number("ZC_MIGRATE_ATTEMPTS", s.attempts, 1, 1e6));
     s.hosts = text("ZC_MIGRATE_HOSTS", "");

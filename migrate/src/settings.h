@@ -28,6 +28,7 @@ struct settings {
     double silence_s = 600;         /* of a rank in a move or a checkpoint: it is dead, too */
     double start_s = 60;            /* until a successor is there */
     double patience_s = 60;         /* from a request to the safe point where all have met */
+    bool others_run = false;        /* while the state of ranks that move is on its way */
     double callback_s = 60;         /* until a function of the program has returned */
     int attempts = 10;              /* safe points tried before messages in flight refuse a move */
     std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe

@@ -19,7 +19,7 @@ namespace zc::migrate {
  *     rank 0 ──▶ launchers of all hosts ──▶ successors come to zcm_init(), and report ──▶ stand by
  *            the ranks meet, and each leaver invites ──▶ introduce: each successor has its leaver
  *
- * Successors that were not introduced end when this object does. One thread at a time.
+ * Successors that were not introduced end when this object does. Used by one thread at a time.
  */
 class standby {
   public:
@@ -42,6 +42,9 @@ class standby {
         std::string host, facts;
     };
     std::vector<report> reports() const;
+
+    /** They are not needed: those that are not introduced end. */
+    void dismiss() { all_.clear(); }
 
     /** @invitations: of all leavers, by rank; "" of one that could not. */
     void introduce(const std::vector<std::string> &invitations);

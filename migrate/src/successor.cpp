@@ -32,6 +32,7 @@ std::string path_in(const json &answer)
 std::string greeting::to_json() const
 {
     return json{{"moved", moved},
+                {"others_run", others_run},
                 {"index", index},
                 {"rank", rank},
                 {"ranks", ranks},
@@ -61,6 +62,7 @@ greeting greeting::from_json(const std::string &text)
     return understood("the predecessor's greeting", text, [](const json &object) {
         greeting g;
         g.moved = object.at("moved");
+        g.others_run = object.at("others_run");
         g.index = object.at("index");
         g.rank = object.at("rank");
         g.ranks = object.at("ranks");

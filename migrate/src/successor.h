@@ -17,8 +17,9 @@ namespace zc::migrate {
 
 /** What a leaver tells its successor first. */
 struct greeting {
-    bool moved = false; /* takes over a rank; else the start of the job: nothing to restore */
-    int index = 0;      /* of this successor among the leavers */
+    bool moved = false;      /* takes over a rank; else the start of the job: nothing to restore */
+    bool others_run = false; /* it is the rank before it has its data, and the others run */
+    int index = 0;           /* of this successor among the leavers */
     int rank = 0;
     int ranks = 1; /* of the job */
     std::vector<int> leavers;

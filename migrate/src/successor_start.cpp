@@ -126,8 +126,10 @@ void successor_start::await_port()
 {
     while (const auto said = started_.launcher->poll()) {
         if (said->contains("ended"))
-            throw error(EIO, "the successor on " + host_ + " " + said->value("ended", "") +
-                                 " before it came to zcm_init()");
+            throw error(EIO,
+                        "the successor on " + host_ + " " + said->value("ended", "") +
+                            (said->value("stood_by", false) ? " while it stood by"
+                                                            : " before it came to zcm_init()"));
         if (said->contains("port")) {
             started_.port = said->value("port", "");
             started_.facts = said->value("facts", "");

@@ -79,12 +79,17 @@ TEST_F(Launcher, TellsTheLeaverWhereItsSuccessorIs)
 TEST_F(Launcher, TellsTheLeaverHowItsSuccessorHasEndedAndGoesOn)
 {
     it.child_ended(0, SIGKILL);
-    EXPECT_EQ(take(), steps{R"x(leaver 0 {"ended":"was killed by signal 9 (Killed)"})x"});
+    EXPECT_EQ(take(),
+              steps{R"x(leaver 0 {"ended":"was killed by signal 9 (Killed)","stood_by":false})x"});
     EXPECT_FALSE(it.is_over());
     it.child_says(1, {{"port", "p"}});
     take();
     it.child_ended(1, kExitedWith3);
-    EXPECT_EQ(take(), steps{R"(leaver 1 {"ended":"has ended with exit status 3"})"});
+    EXPECT_EQ(take(),
+              steps{R"(leaver 1 {"ended":"has ended with exit status 3","stood_by":true})"});
+    it.leaver_gone(0);
+    EXPECT_FALSE(it.is_over()); /* another may be the leaver of 1 yet */
+    it.leaver_gone(1);
     EXPECT_TRUE(it.is_over());
     EXPECT_EQ(it.signal(), 0); /* no rank was lost */
 }
@@ -156,8 +161,10 @@ TEST_F(Launcher, DoesNotNoteOneThatHasEnded)
     it.child_ended(0, SIGSEGV);
     take();
     it.leaver_says(0, {{"go", true}});
-    EXPECT_EQ(take(),
-              steps{R"x(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)"})x"});
+    EXPECT_EQ(
+        take(),
+        steps{
+            R"x(leaver 0 {"ended":"was killed by signal 11 (Segmentation fault)","stood_by":true})x"});
     EXPECT_EQ(it.signal(), 0);
 }
 
@@ -204,7 +211,8 @@ TEST_F(Launcher, TellsANewLeaverWhatHasBecomeOfItsSuccessor)
     take();
     it.leaver_says(1, {{"leaver", "c"}});
     EXPECT_EQ(take(),
-              (steps{"leaver 1 is c", R"(leaver 1 {"ended":"has ended with exit status 0"})"}));
+              (steps{"leaver 1 is c",
+                     R"(leaver 1 {"ended":"has ended with exit status 0","stood_by":false})"}));
     it.leaver_says(1, {{"accept", true}}); /* it has ended */
     EXPECT_EQ(take(), steps{});
 }

@@ -44,6 +44,8 @@ class one_rank final : public move_party {
     }
 
     void move() { move_transaction(*this, chosen, wanted, hello_).run(); }
+    void others_run() { hello_.others_run = true; }
+    bool do_others_run() const { return hello_.others_run; }
 
     request wanted;
     settings chosen;
@@ -51,6 +53,7 @@ class one_rank final : public move_party {
     std::string spawn_fails, release_fails, others_at_spawn, others_at_verdict;
     steps done;
     json answer; /* to the request */
+    std::function<std::string(const effort_of_all &)> later;
 
   private:
     int rank() const noexcept override { return rank_; }
@@ -111,6 +114,12 @@ class one_rank final : public move_party {
         done.emplace_back("rebuild");
         return {1, 2};
     }
+    void part() override { done.emplace_back("part"); }
+    void report_later(std::function<std::string(const effort_of_all &)> text) override
+    {
+        done.emplace_back("report later");
+        later = std::move(text);
+    }
     void close_door() override { done.emplace_back("close the door"); }
     void close_socket() override { done.emplace_back("close the socket"); }
     void leave() override { done.emplace_back("leave"); }
@@ -156,7 +165,7 @@ class Move : public testing::Test {
 
     two_sides sides_;
     one_rank rank_;
-    bool became_rank_ = false, was_abandoned_ = false;
+    bool became_rank_ = false, was_abandoned_ = false, has_data_ = false;
 
   private:
     void stops(how way)
@@ -196,6 +205,8 @@ class Move : public testing::Test {
         }
         if (where == stop::at_proceed)
             stops(way);
+        if (rank_.do_others_run())
+            became_rank_ = line_->receive(kNoLimit).what == word::go;
         std::vector<double> room(1000);
         line_->send(word::ask, R"({"name":"plate","type":"float64","count":1000})");
         if (where == stop::in_data)
@@ -209,6 +220,11 @@ class Move : public testing::Test {
         line_->send(word::ready, R"({"restore_ms":1})");
         if (where == stop::after_ready)
             stops(way);
+        if (rank_.do_others_run()) {
+            has_data_ = room[999] == 0.25;
+            line_->send(word::done, R"({"rebuilt":[3,4]})");
+            return;
+        }
         if (where == stop::after_check) {
             take_ping();
             stops(way);
@@ -397,6 +413,69 @@ TEST(MoveOfOthers, TakesRanksThatStayIntoTheNewWorld)
         }
         EXPECT_EQ(stays.done, expected);
     }
+}
+
+/* ---- where the others run ---- */
+
+TEST_F(Move, WhereOthersRunHandsItsDataOverInTheNewWorld)
+{
+    rank_.others_run();
+    run();
+    EXPECT_EQ(rank_.done, (steps{"spawn", "agree", "agree", "agree", "let go", "link up", "release",
+                                 "give up the old world", "part", "leave"}));
+    EXPECT_TRUE(became_rank_);
+    EXPECT_TRUE(has_data_);
+}
+
+TEST_F(Move, WhereOthersRunIsRefusedBeforeGo)
+{
+    rank_.others_run();
+    rank_.others_at_verdict = "rank 2: the successor is gone";
+    run();
+    expect_refused(kRefusedAtVerdict, "rank 2: the successor is gone");
+}
+
+class LostData : public Move, public testing::WithParamInterface<stop> {};
+
+TEST_P(LostData, EndsTheJobWhereOthersRun)
+{
+    rank_.others_run();
+    run(GetParam());
+    EXPECT_NE(sides_.problem(side::leaver).find("the move was agreed on, but"), std::string::npos)
+        << sides_.problem(side::leaver);
+    EXPECT_TRUE(became_rank_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Move, LostData, testing::Values(stop::in_data, stop::before_ready));
+
+TEST_F(MoveOfRankZero, WhereOthersRunIsAnsweredWhenItsDataHasGone)
+{
+    rank_.others_run();
+    run();
+    EXPECT_EQ(rank_.answer.at("others"), "run");
+    EXPECT_EQ(rank_.answer.at("stall_ms"), 4);
+    EXPECT_EQ(rank_.answer.at("bytes").at("data"), 8000);
+}
+
+TEST(MoveOfOthers, WhereTheyRunIsAnsweredWhenTheLeaversHaveToldWhatItTook)
+{
+    two_sides none;
+    one_rank stays(none, 0, {1, 2});
+    stays.others_run();
+    stays.move();
+    EXPECT_EQ(stays.done,
+              (steps{"introduce", "agree", "agree", "agree", "link up", "release",
+                     "give up the old world", "enter the new world", "rebuild", "report later"}));
+    EXPECT_EQ(stays.answer, nullptr);
+    effort_of_all told;
+    told.most = {1, 2, 3, 4};
+    told.sum = {100, 7, 200};
+    const json answer = json::parse(stays.later(told));
+    EXPECT_EQ(answer.at("ok"), true);
+    EXPECT_EQ(answer.at("others"), "run");
+    EXPECT_EQ(answer.at("phases_ms").at("transfer"), 3);
+    EXPECT_EQ(answer.at("bytes").at("data"), 200);
+    EXPECT_EQ(answer.at("moved").size(), 2u);
 }
 
 TEST(MoveOfOthers, LeavesRanksThatStayWhereTheyAreIfItIsRefused)

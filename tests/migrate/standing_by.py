@@ -30,10 +30,10 @@ class Asked(threading.Thread):
         check(got == code and words in said, f"exit status {got}, not {code}: {said}")
 
 
-def lost_rank_0(stage, patience):
+def lost_rank_0(stage, patience=60, start=60):
     """A job whose rank 0 comes to no safe point until it is stopped; no rank runs on h1 but it."""
     job = Job(stage, "state", "lost", 0, STOP, ranks=2, hosts=(H1, H2),
-              environment={"ZC_MIGRATE_PATIENCE": str(patience)})
+              environment={"ZC_MIGRATE_PATIENCE": str(patience), "ZC_MIGRATE_START": str(start)})
     job.until_running()
     return job
 
@@ -59,7 +59,7 @@ def programs_on_h1(job):
 @mpich_only("mpirun starts successors when the ranks have met")
 def killed_while_it_stands_by(stage):
     """The launcher tells the leaver, when that is known, how its successor has ended."""
-    with lost_rank_0(stage, 60) as job:
+    with lost_rank_0(stage) as job:
         before = programs_on_h1(job)
         asked = Asked(job)
         os.kill(standing_by(job, before), signal.SIGKILL)
@@ -73,20 +73,20 @@ def killed_while_it_stands_by(stage):
 @mpich_only("mpirun starts successors when the ranks have met")
 def successors_of_a_late_request_end(stage):
     """The request times out before the ranks meet: what stood by is not left there."""
-    with lost_rank_0(stage, 5 * stage.patience) as job:
+    with lost_rank_0(stage, patience=5 * stage.patience) as job:
         before = programs_on_h1(job)
         asked = Asked(job)
         pid = standing_by(job, before)
         asked.says(1, LATE)
         wait_for("the successor has ended", lambda: not os.path.exists(f"/proc/{pid}"), 20)
-        ends_well(stage, job, "all right", timeout=120)
+        check(job.process.poll() is None, "the job has ended, too")
 
 
 @suite.test()
 @mpich_only("mpirun starts successors when the ranks have met")
 def job_ends_while_successors_stand_by(stage):
     """What stands by is neither waited for nor left, and the request is answered."""
-    with lost_rank_0(stage, 120) as job:
+    with lost_rank_0(stage) as job:
         before = programs_on_h1(job)
         asked = Asked(job)
         standing_by(job, before)
@@ -103,7 +103,7 @@ def job_ends_while_successors_stand_by(stage):
 @mpich_only("mpirun starts successors when the ranks have met")
 def stopped_while_it_stands_by(stage):
     """A successor that is stopped costs the move, after the limit for a start; then one is made."""
-    with lost_rank_0(stage, 60) as job:
+    with lost_rank_0(stage, start=8 * stage.patience) as job:
         before = programs_on_h1(job)
         asked = Asked(job)
         pid = standing_by(job, before)
@@ -112,7 +112,6 @@ def stopped_while_it_stands_by(stage):
         asked.says(1, "")
         wait_for("the successor has ended", lambda: not os.path.exists(f"/proc/{pid}"), 60)
         moved(job, [1], H1)
-        ends_well(stage, job, "all right", timeout=120)
 
 
 @suite.test()
