@@ -96,6 +96,8 @@ bool complete(const zcp_params_t *given, zcp_params_t &params)
         params.max_bytes = kDefaultBytes;
     if (params.dpd_window == 0)
         params.dpd_window = kDefaultWindow;
+    if (params.dpd_least == 0)
+        params.dpd_least = params.dpd_window;
     if (params.min_confidence == 0)
         params.min_confidence = kDefaultConfidence;
 
@@ -103,7 +105,8 @@ bool complete(const zcp_params_t *given, zcp_params_t &params)
            params.max_bytes >= kLeastBytes && params.min_confidence > 0 &&
            params.min_confidence <= 1 && /* NaN fails too */
            (params.kind != ZCP_DPD ||
-            periodicity::bytes_needed(params.dpd_window) <= share(params).predictor);
+            (params.dpd_least <= params.dpd_window &&
+             periodicity::bytes_needed(params.dpd_window) <= share(params).predictor));
 }
 
 std::unique_ptr<predictor> make_predictor(const zcp_params_t &params, size_t max_bytes)
@@ -112,7 +115,7 @@ std::unique_ptr<predictor> make_predictor(const zcp_params_t &params, size_t max
     case ZCP_GRAPH:
         return std::make_unique<graph>(max_bytes);
     case ZCP_DPD:
-        return std::make_unique<periodicity>(params.dpd_window);
+        return std::make_unique<periodicity>(params.dpd_window, params.dpd_least);
     case ZCP_LAST:
         return std::make_unique<last_address>(max_bytes, alike::sender_and_tag);
     case ZCP_LAST_SIZE:

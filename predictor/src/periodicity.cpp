@@ -7,8 +7,8 @@
 
 namespace zc::predict {
 
-periodicity::periodicity(uint32_t window)
-    : window_(window), samples_(window), prints_(window), runs_(window)
+periodicity::periodicity(uint32_t window, uint32_t least)
+    : window_(window), least_(least), samples_(window), prints_(window), runs_(window)
 {
 }
 
@@ -45,6 +45,26 @@ void periodicity::compare(uint32_t print)
     const uint32_t *shortest = std::find(first, first + window_, window_);
     if (shortest != first + window_)
         period_ = static_cast<uint32_t>(shortest - first) + 1;
+    else if (const uint32_t lag = fitted(); lag != 0)
+        period_ = lag;
+}
+
+/* The shortest of the lags that have been equal for longest, for a whole period at least;
+ * 0: none. */
+uint32_t periodicity::fitted() const
+{
+    if (least_ == window_)
+        return 0;
+    uint32_t best = 0;
+    uint32_t longest = least_ - 1;
+    for (uint32_t lag = 1; lag <= window_; lag++) {
+        const uint32_t run = runs_[lag - 1];
+        if (run > longest && run >= lag) {
+            best = lag;
+            longest = run;
+        }
+    }
+    return best;
 }
 
 void periodicity::learn(const zcp_receive_t &receive) noexcept

@@ -24,10 +24,15 @@ namespace zc::predict {
  * run length per lag replaces the sum: one comparison per lag and event. Lags
  * reach up to N. A period, once found, is held until another one is: a stream
  * that breaks its pattern for a moment usually takes it up again.
+ *
+ * The paper has a history of 256 samples, but also patterns found in streams of
+ * 70. So N may be fitted to what has come: the largest N, from @least to
+ * @window, for which d(m) is 0 for some m <= N.
  */
 class periodicity final : public predictor {
   public:
-    explicit periodicity(uint32_t window);
+    /** @least == @window: N is that, and fixed. */
+    periodicity(uint32_t window, uint32_t least);
 
     static size_t bytes_needed(uint32_t window);
 
@@ -35,10 +40,15 @@ class periodicity final : public predictor {
     uint32_t next(std::span<zcp_receive_t> out) const noexcept override;
     size_t bytes() const noexcept override;
 
+    /** Samples in a period; 0: none was found yet. */
+    uint32_t period() const noexcept { return period_; }
+
   private:
     void compare(uint32_t print);
+    uint32_t fitted() const;
 
     uint32_t window_;
+    uint32_t least_;
     uint32_t head_ = 0;   /* lag m is at head_ + m - 1, modulo window */
     uint32_t period_ = 0; /* 0: none found yet */
     zeroed<zcp_receive_t> samples_;

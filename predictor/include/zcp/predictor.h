@@ -73,6 +73,8 @@ typedef struct {
     size_t max_bytes;      /* memory of the engine; default 1 MiB, least 64 KiB */
     uint32_t dpd_window;   /* ZCP_DPD: samples that must repeat; default 256 */
     float min_confidence;  /* below it a landing query answers "unknown"; default 0.25 */
+    uint32_t dpd_least;    /* ZCP_DPD: as many as have come are enough, from this many on and if
+                              they are a whole period; default dpd_window */
 } zcp_params_t;
 
 /**
@@ -83,8 +85,8 @@ typedef struct {
  * All memory is taken here; no later call allocates or fails for want of it.
  *
  * Return: 0; -EINVAL (size, fields unknown here, unknown kind, horizon above
- * 512, max_bytes below 64 KiB or too small for dpd_window, min_confidence not
- * within 0 … 1); -ENOMEM.
+ * 512, max_bytes below 64 KiB or too small for dpd_window, dpd_least above
+ * dpd_window, min_confidence not within 0 … 1); -ENOMEM.
  */
 ZCP_PUBLIC int zcp_create(const zcp_params_t *params, zcp_t **out) ZCP_NOEXCEPT;
 /** NULL is allowed. */
