@@ -28,11 +28,23 @@ std::vector<size_t> positions(const trace &trace, order order)
     return posted;
 }
 
-void count(accuracy &result, const traced_receive &r, uint32_t horizon, bool right)
+void count(shares_ahead &shares, const traced_receive &r, uint32_t horizon, bool right)
 {
-    result.ahead[every_size][horizon - 1].count(right);
+    shares[every_size][horizon - 1].count(right);
     if (r.large())
-        result.ahead[over_8k][horizon - 1].count(right);
+        shares[over_8k][horizon - 1].count(right);
+}
+
+/** @said: NULL: nothing. */
+void count_all(accuracy &result, const traced_receive &r, uint32_t horizon,
+               const zcp_receive_t *said)
+{
+    const bool size = said && said->envelope.bytes == r.receive.envelope.bytes;
+    const bool address = said && said->addr == r.receive.addr;
+    count(result.ahead, r, horizon, said && sample_of(*said) == sample_of(r.receive));
+    count(result.parts[static_cast<size_t>(part::address)], r, horizon, address);
+    count(result.parts[static_cast<size_t>(part::size)], r, horizon, size);
+    count(result.parts[static_cast<size_t>(part::both)], r, horizon, address && size);
 }
 
 /** Notes when the predictor has got the hang of the stream. */
@@ -113,10 +125,8 @@ accuracy measure_accuracy(const trace &trace, const std::string &predictor, orde
     for (size_t now = 0; now < stream.size(); now++) {
         const traced_receive &r = trace.receives[stream[now]];
         pending.store(now, {coming.data(), contender->next(coming)});
-        for (uint32_t h = 1; h <= kHorizons; h++) {
-            const zcp_receive_t *said = pending.said(now, h);
-            count(result, r, h, said && sample_of(*said) == sample_of(r.receive));
-        }
+        for (uint32_t h = 1; h <= kHorizons; h++)
+            count_all(result, r, h, pending.said(now, h));
         const bool was_seen = !seen.insert(sample_of(r.receive)).second;
         const next_outcome how = outcome(pending.said(now, 1), r.receive, was_seen);
         if (r.large())
@@ -142,7 +152,7 @@ accuracy measure_keyed_accuracy(const trace &trace, const std::string &predictor
             zcp_landing_t landing{};
             const bool known = zcp_arrival(engine, &r.receive.envelope, &landing) == 1;
             const bool right = known && landing.addr == r.receive.addr;
-            count(result, r, h, right);
+            count(result.ahead, r, h, right);
             learning.count(right);
             claims.push_back(landing.claim);
             if (now + 1 >= h)

@@ -27,10 +27,19 @@ enum class next_outcome {
 constexpr std::array<const char *, static_cast<size_t>(next_outcome::count)> kNextOutcomes = {
     "right", "never seen", "silent", "wrong sender", "wrong size", "wrong address"};
 
+/** [class][h - 1] */
+using shares_ahead = std::array<std::array<share, kHorizons>, nr_size_classes>;
+
+/** What of a receive must have been foretold to be right. */
+enum class part { address, size, both, count };
+constexpr std::array<const char *, static_cast<size_t>(part::count)> kParts = {"address", "size",
+                                                                               "address and size"};
+
 /** How well the coming receives were foretold. */
 struct accuracy {
-    std::array<std::array<share, kHorizons>, nr_size_classes> ahead; /* [class][h - 1] */
-    std::array<uint64_t, kNextOutcomes.size()> outcomes{};           /* at +1, over 8 KiB */
+    shares_ahead ahead;                                    /* sender, size and address */
+    std::array<shares_ahead, kParts.size()> parts;         /* of the stream as a whole only */
+    std::array<uint64_t, kNextOutcomes.size()> outcomes{}; /* at +1, over 8 KiB */
     /* Messages seen before nine of ten were foretold at +1, over 50 in a row; -1: never. */
     int64_t learned_after = -1;
 };

@@ -10,14 +10,16 @@ namespace zc::report {
 namespace {
 
 constexpr const char *kLongestMatch = "longest-match";
+constexpr const char *kFitted = "dpd-fitted";
 
 class library_engine final : public contender {
   public:
-    explicit library_engine(zcp_kind_t kind)
+    explicit library_engine(zcp_kind_t kind, uint32_t dpd_least = 0)
     {
         zcp_params_t params{};
         params.size = sizeof(params);
         params.kind = kind;
+        params.dpd_least = dpd_least;
         zcp_t *made = nullptr;
         if (zcp_create(&params, &made) != 0)
             throw std::bad_alloc();
@@ -88,9 +90,10 @@ class longest_match final : public contender {
 std::vector<std::string> contender_names()
 {
     std::vector<std::string> names;
-    names.reserve(ZCP_KIND_COUNT + 1);
+    names.reserve(ZCP_KIND_COUNT + 2);
     for (int kind = 0; kind < ZCP_KIND_COUNT; kind++)
         names.push_back(zcp_kind_name(static_cast<zcp_kind_t>(kind)));
+    names.push_back(kFitted);
     names.push_back(kLongestMatch);
     return names;
 }
@@ -99,6 +102,8 @@ std::unique_ptr<contender> make_contender(const std::string &name)
 {
     if (name == kLongestMatch)
         return std::make_unique<longest_match>();
+    if (name == kFitted)
+        return std::make_unique<library_engine>(ZCP_DPD, 1);
     const int kind = zcp_kind_parse(name.c_str());
     if (kind < 0)
         throw std::invalid_argument("unknown predictor \"" + name + "\"");

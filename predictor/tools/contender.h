@@ -23,7 +23,8 @@ class contender {
 };
 
 /**
- * Every predictor of the library by its name, and "longest-match": the exact
+ * Every predictor of the library by its name; "dpd-fitted", which is "dpd" with a window
+ * as long as what has come allows; and "longest-match": the exact
  * longest suffix match over the last 4,096 receives, continued cyclically. It
  * costs a comparison per lag and event, so it is a yardstick, not a predictor
  * to use.

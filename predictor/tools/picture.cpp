@@ -18,9 +18,9 @@ constexpr double kPlotHeight = 260;
 constexpr double kRowHeight = 16;
 
 /* Distinguishable in grey and by people who see fewer colours (Okabe and Ito, and wine). */
-constexpr std::array<const char *, 9> kColours = {"#000000", "#d55e00", "#0072b2",
-                                                  "#009e73", "#cc79a7", "#e69f00",
-                                                  "#56b4e9", "#8c8c8c", "#882255"};
+constexpr std::array<const char *, 10> kColours = {"#000000", "#d55e00", "#0072b2", "#009e73",
+                                                   "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c",
+                                                   "#882255", "#117733"};
 /* Lines that lie on each other remain visible. */
 constexpr std::array<const char *, 3> kDashes = {"none", "8 3", "3 3"};
 
