@@ -11,9 +11,10 @@ struct curve {
     std::string label;
     std::vector<std::pair<double, double>> points;
     bool dashed = false;
+    int colour = -1; /* number in the palette; -1: that of its place among the curves */
 };
 
-/** A diagram with one or more panels side by side, all with the same axes. */
+/** A diagram with one or more panels, all with the same axes. */
 struct plot {
     std::string title;
     std::string x_label;
@@ -21,6 +22,7 @@ struct plot {
     double y_most = 1;    /* of the axis, which begins at 0 */
     bool x_powers = true; /* logarithmic, base 2 */
     std::vector<std::pair<std::string, std::vector<curve>>> panels; /* caption, curves */
+    size_t columns = 0; /* panels side by side; 0: all */
 };
 
 /** Writes @p as SVG. Throws std::runtime_error if that fails. */
