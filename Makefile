@@ -92,6 +92,7 @@ papers: checks
 		--trace 2=$(RECORDED)/master-slave-8.csv.gz --trace 3=$(RECORDED)/master-slave-8.csv.gz \
 		--trace 4=$(RECORDED)/fft-8.csv.gz --trace 5=$(RECORDED)/master-slave-4.csv.gz \
 		--trace 6=$(RECORDED)/distribution-8.csv.gz
+	build/release/bin/freitag --folder out --traces $(RECORDED)/npb
 
 bench-lane: checks
 	bench/run lane

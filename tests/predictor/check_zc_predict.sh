@@ -8,14 +8,8 @@ tool=$1 data=$2 scratch=$3/zc-predict
 rm -rf "$scratch"
 mkdir -p "$scratch"
 
-fail() { echo "check_zc_predict: $*" >&2; exit 1; }
-expect_status() { # STATUS WHAT COMMAND…
-    want=$1 what=$2
-    shift 2
-    status=0
-    "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
-    [ $status -eq "$want" ] || fail "$what: status $status, not $want: $(cat "$scratch/err")"
-}
+# shellcheck source=tests/predictor/expect.sh
+. "$(dirname "$0")/expect.sh"
 
 run=$data/npb-is-A-4
 expect_status 0 "--help" "$tool" report --help
