@@ -10,8 +10,8 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 
 # shellcheck source=tests/predictor/expect.sh
-
 . "$(dirname "$0")/expect.sh"
+
 refuse() { # WHAT MESSAGE ARGUMENT…
     what=$1 message=$2
     shift 2
