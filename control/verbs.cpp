@@ -70,37 +70,43 @@ double number(const json &j)
 
 void print_nodes(const json &j)
 {
-    fmt::print("{:<20} {:<8} {:>6} {:>7} {:>5} {:>5} {:>9} {:>10}\n", "host", "state", "cpus",
-               "demand", "ranks", "room", "rtt µs", "bytes/s");
+    fmt::print("{:<20} {:<8} {:>6} {:>6} {:>7} {:>5} {:>5} {:>9} {:>10}\n", "host", "state", "cpus",
+               "speed", "demand", "ranks", "room", "rtt µs", "bytes/s");
     for (const json &n : j.at("nodes")) {
         const json &l = n.at("load");
         bool self = n.at("self");
-        fmt::print("{:<20} {:<8} {:>6.2f} {:>7.2f} {:>5} {:>5} {:>9} {:>10}\n",
-                   n.at("host").get<std::string>() + (self ? "*" : ""),
-                   l.at("draining").get<bool>() ? "draining" : n.at("state").get<std::string>(),
-                   number(l.at("cpus")), number(l.at("demand")), l.at("ranks").get<std::uint64_t>(),
-                   l.at("room").get<std::uint64_t>(),
-                   self ? "" : fmt::format("{:.0f}", number(n.at("rtt_us"))),
-                   self || number(n.at("bytes_per_s")) == 0 ? ""
-                                                            : amount(number(n.at("bytes_per_s"))));
+        fmt::print(
+            "{:<20} {:<8} {:>6.2f} {:>6} {:>7.2f} {:>5} {:>5} {:>9} {:>10}\n",
+            n.at("host").get<std::string>() + (self ? "*" : ""),
+            l.at("draining").get<bool>() ? "draining" : n.at("state").get<std::string>(),
+            number(l.at("cpus")),
+            n.contains("relative_speed") ? fmt::format("{:.2f}", number(n.at("relative_speed")))
+                                         : "",
+            number(l.at("demand")), l.at("ranks").get<std::uint64_t>(),
+            l.at("room").get<std::uint64_t>(),
+            self ? "" : fmt::format("{:.0f}", number(n.at("rtt_us"))),
+            self || number(n.at("bytes_per_s")) == 0 ? "" : amount(number(n.at("bytes_per_s"))));
     }
 }
 
 void print_ranks(const json &j)
 {
-    fmt::print("{:<18} {:>6} {:>12} {:>8} {:>6} {:>9} {:>6}  {}\n", "job", "rank", "iterations",
-               "per s", "in MPI", "image", "moves", "talks to");
+    fmt::print("{:<18} {:>6} {:>12} {:>8} {:>9} {:>6} {:>9} {:>6}  {}\n", "job", "rank",
+               "iterations", "per s", "work ms", "in MPI", "image", "moves", "talks to");
     for (const json &r : j.at("ranks")) {
         std::string peers;
         for (const json &p : r.at("peers"))
             peers +=
                 fmt::format("{}{}", peers.empty() ? "" : " ", p.at("rank").get<std::uint64_t>());
         std::string name = r.at("job_name");
-        fmt::print("{:<18} {:>6} {:>12} {:>8.2f} {:>5.0f}% {:>9} {:>6}  {}{}\n",
+        const double work_s = r.contains("work_s") ? number(r.at("work_s")) : 0;
+        fmt::print("{:<18} {:>6} {:>12} {:>8.2f} {:>9} {:>5.0f}% {:>9} {:>6}  {}{}\n",
                    (name.empty() ? r.at("job").get<std::string>() : name).substr(0, 18),
                    r.at("rank").get<std::uint64_t>(), r.at("iterations").get<std::uint64_t>(),
-                   number(r.at("iterations_per_s")), 100 * number(r.at("mpi_share")),
-                   amount(number(r.at("image_bytes"))), r.at("moves").get<std::uint64_t>(), peers,
+                   number(r.at("iterations_per_s")),
+                   work_s > 0 ? fmt::format("{:.3f}", 1000 * work_s) : "",
+                   100 * number(r.at("mpi_share")), amount(number(r.at("image_bytes"))),
+                   r.at("moves").get<std::uint64_t>(), peers,
                    r.at("leaving").get<bool>()   ? " (leaving)"
                    : r.at("movable").get<bool>() ? ""
                                                  : " (cannot be moved)");

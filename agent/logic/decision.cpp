@@ -53,7 +53,7 @@ class balancing final : public decision {
 
     opinion decide(nanos now, const member &thief, std::span<const msg::link> links,
                    const free_check &free) override;
-    bool confirm(plan &p, const load_digest &target) override;
+    bool confirm(plan &p, const load_digest &told) override;
     bool worthwhile(const load_digest &thief, const load_digest &victim) const override;
 
   private:
@@ -61,7 +61,7 @@ class balancing final : public decision {
         const local_rank *rank;
         double preference;
     };
-    opinion decide_for(const job_view &job, const member &thief, std::span<const msg::link> links,
+    opinion decide_for(const job_view &job, const member &asking, std::span<const msg::link> links,
                        const free_check &free);
     std::uint32_t how_many(const load_digest &mine, const load_digest &theirs,
                            std::uint32_t most) const;
@@ -122,11 +122,15 @@ opinion balancing::decide(nanos now, const member &thief, std::span<const msg::l
     return last;
 }
 
-opinion balancing::decide_for(const job_view &job, const member &thief,
+opinion balancing::decide_for(const job_view &job, const member &asking,
                               std::span<const msg::link> links, const free_check &free)
 {
     if (job.busy)
         return {{}, "the job is being reconfigured"};
+    /* Paces are in units of a free processor of this node. */
+    const load_digest mine = beside(here_.digest(), here_.digest());
+    member thief = asking;
+    thief.load = beside(here_.digest(), asking.load);
     surroundings around{here_, network_, random_};
     std::vector<choice> choices;
     std::string held;
@@ -144,7 +148,6 @@ opinion balancing::decide_for(const job_view &job, const member &thief,
     std::stable_sort(choices.begin(), choices.end(),
                      [](const choice &a, const choice &b) { return a.preference > b.preference; });
 
-    load_digest mine = here_.digest();
     auto most = static_cast<std::uint32_t>(
         std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
     std::uint32_t count = how_many(mine, thief.load, most);
@@ -155,11 +158,11 @@ opinion balancing::decide_for(const job_view &job, const member &thief,
     std::vector<rank_id> group = choose(p, choices, count, most, mine);
     if (p.own.empty())
         return {{}, fmt::format("{} has no memory for an image", thief.host)};
-    if (!confirm(p, thief.load)) /* before anything that takes time */
+    if (!confirm(p, asking.load)) /* before anything that takes time */
         return {{}, p.why};
     rearrange(p, job, choices, links);
     invite(p, job, group, mine);
-    if (!confirm(p, thief.load))
+    if (!confirm(p, asking.load))
         return {{}, p.why};
     return {std::move(p), ""};
 }
@@ -325,8 +328,8 @@ void balancing::invite(plan &p, const job_view &job, const std::vector<rank_id> 
             continue;
         auto k = static_cast<double>(p.own.size());
         double after = pace_after(mine, p.target.load, k, guests + 1);
-        if (after >
-            std::max(pace_after(mine, p.target.load, k, guests), pace_now(there->node.load)))
+        if (after > std::max(pace_after(mine, p.target.load, k, guests),
+                             pace_now(beside(here_.digest(), there->node.load))))
             continue;
         going.insert(r);
         p.borrowed[home].push_back(r);
@@ -385,9 +388,10 @@ bool balancing::pays(const balance &b, double part) const
            b.gain_s >= part * s_.payback * b.cost_s;
 }
 
-bool balancing::confirm(plan &p, const load_digest &target)
+bool balancing::confirm(plan &p, const load_digest &told)
 {
-    load_digest mine = here_.digest();
+    const load_digest mine = beside(here_.digest(), here_.digest());
+    const load_digest target = beside(here_.digest(), told);
     std::size_t wanted = p.all().size();
     p.figures = weigh(p, mine, target);
     p.why = explain(p, mine, target);
@@ -412,7 +416,7 @@ bool balancing::confirm(plan &p, const load_digest &target)
     /* How many ranks is a question for what others want now: while that rises, its least would move
      * them one by one. Whether to move any is one for what has lasted; the least of what varies a
      * little is below its mean, so half of the gain will do. */
-    load_digest lasting = here_.lasting();
+    const load_digest lasting = beside(here_.digest(), here_.lasting());
     if (pays(weigh(p, lasting, target), 0.5))
         return true;
     p.why += fmt::format("; but only {:.2f} threads have been here for {:.1f} s", lasting.demand,
@@ -428,6 +432,8 @@ std::string balancing::explain(const plan &p, const load_digest &mine,
         "{} of {} ranks to {}: {:.2f} threads on {:.2f} processors here, {:.2f} on {:.2f} there; ",
         p.own.size(), mine.ranks, p.target.host, mine.demand, mine.cpus, theirs.demand,
         theirs.cpus);
+    if (theirs.speed != 1)
+        text += fmt::format("these are {:.2f} times as fast; ", theirs.speed);
     if (mine.draining)
         text += "this node is being emptied";
     else

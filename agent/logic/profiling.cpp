@@ -20,6 +20,13 @@ double pace(double demand, double cpus, double speed)
     return std::max(1.0, demand / std::max(cpus, kLeast)) / std::max(speed, kLeast);
 }
 
+load_digest beside(const load_digest &mine, load_digest other)
+{
+    constexpr float kLeast = 1e-3f;
+    other.speed = std::max(other.speed, kLeast) / std::max(mine.speed, kLeast);
+    return other;
+}
+
 void profiling::start(nanos now, nanos quarantine, bool draining)
 {
     started_ = now;

@@ -41,6 +41,7 @@ struct rank_profile {
     std::uint64_t total_iterations = 0; /* 0: not known */
     double iterations_per_s = 0;
     double mpi_share = 0; /* of the time, inside MPI */
+    double work_s = 0;    /* of a processor, per iteration, outside MPI; 0: not known */
     double elapsed_s = 0;
     bool movable = true;
     std::vector<flow> flows;
@@ -70,6 +71,9 @@ struct local_rank {
     nanos not_before = 0; /* may have been lent by an earlier life of this agent */
     nanos last_seen = 0;
 };
+
+/** @other, with the speed of its processors relative to those of @mine. */
+load_digest beside(const load_digest &mine, load_digest other);
 
 /** Iteration time per unit of work on a node: 1 where every thread has a processor of speed 1. */
 double pace(double demand, double cpus, double speed);

@@ -218,8 +218,10 @@ std::vector<knob> agent_knobs()
 std::vector<knob> node_knobs()
 {
     return {
-        number("node", "speed", AT(speed), 0.01, 1000,
-               "Speed of one processor, relative to those of the other nodes"),
+        number(
+            "node", "speed", AT(speed), 0, 1000,
+            "Speed of one processor, relative to those of the other nodes. 0: as it is measured, "
+            "which is about 1 for a core of a server of 2020 (**zcmd**(8), SPEED)"),
         number("node", "cpus", AT(cpus), 0, 65536,
                "Number of processors. 0: as many as machine, affinity and cgroup allow"),
         text(

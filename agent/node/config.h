@@ -33,7 +33,7 @@ struct config {
     std::string record_file; /* samples and decisions as JSON lines; empty: none */
 
     /* [node] */
-    double speed = 1;   /* of one processor, relative to the other nodes' */
+    double speed = 0;   /* of one processor, relative to the other nodes'; 0: measured */
     double cpus = 0;    /* 0: what the machine and the cgroup allow */
     std::string cgroup; /* directory; the node is what this cgroup may use */
     double sample = 1;  /* seconds */

@@ -252,7 +252,7 @@ void node_daemon::sample()
     load_sample s;
     s.cpus = outward_.kernel.cpus;
     s.demand = outward_.kernel.runnable.value_or(0);
-    s.speed = config_.speed;
+    s.speed = config_.speed > 0 ? config_.speed : speed_.at(now());
     s.free_bytes = outward_.kernel.free_bytes;
     s.cpu_pressure = outward_.kernel.cpu_pressure.value_or(0);
     s.memory_pressure = outward_.kernel.memory_pressure.value_or(0);
@@ -269,6 +269,7 @@ void node_daemon::sample()
     outward_.dropped = transport_.dropped();
     outward_.sent = sequence_;
     outward_.profiles_refused = files_.refused();
+    outward_.ranks_untimed = files_.untimed();
     web_->publish(make_pages(*agent_, *door_, outward_));
     if (record_)
         write_record(record_line(*agent_, outward_));
@@ -276,6 +277,19 @@ void node_daemon::sample()
         save();
     transport_.tidy(now());
     watch_network();
+    watch_ranks();
+}
+
+/** Once. */
+void node_daemon::watch_ranks()
+{
+    if (files_.untimed() == 0 || said_untimed_)
+        return;
+    said_untimed_ = true;
+    spdlog::warn(
+        "the kernel does not tell the processor time of {} ranks here (/proc/PID/fd and "
+        "schedstat; are they in a container?): what an iteration takes them is not measured",
+        files_.untimed());
 }
 
 /** What is not as it should be between agents is said, once each time. */

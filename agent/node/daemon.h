@@ -12,6 +12,7 @@
 #include "job_socket.h"
 #include "kernel_load.h"
 #include "pages.h"
+#include "processor_speed.h"
 #include "rank_files.h"
 #include "transport.h"
 #include "web.h"
@@ -31,6 +32,7 @@ class node_daemon {
   private:
     void sample();
     void watch_network();
+    void watch_ranks();
     void read_ranks(std::uint64_t now_ns);
     void tell_job(const std::vector<const rank_reading *> &ranks);
     node_id node_of(const std::string &host) const;
@@ -49,6 +51,7 @@ class node_daemon {
     transport transport_;
     kernel_load load_;
     rank_files files_;
+    processor_speed speed_;
     job_socket mover_;
     int wake_ = -1;
     int signals_ = -1;
@@ -66,7 +69,7 @@ class node_daemon {
     bool leaving_ = false;
     bool save_failed_ = false;
     nanos began_ = 0;
-    bool said_full_ = false, said_alone_ = false;
+    bool said_full_ = false, said_alone_ = false, said_untimed_ = false;
 };
 
 } // namespace zc::agent

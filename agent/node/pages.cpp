@@ -65,7 +65,9 @@ json nodes_page(const agent &a, const outward &o)
     json nodes = json::array();
     json self = to_json(a.network().self());
     self["self"] = true;
-    self["load"] = to_json(a.here().digest());
+    const load_digest mine = a.here().digest();
+    self["load"] = to_json(mine);
+    self["relative_speed"] = 1;
     self["shape"] = {{"packages", o.shape.packages},
                      {"numa_nodes", o.shape.numa_nodes},
                      {"cores", o.shape.cores},
@@ -75,6 +77,7 @@ json nodes_page(const agent &a, const outward &o)
     for (const peer &p : a.network().peers()) {
         json n = to_json(p.node);
         n["self"] = false;
+        n["relative_speed"] = beside(mine, p.node.load).speed;
         n["rtt_us"] = p.rtt_us;
         n["bytes_per_s"] = p.bytes_per_us * 1e6;
         n["heard_s_ago"] = to_seconds(o.now - p.heard);
@@ -109,6 +112,7 @@ json ranks_page(const agent &a, const outward &o)
                     {"iterations", p.iterations},
                     {"iterations_per_s", p.iterations_per_s},
                     {"mpi_share", p.mpi_share},
+                    {"work_s", p.work_s > 0 ? json(p.work_s) : json()},
                     {"image_bytes", p.image_bytes},
                     {"movable", p.movable},
                     {"leaving", r.leaving},
@@ -211,7 +215,8 @@ json status_page(const agent &a, const admission &door, const outward &o)
             {"messages_dropped", o.dropped},
             {"messages_refused", refused},
             {"strangers", o.strangers},
-            {"profiles_refused", o.profiles_refused}};
+            {"profiles_refused", o.profiles_refused},
+            {"ranks_untimed", o.ranks_untimed}};
 }
 
 /** Prometheus text, version 0.0.4. */
@@ -301,6 +306,15 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
     m.family("zcmd_rank_mpi_ratio", "gauge", "Part of its time that a rank spends in MPI.");
     for (const auto &[key, r] : a.here().ranks())
         m.value(r.profile.mpi_share, fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
+    m.family("zcmd_rank_work_seconds", "gauge",
+             "Time on a processor, outside MPI, of an iteration of a rank.");
+    for (const auto &[key, r] : a.here().ranks()) {
+        if (r.profile.work_s > 0)
+            m.value(r.profile.work_s,
+                    fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
+    }
+    m.family("zcmd_ranks_untimed", "gauge", "Ranks whose processor time is not to be read.");
+    m.value(static_cast<double>(o.ranks_untimed));
     return m.take();
 }
 
@@ -329,6 +343,7 @@ std::string record_line(const agent &a, const outward &o)
         ranks.push_back({{"job", hex(key.job)},
                          {"rank", key.rank},
                          {"rate", r.profile.iterations_per_s},
+                         {"work_s", r.profile.work_s},
                          {"iterations", r.profile.iterations}});
     json line = {{"kind", "sample"},
                  {"time", o.wall_s},

@@ -23,6 +23,7 @@ struct outward {
     std::uint64_t dropped = 0;
     std::uint64_t sent = 0;
     std::uint64_t profiles_refused = 0;
+    std::uint64_t ranks_untimed = 0;
 };
 
 /** "/nodes", "/ranks", "/groups", "/history", "/status": JSON; "/metrics": Prometheus text. */

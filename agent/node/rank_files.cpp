@@ -160,6 +160,19 @@ void rank_files::take_rates(const zcm_profile &p, const zcm_profile_counters &c,
     k.at_ns = now_ns;
 }
 
+/** A reading in which the job was being reconfigured is none of the rank's work. */
+void rank_files::take_work(int fd, const zcm_profile &p, const zcm_profile_counters &c,
+                           std::uint64_t now_ns, known &k, rank_profile &r)
+{
+    if (auto time = time_of_writer(p, fd))
+        k.work.read(now_ns, *time, c.mpi_ns, c.iterations,
+                    (c.flags & ZCM_PROFILE_BUSY) == 0 && c.epoch == k.epoch);
+    else
+        untimed_++;
+    k.epoch = c.epoch;
+    r.work_s = k.work.seconds();
+}
+
 /** The ring: from where we were, or from the oldest that is still whole. */
 bool rank_files::take_messages(int fd, const zcm_profile &p, known &k, rank_reading &out)
 {
@@ -201,6 +214,7 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
     if (!validate(file.fd, path, *p) || !copy_guarded(file.fd, *p, g))
         return false;
     describe(*p, g, now_ns, out);
+    take_work(file.fd, *p, g.counters, now_ns, k, out.profile);
     take_rates(*p, g.counters, now_ns, k, out.profile);
     if (!take_messages(file.fd, *p, k, out))
         return false;
@@ -213,6 +227,7 @@ std::map<rank_key, rank_reading> rank_files::read(std::uint64_t now_ns)
     std::map<rank_key, rank_reading> found;
     std::map<std::string, known> still;
     std::size_t count = 0;
+    untimed_ = 0;
     for (const std::string &directory : directories_) {
         std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir(directory.c_str()), closedir);
         while (dir) {

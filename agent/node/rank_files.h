@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiling.h"
+#include "rank_time.h"
 #include "zcm/profile.h"
 #include "zcp/grouping.h"
 
@@ -41,6 +42,8 @@ class rank_files {
     /** All ranks here that have told where the others are, by key. @now_ns: CLOCK_MONOTONIC. */
     std::map<rank_key, rank_reading> read(std::uint64_t now_ns);
     std::uint64_t refused() const { return refused_; }
+    /** Ranks of the last reading of whose processor time the kernel does not tell. */
+    std::uint64_t untimed() const { return untimed_; }
 
   private:
     struct known {
@@ -51,16 +54,21 @@ class rank_files {
         double iterations_per_s = 0;
         std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> sent; /* bytes, messages */
         std::map<std::uint32_t, flow> rates;
+        rank_work work;
+        std::uint64_t epoch = 0;
         bool first = true;
     };
     bool read_one(const std::string &path, std::uint64_t now_ns, rank_reading &out, known &k);
     static void take_rates(const zcm_profile &p, const zcm_profile_counters &c,
                            std::uint64_t now_ns, known &k, rank_profile &r);
+    void take_work(int fd, const zcm_profile &p, const zcm_profile_counters &c,
+                   std::uint64_t now_ns, known &k, rank_profile &r);
     static bool take_messages(int fd, const zcm_profile &p, known &k, rank_reading &out);
 
     std::vector<std::string> directories_;
     std::map<std::string, known> known_; /* by path */
     std::uint64_t refused_ = 0;
+    std::uint64_t untimed_ = 0;
 };
 
 } // namespace zc::agent

@@ -28,6 +28,8 @@ struct options {
     double stuck = 0;      /* moves whose ranks do not reach a safe point */
     double fail = 0;       /* moves that are begun and undone */
     bool balanced = false; /* no imbalance to begin with */
+    double speeds = 1;     /* processors of one node are up to so many times as fast as another's */
+    bool measures = true;  /* within 5 %; false: agents take them for equal */
     /* If not 0: another world. On every second node four ranks, the others idle; all jobs go
      * through two phases of so many seconds in turn, each with its own pairs of partners; at some
      * moment of the second half of the faulty part others come to each job's node, and two of its
@@ -51,7 +53,7 @@ struct traffic_after {
  * pays for it.
  */
 struct balance_sheet {
-    double imbalance = 0; /* standard deviation over the nodes of threads per processor */
+    double imbalance = 0; /* standard deviation over the nodes of threads per processor and speed */
     double mean = 0;      /* over the jobs, of the pace of their slowest rank */
     double worst = 0;     /* of these */
 };

@@ -130,7 +130,7 @@ bool invariants::is_marginal(const job &j, const msg::ask &a) const
 {
     auto threads = [](const node &it) { return it.others + static_cast<double>(it.ranks.size()); };
     auto pace_with = [&](const node &it, double more) {
-        return pace(threads(it) + more, it.cpus, it.speed);
+        return pace(threads(it) + more, it.cpus, it.seen_speed);
     };
     std::uint32_t decider = index_of(a.txn.decider);
     const node &from = world_.nodes[decider];

@@ -49,6 +49,11 @@ void simulation::build()
         it.disk = to_text(saved_state{}); /* no node has lost its memory yet */
         it.drift = o_.skew * (2 * random_.unit() - 1);
         it.offset = o_.skew > 0 ? static_cast<nanos>(random_.below(1'000'000)) * kSecond : 0;
+        if (o_.speeds > 1) {
+            it.speed = 1 + (o_.speeds - 1) * random_.unit();
+            const double seen = it.speed * (0.95 + 0.1 * random_.unit());
+            it.seen_speed = o_.measures ? seen : 1;
+        }
         push(static_cast<nanos>(random_.below(kSecond)), kind::start, n);
         push(static_cast<nanos>(kSecond + random_.below(kSecond)), kind::sample, n);
     }
@@ -267,7 +272,7 @@ void simulation::sample(std::uint32_t n)
     nanos at = world_.local(n);
     load_sample load;
     load.cpus = it.cpus;
-    load.speed = it.speed;
+    load.speed = it.seen_speed;
     load.demand = std::max(0.0, it.others + static_cast<double>(it.ranks.size()) +
                                     2 * kNoise * (random_.unit() - 0.5));
     load.free_bytes = std::uint64_t{16} << 30;

@@ -90,7 +90,7 @@ balance_sheet world::measure() const
     balance_sheet sheet;
     double sum = 0, squares = 0;
     for (const node &it : nodes) {
-        double load = (it.others + static_cast<double>(it.ranks.size())) / it.cpus;
+        double load = (it.others + static_cast<double>(it.ranks.size())) / (it.cpus * it.speed);
         sum += load;
         squares += load * load;
     }

@@ -37,7 +37,8 @@ struct node {
     nanos offset = 0;
     double cpus = 4;
     double speed = 1;
-    double others = 0; /* runnable threads that are not ranks */
+    double seen_speed = 1; /* as its agent measures it */
+    double others = 0;     /* runnable threads that are not ranks */
     std::uint32_t rack = 0;
     std::uint64_t sequence = 0;
     std::uint64_t lives = 0;

@@ -34,6 +34,8 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
         {"seconds", o.seconds},
         {"policy", o.agents.policy},
         {"grouping", o.agents.grouping},
+        {"speeds", o.speeds},
+        {"measured", o.measures},
         {"wall_s", wall_s},
         {"events", r.events},
         {"messages", r.messages},
@@ -160,6 +162,10 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
            "jobs with two phases of so many seconds in turn, and partners of their own in each")
         ->expected(2)
         ->check(CLI::Range(0.5, 3600.0));
+    app.add_option("--speeds", o.speeds, "processors of nodes are 1 to so many times as fast")
+        ->check(CLI::Range(1.0, 100.0))
+        ->capture_default_str();
+    app.add_flag("!--unmeasured", o.measures, "and agents take them for equal");
     app.add_flag("--json", a.json, "one JSON object per run");
     app.footer(
         "exit status: 0 all invariants held; 1 one was violated: its seed is printed; 2 usage");

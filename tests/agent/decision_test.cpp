@@ -48,6 +48,7 @@ class AgentDecisionTest : public testing::Test {
         l.cpus = cpus;
         l.demand = count + others;
         l.draining = draining_;
+        l.speed = speed_;
         here_.on_load(10 * kSecond, l);
         here_.on_load(20 * kSecond, l);
     }
@@ -75,6 +76,7 @@ class AgentDecisionTest : public testing::Test {
     std::uint64_t image_ = 1 << 20;
     double elapsed_ = 100;
     bool draining_ = false;
+    double speed_ = 1;
 };
 
 TEST_F(AgentDecisionTest, MovesAsManyAsMakeTheSlowerNodeFastest)
@@ -245,6 +247,39 @@ TEST_F(AgentDecisionTest, SecondThoughtsUseWhatTheTargetSaysNow)
     busy.ranks = 1;
     EXPECT_FALSE(decision_->confirm(*o.give, busy));
     EXPECT_TRUE(decision_->confirm(*o.give, thief_.load));
+}
+
+/* 9 on 2 here; there 2 processors, too, twice as fast: 3 on 2 and 6 on 4. Paces are in units of a
+ * processor of this node, whatever its speed. */
+TEST_F(AgentDecisionTest, AFasterNodeTakesMore)
+{
+    for (float speed : {1.f, 3.f}) {
+        speed_ = speed;
+        thief_.load.cpus = 2;
+        thief_.load.speed = 2 * speed;
+        ranks(9);
+        opinion o = decide();
+        ASSERT_TRUE(o.give) << o.why;
+        EXPECT_EQ(o.give->own.size(), 6u);
+        EXPECT_DOUBLE_EQ(o.give->figures.before, 4.5);
+        EXPECT_DOUBLE_EQ(o.give->figures.after, 1.5);
+        EXPECT_NE(o.give->why.find("2.00 times as fast"), std::string::npos) << o.give->why;
+        EXPECT_TRUE(decision_->confirm(*o.give, thief_.load));
+    }
+}
+
+/* One that is four times as slow has no more to offer than a fourth of a processor. */
+TEST_F(AgentDecisionTest, NothingGoesToANodeThatIsMuchSlower)
+{
+    thief_.load.cpus = 1;
+    ranks(3);
+    EXPECT_TRUE(decide().give);
+    EXPECT_TRUE(decision_->worthwhile(thief_.load, here_.digest()));
+    thief_.load.speed = 0.25;
+    EXPECT_FALSE(decision_->worthwhile(thief_.load, here_.digest()));
+    opinion o = decide();
+    EXPECT_FALSE(o.give);
+    EXPECT_NE(o.why.find("0.25 times as fast"), std::string::npos) << o.why;
 }
 
 /* What one node finds worthwhile to take the other must be willing to give. */

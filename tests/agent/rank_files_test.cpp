@@ -229,6 +229,32 @@ TEST_F(AgentRankFilesTest, NumbersOfOtherNamespacesAreOfNoConcern)
     create();
     profile_->pid = 0x7fffffff; /* beyond pid_max */
     EXPECT_EQ(files().read(1).size(), 1u);
+    EXPECT_EQ(files().untimed(), 1u);
+    profile_->pid = 1; /* or another's number here */
+    EXPECT_EQ(files().read(2).size(), 1u);
+    EXPECT_EQ(files().untimed(), 1u);
+}
+
+/* This process writes the profile, and computes for a while. */
+TEST_F(AgentRankFilesTest, TheKernelTellsTheProcessorTimeOfTheWriter)
+{
+    create();
+    const auto ran_ns = [] {
+        timespec t;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return t.tv_sec * 1'000'000'000L + t.tv_nsec;
+    };
+    const auto before = time_of_writer(*profile_, profile_->lock);
+    ASSERT_TRUE(before);
+    for (const long begin = ran_ns(); ran_ns() - begin < 50'000'000;)
+        continue;
+    const auto after = time_of_writer(*profile_, profile_->lock);
+    ASSERT_TRUE(after);
+    EXPECT_GT(after->ran_ns - before->ran_ns, 40'000'000u);
+    EXPECT_LT(after->ran_ns - before->ran_ns, 200'000'000u);
+    EXPECT_GE(after->waited_ns, before->waited_ns);
+    files().read(1);
+    EXPECT_EQ(files().untimed(), 0u);
 }
 
 TEST_F(AgentRankFilesTest, DoesNotFollowLinks)

@@ -60,6 +60,28 @@ TEST_P(AgentSimulationTest, ImbalanceFallsAndAllIsQuiet)
     EXPECT_GT(moves, 0u);
 }
 
+/* Against agents that take all processors for equal, in the same worlds. */
+TEST(AgentWorldTest, MeasuredSpeedsMakeJobsFaster)
+{
+    double paces[2] = {};
+    for (bool measures : {false, true}) {
+        for (std::uint64_t seed = 1; seed <= 6; seed++) {
+            options o;
+            o.seed = seed;
+            o.nodes = 12;
+            o.seconds = 600;
+            o.agents.grouping = "single";
+            o.speeds = 3;
+            o.measures = measures;
+            result r = simulation(o).run();
+            if (measures)
+                expect_held(o, r);
+            paces[measures] += r.after.mean;
+        }
+    }
+    EXPECT_LT(paces[1], 0.95 * paces[0]);
+}
+
 /* Also what lenders tell of ranks that others have decided on. */
 TEST(AgentWorldTest, TheTrafficOfAllRanksThatMoveIsLearnedByTheirNewHomes)
 {

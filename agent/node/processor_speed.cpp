@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "processor_speed.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+namespace zc::agent {
+namespace {
+
+constexpr int kRuns = 8;
+constexpr int kSweeps = 200;
+constexpr std::size_t kPoints = 1024; /* of two arrays: 16 KiB */
+constexpr nanos kAgain = 60 * kSecond;
+constexpr nanos kRemembered = 600 * kSecond;
+constexpr double kReference = 1.9e9; /* points per second that are speed 1 */
+constexpr double kStep = 1.1;
+
+double time_of_this_thread()
+{
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+double in_steps(double speed)
+{
+    return std::pow(kStep, std::round(std::log(speed) / std::log(kStep)));
+}
+
+} // namespace
+
+double time_of_calculation()
+{
+    static volatile double sink; /* or the compiler leaves everything out */
+    std::array<double, kPoints> from{}, to{};
+    from[kPoints / 2] = 1;
+    const double begin = time_of_this_thread();
+    for (int sweep = 0; sweep < kSweeps; sweep++) {
+        for (std::size_t i = 1; i + 1 < kPoints; i++)
+            to[i] = 0.25 * from[i - 1] + 0.5 * from[i] + 0.25 * from[i + 1];
+        std::swap(from, to);
+    }
+    sink = from[kPoints / 2];
+    return time_of_this_thread() - begin;
+}
+
+processor_speed::processor_speed(std::function<double()> run)
+    : run_(run ? std::move(run) : time_of_calculation)
+{
+}
+
+double processor_speed::at(nanos now)
+{
+    if (readings_.empty() || now >= next_) {
+        double least = INFINITY;
+        for (int i = 0; i < kRuns; i++)
+            least = std::min(least, run_());
+        readings_.push_back({now, kSweeps * kPoints / std::max(least, 1e-9) / kReference});
+        next_ = now + kAgain;
+        while (readings_.front().time < now - kRemembered)
+            readings_.pop_front();
+    }
+    return in_steps(
+        std::ranges::max(readings_, {}, [](const reading &one) { return one.speed; }).speed);
+}
+
+} // namespace zc::agent

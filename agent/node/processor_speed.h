@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_AGENT_PROCESSOR_SPEED_H_INCLUDED
+#define ZC_AGENT_PROCESSOR_SPEED_H_INCLUDED
+
+#include <deque>
+#include <functional>
+
+#include "basics.h"
+
+namespace zc::agent {
+
+/**
+ * How fast a processor of this node is: the rate of a fixed calculation, a stencil over an array
+ * that fits into the first cache. It is taken by the processor time of this thread, so that neither
+ * other threads nor quotas of cgroups matter, which are load and number of processors; the fastest
+ * of several runs, as what shares a core or a cache slows some of them.
+ *
+ * The same program on all nodes, so the ratio of two values is that of their speeds. About 1 is a
+ * core of a server of 2020.
+ */
+class processor_speed {
+  public:
+    /** @run: seconds that the calculation takes once; for tests. */
+    explicit processor_speed(std::function<double()> run = {});
+
+    /** Measures when it is time again, which takes milliseconds, and returns the speed: the highest
+     *  of the last ten minutes, in steps of a tenth, so that decisions do not follow noise. */
+    double at(nanos now);
+
+  private:
+    struct reading {
+        nanos time;
+        double speed;
+    };
+    std::function<double()> run_;
+    std::deque<reading> readings_;
+    nanos next_ = 0;
+};
+
+/** Seconds of processor time of one run of the calculation. */
+double time_of_calculation();
+
+} // namespace zc::agent
+
+#endif
