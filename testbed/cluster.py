@@ -133,7 +133,7 @@ class Cluster(AgentHosts):
             one.wait()
 
     def profiles_on(self, host):
-        for path in sorted((self.directory / f"h{host}/run/zcm/ranks").glob("*")):
+        for path in sorted((self.directory / f"h{host}/run").glob("zcm*/ranks/*")):
             try:
                 if path.suffix != ".new":
                     yield Profile(path)
@@ -153,11 +153,11 @@ class Job(process.Running):
     """A run of mpiexec on h1; jobs of one user at a time need names of their own.
 
     Another user's mpiexec is ours, as it has to enter hosts, and ranks beside it would be so too:
-    START names a host without ranks for it.
+    START names a host without ranks for it. LAUNCHER: the words of zcm-run, which runs MPIEXEC.
     """
 
     def __init__(self, cluster, program, *arguments, hosts, mode="1", environment=None, name="test",
-                 start=1):
+                 start=1, launcher=(), mpiexec=None):
         self.cluster, self.hosts, self.name = cluster, hosts, name
         mark = uuid.uuid4().hex
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=cluster.directory))
@@ -166,6 +166,7 @@ class Job(process.Running):
         env = {**cluster.environment(), process.MARK: mark}
         if mode:
             env["ZC_MIGRATE"] = mode
+        if mode or launcher:
             env["ZC_MIGRATE_JOB"] = name
             env["ZC_MIGRATE_HOSTS"] = "any"     # agents move ranks to hosts that join later
         env.update(environment or {})
@@ -176,7 +177,9 @@ class Job(process.Running):
                 blocks[-1][1] += 1
             else:
                 blocks.append([host, 1])
-        words = [mpi.find_tool(cluster.prefix, "mpiexec"), "-launcher", "ssh",
+        tool = mpiexec or mpi.find_tool(cluster.prefix, "mpiexec")
+        begin = [*launcher, "--mpiexec", tool, "--"] if launcher else [tool]
+        words = [*begin, "-launcher", "ssh",
                  "-launcher-exec", ON_HOST, "-iface", INTERFACE,
                  "-hosts", ",".join(f"h{host}:{count}" for host, count in blocks), "-n", len(hosts),
                  cluster.programs[program],

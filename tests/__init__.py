@@ -9,6 +9,7 @@ SUITES = {
     "migrate": "migrate.suite",
     "instrument": "instrument.suite",
     "living": "agent.living_suite",
+    "dispatch": "agent.dispatch_suite",
     "membership": "agent.membership_suite",
     "trace": "trace.suite",
     "mpich": "mpi.mpich_suite",

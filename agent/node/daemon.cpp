@@ -179,14 +179,15 @@ void node_daemon::run()
 
         nanos next = std::min({agent_->due(), next_sample_, next_look_});
         long wait_ms = std::clamp<long>((next - now()) / kMillisecond, 0, 1000);
-        std::array<zmq_pollitem_t, 6> items = {{{transport_.inbox(), 0, ZMQ_POLLIN, 0},
+        std::array<zmq_pollitem_t, 7> items = {{{transport_.inbox(), 0, ZMQ_POLLIN, 0},
                                                 {transport_.door(), 0, ZMQ_POLLIN, 0},
                                                 {transport_.monitor(), 0, ZMQ_POLLIN, 0},
                                                 {nullptr, wake_, ZMQ_POLLIN, 0},
                                                 {nullptr, signals_, ZMQ_POLLIN, 0},
-                                                {nullptr, mover_.wake_fd(), ZMQ_POLLIN, 0}}};
-        if (zmq_poll(items.data(), static_cast<int>(items.size()), wait_ms) < 0 &&
-            zmq_errno() != EINTR)
+                                                {nullptr, mover_.wake_fd(), ZMQ_POLLIN, 0},
+                                                {nullptr, lifeline_, ZMQ_POLLIN, 0}}};
+        const int watched = static_cast<int>(items.size()) - (lifeline_ < 0);
+        if (zmq_poll(items.data(), watched, wait_ms) < 0 && zmq_errno() != EINTR)
             throw transport_error(zmq_strerror(zmq_errno()));
         transport_.answer_door();
         transport_.read_monitor();
@@ -197,6 +198,13 @@ void node_daemon::run()
             obey();
         if (items[4].revents != 0)
             leaving_ = true;
+        if (items[6].revents != 0)
+            watch_lifeline();
+        if (watch_)
+            watch_(static_cast<std::size_t>(
+                std::ranges::count_if(agent_->network().peers(), [](const peer &p) {
+                    return p.node.state == member_state::alive;
+                })));
     }
     spdlog::info("leaving");
     apply(agent_->leave());
@@ -278,6 +286,15 @@ void node_daemon::sample()
     transport_.tidy(now());
     watch_network();
     watch_ranks();
+}
+
+/** What comes by it is of no interest. */
+void node_daemon::watch_lifeline()
+{
+    std::array<char, 256> ignored;
+    const ssize_t got = read(lifeline_, ignored.data(), ignored.size());
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+        leaving_ = true;
 }
 
 /** Once. */

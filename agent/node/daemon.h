@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -26,6 +27,14 @@ class node_daemon {
     node_daemon(const config &c, const key_pair &keys);
     ~node_daemon();
 
+    /** Where others reach it. */
+    const std::string &address() const { return config_.advertise; }
+    /** It also leaves when @fd ends, and tells @watch how many others are alive, now and then. */
+    void live_by(int fd, std::function<void(std::size_t)> watch)
+    {
+        lifeline_ = fd;
+        watch_ = std::move(watch);
+    }
     /** Until SIGTERM or SIGINT (then it leaves politely) or a POST to /leave. */
     void run();
 
@@ -33,6 +42,7 @@ class node_daemon {
     void sample();
     void watch_network();
     void watch_ranks();
+    void watch_lifeline();
     void read_ranks(std::uint64_t now_ns);
     void tell_job(const std::vector<const rank_reading *> &ranks);
     node_id node_of(const std::string &host) const;
@@ -55,6 +65,8 @@ class node_daemon {
     job_socket mover_;
     int wake_ = -1;
     int signals_ = -1;
+    int lifeline_ = -1;
+    std::function<void(std::size_t)> watch_;
     std::unique_ptr<agent> agent_;
     std::unique_ptr<admission> door_;
     outward outward_;

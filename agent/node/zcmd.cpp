@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "dispatched.h"
 
 using namespace zc::agent;
 
@@ -68,6 +69,7 @@ struct arguments {
     bool keygen = false;
     bool check = false;
     bool describe = false;
+    bool dispatched = false;
 };
 
 /** An exit status, if there is nothing more to do. */
@@ -92,6 +94,8 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     CLI::App *check =
         app.add_subcommand("check", "check configuration and key, and say what holds");
     CLI::App *describe = app.add_subcommand("describe-config", "all settings, as Markdown");
+    CLI::App *dispatched = app.add_subcommand(
+        "dispatched", "be an agent of one job, as zcm-run --agents says on the standard input");
     app.footer("exit status: 0 done; 1 failed; 2 usage; 3 bad configuration; 4 bad key");
     try {
         app.parse(argc, argv);
@@ -102,6 +106,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     a.keygen = keygen->parsed();
     a.check = check->parsed();
     a.describe = describe->parsed();
+    a.dispatched = dispatched->parsed();
     return {};
 }
 
@@ -137,10 +142,23 @@ void print(const config &c)
                r.runnable.value_or(0));
 }
 
+void begin_log(const std::string &level)
+{
+    spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+    spdlog::set_level(spdlog::level::from_str(level));
+}
+
 void carry_out(const arguments &a)
 {
     if (a.describe) {
         fmt::print("{}", describe_config());
+        return;
+    }
+    if (a.dispatched) {
+        begin_log("info");
+        raise_descriptors();
+        run_dispatched(STDIN_FILENO, STDOUT_FILENO);
         return;
     }
     config c = configure(a);
@@ -153,9 +171,7 @@ void carry_out(const arguments &a)
     key_pair keys = read_keys(c.key_file);
     if (a.check)
         return print(c);
-    spdlog::set_default_logger(spdlog::stderr_logger_st("zcmd"));
-    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
-    spdlog::set_level(spdlog::level::from_str(c.log_level));
+    begin_log(c.log_level);
     raise_descriptors();
     node_daemon(c, keys).run();
 }

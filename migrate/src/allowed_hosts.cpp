@@ -266,15 +266,20 @@ mpiexec_hosts hosts_of_mpiexec(const std::vector<std::string> &words)
                 found.names.push_back(without_count(one));
         } else if (name == "f" || name == "hostfile" || name == "machinefile") {
             found.file = value;
+        } else if (name == "launcher" || name == "bootstrap") {
+            found.launcher = value;
+        } else if (name == "launcher-exec" || name == "bootstrap-exec") {
+            found.launcher_exec = value;
         }
     }
     return found;
 }
 
-allowed_hosts find_allowed_hosts(const std::string &chosen)
+namespace {
+
+/** What the user or the resource manager says. */
+allowed_hosts find_by_allocation(const std::string &chosen)
 {
-    if (chosen == "any")
-        return {true, {}, "ZC_MIGRATE_HOSTS"};
     if (!chosen.empty())
         return {false, expand_node_list(chosen), "ZC_MIGRATE_HOSTS"};
     if (const std::string list = variable("SLURM_JOB_NODELIST"); !list.empty())
@@ -282,10 +287,47 @@ allowed_hosts find_allowed_hosts(const std::string &chosen)
     if (const std::string path = variable("PBS_NODEFILE"); !path.empty())
         if (auto names = hosts_of_file(contents(path)); !names.empty())
             return {false, std::move(names), "PBS_NODEFILE"};
-    allowed_hosts found = find_by_mpiexec();
+    return {};
+}
+
+allowed_hosts find_by_hydra_file()
+{
+    if (const std::string path = variable("HYDRA_HOST_FILE"); !path.empty())
+        return {false, hosts_of_file(contents(path)), "HYDRA_HOST_FILE"};
+    return {};
+}
+
+} // namespace
+
+allowed_hosts find_allowed_hosts(const std::string &chosen)
+{
+    if (chosen == "any")
+        return {true, {}, "ZC_MIGRATE_HOSTS"};
+    allowed_hosts found = find_by_allocation(chosen);
     if (found.names.empty())
-        if (const std::string path = variable("HYDRA_HOST_FILE"); !path.empty())
-            found = {false, hosts_of_file(contents(path)), "HYDRA_HOST_FILE"};
+        found = find_by_mpiexec();
+    if (found.names.empty())
+        if (allowed_hosts by_file = find_by_hydra_file(); !by_file.names.empty())
+            found = std::move(by_file);
+    return found;
+}
+
+allowed_hosts hosts_of_command(const std::string &chosen, const std::vector<std::string> &command)
+{
+    allowed_hosts found = find_by_allocation(chosen == "any" ? "" : chosen);
+    if (found.names.empty()) {
+        mpiexec_hosts told = hosts_of_mpiexec(command);
+        if (told.names.empty() && !told.file.empty())
+            told.names = hosts_of_file(contents(told.file));
+        found = {false, std::move(told.names),
+                 told.file.empty() ? "mpiexec's option -hosts" : "mpiexec's file " + told.file};
+    }
+    if (found.names.empty())
+        found = find_by_hydra_file();
+    if (found.names.empty())
+        found = {false, {"localhost"}, "no list of hosts"};
+    std::set<std::string> seen;
+    std::erase_if(found.names, [&](const std::string &name) { return !seen.insert(name).second; });
     return found;
 }
 

@@ -32,10 +32,13 @@ std::vector<std::string> expand_node_list(std::string_view text);
 /** The first word of each line, each once; "HOST:N" and what follows '#' as in Hydra's files. */
 std::vector<std::string> hosts_of_file(std::string_view text);
 
-/** A command line of mpiexec (Hydra): its list of hosts, or the file that has them. */
+/** A command line of mpiexec (Hydra): its list of hosts, or the file that has them; and how it
+ *  starts processes there. */
 struct mpiexec_hosts {
     std::vector<std::string> names;
     std::string file;
+    std::string launcher;      /* "ssh", "slurm", ... */
+    std::string launcher_exec; /* the program instead of ssh or srun */
 };
 mpiexec_hosts hosts_of_mpiexec(const std::vector<std::string> &words);
 
@@ -46,5 +49,9 @@ mpiexec_hosts hosts_of_mpiexec(const std::vector<std::string> &words);
  * list that cannot be read.
  */
 allowed_hosts find_allowed_hosts(const std::string &chosen);
+
+/** The same for a job that is to be started by @command, mpiexec's words: this host if none of
+ *  these says. */
+allowed_hosts hosts_of_command(const std::string &chosen, const std::vector<std::string> &command);
 
 } // namespace zc::migrate

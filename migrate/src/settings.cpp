@@ -171,12 +171,12 @@ std::vector<std::string> variables(std::initializer_list<std::string_view> prefi
 
 std::vector<std::string> inherited_environment()
 {
-    return variables({"ZC_"});
+    return variables({"ZC_", "ZCM_PROFILE_DIR="});
 }
 
 std::vector<std::string> loading_environment()
 {
-    return variables({"ZC_", "LD_", "UCX_", "MPIR_CVAR_", "FI_"});
+    return variables({"ZC_", "ZCM_PROFILE_DIR=", "LD_", "UCX_", "MPIR_CVAR_", "FI_"});
 }
 
 } // namespace zc::migrate

@@ -6,11 +6,15 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "agents_of_job.h"
 #include "checkpoint_directory.h"
 #include "error.h"
 #include "verify.h"
@@ -22,74 +26,136 @@ namespace {
 
 enum { kFailed = 1, kUsage = 2, kNoCheckpoint = 3 };
 
-} // namespace
+/** The command line. */
+struct arguments {
+    std::string restart, directory, name, mpiexec = "mpiexec";
+    bool verifies = false;
+    long every = 10;
+    double patience_s = 120;
+    agents_options agents;
+    std::vector<std::string> words; /* of mpiexec */
+};
 
-int main(int argc, char **argv)
+void add_verify_options(CLI::App &app, arguments &a)
+{
+    app.add_flag("--verify", a.verifies,
+                 "run the program without and with moves, and say what was not registered");
+    app.add_option("--verify-every", a.every, "safe points from one move to the next")
+        ->check(CLI::Range(1L, 1000000000L))
+        ->capture_default_str();
+    app.add_option("--verify-patience", a.patience_s,
+                   "seconds, beyond what the run without moves took, after which the one with "
+                   "moves is ended if no rank comes to a safe point")
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+}
+
+void add_agents_options(CLI::App &app, arguments &a)
+{
+    agents_options &o = a.agents;
+    CLI::Option *agents =
+        app.add_flag("--agents", o.wanted, "with an agent on each host of the job, for this job");
+    agents->excludes(app.get_option("--verify"));
+    const auto also = [&](const char *name, auto &value, const char *meaning) {
+        return app.add_option(name, value, meaning)->needs(agents);
+    };
+    also("--agents-mode", o.mode, "move, or observe: say what would be moved")
+        ->check(CLI::IsMember({"move", "observe"}))
+        ->capture_default_str();
+    also("--agents-config", o.config, "settings for all agents, as in zcmd.toml(5)");
+    also("--agents-launcher", o.launcher,
+         "command that starts a program on a host, which is %h or comes last (default: srun in a "
+         "job of Slurm's, else ssh, as mpiexec is told)");
+    also("--agents-dir", o.directory, "where agents make a directory for the job on each host")
+        ->capture_default_str();
+    also("--agents-log", o.logs, "write what agents log to HOST.log in this directory");
+    also("--agents-wait", o.wait_s, "seconds until all agents must have found each other")
+        ->check(CLI::Range(1.0, 86400.0))
+        ->capture_default_str();
+    also("--zcmd", o.program, "the agent's program (default: beside zcm-run)");
+}
+
+/** An exit status, if there is nothing to run. */
+std::optional<int> parse(int argc, char **argv, arguments &a)
 {
     CLI::App app("Run an MPI program that can migrate, or resume it from a checkpoint", "zcm-run");
     app.set_version_flag("--version", ZC_VERSION);
     app.prefix_command();
     app.footer("zcm-run [OPTIONS] [--] mpiexec's own options, program and its arguments\n"
-               "exit status: mpiexec's; 1 it cannot be run; 2 usage; 3 no usable checkpoint;\n"
+               "exit status: mpiexec's; 1 it cannot be run, or the agents cannot; 2 usage;\n"
+               "3 no usable checkpoint;\n"
                "with --verify: 0 all is registered; 4 something is not; 5 nothing can be said");
-    std::string restart, directory, name, mpiexec = "mpiexec";
-    app.add_option("--restart", restart,
+    app.add_option("--restart", a.restart,
                    "resume from the latest checkpoint in this directory, or from this one");
-    app.add_option("--dir", directory,
+    app.add_option("--dir", a.directory,
                    "save checkpoints here (default: where that of --restart is)");
-    app.add_option("--job", name, "name for zcctl");
-    app.add_option("--mpiexec", mpiexec, "the mpiexec to use")->capture_default_str();
-    bool verifies = false;
-    long every = 10;
-    app.add_flag("--verify", verifies,
-                 "run the program without and with moves, and say what was not registered");
-    app.add_option("--verify-every", every, "safe points from one move to the next")
-        ->check(CLI::Range(1L, 1000000000L))
-        ->capture_default_str();
-    double patience_s = 120;
-    app.add_option("--verify-patience", patience_s,
-                   "seconds, beyond what the run without moves took, after which the one with "
-                   "moves is ended if no rank comes to a safe point")
-        ->check(CLI::Range(0.1, 86400.0))
-        ->capture_default_str();
+    app.add_option("--job", a.name, "name for zcctl");
+    app.add_option("--mpiexec", a.mpiexec, "the mpiexec to use")->capture_default_str();
+    add_verify_options(app, a);
+    add_agents_options(app, a);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem) == 0 ? 0 : kUsage;
     }
-    std::vector<std::string> words = app.remaining();
-    if (!words.empty() && words[0] == "--")
-        words.erase(words.begin());
-    if (words.empty()) {
+    a.words = app.remaining();
+    if (!a.words.empty() && a.words[0] == "--")
+        a.words.erase(a.words.begin());
+    if (a.words.empty()) {
         fmt::print(stderr, "zcm-run: no program given (see --help)\n");
         return kUsage;
     }
+    a.words.insert(a.words.begin(), a.mpiexec);
+    return {};
+}
+
+/** What libzcm reads. An exit status if there is no checkpoint. */
+std::optional<int> set_environment(arguments &a)
+{
     setenv("ZC_MIGRATE", "1", 1);
-    if (!restart.empty()) {
+    if (!a.restart.empty()) {
         try {
             /* Where one checkpoint was named, the next goes beside it. */
-            const std::filesystem::path chosen = checkpoint_directory::latest(restart).directory;
-            if (directory.empty())
-                directory = chosen.parent_path().empty() ? "." : chosen.parent_path().string();
+            const std::filesystem::path chosen = checkpoint_directory::latest(a.restart).directory;
+            if (a.directory.empty())
+                a.directory = chosen.parent_path().empty() ? "." : chosen.parent_path().string();
         } catch (const error &problem) {
             fmt::print(stderr, "zcm-run: {}\n", problem.what());
             return kNoCheckpoint;
         }
-        setenv("ZC_MIGRATE_RESTART", restart.c_str(), 1);
+        setenv("ZC_MIGRATE_RESTART", a.restart.c_str(), 1);
     }
-    if (!directory.empty())
-        setenv("ZC_MIGRATE_DIR", directory.c_str(), 1);
-    if (!name.empty())
-        setenv("ZC_MIGRATE_JOB", name.c_str(), 1);
-    if (verifies) {
-        words.insert(words.begin(), mpiexec);
-        return static_cast<int>(verify(words, every, patience_s));
+    if (!a.directory.empty())
+        setenv("ZC_MIGRATE_DIR", a.directory.c_str(), 1);
+    if (!a.name.empty())
+        setenv("ZC_MIGRATE_JOB", a.name.c_str(), 1);
+    return {};
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    arguments a;
+    if (const auto status = parse(argc, argv, a))
+        return *status;
+    if (const auto status = set_environment(a))
+        return *status;
+    if (a.verifies)
+        return static_cast<int>(verify(a.words, a.every, a.patience_s));
+    if (a.agents.wanted) {
+        try {
+            return run_with_agents(a.agents, a.words);
+        } catch (const error &problem) {
+            fmt::print(stderr, "zcm-run: {}\n", problem.what());
+            return kFailed;
+        }
     }
-    std::vector<char *> arguments{mpiexec.data()};
-    for (std::string &word : words)
+    std::vector<char *> arguments;
+    for (std::string &word : a.words)
         arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
-    fmt::print(stderr, "zcm-run: {}: {}\n", mpiexec, std::strerror(errno));
+    fmt::print(stderr, "zcm-run: {}: {}\n", a.mpiexec, std::strerror(errno));
     return kFailed;
 }

@@ -104,6 +104,32 @@ TEST(AllowedHosts, TravelsWithRankZero)
     EXPECT_THROW(allowed_hosts::from_json("{}"), error);
 }
 
+TEST(AllowedHosts, OfAJobThatIsToBeStarted)
+{
+    const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "HYDRA_HOST_FILE"};
+    for (const char *name : variables)
+        unsetenv(name);
+    const auto path =
+        std::filesystem::temp_directory_path() / ("zcm-hosts-" + std::to_string(getpid()));
+    std::ofstream(path) << "p1:4\np1\np2\n";
+    const names alone{"mpiexec", "-n", "2", "p", "-hosts", "x"};
+    const names listed{"mpiexec", "-hosts", "a:2,b,a", "-n", "4", "p"};
+    const names filed{"mpiexec", "-f", path, "p"};
+    EXPECT_EQ(hosts_of_command("", alone).names, names{"localhost"});
+    EXPECT_EQ(hosts_of_command("", listed).names, (names{"a", "b"}));
+    EXPECT_EQ(hosts_of_command("any", listed).names, (names{"a", "b"}));
+    EXPECT_EQ(hosts_of_command("", filed).names, (names{"p1", "p2"}));
+    setenv("HYDRA_HOST_FILE", path.c_str(), 1);
+    EXPECT_EQ(hosts_of_command("", alone).names, (names{"p1", "p2"}));
+    EXPECT_EQ(hosts_of_command("", listed).names, (names{"a", "b"}));
+    setenv("SLURM_JOB_NODELIST", "s[1-2]", 1);
+    EXPECT_EQ(hosts_of_command("", listed).names, (names{"s1", "s2"}));
+    EXPECT_EQ(hosts_of_command("u[1-2]", listed).names, (names{"u1", "u2"}));
+    for (const char *name : variables)
+        unsetenv(name);
+    std::filesystem::remove(path);
+}
+
 TEST(AllowedHosts, AreTheFirstThatIsSaid)
 {
     for (const char *name : {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "HYDRA_HOST_FILE"})
