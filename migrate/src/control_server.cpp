@@ -22,6 +22,7 @@ namespace zc::migrate {
 namespace {
 
 constexpr std::size_t kLongestRequest = 64 << 10;
+constexpr double kLastWord = 3; /* seconds */
 constexpr int kLookEvery = 100; /* ms, while somebody waits for an answer */
 
 double now_s()
@@ -206,7 +207,9 @@ void control_server::release()
 void control_server::expire()
 {
     std::lock_guard lock(mutex_);
-    if (state_ < state::waiting || client_ < 0 || held_ || now_s() - asked_ < patience_s_)
+    /* Where rank 0 has taken it, it knows which rank is missing, and says so if it can. */
+    const double limit_s = patience_s_ + (state_ == state::running ? kLastWord : 0);
+    if (state_ < state::waiting || client_ < 0 || held_ || now_s() - asked_ < limit_s)
         return;
     char text[128];
     std::snprintf(text, sizeof text,

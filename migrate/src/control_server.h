@@ -29,7 +29,7 @@ using control::request;
  * another epoch than that of the status with ESTALE.
  *
  * Whoever asks has an answer within @patience_s: ETIMEDOUT, if by then rank 0 has not taken
- * the request or does not hold() it. What was not taken is withdrawn.
+ * the request, or soon after if it does not hold() it. What was not taken is withdrawn.
  */
 class control_server {
   public:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <sys/stat.h>
 #include <thread>
@@ -153,6 +154,22 @@ TEST_F(ControlTest, ARequestTakenAndNotHeldIsAnsweredInTime)
     EXPECT_NE(ask(kMove).find("another request is under way"), std::string::npos);
     server.finish("{}");
     EXPECT_TRUE(server.submit(request::from_json(kMove)));
+}
+
+/** Rank 0 knows which rank is missing. */
+TEST_F(ControlTest, RankZeroHasTheLastWordOnARequestThatItHasTaken)
+{
+    control_server server(
+        place_, "job", 2, 0.2, 1, safe_points_, [](const request &) { return nullptr; },
+        [&] { rung_++; });
+    std::string answer;
+    std::thread asker([&] { answer = ask(kMove); });
+    while (!server.take())
+        std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    server.finish("rank 1 is missing");
+    asker.join();
+    EXPECT_EQ(answer, "rank 1 is missing");
 }
 
 TEST_F(ControlTest, ARequestThatIsHeldMayTakeItsTime)
