@@ -34,7 +34,7 @@ double in_steps(double speed)
 
 double time_of_calculation()
 {
-    static volatile double sink; /* or the compiler leaves everything out */
+    [[maybe_unused]] static volatile double sink; /* or the compiler leaves everything out */
     std::array<double, kPoints> from{}, to{};
     from[kPoints / 2] = 1;
     const double begin = time_of_this_thread();

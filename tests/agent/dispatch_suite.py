@@ -78,7 +78,7 @@ class Dispatched(Job):
 
     def pid_of(self, program, host=None):
         """Of what this run has started by that name."""
-        for pid, environment in process.processes(self.mark):
+        for pid, _ in process.processes(self.mark):
             with contextlib.suppress(OSError):
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 space = os.stat(f"/proc/{pid}/ns/net").st_ino

@@ -26,10 +26,10 @@ class DispatchTest : public testing::Test, public dispatch_actions {
   protected:
     dispatch &on(std::size_t hosts, double wait_s = 60)
     {
-        words names;
+        words all;
         for (std::size_t i = 0; i < hosts; i++)
-            names.push_back(std::string(1, static_cast<char>('a' + i)));
-        it_.emplace(names, json{{"version", 1}}, wait_s, *this);
+            all.push_back(std::string(1, static_cast<char>('a' + i)));
+        it_.emplace(all, json{{"version", 1}}, wait_s, *this);
         it_->begin(0);
         return *it_;
     }
