@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
@@ -310,6 +311,24 @@ TEST(Call, IsReceivedWithItsReason)
     pollfd event{caller->fd(), POLLIN, 0};
     EXPECT_EQ(poll(&event, 1, 10000), 1);
     EXPECT_EQ(caller->poll()->value("x", 0), 1);
+}
+
+/** Else what is sent after an object that is not answered waits for its acknowledgement. */
+TEST(Call, SendsEachObjectAtOnce)
+{
+    call_receiver receiver;
+    std::unique_ptr<wire> caller, called;
+    std::thread other([&] { caller = call(receiver.card(), "successor", 10); });
+    std::string why;
+    while (!(called = receiver.poll(why)))
+        std::this_thread::yield();
+    other.join();
+    for (const wire *end : {caller.get(), called.get()}) {
+        int on = 0;
+        socklen_t length = sizeof on;
+        EXPECT_EQ(getsockopt(end->fd(), IPPROTO_TCP, TCP_NODELAY, &on, &length), 0);
+        EXPECT_NE(on, 0);
+    }
 }
 
 TEST(Call, IsNotHeardWithoutTheKey)
