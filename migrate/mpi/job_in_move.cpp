@@ -89,7 +89,7 @@ std::string job_in_move::invite()
 void job_in_move::introduce(const std::vector<std::string> &all)
 {
     if (const auto &request = job_.control_.taken(); request && request->successors)
-        request->successors->introduce(all);
+        request->successors->introduce(all, job_.now_.rank);
 }
 
 std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)

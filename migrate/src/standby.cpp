@@ -10,6 +10,12 @@ namespace zc::migrate {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr double kCall = 10; /* seconds for a leaver, which waits for it */
+
+} // namespace
+
 standby::standby(const std::vector<control::request::target> &moves)
 {
     for (const control::request::target &what : moves)
@@ -51,16 +57,24 @@ std::vector<standby::report> standby::reports() const
     return all;
 }
 
-void standby::introduce(const std::vector<std::string> &invitations)
+void standby::introduce(const std::vector<std::string> &invitations, int own_rank)
 {
     for (const auto &each : all_) {
         const std::string &text = invitations.at(static_cast<std::size_t>(each->what.rank));
         if (text.empty())
             continue;
-        each->started.launcher->send(
-            {{"leaver", understood("an invitation", text, [](const json &object) {
-                  return object.at("card").get<std::string>();
-              })}});
+        const auto card = understood("an invitation", text, [](const json &object) {
+            return object.at("card").get<std::string>();
+        });
+        wire &launcher = *each->started.launcher;
+        while (launcher.poll()) /* the new leaver is told that, too */
+            continue;
+        if (!launcher.is_closed())
+            launcher.send({{"leaver", card}});
+        else if (each->what.rank == own_rank)
+            throw error(EIO, "the launcher on " + each->what.host + " has ended");
+        else /* in its stead, so that the leaver does not wait for it */
+            call(calling_card::from_text(card), "successor", kCall);
     }
 }
 

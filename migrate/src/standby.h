@@ -46,8 +46,9 @@ class standby {
     /** They are not needed: those that are not introduced end. */
     void dismiss() { all_.clear(); }
 
-    /** @invitations: of all leavers, by rank; "" of one that could not. */
-    void introduce(const std::vector<std::string> &invitations);
+    /** @invitations: of all leavers, by rank; "" of one that could not. @own_rank: of this process.
+     * A leaver whose launcher has ended is told that. Throws error. */
+    void introduce(const std::vector<std::string> &invitations, int own_rank);
 
   private:
     struct one {

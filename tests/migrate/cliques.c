@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     CHECK(zcm_register("hash", &hash, 1, MPI_UINT64_T) == 0, "hash");
     CHECK(zcm_register("ballast", ballast, words, MPI_UINT64_T) == 0, "ballast");
     MPI_Barrier(MPI_COMM_WORLD); /* the large state has taken its time */
-    double last = 0; /* a process that has taken over has had no step yet */
+    double last = 0;             /* a process that has taken over has had no step yet */
     while (!stop) {
         CHECK(zcm_safe_point() == 0, "safe point");
         const double here = now_ms();

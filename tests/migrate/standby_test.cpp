@@ -24,10 +24,12 @@ class launchers final : public launch_request {
     /** @host's, with its wires to the leavers. */
     using work = std::function<void(std::vector<std::unique_ptr<wire>> &)>;
 
-    ~launchers() override
+    ~launchers() override { end(); }
+    void end()
     {
         for (std::thread &one : threads_)
             one.join();
+        threads_.clear();
     }
     std::string ask(const std::string &host, const std::string &card) override
     {
@@ -94,7 +96,7 @@ TEST(Standby, StartsOneLauncherForEachHostAndHearsAllReports)
         for (const standby::report &one : it.reports())
             all.push_back(one.host + " " + one.facts);
         EXPECT_EQ(all, (std::vector<std::string>{"h2 two", "h3 three", "h2 two"}));
-        it.introduce({"", R"({"card":"one"})", R"({"card":"two"})", "", ""});
+        it.introduce({"", R"({"card":"one"})", R"({"card":"two"})", "", ""}, 0);
     }
     EXPECT_EQ(h2, json::parse(R"([{"leaver":"one"},{"leaver":"two"}])"));
     EXPECT_EQ(h3, json::parse(R"(["closed"])")); /* its leaver could not invite */
@@ -131,6 +133,33 @@ TEST(Standby, EndsWithWhatTheRestThrows)
     EXPECT_EQ(it.failed_on(), "");
 }
 
+/** It does not wait for the call of a launcher that is no more. */
+TEST(Standby, TellsALeaverThatItsLauncherHasEnded)
+{
+    launchers by;
+    by.of_host = {{"h2", [](std::vector<std::unique_ptr<wire>> &leavers) {
+                       for (const auto &one : leavers)
+                           one->send({{"port", "p"}});
+                   }}};
+    standby it({{1, "h2"}, {2, "h2"}});
+    start(it, by);
+    by.end();
+    successor_start leaver("h2", 0);
+    std::string said;
+    std::thread waits([&] {
+        try {
+            leaver.run({"", leaver.invitation()}, {}, nullptr, 20,
+                       [] { std::this_thread::yield(); });
+        } catch (const error &problem) {
+            said = problem.what();
+        }
+    });
+    it.introduce({"", leaver.invitation(), ""}, 0);
+    waits.join();
+    EXPECT_EQ(said, "the launcher on h2 has ended");
+    EXPECT_THROW(it.introduce({"", "", leaver.invitation()}, 2), error); /* its own */
+}
+
 TEST(Standby, IntroducesNobodyByAnInvitationThatCannotBeUnderstood)
 {
     json h2;
@@ -139,7 +168,7 @@ TEST(Standby, IntroducesNobodyByAnInvitationThatCannotBeUnderstood)
     {
         standby it({{0, "h2"}});
         start(it, by);
-        EXPECT_THROW(it.introduce({"nonsense"}), error);
+        EXPECT_THROW(it.introduce({"nonsense"}, 0), error);
     }
 }
 
