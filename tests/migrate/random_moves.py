@@ -95,7 +95,8 @@ class Draw:
         self.outcomes[f"{what}: {'moved' if code == 0 else 'not moved'}"] += 1
         if self.job.process.poll() is not None or self.ranks_now() is None:
             return self.ended(what, code, said)
-        self.check_places(what, code, said, before, wanted)
+        if not self.check_places(what, code, said, before, wanted):
+            return self.ended(what, code, said)
         return True
 
     def ended(self, what, code, said):
@@ -118,17 +119,20 @@ class Draw:
         elif what not in ("two requests", "ask to save"):
             check([rank["host"] for rank in now] == [rank["host"] for rank in before],
                   f"not moved ({said}), but elsewhere: {now}", self.job.said()[-SAID:])
-        self.check_processes(now)
+        return self.check_processes(now)
 
     def check_processes(self, now):
-        """Never two, never none: successors in vain and leavers end within the job's time."""
+        """Never two, never none: successors in vain and leavers end within the job's time. False:
+        the job has ended since it was asked, as what was killed had become a rank."""
         wanted = sorted(rank["pid"] for rank in now)
         deadline = time.monotonic() + 40 * self.stage.patience
         while True:
             there = sorted(pid for host in ("h1", "h2") for pid, line in self.job.processes_on(host)
                            if "heat2d" in line.split(" ")[0])
             if there == wanted:
-                return
+                return True
+            if not there and self.job.process.poll() is not None:
+                return False
             if time.monotonic() > deadline:
                 raise Fail(f"ranks are {wanted}, processes {there}", self.job.said()[-SAID:])
             time.sleep(0.1)
