@@ -88,8 +88,14 @@ std::string job_in_move::invite()
 
 void job_in_move::introduce(const std::vector<std::string> &all)
 {
-    if (const auto &request = job_.control_.taken(); request && request->successors)
-        request->successors->introduce(all, job_.now_.rank);
+    const auto &request = job_.control_.taken();
+    if (!request || !request->successors)
+        return;
+    pause pause;
+    request->successors->introduce(all, job_.now_.rank, [&pause] {
+        migrate::make_progress();
+        pause.rest();
+    });
 }
 
 std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)

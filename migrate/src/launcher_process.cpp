@@ -174,7 +174,10 @@ void launcher_process::start(child &one, const start_order &order)
 bool launcher_process::change_leaver(std::size_t which, const std::string &card)
 {
     try {
-        children_[which].leaver = call(calling_card::from_text(card), "successor", kCall);
+        std::unique_ptr<wire> fresh = call(calling_card::from_text(card), "successor", kCall);
+        if (children_[which].leaver)
+            children_[which].leaver->send({{"introduced", true}});
+        children_[which].leaver = std::move(fresh);
         return true;
     } catch (const error &) {
         children_[which].leaver.reset();

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "standby.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "clock.h"
 #include "error.h"
 #include "understood.h"
 
@@ -57,25 +59,44 @@ std::vector<standby::report> standby::reports() const
     return all;
 }
 
-void standby::introduce(const std::vector<std::string> &invitations, int own_rank)
+/** Its launcher has ended: the leaver is called in its stead, so that it does not wait for that. */
+void standby::call_leaver(const std::string &card)
 {
-    for (const auto &each : all_) {
-        const std::string &text = invitations.at(static_cast<std::size_t>(each->what.rank));
+    call(calling_card::from_text(card), "successor", kCall);
+}
+
+void standby::introduce(const std::vector<std::string> &invitations, int own_rank,
+                        const std::function<void()> &rest)
+{
+    std::map<one *, std::string> awaited; /* cards of those who are being called */
+    const auto begin = [&](one &it) {
+        const std::string &text = invitations.at(static_cast<std::size_t>(it.what.rank));
         if (text.empty())
-            continue;
+            return;
         const auto card = understood("an invitation", text, [](const json &object) {
             return object.at("card").get<std::string>();
         });
-        wire &launcher = *each->started.launcher;
-        while (launcher.poll()) /* the new leaver is told that, too */
-            continue;
-        if (!launcher.is_closed())
-            launcher.send({{"leaver", card}});
-        else if (each->what.rank == own_rank)
-            throw error(EIO, "the launcher on " + each->what.host + " has ended");
-        else /* in its stead, so that the leaver does not wait for it */
-            call(calling_card::from_text(card), "successor", kCall);
-    }
+        it.started.launcher->send({{"leaver", card}});
+        if (it.what.rank != own_rank)
+            awaited[&it] = card;
+    };
+    for (const auto &each : all_)
+        if (each->what.rank != own_rank)
+            begin(*each);
+    for (const double since = seconds(); !awaited.empty() && seconds() - since < kCall; rest())
+        std::erase_if(awaited, [](const auto &of) {
+            wire &launcher = *of.first->started.launcher;
+            while (const auto said = launcher.poll())
+                if (said->contains("introduced"))
+                    return true;
+            if (launcher.is_closed())
+                call_leaver(of.second);
+            return launcher.is_closed();
+        });
+    /* This process can be called when it is done here. */
+    for (const auto &each : all_)
+        if (each->what.rank == own_rank)
+            begin(*each);
 }
 
 } // namespace zc::migrate

@@ -46,9 +46,11 @@ class standby {
     /** They are not needed: those that are not introduced end. */
     void dismiss() { all_.clear(); }
 
-    /** @invitations: of all leavers, by rank; "" of one that could not. @own_rank: of this process.
-     * A leaver whose launcher has ended is told that. Throws error. */
-    void introduce(const std::vector<std::string> &invitations, int own_rank);
+    /** @invitations: of all leavers, by rank; "" of one that could not. @own_rank: of this process,
+     * which may leave, too. Returns when the launchers have called the others, and tells those
+     * whose launcher has ended; @rest is called meanwhile. Throws error. */
+    void introduce(const std::vector<std::string> &invitations, int own_rank,
+                   const std::function<void()> &rest);
 
   private:
     struct one {
@@ -59,6 +61,8 @@ class standby {
         successor_start start;
         successor_start::started started;
     };
+    static void call_leaver(const std::string &card);
+
     std::vector<std::unique_ptr<one>> all_;
     std::string failed_on_;
 };

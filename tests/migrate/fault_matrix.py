@@ -252,7 +252,7 @@ def declare_all():
             elif before_go and whose == "successor":
                 killed_says, stopped_says = "the successor was killed by signal 9", "silent for 12 s"
             elif before_go and whose == "launcher":
-                killed_says = r"the successor has ended with its launcher|launcher on \S+ has ended|no launcher on"
+                killed_says = r"the successor has ended with its launcher|launcher on \S+ has ended"
             declare(f"{whose}_killed_in_{name}", killed, phase, whose, killed_says,
                     fast=(killed, phase, whose) in FAST)
             if whose != "launcher":

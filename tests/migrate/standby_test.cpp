@@ -74,8 +74,15 @@ launchers::work reports(json &heard, const std::string &facts)
             while (!(said = one->poll()) && !one->is_closed())
                 std::this_thread::yield();
             heard.push_back(said ? *said : json("closed"));
+            if (said)
+                one->send({{"introduced", true}});
         }
     };
+}
+
+void yield()
+{
+    std::this_thread::yield();
 }
 
 void start(standby &it, launchers &by)
@@ -96,7 +103,7 @@ TEST(Standby, StartsOneLauncherForEachHostAndHearsAllReports)
         for (const standby::report &one : it.reports())
             all.push_back(one.host + " " + one.facts);
         EXPECT_EQ(all, (std::vector<std::string>{"h2 two", "h3 three", "h2 two"}));
-        it.introduce({"", R"({"card":"one"})", R"({"card":"two"})", "", ""}, 0);
+        it.introduce({"", R"({"card":"one"})", R"({"card":"two"})", "", ""}, 0, yield);
     }
     EXPECT_EQ(h2, json::parse(R"([{"leaver":"one"},{"leaver":"two"}])"));
     EXPECT_EQ(h3, json::parse(R"(["closed"])")); /* its leaver could not invite */
@@ -133,31 +140,33 @@ TEST(Standby, EndsWithWhatTheRestThrows)
     EXPECT_EQ(it.failed_on(), "");
 }
 
-/** It does not wait for the call of a launcher that is no more. */
+/** It does not wait for the call of a launcher that is no more, or ends when it is to call. */
 TEST(Standby, TellsALeaverThatItsLauncherHasEnded)
 {
-    launchers by;
-    by.of_host = {{"h2", [](std::vector<std::unique_ptr<wire>> &leavers) {
-                       for (const auto &one : leavers)
-                           one->send({{"port", "p"}});
-                   }}};
-    standby it({{1, "h2"}, {2, "h2"}});
-    start(it, by);
-    by.end();
-    successor_start leaver("h2", 0);
-    std::string said;
-    std::thread waits([&] {
-        try {
-            leaver.run({"", leaver.invitation()}, {}, nullptr, 20,
-                       [] { std::this_thread::yield(); });
-        } catch (const error &problem) {
-            said = problem.what();
-        }
-    });
-    it.introduce({"", leaver.invitation(), ""}, 0);
-    waits.join();
-    EXPECT_EQ(said, "the launcher on h2 has ended");
-    EXPECT_THROW(it.introduce({"", "", leaver.invitation()}, 2), error); /* its own */
+    for (const bool at_once : {true, false}) {
+        launchers by;
+        by.of_host = {{"h2", [at_once](std::vector<std::unique_ptr<wire>> &leavers) {
+                           leavers.front()->send({{"port", "p"}});
+                           while (!at_once && !leavers.front()->poll())
+                               std::this_thread::yield();
+                       }}};
+        standby it({{1, "h2"}});
+        start(it, by);
+        if (at_once)
+            by.end();
+        successor_start leaver("h2", 0);
+        std::string said;
+        std::thread waits([&] {
+            try {
+                leaver.run({"", leaver.invitation()}, {}, nullptr, 20, yield);
+            } catch (const error &problem) {
+                said = problem.what();
+            }
+        });
+        it.introduce({"", leaver.invitation()}, 0, yield);
+        waits.join();
+        EXPECT_EQ(said, "the launcher on h2 has ended");
+    }
 }
 
 TEST(Standby, IntroducesNobodyByAnInvitationThatCannotBeUnderstood)
@@ -168,7 +177,7 @@ TEST(Standby, IntroducesNobodyByAnInvitationThatCannotBeUnderstood)
     {
         standby it({{0, "h2"}});
         start(it, by);
-        EXPECT_THROW(it.introduce({"nonsense"}, 0), error);
+        EXPECT_THROW(it.introduce({"nonsense"}, 1, yield), error);
     }
 }
 
