@@ -26,11 +26,15 @@ def build_and_test(preset):
                               stdin=subprocess.DEVNULL, check=False).returncode:
                 file.flush()
                 raise Fail("it does not build", log.read_text(encoding="utf-8"))
+    failed = TOP / f"build/{preset}/Testing/Temporary/LastTestsFailed.log"
+    failed.unlink(missing_ok=True)
     # Its lines are shown as they come: they are the results.
     done = subprocess.run(["ctest", "--preset", preset, "-j", JOBS], cwd=TOP,
                           stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise Fail(f"ctest --preset {preset}: see above")
+        names = [line.partition(":")[2] for line in failed.read_text(encoding="utf-8").splitlines()] \
+            if failed.exists() else []
+        raise Fail(f"ctest --preset {preset}: {', '.join(names) or 'no test was run'}")
 
 
 @suite.test(tags={"fast"})

@@ -76,6 +76,12 @@ class Dispatched(Job):
         return {host: sockets[0] for host in (1, 2) if (sockets := list(
             (self.cluster.directory / f"h{host}/run").glob("zcm-*/zcmd.sock")))}
 
+    def known_ranks(self, host):
+        """How many the agent there knows; a rank joins some time after it has begun to run."""
+        code, out, said = self.cluster.zcctl(host, "ranks", "--json", "--agent", self.agents()[host])
+        check(code == 0, said)
+        return len(json.loads(out)["ranks"])
+
     def pid_of(self, program, host=None):
         """Of what this run has started by that name."""
         for pid, _ in process.processes(self.mark):
@@ -147,8 +153,8 @@ def normal(cluster):
         check({n["host"]: n["state"] for n in json.loads(out)["nodes"]} ==
               {"h1": "alive", "h2": "alive"}, out)
         for host in (1, 2):
-            code, out, said = cluster.zcctl(host, "ranks", "--json", "--agent", sockets[host])
-            check(code == 0 and len(json.loads(out)["ranks"]) == 2, f"{out} {said}")
+            cluster.wait_for(f"2 ranks are known to the agent on h{host}",
+                             lambda: job.known_ranks(host) == 2)    # noqa: B023
         check("agents on h1, h2" in job.said(), job.said())
         job.stop()
         ends(job, 0, IDENTICAL)
