@@ -118,6 +118,9 @@ void print_groups(const json &j)
     for (const json &job : j.at("jobs")) {
         fmt::print("job {} (grouping {})\n", job.at("job").get<std::string>(),
                    j.at("grouping").get<std::string>());
+        if (job.contains("no_groups") && job.at("no_groups").is_string())
+            fmt::print("  no groups, ranks move one by one: {}\n",
+                       job.at("no_groups").get<std::string>());
         for (const json &g : job.at("groups"))
             fmt::print("  rank {:>5} with {}\n", g.at("rank").get<std::uint64_t>(),
                        g.at("group").dump());

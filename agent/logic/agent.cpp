@@ -132,7 +132,10 @@ void agent::on_job(const job_view &job)
 {
     here_.on_job(job);
     network_.want(here_.hosts());
-    groups_->job(job.job, static_cast<std::uint32_t>(job.placement.size()));
+    if (int error = groups_->job(job.job, static_cast<std::uint32_t>(job.placement.size())))
+        without_groups_[job.job] = error;
+    else
+        without_groups_.erase(job.job);
 }
 
 void agent::on_job_gone(job_id job)
@@ -140,6 +143,7 @@ void agent::on_job_gone(job_id job)
     here_.on_job_gone(job);
     network_.want(here_.hosts());
     groups_->job_gone(job);
+    without_groups_.erase(job);
 }
 
 effects agent::on_outcome(nanos now, const msg::outcome &outcome)

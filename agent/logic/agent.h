@@ -2,6 +2,7 @@
 #ifndef ZC_AGENT_AGENT_H_INCLUDED
 #define ZC_AGENT_AGENT_H_INCLUDED
 
+#include <map>
 #include <memory>
 
 #include "protocol.h"
@@ -48,6 +49,9 @@ class agent {
     history &decisions() { return history_; }
     const protocol &moves() const { return protocol_; }
     const grouping &groups() const { return *groups_; }
+    /** Jobs whose ranks move one by one, since the engine of their groups could not be made: the
+     *  errno of grouping::job(). */
+    const std::map<job_id, int> &without_groups() const { return without_groups_; }
     /** Messages of ranks that moved: told to their new homes, and by their old ones. */
     struct handed_over {
         std::uint64_t told = 0;
@@ -68,6 +72,7 @@ class agent {
     profiling here_;
     membership network_;
     std::unique_ptr<grouping> groups_;
+    std::map<job_id, int> without_groups_;
     std::unique_ptr<policy> policy_;
     experience past_;
     std::unique_ptr<decision> decision_;

@@ -41,17 +41,19 @@ class engine_grouping final : public grouping {
     {
     }
 
-    void job(job_id job, std::uint32_t ranks) override
+    int job(job_id job, std::uint32_t ranks) override
     {
         auto at = engines_.find(job);
         if (at != engines_.end() && at->second.ranks == ranks)
-            return;
-        auto made = make(ranks);
+            return 0;
+        int error = 0;
+        auto made = make(ranks, &error);
         if (!made)
-            return; /* more ranks than it can do: they move one by one */
+            return error;
         engines_[job] = {std::move(made), ranks, {}, {}};
         if (auto early = early_.extract(job))
             inherit(job, early.mapped());
+        return 0;
     }
     void job_gone(job_id job) override
     {
@@ -160,7 +162,7 @@ class engine_grouping final : public grouping {
         thinning thinned;
         std::deque<zcp_event_t> log; /* what the engine has been told last */
     };
-    std::unique_ptr<zcp_groups_t, destroy> make(std::uint32_t ranks) const
+    std::unique_ptr<zcp_groups_t, destroy> make(std::uint32_t ranks, int *error = nullptr) const
     {
         zcp_groups_params_t params{};
         params.size = sizeof params;
@@ -178,7 +180,10 @@ class engine_grouping final : public grouping {
             params.period_ns = foretells() ? kForetold : kFollowed;
         }
         zcp_groups_t *made = nullptr;
-        if (ranks == 0 || zcp_groups_create(&params, &made) != 0)
+        const int failed = zcp_groups_create(&params, &made);
+        if (error != nullptr)
+            *error = -failed;
+        if (failed != 0)
             return nullptr;
         return std::unique_ptr<zcp_groups_t, destroy>(made);
     }

@@ -20,8 +20,12 @@ namespace zc::agent {
 class grouping {
   public:
     virtual ~grouping() = default;
-    /** The job has so many ranks; repeated calls do nothing. */
-    virtual void job(job_id, std::uint32_t) {}
+    /**
+     * The job has so many ranks; repeated calls do nothing, or try again after a failure.
+     * Return: 0; else an errno, and ranks of this job have no groups: ENOSPC (memory for each job
+     * does not suffice for this many ranks), EINVAL (more ranks than the engine can do), ENOMEM.
+     */
+    virtual int job(job_id, std::uint32_t) { return 0; }
     virtual void job_gone(job_id) {}
     /** Messages of ranks of the job, in the order of their time. */
     virtual void observe(job_id, std::span<const zcp_event_t>) {}

@@ -393,7 +393,12 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
     }
     view.gateway = mover_.reaches(view.name) ? self : view.placement[0];
     view.gateway_host = newest->host_of.empty() ? "" : newest->host_of[0];
+    const bool had_groups = !agent_->without_groups().contains(view.job);
     agent_->on_job(view);
+    if (auto none = agent_->without_groups().find(view.job);
+        had_groups && none != agent_->without_groups().end())
+        spdlog::warn("job {} of {} ranks has no groups, its ranks move one by one: {}",
+                     hex(view.job), view.placement.size(), std::strerror(none->second));
     nanos at = now();
     for (const rank_reading *r : ranks)
         agent_->on_rank(at, r->profile);

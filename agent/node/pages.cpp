@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -150,11 +151,15 @@ json groups_page(const agent &a)
         json placement = json::array();
         for (node_id where : job.placement)
             placement.push_back(where == kNoNode ? json() : json(hex(where)));
+        auto none = a.without_groups().find(id);
         jobs.push_back({{"job", hex(id)},
                         {"job_name", job.name},
                         {"epoch", job.epoch},
                         {"busy", job.busy},
                         {"placement", placement},
+                        {"no_groups", none == a.without_groups().end()
+                                                ? json()
+                                                : json(std::strerror(none->second))},
                         {"groups", groups},
                         {"flows", flows}});
     }
@@ -313,6 +318,9 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
             m.value(r.profile.work_s,
                     fmt::format("job=\"{}\",rank=\"{}\"", hex(key.job), key.rank));
     }
+    m.family("zcmd_jobs_without_groups", "gauge",
+             "Jobs whose ranks move one by one, since their groups cannot be learned.");
+    m.value(static_cast<double>(a.without_groups().size()));
     m.family("zcmd_ranks_untimed", "gauge", "Ranks whose processor time is not to be read.");
     m.value(static_cast<double>(o.ranks_untimed));
     return m.take();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent.h"
 #include "rank_groups.h"
 #include "thinning.h"
 
@@ -45,10 +46,10 @@ class alternating {
     random_source random_{7};
 };
 
-class AgentGroupingTest : public testing::TestWithParam<double> {};
+class AgentPhasesTest : public testing::TestWithParam<double> {};
 
 /* A rank that is moved now arrives in some two seconds, and stays. */
-TEST_P(AgentGroupingTest, ForetellsPartnersOfTheNextPhaseAndTheMatrixDoesNot)
+TEST_P(AgentPhasesTest, ForetellsPartnersOfTheNextPhaseAndTheMatrixDoesNot)
 {
     for (const char *kind : {"zc", "matrix"}) {
         alternating job(kind, GetParam());
@@ -63,7 +64,7 @@ TEST_P(AgentGroupingTest, ForetellsPartnersOfTheNextPhaseAndTheMatrixDoesNot)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(MessagesPerSecond, AgentGroupingTest, testing::Values(20, 200, 2000));
+INSTANTIATE_TEST_SUITE_P(MessagesPerSecond, AgentPhasesTest, testing::Values(20, 200, 2000));
 
 TEST(AgentGroupingOnceTest, LearnsAChangeThatWasNotToBeForetold)
 {
@@ -217,6 +218,33 @@ TEST_P(AgentPastTest, NothingIsCountedTwice)
 INSTANTIATE_TEST_SUITE_P(Kinds, AgentPastTest,
                          testing::Values("zc", "matrix", "teiresias-basic", "teiresias-specific",
                                          "teiresias-levenshtein"));
+
+/* Memory for each job that no engine of so many ranks fits in. */
+TEST(AgentGroupingTest, AJobWhoseGroupsCannotBeLearnedIsNamed)
+{
+    auto groups = make_grouping("zc", 4096);
+    EXPECT_EQ(groups->job(kJob, 1024), ENOSPC);
+    EXPECT_EQ(groups->around(kJob, 0, 4), std::vector<rank_id>{0});
+    EXPECT_EQ(groups->job(kJob + 1, 0), EINVAL);
+    EXPECT_EQ(make_grouping("zc")->job(kJob, 1024), 0);
+    EXPECT_EQ(make_grouping("single", 1)->job(kJob, 1024), 0);
+}
+
+TEST(AgentGroupingTest, TheAgentKnowsWhichJobsHaveNoGroups)
+{
+    settings s;
+    s.grouping_bytes = 4096;
+    agent a(s, {}, 1, 1);
+    job_view job;
+    job.job = kJob;
+    job.placement.assign(1024, kNoNode);
+    a.on_job(job);
+    a.on_job(job);
+    ASSERT_EQ(a.without_groups().size(), 1u);
+    EXPECT_EQ(a.without_groups().at(kJob), ENOSPC);
+    a.on_job_gone(kJob);
+    EXPECT_TRUE(a.without_groups().empty());
+}
 
 TEST(AgentThinningTest, SlowSendersAreToldAsTheyAre)
 {
