@@ -100,7 +100,7 @@ std::string without_count(const std::string &word)
     return counts ? word.substr(0, colon) : word;
 }
 
-std::set<std::string> addresses_of(const std::string &host)
+std::set<std::string> look_up(const std::string &host)
 {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -122,14 +122,24 @@ bool is_loopback(const std::string &address)
     return address.starts_with("127.") || address == "::1";
 }
 
-/** The same host under two names. Every host is 127.0.0.1 to itself, which says nothing. */
-bool share_address(const std::string &one, const std::string &other)
+/** Whether one of the names is @host under another name, and how many names were not looked up for
+ *  want of time. Every host is 127.0.0.1 to itself, which says nothing. */
+std::pair<bool, std::size_t> share_address(const std::vector<std::string> &names,
+                                           const std::string &host, const name_service &service)
 {
-    const std::set<std::string> of_one = addresses_of(one), of_other = addresses_of(other);
-    return std::ranges::any_of(of_one, [&](const std::string &address) {
-        return of_other.contains(address) &&
-               (!is_loopback(address) || address == one || address == other);
-    });
+    const auto until = std::chrono::steady_clock::now() + service.limit;
+    const std::set<std::string> wanted = service.addresses_of(host);
+    if (wanted.empty())
+        return {false, 0};
+    for (std::size_t i = 0; i < names.size(); i++) {
+        if (std::chrono::steady_clock::now() > until)
+            return {false, names.size() - i};
+        for (const std::string &address : service.addresses_of(names[i]))
+            if (wanted.contains(address) &&
+                (!is_loopback(address) || address == names[i] || address == host))
+                return {true, 0};
+    }
+    return {false, 0};
 }
 
 std::string without_domain(const std::string &name)
@@ -331,20 +341,29 @@ allowed_hosts hosts_of_command(const std::string &chosen, const std::vector<std:
     return found;
 }
 
-void allowed_hosts::check(const std::string &host) const
+name_service::name_service() : addresses_of(look_up) {}
+
+void allowed_hosts::check(const std::string &host, const name_service &service) const
 {
     if (any || std::ranges::count(names, host) > 0)
         return;
-    for (const std::string &name : names)
-        if (without_domain(name) == without_domain(host) || share_address(name, host))
-            return;
+    if (std::ranges::any_of(names, [&](const std::string &name) {
+            return without_domain(name) == without_domain(host);
+        }))
+        return;
+    const auto [found, unknown] = share_address(names, host, service);
+    if (found)
+        return;
     std::string list;
     for (std::size_t i = 0; i < std::min(names.size(), kShown); i++)
         list += (i ? ", " : "") + names[i];
     if (names.size() > kShown)
         list += " and " + std::to_string(names.size() - kShown) + " more";
+    const std::string late = unknown == 0 ? ""
+                                          : "; the addresses of " + std::to_string(unknown) +
+                                                " of them could not be looked up in time";
     throw error(EPERM, "host " + host + " is not one of this job's: it may use " + list + " (" +
-                           source + "; ZC_MIGRATE_HOSTS says otherwise)");
+                           source + "; ZC_MIGRATE_HOSTS says otherwise" + late + ")");
 }
 
 std::string allowed_hosts::to_json() const

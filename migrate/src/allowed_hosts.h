@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace zc::migrate {
+
+/** The addresses of hosts. A name of DNS can take seconds, and a list can have many. */
+struct name_service {
+    name_service();
+    std::function<std::set<std::string>(const std::string &)> addresses_of; /* getaddrinfo() */
+    std::chrono::milliseconds limit{5000}; /* then no more names are looked up */
+};
 
 /**
  * Where ranks of the job may go: what the resource manager or mpiexec was given, or what the user
@@ -18,9 +28,10 @@ struct allowed_hosts {
 
     /**
      * Throws error(EPERM), which says where the list comes from, unless @host is in it, by its
-     * name, by its name without the domain, or under another name with the same address.
+     * name, by its name without the domain, or under another name with the same address. Names
+     * are looked up only for the last, and only if @host has an address.
      */
-    void check(const std::string &host) const;
+    void check(const std::string &host, const name_service &service = {}) const;
 
     std::string to_json() const;
     static allowed_hosts from_json(const std::string &text);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <thread>
 #include <unistd.h>
 
 #include "allowed_hosts.h"
@@ -13,10 +14,11 @@ namespace {
 
 using names = std::vector<std::string>;
 
-std::string complaint(const allowed_hosts &hosts, const std::string &host)
+std::string complaint(const allowed_hosts &hosts, const std::string &host,
+                      const name_service &service = {})
 {
     try {
-        hosts.check(host);
+        hosts.check(host, service);
     } catch (const error &problem) {
         EXPECT_EQ(problem.code(), EPERM);
         return problem.what();
@@ -91,7 +93,56 @@ TEST(AllowedHosts, KnowsAHostUnderAnotherName)
 TEST(AllowedHosts, ShortensALongList)
 {
     allowed_hosts hosts{false, expand_node_list("n[1-100]"), "PBS_NODEFILE"};
-    EXPECT_NE(complaint(hosts, "x").find("n8 and 92 more (PBS_NODEFILE"), std::string::npos);
+    name_service none;
+    none.addresses_of = [](const std::string &) { return std::set<std::string>{}; };
+    EXPECT_NE(complaint(hosts, "x", none).find("n8 and 92 more (PBS_NODEFILE"), std::string::npos);
+}
+
+TEST(AllowedHosts, LooksUpNoNameForAHostThatHasNoAddress)
+{
+    const allowed_hosts hosts{false, expand_node_list("n[1-1000]"), "PBS_NODEFILE"};
+    std::vector<std::string> asked;
+    name_service counted;
+    counted.addresses_of = [&](const std::string &name) {
+        asked.push_back(name);
+        return std::set<std::string>{};
+    };
+    EXPECT_NE(complaint(hosts, "x", counted), "");
+    EXPECT_EQ(asked, names{"x"});
+    asked.clear();
+    EXPECT_EQ(complaint(hosts, "n1000.example.org", counted), "") << "by its name alone";
+    EXPECT_EQ(asked, names{});
+}
+
+TEST(AllowedHosts, LooksUpEachNameOnce)
+{
+    const allowed_hosts hosts{false, expand_node_list("n[1-3]"), "PBS_NODEFILE"};
+    std::vector<std::string> asked;
+    name_service counted;
+    counted.addresses_of = [&](const std::string &name) {
+        asked.push_back(name);
+        return std::set<std::string>{name == "n3" || name == "alias" ? "10.0.0.3" : "10.0.0.1"};
+    };
+    EXPECT_EQ(complaint(hosts, "alias", counted), "");
+    EXPECT_EQ(asked, (names{"alias", "n1", "n2", "n3"}));
+}
+
+TEST(AllowedHosts, EndsLookingUpAndSaysSo)
+{
+    const allowed_hosts hosts{false, expand_node_list("n[1-1000]"), "PBS_NODEFILE"};
+    int asked = 0;
+    name_service slow;
+    slow.limit = std::chrono::milliseconds(0);
+    slow.addresses_of = [&](const std::string &name) {
+        asked++;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return std::set<std::string>{name == "x" ? "10.0.0.9" : "10.0.0.1"};
+    };
+    EXPECT_NE(complaint(hosts, "x", slow)
+                  .find("; the addresses of 1000 of them could not be looked "
+                        "up in time)"),
+              std::string::npos);
+    EXPECT_EQ(asked, 1);
 }
 
 TEST(AllowedHosts, TravelsWithRankZero)
