@@ -152,16 +152,16 @@ json groups_page(const agent &a)
         for (node_id where : job.placement)
             placement.push_back(where == kNoNode ? json() : json(hex(where)));
         auto none = a.without_groups().find(id);
-        jobs.push_back({{"job", hex(id)},
-                        {"job_name", job.name},
-                        {"epoch", job.epoch},
-                        {"busy", job.busy},
-                        {"placement", placement},
-                        {"no_groups", none == a.without_groups().end()
-                                                ? json()
-                                                : json(std::strerror(none->second))},
-                        {"groups", groups},
-                        {"flows", flows}});
+        jobs.push_back(
+            {{"job", hex(id)},
+             {"job_name", job.name},
+             {"epoch", job.epoch},
+             {"busy", job.busy},
+             {"placement", placement},
+             {"no_groups",
+              none == a.without_groups().end() ? json() : json(std::strerror(none->second))},
+             {"groups", groups},
+             {"flows", flows}});
     }
     return {{"grouping", a.options().grouping}, {"jobs", jobs}};
 }

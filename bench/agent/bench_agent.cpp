@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* What the agents cost: a message told to the agent by a rank, messages between agents. */
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include <benchmark/benchmark.h>
@@ -10,6 +12,7 @@
 #include "admission.h"
 #include "message.h"
 #include "placement.h"
+#include "processor_speed.h"
 #include "zcm/profile.h"
 
 using namespace zc::agent;
@@ -107,6 +110,20 @@ void BM_AdmitPing(benchmark::State &state)
     }
 }
 BENCHMARK(BM_AdmitPing);
+
+/* Its cost, and how exact it is: the slowest and the fastest of what was measured. */
+void BM_ProcessorSpeed(benchmark::State &state)
+{
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (auto _ : state) {
+        const double speed = processor_speed().at(0);
+        least = std::min(least, speed);
+        most = std::max(most, speed);
+    }
+    state.counters["least"] = least;
+    state.counters["most"] = most;
+}
+BENCHMARK(BM_ProcessorSpeed);
 
 /* A ring of ranks over eight nodes, from a random beginning. */
 void BM_Place(benchmark::State &state)

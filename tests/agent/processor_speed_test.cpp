@@ -60,13 +60,14 @@ TEST(AgentProcessorSpeedTest, ASlowMomentIsForgottenAndASlowProcessorIsNot)
     EXPECT_EQ(it.at(721 * kSecond), whole);
 }
 
-/* On this machine, beside whatever runs. */
-TEST(AgentProcessorSpeedTest, ARealProcessorHasOneSpeed)
+/* On this machine, beside whatever runs: how exact that is, the benchmark tells. */
+TEST(AgentProcessorSpeedTest, ARealProcessorHasASpeed)
 {
-    processor_speed one, again;
-    EXPECT_GT(one.at(0), 0.01);
-    EXPECT_LT(one.at(0), 100);
-    EXPECT_NEAR(again.at(0) / one.at(0), 1, 0.5);
+    processor_speed real;
+    const double speed = real.at(0);
+    EXPECT_GT(speed, 0.01);
+    EXPECT_LT(speed, 100);
+    EXPECT_EQ(real.at(kSecond), speed);
 }
 
 } // namespace
