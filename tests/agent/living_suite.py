@@ -146,6 +146,50 @@ def rank_zero_and_its_socket(cluster):
         ends_well(job)
 
 
+def teiresias(cluster, grouping):
+    """Four ranks on one host; the two that go to the other one are neighbours."""
+    # Short samples: ranks of this program send some hundred messages a second.
+    one = {"policy": {"grouping": grouping, "pattern_period": 128}}
+    agents = [cluster.agent(1, settings={"decision": {"max_ranks": 2}, **one}),
+              cluster.agent(2, settings=one)]
+    cluster.until_together(agents)
+    with Job(cluster, *HEAT, hosts=[2, 2, 2, 2]) as job:
+        job.until_running()
+        page = {}
+
+        def foretold():
+            page.update(agents[1].ask("groups") or {})
+            return any(job["flows"] for job in page.get("jobs", []))
+        cluster.wait_for(f"{grouping} foretells messages", foretold)
+        check(page["grouping"] == grouping and page["jobs"][0]["no_groups"] is None, f"{page}")
+        for flow in page["jobs"][0]["flows"]:
+            check(abs(flow["src"] - flow["dst"]) == 1, f"ranks that are no neighbours: {flow}")
+        one = moved_by_itself(cluster, job)
+        check(one["to_host"] == "h1", f"{one}")
+        cluster.note(f"{grouping}: ranks {one['ranks']}")
+        ranks = sorted(one["ranks"])
+        check(ranks == list(range(ranks[0], ranks[-1] + 1)), f"no neighbours: {ranks}")
+        ends_well(job)
+
+
+@test("teiresias-levenshtein")
+def teiresias_levenshtein(cluster):
+    """Groups by a predictor of Singh & Graham, in a living job."""
+    teiresias(cluster, "teiresias-levenshtein")
+
+
+@test("teiresias-basic", tags={"long"})
+def teiresias_basic(cluster):
+    """As teiresias-levenshtein."""
+    teiresias(cluster, "teiresias-basic")
+
+
+@test("teiresias-specific", tags={"long"})
+def teiresias_specific(cluster):
+    """As teiresias-levenshtein."""
+    teiresias(cluster, "teiresias-specific")
+
+
 @test("lost-rank")
 def lost_rank(cluster):
     """A rank that reaches no safe point: the request times out, which is said, and no harm done."""

@@ -21,6 +21,7 @@ from testbed.process import MARK, Running
 from testbed.suite import Bed, Suite
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+FIGURES = pathlib.Path(__file__).resolve().parents[2] / "bench/figures/programs"
 COLUMNS = ("i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,done_order,"
            "arrival_order")
 # Seconds of a run, at patience 1: on a loaded machine ranks that take turns need most of thrice that.
@@ -338,6 +339,32 @@ def wrong_tracer(bench):
         raise Fail(f"exit code {status}", err)
     if (work / "t.zct").exists():
         raise Fail("a folder was left")
+
+
+@suite.test()
+def programs_of_figures(bench):
+    """Those whose messages figures of papers are drawn from: they run, and what is recorded of them
+    can be drawn."""
+    figures = bench.tool.parent / "figures"
+    if not os.access(figures, os.X_OK):
+        raise Skip(f"no {figures} (built without benchmarks)")
+    drawn = []
+    for source, rounds in (("fft", 8), ("master_slave", 20)):
+        program = bench.build(str(FIGURES / f"{source}.c"), "-Wl,--no-as-needed", "-lm")
+        folder, work, summary = bench.trace(program, rounds)
+        if summary["ranks"] != 4 or not summary["receives"]:
+            raise Fail(f"{source}: {summary}")
+        events = work / "events.csv"
+        events.write_text(bench.dump("--events", folder), encoding="utf-8")
+        number = len(drawn) + 3
+        done = subprocess.run([figures, "--quick", "--folder", work, "--trace", f"{number}={events}"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        drawn += [path for path in work.rglob(f"*{number}*recorded.svg")
+                  if "<svg" in path.read_text(encoding="utf-8")]
+        if done.returncode:
+            raise Fail(f"figures --trace {number}={source}", done.stdout + done.stderr)
+    if len(drawn) != 2:
+        raise Fail(f"pictures: {drawn}")
 
 
 @suite.test()
