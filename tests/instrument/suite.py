@@ -7,17 +7,12 @@ bit, and by zcm-run --verify.
 import contextlib
 import pathlib
 import re
-import subprocess
 
-from testbed import mpi
+from testbed.instrumented import NPB, PACED, PROGRAMS, compiled, instrumented, tool_of
 from testbed.migration import H1, H2, SAID, TOP, Job, Stage
 from testbed.outcome import Skip, check
 from testbed.suite import Bed, Suite
 from tests.migrate.jobs import finishes, hosts_of, moved, restart, saved
-
-HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = HERE / "programs"
-FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-stringop-overflow"]
 
 
 @contextlib.contextmanager
@@ -27,9 +22,7 @@ def open_stage(setup):
     stage = Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir, [],
                   scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                   environment=setup.environment, patience=setup.patience)
-    stage.tool = stage.library / "bin/zcm-instrument"
-    if not stage.tool.exists():
-        raise Skip("zcm-instrument is not built: it needs libclang-14-dev and llvm-14-dev")
+    tool_of(stage)
     yield stage
 
 
@@ -45,41 +38,18 @@ EXAMPLES = {"particles": ["particles.c"], "spectrum": ["spectrum.c", "transform.
 def sources_of(name):
     if name in EXAMPLES:
         return [TOP / "examples" / source for source in EXAMPLES[name]]
+    if name in NPB:
+        return NPB[name].sources
     folder = PROGRAMS / name
     return sorted(folder.glob("*.c")) if folder.is_dir() else [PROGRAMS / f"{name}.c"]
-
-
-def compiled(stage, place, sources, *more):
-    """The program PLACE/program, without a warning."""
-    done = subprocess.run([mpi.find_tool(stage.prefix, "mpicc", stage.family), *FLAGS,
-                           *map(str, sources), *map(str, more), "-lm", "-o", str(place / "program")],
-                          capture_output=True, text=True, check=False)
-    check(done.returncode == 0 and "warning" not in done.stderr, "it does not compile cleanly",
-          done.stderr[-SAID:])
-    return str(place / "program")
 
 
 def plain(stage, name):
     return compiled(stage, pathlib.Path(stage.new_directory()), sources_of(name))
 
 
-def instrumented(stage, name, *options, paced=True, replaced=None):
-    """The program NAME with a safe point; REPLACED: a text that is there once, and another for it."""
-    place, sources = pathlib.Path(stage.new_directory()), sources_of(name)
-    done = subprocess.run([str(stage.tool), "--mpicc", mpi.find_tool(stage.prefix, "mpicc", stage.family),
-                           "-o", str(place), *options, *map(str, sources), "--", "-std=gnu11"],
-                          capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"zcm-instrument: status {done.returncode}",
-          (done.stdout + done.stderr)[-SAID:])
-    if replaced:
-        texts = {path: path.read_text(encoding="utf-8") for path in place.glob("*.c")}
-        found = [path for path, text in texts.items() if text.count(replaced[0]) == 1]
-        check(len(found) == 1, f"'{replaced[0]}' is in {len(found)} sources of {name}")
-        found[0].write_text(texts[found[0]].replace(*replaced), encoding="utf-8")
-    library = stage.library / f"lib/libzcm-{stage.family}.so"
-    return compiled(stage, place, sorted(place.glob("*.c")), f"-I{sources[0].parent}",
-                    f"-I{TOP}/migrate/include", *[TOP / "tests/migrate/paced.c"] * paced,
-                    "-Wl,--no-as-needed", library)
+def with_safe_point(stage, name, *options, paced=True, replaced=None):
+    return instrumented(stage, sources_of(name), *options, linked=[PACED] * paced, replaced=replaced)
 
 
 def result(said):
@@ -88,8 +58,8 @@ def result(said):
     return found[0]
 
 
-def result_of_plain(stage, name, arguments=()):
-    with Job(stage, plain(stage, name), *arguments, migrate=False) as job:
+def result_of_plain(stage, name, arguments=(), ranks=4):
+    with Job(stage, plain(stage, name), *arguments, ranks=ranks, migrate=False) as job:
         finishes(stage, job, "checksum")
         return result(job.said())
 
@@ -106,7 +76,7 @@ def running(stage, program, arguments, **how):
 def ends_the_same(stage, name, arguments=(), options=()):
     """NAME, moved rank by rank, several ranks at once, by way of the disk, and from a checkpoint."""
     unmoved = result_of_plain(stage, name, arguments)
-    program = instrumented(stage, name, *options)
+    program = with_safe_point(stage, name, *options)
     with running(stage, program, arguments) as (job, go_on):
         moved(job, [1], H1)
         moved(job, [0], H2)
@@ -178,6 +148,60 @@ def the_examples_end_the_same(stage):
     return ends_the_same(stage, "spectrum", (64, 400))
 
 
+def ends_as_one_process(stage, name, arguments, *options):
+    """NAME, moved three times, as on one process that does not move: its digest tells no difference."""
+    alone = result_of_plain(stage, name, arguments, ranks=1)
+    check(", verified," in alone, alone)
+    program = with_safe_point(stage, name, *options)
+    with running(stage, program, arguments) as (job, go_on):
+        moved(job, [1], H1)
+        moved(job, [0, 2], H2)
+        moved(job, [0, 3], H1, via="disk")
+        points = job.status()["safe_points"]
+        go_on()
+        finishes(stage, job, "checksum", timeout=120)
+        ended = result(job.said())
+        check(", verified," in ended and ended.split()[-1] == alone.split()[-1],
+              f"'{ended}', alone '{alone}'", job.said()[-SAID:])
+    return f"moved in the first {points} safe points"
+
+
+@suite.test()
+def block_tridiagonal_ends_the_same(stage):
+    """BT. The safe point is in a sweep, two calls below main()'s loop: with what it has allocated."""
+    return ends_as_one_process(stage, "bt", (12, 200))
+
+
+@suite.test()
+def pentadiagonal_ends_the_same(stage):
+    """SP. What a step allocates is freed before the safe point, and no part of the state."""
+    return ends_as_one_process(stage, "sp", (12, 300))
+
+
+@suite.test()
+def wavefronts_end_the_same(stage):
+    """LU. The safe point is between two planes of a pipeline."""
+    return ends_as_one_process(stage, "lu", (12, 300))
+
+
+@suite.test()
+def wavefronts_end_the_same_at_their_steps(stage):
+    """LU, with the loop named that has least to save."""
+    return ends_as_one_process(stage, "lu", (12, 300), "--loop", NPB["lu"].loop())
+
+
+@suite.test()
+def sorted_integers_end_the_same(stage):
+    """IS. Blocks that are filled anew in each step."""
+    return ends_as_one_process(stage, "is", (1 << 16, 300))
+
+
+@suite.test()
+def random_numbers_end_the_same(stage):
+    """EP. Its loop does not communicate, so it has to be named."""
+    return ends_as_one_process(stage, "ep", (1200,), "--loop", NPB["ep"].loop())
+
+
 def verified(stage, program, *arguments):
     """(exit status, what was said) of PROGRAM with a move every 15 safe points, and with none."""
     launcher = [str(stage.library / "bin/zcm-run"), "--verify", "--verify-every", "15"]
@@ -188,15 +212,15 @@ def verified(stage, program, *arguments):
 @suite.test()
 def verify_finds_nothing(stage):
     for name in ("wave", "tree"):
-        status, said = verified(stage, instrumented(stage, name, paced=False))
+        status, said = verified(stage, with_safe_point(stage, name, paced=False))
         moves = re.search(r"verify: (\d+) moves", said)
         check(status == 0 and moves and int(moves[1]) > 4, f"{name}: status {status}", said[-SAID:])
 
 
 @suite.test(tags={"long"})
 def verify_finds_nothing_in_the_others(stage):
-    for name in ("cg", "md", "queue", "multigrid", "fourier"):
-        status, said = verified(stage, instrumented(stage, name, paced=False))
+    for name in ("cg", "md", "queue", "multigrid", "fourier", "bt", "sp", "lu", "is"):
+        status, said = verified(stage, with_safe_point(stage, name, paced=False))
         moves = re.search(r"verify: (\d+) moves", said)
         check(status == 0 and moves and int(moves[1]) > 4, f"{name}: status {status}", said[-SAID:])
 
@@ -204,7 +228,7 @@ def verify_finds_nothing_in_the_others(stage):
 @suite.test()
 def verify_finds_what_is_taken_out(stage):
     """Were the angle of the spot not restored, the tests would see it: its place is another's here."""
-    program = instrumented(stage, "tree", paced=False,
+    program = with_safe_point(stage, "tree", paced=False,
                            replaced=("&spot_angle, sizeof spot_angle",
                                      "calloc(1, sizeof(double)), sizeof(double)"))
     status, said = verified(stage, program)
