@@ -10,6 +10,8 @@
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers)
+#   make bench-npb       the evaluation of Cores et al.: eight programs move, by way of memory and of
+#                        the disk, on 4 to 36 ranks (hours); QUICK=yes: on 4 ranks (half an hour)
 #   make bench-lane      lanes beside UCX: 10 Gbit/s and bare, full cores and spare (two minutes)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP, bare and at 10 Gbit/s:
 #                        half an hour, and once the time to build an MPICH with ch4:ofi.
@@ -28,7 +30,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-lane bench-mpi demo-migrate bench-migrate
+.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-npb bench-lane bench-mpi demo-migrate bench-migrate
 
 all: build
 
@@ -84,7 +86,7 @@ TRACES ?= tests/data
 bench-predict: checks
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
 
-# Every program appends its points to out/papers.jsonl.
+# Every program appends its points to out/papers.jsonl; what bench-npb has measured stays there.
 RECORDED := bench/figures/data
 papers: checks
 	rm -f out/papers.jsonl
@@ -93,6 +95,10 @@ papers: checks
 		--trace 4=$(RECORDED)/fft-8.csv.gz --trace 5=$(RECORDED)/master-slave-4.csv.gz \
 		--trace 6=$(RECORDED)/distribution-8.csv.gz
 	build/release/bin/freitag --folder out --traces $(RECORDED)/npb
+	test ! -e out/npb.jsonl || bench/run npb --again
+
+bench-npb: mpich
+	bench/run npb --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(QUICK),--quick)
 
 bench-lane: checks
 	bench/run lane

@@ -24,9 +24,8 @@ import pathlib
 import platform
 import re
 import sys
-import threading
-import time
 
+from bench.migrate.departed import Departures
 from bench.migrate.limited_disk import LimitedDisk, Unlimited
 from bench.migrate.stage import HEAT, PINGPONG, add_options, exit_status, stage_of
 from bench.spread import percentile
@@ -87,35 +86,17 @@ class Bench:
         with job:
             status = job.until_running(timeout=300, safe_points=20)
             pids = [one["pid"] for one in status["ranks"] if one["rank"] in moving]
-            gone = {}
-
-            def is_gone(pid):
-                try:
-                    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-                    return stat.rsplit(")", 1)[1].split()[0] == "Z"
-                except (FileNotFoundError, ProcessLookupError):
-                    return True
-
-            def watch(begin):
-                while pids and time.monotonic() - begin < 300:
-                    for pid in list(pids):
-                        if is_gone(pid):
-                            gone[pid] = (time.monotonic() - begin) * 1e3
-                            pids.remove(pid)
-                    time.sleep(0.002)
-
-            watcher = threading.Thread(target=watch, args=(time.monotonic(),), daemon=True)
-            watcher.start()
+            leaving = Departures(pids)
             code, answer, said = job.ask("move", "--rank", ",".join(map(str, moving)), "--to", H1,
                                          "--via", via, timeout=300)
             if code != 0:
                 raise Fail(f"{case} {impl} {mib} MiB: {said}", job.said()[-SAID:])
-            watcher.join(timeout=60)
+            evacuation = leaving.took_ms()
         size = mib * MIB
         self.add(case, impl, size, "response", answer["response_ms"])
         self.add(case, impl, size, "stall", answer["stall_ms"])
-        if gone:
-            self.add(case, impl, size, "evacuation", max(gone.values()))
+        if evacuation is not None:
+            self.add(case, impl, size, "evacuation", evacuation)
         for phase in PHASES:
             self.add(case, impl, size, phase, answer["phases_ms"][phase])
         return answer["response_ms"]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The measurements as one SVG: a section per setting, a panel per metric, a line or a bar per library."""
-import html
 import math
-import pathlib
 
+from bench.drawing import BLUE, GREEN, PINK, RED, Axis, round_up, short, text, write_svg
 from bench.mpi import report
 
 COLUMNS = 4
@@ -13,8 +12,7 @@ TICK_ROOM = 28                    # between the labels below
 HEAD = 64                         # the picture's title and the legend
 SECTION = 30                      # a section's title
 CELL = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW)
-# Distinguishable without colour vision too (Okabe and Ito).
-COLOURS = {"zc": "#0072b2", "ucx": "#d55e00", "ofi": "#009e73", "openmpi": "#cc79a7"}
+COLOURS = {"zc": BLUE, "ucx": RED, "ofi": GREEN, "openmpi": PINK}
 # (case, metric, caption); the axis below is bytes, or what the metric depends on
 PANELS = [
     ("latency", "latency", "ping-pong latency, µs"),
@@ -60,56 +58,11 @@ def dash_of(impl):
     return " stroke-dasharray='5 3'" if impl.endswith("-async") else ""
 
 
-def text(x, y, words, anchor="middle", more=""):
-    return (f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'{more}>"
-            f"{html.escape(words)}</text>")
-
-
-def short(value):
-    """A tick's label."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}"
-
-
 def short_bytes(value):
     for size, unit in ((1 << 20, "M"), (1 << 10, "k")):
         if value >= size:
             return f"{value // size}{unit}"
     return str(value)
-
-
-def round_up(value):
-    """The next of 1, 2, 4, 8 times a power of ten: quarters of it are easy to read."""
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 4, 8, 10) if step * power >= value)
-
-
-class Axis:
-    """Maps values to places between `start` and `end`."""
-
-    def __init__(self, values, start, end, logarithmic):
-        self.logarithmic = logarithmic
-        self.start, self.end = start, end
-        self.low, self.high = self._along(min(values)), self._along(max(values))
-        if logarithmic:
-            self.low, self.high = math.floor(self.low), math.ceil(self.high)
-        if self.high <= self.low:
-            self.high = self.low + 1
-
-    def _along(self, value):
-        return math.log10(max(value, 1e-9)) if self.logarithmic else value
-
-    def at(self, value):
-        share = (self._along(value) - self.low) / (self.high - self.low)
-        return self.start + min(max(share, 0), 1) * (self.end - self.start)
-
-    def ticks(self):
-        if not self.logarithmic:
-            return [self.low + (self.high - self.low) * i / 4 for i in range(5)]
-        step = max(1, math.ceil((self.high - self.low) / 5))
-        return [10.0 ** power for power in range(self.low, self.high + 1, step)]
 
 
 def spread(values):
@@ -238,12 +191,5 @@ def draw(samples, impls, about, path):
     title = (f"ch4:zc and other MPI libraries, {'two hosts' if about['hosts'] == '2' else 'loopback'}"
              f" over TCP; {about['cpu']}, Linux {about['kernel']}, {about['date'][:10]},"
              f" load {about['load'][0]}")
-    out = pathlib.Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("\n".join([
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
-        f"viewBox='0 0 {width} {height}' font-family='sans-serif' font-size='11'>",
-        "<rect width='100%' height='100%' fill='white'/>",
-        text(LEFT, 24, title, "start", " font-size='15'"),
-        *legend(impls), *body, "</svg>"]) + "\n", encoding="utf-8")
+    write_svg(path, width, height, title, LEFT, [*legend(impls), *body])
     return True

@@ -3,7 +3,7 @@
  * The smallest eigenvalue of a sparse symmetric matrix by inverse power iteration; each system is
  * solved by a given number of steps of conjugate gradients. In the manner of NPB's CG.
  *
- *     mpiexec -n 4 cg [N [OUTER]]
+ *     mpiexec -n 4 cg [N [OUTER [NONZEROS]]]
  */
 #include "sparse.h"
 #include <math.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define INNER 25
-#define MAX_OUTER 500
+#define MAX_OUTER 10000
 #define MAX_PROCESSES 64
 
 int me, processes;
@@ -91,6 +91,8 @@ static void read_problem(struct problem *to, int argc, char **argv)
             to->n = atoi(argv[1]);
         if (argc > 2)
             to->outer = atoi(argv[2]);
+        if (argc > 3)
+            to->nonzeros = atoi(argv[3]);
     }
     MPI_Bcast(to, (int)sizeof *to, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (to->n % processes != 0 || processes > MAX_PROCESSES || to->outer > MAX_OUTER) {

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_POINTS (MAX_N * MAX_N * MAX_N)
-#define MAX_STEPS 1000
+#define MAX_POINTS (MAX_N * MAX_N * (MAX_N / LEAST_PROCESSES))
+#define MAX_STEPS 10000
 
 static dcomplex u0[MAX_POINTS], u1[MAX_POINTS], u2[MAX_POINTS], buffer[MAX_POINTS];
 static double twiddle[MAX_POINTS];
@@ -44,7 +44,7 @@ static void setup(int argc, char **argv)
         if (argc > 2)
             numbers[1] = atoi(argv[2]);
         if (!power_of_two(numbers[0]) || numbers[0] > MAX_N || numbers[0] % size ||
-            numbers[1] > MAX_STEPS) {
+            size < LEAST_PROCESSES || numbers[1] > MAX_STEPS) {
             fprintf(stderr, "fourier: N is a power of two up to %d, and a multiple of %d\n", MAX_N,
                     size);
             MPI_Abort(MPI_COMM_WORLD, 2);

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The evaluation of Cores et al.: programs in the manner of the eight of NPB, which zcm-instrument has
+made movable, on 4 to 36 ranks; one rank moves, or all of one of the two hosts; by way of memory, of the
+disk, and of the disk held to less.
+
+  response    from the request until all ranks go on
+  evacuation  from the request until the processes of the ranks that move are gone
+  overhead    the time of the whole run, from its first safe point on, less that of the run of the same
+              round in which no rank moves
+  image       what is transferred of a rank that moves (checkpoint size), bytes
+
+In each round all ways take turns, and a run without a move is among them. Each moved run has to end
+with the same digest as the one without. The number of steps is chosen so that a run without a move
+takes --seconds. OUT has a line per figure; --again makes table and picture of it once more.
+"""
+import argparse
+import contextlib
+import datetime
+import os
+import pathlib
+import platform
+import re
+import sys
+import time
+
+from bench.migrate import npb_report
+from bench.migrate.departed import Departures
+from bench.migrate.limited_disk import LimitedDisk, Unlimited
+from bench.migrate.stage import add_options, exit_status, stage_of
+from testbed.instrumented import NPB, instrumented
+from testbed.migration import H1, SAID, TOP, Job
+from testbed.outcome import Fail
+
+FIRST = TOP / "bench/migrate/first_safe_point.c"
+SQUARE = ("bt", "sp")       # run on square numbers of processes
+MOST_STEPS = 10000
+LIMIT_S = 900               # of a run
+
+# Arguments of a program, of (ranks, steps). The whole problem has the same size on all numbers of ranks.
+SMALL = {
+    "bt": lambda ranks, steps: (36, steps),
+    "cg": lambda ranks, steps: (7200, steps, 200),
+    "ep": lambda ranks, steps: (steps * ranks,),
+    "ft": lambda ranks, steps: (64, steps),
+    "is": lambda ranks, steps: (1 << 21, steps, 1 << 20),
+    "lu": lambda ranks, steps: (32, steps),
+    "mg": lambda ranks, steps: (256 // ranks, 2047, steps),
+    "sp": lambda ranks, steps: (36, steps),
+}
+LARGE = {
+    "bt": lambda ranks, steps: (144, steps),
+    "cg": lambda ranks, steps: (28800, steps, 400),
+    "ep": lambda ranks, steps: (steps * ranks,),
+    "ft": lambda ranks, steps: (256, steps),
+    "is": lambda ranks, steps: (1 << 25, steps, 1 << 23),
+    "lu": lambda ranks, steps: (128, steps),
+    "mg": lambda ranks, steps: (512 // ranks, 32767, steps),
+    "sp": lambda ranks, steps: (144, steps),
+}
+SIZES = {"small": SMALL, "large": LARGE}
+
+
+def ranks_of(program, ranks):
+    """As the paper has it: the square number beside RANKS for BT and SP."""
+    return {8: 9, 32: 36}.get(ranks, ranks) if program in SQUARE else ranks
+
+
+def defines_of(size, ranks):
+    """NPB, too, is compiled for its size and its number of processes."""
+    return [f"-DMAX_N={SIZES[size]['ft'](ranks, 0)[0]}", f"-DLEAST_PROCESSES={ranks}"]
+
+
+class Run(Job):
+    """Of a program that says where its first safe point is."""
+
+    def said_at(self, pattern):
+        return next((line.at for line in [*self.err, *self.out] if re.search(pattern, line)), None)
+
+    def ended(self):
+        """(seconds from the first safe point to the result, digest); Fail if it has gone wrong."""
+        status = self.wait(LIMIT_S)
+        first, last = self.said_at("first safe point"), self.said_at("checksum")
+        if status != 0 or first is None or last is None or "NOT VERIFIED" in self.said():
+            raise Fail(f"a run: exit status {status}", self.said()[-SAID:])
+        return last - first, re.search(r"checksum ([0-9a-f]+)", self.said())[1]
+
+
+class Bench:
+    def __init__(self, options, stage):
+        self.options, self.stage = options, stage
+        self.samples = {}       # (program, ranks, moving, way, metric): [value]
+        self.how_many = {}      # (program, ranks, moving): ranks that move
+        self.programs = {}      # (program, ranks): file
+        self.steps = {}         # (program, ranks)
+        self.disks, self.unlimited = {}, ""
+        self.began = time.monotonic()
+        try:
+            for rate in options.rates:
+                disk = self.disks[f"disk-{rate}"] = LimitedDisk(options.disk, rate * 1000000)
+                print(f"disk held to {rate} MB/s: {disk.measured() / 1e6:.0f} MB/s measured")
+        except Unlimited as problem:
+            self.unlimited = str(problem)
+            print(f"skipped: limited disks: {problem}")
+        self.ways = ["memory", "disk", *self.disks]
+
+    def close(self):
+        for disk in self.disks.values():
+            disk.close()
+
+    def add(self, case, metric, value):
+        self.samples.setdefault((*case, metric), []).append(value)
+
+    def start(self, program, ranks, steps, **how):
+        return Run(self.stage, self.programs[program, ranks],
+                   *SIZES[self.options.size][program](ranks, steps), ranks=ranks,
+                   environment={"ZC_MIGRATE_DIR": self.options.disk}, **how)
+
+    def prepare(self, program, ranks):
+        """The program, and how many steps take as long as a run is to take."""
+        # The loop of the steps has least to save; EP's is not taken unless it is named.
+        self.programs[program, ranks] = instrumented(
+            self.stage, NPB[program].sources, "--loop", NPB[program].loop(), linked=[FIRST, "-ldl"],
+            defines=defines_of(self.options.size, ranks) if program == "ft" else [])
+        steps, took = 3, 0
+        while True:
+            with self.start(program, ranks, steps, migrate=False) as job:
+                took = job.ended()[0]
+            if took >= self.options.seconds / 4 or steps == MOST_STEPS:
+                break
+            more = self.options.seconds / 2 / max(took, 1e-3)
+            steps = min(MOST_STEPS, max(steps + 1, round(steps * min(more, 30))))
+        self.steps[program, ranks] = max(5, min(MOST_STEPS,
+                                                round(steps * self.options.seconds / took)))
+
+    def unmoved(self, program, ranks):
+        with self.start(program, ranks, self.steps[program, ranks]) as job:
+            seconds, digest = job.ended()
+        self.add((program, ranks, "none", "none"), "time", seconds)
+        return seconds, digest
+
+    def moved(self, program, ranks, moving, way, unmoved):
+        case = (program, ranks, moving, way)
+        slow = self.disks[way].around() if way in self.disks else contextlib.nullcontext()
+        with slow:
+            job = self.start(program, ranks, self.steps[program, ranks])
+        with job:
+            status = job.until_running(timeout=LIMIT_S, safe_points=2)
+            on_other = [one for one in status["ranks"]
+                        if one["host"] != status["ranks"][0]["host"] and one["rank"] != 0]
+            leavers = on_other if moving == "host" else on_other[:1]
+            self.how_many[program, ranks, moving] = len(leavers)
+            leaving = Departures([one["pid"] for one in leavers], LIMIT_S)
+            code, answer, said = job.ask(
+                "move", "--rank", ",".join(str(one["rank"]) for one in leavers), "--to", H1,
+                "--via", "memory" if way == "memory" else "disk", timeout=LIMIT_S)
+            if code != 0:
+                raise Fail(f"{program}, {ranks} ranks, {moving}, {way}: {said}", job.said()[-SAID:])
+            evacuation = leaving.took_ms()
+            seconds, digest = job.ended()
+        if digest != unmoved[1]:
+            raise Fail(f"{program}, {ranks} ranks: digest {digest}, unmoved {unmoved[1]}")
+        if evacuation is None:
+            raise Fail(f"{program}, {ranks} ranks: processes stay", job.said()[-SAID:])
+        self.add(case, "response", answer["response_ms"] / 1e3)
+        self.add(case, "evacuation", evacuation / 1e3)
+        self.add(case, "overhead", seconds - unmoved[0])
+        self.add(case, "stall", answer["stall_ms"] / 1e3)
+        self.add(case, "image", answer["bytes"]["image"] / len(leavers))
+        return f"{way} {answer['response_ms'] / 1e3:.2f} s"
+
+    def say(self, text):
+        print(f"{(time.monotonic() - self.began) / 60:5.1f} min  {text}", flush=True)
+
+    def run(self):
+        cases = [(program, ranks_of(program, ranks)) for ranks in self.options.ranks
+                 for program in self.options.programs]
+        for program, ranks in cases:
+            self.prepare(program, ranks)
+            self.say(f"{program}, {ranks} ranks: {self.steps[program, ranks]} steps")
+        for turn in range(self.options.rounds):
+            for program, ranks in cases:
+                unmoved = self.unmoved(program, ranks)
+                done = [f"{moving}: " + ", ".join(self.moved(program, ranks, moving, way, unmoved)
+                                                  for way in self.ways)
+                        for moving in ("one", "host")]
+                self.say(f"round {turn + 1} of {self.options.rounds}, {program}, {ranks} ranks; "
+                         f"{unmoved[0]:.1f} s; response " + "; ".join(done))
+
+    def context(self):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        return {"kernel": platform.release(), "cpus": os.cpu_count(),
+                "load": round(os.getloadavg()[0], 1), "size": self.options.size,
+                "seconds": self.options.seconds, "rounds": self.options.rounds,
+                "link": self.options.link or "veth",
+                "limited_disks": self.unlimited or "blkio.throttle or io.max, read and write",
+                "date": now.isoformat(timespec="seconds")}
+
+    def figures(self):
+        return npb_report.Figures(self.context(), [
+            npb_report.figure(*key, self.how_many.get(key[:3], 0), values)
+            for key, values in self.samples.items()])
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/run npb", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser)
+    parser.add_argument("--quick", action="store_true",
+                        help="small problems on 4 ranks, two rounds of short runs")
+    parser.add_argument("--again", action="store_true",
+                        help="measure nothing: table, picture and papers.jsonl from OUT")
+    parser.add_argument("--ranks", type=int, nargs="+", choices=[4, 8, 16, 32], metavar="N",
+                        help="4, 8, 16, 32 (all); BT and SP have 9 and 36 for 8 and 32")
+    parser.add_argument("--programs", nargs="+", choices=list(NPB), default=list(NPB), metavar="NAME")
+    parser.add_argument("--size", choices=list(SIZES), help="of the problems (large)")
+    parser.add_argument("--rounds", type=int, help="(5)")
+    parser.add_argument("--seconds", type=float, help="that a run without a move is to take (20)")
+    parser.add_argument("--rates", type=int, nargs="*", default=[120], metavar="MB/S",
+                        help="also on the same disk, limited to these rates (120)")
+    parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
+    parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/npb-disk"),
+                        help="where the disk path writes; must not be a tmpfs")
+    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/npb.jsonl"))
+    parser.add_argument("--picture", metavar="FILE", default=str(TOP / "out/npb.svg"))
+    parser.add_argument("--papers", metavar="FILE", default=str(TOP / "out/papers.jsonl"),
+                        help="its lines of this paper are replaced")
+    options = parser.parse_args()
+    usual = ([4], "small", 2, 5) if options.quick else ([4, 8, 16, 32], "large", 5, 20)
+    for name, value in zip(("ranks", "size", "rounds", "seconds"), usual):
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    return options
+
+
+def measure(options):
+    os.makedirs(options.disk, exist_ok=True)
+    with stage_of(options, link=options.link, sources=[]) as stage:
+        bench = Bench(options, stage)
+        try:
+            bench.run()
+        finally:
+            bench.close()
+            if bench.samples:
+                bench.figures().write(options.out)
+
+
+def run(options):
+    if not options.again:
+        measure(options)
+    if not pathlib.Path(options.out).exists():
+        raise Fail(f"{options.out} is not there: nothing has been measured")
+    figures = npb_report.read(options.out)
+    print(figures.table())
+    figures.draw(options.picture)
+    figures.add_to_papers(options.papers)
+    print(f"\n{options.picture}\n{options.out}")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status("npb", run, parse()))
