@@ -11,7 +11,7 @@
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data)
 #   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers)
 #   make bench-npb       the evaluation of Cores et al.: eight programs move, by way of memory and of
-#                        the disk, on 4 to 36 ranks (hours); QUICK=yes: on 4 ranks (half an hour)
+#                        the disk, on 4 to 36 ranks (three hours); QUICK=yes: on 4 (a quarter of an hour)
 #   make bench-lane      lanes beside UCX: 10 Gbit/s and bare, full cores and spare (two minutes)
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP, bare and at 10 Gbit/s:
 #                        half an hour, and once the time to build an MPICH with ch4:ofi.

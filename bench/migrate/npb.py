@@ -11,7 +11,8 @@ disk, and of the disk held to less.
 
 In each round all ways take turns, and a run without a move is among them. Each moved run has to end
 with the same digest as the one without. The number of steps is chosen so that a run without a move
-takes --seconds. OUT has a line per figure; --again makes table and picture of it once more.
+takes --seconds. OUT has a line per figure; --again makes table and picture of it once more, and --add
+measures in parts. A run that fails is named, costs its figures, and makes the exit status 1.
 """
 import argparse
 import contextlib
@@ -92,6 +93,7 @@ class Bench:
         self.how_many = {}      # (program, ranks, moving): ranks that move
         self.programs = {}      # (program, ranks): file
         self.steps = {}         # (program, ranks)
+        self.failed = []        # runs that say nothing, and why
         self.disks, self.unlimited = {}, ""
         self.began = time.monotonic()
         try:
@@ -168,6 +170,15 @@ class Bench:
         self.add(case, "image", answer["bytes"]["image"] / len(leavers))
         return f"{way} {answer['response_ms'] / 1e3:.2f} s"
 
+    def attempt(self, program, ranks, moving, way, unmoved):
+        """A run that fails costs its figures, and in the end the exit status."""
+        try:
+            return self.moved(program, ranks, moving, way, unmoved)
+        except Fail as failure:
+            self.failed.append(f"{program}, {ranks} ranks, {moving}, {way}: {failure}")
+            self.say(f"FAILED: {self.failed[-1]}\n{getattr(failure, 'output', '')}")
+            return f"{way} FAILED"
+
     def say(self, text):
         print(f"{(time.monotonic() - self.began) / 60:5.1f} min  {text}", flush=True)
 
@@ -180,7 +191,7 @@ class Bench:
         for turn in range(self.options.rounds):
             for program, ranks in cases:
                 unmoved = self.unmoved(program, ranks)
-                done = [f"{moving}: " + ", ".join(self.moved(program, ranks, moving, way, unmoved)
+                done = [f"{moving}: " + ", ".join(self.attempt(program, ranks, moving, way, unmoved)
                                                   for way in self.ways)
                         for moving in ("one", "host")]
                 self.say(f"round {turn + 1} of {self.options.rounds}, {program}, {ranks} ranks; "
@@ -209,12 +220,14 @@ def parse():
                         help="small problems on 4 ranks, two rounds of short runs")
     parser.add_argument("--again", action="store_true",
                         help="measure nothing: table, picture and papers.jsonl from OUT")
+    parser.add_argument("--add", action="store_true",
+                        help="what OUT has of other programs and numbers of ranks stays there")
     parser.add_argument("--ranks", type=int, nargs="+", choices=[4, 8, 16, 32], metavar="N",
                         help="4, 8, 16, 32 (all); BT and SP have 9 and 36 for 8 and 32")
     parser.add_argument("--programs", nargs="+", choices=list(NPB), default=list(NPB), metavar="NAME")
     parser.add_argument("--size", choices=list(SIZES), help="of the problems (large)")
-    parser.add_argument("--rounds", type=int, help="(5)")
-    parser.add_argument("--seconds", type=float, help="that a run without a move is to take (20)")
+    parser.add_argument("--rounds", type=int, help="(3)")
+    parser.add_argument("--seconds", type=float, help="that a run without a move is to take (10)")
     parser.add_argument("--rates", type=int, nargs="*", default=[120], metavar="MB/S",
                         help="also on the same disk, limited to these rates (120)")
     parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
@@ -225,7 +238,7 @@ def parse():
     parser.add_argument("--papers", metavar="FILE", default=str(TOP / "out/papers.jsonl"),
                         help="its lines of this paper are replaced")
     options = parser.parse_args()
-    usual = ([4], "small", 2, 5) if options.quick else ([4, 8, 16, 32], "large", 5, 20)
+    usual = ([4], "small", 2, 5) if options.quick else ([4, 8, 16, 32], "large", 3, 10)
     for name, value in zip(("ranks", "size", "rounds", "seconds"), usual):
         if getattr(options, name) is None:
             setattr(options, name, value)
@@ -241,12 +254,15 @@ def measure(options):
         finally:
             bench.close()
             if bench.samples:
-                bench.figures().write(options.out)
+                figures = bench.figures()
+                if options.add and pathlib.Path(options.out).exists():
+                    figures = figures.with_others_of(npb_report.read(options.out))
+                figures.write(options.out)
+    return bench.failed
 
 
 def run(options):
-    if not options.again:
-        measure(options)
+    failed = [] if options.again else measure(options)
     if not pathlib.Path(options.out).exists():
         raise Fail(f"{options.out} is not there: nothing has been measured")
     figures = npb_report.read(options.out)
@@ -254,6 +270,8 @@ def run(options):
     figures.draw(options.picture)
     figures.add_to_papers(options.papers)
     print(f"\n{options.picture}\n{options.out}")
+    if failed:
+        raise Fail(f"{len(failed)} runs have failed:\n  " + "\n  ".join(failed))
 
 
 if __name__ == "__main__":

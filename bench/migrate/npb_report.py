@@ -54,6 +54,12 @@ class Figures:
     def of(self, program, ranks, moving, way, metric):
         return self._of.get((program, ranks, moving, way, metric))
 
+    def with_others_of(self, before):
+        """Also the lines of BEFORE about programs and numbers of ranks that these say nothing of."""
+        ours = {(one["case"], one["ranks"]) for one in self.lines}
+        return Figures(self.context, [*(one for one in before.lines
+                                        if (one["case"], one["ranks"]) not in ours), *self.lines])
+
     def write(self, path):
         out = pathlib.Path(path)
         out.parent.mkdir(parents=True, exist_ok=True)

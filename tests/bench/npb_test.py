@@ -62,6 +62,15 @@ class Report(unittest.TestCase):
         figures().write(path)
         self.assertEqual(npb_report.read(path).table(), figures().table())
 
+    def test_a_part_is_added(self):
+        """Of other programs and numbers of ranks the lines stay; of the same ones none does."""
+        part = npb_report.Figures(CONTEXT, [
+            npb_report.figure("bt", 9, "one", "disk", "response", 1, [0.7])])
+        both = part.with_others_of(figures())
+        self.assertEqual(both.of("ft", 16, "host", "memory", "response")["median"], 2)
+        self.assertEqual(both.of("bt", 9, "one", "disk", "response")["median"], 0.7)
+        self.assertIsNone(both.of("bt", 9, "one", "memory", "response"))
+
     def test_lines_of_other_papers_stay(self):
         path = self.folder / "papers.jsonl"
         path.write_text('{"paper": "freitag", "table": 1}\n{"paper": "cores", "old": 1}\n',
