@@ -34,7 +34,7 @@ from testbed.outcome import Fail
 
 FIRST = TOP / "bench/migrate/first_safe_point.c"
 SQUARE = ("bt", "sp")       # run on square numbers of processes
-MOST_STEPS = 10000
+LEAST_STEPS, MOST_STEPS = 40, 10000     # fewer would be over when the request comes
 LIMIT_S = 900               # of a run
 
 # Arguments of a program, of (ranks, steps). The whole problem has the same size on all numbers of ranks.
@@ -131,8 +131,8 @@ class Bench:
                 break
             more = self.options.seconds / 2 / max(took, 1e-3)
             steps = min(MOST_STEPS, max(steps + 1, round(steps * min(more, 30))))
-        self.steps[program, ranks] = max(5, min(MOST_STEPS,
-                                                round(steps * self.options.seconds / took)))
+        self.steps[program, ranks] = max(LEAST_STEPS, min(MOST_STEPS, round(
+            steps * self.options.seconds / took)))
 
     def unmoved(self, program, ranks):
         with self.start(program, ranks, self.steps[program, ranks]) as job:
