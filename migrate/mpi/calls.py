@@ -62,16 +62,17 @@ RECEIVES["Precv_init"] = "dest"     # so it is called in mpi.h
 TAGS = {"Sendrecv": "recvtag", "Sendrecv_replace": "recvtag", "Isendrecv": "recvtag",
         "Isendrecv_replace": "recvtag"}
 
-_MESSAGE = "inside.sent(comm, dest, {count, datatype})"
+# Of a message's wrapper `where` is its communicator, looked up once (layer.h).
+_MESSAGE = "inside.sent(where, dest, {count, datatype})"
 
 # What each call tells the profiler of what it sends (tell.h).
 TELLS = {
     **{name: _MESSAGE for name in
        "Send Ssend Rsend Bsend Isend Issend Irsend Ibsend Send_init Ssend_init Rsend_init "
        "Bsend_init Sendrecv_replace Isendrecv_replace".split()},
-    "Sendrecv": "inside.sent(comm, dest, {sendcount, sendtype})",
-    "Isendrecv": "inside.sent(comm, dest, {sendcount, sendtype})",
-    "Psend_init": "inside.sent(comm, dest, {partitions * count, datatype})",
+    "Sendrecv": "inside.sent(where, dest, {sendcount, sendtype})",
+    "Isendrecv": "inside.sent(where, dest, {sendcount, sendtype})",
+    "Psend_init": "inside.sent(where, dest, {partitions * count, datatype})",
     "Barrier": "",
     "Bcast": "tell_broadcast(inside, comm, root, {count, datatype})",
     "Reduce": "tell_reduction(inside, comm, root, {count, datatype})",

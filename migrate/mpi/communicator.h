@@ -36,6 +36,8 @@ struct communicator {
     int rank = 0; /* this process's */
     shared_members local;
     shared_members remote; /* of an intercommunicator */
+    /** Requests keep the list of its peers (requests::keep()). */
+    mutable std::atomic<bool> peers_kept{false};
 
     /** So many were made of it by calls that all its processes make, in the same order. */
     std::uint64_t children = 0;
@@ -50,6 +52,7 @@ struct communicator {
 
     /** Processes that one can send to, by rank. */
     const members &peers() const noexcept { return inter ? *remote : *local; }
+    const shared_members &shared_peers() const noexcept { return inter ? remote : local; }
     int size() const noexcept { return static_cast<int>(local->size()); }
     bool has_strangers() const noexcept;
 

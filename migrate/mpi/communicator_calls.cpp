@@ -235,8 +235,8 @@ int start_copy(MPI_Comm comm, MPI_Comm *fresh, MPI_Request *request, const char 
         *fresh = layer::instance().adopt_copy(comm);
         *request = requests::instance().adopt(real, name);
         if (request_record *one = requests::instance().find(*request)) {
-            one->fresh = std::move(room);
-            one->owner = *fresh;
+            one->with_more().fresh = std::move(room);
+            one->with_more().owner = *fresh;
         } else {
             layer::find(*fresh)->real = *room;
         }

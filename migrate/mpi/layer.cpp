@@ -46,6 +46,7 @@ void communicator::reset()
     rank = 0;
     local.reset();
     remote.reset();
+    peers_kept = false;
     children_of_some.clear();
     attributes.clear();
     on_error = nullptr;
@@ -256,6 +257,7 @@ communicator &layer::restore(const communicator_record &told)
     one->rank = told.rank;
     one->local = std::make_shared<const members>(told.local);
     one->remote = told.inter ? std::make_shared<const members>(told.remote) : nullptr;
+    one->peers_kept = false;
     one->children = told.children;
     one->children_of_some = told.children_of_some;
     return *one;

@@ -52,7 +52,7 @@ class layer {
     /* ---- what handles mean ---- */
 
     /** nullptr of a handle that is none of the layer's. */
-    static communicator *find(MPI_Comm comm) noexcept
+    [[gnu::always_inline]] static communicator *find(MPI_Comm comm) noexcept
     {
         if (!is_on())
             return nullptr;
@@ -137,6 +137,28 @@ class layer {
     processes processes_;
     std::mutex mutex_;                                /* of communicators' children */
     std::map<std::uint64_t, std::uint64_t> meetings_; /* of groups that had no parent in common */
+};
+
+/** A communicator that a call is given: what it means is looked up once. To be passed by value. */
+class comm_argument {
+  public:
+    [[gnu::always_inline]] comm_argument(MPI_Comm handle) noexcept
+        : handle_(handle), known_(layer::find(handle))
+    {
+    }
+
+    MPI_Comm handle() const noexcept { return handle_; }
+    /** nullptr of one that is none of the layer's. */
+    communicator *known() const noexcept { return known_; }
+    /** What MPI has for it now. */
+    MPI_Comm real() const noexcept
+    {
+        return known_ ? known_->real.load(std::memory_order_relaxed) : handle_;
+    }
+
+  private:
+    const MPI_Comm handle_;
+    communicator *const known_;
 };
 
 /** The group of MPI for one of the program's, while this lives. */

@@ -143,11 +143,11 @@ void profiler::spent(std::uint64_t begin, std::uint64_t end, bool is_fine)
 
 /* By rank in the communicator (in its remote group, if it has one): below 0 for a process that is
  * none of the job's. */
-inline const members *profiler::table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard)
+const members *profiler::table_of(comm_argument where, std::unique_lock<std::mutex> &guard)
 {
-    if (const communicator *known = layer::find(comm)) [[likely]]
-        return &known->peers();
-    return comm == last_comm_ ? last_ : observed_table_of(comm, guard);
+    if (where.known()) [[likely]]
+        return &where.known()->peers();
+    return where.handle() == last_comm_ ? last_ : observed_table_of(where.handle(), guard);
 }
 
 /* Of a communicator of MPI's, in a program that is observed. */
@@ -173,33 +173,26 @@ const members *profiler::observed_table_of(MPI_Comm comm, std::unique_lock<std::
     return last_;
 }
 
-inline void profiler::told(int peer, std::uint64_t bytes, moment &when)
-{
-    if (profile_ && peer >= 0 && static_cast<std::uint32_t>(peer) != profile_->rank)
-        zcm_profile_sent(profile_, static_cast<std::uint32_t>(peer), bytes, when.ns());
-}
-
-void profiler::sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when)
+void profiler::sent_slowly(comm_argument where, int peer, std::uint64_t bytes, moment &when)
 {
     auto guard = lock();
-    const members *ranks = counts() ? table_of(comm, guard) : nullptr;
-    if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->size())
-        told((*ranks)[static_cast<std::size_t>(peer)], bytes, when);
+    if (const members *ranks = counts() ? table_of(where, guard) : nullptr)
+        told(*ranks, peer, bytes, when);
 }
 
-void profiler::sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when)
+void profiler::sent_to_all(comm_argument where, std::uint64_t bytes_each, moment &when)
 {
     auto guard = lock();
-    const members *ranks = counts() ? table_of(comm, guard) : nullptr;
+    const members *ranks = counts() ? table_of(where, guard) : nullptr;
     if (ranks)
-        for (int peer : *ranks)
-            told(peer, bytes_each, when);
+        for (int rank : *ranks)
+            told(rank, bytes_each, when);
 }
 
-void profiler::remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes)
+void profiler::remember(MPI_Request request, comm_argument where, int peer, std::uint64_t bytes)
 {
     auto guard = lock();
-    const members *ranks = profile_ ? table_of(comm, guard) : nullptr;
+    const members *ranks = profile_ ? table_of(where, guard) : nullptr;
     if (ranks && peer >= 0 && static_cast<std::size_t>(peer) < ranks->size())
         persistent_[request].push_back({(*ranks)[static_cast<std::size_t>(peer)], bytes});
 }

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "communicator.h"
+#include "layer.h"
 #include "zcm/profile.h"
 
 namespace zc::migrate {
@@ -27,7 +27,7 @@ inline std::uint64_t read_clock_ns(clockid_t clock) noexcept
 /** When a call was made. The clock is read when it is asked for, if it ever is, and once. */
 class moment {
   public:
-    std::uint64_t ns() noexcept
+    [[gnu::always_inline]] std::uint64_t ns() noexcept
     {
         if (!ns_)
             ns_ = read_clock_ns(CLOCK_MONOTONIC);
@@ -79,15 +79,22 @@ class profiler {
     /** From @begin to @end by the coarse clock. @is_fine: the beginning is by the fine one, so the
      *  tick that it was in counts as a whole, as by the coarse clock. */
     void spent(std::uint64_t begin, std::uint64_t end, bool is_fine);
-    /** @peer: of the other side, if @comm is an intercommunicator. */
-    void sent(MPI_Comm comm, int peer, std::uint64_t bytes, moment &when);
-    void sent_to_all(MPI_Comm comm, std::uint64_t bytes_each, moment &when);
+    /** @peer: of the other side, if @where is an intercommunicator. */
+    [[gnu::always_inline]] static void sent(comm_argument where, int peer, std::uint64_t bytes,
+                                            moment &when)
+    {
+        if (where.known() && !threads_) [[likely]]
+            told(where.known()->peers(), peer, bytes, when);
+        else
+            instance().sent_slowly(where, peer, bytes, when);
+    }
+    void sent_to_all(comm_argument where, std::uint64_t bytes_each, moment &when);
 
     /** To whom this rank sends in neighbour collectives of @comm: ranks in it. */
     members destinations(MPI_Comm comm);
 
     /** Persistent operations: what a start of each of @requests means. */
-    void remember(MPI_Request request, MPI_Comm comm, int peer, std::uint64_t bytes);
+    void remember(MPI_Request request, comm_argument where, int peer, std::uint64_t bytes);
     void started(std::span<const MPI_Request> requests, moment &when);
     void forget(MPI_Request request);
 
@@ -107,16 +114,29 @@ class profiler {
         std::uint64_t bytes;
     };
 
-    [[gnu::always_inline]] const members *table_of(MPI_Comm comm,
-                                                   std::unique_lock<std::mutex> &guard);
+    const members *table_of(comm_argument where, std::unique_lock<std::mutex> &guard);
     const members *observed_table_of(MPI_Comm comm, std::unique_lock<std::mutex> &guard);
-    [[gnu::always_inline]] void told(int peer, std::uint64_t bytes, moment &when);
+    /** With the lock, or of a communicator that has to be looked for. */
+    void sent_slowly(comm_argument where, int peer, std::uint64_t bytes, moment &when);
+    /** To a rank of the job. */
+    [[gnu::always_inline]] static void told(int rank, std::uint64_t bytes, moment &when)
+    {
+        if (profile_ && rank >= 0 && static_cast<std::uint32_t>(rank) != profile_->rank)
+            zcm_profile_sent(profile_, static_cast<std::uint32_t>(rank), bytes, when.ns());
+    }
+    [[gnu::always_inline]] static void told(const members &ranks, int peer, std::uint64_t bytes,
+                                            moment &when)
+    {
+        if (peer >= 0 && static_cast<std::size_t>(peer) < ranks.size())
+            told(ranks[static_cast<std::size_t>(peer)], bytes, when);
+    }
     std::unique_lock<std::mutex> lock()
     {
         return threads_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
     }
 
-    zcm_profile *profile_ = nullptr;
+    /* What every message needs is of the class. */
+    static inline zcm_profile *profile_ = nullptr;
     static inline std::atomic<bool> is_open_{false};
     int rank_ = 0;
     std::uint64_t total_ = 0;
@@ -124,8 +144,8 @@ class profiler {
     std::uint64_t tick_ns_ = 1; /* of the coarse clock */
     static inline std::atomic<bool> counts_{false};
     bool place_told_ =
-        false;             /* rank 0: where sockets and profiles are, if not in the usual place */
-    bool threads_ = false; /* several may be in MPI at once */
+        false; /* rank 0: where sockets and profiles are, if not in the usual place */
+    static inline bool threads_ = false; /* several may be in MPI at once */
     std::mutex mutex_;
     /* While a program is observed alone; else the layer knows. */
     int keyval_ = MPI_KEYVAL_INVALID;

@@ -108,7 +108,7 @@ void recorder::settled(MPI_Request handle, const request_record &one)
     if (state_ != state::recording)
         return;
     completion done{value_of(handle), {}};
-    for (const received_block &each : one.blocks) {
+    for (const received_block &each : one.blocks()) {
         std::vector<std::byte> packed;
         pack(each, packed);
         const std::uint64_t length = packed.size();
@@ -139,7 +139,7 @@ void recorder::completed(visitor &to, int count, MPI_Request handles[])
             request_record *one = requests::instance().find(handles[i]);
             if (!one || value_of(handles[i]) != handle)
                 continue;
-            for (const received_block &each : one->blocks)
+            for (const received_block &each : one->blocks())
                 unpack(each, data);
             requests::instance().settle(handles[i], *one, MPI_SUCCESS, nullptr);
             break;
@@ -235,16 +235,17 @@ void recorder::visitor::data(void *at, MPI_Count count, MPI_Datatype type)
 }
 
 void recorder::visitor::request(MPI_Request *one, const char *made_by, request_record::kind what,
-                                MPI_Comm comm, int peer, int tag)
+                                comm_argument where, int peer, int tag)
 {
     std::int64_t handle = gives_ ? 0 : value_of(*one);
     value(handle);
     if (gives_) {
         *one = handle_of<MPI_Request>(handle);
-        requests::instance().restore(*one, made_by, what, comm, peer, tag);
+        requests::instance().restore(*one, made_by, what, where, peer, tag);
     }
-    if (request_record *record = requests::instance().find(*one))
-        record->blocks = std::move(blocks_);
+    request_record *record = requests::instance().find(*one);
+    if (record && !blocks_.empty())
+        record->with_more().blocks = std::move(blocks_);
 }
 
 } // namespace zc::migrate

@@ -104,7 +104,7 @@ class recorder {
         /** Data that comes after this is that of a request. */
         void later() noexcept { later_ = true; }
         void request(MPI_Request *one, const char *made_by, request_record::kind what,
-                     MPI_Comm comm, int peer, int tag);
+                     comm_argument where, int peer, int tag);
 
         bool gives() const noexcept { return gives_; }
 

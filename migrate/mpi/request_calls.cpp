@@ -97,7 +97,7 @@ void remember_message(MPI_Message message, MPI_Comm comm, int source)
 {
     const communicator *where = layer::find(comm);
     if (where && source >= 0)
-        requests::instance().found(message, {where->inter ? where->remote : where->local, source});
+        requests::instance().found(message, {where->shared_peers(), source});
 }
 
 void settle_some(request_array &all, int done, const int indices[], int code, MPI_Status *statuses)
@@ -112,6 +112,21 @@ void settle_some(request_array &all, int done, const int indices[], int code, MP
 extern "C" {
 #pragma GCC visibility push(default)
 
+static int completed_MPI_Wait(MPI_Request *request, request_record &one, MPI_Status *status)
+{
+    const int code = PMPI_Wait(&one.real, status);
+    requests::instance().settle(*request, one, code, status);
+    return code;
+}
+
+[[gnu::noinline]] static int noted_MPI_Wait(MPI_Request *request, request_record &one,
+                                            MPI_Status *status)
+{
+    return recorder::complete(
+        "MPI_Wait", 1, request, [&] { return completed_MPI_Wait(request, one, status); },
+        [&](recorder::visitor &with) { with.status(status); });
+}
+
 [[gnu::noinline]] static int seen_MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
     const span inside;
@@ -120,14 +135,8 @@ extern "C" {
         return PMPI_Wait(request, status);
     MPI_Status own;
     MPI_Status *const seen = status == MPI_STATUS_IGNORE ? &own : status;
-    return recorder::complete(
-        "MPI_Wait", 1, request,
-        [&] {
-            const int code = PMPI_Wait(&one->real, seen);
-            requests::instance().settle(*request, *one, code, seen);
-            return code;
-        },
-        [&](recorder::visitor &with) { with.status(seen); });
+    return recorder::is_open() ? noted_MPI_Wait(request, *one, seen)
+                               : completed_MPI_Wait(request, *one, seen);
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -135,6 +144,26 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
     if (layer::is_off()) [[likely]]
         return PMPI_Wait(request, status);
     return seen_MPI_Wait(request, status);
+}
+
+static int completed_MPI_Test(MPI_Request *request, request_record &one, int *flag,
+                              MPI_Status *status)
+{
+    const int code = PMPI_Test(&one.real, flag, status);
+    if (code != MPI_SUCCESS || *flag)
+        requests::instance().settle(*request, one, code, status);
+    return code;
+}
+
+[[gnu::noinline]] static int noted_MPI_Test(MPI_Request *request, request_record &one, int *flag,
+                                            MPI_Status *status)
+{
+    return recorder::complete(
+        "MPI_Test", 1, request, [&] { return completed_MPI_Test(request, one, flag, status); },
+        [&](recorder::visitor &with) {
+            with.value(*flag);
+            with.status(status);
+        });
 }
 
 [[gnu::noinline]] static int seen_MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -145,18 +174,8 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
         return PMPI_Test(request, flag, status);
     MPI_Status own;
     MPI_Status *const seen = status == MPI_STATUS_IGNORE ? &own : status;
-    return recorder::complete(
-        "MPI_Test", 1, request,
-        [&] {
-            const int code = PMPI_Test(&one->real, flag, seen);
-            if (code != MPI_SUCCESS || *flag)
-                requests::instance().settle(*request, *one, code, seen);
-            return code;
-        },
-        [&](recorder::visitor &with) {
-            with.value(*flag);
-            with.status(seen);
-        });
+    return recorder::is_open() ? noted_MPI_Test(request, *one, flag, seen)
+                               : completed_MPI_Test(request, *one, flag, seen);
 }
 
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -179,22 +198,32 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
         });
 }
 
+static int completed_MPI_Waitall(int count, MPI_Request handles[], MPI_Status statuses[])
+{
+    request_array all(count, handles);
+    MPI_Status *const seen = all.statuses(statuses);
+    const int code = PMPI_Waitall(count, all.real(), seen);
+    settle_all(all, count, code, seen);
+    return code;
+}
+
+[[gnu::noinline]] static int noted_MPI_Waitall(int count, MPI_Request handles[],
+                                               MPI_Status statuses[])
+{
+    return recorder::complete(
+        "MPI_Waitall", count, handles,
+        [&] { return completed_MPI_Waitall(count, handles, statuses); },
+        [&](recorder::visitor &with) { with.statuses(statuses, count); });
+}
+
 [[gnu::noinline]] static int seen_MPI_Waitall(int count, MPI_Request handles[],
                                               MPI_Status statuses[])
 {
     const span inside;
     if (!layer::is_on())
         return PMPI_Waitall(count, handles, statuses);
-    return recorder::complete(
-        "MPI_Waitall", count, handles,
-        [&] {
-            request_array all(count, handles);
-            MPI_Status *const seen = all.statuses(statuses);
-            const int code = PMPI_Waitall(count, all.real(), seen);
-            settle_all(all, count, code, seen);
-            return code;
-        },
-        [&](recorder::visitor &with) { with.statuses(statuses, count); });
+    return recorder::is_open() ? noted_MPI_Waitall(count, handles, statuses)
+                               : completed_MPI_Waitall(count, handles, statuses);
 }
 
 int MPI_Waitall(int count, MPI_Request handles[], MPI_Status statuses[])
@@ -537,7 +566,7 @@ int start_receive_found(Receive receive, const char *name, void *buf, Count coun
             if (request_record *one = requests::instance().find(*request)) {
                 one->what = request_record::kind::receive;
                 one->peer = what.source;
-                one->peers = what.peers;
+                one->peers = what.peers ? requests::instance().keep(what.peers) : nullptr;
                 one->tag = MPI_ANY_TAG;
             }
             return code;

@@ -2,6 +2,7 @@
 #include "requests.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "process.h"
@@ -10,39 +11,14 @@
 
 namespace zc::migrate {
 
-/* Most have none of what is freed here. */
-void request_record::reset()
-{
-    real = MPI_REQUEST_NULL;
-    made_by = "";
-    what = kind::other;
-    is_persistent = is_cancelled = false;
-    is_active = true;
-    peer = MPI_PROC_NULL;
-    tag = 0;
-    peers.reset();
-    if (make)
-        make = nullptr;
-    fresh.reset();
-    owner = MPI_COMM_NULL;
-    if (blocks.capacity() > 0)
-        std::vector<received_block>().swap(blocks);
-}
-
-requests &requests::instance()
-{
-    static requests *const one = new requests; /* never destroyed: exit handlers may call MPI */
-    return *one;
-}
-
-request_record *requests::take_record(MPI_Request &real, const char *made_by)
+inline request_record *requests::take_record(MPI_Request &real, const char *made_by)
 {
     if (!layer::is_on() || real == MPI_REQUEST_NULL)
         return nullptr;
     const std::uint32_t number = records_.take();
     if (!number)
         end_job(layer::instance().world().rank, "more than 1,048,575 requests at once");
-    request_record &one = *records_.find(number);
+    request_record &one = records_[number];
     one.real = real;
     one.made_by = made_by;
     real = request_handle::make(number);
@@ -55,27 +31,54 @@ MPI_Request requests::adopt(MPI_Request real, const char *made_by)
     return real;
 }
 
-MPI_Request requests::adopt(MPI_Request real, const char *made_by, request_record::kind what,
-                            MPI_Comm comm, int peer, int tag)
+inline void requests::describe(request_record &one, request_record::kind what,
+                               const communicator &where, int peer, int tag)
 {
-    describe(take_record(real, made_by), what, comm, peer, tag);
+    one.what = what;
+    one.peer = peer;
+    one.tag = tag;
+    if (!where.peers_kept.load(std::memory_order_relaxed)) [[unlikely]] {
+        keep(where.shared_peers());
+        where.peers_kept.store(true, std::memory_order_relaxed);
+    }
+    one.peers.store(&where.peers(), std::memory_order_relaxed);
+}
+
+MPI_Request requests::adopt(MPI_Request real, const char *made_by, request_record::kind what,
+                            comm_argument where, int peer, int tag)
+{
+    request_record *one = take_record(real, made_by);
+    if (one && where.known()) [[likely]]
+        describe(*one, what, *where.known(), peer, tag);
     return real;
 }
 
-void requests::describe(request_record *one, request_record::kind what, MPI_Comm comm, int peer,
-                        int tag)
+const members *requests::keep(const shared_members &list)
 {
-    const communicator *where = layer::find(comm);
-    if (!one || !where)
-        return;
-    one->what = what;
-    one->peer = peer;
-    one->tag = tag;
-    one->peers = where->inter ? where->remote : where->local;
+    const std::lock_guard guard(mutex_);
+    if (lists_.size() >= most_lists_)
+        drop_lists();
+    lists_.try_emplace(list.get(), list);
+    return list.get();
+}
+
+/* Those that no communicator and no request has any more. A request that is just being made has a
+ * list of which its maker has another owner. */
+void requests::drop_lists()
+{
+    std::unordered_set<const members *> used;
+    records_.for_each([&](std::uint32_t, const request_record &one) {
+        if (const members *list = one.known_peers())
+            used.insert(list);
+    });
+    std::erase_if(lists_, [&](const auto &each) {
+        return each.second.use_count() == 1 && !used.contains(each.first);
+    });
+    most_lists_ = std::max(kFewLists, 2 * lists_.size());
 }
 
 void requests::restore(MPI_Request handle, const char *made_by, request_record::kind what,
-                       MPI_Comm comm, int peer, int tag)
+                       comm_argument where, int peer, int tag)
 {
     if (!request_handle::is_virtual(handle))
         return;
@@ -84,7 +87,8 @@ void requests::restore(MPI_Request handle, const char *made_by, request_record::
                 "a request of the predecessor has the number of another one");
     request_record *one = find(handle);
     one->made_by = made_by;
-    describe(one, what, comm, peer, tag);
+    if (where.known())
+        describe(*one, what, *where.known(), peer, tag);
 }
 
 void requests::persist(MPI_Request handle, std::function<int(MPI_Request *)> make)
@@ -94,7 +98,7 @@ void requests::persist(MPI_Request handle, std::function<int(MPI_Request *)> mak
         return;
     one->is_persistent = true;
     one->is_active = false;
-    one->make = std::move(make);
+    one->with_more().make = std::move(make);
 }
 
 void requests::start(request_record &one)
@@ -102,10 +106,26 @@ void requests::start(request_record &one)
     one.is_active = true;
     one.is_cancelled = false;
     if (one.what == request_record::kind::send && !recorder::is_answering())
-        traffic::sent(one.peers.get(), one.peer);
+        traffic::sent(one.known_peers(), one.peer);
 }
 
+/* Most are messages that have come or gone. */
 void requests::settle(MPI_Request &handle, request_record &one, int code, MPI_Status *status)
+{
+    if (code != MPI_SUCCESS || one.is_persistent || !one.is_active || one.is_cancelled ||
+        one.more || recorder::is_open()) [[unlikely]] {
+        settle_slowly(handle, one, code, status);
+        return;
+    }
+    if (one.real != MPI_REQUEST_NULL)
+        return;
+    if (one.what == request_record::kind::receive)
+        traffic::received(one.known_peers(),
+                          one.peer == MPI_ANY_SOURCE && status ? status->MPI_SOURCE : one.peer);
+    forget(handle);
+}
+
+void requests::settle_slowly(MPI_Request &handle, request_record &one, int code, MPI_Status *status)
 {
     int what = MPI_SUCCESS;
     if (code != MPI_SUCCESS)
@@ -121,22 +141,16 @@ void requests::settle(MPI_Request &handle, request_record &one, int code, MPI_St
             PMPI_Test_cancelled(status, &cancelled);
         const int source = one.peer == MPI_ANY_SOURCE && status ? status->MPI_SOURCE : one.peer;
         if (!cancelled)
-            traffic::received(one.peers.get(), source);
+            traffic::received(one.known_peers(), source);
     }
-    if (one.fresh)
-        if (communicator *comm = layer::find(one.owner))
-            comm->real = *one.fresh;
+    if (one.more && one.more->fresh)
+        if (communicator *comm = layer::find(one.more->owner))
+            comm->real = *one.more->fresh;
     if (one.is_persistent) {
         one.is_active = false;
         return;
     }
     forget(handle);
-}
-
-void requests::forget(MPI_Request &handle)
-{
-    records_.give_back(request_handle::number(handle));
-    handle = MPI_REQUEST_NULL;
 }
 
 void requests::found(MPI_Message message, const found_message &what)
@@ -167,9 +181,9 @@ std::string requests::live() const
         if (one.what == request_record::kind::other)
             return;
         const bool any = one.peer == MPI_ANY_SOURCE;
-        const int rank = one.peer >= 0 && one.peers
-                             ? (*one.peers)[static_cast<std::size_t>(one.peer)]
-                             : one.peer;
+        const members *peers = one.known_peers();
+        const int rank =
+            one.peer >= 0 && peers ? (*peers)[static_cast<std::size_t>(one.peer)] : one.peer;
         first += (one.what == request_record::kind::send ? " to " : " from ") +
                  (any ? std::string("any rank") : "rank " + std::to_string(rank)) +
                  (one.tag == MPI_ANY_TAG ? "" : ", tag " + std::to_string(one.tag));
@@ -191,8 +205,8 @@ void requests::release_persistent()
 void requests::make_persistent()
 {
     records_.for_each([](std::uint32_t, request_record &one) {
-        if (one.is_persistent && one.make)
-            one.make(&one.real);
+        if (one.is_persistent && one.more && one.more->make)
+            one.more->make(&one.real);
     });
 }
 

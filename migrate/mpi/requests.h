@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mpi.h>
@@ -48,17 +49,44 @@ struct request_record {
     bool is_cancelled = false;
     int peer = MPI_PROC_NULL; /* or MPI_ANY_SOURCE */
     int tag = 0;
-    shared_members peers; /* of whom @peer is one */
+    std::atomic<const members *> peers{nullptr}; /* of whom @peer is one: requests::keep() */
 
-    /** A persistent one: make it again, for MPI has the communicator anew. */
-    std::function<int(MPI_Request *)> make;
-    /** When it is complete: what MPI writes its new communicator to, and whose that is. */
-    std::unique_ptr<MPI_Comm> fresh;
-    MPI_Comm owner = MPI_COMM_NULL;
-    /** What it receives, while that is noted or answered from a record. */
-    std::vector<received_block> blocks;
+    /** What most have none of. */
+    struct rare {
+        /** A persistent one: make it again, for MPI has the communicator anew. */
+        std::function<int(MPI_Request *)> make;
+        /** When it is complete: what MPI writes its new communicator to, and whose that is. */
+        std::unique_ptr<MPI_Comm> fresh;
+        MPI_Comm owner = MPI_COMM_NULL;
+        /** What it receives, while that is noted or answered from a record. */
+        std::vector<received_block> blocks;
+    };
+    std::unique_ptr<rare> more;
+    rare &with_more()
+    {
+        if (!more)
+            more = std::make_unique<rare>();
+        return *more;
+    }
 
-    void reset();
+    const std::vector<received_block> &blocks() const noexcept
+    {
+        static const std::vector<received_block> none;
+        return more ? more->blocks : none;
+    }
+    const members *known_peers() const noexcept { return peers.load(std::memory_order_relaxed); }
+    void reset() noexcept
+    {
+        real = MPI_REQUEST_NULL;
+        made_by = "";
+        what = kind::other;
+        is_persistent = is_cancelled = false;
+        is_active = true;
+        peer = MPI_PROC_NULL;
+        tag = 0;
+        peers.store(nullptr, std::memory_order_relaxed);
+        more.reset();
+    }
 };
 
 /** What a message that was found by MPI_Mprobe() is. */
@@ -72,7 +100,11 @@ struct found_message {
  */
 class requests {
   public:
-    static requests &instance();
+    static requests &instance()
+    {
+        static requests *const one = new requests; /* never destroyed: exit handlers may call MPI */
+        return *one;
+    }
     void threads() noexcept { records_.threads(); }
 
     /** nullptr of a handle that is none of the layer's. */
@@ -91,10 +123,12 @@ class requests {
     MPI_Request adopt(MPI_Request real, const char *made_by);
     /** The same of a message. */
     MPI_Request adopt(MPI_Request real, const char *made_by, request_record::kind what,
-                      MPI_Comm comm, int peer, int tag);
+                      comm_argument where, int peer, int tag);
     /** One that the predecessor had: @handle is its. */
-    void restore(MPI_Request handle, const char *made_by, request_record::kind what, MPI_Comm comm,
-                 int peer, int tag);
+    void restore(MPI_Request handle, const char *made_by, request_record::kind what,
+                 comm_argument where, int peer, int tag);
+    /** @list stays for as long as a request has it. */
+    const members *keep(const shared_members &list);
     /** It is one that can be started over and over. */
     void persist(MPI_Request handle, std::function<int(MPI_Request *)> make);
     void start(request_record &one);
@@ -103,7 +137,11 @@ class requests {
      * @handle is MPI_REQUEST_NULL, unless it is persistent.
      */
     void settle(MPI_Request &handle, request_record &one, int code, MPI_Status *status);
-    void forget(MPI_Request &handle);
+    void forget(MPI_Request &handle)
+    {
+        records_.give_back(request_handle::number(handle));
+        handle = MPI_REQUEST_NULL;
+    }
 
     void found(MPI_Message message, const found_message &what);
     found_message take(MPI_Message message);
@@ -125,12 +163,18 @@ class requests {
   private:
     /** @real becomes the program's handle. nullptr of what needs no record. */
     request_record *take_record(MPI_Request &real, const char *made_by);
-    static void describe(request_record *one, request_record::kind what, MPI_Comm comm, int peer,
-                         int tag);
+    void describe(request_record &one, request_record::kind what, const communicator &where,
+                  int peer, int tag);
+    void settle_slowly(MPI_Request &handle, request_record &one, int code, MPI_Status *status);
+    void drop_lists();
 
     slots<request_record, 20, 6> records_;
     std::mutex mutex_;
     std::unordered_map<MPI_Message, found_message> messages_;
+    /* Of the communicators of requests, which may be gone before these. */
+    std::unordered_map<const members *, shared_members> lists_;
+    std::size_t most_lists_ = kFewLists; /* so many are kept before some are dropped */
+    static constexpr std::size_t kFewLists = 64;
 };
 
 } // namespace zc::migrate

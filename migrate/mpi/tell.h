@@ -35,15 +35,22 @@ struct amount {
     MPI_Datatype type;
     int times = 1;
 
-    std::uint64_t bytes() const
+    [[gnu::always_inline]] std::uint64_t bytes() const
     {
         if (count <= 0)
             return 0;
         int size = named_types::size_of(type);
-        if (size == 0 && (PMPI_Type_size(type, &size) != MPI_SUCCESS || size <= 0))
-            return 0;
+        if (size == 0) [[unlikely]]
+            size = asked_size(type);
         return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) *
                static_cast<std::uint64_t>(times);
+    }
+
+  private:
+    [[gnu::noinline]] static int asked_size(MPI_Datatype type)
+    {
+        int size = 0;
+        return PMPI_Type_size(type, &size) == MPI_SUCCESS && size > 0 ? size : 0;
     }
 };
 
@@ -58,15 +65,15 @@ class telling {
     /** When the call was made; 0 if no message has needed it. */
     std::uint64_t known_ns() const noexcept { return when_.known_ns(); }
 
-    void sent(MPI_Comm comm, int peer, const amount &what) const
+    [[gnu::always_inline]] void sent(comm_argument where, int peer, const amount &what) const
     {
         if (counts_ && peer >= 0) /* not to MPI_PROC_NULL */
-            profiler::instance().sent(comm, peer, what.bytes(), when_);
+            profiler::sent(where, peer, what.bytes(), when_);
     }
-    void sent_to_all(MPI_Comm comm, const amount &each) const
+    void sent_to_all(comm_argument where, const amount &each) const
     {
         if (counts_)
-            profiler::instance().sent_to_all(comm, each.bytes(), when_);
+            profiler::instance().sent_to_all(where, each.bytes(), when_);
     }
     void started(int count, const MPI_Request requests[]) const
     {
@@ -123,15 +130,15 @@ class remembering {
 
     explicit operator bool() const noexcept { return counts_; }
 
-    void sent(MPI_Comm comm, int peer, const amount &what) const
+    void sent(comm_argument where, int peer, const amount &what) const
     {
         if (counts_ && peer >= 0)
-            profiler::instance().remember(request_, comm, peer, what.bytes());
+            profiler::instance().remember(request_, where, peer, what.bytes());
     }
-    void sent_to_all(MPI_Comm comm, const amount &each) const
+    void sent_to_all(comm_argument where, const amount &each) const
     {
-        for (int peer = 0; counts_ && peer < profiler::others(comm); peer++)
-            sent(comm, peer, each);
+        for (int peer = 0; counts_ && peer < profiler::others(where.handle()); peer++)
+            sent(where, peer, each);
     }
 
   private:

@@ -20,9 +20,15 @@ class traffic {
     /** Of a job with @size ranks; @threads: several may count at once. */
     static void open(int size, bool threads);
 
-    /** @peer of @comm: MPI_PROC_NULL, and processes of other jobs, do not count. */
-    static void sent(MPI_Comm comm, int peer) noexcept { count(sent_, comm, peer); }
-    static void received(MPI_Comm comm, int peer) noexcept { count(received_, comm, peer); }
+    /** @peer of @where: MPI_PROC_NULL, and processes of other jobs, do not count. */
+    [[gnu::always_inline]] static void sent(comm_argument where, int peer) noexcept
+    {
+        count(sent_, where, peer);
+    }
+    [[gnu::always_inline]] static void received(comm_argument where, int peer) noexcept
+    {
+        count(received_, where, peer);
+    }
     /** Of @peers, if they are known. */
     static void sent(const members *peers, int peer) noexcept { count(sent_, peers, peer); }
     static void received(const members *peers, int peer) noexcept { count(received_, peers, peer); }
@@ -43,7 +49,7 @@ class traffic {
   private:
     using counter = std::atomic<std::int64_t>;
 
-    static void count(counter *of, const members *peers, int peer) noexcept
+    [[gnu::always_inline]] static void count(counter *of, const members *peers, int peer) noexcept
     {
         if (!peers || peer < 0 || static_cast<std::size_t>(peer) >= peers->size())
             return;
@@ -56,10 +62,10 @@ class traffic {
         else
             one.store(one.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
-    static void count(counter *of, MPI_Comm comm, int peer) noexcept
+    [[gnu::always_inline]] static void count(counter *of, comm_argument where, int peer) noexcept
     {
-        if (const communicator *where = layer::find(comm))
-            count(of, &where->peers(), peer);
+        if (const communicator *known = where.known()) [[likely]]
+            count(of, &known->peers(), peer);
     }
     static std::vector<std::int64_t> copy(const counter *of);
 

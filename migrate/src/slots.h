@@ -49,52 +49,57 @@ class slots {
                                                                               : nullptr;
     }
 
+    /** Of a number that is in use. */
+    Object &operator[](std::uint32_t number) const noexcept
+    {
+        const std::uint32_t index = number & (kIndices - 1);
+        chunk *where = chunks_[index >> kChunkBits].load(std::memory_order_relaxed);
+        return (*where)[index & (kChunk - 1)].object;
+    }
+
     /** 0 if all are in use. */
     std::uint32_t take()
     {
-        const auto guard = lock();
-        std::uint32_t index;
-        if (!free_.empty()) {
-            index = free_.back();
+        const possible_lock guard(*this);
+        slot *one;
+        if (!free_.empty()) [[likely]] {
+            one = free_.back();
             free_.pop_back();
-        } else {
-            do {
-                if (next_ == kIndices)
-                    return 0;
-                index = next_++;
-            } while (at(index).number.load(std::memory_order_relaxed));
+        } else if (one = unused(); !one) {
+            return 0;
         }
-        slot &one = at(index);
-        one.reuse = (one.reuse + 1) & ((1u << ReuseBits) - 1);
-        return use(one, one.reuse << IndexBits | index);
+        return use(*one, one->next);
     }
 
     /** That one: false if its index is in use. */
     bool take(std::uint32_t number)
     {
-        const auto guard = lock();
+        const possible_lock guard(*this);
         const std::uint32_t index = number & (kIndices - 1);
         slot &one = at(index);
         if (index == 0 || one.number.load(std::memory_order_relaxed))
             return false;
-        std::erase(free_, index);
-        one.reuse = number >> IndexBits;
+        std::erase(free_, &one);
         use(one, number);
         return true;
     }
 
     void give_back(std::uint32_t number)
     {
-        const auto guard = lock();
+        const possible_lock guard(*this);
         const std::uint32_t index = number & (kIndices - 1);
-        slot &one = at(index);
-        if (!number || one.number.load(std::memory_order_relaxed) != number)
+        chunk *where = chunks_[index >> kChunkBits].load(std::memory_order_relaxed);
+        if (!where || !number)
+            return;
+        slot &one = (*where)[index & (kChunk - 1)];
+        if (one.number.load(std::memory_order_relaxed) != number)
             return;
         one.number.store(0, std::memory_order_release);
         one.object.reset();
-        used_--;
-        if (index < next_)
-            free_.push_back(index);
+        one.next = (number + kIndices) & kNumbers;
+        count(-1);
+        if (index < next_) [[likely]]
+            free_.push_back(&one);
     }
 
     std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
@@ -113,16 +118,37 @@ class slots {
   private:
     static constexpr unsigned kChunkBits = 10;
     static constexpr std::uint32_t kChunk = 1u << kChunkBits;
+    static constexpr std::uint32_t kNumbers = (1u << (IndexBits + ReuseBits)) - 1;
     struct slot {
-        std::atomic<std::uint32_t> number{0};
-        std::uint32_t reuse = 0;
+        std::atomic<std::uint32_t> number{0}; /* 0: not in use */
+        std::uint32_t next = 0;               /* its next number; 0: it was never in use */
         Object object;
     };
     using chunk = std::array<slot, kChunk>;
 
-    std::unique_lock<std::mutex> lock()
+    class possible_lock {
+      public:
+        explicit possible_lock(slots &of) : mutex_(of.threads_ ? &of.mutex_ : nullptr)
+        {
+            if (mutex_) [[unlikely]]
+                mutex_->lock();
+        }
+        ~possible_lock()
+        {
+            if (mutex_) [[unlikely]]
+                mutex_->unlock();
+        }
+        possible_lock(const possible_lock &) = delete;
+        possible_lock &operator=(const possible_lock &) = delete;
+
+      private:
+        std::mutex *const mutex_;
+    };
+    /** By one at a time, as all that changes these. */
+    void count(int more) noexcept
     {
-        return threads_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+        used_.store(used_.load(std::memory_order_relaxed) + static_cast<std::size_t>(more),
+                    std::memory_order_relaxed);
     }
     slot &at(std::uint32_t index)
     {
@@ -131,9 +157,23 @@ class slots {
             where.store(new chunk, std::memory_order_release);
         return (*where.load(std::memory_order_relaxed))[index & (kChunk - 1)];
     }
+    /** One that take() has not come to before; nullptr if there is none. */
+    slot *unused()
+    {
+        std::uint32_t index;
+        do {
+            if (next_ == kIndices)
+                return nullptr;
+            index = next_++;
+        } while (at(index).number.load(std::memory_order_relaxed));
+        slot &one = at(index);
+        if (one.next == 0)
+            one.next = kIndices | index;
+        return &one;
+    }
     std::uint32_t use(slot &one, std::uint32_t number)
     {
-        used_++;
+        count(1);
         one.number.store(number, std::memory_order_release);
         return number;
     }
@@ -141,7 +181,7 @@ class slots {
     mutable std::array<std::atomic<chunk *>, kIndices / kChunk> chunks_{};
     bool threads_ = false;
     std::mutex mutex_;
-    std::vector<std::uint32_t> free_;
+    std::vector<slot *> free_;
     std::uint32_t next_ = 1;
     std::atomic<std::size_t> used_{0};
 };

@@ -12,6 +12,7 @@
  *   library   a library has a communicator of its own
  *   irecv     rank 1 has a receive posted, until FILE.go exists
  *   isend     rank 1 does not wait for a send, until FILE.go exists
+ *   freed     requests outlive their communicators: one of them until FILE.go exists
  *   derived   a message crosses each safe point on a communicator that is not MPI_COMM_WORLD
  *   window    a window is open
  *   file      a file is open
@@ -490,6 +491,58 @@ static void pending(int sends)
     CHECK(!is_open, "ended too early");
 }
 
+static MPI_Comm backwards(void)
+{
+    MPI_Comm comm;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
+    return comm;
+}
+
+/* Around a ring, on a communicator that is freed before the message is waited for. */
+static void pass_on(void)
+{
+    MPI_Comm comm = backwards();
+    MPI_Request both[2];
+    int value = -1;
+    MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, TAG, comm, &both[0]);
+    MPI_Isend(&rank, 1, MPI_INT, ranks - 1 - (rank + 1) % ranks, TAG, comm, &both[1]);
+    MPI_Comm_free(&comm);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    CHECK(value == (rank + ranks - 1) % ranks, "received %d", value);
+}
+
+static void freed(void)
+{
+    enum { AT_ONCE = 8 };
+    int value = rank == 0, is_open = 1;
+    long i = 0;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    zcm_register("i", &i, 1, MPI_LONG);
+    zcm_register("open", &is_open, 1, MPI_INT);
+    while (goes_on()) {
+        if (i == 0)
+            comm = backwards();
+        if (i == 0 && rank == 1) {
+            MPI_Irecv(&value, 1, MPI_INT, ranks - 1, TAG, comm, &request);
+            MPI_Comm_free(&comm);
+        }
+        for (int k = 0; k < AT_ONCE; k++)
+            pass_on();
+        if (is_open && exists(".go")) {
+            if (rank == 0)
+                MPI_Send(&value, 1, MPI_INT, ranks - 2, TAG, comm);
+            if (rank != 1)
+                MPI_Comm_free(&comm);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            CHECK(rank != 1 || value == 1, "received %d", value);
+            is_open = 0;
+        }
+        i++;
+    }
+    CHECK(!is_open, "ended too early");
+}
+
 static void derived(void)
 {
     long i = 0;
@@ -667,6 +720,8 @@ int main(int argc, char **argv)
         pending(0);
     else if (!strcmp(mode, "isend"))
         pending(1);
+    else if (!strcmp(mode, "freed"))
+        freed();
     else if (!strcmp(mode, "derived"))
         derived();
     else if (!strcmp(mode, "stranger"))

@@ -112,6 +112,21 @@ def live_requests(stage):
             ends_well(stage, job, "all right")
 
 
+@suite.test(tags={"openmpi"})
+def requests_that_outlive_communicators(stage):
+    """They are counted to whom they went, long after the communicator of each is gone."""
+    with run(stage, "freed") as job:
+        # Eight communicators to each, so more than libzcm keeps the members of.
+        job.until_running(safe_points=10)
+        refused(job, "move", "--rank", 2, "--to", H2,
+                says=r"rank 1 has 1 live request \(first: MPI_Irecv from rank 0, tag 4")
+        go(job)
+        moved(job, [1], H1)
+        job.until_running(safe_points=job.status()["safe_points"] + 10)
+        moved(job, [0], H2)
+        ends_well(stage, job, "all right", timeout=120)
+
+
 @suite.test()
 def messages_on_other_communicators(stage):
     """What crosses safe points on a derived communicator is counted, and not lost."""

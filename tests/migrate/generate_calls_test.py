@@ -46,18 +46,18 @@ class Generated(unittest.TestCase):
     def test_message(self):
         text, symbols = self.wrappers(SEND + RECV)
         self.assertIn("return PMPI_Send(buf, count, datatype, dest, tag, comm);", text)
-        self.assertIn("PMPI_Send(buf, count, datatype, dest, tag, layer::real(comm))", text)
-        self.assertIn("traffic::sent(comm, dest)", text)
-        self.assertIn("inside.sent(comm, dest, {count, datatype})", text)
+        self.assertIn("PMPI_Send(buf, count, datatype, dest, tag, where.real())", text)
+        self.assertIn("traffic::sent(where, dest)", text)
+        self.assertIn("inside.sent(where, dest, {count, datatype})", text)
         self.assertIn("with.data(buf, count, datatype)", text)
-        self.assertIn("PMPI_Recv(buf, count, datatype, source, tag, layer::real(comm), seen)", text)
+        self.assertIn("PMPI_Recv(buf, count, datatype, source, tag, where.real(), seen)", text)
         self.assertEqual(symbols.split(), ["{", "MPI_Recv;", "MPI_Send;", "}"])
 
     def test_large_counts_are_the_same(self):
         text, _ = self.wrappers(SEND.replace("MPI_Send", "MPI_Send_c").replace(
             "int count", "MPI_Count count"))
         self.assertIn("int MPI_Send_c(const void *buf, MPI_Count count,", text)
-        self.assertIn("traffic::sent(comm, dest)", text)
+        self.assertIn("traffic::sent(where, dest)", text)
 
     def test_first_line_is_for_programs_that_do_not_migrate(self):
         text, _ = self.wrappers(SEND)
@@ -67,6 +67,17 @@ class Generated(unittest.TestCase):
             "return PMPI_Send(buf, count, datatype, dest, tag, comm);",
             "return seen_MPI_Send(buf, count, datatype, dest, tag, comm);", "}"])
         self.assertIn("[[gnu::noinline]] static int seen_MPI_Send(", text)
+
+    def test_what_is_recorded_is_apart(self):
+        text, _ = self.wrappers(SEND)
+        body = text[text.index("static int seen_MPI_Send("):text.index("\nint MPI_Send(")]
+        self.assertIn("if (recorder::is_open()) [[unlikely]]\n"
+                      "        return noted_MPI_Send(buf, count, datatype, dest, tag, comm);", body)
+        self.assertNotIn("recorder::call", body)
+        noted = text[text.index("static int noted_MPI_Send("):text.index("static int seen_")]
+        self.assertIn("recorder::call(\"MPI_Send\"", noted)
+        self.assertIn("traffic::sent(where, dest)", noted)
+        self.assertNotIn("telling", noted)
 
     def test_persistent_operation_is_made_again(self):
         text, _ = self.wrappers(SEND.replace("MPI_Send", "MPI_Send_init").replace(

@@ -27,6 +27,7 @@ TEST(Slots, AnObjectIsFoundByItsNumberAloneAndStaysWhereItIs)
     for (int i = 0; i < 100; i++)
         ASSERT_NE(all.find(all.take()), one);
     EXPECT_EQ(all.find(number), one);
+    EXPECT_EQ(&all[number], one);
     EXPECT_EQ(one->value, 5);
     EXPECT_EQ(all.find(0), nullptr);
     EXPECT_EQ(all.find(number + table::kIndices), nullptr);

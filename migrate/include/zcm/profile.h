@@ -194,13 +194,14 @@ static inline void zcm_profile_sent(struct zcm_profile *p, uint32_t peer, uint64
     at = (uint32_t)((peer * 2654435769u) >> 24) & (ZCM_PROFILE_PEERS - 1);
     for (tries = 0; tries < 8; tries++, at = (at + 1) & (ZCM_PROFILE_PEERS - 1)) {
         struct zcm_profile_peer *e = &p->peers[at];
-        if (e->rank_plus_1 == 0)
+        if (e->rank_plus_1 != peer + 1) {
+            if (e->rank_plus_1 != 0)
+                continue;
             __atomic_store_n(&e->rank_plus_1, peer + 1, __ATOMIC_RELAXED);
-        if (e->rank_plus_1 == peer + 1) {
-            __atomic_store_n(&e->bytes, e->bytes + bytes, __ATOMIC_RELAXED);
-            __atomic_store_n(&e->messages, e->messages + 1, __ATOMIC_RELAXED);
-            return;
         }
+        __atomic_store_n(&e->bytes, e->bytes + bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&e->messages, e->messages + 1, __ATOMIC_RELAXED);
+        return;
     }
     __atomic_store_n(&p->counters.others_bytes, p->counters.others_bytes + bytes, __ATOMIC_RELAXED);
 }
