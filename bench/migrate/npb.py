@@ -163,13 +163,13 @@ class Bench:
                 "move", "--rank", ",".join(str(one["rank"]) for one in leavers), "--to", H1,
                 "--via", "memory" if way == "memory" else "disk", timeout=LIMIT_S)
             if code != 0:
-                raise Fail(f"{program}, {ranks} ranks, {moving}, {way}: {said}", job.said()[-SAID:])
+                raise Fail(said, job.said()[-SAID:])
             evacuation = leaving.took_ms()
             seconds, digest = job.ended()
         if digest != unmoved[1]:
-            raise Fail(f"{program}, {ranks} ranks: digest {digest}, unmoved {unmoved[1]}")
+            raise Fail(f"digest {digest}, unmoved {unmoved[1]}")
         if evacuation is None:
-            raise Fail(f"{program}, {ranks} ranks: processes stay", job.said()[-SAID:])
+            raise Fail("processes of ranks that have moved stay", job.said()[-SAID:])
         self.add(case, "response", answer["response_ms"] / 1e3)
         self.add(case, "evacuation", evacuation / 1e3)
         self.add(case, "overhead", seconds - unmoved[0])

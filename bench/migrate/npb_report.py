@@ -72,8 +72,9 @@ class Figures:
                 f"{about['date'][:10]}; {about['size']} problems, {about['rounds']} rounds")
 
     def image_of(self, program, ranks):
-        one = self.of(program, ranks, "one", "memory", "image")
-        return one["median"] / MIB if one else math.nan
+        """MiB of a rank that moves; nan if none has."""
+        return next((one["median"] / MIB for way in self.ways
+                     if (one := self.of(program, ranks, "one", way, "image"))), math.nan)
 
     def _row(self, metric, ranks, program, moving):
         cells = [self.of(program, ranks, moving, way, metric) for way in self.ways]
