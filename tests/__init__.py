@@ -6,6 +6,7 @@ SUITES = {
     "mpi": "mpi.suite",
     "languages": "mpi.languages.suite",
     "fail-nth": "mpi.fail_nth.suite",
+    "detach": "detach.suite",
     "migrate": "migrate.suite",
     "instrument": "instrument.suite",
     "living": "agent.living_suite",
