@@ -36,6 +36,7 @@ void lanes_open(rank_t *rank)
     const zcl_params_t params = {
         .size = sizeof(params),
         .way = rank->lanes_way,
+        .hello_timeout_ms = 60000, /* on a busy machine a process may not run for seconds */
         .local = (const struct sockaddr *)&local,
         .local_len = sizeof(local),
         .secret = secret,
