@@ -35,6 +35,8 @@ OPEN_MPI = ["--oversubscribe", "--allow-run-as-root", "--mca", "rmaps_base_inher
 class Bench:
     """The tool, the MPI under test, a scratch folder, and runs of programs."""
 
+    programs = PROGRAMS
+
     def __init__(self, setup):
         self.family, self.prefix = setup.family, setup.prefix
         self.scratch, self.patience = setup.scratch, setup.patience
@@ -47,7 +49,7 @@ class Bench:
         self.find("mpicc")
         self.launcher = self.find("mpiexec")
         self.environment = dict(os.environ)
-        for name in ("LD_PRELOAD", "ZC_TRACE_DIR", "ZC_TRACE_CLOCK"):
+        for name in ("LD_PRELOAD", "ZC_TRACE_DIR", "ZC_TRACE_CLOCK", "ZC_TRACE_CALLS"):
             self.environment.pop(name, None)
         if self.prefix != "/usr":
             old = self.environment.get("LD_LIBRARY_PATH")
@@ -96,7 +98,7 @@ class Bench:
         language = (["-cpp", "-fno-range-check"] if fortran else
                     ["-std=gnu11", "-Wall", "-Wno-unused-function", "-pthread"])
         done = subprocess.run([compiler, *language, "-O1", *flags, "-o", target,
-                               PROGRAMS / source, "-lpthread"], env=self.environment,
+                               self.programs / source, "-lpthread"], env=self.environment,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
             if fortran and ("mpi.mod" in done.stderr or "mpi_f08" in done.stderr or

@@ -24,7 +24,7 @@ scratch_folder::~scratch_folder()
 }
 
 rank_file::rank_file(const scratch_folder &folder, std::int32_t rank, std::int32_t processes,
-                     std::uint64_t run)
+                     std::uint64_t run, bool calls)
 {
     const zct_head head = {static_cast<std::uint32_t>(rank),
                            static_cast<std::uint32_t>(processes),
@@ -33,7 +33,8 @@ rank_file::rank_file(const scratch_folder &folder, std::int32_t rank, std::int32
                            "some MPI",
                            "program",
                            "program -x \"1\"",
-                           "host"};
+                           "host",
+                           calls};
     if (zct_writer_open(&writer_, folder.file(rank).c_str(), &head) != 0)
         throw std::runtime_error("zct_writer_open");
     std::vector<int> world(static_cast<std::size_t>(processes));

@@ -36,7 +36,7 @@ class scratch_folder {
 class rank_file {
   public:
     rank_file(const scratch_folder &folder, std::int32_t rank, std::int32_t processes,
-              std::uint64_t run = 7);
+              std::uint64_t run = 7, bool calls = false);
     ~rank_file() { close(false); }
     rank_file(const rank_file &) = delete;
     rank_file &operator=(const rank_file &) = delete;

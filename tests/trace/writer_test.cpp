@@ -38,7 +38,7 @@ TEST(WriterTest, RefusesAFileThatExists)
     const scratch_folder folder;
     rank_file(folder, 0, 1).close();
     zct_writer w;
-    const zct_head head = {0, 1, 1, 1, "", "", "", ""};
+    const zct_head head = {0, 1, 1, 1, "", "", "", "", false};
     EXPECT_EQ(zct_writer_open(&w, folder.file(0).c_str(), &head), -EEXIST);
 }
 
@@ -71,9 +71,9 @@ TEST(WriterTest, KeepsEveryValueOverManyBlocks)
                                        any()};
                 zct_write_receive(&file, &r);
                 receives.push_back({r.posted_ns, now, order, matched, 0, peer, tag, r.bytes, r.addr,
-                                    receives.size()});
+                                    receives.size(), 0});
             } else {
-                sends.push_back({now, 0, peer, tag, any()});
+                sends.push_back({now, 0, peer, tag, any(), sends.size(), 0});
                 file.send(now, peer, tag, sends.back().bytes);
             }
         }

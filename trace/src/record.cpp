@@ -141,7 +141,11 @@ class decoder {
         ended_ = in.varint();
         if (ended_ != file_.collectives.size() || in.varint() != file_.communicators.size())
             throw malformed{"blocks are missing or out of order"};
+        if (file_.has_calls &&
+            (in.varint() != file_.sends.size() || in.varint() != file_.sites.size()))
+            throw malformed{"blocks are missing or out of order"};
         ended_--;
+        completed_ = file_.sends.size() - 1;
         send_ = receive_ = {};
     }
 
@@ -150,6 +154,10 @@ class decoder {
         const std::uint8_t head = in.byte();
         switch (head & ZCT_TYPE_MASK) {
         case ZCT_END:
+            if (file_.has_calls && head != ZCT_END) {
+                record_of_calls(in, head);
+                break;
+            }
             file_.complete = true;
             if (!in.at_end())
                 throw malformed{"records after the end of the trace"};
@@ -173,6 +181,68 @@ class decoder {
         default:
             collective_end(in);
         }
+    }
+
+    /** What version 2 adds. */
+    void record_of_calls(cursor &in, std::uint8_t head)
+    {
+        switch (head) {
+        case ZCT_SITE: {
+            site where{};
+            where.address = in.varint();
+            where.offset = in.varint();
+            where.module = in.string();
+            where.symbol = in.string();
+            file_.sites.push_back(std::move(where));
+            break;
+        }
+        case ZCT_CALL:
+            call_end(in);
+            break;
+        case ZCT_CLOCK: {
+            clock_record clock{};
+            clock.time_ns = next_time(in);
+            clock.ahead_ns = in.zigzag();
+            clock.error_ns = in.varint();
+            file_.clocks.push_back(clock);
+            break;
+        }
+        default:
+            throw malformed{"an unknown record"};
+        }
+    }
+
+    void call_end(cursor &in)
+    {
+        call c{};
+        c.end_ns = next_time(in);
+        c.begin_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(c.end_ns) - in.varint());
+        const unsigned function = in.byte();
+        if (function >= ZCT_NR_FUNCTIONS)
+            throw malformed{"an unknown call"};
+        c.function = static_cast<zct_function>(function);
+        c.site = known_site(in.varint());
+        const std::uint64_t nr_sends = in.varint();
+        for (std::uint64_t i = 0; i < nr_sends; i++) {
+            completed_ = plus(completed_ + 1, in.zigzag());
+            if (completed_ >= file_.sends.size())
+                throw malformed{"a call that completed a send that was not begun"};
+            c.sends.push_back(completed_);
+        }
+        file_.calls.push_back(std::move(c));
+    }
+
+    std::uint32_t known_site(std::uint64_t where) const
+    {
+        if (where >= file_.sites.size())
+            throw malformed{"a call site that was not announced"};
+        return static_cast<std::uint32_t>(where);
+    }
+
+    /** Where a send, receive or collective was posted. */
+    std::uint32_t posted_at(cursor &in) const
+    {
+        return file_.has_calls ? known_site(in.varint()) : 0;
     }
 
     std::int64_t next_time(cursor &in) { return time_ = plus(time_, in.zigzag()); }
@@ -248,7 +318,8 @@ class decoder {
     {
         const std::int64_t time = next_time(in);
         envelope(in, head, send_);
-        file_.sends.push_back({time, send_.comm, send_.peer, send_.tag, send_.bytes});
+        file_.sends.push_back({time, send_.comm, send_.peer, send_.tag, send_.bytes,
+                               file_.sends.size(), posted_at(in)});
     }
 
     void receive(cursor &in, unsigned head)
@@ -263,6 +334,7 @@ class decoder {
             receive_.addr = plus(receive_.addr, in.zigzag());
         if ((head & ZCT_TYPE_MASK) == ZCT_MATCHED)
             r.matched -= in.varint();
+        r.site = posted_at(in);
         r.comm = receive_.comm;
         r.peer = receive_.peer;
         r.tag = receive_.tag;
@@ -294,6 +366,7 @@ class decoder {
         c.kind = static_cast<zct_kind>(kind);
         c.comm = known_comm(in.varint());
         c.root = narrow<std::int32_t>(in.zigzag(), "a root of more than 32 bits");
+        c.site = posted_at(in);
         run_record last[3] = {};
         std::int64_t next[3] = {};
         while (const unsigned direction = in.byte()) {
@@ -335,6 +408,7 @@ class decoder {
     std::int64_t time_ = 0;
     std::uint64_t order_ = 0;
     std::uint64_t ended_ = 0;
+    std::uint64_t completed_ = 0;
     std::uint64_t nr_done_ = 0;
     std::uint64_t nr_members_ = 0;
     last_values send_;
@@ -349,8 +423,10 @@ std::size_t read_header(std::span<const std::uint8_t> bytes, file_records &file)
         throw malformed{"not a zc-trace file"};
     if (bytes.size() < kHeaderHead)
         throw malformed{"ends inside its header"};
-    if (u32_at(bytes, ZCT_MAGIC_BYTES) != ZCT_VERSION)
-        throw malformed{"written by another version of zc-trace; this one reads version 1"};
+    const std::uint32_t version = u32_at(bytes, ZCT_MAGIC_BYTES);
+    if (version != ZCT_VERSION && version != ZCT_VERSION_CALLS)
+        throw malformed{"written by another version of zc-trace; this one reads versions 1 and 2"};
+    file.has_calls = version == ZCT_VERSION_CALLS;
     const std::size_t length = u32_at(bytes, ZCT_MAGIC_BYTES + 4);
     if (length > ZCT_MAX_HEADER_BYTES)
         throw malformed{"its header is damaged"};
@@ -395,6 +471,37 @@ bool block_within(std::span<const std::uint8_t> bytes)
     return false;
 }
 
+/** Moves the times onto rank 0's clock, if that was compared twice. */
+void correct_times(file_records &file)
+{
+    if (file.clocks.size() < 2)
+        return;
+    const clock_record first = file.clocks.front();
+    const clock_record last = file.clocks.back();
+    const auto span = static_cast<double>(last.time_ns - first.time_ns);
+    if (span <= 0)
+        return;
+    const auto drift = static_cast<double>(last.ahead_ns - first.ahead_ns) / span;
+    const auto correct = [&](std::int64_t &time) {
+        const double since = static_cast<double>(time - first.time_ns);
+        time -= first.ahead_ns + static_cast<std::int64_t>(drift * since);
+    };
+    for (send_record &s : file.sends)
+        correct(s.time_ns);
+    for (receive_record &r : file.receives) {
+        correct(r.posted_ns);
+        correct(r.done_ns);
+    }
+    for (collective_record &c : file.collectives) {
+        correct(c.begin_ns);
+        correct(c.end_ns);
+    }
+    for (call &c : file.calls) {
+        correct(c.begin_ns);
+        correct(c.end_ns);
+    }
+}
+
 void read_blocks(std::span<const std::uint8_t> rest, file_records &file)
 {
     decoder decoder(file);
@@ -425,6 +532,7 @@ file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::s
     try {
         const std::span<const std::uint8_t> all(bytes);
         read_blocks(all.subspan(read_header(all, file)), file);
+        correct_times(file);
     } catch (const malformed &m) {
         throw error(name + ": " + m.reason);
     }

@@ -25,6 +25,8 @@ struct send_record {
     std::int32_t peer;
     std::int32_t tag;
     std::uint64_t bytes;
+    std::uint64_t number; /* its place in the file */
+    std::uint32_t site;   /* 0 in version 1 */
 };
 
 struct receive_record {
@@ -38,6 +40,7 @@ struct receive_record {
     std::uint64_t bytes;
     std::uint64_t addr;
     std::uint64_t done_order; /* among receives and collective ends */
+    std::uint32_t site;
 };
 
 struct lost_record {
@@ -65,7 +68,14 @@ struct collective_record {
     std::int32_t root;
     std::uint64_t order;
     std::uint64_t done_order;
+    std::uint32_t site;
     std::vector<run_record> runs;
+};
+
+struct clock_record {
+    std::int64_t time_ns;
+    std::int64_t ahead_ns;
+    std::uint64_t error_ns;
 };
 
 struct file_records {
@@ -82,6 +92,10 @@ struct file_records {
     std::vector<receive_record> receives;
     std::vector<lost_record> lost;
     std::vector<collective_record> collectives;
+    std::vector<site> sites; /* this and what follows of version 2 only */
+    std::vector<call> calls;
+    std::vector<clock_record> clocks; /* the times are corrected by them already */
+    bool has_calls;
     std::uint64_t file_bytes;
     std::uint64_t cut_bytes;
     bool complete;

@@ -37,6 +37,7 @@ class rank_builder {
         rank_.complete = file_.complete;
         rank_.cut_bytes = file_.cut_bytes;
         rank_.host = file_.host;
+        add_calls();
         return std::move(rank_);
     }
 
@@ -136,6 +137,8 @@ class rank_builder {
         row.sent_known = sent;
         row.sent_ns = sent ? sent->time_ns : r.done_ns;
         row.done_order = r.done_order;
+        row.site = r.site;
+        row.send_number = sent ? static_cast<std::int64_t>(sent->number) : -1;
         if (!sent && is_present(row.source))
             run_.unmatched_receives++;
         if (sent && sent->bytes != r.bytes)
@@ -168,6 +171,7 @@ class rank_builder {
         row.posted_ns = call.begin_ns;
         row.done_ns = call.end_ns;
         row.done_order = call.done_order;
+        row.site = call.site;
 
         const collective_record *sender = calls_.at(row.source, row.comm, nth_[idx]);
         std::optional<std::int64_t> sent;
@@ -183,7 +187,8 @@ class rank_builder {
     {
         for (const send_record &s : file_.sends)
             rank_.sends.push_back({s.time_ns, names_.name(file_.rank, s.comm),
-                                   world_rank(file_, s.comm, s.peer), s.tag, s.bytes, ZCT_P2P});
+                                   world_rank(file_, s.comm, s.peer), s.tag, s.bytes, ZCT_P2P,
+                                   s.site, static_cast<std::int64_t>(s.number)});
         for (const collective_record &call : file_.collectives)
             for (const run_record &run : call.runs)
                 if (run.direction == ZCT_RUN_SEND)
@@ -200,7 +205,25 @@ class rank_builder {
             rank_.sends.push_back(
                 {*sent, names_.name(file_.rank, call.comm),
                  world_rank(file_, call.comm, run.first + static_cast<std::int32_t>(i)), -1,
-                 run.bytes, call.kind});
+                 run.bytes, call.kind, call.site});
+    }
+
+    /** The calls as they are: what only some readers need. */
+    void add_calls()
+    {
+        for (std::size_t i = 0; i < file_.collectives.size(); i++) {
+            const collective_record &c = file_.collectives[i];
+            const auto size = static_cast<std::int32_t>(file_.communicators[c.comm].local.size());
+            const bool rooted = !inter(c.comm) && c.root >= 0 && c.root < size;
+            rank_.collectives.push_back(
+                {c.begin_ns, c.end_ns, c.ended, c.kind, names_.name(file_.rank, c.comm),
+                 rooted ? world_rank(file_, c.comm, c.root) : -1, nth_[i], c.site});
+        }
+        rank_.has_calls = file_.has_calls;
+        rank_.sites = file_.sites;
+        rank_.calls = file_.calls;
+        for (const clock_record &clock : file_.clocks)
+            rank_.clock_error_ns = std::max(rank_.clock_error_ns, clock.error_ns);
     }
 
     /** Places of the rows in orders other than theirs. */

@@ -101,6 +101,11 @@ static void begin_block(struct zct_writer *w)
     put_varint(w, w->began);
     put_varint(w, w->nr_collectives);
     put_varint(w, w->nr_comms);
+    if (w->calls) {
+        put_varint(w, w->nr_sends);
+        put_varint(w, w->nr_sites);
+    }
+    w->completed = w->nr_sends - 1;
     w->order = w->began - 1; /* the next receive's order is relative to began */
     w->ended = w->nr_collectives - 1;
     memset(&w->send, 0, sizeof(w->send));
@@ -144,7 +149,7 @@ static void put_string(struct zct_writer *w, const char *text)
 static void put_head(struct zct_writer *w, const struct zct_head *head)
 {
     memcpy(w->buffer, ZCT_MAGIC, ZCT_MAGIC_BYTES);
-    put_u32(w->buffer + 8, ZCT_VERSION);
+    put_u32(w->buffer + 8, head->calls ? ZCT_VERSION_CALLS : ZCT_VERSION);
     w->len = 16;
     put_varint(w, head->rank);
     put_varint(w, head->processes);
@@ -166,6 +171,7 @@ int zct_writer_open(struct zct_writer *w, const char *path, const struct zct_hea
     if (w->fd < 0)
         return -errno;
     w->owner = (int64_t)getpid();
+    w->calls = head->calls;
     w->capacity = BLOCK_BYTES + RECORD_BYTES;
     w->buffer = malloc(w->capacity);
     if (w->buffer)
@@ -217,16 +223,26 @@ static inline unsigned put_envelope(struct zct_writer *w, struct zct_last *last,
     return flags;
 }
 
-void zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, int32_t peer, int32_t tag,
-                    uint64_t bytes)
+/* Where it was posted. */
+static inline void put_site(struct zct_writer *w)
 {
+    if (w->calls)
+        put_varint(w, w->site);
+}
+
+uint64_t zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, int32_t peer,
+                        int32_t tag, uint64_t bytes)
+{
+    const uint64_t number = w->nr_sends++;
     if (!usable(w))
-        return;
+        return number;
     const size_t head = w->len++;
     put_time(w, time_ns);
     const unsigned flags = put_envelope(w, &w->send, comm, peer, tag, bytes);
+    put_site(w);
     w->buffer[head] = (uint8_t)(ZCT_SEND | flags);
     record_done(w);
+    return number;
 }
 
 void zct_write_receive(struct zct_writer *w, const struct zct_receive *r)
@@ -247,6 +263,7 @@ void zct_write_receive(struct zct_writer *w, const struct zct_receive *r)
     }
     if (matched)
         put_varint(w, r->order - r->matched);
+    put_site(w);
     w->buffer[head] = (uint8_t)((matched ? ZCT_MATCHED : ZCT_RECEIVE) | flags);
     record_done(w);
 }
@@ -310,6 +327,7 @@ uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, enum zct_ki
     put_byte(w, kind);
     put_varint(w, comm);
     put_zigzag(w, root);
+    put_site(w);
     memset(w->run, 0, sizeof(w->run));
     return collective;
 }
@@ -348,6 +366,50 @@ void zct_write_collective_end(struct zct_writer *w, int64_t time_ns, uint64_t co
     put_time(w, time_ns);
     put_delta(w, collective, w->ended + 1);
     w->ended = collective;
+    record_done(w);
+}
+
+uint32_t zct_write_site(struct zct_writer *w, uint64_t address, uint64_t offset, const char *module,
+                        const char *symbol)
+{
+    const uint32_t site = (uint32_t)w->nr_sites++;
+    if (!usable(w) || !make_room(w, strlen(module) + strlen(symbol)))
+        return site;
+    put_byte(w, ZCT_SITE);
+    put_varint(w, address);
+    put_varint(w, offset);
+    put_string(w, module);
+    put_string(w, symbol);
+    record_done(w);
+    return site;
+}
+
+void zct_write_call(struct zct_writer *w, const struct zct_call *call)
+{
+    /* At worst ten bytes a number. */
+    if (!usable(w) || (call->nr_sends && !make_room(w, 10 * call->nr_sends)))
+        return;
+    put_byte(w, ZCT_CALL);
+    put_time(w, call->end_ns);
+    put_varint(w, (uint64_t)(call->end_ns - call->begin_ns));
+    put_byte(w, call->function);
+    put_varint(w, call->site);
+    put_varint(w, call->nr_sends);
+    for (size_t i = 0; i < call->nr_sends; i++) {
+        put_delta(w, call->sends[i], w->completed + 1);
+        w->completed = call->sends[i];
+    }
+    record_done(w);
+}
+
+void zct_write_clock(struct zct_writer *w, int64_t time_ns, int64_t ahead_ns, uint64_t error_ns)
+{
+    if (!usable(w))
+        return;
+    put_byte(w, ZCT_CLOCK);
+    put_time(w, time_ns);
+    put_zigzag(w, ahead_ns);
+    put_varint(w, error_ns);
     record_done(w);
 }
 

@@ -31,6 +31,7 @@ struct zct_head {
     const char *program;
     const char *command;
     const char *host;
+    bool calls; /* version 2: zct_write_site, _call and _clock may be used */
 };
 
 /** The values that the next record of a type is relative to. */
@@ -57,6 +58,11 @@ struct zct_writer {
     uint64_t ended; /* the last collective ended */
     uint64_t nr_collectives;
     uint64_t nr_comms;
+    uint64_t nr_sends;
+    uint64_t nr_sites;
+    uint64_t completed; /* the last send that a call is recorded to have completed */
+    bool calls;         /* version 2 */
+    uint32_t site;      /* of the sends, receives and collectives written next; version 2 */
     struct zct_last send;
     struct zct_last receive;
     struct {
@@ -98,8 +104,9 @@ static inline uint64_t zct_writer_begin(struct zct_writer *w)
     return w->began++;
 }
 
-void zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, int32_t peer, int32_t tag,
-                    uint64_t bytes);
+/** Returns the send's number. */
+uint64_t zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, int32_t peer,
+                        int32_t tag, uint64_t bytes);
 void zct_write_receive(struct zct_writer *w, const struct zct_receive *receive);
 void zct_write_lost(struct zct_writer *w, uint64_t order, uint32_t comm, int32_t peer, int32_t tag);
 
@@ -113,6 +120,24 @@ uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, enum zct_ki
 void zct_write_run(struct zct_writer *w, const struct zct_run *run);
 void zct_write_collective_ready(struct zct_writer *w);
 void zct_write_collective_end(struct zct_writer *w, int64_t time_ns, uint64_t collective);
+
+/** A place that calls MPI; returns its number. */
+uint32_t zct_write_site(struct zct_writer *w, uint64_t address, uint64_t offset, const char *module,
+                        const char *symbol);
+
+/** A call that may wait, after what it completed was written. */
+struct zct_call {
+    int64_t begin_ns;
+    int64_t end_ns;
+    enum zct_function function;
+    uint32_t site;
+    const uint64_t *sends; /* that it completed */
+    size_t nr_sends;
+};
+void zct_write_call(struct zct_writer *w, const struct zct_call *call);
+
+/** The clocks were compared. */
+void zct_write_clock(struct zct_writer *w, int64_t time_ns, int64_t ahead_ns, uint64_t error_ns);
 
 /** Writes the block out, also if it is not full. */
 void zct_writer_flush(struct zct_writer *w);

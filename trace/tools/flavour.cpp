@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "flavour.h"
+#include "zct/flavour.h"
 
 #include <unistd.h>
 

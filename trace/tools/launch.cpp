@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launch.h"
+#include "zct/launch.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -188,7 +188,9 @@ launch_result launch(const launch_options &options)
 
     const fs::path folder = fs::absolute(options.folder.empty() ? free_name() : options.folder);
     const bool made = prepare_folder(folder, options.replace);
-    const variables set = {{"LD_PRELOAD", preload}, {"ZC_TRACE_DIR", folder.string()}};
+    const variables set = {{"LD_PRELOAD", preload},
+                           {"ZC_TRACE_DIR", folder.string()},
+                           {"ZC_TRACE_CALLS", options.calls ? "1" : "0"}};
     bool in_environment = false;
     const std::vector<std::string> command = with_variables(options, set, in_environment);
     const int code = run_command(command, in_environment ? set : variables{});

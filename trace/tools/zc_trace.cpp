@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dump.h"
-#include "launch.h"
+#include "zct/launch.h"
 #include "zct/trace.h"
 
 namespace fs = std::filesystem;
@@ -27,6 +27,7 @@ writes what every rank sends and receives into a folder, a file per rank.
 
   -o, --output DIR   the folder (default: trace.zct here, or trace-2.zct, ...)
       --force        replace a trace that is in DIR
+      --calls        record the calls that wait and where they are made, too
       --mpi NAME     the program's MPI: mpich (and derivatives) or openmpi
                      (default: as the program or the launcher is linked)
       --json         end with one line of JSON on standard output
@@ -73,6 +74,8 @@ arguments parse(const std::vector<std::string> &words)
                 throw std::invalid_argument("--mpi: mpich or openmpi, not " + value);
         } else if (name == "--force") {
             a.launch.replace = true;
+        } else if (name == "--calls") {
+            a.launch.calls = true;
         } else if (name == "--json") {
             a.json = true;
         } else if (name == "--help" || name == "-h") {

@@ -14,6 +14,16 @@
 #define ROUNDS 16
 #define TAG 0x7a63 /* any: each rank exchanges these before it leaves MPI_Init */
 
+/* What is kept for the comparison in MPI_Finalize. */
+static struct {
+    bool prepared;
+    bool apart;      /* this rank's clock is another than rank 0's */
+    int64_t zero_ns; /* rank 0: the beginning by its clock; its times are since then */
+    int processes;   /* rank 0 only */
+    char *all;       /* of them, those whose clock differs */
+    MPI_Comm comm;
+} later;
+
 static int64_t read_clock(clockid_t id)
 {
     struct timespec t;
@@ -43,18 +53,18 @@ static uint64_t clock_name(int rank)
 }
 
 /* Rank 0's side: answer with the time. */
-static void answer(int rank)
+static void answer(int rank, MPI_Comm comm)
 {
     for (int i = 0; i < ROUNDS; i++) {
         char ask;
-        REAL(Recv)(&ask, 1, zct_real.byte, rank, TAG, zct_real.world, MPI_STATUS_IGNORE);
+        REAL(Recv)(&ask, 1, zct_real.byte, rank, TAG, comm, MPI_STATUS_IGNORE);
         const int64_t now = read_clock(CLOCK_MONOTONIC);
-        REAL(Send)(&now, (int)sizeof(now), zct_real.byte, rank, TAG, zct_real.world);
+        REAL(Send)(&now, (int)sizeof(now), zct_real.byte, rank, TAG, comm);
     }
 }
 
 /* How far this rank's clock is ahead of rank 0's. */
-static int64_t measure_offset(void)
+static int64_t measure_offset(MPI_Comm comm, uint64_t *error_ns)
 {
     int64_t offset = 0;
     int64_t shortest = INT64_MAX;
@@ -62,24 +72,25 @@ static int64_t measure_offset(void)
         const char ask = 0;
         int64_t theirs;
         const int64_t before = read_clock(CLOCK_MONOTONIC);
-        REAL(Send)(&ask, 1, zct_real.byte, 0, TAG, zct_real.world);
+        REAL(Send)(&ask, 1, zct_real.byte, 0, TAG, comm);
         REAL(Recv)
-        (&theirs, (int)sizeof(theirs), zct_real.byte, 0, TAG, zct_real.world, MPI_STATUS_IGNORE);
+        (&theirs, (int)sizeof(theirs), zct_real.byte, 0, TAG, comm, MPI_STATUS_IGNORE);
         const int64_t after = read_clock(CLOCK_MONOTONIC);
         if (after - before < shortest) {
             shortest = after - before;
             offset = before + shortest / 2 - theirs;
         }
     }
+    *error_ns = (uint64_t)shortest / 2;
     return offset;
 }
 
-struct zct_beginning zct_clock_agree(int rank, int processes)
+struct zct_beginning zct_clock_agree(int rank, int processes, bool again)
 {
     struct {
         struct zct_beginning beginning;
         uint64_t clock;
-    } first = {{0, 0, 0}, 0};
+    } first = {{0, 0, 0, false, 0}, 0};
     const uint64_t mine = clock_name(rank);
     if (rank == 0) {
         first.clock = mine;
@@ -95,9 +106,33 @@ struct zct_beginning zct_clock_agree(int rank, int processes)
     REAL(Gather)(&differs, 1, zct_real.byte, all, 1, zct_real.byte, 0, zct_real.world);
     for (int i = 1; all && i < processes; i++)
         if (all[i])
-            answer(i);
-    free(all);
+            answer(i, zct_real.world);
+    first.beginning.apart = differs;
+    later.zero_ns = first.beginning.zero_ns;
     if (differs)
-        first.beginning.zero_ns += measure_offset();
+        first.beginning.zero_ns += measure_offset(zct_real.world, &first.beginning.error_ns);
+    if (again && REAL(Comm_dup)(zct_real.world, &later.comm) == MPI_SUCCESS) {
+        later.prepared = true;
+        later.apart = differs;
+        later.processes = processes;
+        later.all = all;
+    } else {
+        free(all);
+    }
     return first.beginning;
+}
+
+bool zct_clock_compare(int64_t zero_ns, int64_t *ahead_ns, uint64_t *error_ns)
+{
+    if (!later.prepared)
+        return false;
+    later.prepared = false;
+    for (int i = 1; later.all && i < later.processes; i++)
+        if (later.all[i])
+            answer(i, later.comm);
+    free(later.all);
+    if (later.apart)
+        *ahead_ns = measure_offset(later.comm, error_ns) - (zero_ns - later.zero_ns);
+    REAL(Comm_free)(&later.comm);
+    return later.apart;
 }

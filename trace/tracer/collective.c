@@ -73,12 +73,20 @@ static bool sends_to_first(const struct zct_comm *c)
     return c->inter || c->rank != 0;
 }
 
+/* The collective call that this thread is in: where it was made, and when. */
+static __thread struct {
+    void *caller;
+    int64_t begin_ns;
+} current __attribute__((tls_model("initial-exec")));
+
 /* A call begins: under the lock until the runs are written. */
 static uint64_t begin_locked(enum zct_kind kind, MPI_Comm comm, int root, struct zct_comm *c)
 {
     const int64_t now = zct_now();
     zct_lock();
     *c = *zct_comm_get_locked(comm);
+    current.begin_ns = now;
+    zct.writer.site = zct_site_locked(current.caller);
     return zct_write_collective(&zct.writer, now, kind, c->id, root);
 }
 
@@ -96,6 +104,8 @@ static void ended(uint64_t call, int code)
     zct_lock();
     zct_write_collective_end(&zct.writer, now, call);
     zct_unlock();
+    if (zct.calls)
+        zct_call_ended(ZCT_FUNCTION_COLLECTIVE, current.caller, current.begin_ns, now, NULL, 0);
 }
 
 static void pending(uint64_t call, int code, const MPI_Request *request)
@@ -201,6 +211,7 @@ static bool neighbours_of(struct neighbours *n, MPI_Comm comm)
 #define WRAPPER(name, iname, parameters, arguments, note)                                          \
     int EXPANDED_PASTE(MPI_, name)(UNWRAP parameters)                                              \
     {                                                                                              \
+        current.caller = ZCT_CALLER;                                                               \
         const uint64_t call = zct.active ? note : NO_CALL;                                         \
         const int code = REAL(name)(UNWRAP arguments);                                             \
         ended(call, code);                                                                         \
@@ -208,6 +219,7 @@ static bool neighbours_of(struct neighbours *n, MPI_Comm comm)
     }                                                                                              \
     int EXPANDED_PASTE(MPI_, iname)(UNWRAP parameters, MPI_Request * request)                      \
     {                                                                                              \
+        current.caller = ZCT_CALLER;                                                               \
         const uint64_t call = zct.active ? note : NO_CALL;                                         \
         const int code = REAL(iname)(UNWRAP arguments, request);                                   \
         pending(call, code, request);                                                              \

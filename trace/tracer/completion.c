@@ -3,13 +3,22 @@
 
 /* An empty status and an inactive request mean: it was not our request. */
 
+/* One of them was dealt with. */
+static void settle_one(struct zct_watch *w, enum zct_function function, int idx, MPI_Status *status,
+                       int code)
+{
+    const int64_t now = zct_now();
+    zct_watch_settle(w, idx, status, code, now);
+    zct_watch_end(w, function, now);
+}
+
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, 1, request, &status))
+    if (!zct_watch_begin(&w, 1, request, &status, ZCT_CALLER))
         return REAL(Wait)(request, status);
     const int code = REAL(Wait)(request, status);
-    zct_watch_settle(&w, 0, status, code, zct_now());
+    settle_one(&w, ZCT_FUNCTION_WAIT, 0, status, code);
     return code;
 }
 ZCT_WRAPS(Wait)
@@ -17,18 +26,18 @@ ZCT_WRAPS(Wait)
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, 1, request, &status))
+    if (!zct_watch_begin(&w, 1, request, &status, ZCT_CALLER))
         return REAL(Test)(request, flag, status);
     const int code = REAL(Test)(request, flag, status);
     if (code != MPI_SUCCESS || *flag)
-        zct_watch_settle(&w, 0, status, code, zct_now());
+        settle_one(&w, ZCT_FUNCTION_TEST, 0, status, code);
     return code;
 }
 ZCT_WRAPS(Test)
 
 /* All of some requests, or those in indices, were dealt with. */
-static void settle_several(const struct zct_watch *w, int count, const int *indices,
-                           MPI_Status *statuses, int code)
+static void settle_several(struct zct_watch *w, enum zct_function function, int count,
+                           const int *indices, MPI_Status *statuses, int code)
 {
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
         return;
@@ -36,15 +45,16 @@ static void settle_several(const struct zct_watch *w, int count, const int *indi
     for (int i = 0; i < count; i++)
         zct_watch_settle(w, indices ? indices[i] : i, &statuses[i],
                          code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR, now);
+    zct_watch_end(w, function, now);
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &statuses))
+    if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Waitall)(count, requests, statuses);
     const int code = REAL(Waitall)(count, requests, statuses);
-    settle_several(&w, count, NULL, statuses, code);
+    settle_several(&w, ZCT_FUNCTION_WAIT, count, NULL, statuses, code);
     return code;
 }
 ZCT_WRAPS(Waitall)
@@ -52,11 +62,11 @@ ZCT_WRAPS(Waitall)
 int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &statuses))
+    if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testall)(count, requests, flag, statuses);
     const int code = REAL(Testall)(count, requests, flag, statuses);
     if (code != MPI_SUCCESS || *flag)
-        settle_several(&w, count, NULL, statuses, code);
+        settle_several(&w, ZCT_FUNCTION_TEST, count, NULL, statuses, code);
     return code;
 }
 ZCT_WRAPS(Testall)
@@ -64,11 +74,11 @@ ZCT_WRAPS(Testall)
 int MPI_Waitany(int count, MPI_Request requests[], int *idx, MPI_Status *status)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &status))
+    if (!zct_watch_begin(&w, count, requests, &status, ZCT_CALLER))
         return REAL(Waitany)(count, requests, idx, status);
     const int code = REAL(Waitany)(count, requests, idx, status);
     if (*idx >= 0 && *idx < count)
-        zct_watch_settle(&w, *idx, status, code, zct_now());
+        settle_one(&w, ZCT_FUNCTION_WAIT, *idx, status, code);
     return code;
 }
 ZCT_WRAPS(Waitany)
@@ -76,11 +86,11 @@ ZCT_WRAPS(Waitany)
 int MPI_Testany(int count, MPI_Request requests[], int *idx, int *flag, MPI_Status *status)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &status))
+    if (!zct_watch_begin(&w, count, requests, &status, ZCT_CALLER))
         return REAL(Testany)(count, requests, idx, flag, status);
     const int code = REAL(Testany)(count, requests, idx, flag, status);
     if ((code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count)
-        zct_watch_settle(&w, *idx, status, code, zct_now());
+        settle_one(&w, ZCT_FUNCTION_TEST, *idx, status, code);
     return code;
 }
 ZCT_WRAPS(Testany)
@@ -89,11 +99,11 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *nr_done, int indices[],
                  MPI_Status *statuses)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &statuses))
+    if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Waitsome)(count, requests, nr_done, indices, statuses);
     const int code = REAL(Waitsome)(count, requests, nr_done, indices, statuses);
     if (*nr_done != MPI_UNDEFINED)
-        settle_several(&w, *nr_done, indices, statuses, code);
+        settle_several(&w, ZCT_FUNCTION_WAIT, *nr_done, indices, statuses, code);
     return code;
 }
 ZCT_WRAPS(Waitsome)
@@ -102,11 +112,11 @@ int MPI_Testsome(int count, MPI_Request requests[], int *nr_done, int indices[],
                  MPI_Status *statuses)
 {
     struct zct_watch w;
-    if (!zct_watch_begin(&w, count, requests, &statuses))
+    if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testsome)(count, requests, nr_done, indices, statuses);
     const int code = REAL(Testsome)(count, requests, nr_done, indices, statuses);
-    if (*nr_done != MPI_UNDEFINED)
-        settle_several(&w, *nr_done, indices, statuses, code);
+    if (*nr_done != MPI_UNDEFINED && *nr_done > 0)
+        settle_several(&w, ZCT_FUNCTION_TEST, *nr_done, indices, statuses, code);
     return code;
 }
 ZCT_WRAPS(Testsome)

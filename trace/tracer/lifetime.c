@@ -23,7 +23,8 @@ static bool init_tables(void)
 {
     return zct_table_init(&zct.requests, sizeof(struct zct_request)) &&
            zct_table_init(&zct.comms, sizeof(struct zct_comm)) &&
-           zct_table_init(&zct.bounds, sizeof(int64_t)) && zct_point_to_point_init();
+           zct_table_init(&zct.bounds, sizeof(int64_t)) &&
+           zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_point_to_point_init();
 }
 
 /* The command line, arguments apart by blanks. */
@@ -82,11 +83,21 @@ static int open_file(int rank, int processes, const struct zct_beginning *beginn
         .program = program_invocation_short_name,
         .command = command,
         .host = host,
+        .calls = zct.calls,
     };
     return zct_writer_open(&zct.writer, path, &head);
 }
 
-static void start(void)
+/* The first record of the calls: what came before was MPI_Init. */
+static void note_start(const struct zct_beginning *beginning, void *caller)
+{
+    const int64_t now = zct_now();
+    zct_call_ended(ZCT_FUNCTION_INIT, caller, now, now, NULL, 0);
+    if (beginning->apart)
+        zct_write_clock(&zct.writer, now, 0, beginning->error_ns);
+}
+
+static void start(void *caller)
 {
     int rank = 0;
     int processes = 0;
@@ -99,7 +110,9 @@ static void start(void)
     REAL(Comm_rank)(zct_real.world, &rank);
     REAL(Comm_size)(zct_real.world, &processes);
     REAL(Query_thread)(&provided);
-    const struct zct_beginning beginning = zct_clock_agree(rank, processes);
+    const char *calls = getenv("ZC_TRACE_CALLS");
+    zct.calls = calls && strcmp(calls, "1") == 0;
+    const struct zct_beginning beginning = zct_clock_agree(rank, processes, zct.calls);
     const int error =
         init_tables() ? open_file(rank, processes, &beginning, path, sizeof(path)) : -ENOMEM;
     if (error) {
@@ -110,6 +123,8 @@ static void start(void)
     zct.threaded = provided == MPI_THREAD_MULTIPLE;
     zct.active = true;
     zct_comm_created(zct_real.world);
+    if (zct.calls)
+        note_start(&beginning, caller);
 }
 
 void zct_stop(bool finished)
@@ -129,7 +144,7 @@ int MPI_Init(int *argc, char ***argv)
     zct_real_find();
     const int code = REAL(Init)(argc, argv);
     if (code == MPI_SUCCESS)
-        start();
+        start(ZCT_CALLER);
     return code;
 }
 ZCT_WRAPS(Init)
@@ -139,7 +154,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     zct_real_find();
     const int code = REAL(Init_thread)(argc, argv, required, provided);
     if (code == MPI_SUCCESS)
-        start();
+        start(ZCT_CALLER);
     return code;
 }
 ZCT_WRAPS(Init_thread)
@@ -167,8 +182,24 @@ int MPI_Comm_get_parent(MPI_Comm *parent)
 }
 ZCT_WRAPS(Comm_get_parent)
 
+/* The program's time ends here; comparing the clocks waits for rank 0. */
+static void note_end(void *caller)
+{
+    const int64_t now = zct_now();
+    int64_t ahead_ns = 0;
+    uint64_t error_ns = 0;
+    if (zct.active && zct.calls)
+        zct_call_ended(ZCT_FUNCTION_FINALIZE, caller, now, now, NULL, 0);
+    if (!zct_clock_compare(zct.zero_ns, &ahead_ns, &error_ns) || !zct.active)
+        return;
+    zct_lock();
+    zct_write_clock(&zct.writer, zct_now(), ahead_ns, error_ns);
+    zct_unlock();
+}
+
 int MPI_Finalize(void)
 {
+    note_end(ZCT_CALLER);
     zct_stop(true);
     return REAL(Finalize)();
 }

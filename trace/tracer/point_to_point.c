@@ -11,28 +11,63 @@ struct zct_message {
     uint32_t comm;
 };
 
-static void note_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+/** A send that was recorded. */
+struct sent {
+    bool recorded; /* and its end is to be recorded, too */
+    uint32_t site;
+    int64_t begin_ns;
+    uint64_t number;
+};
+
+static struct sent note_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                             void *caller)
 {
+    struct sent sent = {.recorded = false};
     if (!zct.active || dest < 0) /* MPI_PROC_NULL */
-        return;
+        return sent;
     const int64_t now = zct_now();
     const uint64_t bytes = zct_bytes(count, type);
     zct_lock();
     const struct zct_comm *known = zct_comm_get_locked(comm);
-    if (dest < known->peers)
-        zct_write_send(&zct.writer, now, known->id, dest, tag, bytes);
+    if (dest < known->peers) {
+        sent.begin_ns = now;
+        sent.recorded = zct.calls;
+        sent.site = zct.writer.site = zct_site_locked(caller);
+        sent.number = zct_write_send(&zct.writer, now, known->id, dest, tag, bytes);
+    }
+    zct_unlock();
+    return sent;
+}
+
+/* A blocking send ends. */
+static void send_ended(const struct sent *sent, void *caller)
+{
+    if (sent->recorded && zct.active)
+        zct_call_ended(ZCT_FUNCTION_SEND, caller, sent->begin_ns, zct_now(), &sent->number, 1);
+}
+
+/* A nonblocking send began: its end is of interest if calls are recorded. */
+static void send_pending(const struct sent *sent, int code, MPI_Request request)
+{
+    if (!sent->recorded || code != MPI_SUCCESS || request == zct_real.request_null)
+        return;
+    const struct zct_request r = {
+        .kind = ZCT_REQUEST_SEND, .active = true, .site = sent->site, .order = sent->number};
+    zct_lock();
+    zct_request_add_locked(request, &r);
     zct_unlock();
 }
 
 /* A receive that is about to be posted. */
 static struct zct_request begin(const void *buffer, MPI_Datatype type, int source, int tag,
-                                MPI_Comm comm)
+                                MPI_Comm comm, void *caller)
 {
     struct zct_request r = {
         .kind = ZCT_REQUEST_RECEIVE, .active = true, .peer = source, .tag = tag};
     zct_lock();
     r.comm = zct_comm_get_locked(comm)->id;
     r.addr = zct_address_locked(buffer, type);
+    r.site = zct_site_locked(caller);
     r.order = r.matched = zct_writer_begin(&zct.writer);
     zct_unlock();
     r.posted_ns = zct_now();
@@ -44,13 +79,20 @@ static bool traced(int source)
     return zct.active && source != MPI_PROC_NULL;
 }
 
-/* A receive that no request stands for. */
-static void settle(const struct zct_request *r, MPI_Status *status, int code)
+/* A receive that no request stands for; @sent: of MPI_Sendrecv. */
+static void settle(const struct zct_request *r, MPI_Status *status, int code,
+                   const struct sent *sent, void *caller)
 {
+    const int64_t now = zct_now();
     if (code == MPI_SUCCESS)
-        zct_request_done(0, r, status, zct_now());
+        zct_request_done(0, r, status, now);
     else
         zct_request_failed(0, r, status, code);
+    if (!zct.calls || !zct.active)
+        return;
+    const bool both = sent && sent->recorded;
+    zct_call_ended(sent ? ZCT_FUNCTION_SENDRECV : ZCT_FUNCTION_RECEIVE, caller,
+                   both ? sent->begin_ns : r->posted_ns, now, both ? &sent->number : NULL, both);
 }
 
 static void add(MPI_Request request, const struct zct_request *r)
@@ -73,8 +115,11 @@ static void add_silent(MPI_Request request, struct zct_request r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
-        note_send(count, type, dest, tag, comm);                                                   \
-        return REAL(name)(buffer, count, type, dest, tag, comm);                                   \
+        void *const caller = ZCT_CALLER;                                                           \
+        const struct sent sent = note_send(count, type, dest, tag, comm, caller);                  \
+        const int code = REAL(name)(buffer, count, type, dest, tag, comm);                         \
+        send_ended(&sent, caller);                                                                 \
+        return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
 
@@ -82,8 +127,10 @@ static void add_silent(MPI_Request request, struct zct_request r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
-        note_send(count, type, dest, tag, comm);                                                   \
-        return REAL(name)(buffer, count, type, dest, tag, comm, request);                          \
+        const struct sent sent = note_send(count, type, dest, tag, comm, ZCT_CALLER);              \
+        const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
+        send_pending(&sent, code, *request);                                                       \
+        return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
 
@@ -136,9 +183,10 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
             return REAL(Recv##suffix)(buffer, count, type, source, tag, comm, status);             \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        void *const caller = ZCT_CALLER;                                                           \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
         const int code = REAL(Recv##suffix)(buffer, count, type, source, tag, comm, to);           \
-        settle(&r, to, code);                                                                      \
+        settle(&r, to, code, NULL, caller);                                                        \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Recv##suffix)                                                                        \
@@ -148,7 +196,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
     {                                                                                              \
         if (!traced(source))                                                                       \
             return REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);           \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
         const int code = REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);     \
         if (code == MPI_SUCCESS)                                                                   \
             add(*request, &r);                                                                     \
@@ -170,12 +218,13 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                           MPI_Status *status)                                                      \
     {                                                                                              \
         struct zct_request r;                                                                      \
-        if (!begin_matched(&r, buffer, type, *message))                                            \
+        void *const caller = ZCT_CALLER;                                                           \
+        if (!begin_matched(&r, buffer, type, *message, caller))                                    \
             return REAL(Mrecv##suffix)(buffer, count, type, message, status);                      \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         const int code = REAL(Mrecv##suffix)(buffer, count, type, message, to);                    \
-        settle(&r, to, code);                                                                      \
+        settle(&r, to, code, NULL, caller);                                                        \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Mrecv##suffix)                                                                       \
@@ -184,7 +233,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                            MPI_Request *request)                                                   \
     {                                                                                              \
         struct zct_request r;                                                                      \
-        if (!begin_matched(&r, buffer, type, *message))                                            \
+        if (!begin_matched(&r, buffer, type, *message, ZCT_CALLER))                                \
             return REAL(Imrecv##suffix)(buffer, count, type, message, request);                    \
         const int code = REAL(Imrecv##suffix)(buffer, count, type, message, request);              \
         if (code == MPI_SUCCESS)                                                                   \
@@ -197,16 +246,21 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                              int send_tag, void *buffer, count_t count, MPI_Datatype type,         \
                              int source, int tag, MPI_Comm comm, MPI_Status *status)               \
     {                                                                                              \
-        note_send(nr_from, from_type, dest, send_tag, comm);                                       \
-        if (!traced(source))                                                                       \
-            return REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count, \
-                                          type, source, tag, comm, status);                        \
+        void *const caller = ZCT_CALLER;                                                           \
+        const struct sent sent = note_send(nr_from, from_type, dest, send_tag, comm, caller);      \
+        if (!traced(source)) {                                                                     \
+            const int code =                                                                       \
+                REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count,    \
+                                       type, source, tag, comm, status);                           \
+            send_ended(&sent, caller);                                                             \
+            return code;                                                                           \
+        }                                                                                          \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
         const int code = REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,  \
                                                 count, type, source, tag, comm, to);               \
-        settle(&r, to, code);                                                                      \
+        settle(&r, to, code, &sent, caller);                                                       \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv##suffix)                                                                    \
@@ -215,16 +269,20 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                      int send_tag, int source, int tag, MPI_Comm comm,             \
                                      MPI_Status *status)                                           \
     {                                                                                              \
-        note_send(count, type, dest, send_tag, comm);                                              \
-        if (!traced(source))                                                                       \
-            return REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,     \
-                                                  tag, comm, status);                              \
+        void *const caller = ZCT_CALLER;                                                           \
+        const struct sent sent = note_send(count, type, dest, send_tag, comm, caller);             \
+        if (!traced(source)) {                                                                     \
+            const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,   \
+                                                            source, tag, comm, status);            \
+            send_ended(&sent, caller);                                                             \
+            return code;                                                                           \
+        }                                                                                          \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
         const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,       \
                                                         source, tag, comm, to);                    \
-        settle(&r, to, code);                                                                      \
+        settle(&r, to, code, &sent, caller);                                                       \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv_replace##suffix)
@@ -235,11 +293,11 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                               int send_tag, void *buffer, count_t count, MPI_Datatype type,        \
                               int source, int tag, MPI_Comm comm, MPI_Request *request)            \
     {                                                                                              \
-        note_send(nr_from, from_type, dest, send_tag, comm);                                       \
+        note_send(nr_from, from_type, dest, send_tag, comm, ZCT_CALLER);                           \
         if (!traced(source))                                                                       \
             return REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,       \
                                            count, type, source, tag, comm, request);               \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
         const int code = REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, \
                                                  count, type, source, tag, comm, request);         \
         if (code == MPI_SUCCESS)                                                                   \
@@ -252,11 +310,11 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                       int send_tag, int source, int tag, MPI_Comm comm,            \
                                       MPI_Request *request)                                        \
     {                                                                                              \
-        note_send(count, type, dest, send_tag, comm);                                              \
+        note_send(count, type, dest, send_tag, comm, ZCT_CALLER);                                  \
         if (!traced(source))                                                                       \
             return REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,    \
                                                    tag, comm, request);                            \
-        const struct zct_request r = begin(buffer, type, source, tag, comm);                       \
+        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
         const int code = REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag,      \
                                                          source, tag, comm, request);              \
         if (code == MPI_SUCCESS)                                                                   \
@@ -281,7 +339,7 @@ static void note_probed(MPI_Message message, MPI_Comm comm)
 
 /* Begins the receive of a probed message; false if there is nothing to trace. */
 static bool begin_matched(struct zct_request *r, const void *buffer, MPI_Datatype type,
-                          MPI_Message message)
+                          MPI_Message message, void *caller)
 {
     bool found = false;
     memset(r, 0, sizeof(*r));
@@ -296,6 +354,7 @@ static bool begin_matched(struct zct_request *r, const void *buffer, MPI_Datatyp
         r->peer = MPI_ANY_SOURCE;
         r->tag = MPI_ANY_TAG;
         r->comm = entry->comm;
+        r->site = zct_site_locked(caller);
         r->matched = entry->order;
         r->order = zct_writer_begin(&zct.writer);
         r->addr = zct_address_locked(buffer, type);
@@ -338,11 +397,36 @@ ISENDRECVS(, int)
 ISENDRECVS(_c, MPI_Count)
 #endif
 
+/* Looking for a message may take as long as receiving it. */
+static int64_t probe_begins(void)
+{
+    return zct.active && zct.calls ? zct_now() : 0;
+}
+
+static void probe_ended(int64_t begin_ns, void *caller)
+{
+    if (begin_ns && zct.active)
+        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now(), NULL, 0);
+}
+
+int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    void *const caller = ZCT_CALLER;
+    const int64_t begin_ns = probe_begins();
+    const int code = REAL(Probe)(source, tag, comm, status);
+    probe_ended(begin_ns, caller);
+    return code;
+}
+ZCT_WRAPS(Probe)
+
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
+    void *const caller = ZCT_CALLER;
+    const int64_t begin_ns = probe_begins();
     const int code = REAL(Mprobe)(source, tag, comm, message, status);
     if (code == MPI_SUCCESS)
         note_probed(*message, comm);
+    probe_ended(begin_ns, caller);
     return code;
 }
 ZCT_WRAPS(Mprobe)
@@ -358,14 +442,17 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
 ZCT_WRAPS(Improbe)
 
 /* A persistent request begins another round. */
-static void started(MPI_Request request)
+static void started(MPI_Request request, void *caller)
 {
     const int64_t now = zct_now();
     zct_lock();
     struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
     if (r && r->kind == ZCT_REQUEST_SEND) {
-        zct_write_send(&zct.writer, now, r->comm, r->peer, r->tag, r->bytes);
+        zct.writer.site = zct_site_locked(caller);
+        r->order = zct_write_send(&zct.writer, now, r->comm, r->peer, r->tag, r->bytes);
+        r->active = zct.calls;
     } else if (r && r->kind == ZCT_REQUEST_RECEIVE) {
+        r->site = zct_site_locked(caller);
         r->order = r->matched = zct_writer_begin(&zct.writer);
         r->posted_ns = now;
         r->seen_ns = 0;
@@ -378,7 +465,7 @@ static void started(MPI_Request request)
 int MPI_Start(MPI_Request *request)
 {
     if (zct.active)
-        started(*request);
+        started(*request, ZCT_CALLER);
     return REAL(Start)(request);
 }
 ZCT_WRAPS(Start)
@@ -386,7 +473,7 @@ ZCT_WRAPS(Start)
 int MPI_Startall(int count, MPI_Request requests[])
 {
     for (int i = 0; zct.active && i < count; i++)
-        started(requests[i]);
+        started(requests[i], ZCT_CALLER);
     return REAL(Startall)(count, requests);
 }
 ZCT_WRAPS(Startall)

@@ -119,6 +119,7 @@
     X(Neighbor_alltoallv)                                                                          \
     X(Neighbor_alltoallw)                                                                          \
     X(Query_thread)                                                                                \
+    X(Probe)                                                                                       \
     X(Recv)                                                                                        \
     X(Recv_init)                                                                                   \
     X(Reduce)                                                                                      \

@@ -31,7 +31,7 @@ struct zct_request zct_request_get(MPI_Request request)
         zct.requests.nr_used ? zct_table_find(&zct.requests, ZCT_KEY(request)) : NULL;
     struct zct_request copy;
     copy.kind = ZCT_NOT_OURS;
-    if (entry && entry->active && entry->kind != ZCT_REQUEST_SEND)
+    if (entry && entry->active)
         copy = *entry;
     zct_unlock();
     return copy;
@@ -65,6 +65,7 @@ static void write_receive_locked(const struct zct_request *known, const MPI_Stat
         .bytes = zct_status_bytes(status),
         .addr = known->addr,
     };
+    zct.writer.site = known->site;
     zct_write_receive(&zct.writer, &receive);
 }
 

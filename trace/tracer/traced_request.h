@@ -5,8 +5,8 @@
 #include "communicator.h"
 
 enum zct_request_kind {
-    ZCT_NOT_OURS,        /* e.g. a send: nothing to say when it completes */
-    ZCT_REQUEST_SEND,    /* persistent */
+    ZCT_NOT_OURS,        /* e.g. a file's: nothing to say when it completes */
+    ZCT_REQUEST_SEND,    /* persistent; if calls are recorded, any */
     ZCT_REQUEST_RECEIVE, /* persistent or not */
     ZCT_REQUEST_COLLECTIVE,
     ZCT_REQUEST_DUP, /* MPI_Comm_idup */
@@ -24,7 +24,8 @@ struct zct_request {
     uint32_t comm;
     uint64_t bytes; /* of a send */
     uint64_t addr;
-    uint64_t order; /* tells requests with one handle apart */
+    uint32_t site;  /* where it was posted */
+    uint64_t order; /* tells requests with one handle apart; of a send: its number */
     uint64_t matched;
     int64_t posted_ns;
     int64_t seen_ns;     /* MPI_Request_get_status saw it complete; else 0 */

@@ -26,6 +26,7 @@
 struct zct_tracer {
     bool active;   /* between MPI_Init and MPI_Finalize, with a file */
     bool threaded; /* MPI_THREAD_MULTIPLE */
+    bool calls;    /* record the calls that may wait, and call sites (ZC_TRACE_CALLS) */
     pthread_mutex_t mutex;
     int64_t zero_ns; /* CLOCK_MONOTONIC when the run began */
     struct zct_writer writer;
@@ -33,6 +34,7 @@ struct zct_tracer {
     struct zct_table messages; /* struct zct_message */
     struct zct_table comms;    /* struct zct_comm */
     struct zct_table bounds;   /* int64_t: true lower bounds that are not 0 */
+    struct zct_table sites;    /* uint32_t: numbers of call sites, by return address */
 };
 
 extern struct zct_tracer zct;
@@ -58,6 +60,19 @@ static inline void zct_unlock(void)
 
 /* Handles as keys. */
 #define ZCT_KEY(handle) ((uintptr_t)(handle))
+
+/* Where the program called the wrapper that this is used in. */
+#define ZCT_CALLER (zct_fortran_caller ? zct_fortran_caller : __builtin_return_address(0))
+
+/** What called the Fortran function that this thread is in, if it is in one. */
+extern __thread void *zct_fortran_caller __attribute__((tls_model("initial-exec")));
+
+/** The number of a call site; 0 if calls are not recorded. */
+uint32_t zct_site_locked(void *caller);
+
+/** Records a call that ends at @end_ns; to be called if zct.calls. */
+void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, int64_t end_ns,
+                    const uint64_t *sends, size_t nr_sends);
 
 /** Ends the trace: @finished as of MPI_Finalize. */
 void zct_stop(bool finished);

@@ -12,6 +12,11 @@
 struct zct_watch {
     const uintptr_t *keys;
     const struct zct_request *known; /* NULL: to be looked up */
+    /* If calls are recorded: */
+    void *caller;
+    int64_t begin_ns;
+    uint64_t *sends; /* that were completed */
+    size_t nr_sends;
 };
 
 /**
@@ -22,10 +27,12 @@ struct zct_watch {
  * there is nothing to trace: then @statuses is as it was.
  */
 bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests,
-                     MPI_Status **statuses);
+                     MPI_Status **statuses, void *caller);
 
 /** Request @idx is complete, or failed with @code. */
-void zct_watch_settle(const struct zct_watch *w, int idx, MPI_Status *status, int code,
-                      int64_t time_ns);
+void zct_watch_settle(struct zct_watch *w, int idx, MPI_Status *status, int code, int64_t time_ns);
+
+/** The call ends, after all that it completed was settled. */
+void zct_watch_end(const struct zct_watch *w, enum zct_function function, int64_t time_ns);
 
 #endif

@@ -58,6 +58,25 @@
  *   ZCT_COLLECTIVE_END  time collective:zigzag
  *       Number of the call, from 0, relative to the successor of the last ended.
  *
+ * Version 2 is written if the calls are recorded that may wait (ZC_TRACE_CALLS).
+ * `state` has two more fields, sends:varint sites:varint (those written before);
+ * ZCT_SEND, ZCT_RECEIVE, ZCT_MATCHED end with site:varint, ZCT_COLLECTIVE has it
+ * behind its root: where the program posted it. ZCT_END with flags is a type of
+ * its own:
+ *
+ *   ZCT_SITE  address:varint offset:varint module:string symbol:string
+ *       A place in the program that calls MPI, numbered in this order from 0: the
+ *       address behind the call, its offset in the file `module`, and the symbol
+ *       before it, if one is exported.
+ *   ZCT_CALL  time duration:varint function:byte site:varint sends:varint number*
+ *       A call that may wait, at its end. It completed these sends, numbered in
+ *       the order of the file (number:zigzag, relative to the successor of the
+ *       last one), and the receives and collectives that are done at its time.
+ *   ZCT_CLOCK  time ahead:zigzag error:varint
+ *       The clocks were compared: this file's was ahead of rank 0's by so much,
+ *       beyond what its times are corrected by already, to within the error. Of
+ *       two such records the reader corrects the times between linearly.
+ *
  * time:zigzag is relative to the time of the record before, of any type.
  * comm is a varint; peer (rank in the communicator, in the remote group of an
  * intercommunicator), tag and addr are zigzags relative to their last value;
@@ -70,6 +89,7 @@
 #define ZCT_MAGIC "\x89ZCT\r\n\x1a\n" /* damaged by text-mode transfers, as PNG's */
 #define ZCT_MAGIC_BYTES 8
 #define ZCT_VERSION 1
+#define ZCT_VERSION_CALLS 2
 #define ZCT_MAX_HEADER_BYTES (1u << 20)
 #define ZCT_MAX_BLOCK_BYTES (1u << 28)
 #define ZCT_BLOCK_HEAD_BYTES 8
@@ -93,6 +113,23 @@ enum zct_flag {
     ZCT_HAS_TAG = 0x20,
     ZCT_HAS_BYTES = 0x40,
     ZCT_HAS_ADDR = 0x80,
+};
+
+/* Types of version 2: ZCT_END and a flag. */
+enum zct_record_2 { ZCT_SITE = 0x08, ZCT_CALL = 0x10, ZCT_CLOCK = 0x18 };
+
+/* What a ZCT_CALL did. Values are part of the format: append only. */
+enum zct_function {
+    ZCT_FUNCTION_INIT, /* the end of MPI_Init: the first one */
+    ZCT_FUNCTION_FINALIZE,
+    ZCT_FUNCTION_SEND,
+    ZCT_FUNCTION_RECEIVE,
+    ZCT_FUNCTION_SENDRECV,
+    ZCT_FUNCTION_WAIT,
+    ZCT_FUNCTION_TEST, /* that found something complete */
+    ZCT_FUNCTION_PROBE,
+    ZCT_FUNCTION_COLLECTIVE,
+    ZCT_NR_FUNCTIONS
 };
 
 enum zct_direction { ZCT_RUN_END, ZCT_RUN_SEND, ZCT_RUN_RECEIVE };

@@ -58,6 +58,8 @@ struct receive {
     bool sent_known;             /* false: the sender's file is missing or incomplete */
     std::uint64_t done_order;    /* place in order of completion */
     std::uint64_t arrival_order; /* place in order of sent_ns */
+    std::uint32_t site = 0;        /* index into rank_trace::sites; 0 if there are none */
+    std::int64_t send_number = -1; /* send::number at the sender; -1: not known, a collective */
 };
 
 /** One message as a rank sent it; collectives in the form above, without own messages. */
@@ -68,6 +70,38 @@ struct send {
     std::int32_t tag;  /* -1 for collectives */
     std::uint64_t bytes;
     zct_kind kind;
+    std::uint32_t site = 0;   /* as receive::site */
+    std::int64_t number = -1; /* place among the rank's point-to-point sends; -1: a collective */
+};
+
+/** A place in the program that calls MPI. */
+struct site {
+    std::uint64_t address; /* behind the call */
+    std::uint64_t offset;  /* the same in the file, for addr2line(1) */
+    std::string module;    /* path of the program or library */
+    std::string symbol;    /* exported and before it; may be empty */
+};
+
+/** A call that may wait. */
+struct call {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    zct_function function;
+    std::uint32_t site;
+    std::vector<std::uint64_t> sends; /* send::number of those it completed. It also completed
+                                         the receives and collectives that are done at end_ns */
+};
+
+/** A collective call, not taken apart. */
+struct collective_call {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    bool ended;
+    zct_kind kind;
+    std::uint32_t comm; /* as receive::comm */
+    std::int32_t root;  /* world rank; -1: none, or that of an intercommunicator */
+    std::size_t nth;    /* place among the rank's calls on the communicator */
+    std::uint32_t site;
 };
 
 /** All of one rank. */
@@ -78,6 +112,11 @@ struct rank_trace {
     bool complete;                 /* the program reached MPI_Finalize and the file is whole */
     std::uint64_t cut_bytes;       /* at the end of the file, in an unfinished block */
     std::string host;
+    std::vector<collective_call> collectives; /* in the order in which they began */
+    bool has_calls = false;                   /* the next three were recorded */
+    std::vector<site> sites;
+    std::vector<call> calls; /* in order of their ends */
+    std::uint64_t clock_error_ns = 0; /* how far its times may be off those of rank 0 */
 };
 
 struct communicator {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "flavour.h"
+#include "zct/flavour.h"
 
 namespace zc::zct {
 
@@ -26,6 +26,7 @@ constexpr int kExitNotFound = 127;
 struct launch_options {
     std::filesystem::path folder; /* empty: trace.zct, trace-2.zct, ... */
     bool replace = false;         /* an earlier trace in the folder */
+    bool calls = false;           /* record calls and call sites, too */
     std::optional<flavour> mpi;
     std::vector<std::string> command;
 };
