@@ -13,6 +13,7 @@ SUITES = {
     "dispatch": "agent.dispatch_suite",
     "membership": "agent.membership_suite",
     "trace": "trace.suite",
+    "forecast": "forecast.suite",
     "mpich": "mpi.mpich_suite",
     "programs": "programs.suite",
     "slurm": "slurm.suite",

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace zc::forecast {
+
+namespace {
+
+std::int64_t positive(std::int64_t ns)
+{
+    return std::max<std::int64_t>(ns, 0);
+}
+
+/** Finds the calls of a rank that saw its sends and receives complete. */
+class call_index {
+  public:
+    explicit call_index(const zct::rank_trace &rank) : rank_(rank)
+    {
+        for (std::size_t i = 0; i < rank.calls.size(); i++) {
+            by_end_[rank.calls[i].end_ns] = i;
+            for (const std::uint64_t number : rank.calls[i].sends)
+                by_send_[number] = i;
+        }
+        for (std::size_t i = 0; i < rank.sends.size(); i++)
+            if (rank.sends[i].number >= 0)
+                sends_[rank.sends[i].number] = i;
+    }
+
+    const zct::send *sent(std::int64_t number) const
+    {
+        const auto found = sends_.find(number);
+        return found == sends_.end() ? nullptr : &rank_.sends[found->second];
+    }
+
+    message_end end_of_send(std::size_t rank, const zct::send &send) const
+    {
+        const auto found = by_send_.find(static_cast<std::uint64_t>(send.number));
+        message_end end{rank, send.site, kNoCall, send.sent_ns, send.sent_ns, send.sent_ns};
+        if (found != by_send_.end()) {
+            end.call = found->second;
+            end.waiting_ns = std::max(rank_.calls[end.call].begin_ns, send.sent_ns);
+            end.done_ns = rank_.calls[end.call].end_ns;
+        }
+        return end;
+    }
+
+    message_end end_of_receive(std::size_t rank, const zct::receive &r) const
+    {
+        const auto found = by_end_.find(r.done_ns);
+        message_end end{rank, r.site, kNoCall, r.posted_ns, r.done_ns, r.done_ns};
+        if (found != by_end_.end()) {
+            end.call = found->second;
+            end.waiting_ns = std::max(rank_.calls[end.call].begin_ns, r.posted_ns);
+        }
+        return end;
+    }
+
+  private:
+    const zct::rank_trace &rank_;
+    std::unordered_map<std::int64_t, std::size_t> by_end_;
+    std::unordered_map<std::uint64_t, std::size_t> by_send_;
+    std::unordered_map<std::int64_t, std::size_t> sends_;
+};
+
+} // namespace
+
+std::int64_t message::held_ns() const
+{
+    if (!unexpected() || surely_eager() || send.call == kNoCall)
+        return 0;
+    return positive(std::min(send.done_ns, receive.posted_ns) - send.waiting_ns);
+}
+
+std::int64_t message::transfer_wait_ns() const
+{
+    return unexpected() ? positive(receive.done_ns - receive.waiting_ns) : 0;
+}
+
+std::int64_t message::sender_wait_ns() const
+{
+    return positive(std::min(send.posted_ns, receive.done_ns) - receive.waiting_ns);
+}
+
+std::int64_t message::lost_overlap_ns() const
+{
+    const std::int64_t start = std::max(send.posted_ns, receive.posted_ns);
+    std::int64_t lost = 0;
+    for (const message_end *end : {&send, &receive})
+        if (end->call != kNoCall)
+            lost += std::min(positive(end->waiting_ns - start),
+                             positive(end->done_ns - end->waiting_ns));
+    return lost;
+}
+
+std::vector<message> messages_of(const zct::run &run)
+{
+    std::unordered_map<std::int32_t, std::size_t> place;
+    std::vector<call_index> calls;
+    for (std::size_t i = 0; i < run.ranks.size(); i++) {
+        place[run.ranks[i].rank] = i;
+        calls.emplace_back(run.ranks[i]);
+    }
+    std::vector<message> messages;
+    for (std::size_t i = 0; i < run.ranks.size(); i++) {
+        for (const zct::receive &r : run.ranks[i].receives) {
+            const auto source = place.find(r.source);
+            if (r.kind != ZCT_P2P || r.send_number < 0 || source == place.end())
+                continue;
+            const zct::send *send = calls[source->second].sent(r.send_number);
+            if (!send)
+                continue;
+            messages.push_back({r.bytes, run.ranks[source->second].host == run.ranks[i].host,
+                                calls[source->second].end_of_send(source->second, *send),
+                                calls[i].end_of_receive(i, r)});
+        }
+    }
+    return messages;
+}
+
+} // namespace zc::forecast

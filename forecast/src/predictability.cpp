@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "predictability.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "zcp/predictor.h"
+
+namespace zc::forecast {
+
+namespace {
+
+struct event {
+    std::int64_t time;
+    std::size_t row;
+    bool arrival;
+};
+
+std::vector<event> events_of(const zct::rank_trace &rank)
+{
+    std::vector<event> events;
+    for (std::size_t i = 0; i < rank.receives.size(); i++) {
+        const zct::receive &r = rank.receives[i];
+        if (r.sent_known && r.sent_ns < r.posted_ns)
+            events.push_back({r.sent_ns, i, true});
+        events.push_back({r.posted_ns, i, false});
+    }
+    std::stable_sort(events.begin(), events.end(),
+                     [](const event &a, const event &b) { return a.time < b.time; });
+    return events;
+}
+
+void predict_rank(const zct::rank_trace &rank, std::uint64_t least_bytes, predictability &result)
+{
+    zcp_t *made = nullptr;
+    if (zcp_create(nullptr, &made) != 0)
+        throw std::bad_alloc();
+    const std::unique_ptr<zcp_t, void (*)(zcp_t *)> engine(made, zcp_destroy);
+    std::vector<zcp_claim_t> claims(rank.receives.size());
+    for (const event &e : events_of(rank)) {
+        const zct::receive &r = rank.receives[e.row];
+        const zcp_receive_t receive = {{r.comm, r.source, r.tag, r.bytes}, r.addr};
+        if (e.arrival) {
+            zcp_landing_t landing{};
+            const bool known = zcp_arrival(engine.get(), &receive.envelope, &landing) == 1;
+            claims[e.row] = landing.claim;
+            if (r.bytes < least_bytes)
+                continue;
+            const std::uint64_t differs = landing.addr ^ r.addr;
+            const bool right =
+                known && (landing.modulus ? differs % landing.modulus == 0 : differs == 0);
+            result.asked++;
+            result.right += right;
+            result.wrong += known && !right;
+            result.unknown += !known;
+        } else if (claims[e.row]) {
+            zcp_settle(engine.get(), claims[e.row], r.addr);
+        } else {
+            zcp_receive(engine.get(), &receive);
+        }
+    }
+}
+
+} // namespace
+
+predictability predict(const zct::run &run, std::uint64_t least_bytes)
+{
+    predictability result;
+    for (const zct::rank_trace &rank : run.ranks)
+        predict_rank(rank, least_bytes, result);
+    return result;
+}
+
+} // namespace zc::forecast

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "forecast.h"
+
+namespace zc::forecast {
+
+namespace {
+
+/* Less than this of a run is no gain: two runs of a program differ by more. */
+constexpr double kNoticedPercent = 0.5;
+
+std::string time_text(double s)
+{
+    if (s >= 1)
+        return fmt::format("{:.2f} s", s);
+    return s >= 1e-3 ? fmt::format("{:.1f} ms", s * 1e3) : fmt::format("{:.0f} us", s * 1e6);
+}
+
+std::string time_text(std::int64_t ns)
+{
+    return time_text(static_cast<double>(ns) / 1e9);
+}
+
+std::string bytes_text(std::uint64_t bytes)
+{
+    const auto n = static_cast<double>(bytes);
+    if (bytes >= 10 << 20)
+        return fmt::format("{:.0f} MiB", n / (1 << 20));
+    return bytes >= 10 << 10 ? fmt::format("{:.0f} KiB", n / (1 << 10))
+                             : fmt::format("{} B", bytes);
+}
+
+void write_findings(std::ostream &out, const forecast &f)
+{
+    const finding &t = f.found.total;
+    const predictability &p = f.prediction;
+    out << fmt::format("{:<18}{:>8}  {:>10}  {}\n", "", "messages", "bytes",
+                       "time, summed over ranks");
+    out << fmt::format("{:<18}{:>8}  {:>10}\n", "point-to-point", t.messages, bytes_text(t.bytes));
+    out << fmt::format("{:<18}{:>8}  {:>10}  receivers waited {} for the message to be sent\n",
+                       "late senders", t.late_senders, "", time_text(t.late_sender_ns));
+    out << fmt::format("{:<18}{:>8}  {:>10}  senders held {} until it was posted; receivers then "
+                       "waited {} for the transfer\n",
+                       "late receivers", t.late_receivers, bytes_text(t.late_receiver_bytes),
+                       time_text(t.held_ns), time_text(t.transfer_wait_ns));
+    out << fmt::format("{:<18}{:>8}  {:>10}  at most {} at one time, at rank {}\n", "unexpected",
+                       t.unexpected, bytes_text(t.unexpected_bytes),
+                       bytes_text(f.found.most_unexpected_bytes), f.found.most_unexpected_rank);
+    out << fmt::format(
+        "{:<18}{:>8}  {:>10}  {} of transfers waited for that work could have hidden\n",
+        "lost overlap", "", "", time_text(t.lost_overlap_ns));
+    out << fmt::format("{:<18}{:>8}  {:>10}  {} right, {} wrong, {} not answered: where such a "
+                       "message goes\n",
+                       "foreseen", p.asked, "", p.right, p.wrong, p.unknown);
+}
+
+void write_sites(std::ostream &out, const forecast &f, std::size_t nr_sites)
+{
+    using row = std::pair<const site_pair *, const finding *>;
+    std::vector<row> rows;
+    for (const auto &[where, what] : f.found.sites)
+        rows.emplace_back(&where, &what);
+    const auto cost = [](const row &r) {
+        return r.second->held_ns + r.second->transfer_wait_ns + r.second->lost_overlap_ns;
+    };
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](const row &a, const row &b) { return cost(a) > cost(b); });
+    if (rows.empty() || !nr_sites)
+        return;
+    out << fmt::format("\n{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}  {}\n", "messages",
+                       "bytes", "late", "held", "transfer", "overlap", "late send",
+                       "sent -> received");
+    for (std::size_t i = 0; i < std::min(rows.size(), nr_sites); i++) {
+        const finding &r = *rows[i].second;
+        out << fmt::format("{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}  {} -> {}\n", r.messages,
+                           bytes_text(r.bytes), r.late_receivers, time_text(r.held_ns),
+                           time_text(r.transfer_wait_ns), time_text(r.lost_overlap_ns),
+                           time_text(r.late_sender_ns), rows[i].first->send,
+                           rows[i].first->receive);
+    }
+    if (rows.size() > nr_sites)
+        out << fmt::format("(and {} more pairs of call sites: --sites)\n", rows.size() - nr_sites);
+}
+
+std::string rate_text(const network::path &path)
+{
+    return path.samples
+               ? fmt::format("{:.0f} MB/s ({:.0f} to {:.0f}, {} messages)", path.usual * 1e3,
+                             path.slow * 1e3, path.fast * 1e3, path.samples)
+               : fmt::format("{:.0f} MB/s (assumed)", path.usual * 1e3);
+}
+
+void write_forecast(std::ostream &out, const forecast &f)
+{
+    if (!f.no_forecast.empty()) {
+        out << "\nforecast: none: " << f.no_forecast << "\n";
+        return;
+    }
+    const double percent = f.job.percent();
+    out << fmt::format("\nforecast, by replay of all ranks with ch4:zc: {} of {} ({:.1f} %)\n",
+                       time_text(f.job.saved_s), time_text(f.job.recorded_s), percent);
+    out << fmt::format(
+        "  between {} and {}: transfers as measured, rate of links between hosts {}, "
+        "on one host {}\n",
+        time_text(f.job.least_saved_s), time_text(f.job.most_saved_s), rate_text(f.links.remote),
+        rate_text(f.links.local));
+    if (percent < kNoticedPercent)
+        out << "  no gain that could be told from the differences between two runs\n";
+    else
+        out << fmt::format("  {} by letting held senders go on, {} by data that is there when its "
+                           "receive is posted (each alone)\n",
+                           time_text(f.freed_senders_s), time_text(f.landed_s));
+    for (const rank_gain &r : f.ranks)
+        out << fmt::format("  rank {:>4}  {:>9} of {:>9}  {:>5.1f} %  ({} to {})  {}\n", r.rank,
+                           time_text(r.time.saved_s), time_text(r.time.recorded_s),
+                           r.time.percent(), time_text(r.time.least_saved_s),
+                           time_text(r.time.most_saved_s), r.host);
+}
+
+} // namespace
+
+void write_text(std::ostream &out, const forecast &f, std::size_t nr_sites)
+{
+    out << fmt::format("{}: {} of {} ranks recorded, {}\n\n", f.program, f.recorded_ranks,
+                       f.processes, f.mpi);
+    write_findings(out, f);
+    write_sites(out, f, nr_sites);
+    write_forecast(out, f);
+    if (f.unmatched)
+        out << fmt::format("\n{} receives were left out: their sends were not found\n",
+                           f.unmatched);
+    if (f.clock_error_us > 0)
+        out << fmt::format("\nclocks of hosts were compared to within {:.1f} us\n",
+                           f.clock_error_us);
+}
+
+} // namespace zc::forecast

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "replay.h"
+
+#include <gtest/gtest.h>
+
+#include "forecast.h"
+#include "made_up_run.h"
+
+namespace zc::forecast::test {
+
+namespace {
+
+constexpr std::uint64_t kBytes = 4 << 20;
+using times = std::vector<std::int64_t>;
+
+/** The ends of the ranks with the recorded protocol, and with ch4:zc. */
+struct outcome {
+    times stock;
+    times zc;
+};
+
+outcome play(const zct::run &run, const zc_model &model = likely_model(1))
+{
+    const std::vector<message> messages = messages_of(run);
+    const timeline steps = timeline_of(run, messages);
+    EXPECT_EQ(steps.unusable, "");
+    const network network = measure_network(messages);
+    const replay all(run, messages, steps, network);
+    const auto stock = all.stock();
+    const auto zc = all.with(model);
+    EXPECT_TRUE(stock && zc);
+    return {stock.value_or(times{}), zc.value_or(times{})};
+}
+
+/* 4 MiB are sent at 10 ms and received from 60 on, in 4 ms. Then the sender works for 100 ms,
+ * the receiver for 20. */
+const zct::run &late_receiver(made_up_run &made)
+{
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    return made.end({164 * kMs, 84 * kMs});
+}
+
+TEST(ReplayTest, GivesTheRecordedTimesAgain)
+{
+    made_up_run made(2);
+    const outcome o = play(late_receiver(made));
+    EXPECT_EQ(o.stock, (times{164 * kMs, 84 * kMs}));
+}
+
+/* The sender goes on when its transfer is over: at 14 ms, 50 earlier. The receiver has
+ * its data 145 us after it was posted, and not 4 ms. */
+TEST(ReplayTest, ALateReceiverFreesItsSenderAndDoesNotWait)
+{
+    made_up_run made(2);
+    const outcome o = play(late_receiver(made));
+    ASSERT_EQ(o.zc.size(), 2u);
+    EXPECT_EQ(o.zc[0], 114 * kMs);
+    EXPECT_EQ(o.zc[1], 80 * kMs + 145'000);
+}
+
+TEST(ReplayTest, EachReasonAlone)
+{
+    made_up_run made(2);
+    const zct::run &run = late_receiver(made);
+    zc_model model = likely_model(1);
+    model.lands = false;
+    EXPECT_EQ(play(run, model).zc, (times{114 * kMs, 84 * kMs}));
+    model.lands = true;
+    model.frees_senders = false;
+    EXPECT_EQ(play(run, model).zc, (times{164 * kMs, 80 * kMs + 145'000}));
+}
+
+TEST(ReplayTest, AWrongGuessCostsACopy)
+{
+    made_up_run made(2);
+    const zct::run &run = late_receiver(made);
+    EXPECT_GT(play(run, likely_model(0)).zc.at(1), play(run, likely_model(1)).zc.at(1));
+}
+
+/* The sum of the waits is 54 ms, but rank 0 is waited for by nothing: the job ends with rank 1. */
+TEST(ReplayTest, TimeOffTheCriticalPathIsNoGain)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    const zct::run run = made.end({65 * kMs, 264 * kMs});
+    const forecast f = make_forecast(run, messages_of(run), site_names(run));
+    EXPECT_EQ(f.no_forecast, "");
+    /* The receiver's transfer less a copy (the first message is not foreseen), not the 50 ms. */
+    EXPECT_NEAR(f.job.saved_s, 0.00346, 0.0001);
+    EXPECT_NEAR(f.ranks.at(0).time.saved_s, 0.050, 0.0002);
+    EXPECT_LE(f.job.least_saved_s, f.job.saved_s);
+    EXPECT_GE(f.job.most_saved_s, f.job.saved_s);
+}
+
+/* A receiver that waits for a sender that was held by another: the delay goes on from rank to rank,
+ * and is gone with it. Rank 1 is late by 50 ms; rank 2 waits for what rank 0 sends it afterwards.
+ */
+TEST(ReplayTest, AHeldSenderNoLongerDelaysOthers)
+{
+    made_up_run made(3);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.message(0, 2, 8, {65 * kMs, 65 * kMs, 65 * kMs + 1000, 5 * kMs, 5 * kMs, 66 * kMs});
+    const outcome o = play(made.end({66 * kMs, 65 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.stock, (times{66 * kMs, 65 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.zc[2], 50 * kMs);
+}
+
+TEST(ReplayTest, ABalancedExchangeGainsNothing)
+{
+    made_up_run made(2);
+    for (int i = 0; i < 5; i++) {
+        const std::int64_t at = 20 * kMs * (i + 1);
+        made.message(0, 1, kBytes, {at, at, at + 4 * kMs, at - 1000, at - 1000, at + 4 * kMs});
+    }
+    const outcome o = play(made.end({200 * kMs, 200 * kMs}));
+    EXPECT_EQ(o.stock, o.zc);
+}
+
+/* Both sides have posted it at 11 ms and compute until 60. */
+TEST(ReplayTest, TransfersGoOnBehindWork)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {11 * kMs, 60 * kMs, 64 * kMs, 10 * kMs, 60 * kMs, 64 * kMs});
+    const zct::run &run = made.end({70 * kMs, 70 * kMs});
+    EXPECT_EQ(play(run).zc, (times{66 * kMs, 66 * kMs}));
+    EXPECT_EQ(play(run, cautious_model(1)).zc, (times{70 * kMs, 70 * kMs}));
+}
+
+TEST(ReplayTest, ABarrierWaitsForTheLast)
+{
+    made_up_run made(3);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.collective(ZCT_BARRIER, -1, {100 * kMs, 65 * kMs, 20 * kMs},
+                    {101 * kMs, 101 * kMs, 101 * kMs});
+    const outcome o = play(made.end({102 * kMs, 102 * kMs, 102 * kMs}));
+    EXPECT_EQ(o.stock, times(3, 102 * kMs));
+    /* Rank 0 is there 50 ms earlier, rank 1 at 61.1: all leave 1 ms after it,
+     * and end after one more. */
+    EXPECT_EQ(o.zc, times(3, 63 * kMs + 145'000));
+}
+
+TEST(ReplayTest, BetweenHostsSmallerMessagesAreSentAtOnce)
+{
+    made_up_run made(2);
+    constexpr std::uint64_t bytes = 100'000;
+    made.message(0, 1, bytes, {10 * kMs, 10 * kMs, 61 * kMs, 60 * kMs, 60 * kMs, 61 * kMs});
+    const outcome o = play(made.end({70 * kMs, 70 * kMs}));
+    EXPECT_EQ(o.zc[0], 19 * kMs);
+}
+
+TEST(ReplayTest, NeedsCompleteRecordingsOfOneThread)
+{
+    made_up_run made(2);
+    zct::run run = late_receiver(made);
+    run.ranks[1].complete = false;
+    EXPECT_NE(timeline_of(run, messages_of(run)).unusable, "");
+    run.ranks[1].complete = true;
+    run.ranks[0].calls.push_back({50 * kMs, 70 * kMs, ZCT_FUNCTION_WAIT, 0, {}});
+    EXPECT_NE(timeline_of(run, messages_of(run)).unusable.find("threads"), std::string::npos);
+    run.ranks[0].has_calls = false;
+    EXPECT_NE(timeline_of(run, messages_of(run)).unusable.find("calls"), std::string::npos);
+}
+
+} // namespace
+
+} // namespace zc::forecast::test

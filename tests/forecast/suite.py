@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forecasts for real MPI programs whose waits are known.
+
+Ranks rest (sleep) for 50 ms where a wait is meant to be. A loaded machine makes waits longer, never
+shorter: times have lower bounds that hold there, and upper ones only against other times of the run.
+"""
+import contextlib
+import json
+import os
+import pathlib
+
+from testbed.outcome import Error, Fail
+from testbed.suite import Bed, Suite
+from tests.trace import suite as trace
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+REST = 0.05     # seconds, of each rest
+ROUNDS = 5
+BYTES = 4 << 20
+
+
+class Bench(trace.Bench):
+    """As for traces, with zc-forecast and the programs here."""
+
+    programs = PROGRAMS
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.forecaster = self.tool.parent / "zc-forecast"
+        if not os.access(self.forecaster, os.X_OK):
+            raise Error(f"no zc-forecast in {self.tool.parent} (make build, or --library DIR)")
+
+    def forecast(self, program, *args, ranks=2, code=0, options=(), **environment):
+        """What zc-forecast --json says of a run of PROGRAM."""
+        status, out, err = self.run([self.forecaster, "--json", *options, *self.mpiexec(ranks),
+                                     program, *args], **environment)
+        if status != code:
+            raise Fail(f"exit code {status}, not {code}", out + err)
+        said = json.loads(out.splitlines()[-1])
+        if said["no_forecast"] or not said["forecast"]:
+            raise Fail(f"no forecast: {said['no_forecast']}")
+        return said
+
+
+@contextlib.contextmanager
+def open_bench(setup):
+    yield Bench(setup)
+
+
+suite = Suite("forecast", "zc-forecast and programs of each MPI",
+              beds=[Bed("mpich", tags=frozenset({"fast"}), options={"mpich": "/usr"}),
+                    Bed("openmpi", tags=frozenset({"nightly"}), options={"openmpi": "/usr"}),
+                    Bed("project", tags=frozenset({"nightly"}))],
+              needs=("mpich",), families=("mpich", "openmpi"), open=open_bench)
+SUITES = [suite]
+
+
+def check_late(said, messages):
+    """Each message came while its receiver rested: its sender was held for about that long."""
+    late = said["total"]["late_receivers"]
+    if late["messages"] != messages or late["bytes"] != messages * BYTES:
+        raise Fail(f"late receivers: {late}")
+    # A barrier lets the receiver go before the sender now and then, on few processors by some ms.
+    if not 0.5 * messages * REST <= late["held_seconds"] <= total(said, "recorded_seconds"):
+        raise Fail(f"held for {late['held_seconds']} s")
+    if late["transfer_seconds"] <= 0:
+        raise Fail("no transfer was waited for")
+
+
+def total(said, what):
+    """The sum over the ranks."""
+    return sum(rank[what] for rank in said["forecast"]["ranks"])
+
+
+def check_order(gain):
+    if not gain["least_saved_seconds"] <= gain["saved_seconds"] <= gain["most_saved_seconds"]:
+        raise Fail(f"an estimate outside its bounds: {gain}")
+
+
+def late(bench, how):
+    """4 MiB that are sent 50 ms too early, five times; sender and receiver rest one after the other,
+    so with ch4:zc they would rest at once."""
+    program = bench.build("late.c", "-g")
+    said = bench.forecast(program, round(REST * 1000), ROUNDS, how)
+    check_late(said, ROUNDS)
+    forecast = said["forecast"]
+    check_order(forecast)
+    # Of the two rests of a round one is left. The last one of the sender is the end of the run.
+    if forecast["saved_seconds"] < 0.4 * ROUNDS * REST:
+        raise Fail(f"only {forecast['saved_seconds']} s of {forecast['recorded_seconds']} are saved")
+    if forecast["saved_seconds"] > 0.75 * forecast["recorded_seconds"]:
+        raise Fail("more is saved than the ranks were held")
+    costly = max(said["sites"], key=lambda site: site["late_receivers"]["held_seconds"])
+    if not costly["send"].startswith("main (late.c:") or "(late.c:23)" not in costly["receive"]:
+        raise Fail(f"not the call sites of late.c: {costly['send']} -> {costly['receive']}")
+
+
+for the_way in ("send", "ssend", "isend", "sendrecv"):
+    suite.test(f"late_{the_way}")(lambda bench, how=the_way: late(bench, how))
+
+
+@suite.test()
+def several_pairs(bench):
+    """Four ranks: two messages at once, each with its own pair of ranks."""
+    said = bench.forecast(bench.build("late.c", "-g"), round(REST * 1000), ROUNDS, ranks=4)
+    check_late(said, 2 * ROUNDS)
+    if said["forecast"]["saved_seconds"] < 0.4 * ROUNDS * REST:
+        raise Fail(f"{said['forecast']}")
+
+
+@suite.test()
+def foreseen(bench):
+    """One buffer for all messages: all but the first are foreseen."""
+    said = bench.forecast(bench.build("late.c", "-g"), round(REST * 1000), 12)
+    if said["foreseen"]["asked"] < 12 or said["foreseen"]["right"] < 10:
+        raise Fail(f"{said['foreseen']}")
+
+
+@suite.test()
+def balanced(bench):
+    """Nothing to gain: a fraction of the run, which is 0.5 s of rest."""
+    said = bench.forecast(bench.build("balanced.c", "-g"))
+    late_ones = said["total"]["late_receivers"]
+    if late_ones["messages"] or late_ones["held_seconds"]:
+        raise Fail(f"late receivers: {late_ones}")
+    if said["forecast"]["saved_percent"] > 2:
+        raise Fail(f"{said['forecast']}")
+
+
+@suite.test()
+def late_sender(bench):
+    """A receiver that waits for its sender waits with ch4:zc, too."""
+    said = bench.forecast(bench.build("late_sender.c", "-g"))
+    late_ones = said["total"]["late_senders"]
+    if late_ones["messages"] < ROUNDS or late_ones["seconds"] < 0.5 * ROUNDS * REST:
+        raise Fail(f"late senders: {late_ones}")
+    if said["total"]["late_receivers"]["messages"]:
+        raise Fail(f"{said['total']}")
+    if said["forecast"]["saved_seconds"] > 0.2 * ROUNDS * REST:
+        raise Fail(f"{said['forecast']}")
+
+
+@suite.test()
+def overlap(bench):
+    """A transfer that both sides wait for after 50 ms of rest could have been over by then."""
+    said = bench.forecast(bench.build("overlap.c", "-g"))
+    if said["total"]["lost_overlap_seconds"] <= 0:
+        raise Fail(f"{said['total']}")
+    check_order(said["forecast"])
+
+
+@suite.test()
+def fortran(bench):
+    """The call sites are the program's, not those of the MPI library's wrappers."""
+    for flags, name in (((), "late90"), (("-DUSE_F08=1",), "late08")):
+        program = bench.build("late.f90", "-g", "-O0", *flags, output=name)
+        said = bench.forecast(program)
+        check_late(said, ROUNDS)
+        for site in said["sites"]:
+            if not site["send"].startswith("give") or not site["receive"].startswith("take"):
+                raise Fail(f"{name}: {site['send']} -> {site['receive']}")
+
+
+@suite.test()
+def measured_clock(bench):
+    """As if each rank had a clock of its own: compared at both ends of the run."""
+    said = bench.forecast(bench.build("late.c", "-g"), round(REST * 1000), ROUNDS,
+                          ZC_TRACE_CLOCK="measure")
+    check_late(said, ROUNDS)
+    if not 0 < said["clock_error_us"] < 20000:
+        raise Fail(f"{said['clock_error_us']}")
+
+
+@suite.test()
+def recordings(bench):
+    """A recording that is kept gives the same forecast again, and events for a trace viewer."""
+    folder = bench.folder()
+    said = bench.forecast(bench.build("late.c", "-g"), round(REST * 1000), ROUNDS, "send", 3, code=3,
+                          options=["-o", folder / "run", "--trace", folder / "events.json"])
+    status, out, err = bench.run([bench.forecaster, "report", "--json", folder / "run"])
+    if status or json.loads(out) != said:
+        raise Fail(f"exit code {status}, or another forecast", out + err)
+    events = json.loads((folder / "events.json").read_text(encoding="utf-8"))["traceEvents"]
+    held = [event for event in events if event.get("cat") == "late receiver" and event["ph"] == "X"]
+    if len(held) != ROUNDS or any(event["pid"] != 0 for event in held):
+        raise Fail(f"{held}")
+    status, out, err = bench.run([bench.forecaster, "report", folder / "run"])
+    if status or "forecast, by replay" not in out or "late.c:23" not in out:
+        raise Fail(f"exit code {status}", out + err)
+
+
+@suite.test()
+def without_calls(bench):
+    """A recording by zc-trace alone says what it says, and that there is no forecast."""
+    folder, _, _ = bench.trace(bench.build("late.c", "-g"), round(REST * 1000), ROUNDS, ranks=2)
+    status, out, err = bench.run([bench.forecaster, "report", folder])
+    if status or "forecast: none" not in out or "zc-trace --calls" not in out:
+        raise Fail(f"exit code {status}", out + err)
+
+
+@suite.test()
+def nothing_is_left(bench):
+    """Without -o the recording goes away with the run."""
+    work = bench.folder()
+    program = bench.build("late.c", "-g")
+    command = " ".join(map(str, [bench.forecaster, "--json", *bench.mpiexec(2), program, 1, 1]))
+    status, out, err = bench.run(["sh", "-c", f"cd {work} && {command}"])
+    if status or list(work.iterdir()):
+        raise Fail(f"exit code {status}, left: {list(work.iterdir())}", out + err)
