@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How many instructions libzcm executes in a call of MPI: without it, linked, and switched on.
 
-Counted, not timed: each call is executed step by step (calls.c, steps.h), so a busy machine counts
+Counted, not timed: each call is executed step by step (call_cost.c, steps.h), so a busy machine counts
 the same as an idle one. The C library counts where libzcm calls it; MPI and the program do not. What
 the vdso of the kernel takes to read clocks is apart, since that varies. Two ranks on one host, of a
 job that has passed its first safe point.
@@ -25,7 +25,7 @@ from testbed.migration import H1, SAID, TOP, Job
 from testbed.outcome import Fail
 
 HERE = pathlib.Path(__file__).resolve().parent
-CALLS = HERE / "calls.c"
+CALLS = HERE / "call_cost.c"
 FLAGS = ["-D_GNU_SOURCE", str(HERE / "steps.c")]
 IMPLEMENTATIONS = {"plain": ("_plain", False), "off": ("", False), "on": ("", True)}
 PAIR = ("MPI_Send", "MPI_Recv")     # a message there and back is two of each
