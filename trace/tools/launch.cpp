@@ -136,7 +136,8 @@ void reset_signals()
     argv.push_back(nullptr);
     execvp(argv[0], argv.data());
     const int error = errno;
-    const std::string text = "zc-trace: " + command[0] + ": " + std::strerror(error) + "\n";
+    const std::string text = std::string(program_invocation_short_name) + ": " + command[0] + ": " +
+                             std::strerror(error) + "\n";
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
 }
