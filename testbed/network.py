@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The network that ranks run on: hosts made by `hosts`, one host, or one host over loopback."""
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -27,6 +28,15 @@ def addresses(count):
 
 
 ADDRESSES = addresses(2)
+
+
+def more_addresses(nth):
+    """Of the interface zcNTH of h1 and h2 (Network.more_interfaces)."""
+    return [f"10.112.{nth}.{host}" for host in (1, 2)]
+
+
+def run_ip(*words):
+    subprocess.run(["ip", *words], check=True, stdin=subprocess.DEVNULL)
 
 
 def own_name():
@@ -122,6 +132,25 @@ class Network:
             self.link, self.cores = before
             raise Error(made.stderr.strip().removeprefix("hosts: ") or "cannot change the hosts")
         self._look()
+
+    @contextlib.contextmanager
+    def more_interfaces(self, count):
+        """zc1, zc2, ... on h1 and h2, whose addresses are more_addresses()."""
+        ends = [f"{self.name}-{host}" for host in ("h1", "h2")]
+        names = [f"zc{nth}" for nth in range(1, count + 1)]
+        try:
+            for nth, name in enumerate(names, 1):
+                run_ip("link", "add", name, "netns", ends[0], "type", "veth", "peer", "name", name,
+                       "netns", ends[1])
+                for end, address_there in zip(ends, more_addresses(nth)):
+                    run_ip("-n", end, "address", "add", f"{address_there}/24", "dev", name)
+                    run_ip("-n", end, "link", "set", name, "up")
+            yield
+        finally:
+            for name in names:
+                # Its other end goes with it.
+                subprocess.run(["ip", "-n", ends[0], "link", "delete", name], check=False,
+                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cut(self, host):
         """Nothing passes to and from HOST (1, 2, ...), which is behind a bridge, until heal()."""

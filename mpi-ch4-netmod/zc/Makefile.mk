@@ -5,6 +5,7 @@
 if BUILD_CH4_NETMOD_ZC
 
 noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
+                      src/mpid/ch4/netmod/zc/zc_abridged.h       \
                       src/mpid/ch4/netmod/zc/zc_addresses.h      \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
@@ -54,6 +55,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
 
 mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/globals.c           \
+                      src/mpid/ch4/netmod/zc/zc_abridged.c       \
                       src/mpid/ch4/netmod/zc/zc_addresses.c      \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \

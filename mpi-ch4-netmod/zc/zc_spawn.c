@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_abridged.h"
 #include "zc_foreign.h"
 #include "zc_peer.h"
 #include "zc_process.h"
@@ -37,10 +38,12 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
     MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (comm == MPIR_Process.comm_self) {
         /* for the name of a port, which has little room */
-        length = MPIDI_ZC_global.net_length;
+        const void *upid;
+        mpi_errno = MPIDI_ZC_upid_for_port(&upid, &length);
+        MPIR_ERR_CHECK(mpi_errno);
         upids = MPL_malloc(length, MPL_MEM_ADDRESS);
         MPIR_ERR_CHKANDJUMP(!upids, mpi_errno, MPI_ERR_OTHER, "**nomem");
-        memcpy(upids, MPIDI_ZC_global.own_net, length);
+        memcpy(upids, upid, length);
         sizes[0] = (int) length;
     } else {
         for (int i = 0; i < comm->local_size; i++) {
@@ -91,16 +94,12 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
      * made before it is counted which of them there are. */
     const char *at = remote_upids;
     for (int i = 0; i < size; i++) {
-        uint64_t id;
-        memcpy(&id, at, sizeof(id));
-        MPIDI_ZC_foreign_await_end_of_earlier(id);
+        MPIDI_ZC_foreign_await_end_of_earlier(MPIDI_ZC_upid_id(at));
         at += remote_upid_size[i];
     }
     at = remote_upids;
     for (int i = 0; i < size; i++) {
-        uint64_t id;
-        memcpy(&id, at, sizeof(id));
-        nr_new += !find(id, &avtid, &lpid);
+        nr_new += !find(MPIDI_ZC_upid_id(at), &avtid, &lpid);
         at += remote_upid_size[i];
     }
 
@@ -110,15 +109,13 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
     }
     at = remote_upids;
     for (int i = 0; i < size; i++) {
-        uint64_t id;
-        memcpy(&id, at, sizeof(id));
-        if (!find(id, &avtid, &lpid)) {
-            upid = MPL_malloc(remote_upid_size[i], MPL_MEM_ADDRESS);
-            MPIR_ERR_CHKANDJUMP(!upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
-            memcpy(upid, at, remote_upid_size[i]);
+        if (!find(MPIDI_ZC_upid_id(at), &avtid, &lpid)) {
+            size_t length;
+            mpi_errno = MPIDI_ZC_upid_whole(at, remote_upid_size[i], &upid, &length);
+            MPIR_ERR_CHECK(mpi_errno);
             avtid = new_avtid;
             lpid = new_lpid++;
-            mpi_errno = MPIDI_ZC_foreign_connect(upid, remote_upid_size[i], avtid, lpid);
+            mpi_errno = MPIDI_ZC_foreign_connect(upid, length, avtid, lpid);
             MPL_free(upid);
             MPIR_ERR_CHECK(mpi_errno);
             nr_connected++;

@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "mpidu_init_shm.h"
 #include "zc_teardown.h"
+#include "zc_abridged.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
 #include "zc_foreign.h"
@@ -212,6 +213,7 @@ void MPIDI_ZC_free_all(void)
     if (MPIDI_ZC_global.context) {
         ucp_cleanup(MPIDI_ZC_global.context);
     }
+    MPIDI_ZC_upid_server_stop();
     MPIDI_ZC_foreign_free();
     MPIDI_ZC_processors_free();
     MPIDIU_avt_free_hook = NULL;

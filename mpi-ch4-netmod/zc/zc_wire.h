@@ -227,6 +227,26 @@ typedef struct MPIDI_ZC_upid {
 } MPIDI_ZC_upid_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_upid_t, 16, 8);
 
+/* What the name of a port has in place of a upid that is too long for it (zc_abridged.h). One or
+ * more addresses of the process's host follow, each with its length in a byte before it: 4 bytes of
+ * IPv4, or 16 of IPv6, as the network has them. */
+typedef struct {
+    uint64_t id;                /* with MPIDI_ZC_ABRIDGED */
+    uint64_t host;
+    uint16_t port;              /* of TCP, as the network has it */
+    uint8_t unused[6];
+} MPIDI_ZC_abridged_t;
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_abridged_t, 24, 8);
+#define MPIDI_ZC_ABRIDGED MPIDI_ZC_FOREIGN      /* in an id, which has no such bit of its own */
+
+/* WHOLE, by TCP. The upid follows, with the address over the network. */
+typedef struct {
+    uint64_t magic;             /* MPIDI_ZC_WHOLE */
+    uint64_t length;            /* of the upid */
+} MPIDI_ZC_whole_t;
+#define MPIDI_ZC_WHOLE 0x7a6320757069640aULL
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_whole_t, 16, 8);
+
 /* What a process puts into the table of the process manager. Its mask of processors, its upid and
  * its address over the network follow. */
 typedef struct {

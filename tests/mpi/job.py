@@ -52,6 +52,7 @@ class Test(suite.Test):
     dies:     the job must end with an error
     says:     what the job, or that error, must say (an expression)
     never_says: what it must not
+    interfaces: that many more on each of two hosts, and UCX takes all that there are
     hosts:    the networks (--hosts) it is about; "2" are two or more hosts. One that is not about
               them has the tag of the bed of one host, or of loopback
     launcher: further options of mpiexec
@@ -61,7 +62,8 @@ class Test(suite.Test):
 
     def __init__(self, program, *args, name=None, ranks=2, environment=None, timeout=60, repeat=1,
                  netmods=("ucx", "zc"), variants=False, dies=False, says=None, never_says=None,
-                 check=None, hosts=("2", "1", "loopback"), launcher=(), costs=None, tags=()):
+                 check=None, hosts=("2", "1", "loopback"), launcher=(), costs=None, tags=(),
+                 interfaces=0):
         if "2" not in hosts:
             tags = {*tags, *({"1": "one-host"}.get(kind, kind) for kind in hosts)}
         super().__init__(name or program, None, frozenset(tags), repeat, hosts)
@@ -77,6 +79,7 @@ class Test(suite.Test):
         self.never_says = never_says
         self.check = check
         self.launcher = launcher
+        self.interfaces = interfaces
         self.costs = costs
 
     def with_variant(self, variant):
@@ -116,12 +119,15 @@ class Test(suite.Test):
             costs = setup.scratch / f"{self.name}.costs"
             costs.write_text(json.dumps(self.costs), encoding="ascii")
             environment[CVAR + "COST_FILE"] = str(costs)
-        result = stage.mpi.run(
-            [stage.build(self.program), *self.args], ranks=self.ranks,
-            timeout=self.timeout * setup.patience, launcher=self.launcher,
-            environment={**environment, **self.environment, **setup.environment},
-            directory=setup.scratch, stacks=setup.options.stacks,
-            finalize_grace=None if stage.netmod == "zc" else FINALIZE_GRACE_S)
+        if self.interfaces:
+            environment["UCX_NET_DEVICES"] = "all"
+        with setup.network.more_interfaces(self.interfaces):
+            result = stage.mpi.run(
+                [stage.build(self.program), *self.args], ranks=self.ranks,
+                timeout=self.timeout * setup.patience, launcher=self.launcher,
+                environment={**environment, **self.environment, **setup.environment},
+                directory=setup.scratch, stacks=setup.options.stacks,
+                finalize_grace=None if stage.netmod == "zc" else FINALIZE_GRACE_S)
         return result, add_up(prefix)
 
     def judge(self, result, stats, netmod):

@@ -978,6 +978,37 @@ static double wait_for_end(int pid)
     return MPI_Wtime() - start;
 }
 
+/* The process that had the port has ended. */
+static void ended_port(const char *program)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm across;
+    int pid, class = 0;
+    spawn(program, "ended-port", 1, MPI_COMM_SELF, &across);
+    MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, across, MPI_STATUS_IGNORE);
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&across);
+    wait_for_end(pid);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    const double start = MPI_Wtime();
+    const int error = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &across);
+    CHECK(error != MPI_SUCCESS, "connected to a process that has ended");
+    MPI_Error_class(error, &class);
+    CHECK(class == MPI_ERR_PORT, "error class %d", class);
+    CHECK(MPI_Wtime() - start < 60, "took %.1f s", MPI_Wtime() - start);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+static void be_ended(MPI_Comm parent)
+{
+    char port[MPI_MAX_PORT_NAME];
+    int pid = getpid();
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, TAG, parent);
+    MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+    MPI_Comm_disconnect(&parent);
+}
+
 /* One child leaves at once; one has been given up by itself, but not by its parents. */
 static void leave(const char *program)
 {
@@ -1087,17 +1118,10 @@ static void be_child(const char *program, const char *role, MPI_Comm parent)
         const char *role;
         void (*be)(MPI_Comm parent);
     } roles[] = {
-        {"echo", be_echo},
-        {"crowd", be_neighbour},
-        {"lag", lag_behind},
-        {"held", be_held},
-        {"reconnect", be_reconnected},
-        {"exit", be_exiting},
-        {"outlive", be_outliving},
-        {"withdraw", be_withdrawing},
-        {"given-up", be_first},
-        {"given-up-last", be_last},
-        {"died", be_dying},
+        {"echo", be_echo},        {"crowd", be_neighbour},       {"lag", lag_behind},
+        {"held", be_held},        {"reconnect", be_reconnected}, {"exit", be_exiting},
+        {"ended-port", be_ended}, {"outlive", be_outliving},     {"withdraw", be_withdrawing},
+        {"given-up", be_first},   {"given-up-last", be_last},    {"died", be_dying},
         {"stopped", be_stopped},
     };
     MPI_Comm merged, again, own;
@@ -1144,9 +1168,19 @@ static void run_spawning(const char *what, const char *program)
         const char *name;
         void (*run)(const char *program);
     } tests[] = {
-        {"exchange", exchange}, {"multiple", multiple}, {"tree", tree},       {"lag", lag},
-        {"held", held},         {"withdraw", withdraw}, {"died", died},       {"stopped", stopped},
-        {"given-up", given_up}, {"leave", leave},       {"exit", exit_early}, {"outlive", outlive},
+        {"exchange", exchange},
+        {"multiple", multiple},
+        {"tree", tree},
+        {"lag", lag},
+        {"held", held},
+        {"withdraw", withdraw},
+        {"died", died},
+        {"stopped", stopped},
+        {"given-up", given_up},
+        {"leave", leave},
+        {"exit", exit_early},
+        {"outlive", outlive},
+        {"ended-port", ended_port},
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         if (!strcmp(what, tests[i].name)) {

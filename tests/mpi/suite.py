@@ -298,13 +298,19 @@ TESTS = [
       for arguments in ("exchange", "multiple", "connect 200", "reconnect 150", "leave")),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), timeout=60)
       for what in ("tree", "closed-port", "died", "stopped")),
+    # With lo, one more is too many for the name of a port.
+    *(Test("spawn", what, name=f"spawn-{what}-{interfaces}-more-interfaces", netmods=("zc",),
+           ranks=ranks, timeout=60, hosts=("2",), interfaces=interfaces)
+      for what, ranks, interfaces in (("exchange", 2, 1), ("exchange", 2, 12), ("tree", 2, 12),
+                                      ("held", 1, 1), ("lag", 1, 1), ("ended-port", 1, 1),
+                                      ("died", 2, 1), ("closed-port", 2, 1), ("ports", 3, 1))),
     Test("spawn", "exit", name="spawn-exit", netmods=("zc",), timeout=60,
          says="its parent has exited"),
     Test("spawn", "outlive", name="spawn-outlive", netmods=("zc",), timeout=60, dies=True,
          says="BAD TERMINATION"),
     Test("spawn", "ports", name="spawn-ports", netmods=("zc",), ranks=3, timeout=60),
     *(Test("spawn", what, name=f"spawn-{what}", netmods=("zc",), ranks=1, timeout=60)
-      for what in ("lag", "held", "withdraw", "given-up")),
+      for what in ("lag", "held", "withdraw", "given-up", "ended-port")),
     *(Test("spawn", what, name=f"spawn-{what}-4-vcis", netmods=("zc",), timeout=60,
            environment={NUM_VCIS: "4"}) for what in ("exchange", "tree", "leave")),
     Test("spawn", "crowd", *network.ADDRESSES, netmods=("zc",), ranks=1, hosts=("2",),
