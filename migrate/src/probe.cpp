@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <netdb.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sstream>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -25,6 +28,7 @@ namespace {
 
 constexpr std::size_t kMostSaid = 64 << 10;
 constexpr const char *kThere = "zcm-program-is-there";
+constexpr const char *kMissing = "zcm-program-is-missing";
 
 using clock_type = std::chrono::steady_clock;
 
@@ -93,32 +97,47 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     return result;
 }
 
-/** The launcher on the command line of Hydra's proxy, an ancestor of ours; empty if there is none.
- */
-std::vector<std::string> hydra_launcher()
+/** The command line of the proxy of Hydra's that is an ancestor of ours; empty if there is none. */
+std::vector<std::string> hydra_proxy()
 {
-    std::vector<std::string> words;
     long pid = getppid();
-    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid)) {
-        words = command_line_of(pid);
-        if (!words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
-            break;
-        words.clear();
-    }
+    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid))
+        if (auto words = command_line_of(pid);
+            !words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
+            return words;
+    return {};
+}
+
+/** What runs @line on @host by the launcher that has started this process; empty if it is not
+ * known. As Hydra does, it gives the launcher the arguments that the user wants it to have. */
+std::vector<std::string> by_launcher(const std::string &host, const std::string &line)
+{
+    const std::vector<std::string> proxy = hydra_proxy();
     std::string launcher, command;
-    for (std::size_t i = 1; i + 1 < words.size(); i++) {
-        if (words[i] == "--launcher")
-            launcher = words[i + 1];
-        if (words[i] == "--launcher-exec")
-            command = words[i + 1];
+    for (std::size_t i = 1; i + 1 < proxy.size(); i++) {
+        if (proxy[i] == "--launcher")
+            launcher = proxy[i + 1];
+        if (proxy[i] == "--launcher-exec")
+            command = proxy[i + 1];
     }
-    if (launcher != "ssh" && launcher != "rsh")
-        return {};
-    if (command.empty())
-        command = launcher;
-    return launcher == "ssh" && command.ends_with("ssh")
-               ? std::vector<std::string>{command, "-x", "-oBatchMode=yes"}
-               : std::vector<std::string>{command};
+    const char *extra = std::getenv("HYDRA_LAUNCHER_EXTRA_ARGS");
+    std::istringstream extra_words(extra ? extra : "");
+    const std::vector<std::string> chosen{std::istream_iterator<std::string>(extra_words), {}};
+    std::vector<std::string> words;
+    if (launcher == "ssh" || launcher == "rsh") {
+        words = {command.empty() ? launcher : command};
+        if (launcher == "ssh" && words[0].ends_with("ssh"))
+            words.insert(words.end(), {"-x", "-oBatchMode=yes"});
+        words.insert(words.end(), chosen.begin(), chosen.end());
+        words.insert(words.end(), {host, line});
+    } else if (launcher == "slurm") {
+        /* A step of its own, beside that of the ranks; --overlap is not known to all versions. */
+        words = {"env", "SLURM_OVERLAP=1", command.empty() ? "srun" : command};
+        words.insert(words.end(), {"--input=none", "--mpi=none", "--nodes=1", "--ntasks=1"});
+        words.insert(words.end(), chosen.begin(), chosen.end());
+        words.insert(words.end(), {"--nodelist=" + host, "sh", "-c", line});
+    }
+    return words;
 }
 
 void knock(const std::string &host, double timeout_s)
@@ -173,14 +192,15 @@ std::string probe_host(const probe &what, const std::string &host)
         return "";
     std::vector<std::string> words;
     if (what.how == "auto") {
-        words = hydra_launcher();
+        std::string line =
+            "test -x " + shell_word(what.program) + " || { echo " + kMissing + "; exit 1; }";
+        if (!what.run.empty())
+            line += std::string("; echo ") + kThere + " && " + what.run;
+        words = by_launcher(host, line);
         if (words.empty()) {
             knock(host, what.timeout_s);
             return "";
         }
-        words.insert(words.end(), {host, "test", "-x", shell_word(what.program)});
-        if (!what.run.empty())
-            words.insert(words.end(), {"&&", "echo", kThere, "&&", what.run});
     } else {
         std::string command = what.how;
         replace_all(command, "%h", host);
@@ -197,7 +217,9 @@ std::string probe_host(const probe &what, const std::string &host)
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
                                    std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
-    if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 && said.empty())
+    const bool is_missing = WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1 &&
+                            (said.empty() || said.find(kMissing) != std::string::npos);
+    if (is_missing)
         throw error(ENOENT, "host " + host + " has no program " + what.program);
     if (result.status != 0 && reached)
         throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);

@@ -17,9 +17,10 @@ struct probe {
  * Can the launcher start the program on @host? Asked before anything is started there, since a
  * launcher that fails later may keep mpiexec waiting.
  *
- * "auto": the launcher that this process was started by (Hydra's command line tells it) runs "test
- * -x PROGRAM" there, and then what is to be run; or, where that cannot be known, the name is looked
- * up and port 22 is knocked at (a refusal is an answer too).
+ * "auto": the launcher that this process was started by (Hydra's command line tells it: ssh, rsh or
+ * Slurm's srun, with HYDRA_LAUNCHER_EXTRA_ARGS) runs "test -x PROGRAM" there, and then what is to
+ * be run; or, where that cannot be known, the name is looked up and port 22 is knocked at (a
+ * refusal is an answer too).
  *
  * Returns what was printed there; "" if nothing was run. Throws error: EHOSTUNREACH, ENOENT,
  * ENOEXEC (what was run has failed) or ETIMEDOUT, naming the culprit.

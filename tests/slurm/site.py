@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two hosts with daemons of the tests' own, which end with it, and so does all that runs there."""
+import contextlib
 import os
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from testbed.outcome import Skip
 from testbed.suite import Bed
 
 HOSTS = ("h1", "h2")
+# The folder HERE of a Site is another one on h2.
+OWN_FOLDER = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 # Debian keeps the daemons where an ordinary PATH does not look.
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 BEDS = [Bed("two-hosts", tags=frozenset({"nightly"}), hosts="2")]
@@ -35,9 +38,13 @@ class Site:
         self.setup, self.network, self.folder = setup, setup.network, setup.scratch
         self.environment = dict(os.environ)
         self.daemons = []
+        self.until_its_end = contextlib.ExitStack()
+        self.here, self.here_on_h2 = self.folder / "here", self.folder / "here-on-h2"
 
     def __enter__(self):
         try:
+            for folder in (self.here, self.here_on_h2):
+                folder.mkdir()
             self.start()
         except BaseException:
             self.__exit__()
@@ -48,6 +55,7 @@ class Site:
         with process.undisturbed():
             process.end_daemons(self.daemons, self.network, HOSTS)
             self.daemons = []
+            self.until_its_end.close()
 
     def start(self):
         raise NotImplementedError
@@ -57,6 +65,14 @@ class Site:
 
     def command(self, host, words):
         return [str(network.HOSTS), "--name", self.network.name, "exec", host, *map(str, words)]
+
+    def daemon_command(self, host, words):
+        """Of a daemon that starts processes on HOST: like those of two machines, they do not share
+        all files. What is in the folder `here` is the host's own."""
+        if host == "h2":
+            words = ["unshare", "--mount", "sh", "-c", OWN_FOLDER, "sh", self.here_on_h2, self.here,
+                     *words]
+        return self.command(host, words)
 
     def run(self, words, timeout, environment):
         """(exit status or None when time was up, output) of WORDS on h1."""

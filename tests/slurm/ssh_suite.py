@@ -15,11 +15,11 @@ from testbed import mpi, statistics
 from testbed.network import ADDRESSES, INTERFACE
 from testbed.outcome import Skip, check
 from testbed.suite import Suite
+from tests.slurm import moving
 from tests.slurm.site import BEDS, HOSTS, PATH, Site
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SECOND = "zc1"  # the second network's interface
-SECOND_ADDRESSES = ("10.112.0.1/24", "10.112.0.2/24")
 
 SERVER = """\
 ListenAddress {address}
@@ -57,7 +57,7 @@ class SshSite(Site):
         self.halo = mpi.build(setup.prefix, [TOP / "examples/halo.c"], setup.build_dir)["halo"]
 
     def start(self):
-        self._second_network()
+        self.until_its_end.enter_context(self.network.more_interfaces(1))
         for key in ("host_key", "user_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                             str(self.folder / key)], check=True, stdin=subprocess.DEVNULL)
@@ -69,18 +69,10 @@ class SshSite(Site):
         for host, address in zip(HOSTS, ADDRESSES):
             self._serve(host, address)
 
-    def _second_network(self):
-        ends = [f"{self.network.name}-{host}" for host in HOSTS]
-        subprocess.run(["ip", "link", "add", SECOND, "netns", ends[0], "type", "veth", "peer",
-                        "name", SECOND, "netns", ends[1]], check=True)
-        for end, address in zip(ends, SECOND_ADDRESSES):
-            subprocess.run(["ip", "-n", end, "address", "add", address, "dev", SECOND], check=True)
-            subprocess.run(["ip", "-n", end, "link", "set", SECOND, "up"], check=True)
-
     def _serve(self, host, address):
         configuration = self.folder / f"server-{host}"
         configuration.write_text(SERVER.format(folder=self.folder, address=address))
-        daemon = self.daemon(f"sshd on {host}", self.command(
+        daemon = self.daemon(f"sshd on {host}", self.daemon_command(
             host, [shutil.which("sshd", path=PATH), "-D", "-e", "-f", configuration]))
         self.wait(daemon.what, lambda: "listening" in daemon.log.read_text(), 20)
 
@@ -173,6 +165,17 @@ def no_way_to_a_host(site):
     status, output = site.launch("-hosts", "nowhere", "-n", "1", "hostname")
     check(status != 0 and "the proxy on nowhere has not connected" in output,
           f"exit status {status}", output)
+
+
+@suite.test()
+def moves_with_agents(site):
+    """zcm-run --agents"""
+    moving.with_agents(site, (), "-launcher", "ssh", "-hosts", "h1,h2")
+
+
+@suite.test()
+def does_not_move_to_a_host_without_the_program(site):
+    moving.without_program(site, (), "-launcher", "ssh")
 
 
 @suite.test()

@@ -16,6 +16,7 @@ from testbed import mpi, statistics
 from testbed.network import ADDRESSES
 from testbed.outcome import check
 from testbed.suite import Note, Suite
+from tests.slurm import moving
 from tests.slurm.site import BEDS, HOSTS, PATH, Site
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
 SALLOC = ("salloc", "-Q")
 TWO = ("-N2", "-n2")
 PMI2 = ("srun", "-K", "--mpi=pmi2")
-# Since Slurm 20.11 steps of a job share processors only where they say so.
+# Since Slurm 20.11 steps of a job share processors only where they say so; our mpiexec does.
 OVERLAP = ("env", "SLURM_OVERLAP=1")
 
 
@@ -125,8 +126,8 @@ class Cluster(Site):
         self.wait("munged", (at / "socket").is_socket, 10)
 
     def _start(self, what, host, program, *options):
-        self.daemon(what, self.command(host, [program, *options, "-f",
-                                              self.folder / "slurm.conf"]))
+        self.daemon(what, self.daemon_command(host, [program, *options, "-f",
+                                                     self.folder / "slurm.conf"]))
 
     def batch(self, *words):
         script = self.folder / "job"
@@ -153,7 +154,7 @@ class Cluster(Site):
 
     def spawns(self, *launcher):
         """Two ranks spawn others, in one allocation."""
-        status, output, total = self.submit([*SALLOC, *TWO, *OVERLAP, *launcher,
+        status, output, total = self.submit([*SALLOC, *TWO, *launcher,
                                              self.programs["spawn"], "exchange"])
         check(status == 0, f"exit status {status}", output)
         return note(total)
@@ -196,7 +197,11 @@ TESTS = {
     "srun --mpi=pmi2": lambda of: of.solves([*PMI2, *TWO, *of.halo()]),
     "sbatch, srun --mpi=pmi2": lambda of: of.solves(of.batch(*PMI2, *of.halo())),
     "salloc, mpiexec, spawn": lambda of: of.spawns(of.mpiexec),
-    "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*PMI2),
+    "salloc, mpiexec, agents": lambda of: moving.with_agents(
+        of, [*SALLOC, "-N2", "-n4", "-O"]),
+    "salloc, mpiexec, no program at the target": lambda of: moving.without_program(
+        of, [*SALLOC, *TWO]),
+    "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*OVERLAP, *PMI2),
     "salloc, mpiexec, a rank dies": lambda of: of.dies(*SALLOC, *TWO, of.mpiexec),
     "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
 }
