@@ -107,9 +107,10 @@ succession::succession(const settings &chosen, const command &command, wire *lau
     if (!launcher && manager.fd() >= 0 && !tool.empty())
         by_ = std::make_unique<launch_by_manager>(manager, tool);
     if (!by_)
-        complain(-1, std::string(tool.empty() ? "zcm-launch is not there"
-                                              : "mpiexec is not MPICH's (no PMI_FD)") +
-                         ": MPI_Comm_spawn is used, and a successor that dies ends the job");
+        complain(-1,
+                 std::string(tool.empty() ? "zcm-launch is not there"
+                                          : "the ranks have not been started by MPICH's mpiexec") +
+                     ": MPI_Comm_spawn is used, and a successor that dies ends the job");
 #endif
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <unistd.h>
 
 namespace zc::migrate {
 
@@ -33,6 +34,16 @@ long parent_of(long pid)
     if (after_name == std::string::npos || after_name + 4 >= text.size())
         return 0;
     return std::strtol(text.c_str() + after_name + 4, nullptr, 10);
+}
+
+std::vector<std::string> hydra_proxy()
+{
+    long pid = getppid();
+    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid))
+        if (auto words = command_line_of(pid);
+            !words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
+            return words;
+    return {};
 }
 
 } // namespace zc::migrate

@@ -13,4 +13,8 @@ inline constexpr int kAncestors = 8;
 std::vector<std::string> command_line_of(long pid);
 long parent_of(long pid);
 
+/** The command line of the proxy of Hydra's that is an ancestor of this process; empty if there is
+ * none. */
+std::vector<std::string> hydra_proxy();
+
 } // namespace zc::migrate

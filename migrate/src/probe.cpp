@@ -97,17 +97,6 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     return result;
 }
 
-/** The command line of the proxy of Hydra's that is an ancestor of ours; empty if there is none. */
-std::vector<std::string> hydra_proxy()
-{
-    long pid = getppid();
-    for (int i = 0; i < kAncestors && pid > 1; i++, pid = parent_of(pid))
-        if (auto words = command_line_of(pid);
-            !words.empty() && words[0].find("hydra_pmi_proxy") != std::string::npos)
-            return words;
-    return {};
-}
-
 /** What runs @line on @host by the launcher that has started this process; empty if it is not
  * known. As Hydra does, it gives the launcher the arguments that the user wants it to have. */
 std::vector<std::string> by_launcher(const std::string &host, const std::string &line)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ancestors.h"
 #include "error.h"
 
 namespace zc::migrate {
@@ -53,7 +54,8 @@ std::string value_in(std::string_view line, std::string_view key)
 process_manager process_manager::of_this_process()
 {
     const char *fd = std::getenv("PMI_FD");
-    return process_manager(fd && *fd ? static_cast<int>(std::strtol(fd, nullptr, 10)) : -1);
+    const bool is_there = fd && *fd && !hydra_proxy().empty();
+    return process_manager(is_there ? static_cast<int>(std::strtol(fd, nullptr, 10)) : -1);
 }
 
 std::string process_manager::ask(const std::string &host, const std::string &program,

@@ -18,7 +18,8 @@ namespace zc::migrate {
  */
 class process_manager {
   public:
-    /** By the environment; fd() is -1 if there is none. */
+    /** By the environment; fd() is -1 if there is none, or it is another's, such as Slurm's srun,
+     * which starts programs that use MPI only. */
     static process_manager of_this_process();
     explicit process_manager(int fd) : fd_(fd) {}
 

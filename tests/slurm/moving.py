@@ -86,3 +86,10 @@ def without_program(site, launcher, *options):
     finally:
         program.unlink()
     check(f"host h2 has no program {program}" in moved, moved, output)
+
+
+def by_srun(site, launcher, srun, *options):
+    """There is no Hydra to start zcm-launch: successors are started by MPI_Comm_spawn."""
+    moved, output, _ = run(site, launcher, ["--mpiexec", srun, "--", *options], heat2d(site),
+                           ranks=4, rank=3, target="h1")
+    check("rank 3 is on h1 now" in moved, moved, output)

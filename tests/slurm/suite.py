@@ -201,6 +201,8 @@ TESTS = {
         of, [*SALLOC, "-N2", "-n4", "-O"]),
     "salloc, mpiexec, no program at the target": lambda of: moving.without_program(
         of, [*SALLOC, *TWO]),
+    "salloc, srun --mpi=pmi2, moves": lambda of: moving.by_srun(
+        of, [*SALLOC, "-N2", "-n4", "-O", *OVERLAP], *PMI2),
     "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*OVERLAP, *PMI2),
     "salloc, mpiexec, a rank dies": lambda of: of.dies(*SALLOC, *TWO, of.mpiexec),
     "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
