@@ -48,8 +48,21 @@ std::uint32_t profiling::expected() const
     return static_cast<std::uint32_t>(count);
 }
 
+bool profiling::is_disturbed() const
+{
+    return sampled_ &&
+           std::any_of(jobs_.begin(), jobs_.end(), [](const auto &job) { return job.second.busy; });
+}
+
 void profiling::on_load(nanos now, const load_sample &sample)
 {
+    if (is_disturbed()) {
+        load_ = sample;
+        last_sample_ = now;
+        lows_.assign(1, {now, quick_});
+        overloaded_since_ = kNever;
+        return;
+    }
     double others = std::max(0.0, sample.demand - static_cast<double>(ranks_.size()));
     if (!sampled_) {
         external_ = quick_ = others;

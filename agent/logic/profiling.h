@@ -89,6 +89,9 @@ class profiling {
 
     /** @quarantine: ranks found in the first moments may be lent; 0 if we remember our leases. */
     void start(nanos now, nanos quarantine, bool draining = false);
+    /** While a job here is being reconfigured, what runs says nothing about what will: ranks that
+     * meet do not sleep, and successors start. Then the demand of others stays what it was, and a
+     * node has to be overloaded for `settle` after that. */
     void on_load(nanos now, const load_sample &sample);
     void on_rank(nanos now, const rank_profile &profile);
     void on_rank_gone(const rank_key &key);
@@ -137,6 +140,7 @@ class profiling {
         std::uint32_t moves;
         nanos until;
     };
+    bool is_disturbed() const;
     std::uint32_t expected() const;
     std::uint32_t capacity() const;
 

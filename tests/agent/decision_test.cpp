@@ -79,6 +79,32 @@ class AgentDecisionTest : public testing::Test {
     double speed_ = 1;
 };
 
+TEST_F(AgentDecisionTest, WhatRunsForAMoveIsNoLoad)
+{
+    ranks(2);
+    EXPECT_EQ(here_.overloaded_for(20 * kSecond), 0);
+    load_sample l;
+    l.cpus = 2;
+    l.demand = 6;
+    l.speed = 1;
+    job_view job = *here_.job(kJob);
+    job.busy = true;
+    here_.on_job(job);
+    for (nanos at = 21 * kSecond; at <= 40 * kSecond; at += kSecond)
+        here_.on_load(at, l);
+    EXPECT_EQ(here_.overloaded_for(40 * kSecond), 0);
+    EXPECT_DOUBLE_EQ(here_.external(), 0);
+    job.busy = false;
+    here_.on_job(job);
+    l.demand = 2;
+    here_.on_load(41 * kSecond, l);
+    EXPECT_EQ(here_.overloaded_for(41 * kSecond), 0);
+    l.demand = 6; /* and what runs without one is */
+    for (nanos at = 42 * kSecond; at <= 50 * kSecond; at += kSecond)
+        here_.on_load(at, l);
+    EXPECT_GE(here_.overloaded_for(50 * kSecond), s_.settle);
+}
+
 TEST_F(AgentDecisionTest, MovesAsManyAsMakeTheSlowerNodeFastest)
 {
     ranks(9); /* 4.5 per processor; 3 on 2 and 6 on 4 are 1.5 */

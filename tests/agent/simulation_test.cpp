@@ -100,7 +100,7 @@ TEST(AgentWorldTest, TheTrafficOfAllRanksThatMoveIsLearnedByTheirNewHomes)
 TEST(AgentWorldTest, TheSlowestJobGainsAtTheCostOfAnother)
 {
     options o;
-    o.seed = 20261122009;
+    o.seed = 20261122018;
     o.nodes = 10;
     o.seconds = 600;
     o.agents.policy = "random";
