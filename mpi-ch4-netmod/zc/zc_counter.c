@@ -81,6 +81,8 @@ const MPIDI_ZC_counter_t MPIDI_ZC_counters[] = {
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(foreign_endpoints)},
     {"foreign_shared", "of those, the ones that went on over shared memory",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(foreign_shared)},
+    {"foreign_known", "processes of other worlds that are in communicators of this one now",
+     MPI_T_PVAR_CLASS_LEVEL, offsetof(MPIDI_ZC_report_t, foreign_known)},
     {"bulk_endpoints", "of those to processes of this world, the ones that carry announced messages only",
      MPI_T_PVAR_CLASS_COUNTER, NETMOD(bulk_endpoints)},
     {"bulk_refusals", "peers that such a connection could not be made to",

@@ -81,17 +81,42 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     return *lpid >= 0;
 }
 
-/* CH4 calls this with the lock of VCI 0 (patches/0110). */
+/* Makes a table for one process, and its connection. @upid: at any alignment, and may be abridged. */
+static int connect_to(const char *upid, int size, int *avtid)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_upid_t *whole = NULL;
+    size_t length;
+
+    mpi_errno = MPIDI_ZC_upid_whole(upid, size, &whole, &length);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDIU_new_avt(1, avtid);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_foreign_connect(whole, length, *avtid, 0);
+    if (mpi_errno) {
+        MPIDIU_free_avt(*avtid);
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPL_free(whole);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* CH4 counts the communicators that use a table. In one table several processes would stay known
+ * for as long as one of them is, and count among those that share the processors, long after they
+ * have ended: so each has a table of its own.
+ *
+ * CH4 calls this with the lock of VCI 0 (patches/0110). */
 int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                             uint64_t * remote_gpids)
 {
     int mpi_errno = MPI_SUCCESS;
-    int nr_new = 0, nr_connected = 0, avtid, lpid;
-    int new_avtid = -1, new_lpid = 0;
-    MPIDI_ZC_upid_t *upid = NULL;
 
     /* They lie one behind the other, at any alignment. Progress may end other connections, so it is
-     * made before it is counted which of them there are. */
+     * made before it is asked which of them there are. */
     const char *at = remote_upids;
     for (int i = 0; i < size; i++) {
         MPIDI_ZC_foreign_await_end_of_earlier(MPIDI_ZC_upid_id(at));
@@ -99,26 +124,11 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
     }
     at = remote_upids;
     for (int i = 0; i < size; i++) {
-        nr_new += !find(MPIDI_ZC_upid_id(at), &avtid, &lpid);
-        at += remote_upid_size[i];
-    }
-
-    if (nr_new > 0) {
-        mpi_errno = MPIDIU_new_avt(nr_new, &new_avtid);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    at = remote_upids;
-    for (int i = 0; i < size; i++) {
+        int avtid, lpid;
         if (!find(MPIDI_ZC_upid_id(at), &avtid, &lpid)) {
-            size_t length;
-            mpi_errno = MPIDI_ZC_upid_whole(at, remote_upid_size[i], &upid, &length);
+            lpid = 0;
+            mpi_errno = connect_to(at, remote_upid_size[i], &avtid);
             MPIR_ERR_CHECK(mpi_errno);
-            avtid = new_avtid;
-            lpid = new_lpid++;
-            mpi_errno = MPIDI_ZC_foreign_connect(upid, length, avtid, lpid);
-            MPL_free(upid);
-            MPIR_ERR_CHECK(mpi_errno);
-            nr_connected++;
         }
         remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, lpid);
         at += remote_upid_size[i];
@@ -127,9 +137,6 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
   fn_exit:
     return mpi_errno;
   fn_fail:
-    if (new_avtid >= 0 && nr_connected == 0) {
-        MPIDIU_free_avt(new_avtid);
-    }
     goto fn_exit;
 }
 

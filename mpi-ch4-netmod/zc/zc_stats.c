@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_impl.h"
 #include "zc_counter.h"
+#include "zc_foreign.h"
 #include "zc_peer.h"
 
 /* Rank 0 waits so long for the last report. */
@@ -38,6 +39,7 @@ static void fill(MPIDI_ZC_report_t * report)
         add_words(&report->netmod, &MPIDI_ZC_VCI(v).stats, sizeof(report->netmod));
     }
     report->prediction.size = sizeof(report->prediction);
+    report->foreign_known = MPIDI_ZC_foreign_known();
     report->netmod.window_growth = __atomic_load_n(&MPIDI_ZC_global.granted, __ATOMIC_RELAXED);
 }
 

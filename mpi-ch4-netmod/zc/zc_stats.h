@@ -10,6 +10,7 @@ typedef struct {
     MPIDI_ZC_stats_t netmod;
     zc_stats_t landing;
     zcp_stats_t prediction;
+    uint64_t foreign_known;     /* processes of other worlds that CH4 knows now */
 } MPIDI_ZC_report_t;
 
 /* Between begin and end a report has the counters of that time, later those of the end. Each

@@ -322,7 +322,8 @@ TESTS = [
          timeout=3600, tags=LONG),
     *(Test("worlds", *arguments.split(), name=f"worlds-{arguments.split()[0]}", netmods=("zc",),
            ranks=2 if arguments == "used" else 1, timeout=60, tags=ONE_HOST)
-      for arguments in ("used", "listens", "churn 60", "silent 60", "late 6", "finalizes")),
+      for arguments in ("used", "listens", "churn 60", "silent 60", "late 6", "part 3",
+                        "finalizes")),
     Test("worlds", "died", name="worlds-died", netmods=("zc",), ranks=1, timeout=60,
          hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",),
          says="the parent has survived"),

@@ -16,8 +16,9 @@
  *                        the end of the connection may overtake it
  *   worlds died          a process dies that has sent what its parent, which has never sent it
  *                        anything, has received: sends to it end with an error
- *   worlds many N        with N connections a message takes as long as with one, and each of the N
- *                        senders has credit
+ *   worlds part N        a parent and N children part from all but one of each other: the others
+ * are known no more, neither where they had a connection nor where they had none worlds many N with
+ * N connections a message takes as long as with one, and each of the N senders has credit
  */
 #include "check.h"
 #include "counter.h"
@@ -121,6 +122,44 @@ static void be_listener(MPI_Comm across)
 {
     receive_words(across);
     MPI_Comm_disconnect(&across);
+}
+
+/* ---- part ---- */
+
+static void expect_known(unsigned long long expected, const char *when)
+{
+    struct counter known = counter_open_class("foreign_known", MPI_T_PVAR_CLASS_LEVEL);
+    CHECK(counter_read(&known) == expected, "%llu processes of other worlds are known %s, not %llu",
+          counter_read(&known), when, expected);
+    counter_close(&known);
+}
+
+/* The parent has a connection to the first child, and stays together with the last. */
+static void part_from_most(MPI_Comm across, int is_child, int children)
+{
+    MPI_Comm all, rest;
+    int rank;
+    MPI_Intercomm_merge(across, is_child, &all);
+    MPI_Comm_rank(all, &rank);
+    if (rank == 0)
+        send_to(all, 1, 100, 1);
+    else if (rank == 1)
+        receive_from(all, 0, 100, 1);
+    expect_known(is_child ? 1 : (unsigned)children, "when all have met");
+    const int stays = rank == 0 || rank == children;
+    MPI_Comm_split(all, stays ? 0 : MPI_UNDEFINED, rank, &rest);
+    MPI_Comm_disconnect(&all);
+    MPI_Comm_disconnect(&across);
+    expect_known(stays, "when most have parted");
+    if (stays) {
+        MPI_Comm_rank(rest, &rank);
+        if (rank == 0)
+            send_to(rest, 1, 100, 2);
+        else
+            receive_from(rest, 0, 100, 2);
+        MPI_Comm_disconnect(&rest);
+    }
+    expect_known(0, "when all have parted");
 }
 
 /* ---- churn ---- */
@@ -384,6 +423,8 @@ static void be_child(MPI_Comm parent, const char *role)
         send_and_finalize(parent);
     else if (!strcmp(role, "listens"))
         be_listener(parent);
+    else if (!strncmp(role, "part ", 5))
+        part_from_most(parent, 1, atoi(role + 5));
     else if (!strcmp(role, "died")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         die(parent);
@@ -411,14 +452,16 @@ int main(int argc, char **argv)
     else
         snprintf(role, sizeof role, "%s", what);
     spawn(argv[0], role,
-          !strcmp(what, "many")   ? count
-          : !strcmp(what, "used") ? 2
-                                  : 1,
+          !strcmp(what, "many") || !strcmp(what, "part") ? count
+          : !strcmp(what, "used")                        ? 2
+                                                         : 1,
           !strcmp(what, "used") ? MPI_COMM_WORLD : MPI_COMM_SELF, &child);
     if (!strcmp(what, "used"))
         used(child, 0);
     else if (!strcmp(what, "many"))
         many(child, count);
+    else if (!strcmp(what, "part"))
+        part_from_most(child, 0, count);
     else if (!strcmp(what, "died"))
         survive(child);
     else if (!strcmp(what, "late"))
