@@ -52,6 +52,20 @@ def communicators_of_ranks_that_move_together(stage):
         ends_well(stage, job, "all right", timeout=120)
 
 
+@suite.test()
+@mpich_only("the counter is ch4:zc's")
+def processes_that_have_ended_are_known_no_more(stage):
+    """Else they would count among those that share the processors, and ranks give way to them."""
+    if stage.netmod != "zc":
+        raise Skip("the counter is ch4:zc's")
+    with Job(stage, "known", STOP) as job:
+        job.until_running()
+        for ranks, host in (([1], H1), ([0, 3], H2), ([0, 1, 2, 3], H1)):
+            moved(job, ranks, host)
+            job.until_running(safe_points=job.status()["safe_points"] + 3)
+        ends_well(stage, job, "know each other, and no others: all right")
+
+
 @suite.test(tags={"openmpi"})
 def initialisation_that_communicates(stage):
     """A resumed rank runs it, too, and has the input that was drawn at the start."""

@@ -31,7 +31,8 @@ def open_stage(setup):
     stage = Stage(setup.prefix, setup.network, setup.options.library, setup.build_dir,
                   [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
                    HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
-                   HERE / "communicators.c", HERE / "mpi_1.c", HERE / "cliques.c"],
+                   HERE / "communicators.c", HERE / "mpi_1.c", HERE / "cliques.c",
+                   HERE / "known.c"],
                   scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                   environment=setup.environment, patience=setup.patience)
     stage.seed = setup.seed
