@@ -54,6 +54,7 @@ class Stage:
         self.scratch = str(scratch)
         self.environment = dict(environment or {})
         self.patience = patience
+        self.rsh = HERE / "rsh"     # how MPICH's mpiexec reaches a host
         self.programs = build(prefix, sources, self.library, build_dir, family, flags)
         # The network namespaces of the hosts, to tell where a process is.
         self.spaces = {os.stat(f"/run/netns/{network.name}-{host}").st_ino: host
@@ -72,7 +73,7 @@ class Stage:
         start = [str(HOSTS), "--name", self.network.name, "exec", "h1",
                  *([*launcher, "--mpiexec", tool, "--"] if launcher else [tool]), *options]
         if self.family == "mpich":
-            return [*start, "-launcher", "ssh", "-launcher-exec", str(HERE / "rsh"),
+            return [*start, "-launcher", "ssh", "-launcher-exec", str(self.rsh),
                     "-iface", INTERFACE, "-hosts", ",".join(hosts), "-n", str(ranks)]
         settings = {"plm_rsh_agent": HERE / "rsh", "pml": "ob1", "btl": "tcp,self",
                     "osc": "pt2pt", "btl_tcp_if_include": INTERFACE,

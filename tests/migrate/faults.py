@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong with a move, or with a rank: no rank is lost, and no error."""
+import copy
 import os
 import pathlib
 import re
@@ -32,6 +33,20 @@ def host_unreachable(stage):
         refused(job, "move", "--rank", 1, "--to", "10.111.0.9", says="10.111.0.9 cannot be reached")
         check(job.status()["ranks"] == before, "ranks are not where they were")
         ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only("mpirun starts its daemons in another way")
+def first_world_launched_in_part(stage):
+    """The launcher fails for one host: mpiexec says so, and what it has started elsewhere ends."""
+    part = copy.copy(stage)
+    part.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    part.rsh.write_text(f'#!/bin/bash\n[[ " $* " == *" {H2} "* ]] && exit 255\nexec {stage.rsh} "$@"\n',
+                        encoding="utf-8")
+    part.rsh.chmod(0o700)
+    for migrate in (False, True):
+        with heat(part, migrate=migrate) as job:
+            ends_with_error(job, f"launcher has failed before the proxy on {H2} has connected", 30)
 
 
 @suite.test()
