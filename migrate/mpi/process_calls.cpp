@@ -2,12 +2,12 @@
 
 /* The beginning and the end of MPI, which are those of the job. */
 #include <cstdlib>
-#include <cstring>
 #include <mpi.h>
 
 #include "layer.h"
 #include "lifetime.h"
 #include "process.h"
+#include "settings.h"
 
 using namespace zc::migrate;
 
@@ -21,8 +21,7 @@ namespace {
  */
 void prepare_ucx()
 {
-    const char *mode = std::getenv("ZC_MIGRATE");
-    if (mode && std::strcmp(mode, "0") != 0 && std::strcmp(mode, "observe") != 0)
+    if (ranks_may_move())
         setenv("UCX_KEEPALIVE_NUM_EPS", "inf", 1);
 }
 

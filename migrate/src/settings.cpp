@@ -108,6 +108,12 @@ std::string why_not_runtime_directory()
            zcm_runtime_text(what) + ", so " + path + " is used on this host";
 }
 
+bool ranks_may_move()
+{
+    const std::string on = text("ZC_MIGRATE", "0");
+    return on == "1" || on == "verify";
+}
+
 settings settings::from_environment()
 {
     settings s;
@@ -115,7 +121,7 @@ settings settings::from_environment()
     if (on != "0" && on != "1" && on != "observe" && on != "verify")
         throw error(EINVAL, "bad value of ZC_MIGRATE: " + on + " (0, 1, observe or verify)");
     s.verify = on == "verify";
-    s.on = on == "1" || s.verify;
+    s.on = ranks_may_move();
     s.observe = on == "observe";
     if (!s.on && !s.observe)
         return s;

@@ -43,6 +43,10 @@ struct settings {
     bool fault_injected(fault one) const noexcept { return kFaults && injected == one; }
 };
 
+/** Does ZC_MIGRATE let ranks move? It is asked before MPI_Init; a bad value is reported after it.
+ */
+bool ranks_may_move();
+
 /** Why sockets are not in $XDG_RUNTIME_DIR, in a sentence; "" if they are, or that is not set. */
 std::string why_not_runtime_directory();
 

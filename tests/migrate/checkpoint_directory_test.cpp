@@ -18,6 +18,7 @@
 #include "directory_lock.h"
 #include "disk_writer.h"
 #include "error.h"
+#include "scratch_directory.h"
 
 namespace {
 
@@ -70,13 +71,6 @@ namespace fs = std::filesystem;
 
 class CheckpointDirectoryTest : public testing::Test {
   protected:
-    CheckpointDirectoryTest()
-    {
-        std::string name = fs::temp_directory_path() / "zcm-test-XXXXXX";
-        place_ = mkdtemp(name.data());
-    }
-    ~CheckpointDirectoryTest() override { fs::remove_all(place_); }
-
     static std::vector<std::byte> content(std::size_t bytes)
     {
         std::vector<std::byte> data(bytes);
@@ -110,7 +104,8 @@ class CheckpointDirectoryTest : public testing::Test {
         return place_ + "/at-" + std::to_string(safe_point) + "-" + digits_of(job);
     }
 
-    std::string place_;
+    const scratch_directory scratch_;
+    const std::string &place_ = scratch_.path();
 };
 
 TEST_F(CheckpointDirectoryTest, FilesOfAnyLengthAreWrittenWhole)

@@ -3,13 +3,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <sys/stat.h>
 #include <thread>
 
 #include "control_client.h"
 #include "control_server.h"
 #include "error.h"
+#include "scratch_directory.h"
 
 namespace zc::migrate {
 namespace {
@@ -19,18 +19,10 @@ using control::jobs_in;
 
 class ControlTest : public testing::Test {
   protected:
-    ControlTest()
-    {
-        std::string name = std::filesystem::temp_directory_path() / "zcm-test-XXXXXX";
-        place_ = std::string(mkdtemp(name.data())) + "/sockets";
-    }
-    ~ControlTest() override
-    {
-        std::filesystem::remove_all(std::filesystem::path(place_).parent_path());
-    }
     std::string ask(const std::string &line) { return ask_job(place_, "job", line, 10); }
 
-    std::string place_;
+    const scratch_directory scratch_;
+    const std::string place_ = scratch_.path() + "/sockets";
     std::atomic<std::int64_t> safe_points_{7};
     std::atomic<int> rung_{0};
 };

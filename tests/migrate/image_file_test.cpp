@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "image_file.h"
+#include "scratch_directory.h"
 
 namespace zc::migrate {
 namespace {
@@ -16,13 +17,6 @@ namespace fs = std::filesystem;
 
 class ImageFileTest : public testing::Test {
   protected:
-    ImageFileTest()
-    {
-        std::string name = fs::temp_directory_path() / "zcm-image-XXXXXX";
-        place_ = mkdtemp(name.data());
-    }
-    ~ImageFileTest() override { fs::remove_all(place_); }
-
     static array over(const std::string &name, std::vector<double> &data)
     {
         return {name, reinterpret_cast<std::byte *>(data.data()), data.size(), element::f64};
@@ -34,7 +28,8 @@ class ImageFileTest : public testing::Test {
         return used.ru_maxrss; /* KiB */
     }
 
-    std::string place_;
+    const scratch_directory scratch_;
+    const std::string &place_ = scratch_.path();
 };
 
 TEST_F(ImageFileTest, IsReadAsWhatWasWritten)

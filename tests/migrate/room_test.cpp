@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "room.h"
+#include "scratch_directory.h"
 
 namespace zc::migrate {
 namespace {
@@ -15,11 +16,8 @@ class RoomTest : public testing::Test {
   protected:
     RoomTest()
     {
-        std::string name = fs::temp_directory_path() / "zcm-room-XXXXXX";
-        root_ = mkdtemp(name.data());
         write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable:    80 kB\nBuffers: 1 kB\n");
     }
-    ~RoomTest() override { fs::remove_all(root_); }
 
     void write(const std::string &path, const std::string &content)
     {
@@ -27,7 +25,8 @@ class RoomTest : public testing::Test {
         std::ofstream(root_ + path) << content;
     }
 
-    std::string root_;
+    const scratch_directory scratch_;
+    const std::string &root_ = scratch_.path();
 };
 
 TEST_F(RoomTest, IsWhatTheKernelHas)

@@ -3,11 +3,11 @@
 /* zcm-run --verify: when is a run that does not end by itself to be ended? */
 #include "run_watch.h"
 
-#include <filesystem>
 #include <gtest/gtest.h>
 
 #include "checksum_log.h"
 #include "comparison.h"
+#include "scratch_directory.h"
 
 using namespace zc::migrate;
 
@@ -17,19 +17,10 @@ constexpr double kPatience = 10;
 
 class RunWatchTest : public testing::Test {
   protected:
-    RunWatchTest()
-    {
-        std::string name = std::filesystem::temp_directory_path() / "zcm-watch-XXXXXX";
-        place_ = mkdtemp(name.data());
-    }
-    ~RunWatchTest() override
-    {
-        std::error_code ignored;
-        std::filesystem::remove_all(place_, ignored);
-    }
     void put(int rank, const position &here) const { position_file(place_, rank).write(here); }
 
-    std::string place_;
+    const scratch_directory scratch_;
+    const std::string &place_ = scratch_.path();
     const std::vector<position> before_{{70, true}, {70, true}};
 };
 

@@ -4,13 +4,13 @@
 #include <climits>
 #include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "job_sockets.h"
 #include "runtime_directory.h"
+#include "scratch_directory.h"
 #include "settings.h"
 
 namespace zc::migrate {
@@ -18,8 +18,6 @@ namespace {
 
 using control::all_socket_directories;
 using control::default_socket_directory;
-
-namespace fs = std::filesystem;
 
 class RuntimeDirectoryTest : public testing::Test {
   protected:
@@ -30,14 +28,11 @@ class RuntimeDirectoryTest : public testing::Test {
             before_.emplace_back(name, value ? value : "");
             unsetenv(name);
         }
-        std::string name = fs::temp_directory_path() / "zcm-test-XXXXXX";
-        place_ = mkdtemp(name.data());
     }
     ~RuntimeDirectoryTest() override
     {
         for (const auto &[name, value] : before_)
             value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
-        fs::remove_all(place_);
     }
     static zcm_runtime chosen(std::string &path)
     {
@@ -48,7 +43,8 @@ class RuntimeDirectoryTest : public testing::Test {
     }
 
     std::vector<std::pair<std::string, std::string>> before_;
-    std::string place_;
+    const scratch_directory scratch_;
+    const std::string &place_ = scratch_.path();
     const std::string otherwise_ = "/tmp/zcm-" + std::to_string(geteuid());
 };
 
