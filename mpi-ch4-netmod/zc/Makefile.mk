@@ -15,7 +15,9 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_cells.h          \
                       src/mpid/ch4/netmod/zc/zc_channel.h        \
                       src/mpid/ch4/netmod/zc/zc_connection.h     \
+                      src/mpid/ch4/netmod/zc/zc_context.h        \
                       src/mpid/ch4/netmod/zc/zc_counter.h        \
+                      src/mpid/ch4/netmod/zc/zc_detach.h         \
                       src/mpid/ch4/netmod/zc/zc_disconnect.h     \
                       src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
@@ -27,7 +29,10 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_node.h           \
                       src/mpid/ch4/netmod/zc/zc_noinline.h       \
                       src/mpid/ch4/netmod/zc/zc_offer.h          \
+                      src/mpid/ch4/netmod/zc/zc_order.h          \
                       src/mpid/ch4/netmod/zc/zc_params.h         \
+                      src/mpid/ch4/netmod/zc/zc_parked.h         \
+                      src/mpid/ch4/netmod/zc/zc_path.h           \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
@@ -64,7 +69,9 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_cells.c          \
                       src/mpid/ch4/netmod/zc/zc_channel.c        \
                       src/mpid/ch4/netmod/zc/zc_comm.c           \
+                      src/mpid/ch4/netmod/zc/zc_context.c        \
                       src/mpid/ch4/netmod/zc/zc_counter.c        \
+                      src/mpid/ch4/netmod/zc/zc_detach.c         \
                       src/mpid/ch4/netmod/zc/zc_disconnect.c     \
                       src/mpid/ch4/netmod/zc/zc_flow.c           \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
@@ -77,7 +84,10 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_match.c          \
                       src/mpid/ch4/netmod/zc/zc_node.c           \
                       src/mpid/ch4/netmod/zc/zc_offer.c          \
+                      src/mpid/ch4/netmod/zc/zc_order.c          \
                       src/mpid/ch4/netmod/zc/zc_params.c         \
+                      src/mpid/ch4/netmod/zc/zc_parked.c         \
+                      src/mpid/ch4/netmod/zc/zc_path.c           \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
                       src/mpid/ch4/netmod/zc/zc_process.c        \
                       src/mpid/ch4/netmod/zc/zc_processors.c     \

@@ -4,6 +4,7 @@
 #include "mpidu_init_shm.h"
 #include "zc_impl.h"
 #include "zc_addresses.h"
+#include "zc_path.h"
 #include "zc_processors.h"
 #include "zc_upid.h"
 
@@ -195,6 +196,26 @@ int MPIDI_ZC_addresses_exchange(void)
         MPIDU_bc_table_destroy();
     }
     MPIR_CHKLMEM_FREEALL();
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_addresses_renew(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_upid_t *old = MPIDI_ZC_global.own_net;
+
+    MPIDI_ZC_global.own_net = NULL;
+    mpi_errno = make_own_net();
+    MPIR_ERR_CHECK(mpi_errno);
+    *MPIDI_ZC_global.own_net = *old;
+    mpi_errno = MPIDI_ZC_path_keep_upid(MPIR_Process.rank, MPIDI_ZC_VCI(0).address,
+                                        MPIDI_ZC_VCI(0).address_length);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPL_free(old);
     return mpi_errno;
   fn_fail:
     goto fn_exit;

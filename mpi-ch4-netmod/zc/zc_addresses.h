@@ -5,11 +5,16 @@
 /* The addresses of all ranks of the MPI_COMM_WORLD lie in tables that the ranks of a host share.
  * Endpoints are made later, when they are first used: zc_peer.h.
  *
- * Both functions are collective over the MPI_COMM_WORLD. No other thread is in MPI. */
+ * The functions are collective over the MPI_COMM_WORLD, and no other thread is in MPI, unless their
+ * comment says otherwise. */
 
 /* Exchanges the addresses of VCI 0 through the process manager, and fills CH4's address vector. The
  * masks of processors and the windows that come with them go to zc_processors.h and zc_flow.h. */
 int MPIDI_ZC_addresses_exchange(void);
+
+/* Takes note that VCI 0 of this process has a new address. It is not collective, and is called inside
+ * the lock of VCI 0. */
+int MPIDI_ZC_addresses_renew(void);
 
 /* Exchanges the addresses of the other VCIs, of which there is at least one, by messages over VCI
  * 0. */

@@ -3,9 +3,11 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
+#include "zc_detach.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_match.h"
+#include "zc_parked.h"
 #include "zc_peer.h"
 #include "zc_sender.h"
 
@@ -95,8 +97,8 @@ int MPIDI_ZC_am_send_header(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane
         .cb.send = MPIDI_ZC_am_header_done,
         .user_data = header,
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(lane->ep, MPIDI_ZC_AM_MESSAGE, header,
-                                               header_length, NULL, 0, &param);
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, lane->ep, MPIDI_ZC_AM_MESSAGE, header,
+                                                     header_length, NULL, 0, &param);
     if (!UCS_PTR_IS_PTR(request)) {
         MPL_free(header);
     }
@@ -203,7 +205,7 @@ static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *h
     MPIR_ERR_CHECK(mpi_errno);
 
     if (descriptor && rreq) {
-        mpi_errno = MPIDI_ZC_arrival_answer(vci, rreq, descriptor, h.data_size,
+        mpi_errno = MPIDI_ZC_arrival_answer(vci, rreq, h.sender, descriptor, h.data_size,
                                             h.handler_id == MPIDIG_SEND_DATA);
         MPIR_ERR_CHECK(mpi_errno);
     } else if (descriptor) {
@@ -311,11 +313,11 @@ static bool comes_by_ucp(const void *descriptor)
     return descriptor && !MPIDI_ZC_is_offer(descriptor);
 }
 
-/* Are there endpoints for the answers to a message of this world? @lane: NULL if there is no need to
- * wait for them. */
+/* Are there endpoints for the answers to a message of this world, or are those parked? @lane: NULL
+ * if there is no need to wait for them. */
 static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
 {
-    return !lane ||
+    return !lane || lane->paused ||
         (lane->ep && !(comes_by_ucp(descriptor) && lane->bulk_apart && lane->bulk == 0));
 }
 
@@ -327,6 +329,7 @@ static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announc
     one->announced = announced;
     one->next = vci->unconnected;
     vci->unconnected = one;
+    vci->to_do = true;
 }
 
 void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender)
@@ -479,6 +482,11 @@ void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci)
         vci->unconnected = first->next;
         MPL_free(first);
         MPIDI_ZC_end_job_if(dispatch_early(vci, &lane->inbound, connected ? lane : NULL));
+    }
+    if (unlikely(MPIDI_ZC_global.paths) && vci->number == 0) {
+        MPIDI_ZC_detach_progress();
+    } else {
+        vci->to_do = false;
     }
 }
 

@@ -20,6 +20,7 @@
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
+#include "zc_parked.h"
 #include "zc_peer.h"
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_fill_header(char *out, const MPIDI_ZC_addr_t * peer,
@@ -136,8 +137,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
         units = 1;
     }
     ucp_ep_h ep = am->announced ? MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci) : lane->ep;
-    ucs_status_ptr_t request = ucp_am_send_nbx(ep, MPIDI_ZC_AM_MESSAGE, am->header, header_length,
-                                               payload, units, &param);
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, ep, MPIDI_ZC_AM_MESSAGE, am->header,
+                                                     header_length, payload, units, &param);
     MPIDI_ZC_am_unnumber(lane, request);
     if (unlikely(UCS_PTR_IS_ERR(request)) && peer->foreign) {
         MPIDI_ZC_foreign_refused(peer->foreign, UCS_PTR_STATUS(request));

@@ -39,7 +39,8 @@ static void list_move(MPIDI_ZC_arrivals_t * list, MPIDI_ZC_arrival_t * a)
     list_append(list, a);
 }
 
-static MPIDI_ZC_arrival_t *arrival_new(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, size_t bytes)
+static MPIDI_ZC_arrival_t *arrival_new(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                                       size_t bytes)
 {
     MPIDI_ZC_arrival_t *a = vci->free_arrivals;
     if (a) {
@@ -53,6 +54,7 @@ static MPIDI_ZC_arrival_t *arrival_new(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq
     memset(a, 0, sizeof(*a));
     a->vci = vci;
     a->rreq = rreq;
+    a->sender = sender;
     a->bytes = bytes;
     list_append(&vci->arrivals, a);
     return a;
@@ -184,10 +186,33 @@ static void note_release(MPIDI_ZC_vci_t * vci)
     }
 }
 
+/* As deliver(), from memory beside the budget. */
+static void deliver_kept(MPIDI_ZC_arrival_t * a)
+{
+    MPIR_Request *rreq = a->rreq;
+
+    settle(a);
+    if (unlikely(a->status != UCS_OK)) {
+        set_transfer_error(rreq, a->status);
+        MPIR_STATUS_SET_COUNT(rreq->status, 0);
+    } else {
+        const zc_delivery_t how = {.bytes_copied = a->bytes };
+        MPIDIG_recv_copy(a->kept, rreq);
+        count_delivery(&a->vci->stats, &how);
+    }
+    MPL_free(a->kept);
+    arrival_free(a);
+    complete(rreq);
+}
+
 /* Delivers the landing buffer to the user buffer, as far as it fits. CH4 has noted a truncation in
  * the request's status already. */
 static void deliver(MPIDI_ZC_arrival_t * a)
 {
+    if (unlikely(a->kept)) {
+        deliver_kept(a);
+        return;
+    }
     MPIR_Request *rreq = a->rreq;
     MPIDI_ZC_vci_t *vci = a->vci;
     zc_landing_t *landing = a->landing;
@@ -439,6 +464,61 @@ void MPIDI_ZC_land_queued(MPIDI_ZC_vci_t * vci)
     }
 }
 
+/* ---- before the worker is destroyed ---- */
+
+/* Fetches @a, which is WAITING. False: there is no memory. */
+static bool keep(MPIDI_ZC_arrival_t * a)
+{
+    MPIDI_ZC_vci_t *vci = a->vci;
+    void *descriptor = a->descriptor, *target;
+
+    if (zc_landing_acquire(MPIDI_ZC_global.landing, a->bytes, (void *) (uintptr_t) a->expected,
+                           &a->landing) == 0) {
+        target = zc_landing_data(a->landing);
+    } else {
+        a->landing = NULL;
+        target = a->kept = MPL_malloc(a->bytes, MPL_MEM_BUFFER);
+        if (!target) {
+            return false;
+        }
+    }
+    list_move(&vci->arrivals, a);
+    a->state = MPIDI_ZC_LANDING;
+    a->descriptor = NULL;
+    vci->stats.landed++;
+    vci->stats.landed_by_thread += MPIDI_ZC_global.in_landing_thread;
+    fetch(a, descriptor, target);
+    return true;
+}
+
+/* Returns the first arrival of @sender that is in @list and WAITING for UCP, or NULL. */
+static MPIDI_ZC_arrival_t *waiting_in(const MPIDI_ZC_arrivals_t * list, uint64_t sender)
+{
+    MPIDI_ZC_arrival_t *a = list->first;
+
+    while (a && !(a->sender == sender && a->state == MPIDI_ZC_WAITING &&
+                  !MPIDI_ZC_is_offer(a->descriptor))) {
+        a = a->next;
+    }
+    return a;
+}
+
+bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t * vci, uint64_t sender, bool * memory)
+{
+    MPIDI_ZC_arrival_t *a;
+
+    *memory = true;
+    while (*memory && ((a = waiting_in(&vci->queued, sender)) != NULL ||
+                       (a = waiting_in(&vci->arrivals, sender)) != NULL)) {
+        *memory = keep(a);
+    }
+    a = vci->arrivals.first;
+    while (a && (a->sender != sender || a->state == MPIDI_ZC_LANDED)) {
+        a = a->next;
+    }
+    return *memory && !a;
+}
+
 /* ---- events ---- */
 
 void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data)
@@ -456,12 +536,12 @@ void MPIDI_ZC_copy_out(MPIR_Request * rreq, void *data)
 }
 
 /* Fetches data for @rreq. @transfers: the times to which this one's is added, or NULL. */
-static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor, size_t bytes,
-                        bool is_send, MPIDI_ZC_times_t * transfers)
+static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                        void *descriptor, size_t bytes, bool is_send, MPIDI_ZC_times_t * transfers)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, bytes);
+    MPIDI_ZC_arrival_t *a = arrival_new(vci, rreq, sender, bytes);
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
     a->is_send = is_send;
     a->transfers = transfers;
@@ -478,10 +558,10 @@ static int fetch_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descrip
     goto fn_exit;
 }
 
-int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
-                            size_t bytes, bool is_send)
+int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                            void *descriptor, size_t bytes, bool is_send)
 {
-    return fetch_answer(vci, rreq, descriptor, bytes, is_send, NULL);
+    return fetch_answer(vci, rreq, sender, descriptor, bytes, is_send, NULL);
 }
 
 int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
@@ -502,7 +582,7 @@ int MPIDI_ZC_arrival_expected(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_
         };
         zcp_receive(vci->predictor, &receive);
     }
-    return fetch_answer(vci, rreq, descriptor, bytes, true, transfers);
+    return fetch_answer(vci, rreq, sender, descriptor, bytes, true, transfers);
 }
 
 static void predict(MPIDI_ZC_arrival_t * a, const MPIDI_ZC_message_t * message)
@@ -528,7 +608,7 @@ int MPIDI_ZC_arrival_unexpected(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_message_t *
     int mpi_errno = MPI_SUCCESS;
     bool landed = false;
 
-    MPIDI_ZC_arrival_t *a = arrival_new(vci, NULL, bytes);
+    MPIDI_ZC_arrival_t *a = arrival_new(vci, NULL, message->sender, bytes);
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
     *arrival = a;
     a->is_send = true;
@@ -599,6 +679,7 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
         if (a->stream) {
             MPIDI_ZC_stream_free(a->stream);
         }
+        MPL_free(a->kept);
         arrival_free(a);
     }
 }

@@ -40,6 +40,7 @@ typedef struct MPIDI_ZC_arrival {
     bool is_send;               /* and no message of RMA */
     ucs_status_t status;        /* LANDED: of the transfer */
     MPIR_Request *rreq;         /* NULL: not matched */
+    uint64_t sender;
     size_t bytes;
     MPIDI_ZC_times_t *transfers;        /* the times to which its own is added, or NULL */
     uint64_t since;             /* ns: when the transfer began */
@@ -49,6 +50,7 @@ typedef struct MPIDI_ZC_arrival {
     void *target;               /* of an offer that has been pulled; NULL: the stream */
     struct MPIDI_ZC_channel *channel;   /* from which its frame or DATA is awaited */
     zc_landing_t *landing;      /* LANDING, LANDED */
+    void *kept;                 /* the same, in memory beside the budget; owned */
     MPIDI_ZC_stream_t *stream;  /* BOUNCING; owned */
     MPIDI_ZC_vci_t *vci;        /* by which its header was received */
     MPIDI_ZC_arrivals_t *list;  /* that it is on */
@@ -76,8 +78,8 @@ void MPIDI_ZC_arrival_decline(MPIDI_ZC_vci_t * vci, void *descriptor);
 /* Fetches data that was asked for, and that UCP announces, as MPIDI_ZC_arrival_expected() does, but
  * without the predictor. @is_send: the data is of a send, and the request's status has the error;
  * otherwise the error is returned. */
-int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, void *descriptor,
-                            size_t bytes, bool is_send);
+int MPIDI_ZC_arrival_answer(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq, uint64_t sender,
+                            void *descriptor, size_t bytes, bool is_send);
 
 /* Begins the arrival of a send, announced by UCP, that has no receive yet. @message is its entry
  * in the queue of unexpected messages. If this succeeds, it sets *arrival and takes over
@@ -99,6 +101,11 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_line_moves(const MPIDI_ZC_vci_t * vci)
     return unlikely(vci->queued.first) &&
         vci->seen_releases != __atomic_load_n(&MPIDI_ZC_global.releases, __ATOMIC_RELAXED);
 }
+
+/* Fetches all that @sender has announced by UCP, whose descriptors are about to end, into memory
+ * beside the budget if need be. True: all of it is here. *@memory: false if there is not enough; then
+ * the rest stays where it is. */
+bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t * vci, uint64_t sender, bool * memory);
 
 /* Frees every arrival that has not been matched. */
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci);

@@ -74,6 +74,15 @@ bool MPIDI_ZC_channel_pulls(const MPIDI_ZC_channel_t * channel);
 /* Declines the data of an offer. For its sender the send is then complete. */
 void MPIDI_ZC_channel_decline(MPIDI_ZC_vci_t * vci, const void *offer);
 
+/* ---- messages of the netmod itself ---- */
+
+/* Sends a short active message, of which it copies @header and @data. */
+ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
+                                         size_t header_length, const void *data, size_t length);
+
+/* Ends the job if @status is an error: the other process would wait for the message for ever. */
+void MPIDI_ZC_channel_must_send(ucs_status_t status);
+
 /* ---- other worlds ---- */
 
 /* The connection that has @channel, which may be NULL, has failed or is being closed: what is under

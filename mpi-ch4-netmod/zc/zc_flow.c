@@ -147,7 +147,8 @@ static MPIDI_ZC_lane_t *lane_back(MPIDI_ZC_vci_t * vci, uint64_t sender, uint64_
     return MPIDI_ZC_lane_endpoint(peer, lane, vci->number) == MPI_SUCCESS ? lane : NULL;
 }
 
-/* False: the credit is not sent, for lack of memory or of a connection, or in finalize. */
+/* False: the credit is not sent, for lack of memory or of a connection, or in finalize. (Where
+ * messages are parked there is no endpoint.) */
 static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
 {
     MPIDI_ZC_credit_t credit = {.bytes = bytes };
@@ -158,7 +159,7 @@ static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
     };
 
     /* In finalize nothing may be under way that no flush waits for (zc_teardown.c). */
-    if (!lane || MPIDI_ZC_global.closing) {
+    if (!lane || !lane->ep || MPIDI_ZC_global.closing) {
         return false;
     }
     vci->stats.credit_packets++;

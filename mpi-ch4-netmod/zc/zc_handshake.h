@@ -90,13 +90,6 @@ MPIDI_ZC_channel_t *MPIDI_ZC_channel_by(const struct MPIDI_ZC_channels *c,
                                         const zcl_lane_t * connection);
 MPIDI_ZC_channel_t *MPIDI_ZC_channel_awaiting(const struct MPIDI_ZC_channels *c, uint64_t id);
 
-/* Sends a short active message, of which it copies @header and @data. */
-ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
-                                         size_t header_length, const void *data, size_t length);
-
-/* Ends the job if @status is an error: the other process would wait for the message for ever. */
-void MPIDI_ZC_channel_must_send(ucs_status_t status);
-
 /* ---- zc_handshake.c ---- */
 
 /* Begins to open @channel, which is in state NONE. */

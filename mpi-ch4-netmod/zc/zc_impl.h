@@ -37,8 +37,8 @@
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
-/* Makes the endpoints that messages wait for, and handles those messages. It is called outside
- * UCP's callbacks. */
+/* Makes the endpoints that messages wait for, and handles those messages; and lets ranks leave
+ * (zc_detach.h). It is called outside UCP's callbacks. */
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 
@@ -54,7 +54,7 @@ MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
     if (unlikely(vci->channels || vci->channel_messages.first)) {
         events += MPIDI_ZC_channels_progress(vci, false);
     }
-    if (unlikely(vci->unconnected)) {
+    if (unlikely(vci->to_do)) {
         MPIDI_ZC_connect_back(vci);
     }
     return events;

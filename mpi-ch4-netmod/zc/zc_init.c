@@ -3,6 +3,8 @@
 #include "zc_impl.h"
 #include "zc_addresses.h"
 #include "zc_channel.h"
+#include "zc_context.h"
+#include "zc_detach.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
@@ -86,78 +88,6 @@ static void init_waiting(void)
 
 /* ---- UCX ---- */
 
-/* Lets endpoints have error handling over shared memory: those to other worlds (zc_foreign.c). UCX
- * 1.13 can do it, but only if it is asked. Its warning about the second setting is that a process
- * which is taken for dead may still read the memory of a message that has ended with an error. An
- * endpoint without error handling, of this world, is not affected. UCX warns of settings that belong
- * to transports which it does not use. */
-static void handle_errors_near(ucp_config_t * config, const MPIDI_ZC_transport_t * transport)
-{
-    ucs_status_t status = ucp_config_modify(config, "MM_ERROR_HANDLING", "y");
-    if (status == UCS_OK && transport->cma) {
-        status = ucp_config_modify(config, "MEMORY_INVALIDATE", "y");
-    }
-    MPIDI_ZC_global.errors_near = status == UCS_OK;
-    if (status != UCS_OK) {
-        fprintf(stderr, "zc: connections to processes of other worlds stay on the network: UCX does "
-                "not handle errors over shared memory (%s)\n", ucs_status_string(status));
-    }
-}
-
-/* UCX asks in rounds whether the peers of its endpoints still run, 128 in a round by default. UCX
- * 1.13 forgets that it continues at an endpoint without error handling when that is closed, and
- * then ends the process by a signal. Where a round has all of them, it continues nowhere. */
-static void ask_all_at_once(ucp_config_t * config)
-{
-    /* Versions of UCX without that setting do not ask. */
-    (void) ucp_config_modify(config, "KEEPALIVE_NUM_EPS", "inf");
-}
-
-static int init_context(void)
-{
-    int mpi_errno = MPI_SUCCESS;
-    ucp_config_t *config;
-    ucp_params_t params = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_AM,
-        .estimated_num_eps = MPIR_Process.size,
-    };
-
-    if (MPIDI_global.n_vcis > 1) {
-        params.field_mask |= UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-        params.mt_workers_shared = 1;
-    }
-    if (MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
-        params.features |= UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
-    }
-    /* Only then: it makes shared-memory senders signal their receivers. */
-    if (MPIDI_ZC_global.params.landing_thread) {
-        params.features |= UCP_FEATURE_WAKEUP;
-    }
-    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_config_read");
-    ask_all_at_once(config);
-    status = ucp_init(&params, config, &MPIDI_ZC_global.context);
-    if (status == UCS_OK) {
-        MPIDI_ZC_transport_find(&MPIDI_ZC_global.transport);
-    }
-    if (MPIDI_ZC_global.transport.shared_memory) {
-        /* Which transports there are is only known now. */
-        handle_errors_near(config, &MPIDI_ZC_global.transport);
-        ucp_cleanup(MPIDI_ZC_global.context);
-        MPIDI_ZC_global.context = NULL;
-        status = ucp_init(&params, config, &MPIDI_ZC_global.context);
-    }
-    ucp_config_release(config);
-    MPIDI_ZC_CHECK_STATUS(status, "ucp_init");
-    MPIDI_ZC_params_choose_connections(&MPIDI_ZC_global.params);
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
 static int init_vcis(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -228,14 +158,17 @@ int MPIDI_ZC_init_world(void)
     mpi_errno = MPIDI_ZC_processors_init();
     MPIR_ERR_CHECK(mpi_errno);
     choose_landing_thread(&MPIDI_ZC_global.params);
-    mpi_errno = init_context();
+    mpi_errno = MPIDI_ZC_context_open();
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_ZC_params_choose_connections(&MPIDI_ZC_global.params);
     init_flow();
     mpi_errno = init_vcis();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_addresses_exchange();
     MPIR_ERR_CHECK(mpi_errno);
     init_waiting();
+    mpi_errno = MPIDI_ZC_detach_init();
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
 

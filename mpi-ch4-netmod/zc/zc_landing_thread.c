@@ -8,7 +8,9 @@
 #include "zc_impl.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
+#include "zc_detach.h"
 #include "zc_landing_thread.h"
+#include "zc_order.h"
 #include "zc_processors.h"
 #include "zc_watch.h"
 
@@ -22,6 +24,8 @@
 #define TIMER_NS 50000L         /* from the application's exit to the look */
 #define REST_NS 4000000L        /* between attempts to send what waits, before RESTING lasts */
 #define WATCH_BUNDLES_NS 400000L        /* the longest sleep while short messages are bundled */
+
+#define HURRY_MS 50             /* the longest sleep while this rank leaves or comes back */
 
 #define TRIM_SECONDS 10         /* between searches for landing memory that is not used */
 
@@ -128,6 +132,93 @@ void MPIDI_ZC_landing_thread_look(void)
 static void set_watching(bool watching)
 {
     __atomic_store_n(&MPIDI_ZC_global.watching, watching, __ATOMIC_RELAXED);
+}
+
+/* ---- suspension ---- */
+
+/* The application's thread destroys the workers, on which this one may sleep. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int wanted;                 /* atomic */
+    bool reached;
+} suspension = {.lock = PTHREAD_MUTEX_INITIALIZER,.changed = PTHREAD_COND_INITIALIZER };
+
+static void sleep_while_suspended(void)
+{
+    if (likely(!__atomic_load_n(&suspension.wanted, __ATOMIC_ACQUIRE))) {
+        return;
+    }
+    pthread_mutex_lock(&suspension.lock);
+    suspension.reached = true;
+    pthread_cond_broadcast(&suspension.changed);
+    while (suspension.wanted) {
+        pthread_cond_wait(&suspension.changed, &suspension.lock);
+    }
+    suspension.reached = false;
+    pthread_mutex_unlock(&suspension.lock);
+}
+
+/* Does another thread than the landing thread, which exists, call this? */
+static bool is_suspensible(void)
+{
+    return MPIDI_ZC_global.landing_thread_running && !MPIDI_ZC_global.in_landing_thread;
+}
+
+void MPIDI_ZC_landing_thread_suspend(void)
+{
+    if (!is_suspensible()) {
+        return;
+    }
+    pthread_mutex_lock(&suspension.lock);
+    __atomic_store_n(&suspension.wanted, 1, __ATOMIC_RELEASE);
+    while (!suspension.reached) {
+        /* It may have just cleared the timer, and be about to sleep. */
+        struct timespec soon;
+        clock_gettime(CLOCK_REALTIME, &soon);
+        soon.tv_sec += (soon.tv_nsec + REST_NS) / 1000000000;
+        soon.tv_nsec = (soon.tv_nsec + REST_NS) % 1000000000;
+        set_timer(1);
+        pthread_cond_timedwait(&suspension.changed, &suspension.lock, &soon);
+    }
+    pthread_mutex_unlock(&suspension.lock);
+}
+
+static int find_descriptors(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,
+                                                 &MPIDI_ZC_VCI(v).wakeup_fd);
+        MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_landing_thread_go_on(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIDI_ZC_global.landing_thread_running) {
+        mpi_errno = find_descriptors();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (is_suspensible()) {
+        pthread_mutex_lock(&suspension.lock);
+        __atomic_store_n(&suspension.wanted, 0, __ATOMIC_RELEASE);
+        pthread_cond_broadcast(&suspension.changed);
+        pthread_mutex_unlock(&suspension.lock);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 /* ---- with how many processors ---- */
@@ -392,10 +483,11 @@ static void trim_now_and_then(void)
 /* Sleeps until there is an event of the network or the timer expires. */
 static wakeup_t sleep_on_network(void)
 {
-    struct pollfd fds[1 + 2 * MPIDI_CH4_MAX_VCIS] = {
+    struct pollfd fds[2 + 2 * MPIDI_CH4_MAX_VCIS] = {
         {.fd = MPIDI_ZC_global.wakeup_timer_fd, .events = POLLIN},
+        {.fd = MPIDI_ZC_order_descriptor(), .events = POLLIN},
     };
-    int nr = 1;
+    int nr = 2;
     for (int v = 0; v < MPIDI_global.n_vcis; v++) {
         fds[nr++] = (struct pollfd) {.fd = MPIDI_ZC_VCI(v).wakeup_fd, .events = POLLIN};
         const int channels = MPIDI_ZC_channels_descriptor(&MPIDI_ZC_VCI(v));
@@ -403,7 +495,9 @@ static wakeup_t sleep_on_network(void)
             fds[nr++] = (struct pollfd) {.fd = channels,.events = POLLIN };
         }
     }
-    while (poll(fds, nr, TRIM_SECONDS * 1000) == 0) {
+    /* A rank that leaves has a deadline. */
+    const bool hurries = MPIDI_ZC_detach_hurries();
+    while (poll(fds, nr, hurries ? HURRY_MS : TRIM_SECONDS * 1000) == 0 && !hurries) {
         trim_now_and_then();
     }
     set_listening(false);
@@ -493,6 +587,7 @@ static void *landing_thread(void *arg)
 
     MPIDI_ZC_watch_begin(&thread.watch);
     while (state != ENDED) {
+        sleep_while_suspended();
         switch (state) {
             case WATCHING:
                 state = watching(&thread);
@@ -520,11 +615,8 @@ int MPIDI_ZC_landing_thread_start(void)
     timer.accepted = timer.pending = timer.stop = 0;
     share = MPIDI_ZC_processors_of_host().kind;
     application_init();
-    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
-        ucs_status_t status = ucp_worker_get_efd(MPIDI_ZC_VCI(v).worker,
-                                                 &MPIDI_ZC_VCI(v).wakeup_fd);
-        MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_get_efd");
-    }
+    mpi_errno = find_descriptors();
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDI_ZC_global.wakeup_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     MPIR_ERR_CHKANDJUMP1(MPIDI_ZC_global.wakeup_timer_fd < 0, mpi_errno, MPI_ERR_OTHER,
                          "**zc_thread", "**zc_thread %s", strerror(errno));

@@ -53,6 +53,13 @@ int MPIDI_ZC_landing_thread_start(void);
 /* Stops the thread, in MPI_Finalize: waits for its end, and opens the gate for good. */
 void MPIDI_ZC_landing_thread_stop(void);
 
+/* The thread sleeps on nothing of UCX from here on, until MPIDI_ZC_landing_thread_go_on(). It is
+ * called inside MPI, and does nothing in the thread itself or where there is none. */
+void MPIDI_ZC_landing_thread_suspend(void);
+
+/* The thread sleeps on the workers that there are now. */
+int MPIDI_ZC_landing_thread_go_on(void);
+
 /* Adapts the thread to a change in the processors that the processes of this host can have. */
 void MPIDI_ZC_landing_thread_share(MPIDI_ZC_share_kind_t kind);
 

@@ -205,6 +205,40 @@ cvars:
         descriptors and four for each rank of another host and VCI, else ucx; the soft limit
         is raised for that.
 
+    - name        : MPIR_CVAR_CH4_ZC_DETACH
+      category    : CH4_ZC
+      type        : string
+      default     : "0"
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_ALL_EQ
+      description : >-
+        Whether a rank may be told to give up all that it has of UCX while the others go on,
+        and to come back with another address (docs/detached-ranks.md). 1 or 0. With 1 the
+        connections of UCX report errors, and carry bulk more slowly.
+
+    - name        : MPIR_CVAR_CH4_ZC_DETACH_FD
+      category    : CH4_ZC
+      type        : int
+      default     : -1
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        With DETACH, the descriptor of a socket over which this rank is told so.
+        -1: it never is.
+
+    - name        : MPIR_CVAR_CH4_ZC_DETACH_SECONDS
+      category    : CH4_ZC
+      type        : int
+      default     : 10
+      class       : none
+      verbosity   : MPI_T_VERBOSITY_USER_DETAIL
+      scope       : MPI_T_SCOPE_LOCAL
+      description : >-
+        A rank that has been told to leave refuses, and goes on, unless all others have
+        answered within this time, at least 1.
+
     - name        : MPIR_CVAR_CH4_ZC_PREDICTOR
       category    : CH4_ZC
       type        : string
@@ -301,6 +335,7 @@ static const option_t options[] = {
     OPTION(BUNDLE, bundle, switches, true),
     OPTION(BULK_APART, bulk_apart, switches, true),
     OPTION(LANE, channels, lanes, true),
+    OPTION(DETACH, detach, switches, false),
 };
 
 /* False: @text is not a value of @option. */
@@ -394,6 +429,9 @@ int MPIDI_ZC_params_parse(MPIDI_ZC_params_t * params)
     set_thresholds(params);
     mpi_errno = set_prediction(params);
     MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP2(MPIR_CVAR_CH4_ZC_DETACH_SECONDS < 1, mpi_errno, MPI_ERR_OTHER,
+                         "**zc_param", "**zc_param %s %s", "MPIR_CVAR_CH4_ZC_DETACH_SECONDS",
+                         "less than 1");
     params->landing_thread_rests = is_word(MPIR_CVAR_CH4_ZC_LANDING_THREAD, "auto");
     params->bundle_always = is_word(MPIR_CVAR_CH4_ZC_BUNDLE, "1");
     params->far_atomics = is_word(MPIR_CVAR_CH4_ZC_NATIVE_ATOMICS, "1");
@@ -457,6 +495,12 @@ void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params)
     const bool streams = MPIDI_ZC_global.transport.streams;
     /* UCX's connections, and the channel. */
     const rlim_t each = params->channels ? 4 : 3;
+
+    if (params->detach) {
+        /* A rank that leaves has one endpoint to each other, and no channel. */
+        params->channels = params->bulk_apart = false;
+        return;
+    }
     const bool suffice = !streams || !(auto_channels || auto_apart) || descriptors_suffice(each);
 
     if (auto_channels) {

@@ -30,6 +30,7 @@ typedef struct {
     bool bundle_always;         /* and where it does not */
     bool bulk_apart;            /* bulk has connections of its own: zc_peer.h */
     bool channels;              /* bulk travels by libzclane: zc_channel.h */
+    bool detach;                /* ranks may leave and come back: zc_detach.h */
     bool calibrate;             /* measure in this process what rebinding costs */
     char *stats_file;           /* owned; NULL: none */
 } MPIDI_ZC_params_t;

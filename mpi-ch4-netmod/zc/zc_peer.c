@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_peer.h"
 #include "zc_foreign.h"
+#include "zc_path.h"
 
 /* A process that is reached over the network has died, or the connection to it is lost. There is
  * no request that could report that to the application, which may wait for something else. The
@@ -23,12 +24,22 @@ void MPIDI_ZC_peer_lost(int rank, const char *why)
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    MPIDI_ZC_peer_lost((int) (intptr_t) arg, ucs_status_string(status));
+    const int rank = (int) (intptr_t) arg;
+
+    if (!MPIDI_ZC_path_expects_loss(rank, ep)) {
+        MPIDI_ZC_peer_lost(rank, ucs_status_string(status));
+    }
 }
 
 static const ucp_address_t *address_of(int rank, int vci)
 {
     const int nr_others = MPIDI_global.n_vcis - 1;
+    size_t length;
+    const MPIDI_ZC_upid_t *later = MPIDI_ZC_path_upid(rank, &length);
+
+    if (unlikely(later)) {
+        return (const ucp_address_t *) later->address;  /* it has one VCI */
+    }
     const void *address = vci == 0 ? MPIDI_ZC_upid_of(rank)->address :
         MPIDI_ZC_global.lane_addresses +
         ((size_t) rank * nr_others + vci - 1) * MPIDI_ZC_global.lane_stride;
@@ -43,20 +54,51 @@ static bool is_local(int rank)
 /* @near: the process is reached over shared memory. */
 static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
 {
-    /* UCX 1.13 calls the handler for a lost connection in this mode, too. With
+    /* UCX 1.13 calls the handler for a lost connection in mode NONE, too. With
      * UCP_ERR_HANDLING_MODE_PEER it would not write a rendezvous' data to where the
      * receiver wants it (no rma_bw lane: TCP cannot revoke memory), but send 64 KiB at a
-     * time through a buffer, which is a quarter slower when both directions are busy. */
+     * time through a buffer, which is a quarter slower when both directions are busy. But only
+     * those endpoints can be closed alone, when their rank leaves. (UCX has no errors of a process
+     * with itself.) */
+    const bool closes_alone = MPIDI_ZC_global.params.detach && rank != MPIR_Process.rank;
     const ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
             (near ? 0 : UCP_EP_PARAM_FIELD_ERR_HANDLER),
         .address = address_of(rank, vci),
-        .err_mode = UCP_ERR_HANDLING_MODE_NONE,
+        .err_mode = closes_alone && !near ? UCP_ERR_HANDLING_MODE_PEER :
+            UCP_ERR_HANDLING_MODE_NONE,
         .err_handler = {.cb = peer_failed,.arg = (void *) (intptr_t) rank},
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(vci).worker, &params, ep);
     MPIDI_ZC_VCI(vci).stats.endpoints += status == UCS_OK;
     return status;
+}
+
+/* Is the process reached over shared memory? */
+static bool is_near(int rank)
+{
+    return is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
+}
+
+ucs_status_t MPIDI_ZC_peer_endpoint(int rank, int vci, ucp_ep_h * ep)
+{
+    return make_endpoint(rank, is_near(rank), vci, ep);
+}
+
+static void ignore_loss(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+}
+
+ucs_status_t MPIDI_ZC_peer_endpoint_for_answer(const void *address, ucp_ep_h * ep)
+{
+    const ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = address,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = ignore_loss},
+    };
+    return ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
 }
 
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
@@ -66,8 +108,11 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     if (unlikely(peer->foreign)) {
         return MPIDI_ZC_foreign_open(peer->foreign);
     }
+    if (unlikely(lane->paused)) {
+        return MPI_SUCCESS;
+    }
     const int rank = MPIDI_ZC_world_rank_of(peer);
-    const bool near = is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
+    const bool near = is_near(rank);
 
     ucs_status_t status = make_endpoint(rank, near, vci, &lane->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");

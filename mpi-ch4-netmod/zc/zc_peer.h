@@ -47,8 +47,15 @@ MPL_STATIC_INLINE_PREFIX MPIDI_ZC_lane_t *MPIDI_ZC_lane_of(MPIDI_ZC_addr_t * pee
 void MPIDI_ZC_peer_lost(int rank, const char *why);
 
 /* Makes the endpoint of @lane, which is @peer's of @vci; if @peer is of another world, it opens the
- * connection. It is called inside the lock of @vci. */
+ * connection. Where messages are parked it does nothing, which is no error. It is called inside the
+ * lock of @vci. */
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
+
+/* Makes an endpoint to @rank that no lane has. */
+ucs_status_t MPIDI_ZC_peer_endpoint(int rank, int vci, ucp_ep_h * ep);
+
+/* Makes an endpoint of VCI 0 to a process at @address, whose loss is ignored. */
+ucs_status_t MPIDI_ZC_peer_endpoint_for_answer(const void *address, ucp_ep_h * ep);
 
 /* Makes @lane->ep if there is none. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_lane_endpoint(const MPIDI_ZC_addr_t * peer,

@@ -109,6 +109,7 @@ typedef struct {
     bool bundles:1;             /* short messages may wait for each other: zc_bundle.h */
     bool bulk_apart:1;          /* bulk has endpoints of its own: zc_peer.h */
     bool channels:1;            /* bulk may use a channel: zc_channel.h */
+    bool paused:1;              /* messages are parked: zc_path.h */
     MPIDI_ZC_inbound_t inbound; /* of a peer in this MPI_COMM_WORLD */
     int32_t credit;             /* bytes that the receiver has room for: zc_flow.h */
     uint32_t bulk;              /* the place of its endpoint in MPIDI_ZC_vci_t; 0: there is none */

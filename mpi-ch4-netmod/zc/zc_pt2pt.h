@@ -25,6 +25,55 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_recv_vci(MPIR_Comm * comm, int rank, int t
 
 /* ---- sending ---- */
 
+/* Sends a message as an active message of CH4. @paid: it need not be announced for lack of credit. */
+static __attribute__ ((noinline)) int MPIDI_ZC_isend_by_ch4(const void *buf, MPI_Aint count,
+                                                       MPI_Datatype datatype, int rank, int tag,
+                                                       MPIR_Comm * comm, int context_offset,
+                                                       MPIDI_av_entry_t * addr, uint8_t flags,
+                                                       MPIR_Errflag_t errflag, int vci, bool paid,
+                                                       MPIR_Request ** req_p)
+{
+    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+
+    MPIDI_ZC_VCI(vci).announce_next = !paid;
+    const int mpi_errno = MPIDIG_isend_impl(buf, count, datatype, rank, tag, comm, context_offset,
+                                            addr, flags, vci, vci, req_p, errflag);
+    MPIDI_ZC_VCI(vci).announce_next = false;
+    if (unlikely(!paid) && mpi_errno == MPI_SUCCESS) {
+        MPIDI_ZC_VCI(vci).nr_held++;
+        if (peer->self & MPIDI_ZC_FOREIGN) {
+            MPIDI_ZC_foreign_await_answer(peer->foreign, *req_p);
+            MPIDI_ZC_foreign_settle(peer->foreign);
+        }
+    } else if (unlikely(flags & MPIDIG_AM_SEND_FLAGS_SYNC) && mpi_errno == MPI_SUCCESS &&
+               peer->self & MPIDI_ZC_FOREIGN) {
+        MPIDI_ZC_foreign_await_ack(peer->foreign, *req_p);
+        MPIDI_ZC_foreign_settle(peer->foreign);
+    }
+    return mpi_errno;
+}
+
+/* Sends a message of @bytes on @lane, where it is going to be parked: zc_path.h. */
+static __attribute__ ((noinline)) int MPIDI_ZC_isend_parked(const void *buf, MPI_Aint count,
+                                                        MPI_Datatype datatype, int rank, int tag,
+                                                        MPIR_Comm * comm, int context_offset,
+                                                        MPIDI_av_entry_t * addr, uint8_t flags,
+                                                        MPIR_Errflag_t errflag, int vci,
+                                                        MPIDI_ZC_lane_t * lane, size_t bytes,
+                                                        MPIR_Request ** req_p)
+{
+    const int32_t cost = MPIDI_ZC_flow_cost(MPIDI_ZC_flow_is_eager(lane, bytes), bytes);
+    const bool paid = MPIDI_ZC_flow_pay(lane, cost);
+    const int mpi_errno = MPIDI_ZC_isend_by_ch4(buf, count, datatype, rank, tag, comm,
+                                                context_offset, addr, flags, errflag, vci, paid,
+                                                req_p);
+
+    if (unlikely(mpi_errno) && paid) {
+        MPIDI_ZC_flow_refund(lane, cost);
+    }
+    return mpi_errno;
+}
+
 /* Sends a message. @flags: MPIDIG_AM_SEND_FLAGS_.... @may_wait: as for MPIDI_ZC_send_eager(). */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype,
                                             int rank, int tag, MPIR_Comm * comm,
@@ -43,8 +92,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
-    mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, vci);
-    MPIR_ERR_CHECK(mpi_errno);
+    if (unlikely(!lane->ep)) {
+        mpi_errno = MPIDI_ZC_lane_connect(peer, lane, vci);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (unlikely(!lane->ep)) {
+            mpi_errno = MPIDI_ZC_isend_parked(buf, count, datatype, rank, tag, comm,
+                                              context_offset, addr, flags, errflag, vci, lane,
+                                              bytes, req_p);
+            goto fn_exit;
+        }
+    }
 
     const bool eager = MPIDI_ZC_flow_is_eager(lane, bytes);
     const int32_t cost = MPIDI_ZC_flow_cost(eager, bytes);
@@ -53,21 +110,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
         mpi_errno = MPIDI_ZC_send_eager(MPIR_get_contig_ptr(buf, true_lb), bytes, tag, comm,
                                         context_offset, peer, lane, vci, errflag, may_wait, req_p);
     } else {
-        MPIDI_ZC_VCI(vci).announce_next = !paid;
-        mpi_errno = MPIDIG_isend_impl(buf, count, datatype, rank, tag, comm, context_offset, addr,
-                                      flags, vci, vci, req_p, errflag);
-        MPIDI_ZC_VCI(vci).announce_next = false;
-        if (unlikely(!paid) && mpi_errno == MPI_SUCCESS) {
-            MPIDI_ZC_VCI(vci).nr_held++;
-            if (peer->self & MPIDI_ZC_FOREIGN) {
-                MPIDI_ZC_foreign_await_answer(peer->foreign, *req_p);
-                MPIDI_ZC_foreign_settle(peer->foreign);
-            }
-        } else if (unlikely(flags & MPIDIG_AM_SEND_FLAGS_SYNC) && mpi_errno == MPI_SUCCESS &&
-                   peer->self & MPIDI_ZC_FOREIGN) {
-            MPIDI_ZC_foreign_await_ack(peer->foreign, *req_p);
-            MPIDI_ZC_foreign_settle(peer->foreign);
-        }
+        mpi_errno = MPIDI_ZC_isend_by_ch4(buf, count, datatype, rank, tag, comm, context_offset,
+                                          addr, flags, errflag, vci, paid, req_p);
     }
     if (unlikely(mpi_errno) && paid) {
         MPIDI_ZC_flow_refund(lane, cost);

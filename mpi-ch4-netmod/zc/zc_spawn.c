@@ -2,6 +2,7 @@
 #include <mpidimpl.h>
 #include "zc_abridged.h"
 #include "zc_foreign.h"
+#include "zc_path.h"
 #include "zc_peer.h"
 #include "zc_process.h"
 #include "zc_noinline.h"
@@ -20,6 +21,10 @@ static const MPIDI_ZC_upid_t *upid_of(MPIR_Comm * comm, int rank, size_t * lengt
     }
     int avtid, lpid;
     MPIDIU_comm_rank_to_pid(comm, rank, &lpid, &avtid);
+    const MPIDI_ZC_upid_t *later = MPIDI_ZC_path_upid(lpid, length);
+    if (unlikely(later)) {
+        return later;           /* UCX has no shared memory there, so it is an address of the network */
+    }
     *length = MPIDI_ZC_global.net_stride;
     return MPIDI_ZC_net_upid_of(lpid);
 }
@@ -37,6 +42,7 @@ int MPIDI_ZC_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **loc
     sizes = MPL_malloc(comm->local_size * sizeof(int), MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!sizes, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (comm == MPIR_Process.comm_self) {
+        MPIDI_ZC_global.address_published = true;
         /* for the name of a port, which has little room */
         const void *upid;
         mpi_errno = MPIDI_ZC_upid_for_port(&upid, &length);

@@ -5,6 +5,8 @@
 #include "zc_abridged.h"
 #include "zc_arrival.h"
 #include "zc_channel.h"
+#include "zc_context.h"
+#include "zc_detach.h"
 #include "zc_foreign.h"
 #include "zc_landing_thread.h"
 #include "zc_match.h"
@@ -210,9 +212,8 @@ void MPIDI_ZC_free_all(void)
         free_vci(&MPIDI_ZC_VCI(v));
     }
     MPIDI_ZC_stream_finalize();
-    if (MPIDI_ZC_global.context) {
-        ucp_cleanup(MPIDI_ZC_global.context);
-    }
+    MPIDI_ZC_context_close();
+    MPIDI_ZC_detach_free();
     MPIDI_ZC_upid_server_stop();
     MPIDI_ZC_foreign_free();
     MPIDI_ZC_processors_free();
@@ -237,6 +238,7 @@ int MPIDI_ZC_mpi_finalize_hook(void)
         goto fn_exit;
     }
 
+    MPIDI_ZC_detach_finalize();
     MPIDI_ZC_report_read(&report);
     MPIDI_ZC_report_write_file(&report);
     mpi_errno = MPIDI_ZC_report_send(&report);

@@ -47,6 +47,10 @@ typedef struct {
     uint64_t unexpected_refusals;       /* of those, left at the sender until matched */
     uint64_t credit_packets;
     uint64_t window_growth;     /* of all VCIs' windows together; only in reports */
+    uint64_t detachments;       /* this rank has left, and all of UCX was destroyed */
+    uint64_t detach_refusals;   /* it was told to leave, and has not */
+    uint64_t detached_us;       /* from destroying UCX to having made it anew, together */
+    uint64_t parked;            /* messages that waited until a rank had come back */
 } MPIDI_ZC_stats_t;
 
 /* Lists of arrivals; see zc_arrival.h. */
@@ -92,6 +96,7 @@ typedef struct {
     int nr_landing;             /* of those, into landing memory */
     int nr_announced;           /* sends that have been announced and not fetched yet */
     struct MPIDI_ZC_arrival *free_arrivals;
+    bool to_do;                 /* MPIDI_ZC_connect_back() is to be called: */
     MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
     void *offered;              /* descriptor that UCP's callback may take over; NULL: declined */
     size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
@@ -130,6 +135,9 @@ typedef struct {
     char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
     size_t lane_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
+    struct MPIDI_ZC_path *paths;        /* by rank; NULL: no rank ever leaves (zc_path.h) */
+    int windows;                /* atomic: that UCX reaches */
+    bool address_published;     /* other worlds may have the address of this process */
 
     zc_t *landing;              /* of all VCIs */
     unsigned releases;          /* atomic: how often landing memory has been released; wraps */

@@ -52,6 +52,13 @@ static void unmap_memory(MPIR_Win * win)
     memset(zc, 0, sizeof(*zc));
 }
 
+/* Undoes what share_memory() has done. */
+static void forget(MPIR_Win * win)
+{
+    unmap_memory(win);
+    __atomic_fetch_sub(&MPIDI_ZC_global.windows, 1, __ATOMIC_RELAXED);
+}
+
 /* Connects to the target of @rank, inside the lock of the window's VCI. */
 static void connect_target(MPIR_Win * win, int rank)
 {
@@ -133,6 +140,7 @@ static int share_memory(MPIR_Win * win)
     if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
         return MPI_SUCCESS;
     }
+    __atomic_fetch_add(&MPIDI_ZC_global.windows, 1, __ATOMIC_RELAXED);
     map_memory(win, &key, &key_bytes);
     members = MPL_malloc(size * sizeof(*members), MPL_MEM_RMA);
     counts = MPL_malloc(size * sizeof(*counts), MPL_MEM_RMA);
@@ -180,7 +188,7 @@ static int share_memory(MPIR_Win * win)
     MPL_free(starts);
     return mpi_errno;
   fn_fail:
-    unmap_memory(win);
+    forget(win);
     goto fn_exit;
 }
 
@@ -359,6 +367,8 @@ int MPIDI_ZC_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 
 int MPIDI_ZC_mpi_win_free_hook(MPIR_Win * win)
 {
-    unmap_memory(win);
+    if (MPIDI_ZC_WIN(win).targets) {
+        forget(win);
+    }
     return MPI_SUCCESS;
 }

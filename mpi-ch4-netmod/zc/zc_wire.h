@@ -22,6 +22,7 @@
  *   HELLO     0     none                                   hello (16), upid
  *   HOST      0     none                                   host (16), mask of processors, upid
  *   FIN       0     none                                   fin_message (32)
+ *   PATH      0     path_message (32)                      REBIND: UCP's address
  *
  * A mask of processors is an array of words of 64 bits (zc_processors.h). CH4's headers are those
  * of MPICH's mpidig_am.h. Other ways carry the rest:
@@ -63,6 +64,7 @@ enum {
     MPIDI_ZC_AM_HELLO,          /* zc_sender.h: the first over a connection to another world */
     MPIDI_ZC_AM_HOST,           /* zc_shm_upgrade.h: processors and address, on one machine */
     MPIDI_ZC_AM_FIN,            /* zc_disconnect.h: the end of a connection */
+    MPIDI_ZC_AM_PATH,           /* zc_path.h: a rank leaves, or comes back */
 };
 
 #define MPIDI_ZC_WIRE_FORMAT(type, bytes, alignment)                           \
@@ -196,6 +198,39 @@ typedef struct {
     struct sockaddr_storage address;    /* LISTEN */
 } MPIDI_ZC_handshake_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_handshake_t, 176, 8);
+
+/* ---- ranks that leave and come back ---- */
+
+/* PATH. The mover sends PAUSE, FETCHED, RESUME and REBIND, its peer the others. */
+typedef enum {
+    MPIDI_ZC_TELL_PAUSE,        /* the mover's messages end here, until it comes back */
+    MPIDI_ZC_TELL_PARKS,        /* the peer's do, too */
+    MPIDI_ZC_TELL_FETCHED,      /* the mover has all of the peer's messages */
+    MPIDI_ZC_TELL_HEARD,        /* the peer has all of the mover's */
+    MPIDI_ZC_TELL_RESUME,       /* the mover stays */
+    MPIDI_ZC_TELL_REFUSE,       /* the peer does not let it go */
+    MPIDI_ZC_TELL_REBIND,       /* the mover is back */
+    MPIDI_ZC_TELL_BOUND,        /* the peer has an endpoint to its new address */
+    MPIDI_ZC_TELL_STALE,        /* the peer knows of a later incarnation, or does not expect one */
+} MPIDI_ZC_tell_t;
+
+typedef enum {
+    MPIDI_ZC_REFUSES_NOT,
+    MPIDI_ZC_REFUSES_FINALIZE,  /* the peer is in MPI_Finalize */
+    MPIDI_ZC_REFUSES_LEAVES,    /* it has been told to leave itself */
+    MPIDI_ZC_REFUSES_MEMORY,    /* it has none for announced messages */
+} MPIDI_ZC_refusal_t;
+
+typedef struct {
+    uint64_t sender;
+    uint32_t kind;
+    uint32_t round;             /* of the mover's attempts to leave; the peer repeats it */
+    uint32_t number;            /* PAUSE, PARKS: of the sender's next message */
+    uint32_t incarnation;       /* REBIND, BOUND, STALE: of the mover */
+    uint32_t refusal;           /* REFUSE */
+    uint32_t unused;
+} MPIDI_ZC_path_message_t;
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 32, 8);
 
 /* ---- windows, and the end of a world ---- */
 

@@ -5,6 +5,7 @@
 #include "zc_disconnect.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
+#include "zc_path.h"
 #include "zc_sender.h"
 #include "zc_shm_upgrade.h"
 #include "zc_stats.h"
@@ -29,6 +30,7 @@ static const struct handler {
     {MPIDI_ZC_AM_HELLO, MPIDI_ZC_hello_handler, true},
     {MPIDI_ZC_AM_HOST, MPIDI_ZC_host_handler, true},
     {MPIDI_ZC_AM_FIN, MPIDI_ZC_fin_handler, true},
+    {MPIDI_ZC_AM_PATH, MPIDI_ZC_path_handler, true},
 };
 
 enum { NR_HANDLERS = sizeof(handlers) / sizeof(handlers[0]) };
@@ -93,6 +95,7 @@ void MPIDI_ZC_worker_close(MPIDI_ZC_vci_t * vci)
     }
     if (vci->address) {
         ucp_worker_release_address(vci->worker, vci->address);
+        vci->address = NULL;
     }
     /* Destroying a worker may progress it. */
     for (int i = 0; i < NR_HANDLERS; i++) {
@@ -101,4 +104,5 @@ void MPIDI_ZC_worker_close(MPIDI_ZC_vci_t * vci)
         }
     }
     ucp_worker_destroy(vci->worker);
+    vci->worker = NULL;
 }

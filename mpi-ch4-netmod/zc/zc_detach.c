@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include <malloc.h>
+#include <time.h>
+#include "zc_detach.h"
+#include "zc_addresses.h"
+#include "zc_connection.h"
+#include "zc_context.h"
+#include "zc_landing_thread.h"
+#include "zc_order.h"
+#include "zc_path.h"
+#include "zc_worker.h"
+
+typedef enum { ATTACHED, LEAVING, BINDING } state_t;
+
+static struct {
+    state_t state;              /* read by any thread */
+    uint32_t round, incarnation;
+    uint64_t deadline;          /* ns; LEAVING */
+    bool finalizes;
+    time_t looked_s;            /* when the last order was looked for */
+    long looked_ns;
+} rank;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+int MPIDI_ZC_detach_init(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    memset(&rank, 0, sizeof(rank));
+    if (MPIDI_ZC_global.params.detach) {
+        mpi_errno = MPIDI_ZC_paths_init();
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_ZC_order_open(MPIR_CVAR_CH4_ZC_DETACH_FD);
+        MPIDI_ZC_VCI(0).to_do = true;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+void MPIDI_ZC_detach_free(void)
+{
+    MPIDI_ZC_order_open(-1);
+    MPIDI_ZC_paths_free();
+}
+
+static void set_state(state_t state)
+{
+    __atomic_store_n(&rank.state, state, __ATOMIC_RELAXED);
+}
+
+bool MPIDI_ZC_detach_hurries(void)
+{
+    return __atomic_load_n(&rank.state, __ATOMIC_RELAXED) != ATTACHED;
+}
+
+/* ---- refusals ---- */
+
+/* Returns what is in the way, or NULL. */
+static const char *obstacle(void)
+{
+    if (rank.finalizes) {
+        return "it is in MPI_Finalize";
+    } else if (MPIDI_global.n_vcis > 1) {
+        return "it has several VCIs";
+    } else if (MPIDI_ZC_global.transport.shared_memory) {
+        return "UCX uses shared memory";
+    } else if (MPIDI_ZC_global.windows > 0) {
+        return "it has a window that UCX reaches";
+    } else if (MPIDI_ZC_connections) {
+        return "it is connected to another world";
+    } else if (MPIDI_ZC_global.address_published) {
+        return "another world may have its address";
+    }
+    return NULL;
+}
+
+/* @who: the rank that is the reason, or -1. */
+static void refuse(const char *why, int who)
+{
+    static bool reported;
+    char text[128];
+
+    if (who >= 0) {
+        snprintf(text, sizeof(text), "%s (rank %d)", why, who);
+        why = text;
+    }
+    MPIDI_ZC_VCI(0).stats.detach_refusals++;
+    MPIDI_ZC_order_answer("REFUSED", why);
+    if (!reported) {
+        reported = true;
+        fprintf(stderr, "zc: rank %d does not leave: %s; the statistics count further cases\n",
+                MPIR_Process.rank, why);
+    }
+}
+
+static void stay(const char *why, int who)
+{
+    MPIDI_ZC_paths_resume();
+    set_state(ATTACHED);
+    refuse(why, who);
+}
+
+/* ---- DETACHED ---- */
+
+static void end_job(const char *why)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "zc: rank %d is detached and cannot come back: %s",
+             MPIR_Process.rank, why);
+    MPID_Abort(NULL, MPI_ERR_OTHER, 1, text);
+}
+
+static void destroy(void)
+{
+    MPIDI_ZC_landing_thread_suspend();
+    MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(0));
+    MPIDI_ZC_context_close();
+    MPIDI_ZC_paths_forget_endpoints();
+    (void) zc_pool_trim(MPIDI_ZC_global.landing, 0);
+    malloc_trim(0);
+}
+
+/* Returns the incarnation in the token. */
+static uint32_t await_token(void)
+{
+    uint32_t incarnation = 0;
+
+    for (;;) {
+        switch (MPIDI_ZC_order_take(true, &incarnation)) {
+            case MPIDI_ZC_ORDER_BIND:
+                if (incarnation > rank.incarnation) {
+                    return incarnation;
+                }
+                MPIDI_ZC_order_answer("REFUSED", "the incarnation is not higher than the last");
+                break;
+            case MPIDI_ZC_ORDER_CLOSED:
+                end_job("its holder has gone");
+                break;
+            default:
+                MPIDI_ZC_order_answer("REFUSED", "it is detached");
+                break;
+        }
+    }
+}
+
+static int make(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = MPIDI_ZC_context_open();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_worker_open(&MPIDI_ZC_VCI(0));
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_addresses_renew();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_landing_thread_go_on();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_ZC_paths_bind(rank.incarnation);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Destroys all of UCX, waits for the token, and makes UCX anew. */
+static void detach(void)
+{
+    MPIDI_ZC_stats_t *stats = &MPIDI_ZC_VCI(0).stats;
+    const uint64_t before = now_ns();
+
+    destroy();
+    stats->detachments++;
+    MPIDI_ZC_order_answer("DETACHED", NULL);
+    rank.incarnation = await_token();
+    MPIDI_ZC_end_job_if(make());
+    stats->detached_us += (now_ns() - before) / 1000;
+    set_state(BINDING);
+}
+
+/* ---- steps ---- */
+
+static void leave(void)
+{
+    const char *why = obstacle();
+
+    if (!why && !MPIDI_ZC_paths_open()) {
+        why = "another rank is away";
+    }
+    if (why) {
+        refuse(why, -1);
+    } else if (!MPIDI_ZC_paths_pause(++rank.round)) {
+        refuse("it has no connection to all ranks", -1);
+    } else {
+        rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
+        set_state(LEAVING);
+    }
+}
+
+/* Looks for orders every few milliseconds: that is a call into the kernel. */
+static void look_for_order(void)
+{
+    struct timespec now;
+    uint32_t incarnation;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (MPIDI_ZC_order_descriptor() < 0 || !MPIDI_global.is_initialized ||
+        (now.tv_sec == rank.looked_s && now.tv_nsec == rank.looked_ns)) {
+        return;
+    }
+    rank.looked_s = now.tv_sec;
+    rank.looked_ns = now.tv_nsec;
+    switch (MPIDI_ZC_order_take(false, &incarnation)) {
+        case MPIDI_ZC_ORDER_LEAVE:
+            leave();
+            break;
+        case MPIDI_ZC_ORDER_BIND:
+            MPIDI_ZC_order_answer("REFUSED", "it is not detached");
+            break;
+        case MPIDI_ZC_ORDER_UNKNOWN:
+            MPIDI_ZC_order_answer("REFUSED", "unknown order");
+            break;
+        default:
+            break;
+    }
+}
+
+static void leaving(void)
+{
+    int who;
+    const char *why = MPIDI_ZC_paths_obstacle(&who);
+
+    if (!why) {
+        why = obstacle();       /* the program has gone on */
+    }
+    if (why) {
+        stay(why, who);
+    } else if (MPIDI_ZC_paths_quiet()) {
+        detach();
+    } else if (now_ns() > rank.deadline) {
+        stay("not all ranks have answered in time", MPIDI_ZC_paths_silent());
+    }
+}
+
+static void binding(void)
+{
+    char text[16];
+
+    if (MPIDI_ZC_paths_stale()) {
+        MPIDI_ZC_order_answer("REFUSED", "another copy of this rank has come back");
+        destroy();
+        rank.incarnation = await_token();
+        MPIDI_ZC_end_job_if(make());
+    } else if (MPIDI_ZC_paths_open()) {
+        set_state(ATTACHED);
+        snprintf(text, sizeof(text), "%u", rank.incarnation);
+        MPIDI_ZC_order_answer("BOUND", text);
+    }
+}
+
+void MPIDI_ZC_detach_progress(void)
+{
+    MPIDI_ZC_paths_progress();
+    switch (rank.state) {
+        case ATTACHED:
+            look_for_order();
+            break;
+        case LEAVING:
+            leaving();
+            break;
+        case BINDING:
+            binding();
+            break;
+    }
+}
+
+void MPIDI_ZC_detach_finalize(void)
+{
+    if (!MPIDI_ZC_global.paths) {
+        return;
+    }
+    rank.finalizes = true;
+    MPIDI_ZC_paths_refuse_all();
+    if (rank.state == LEAVING) {
+        stay("it is in MPI_Finalize", -1);
+    }
+    while (rank.state != ATTACHED || !MPIDI_ZC_paths_open()) {
+        MPIDI_ZC_progress_all();
+    }
+    MPIDI_ZC_order_open(-1);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include "zc_order.h"
+
+static struct {
+    int fd;
+    size_t length;              /* of what has come and was not taken */
+    char text[64];
+} holder = {.fd = -1 };
+
+void MPIDI_ZC_order_open(int fd)
+{
+    holder.length = 0;
+    __atomic_store_n(&holder.fd, fd, __ATOMIC_RELEASE);
+}
+
+int MPIDI_ZC_order_descriptor(void)
+{
+    return __atomic_load_n(&holder.fd, __ATOMIC_ACQUIRE);
+}
+
+static MPIDI_ZC_order_t parse(const char *line, uint32_t * incarnation)
+{
+    unsigned number;
+    char rest;
+
+    if (!strcmp(line, "LEAVE")) {
+        return MPIDI_ZC_ORDER_LEAVE;
+    }
+    if (sscanf(line, "BIND %u%c", &number, &rest) == 1) {
+        *incarnation = number;
+        return MPIDI_ZC_ORDER_BIND;
+    }
+    return MPIDI_ZC_ORDER_UNKNOWN;
+}
+
+/* Takes the first whole line of what has come. False: there is none. */
+static bool take_line(MPIDI_ZC_order_t * order, uint32_t * incarnation)
+{
+    char *end = memchr(holder.text, '\n', holder.length);
+
+    if (!end) {
+        return false;
+    }
+    *end = '\0';
+    *order = parse(holder.text, incarnation);
+    holder.length -= end + 1 - holder.text;
+    memmove(holder.text, end + 1, holder.length);
+    return true;
+}
+
+/* Receives what has come. False: nothing has, and the holder is still there. */
+static bool receive(void)
+{
+    const size_t room = sizeof(holder.text) - holder.length;
+    const ssize_t bytes = room == 0 ? 0 :
+        recv(holder.fd, holder.text + holder.length, room, MSG_DONTWAIT);
+
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+    if (bytes <= 0) {
+        MPIDI_ZC_order_open(-1);
+    } else {
+        holder.length += bytes;
+    }
+    return true;
+}
+
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * incarnation)
+{
+    MPIDI_ZC_order_t order;
+
+    for (;;) {
+        if (take_line(&order, incarnation)) {
+            return order;
+        }
+        if (holder.fd < 0) {
+            return MPIDI_ZC_ORDER_CLOSED;
+        }
+        if (wait) {
+            struct pollfd fd = {.fd = holder.fd,.events = POLLIN };
+            (void) poll(&fd, 1, -1);
+        }
+        if (!receive() && !wait) {
+            return MPIDI_ZC_ORDER_NONE;
+        }
+    }
+}
+
+void MPIDI_ZC_order_answer(const char *answer, const char *more)
+{
+    char line[256];
+    const int length = snprintf(line, sizeof(line), "%s%s%s\n", answer, more ? " " : "",
+                                more ? more : "");
+
+    if (holder.fd >= 0 && length < (int) sizeof(line)) {
+        /* A holder that has gone is noticed when its next order is awaited. */
+        (void) send(holder.fd, line, length, MSG_NOSIGNAL);
+    }
+}

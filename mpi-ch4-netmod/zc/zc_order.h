@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_ORDER_H_INCLUDED
+#define ZC_ORDER_H_INCLUDED
+
+/* A holder, the process that has started this rank, tells the rank to leave and to come back, over a
+ * socket (AF_UNIX, of type SOCK_STREAM or SOCK_SEQPACKET) that the rank inherits:
+ * MPIR_CVAR_CH4_ZC_DETACH_FD. Each line ends with a newline:
+ *
+ *   holder                     rank
+ *   LEAVE               ───▶
+ *                       ◀───   DETACHED            it has nothing of UCX
+ *                       ◀───   REFUSED <reason>    or goes on as before
+ *   BIND <incarnation>  ───▶                       to one that is detached: the token
+ *                       ◀───   BOUND <incarnation> all others have its new address
+ *                       ◀───   REFUSED <reason>    it still waits for a token
+ *
+ * <incarnation> is a decimal number, higher each time; that of a rank that never left is 0. When the
+ * holder closes its end, a rank that is detached ends the job, and any other takes no more orders.
+ *
+ * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+    MPIDI_ZC_ORDER_NONE,
+    MPIDI_ZC_ORDER_LEAVE,
+    MPIDI_ZC_ORDER_BIND,
+    MPIDI_ZC_ORDER_UNKNOWN,
+    MPIDI_ZC_ORDER_CLOSED,      /* there is no holder any more, or none that can be heard */
+} MPIDI_ZC_order_t;
+
+/* Orders come over @fd from now on. -1: there is no holder. */
+void MPIDI_ZC_order_open(int fd);
+
+/* Returns the descriptor, or -1. Any thread may call this. */
+int MPIDI_ZC_order_descriptor(void);
+
+/* Returns the next order, and in *@incarnation that of BIND. @wait: until there is one. */
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * incarnation);
+
+/* Sends the holder a line: @answer and, if it is not NULL, @more. */
+void MPIDI_ZC_order_answer(const char *answer, const char *more);
+
+#endif /* ZC_ORDER_H_INCLUDED */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_parked.h"
+#include "zc_channel.h"
+#include "zc_path.h"
+#include "zc_peer.h"
+
+ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const void *header,
+                               size_t header_length, const void *data, size_t count,
+                               const ucp_request_param_t * param)
+{
+    if (peer->foreign) {
+        return UCS_STATUS_PTR(UCS_ERR_NOT_CONNECTED);
+    }
+    MPIDI_ZC_parked_list_t *list = MPIDI_ZC_path_parked(MPIDI_ZC_world_rank_of(peer));
+    MPIDI_ZC_parked_t *parked = MPL_malloc(sizeof(*parked), MPL_MEM_OTHER);
+
+    if (unlikely(!parked)) {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    }
+    *parked = (MPIDI_ZC_parked_t) {
+        .id = id,
+        .header = header,
+        .header_length = header_length,
+        .data = data,
+        .count = count,
+        .param = *param,
+    };
+    /* Then the callback frees UCP's request in every case. */
+    parked->param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    if (list->first) {
+        list->last->next = parked;
+    } else {
+        list->first = parked;
+    }
+    list->last = parked;
+    MPIDI_ZC_VCI(0).stats.parked++;
+    return parked;
+}
+
+/* The caller frees it. */
+static MPIDI_ZC_parked_t *take_first(MPIDI_ZC_parked_list_t * list)
+{
+    MPIDI_ZC_parked_t *first = list->first;
+
+    list->first = first->next;
+    return first;
+}
+
+void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep)
+{
+    while (list->first) {
+        MPIDI_ZC_parked_t *parked = take_first(list);
+        ucs_status_ptr_t request = ucp_am_send_nbx(ep, parked->id, parked->header,
+                                                   parked->header_length, parked->data,
+                                                   parked->count, &parked->param);
+        MPL_free(parked);
+        /* It has its number, so all that follows would wait for it. */
+        if (unlikely(UCS_PTR_IS_ERR(request))) {
+            MPIDI_ZC_channel_must_send(UCS_PTR_STATUS(request));
+        }
+    }
+}
+
+void MPIDI_ZC_parked_drop(MPIDI_ZC_parked_list_t * list)
+{
+    while (list->first) {
+        MPL_free(take_first(list));
+    }
+}

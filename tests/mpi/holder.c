@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starts a rank, and tells it again and again to leave and to come back: what holds a rank that may
+ * be moved, reduced to one place. mpiexec starts it instead of the rank.
+ *
+ *     holder [OPTION...] -- PROGRAM [ARGUMENT...]
+ *
+ *     -r LIST    the ranks that are told so, "1" or "0,2"; default 0
+ *     -n TIMES   how often each of them has to have left; default 100
+ *     -w MS      the longest time between two orders, at random; default 5
+ *     -a MS      the longest time that the rank stays away, at random; default 2
+ *     -u FILE    is made by each of them when it is through, with its rank behind it
+ *     -e WHY     expect refusals for this reason only, and no detachment
+ *     -s         give a stale token before each true one
+ *     -c         compare what the rank holds of the system, detached: descriptors and mappings of UCX
+ *
+ * It ends as the program does, and badly if the rank did not what it was told.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    const char *ranks, *until, *expected;
+    int times, between_ms, away_ms;
+    bool stale, census;
+} options = {.ranks = "0", .times = 100, .between_ms = 5, .away_ms = 2};
+
+static int rank;
+static pid_t child;
+static FILE *orders;
+static int refusals;
+
+static void die(const char *what, const char *more)
+{
+    fprintf(stderr, "holder of rank %d: %s%s%s\n", rank, what, *more ? ": " : "", more);
+    if (child > 0)
+        kill(child, SIGKILL);
+    exit(3);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + 1e-9 * now.tv_nsec;
+}
+
+static void sleep_up_to(int ms)
+{
+    struct timespec span = {.tv_nsec = ms ? rand() % (ms * 1000) * 1000L : 0};
+    span.tv_sec = span.tv_nsec / 1000000000;
+    span.tv_nsec %= 1000000000;
+    nanosleep(&span, NULL);
+}
+
+/** says - the next line of the rank begins with @word; what follows is left in @rest */
+static bool says(const char *word, char *rest, size_t room)
+{
+    char line[256];
+    if (!fgets(line, sizeof line, orders))
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    const size_t length = strlen(word);
+    const bool right = strncmp(line, word, length) == 0;
+    snprintf(rest, room, "%s", right ? line + length + (line[length] == ' ') : line);
+    return right;
+}
+
+static void tell(const char *order)
+{
+    fputs(order, orders);
+    fflush(orders);
+}
+
+/** nothing_of_ucx - what the rank must not hold while it is detached */
+static void nothing_of_ucx(void)
+{
+    char path[64], name[512], target[256];
+    snprintf(path, sizeof path, "/proc/%d/fd", child);
+    DIR *all = opendir(path);
+    for (const struct dirent *one; all && (one = readdir(all));) {
+        snprintf(name, sizeof name, "%s/%s", path, one->d_name);
+        const ssize_t length = readlink(name, target, sizeof target - 1);
+        if (length <= 0)
+            continue;
+        target[length] = '\0';
+        /* The landing thread keeps its timer; a socket of UCX is one of TCP. */
+        if (strstr(target, "eventpoll") || strstr(target, "eventfd") ||
+            strstr(target, "infiniband") || strstr(target, "io_uring"))
+            die("the rank has, detached", target);
+    }
+    if (all)
+        closedir(all);
+    snprintf(path, sizeof path, "/proc/%d/task", child);
+    all = opendir(path);
+    for (const struct dirent *one; all && (one = readdir(all));) {
+        snprintf(name, sizeof name, "%s/%s/comm", path, one->d_name);
+        FILE *comm = fopen(name, "r");
+        if (comm && fgets(target, sizeof target, comm) && strstr(target, "async"))
+            die("the rank has a thread, detached", target);
+        if (comm)
+            fclose(comm);
+    }
+    if (all)
+        closedir(all);
+}
+
+/** nr_tcp - how many sockets of the rank are of TCP */
+static int nr_tcp(void)
+{
+    char path[64], name[512], target[256], line[512];
+    int found = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", child);
+    DIR *all = opendir(path);
+    for (const struct dirent *one; all && (one = readdir(all));) {
+        snprintf(name, sizeof name, "%s/%s", path, one->d_name);
+        const ssize_t length = readlink(name, target, sizeof target - 1);
+        unsigned long inode;
+        target[length < 0 ? 0 : length] = '\0';
+        if (sscanf(target, "socket:[%lu]", &inode) != 1)
+            continue;
+        char number[32];
+        snprintf(number, sizeof number, " %lu ", inode);
+        snprintf(name, sizeof name, "/proc/%d/net/tcp", child);
+        FILE *table = fopen(name, "r");
+        while (table && fgets(line, sizeof line, table))
+            found += strstr(line, number) != NULL;
+        if (table)
+            fclose(table);
+    }
+    if (all)
+        closedir(all);
+    return found;
+}
+
+/* The rank has the launcher's connection besides, which may be of TCP. */
+static int launchers = -1;
+
+static void check_detached(void)
+{
+    if (!options.census)
+        return;
+    nothing_of_ucx();
+    const int now = nr_tcp();
+    if (launchers < 0)
+        launchers = now;
+    if (now > launchers || now > 1)
+        die("the rank has connections, detached", "");
+}
+
+/** go_round - false: the rank has ended */
+static bool go_round(unsigned *incarnation)
+{
+    char rest[256], order[64];
+
+    tell("LEAVE\n");
+    if (!says("DETACHED", rest, sizeof rest)) {
+        if (feof(orders) || ferror(orders))
+            return false;
+        if (strncmp(rest, "REFUSED ", 8) != 0)
+            die("an unexpected answer", rest);
+        if (options.expected && !strstr(rest, options.expected))
+            die("refused for another reason", rest);
+        if (!options.expected && !strstr(rest, "another rank") && !strstr(rest, "MPI_Finalize"))
+            die("refused", rest);
+        refusals++;
+        return true;
+    }
+    if (options.expected)
+        die("the rank has left, and should not have", "");
+    check_detached();
+    sleep_up_to(options.away_ms);
+    if (options.stale) {
+        snprintf(order, sizeof order, "BIND %u\n", *incarnation);
+        tell(order);
+        if (!says("REFUSED", rest, sizeof rest))
+            die("a stale token was accepted", rest);
+    }
+    snprintf(order, sizeof order, "BIND %u\n", ++*incarnation);
+    tell(order);
+    if (!says("BOUND", rest, sizeof rest)) {
+        if (feof(orders) || ferror(orders))
+            return false;
+        die("the rank does not come back", rest);
+    }
+    return true;
+}
+
+static void mark_end(void)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%s.%d", options.until, rank);
+    FILE *file = fopen(name, "w");
+    if (!file)
+        die("cannot make", name);
+    fclose(file);
+}
+
+static void hold(void)
+{
+    unsigned incarnation = 0;
+    int rounds = 0;
+    double longest = 0, sum = 0;
+
+    while ((options.expected ? refusals : (int)incarnation) < options.times) {
+        const unsigned before = incarnation;
+        sleep_up_to(options.between_ms);
+        const double since = seconds();
+        if (!go_round(&incarnation))
+            break;
+        const double took = seconds() - since;
+        rounds++;
+        if (incarnation > before) {
+            sum += took;
+            longest = took > longest ? took : longest;
+        }
+    }
+    fprintf(stderr, "holder: rank %d left %u times, refused %d times; %.1f ms each, longest %.1f ms\n",
+            rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest);
+    if ((options.expected ? refusals : (int)incarnation) < options.times)
+        die("the program has ended too early", "");
+    if (options.until)
+        mark_end();
+}
+
+static bool is_told(void)
+{
+    char list[256], *rest = NULL;
+    snprintf(list, sizeof list, "%s", options.ranks);
+    for (char *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+        if (atoi(one) == rank)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:u:e:sc")) != -1;) {
+        switch (option) {
+        case 'r': options.ranks = optarg; break;
+        case 'n': options.times = atoi(optarg); break;
+        case 'w': options.between_ms = atoi(optarg); break;
+        case 'a': options.away_ms = atoi(optarg); break;
+        case 'u': options.until = optarg; break;
+        case 'e': options.expected = optarg; break;
+        case 's': options.stale = true; break;
+        case 'c': options.census = true; break;
+        default: die("usage", "holder [-r LIST] [-n TIMES] ... -- PROGRAM ...");
+        }
+    }
+    const char *text = getenv("PMI_RANK");
+    int ends[2];
+    rank = text ? atoi(text) : 0;
+    srand((unsigned)time(NULL) ^ (unsigned)getpid());
+    if (!argv[optind] || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        die("cannot begin", strerror(errno));
+    child = fork();
+    if (child == 0) {
+        char number[16];
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ends[0]);
+        snprintf(number, sizeof number, "%d", ends[1]);
+        setenv("MPIR_CVAR_CH4_ZC_DETACH_FD", number, 1);
+        execvp(argv[optind], argv + optind);
+        _exit(127);
+    }
+    close(ends[1]);
+    orders = fdopen(ends[0], "r+");
+    if (is_told())
+        hold();
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

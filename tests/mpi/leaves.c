@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks leave and come back while all of them send to each other, and the program does not notice:
+ * the contents, the order and the envelopes of all messages are as ever. It knows nothing of it;
+ * holder.c tells the ranks to. Messages have 0 bytes to 4 MiB.
+ *
+ *     leaves FILE NUMBER WHAT...   goes on until NUMBER files FILE.<rank> are there
+ *
+ * WHAT: all, or some of pairs, wildcards, synchronous, probes, collectives, cancellations, computing,
+ * itself.
+ */
+#include "check.h"
+#include <sys/stat.h>
+
+enum { TAGS = 10000, NEVER = 20000, ITSELF, FEW = 6 };
+
+static const size_t sizes[] = {0,        1,        8,         64,      1000,      4 * KIB, 9 * KIB,
+                               64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB, 4 * MIB};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static uint64_t state;
+
+/** size_of - of message @i of @from to @to, in round @round */
+static size_t size_of(int round, int from, int to, int i)
+{
+    const uint64_t x = pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 |
+                                                            to << 8 | i));
+    /* Most are short, as in most programs. */
+    const size_t limit = sizes[x % 8 ? x % 7 : x / 64 % SIZES];
+    return x % 3 && limit > 1 ? 1 + (x >> 20) % limit : limit;
+}
+
+static uint64_t content_of(int round, int from, int to, int i)
+{
+    return pattern_mix(check_seed + 3 * (uint64_t)round) ^
+           ((uint64_t)from << 40 | (uint64_t)to << 20 | i);
+}
+
+/** send_all - FEW messages to every other rank, the buffers of which are in @out */
+static int send_all(int round, int kind, void **out, MPI_Request *requests)
+{
+    /* A rank may be in the next round already, and no wildcard may match what it sends. */
+    const int tag = round % TAGS;
+    int n = 0;
+    for (int i = 0; i < FEW; i++) {
+        for (int to = 0; to < check_ranks; to++) {
+            if (to == check_rank)
+                continue;
+            const size_t bytes = size_of(round, check_rank, to, i);
+            out[n] = check_malloc(bytes);
+            pattern_fill(out[n], bytes, content_of(round, check_rank, to, i));
+            if (kind == 1 && i % 2)
+                MPI_Issend(out[n], bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &requests[n]);
+            else
+                MPI_Isend(out[n], bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &requests[n]);
+            n++;
+        }
+    }
+    return n;
+}
+
+static void end_sends(int n, void **out, MPI_Request *requests)
+{
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; i++)
+        free(out[i]);
+}
+
+static void check_message(int round, const void *data, const MPI_Status *status, int *seen)
+{
+    const int from = status->MPI_SOURCE, i = seen[from]++;
+    int bytes;
+    MPI_Get_count(status, MPI_BYTE, &bytes);
+    CHECK(status->MPI_TAG == round % TAGS, "tag %d", status->MPI_TAG);
+    CHECK((size_t)bytes == size_of(round, from, check_rank, i), "%d bytes, message %d of rank %d",
+          bytes, i, from);
+    check_content(data, bytes, content_of(round, from, check_rank, i), "message");
+}
+
+/** exchange - @kind: 0 from each rank in order, 1 some synchronous, 2 wildcards, 3 probed */
+static void exchange(int round, int kind)
+{
+    const int each = FEW * (check_ranks - 1);
+    void **out = check_malloc(each * sizeof *out);
+    MPI_Request *requests = check_malloc(each * sizeof *requests);
+    int *seen = calloc(check_ranks, sizeof *seen);
+    const int n = send_all(round, kind, out, requests);
+    MPI_Status status;
+
+    if (check_random(&state, 4) == 0)
+        check_sleep_ms((int)check_random(&state, 8));
+    for (int i = 0; i < FEW; i++) {
+        for (int other = 0; other < check_ranks; other++) {
+            if (other == check_rank)
+                continue;
+            int from = kind >= 2 ? MPI_ANY_SOURCE : other;
+            size_t room = 4 * MIB;
+            if (kind == 3) {
+                MPI_Message message;
+                int bytes;
+                MPI_Mprobe(from, round % TAGS, MPI_COMM_WORLD, &message, &status);
+                MPI_Get_count(&status, MPI_BYTE, &bytes);
+                void *data = check_malloc(bytes);
+                MPI_Mrecv(data, bytes, MPI_BYTE, &message, &status);
+                check_message(round, data, &status, seen);
+                free(data);
+                continue;
+            }
+            void *data = check_malloc(room);
+            MPI_Recv(data, room, MPI_BYTE, from, round % TAGS, MPI_COMM_WORLD, &status);
+            check_message(round, data, &status, seen);
+            free(data);
+        }
+    }
+    end_sends(n, out, requests);
+    free(out);
+    free(requests);
+    free(seen);
+}
+
+static void collectives(int round)
+{
+    const int count = 1 + (int)check_random(&state, 200000), root = round % check_ranks;
+    long *sums = check_malloc(count * sizeof *sums), *own = check_malloc(count * sizeof *own);
+    for (int i = 0; i < count; i++)
+        own[i] = (long)i * (check_rank + 1) + round;
+    MPI_Allreduce(own, sums, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++)
+        CHECK(sums[i] == (long)i * check_ranks * (check_ranks + 1) / 2 + (long)round * check_ranks,
+              "element %d of a sum", i);
+    if (check_rank == root)
+        pattern_fill(sums, count * sizeof *sums, round);
+    MPI_Request request;
+    MPI_Ibcast(sums, count, MPI_LONG, root, MPI_COMM_WORLD, &request);
+    if (check_random(&state, 2))
+        check_sleep_ms(2);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_content(sums, count * sizeof *sums, round, "broadcast");
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(sums);
+    free(own);
+}
+
+static void cancellations(void)
+{
+    char buffer[64];
+    MPI_Request request;
+    MPI_Status status;
+    int cancelled;
+    MPI_Irecv(buffer, sizeof buffer, MPI_BYTE, MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &cancelled);
+    CHECK(cancelled, "a receive that nothing matches");
+}
+
+/** itself - messages of a rank to itself, the largest announced */
+static void itself(int round)
+{
+    const size_t bytes = sizes[round % SIZES];
+    void *out = check_malloc(bytes), *in = check_malloc(bytes);
+    MPI_Request requests[2];
+    pattern_fill(out, bytes, round);
+    MPI_Isend(out, bytes, MPI_BYTE, check_rank, ITSELF, MPI_COMM_WORLD, &requests[0]);
+    if (round % 2)
+        check_sleep_ms(1);
+    MPI_Irecv(in, bytes, MPI_BYTE, check_rank, ITSELF, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    check_content(in, bytes, round, "to itself");
+    free(out);
+    free(in);
+}
+
+static int found(const char *file)
+{
+    char name[4096];
+    struct stat status;
+    int number = 0;
+    for (int rank = 0; rank < check_ranks; rank++) {
+        snprintf(name, sizeof name, "%s.%d", file, rank);
+        number += stat(name, &status) == 0;
+    }
+    return number;
+}
+
+static int wants(int argc, char **argv, const char *what)
+{
+    for (int i = 3; i < argc; i++)
+        if (!strcmp(argv[i], what) || !strcmp(argv[i], "all"))
+            return 1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    CHECK(argc > 3, "usage: leaves FILE NUMBER WHAT...");
+    int go_on = 1, rounds = 0;
+    for (; go_on; rounds++) {
+        state = pattern_mix(check_seed + rounds);
+        if (wants(argc, argv, "pairs"))
+            exchange(4 * rounds, 0);
+        if (wants(argc, argv, "synchronous"))
+            exchange(4 * rounds + 1, 1);
+        if (wants(argc, argv, "wildcards"))
+            exchange(4 * rounds + 2, 2);
+        if (wants(argc, argv, "probes"))
+            exchange(4 * rounds + 3, 3);
+        if (wants(argc, argv, "cancellations"))
+            cancellations();
+        if (wants(argc, argv, "itself"))
+            itself(rounds);
+        if (wants(argc, argv, "computing"))
+            check_sleep_ms((int)check_random(&state, 20));
+        if (wants(argc, argv, "collectives"))
+            collectives(rounds);
+        go_on = found(argv[1]) < atoi(argv[2]);
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    if (check_rank == 0)
+        printf("# %d rounds\n", rounds);
+    return check_finish();
+}
