@@ -58,16 +58,24 @@ void MPIDI_ZC_am_send_over(MPIR_Request * sreq, ucs_status_t status)
     }
 }
 
+/* @request: NULL if the message was parked, and sent at once later: zc_parked.h. */
+static void free_request(void *request)
+{
+    if (likely(request)) {
+        ucp_request_free(request);
+    }
+}
+
 void MPIDI_ZC_am_send_done(void *request, ucs_status_t status, void *user_data)
 {
     MPIDI_ZC_am_send_over(user_data, status);
-    ucp_request_free(request);
+    free_request(request);
 }
 
 void MPIDI_ZC_am_header_done(void *request, ucs_status_t status, void *user_data)
 {
     MPL_free(user_data);
-    ucp_request_free(request);
+    free_request(request);
 }
 
 /* ---- CH4's answers ---- */

@@ -127,7 +127,7 @@ static void destroy(void)
     MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(0));
     MPIDI_ZC_context_close();
     MPIDI_ZC_paths_forget_endpoints();
-    (void) zc_pool_trim(MPIDI_ZC_global.landing, 0);
+    (void) zc_pool_trim(MPIDI_ZC_global.landing, 1);
     malloc_trim(0);
 }
 

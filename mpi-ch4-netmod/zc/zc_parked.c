@@ -26,8 +26,6 @@ ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const 
         .count = count,
         .param = *param,
     };
-    /* Then the callback frees UCP's request in every case. */
-    parked->param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     if (list->first) {
         list->last->next = parked;
     } else {
@@ -54,11 +52,15 @@ void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep)
         ucs_status_ptr_t request = ucp_am_send_nbx(ep, parked->id, parked->header,
                                                    parked->header_length, parked->data,
                                                    parked->count, &parked->param);
-        MPL_free(parked);
         /* It has its number, so all that follows would wait for it. */
         if (unlikely(UCS_PTR_IS_ERR(request))) {
             MPIDI_ZC_channel_must_send(UCS_PTR_STATUS(request));
         }
+        /* (With UCP_OP_ATTR_FLAG_NO_IMM_CMPL, UCX 1.13 ignores a datatype.) */
+        if (!UCS_PTR_IS_PTR(request)) {
+            parked->param.cb.send(NULL, UCS_PTR_STATUS(request), parked->param.user_data);
+        }
+        MPL_free(parked);
     }
 }
 

@@ -14,7 +14,7 @@ typedef struct MPIDI_ZC_parked {
     unsigned id;
     const void *header, *data;  /* stay until the callback of @param is called */
     size_t header_length, count;
-    ucp_request_param_t param;  /* with a callback */
+    ucp_request_param_t param;  /* with a callback, which accepts NULL for UCP's request */
 } MPIDI_ZC_parked_t;
 
 typedef struct {
@@ -27,7 +27,7 @@ ucs_status_ptr_t MPIDI_ZC_park(const MPIDI_ZC_addr_t * peer, unsigned id, const 
                                size_t header_length, const void *data, size_t count,
                                const ucp_request_param_t * param);
 
-/* Hands all messages of @list to UCP. */
+/* Hands all messages of @list to UCP. Calls the callbacks of those that it sends at once. */
 void MPIDI_ZC_unpark(MPIDI_ZC_parked_list_t * list, ucp_ep_h ep);
 
 /* Frees messages that will never be sent. */

@@ -6,11 +6,14 @@
  *     holder [OPTION...] -- PROGRAM [ARGUMENT...]
  *
  *     -r LIST    the ranks that are told so, "1" or "0,2"; default 0
- *     -n TIMES   how often each of them has to have left; default 100
+ *     -n TIMES   how often each of them has to have left; default 100; 0: as often as it can
  *     -w MS      the longest time between two orders, at random; default 5
  *     -a MS      the longest time that the rank stays away, at random; default 2
+ *     -b FILE    the first order waits until this is there
  *     -u FILE    is made by each of them when it is through, with its rank behind it
  *     -e WHY     expect refusals for this reason only, and no detachment
+ *     -t WHY     expect refusals for this reason, at least one, among the detachments
+ *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -s         give a stale token before each true one
  *     -c         compare what the rank holds of the system, detached: descriptors and mappings of UCX
  *
@@ -30,15 +33,16 @@
 #include <unistd.h>
 
 static struct {
-    const char *ranks, *until, *expected;
+    const char *ranks, *begin, *until, *expected, *tolerated;
+    int stopped;
     int times, between_ms, away_ms;
     bool stale, census;
-} options = {.ranks = "0", .times = 100, .between_ms = 5, .away_ms = 2};
+} options = {.ranks = "0", .stopped = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
 static int rank;
 static pid_t child;
 static FILE *orders;
-static int refusals;
+static int refusals, tolerated;
 
 static void die(const char *what, const char *more)
 {
@@ -171,7 +175,9 @@ static bool go_round(unsigned *incarnation)
             die("an unexpected answer", rest);
         if (options.expected && !strstr(rest, options.expected))
             die("refused for another reason", rest);
-        if (!options.expected && !strstr(rest, "another rank") && !strstr(rest, "MPI_Finalize"))
+        if (options.tolerated && strstr(rest, options.tolerated))
+            tolerated++;
+        else if (!options.expected && !strstr(rest, "another rank") && !strstr(rest, "MPI_Finalize"))
             die("refused", rest);
         refusals++;
         return true;
@@ -212,7 +218,11 @@ static void hold(void)
     int rounds = 0;
     double longest = 0, sum = 0;
 
-    while ((options.expected ? refusals : (int)incarnation) < options.times) {
+    while (options.begin && access(options.begin, F_OK) != 0)
+        sleep_up_to(10);
+
+    while (options.times == 0 ||
+           (options.expected ? refusals : (int)incarnation) < options.times) {
         const unsigned before = incarnation;
         sleep_up_to(options.between_ms);
         const double since = seconds();
@@ -229,6 +239,8 @@ static void hold(void)
             rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest);
     if ((options.expected ? refusals : (int)incarnation) < options.times)
         die("the program has ended too early", "");
+    if (options.tolerated && tolerated == 0)
+        die("the rank was never refused", options.tolerated);
     if (options.until)
         mark_end();
 }
@@ -243,16 +255,33 @@ static bool is_told(void)
     return false;
 }
 
+/** stop_now_and_then - until the rank ends, whose status is left to be waited for */
+static void stop_now_and_then(void)
+{
+    siginfo_t ended = {0};
+    for (int signal = SIGSTOP; ended.si_pid == 0; signal = signal == SIGSTOP ? SIGCONT : SIGSTOP) {
+        for (int i = 0; i < (signal == SIGCONT ? 30 : 15) && ended.si_pid == 0; i++) {
+            usleep(100000);
+            waitid(P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT);
+        }
+        if (ended.si_pid == 0)
+            kill(child, signal);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:u:e:sc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:sc")) != -1;) {
         switch (option) {
         case 'r': options.ranks = optarg; break;
         case 'n': options.times = atoi(optarg); break;
         case 'w': options.between_ms = atoi(optarg); break;
         case 'a': options.away_ms = atoi(optarg); break;
+        case 'b': options.begin = optarg; break;
         case 'u': options.until = optarg; break;
         case 'e': options.expected = optarg; break;
+        case 't': options.tolerated = optarg; break;
+        case 'x': options.stopped = atoi(optarg); break;
         case 's': options.stale = true; break;
         case 'c': options.census = true; break;
         default: die("usage", "holder [-r LIST] [-n TIMES] ... -- PROGRAM ...");
@@ -278,6 +307,8 @@ int main(int argc, char **argv)
     orders = fdopen(ends[0], "r+");
     if (is_told())
         hold();
+    if (rank == options.stopped)
+        stop_now_and_then();
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
