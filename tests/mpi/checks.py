@@ -30,8 +30,18 @@ something_streamed = some("streamed", "no message was packed or unpacked bit by 
 something_offered = some("offered", "no message was announced on a channel")
 senders_held = some("senders_held", "no sender was held")
 no_sender_held = none("senders_held", "messages held")
+nothing_left = none("detachments", "detachments")
 by_ucx = some("atomics", "UCX accumulated nothing")
 by_messages = none("atomics", "elements accumulated by UCX")
+
+
+def left(times):
+    """A check that ranks have left so often, and that messages to or of them had to wait."""
+    def judge(stats):
+        check(stats["detachments"] >= times, f"only {stats['detachments']} detachments")
+        check(stats["parked"] > 0, "no message had to wait for a rank that was away")
+        return f"{stats['detachments']} detachments, {stats['parked']} messages parked"
+    return judge
 
 
 def kernel_copies():

@@ -14,6 +14,7 @@
  *     -e WHY     expect refusals for this reason only, and no detachment
  *     -t WHY     expect refusals for this reason, at least one, among the detachments
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
+ *     -k RANK    this rank is killed when one of those that are told has left the third time
  *     -s         give a stale token before each true one
  *     -c         compare what the rank holds of the system, detached: descriptors and mappings of UCX
  *
@@ -34,10 +35,10 @@
 
 static struct {
     const char *ranks, *begin, *until, *expected, *tolerated;
-    int stopped;
+    int stopped, killed;
     int times, between_ms, away_ms;
     bool stale, census;
-} options = {.ranks = "0", .stopped = -1, .times = 100, .between_ms = 5, .away_ms = 2};
+} options = {.ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
 static int rank;
 static pid_t child;
@@ -162,6 +163,21 @@ static void check_detached(void)
         die("the rank has connections, detached", "");
 }
 
+static void name_file(char *name, size_t room, const char *suffix)
+{
+    snprintf(name, room, "%s%s", options.until ? options.until : "holder", suffix);
+}
+
+static void mark(const char *suffix)
+{
+    char name[4096];
+    name_file(name, sizeof name, suffix);
+    FILE *file = fopen(name, "w");
+    if (!file)
+        die("cannot make", name);
+    fclose(file);
+}
+
 /** go_round - false: the rank has ended */
 static bool go_round(unsigned *incarnation)
 {
@@ -185,6 +201,10 @@ static bool go_round(unsigned *incarnation)
     if (options.expected)
         die("the rank has left, and should not have", "");
     check_detached();
+    if (options.killed >= 0 && *incarnation == 2) {
+        mark(".away");
+        usleep(500000);
+    }
     sleep_up_to(options.away_ms);
     if (options.stale) {
         snprintf(order, sizeof order, "BIND %u\n", *incarnation);
@@ -200,16 +220,6 @@ static bool go_round(unsigned *incarnation)
         die("the rank does not come back", rest);
     }
     return true;
-}
-
-static void mark_end(void)
-{
-    char name[4096];
-    snprintf(name, sizeof name, "%s.%d", options.until, rank);
-    FILE *file = fopen(name, "w");
-    if (!file)
-        die("cannot make", name);
-    fclose(file);
 }
 
 static void hold(void)
@@ -241,8 +251,11 @@ static void hold(void)
         die("the program has ended too early", "");
     if (options.tolerated && tolerated == 0)
         die("the rank was never refused", options.tolerated);
-    if (options.until)
-        mark_end();
+    if (options.until) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, ".%d", rank);
+        mark(suffix);
+    }
 }
 
 static bool is_told(void)
@@ -253,6 +266,16 @@ static bool is_told(void)
         if (atoi(one) == rank)
             return true;
     return false;
+}
+
+/** kill_when_away - when another rank has left; it may be waited for then */
+static void kill_when_away(void)
+{
+    char name[4096];
+    name_file(name, sizeof name, ".away");
+    while (access(name, F_OK) != 0)
+        usleep(10000);
+    kill(child, SIGKILL);
 }
 
 /** stop_now_and_then - until the rank ends, whose status is left to be waited for */
@@ -271,7 +294,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:sc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:sc")) != -1;) {
         switch (option) {
         case 'r': options.ranks = optarg; break;
         case 'n': options.times = atoi(optarg); break;
@@ -282,6 +305,7 @@ int main(int argc, char **argv)
         case 'e': options.expected = optarg; break;
         case 't': options.tolerated = optarg; break;
         case 'x': options.stopped = atoi(optarg); break;
+        case 'k': options.killed = atoi(optarg); break;
         case 's': options.stale = true; break;
         case 'c': options.census = true; break;
         default: die("usage", "holder [-r LIST] [-n TIMES] ... -- PROGRAM ...");
@@ -309,6 +333,8 @@ int main(int argc, char **argv)
         hold();
     if (rank == options.stopped)
         stop_now_and_then();
+    if (rank == options.killed)
+        kill_when_away();
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

@@ -56,6 +56,8 @@ class Test(suite.Test):
     hosts:    the networks (--hosts) it is about; "2" are two or more hosts. One that is not about
               them has the tag of the bed of one host, or of loopback
     launcher: further options of mpiexec
+    holder:   options of holder.c, which then starts the ranks; FILE in these, and in args, is the
+              name of a file of this run
     costs:    figures of a cost file; None: each process measures what deliveries cost
     check:    of the statistics summed over the ranks (checks.py)
     """
@@ -63,7 +65,7 @@ class Test(suite.Test):
     def __init__(self, program, *args, name=None, ranks=2, environment=None, timeout=60, repeat=1,
                  netmods=("ucx", "zc"), variants=False, dies=False, says=None, never_says=None,
                  check=None, hosts=("2", "1", "loopback"), launcher=(), costs=None, tags=(),
-                 interfaces=0):
+                 interfaces=0, holder=None):
         if "2" not in hosts:
             tags = {*tags, *({"1": "one-host"}.get(kind, kind) for kind in hosts)}
         super().__init__(name or program, None, frozenset(tags), repeat, hosts)
@@ -81,6 +83,7 @@ class Test(suite.Test):
         self.launcher = launcher
         self.interfaces = interfaces
         self.costs = costs
+        self.holder = holder
 
     def with_variant(self, variant):
         """The same in another configuration, where the statistics may be others."""
@@ -123,12 +126,19 @@ class Test(suite.Test):
             environment["UCX_NET_DEVICES"] = "all"
         with setup.network.more_interfaces(self.interfaces):
             result = stage.mpi.run(
-                [stage.build(self.program), *self.args], ranks=self.ranks,
+                self.command(stage, str(setup.scratch / f"{self.name}-{turn}.mark")),
+                ranks=self.ranks,
                 timeout=self.timeout * setup.patience, launcher=self.launcher,
                 environment={**environment, **self.environment, **setup.environment},
                 directory=setup.scratch, stacks=setup.options.stacks,
                 finalize_grace=None if stage.netmod == "zc" else FINALIZE_GRACE_S)
         return result, add_up(prefix)
+
+    def command(self, stage, file):
+        words = [stage.build(self.program), *self.args]
+        if self.holder is not None:
+            words = [stage.build("holder"), *self.holder, "--", *words]
+        return [file + word[4:] if str(word).startswith("FILE") else word for word in words]
 
     def judge(self, result, stats, netmod):
         skipped = re.search(r"^SKIP: (.*)", result.out, re.MULTILINE)

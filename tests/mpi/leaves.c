@@ -4,10 +4,11 @@
  * the contents, the order and the envelopes of all messages are as ever. It knows nothing of it;
  * holder.c tells the ranks to. Messages have 0 bytes to 4 MiB.
  *
- *     leaves FILE NUMBER WHAT...   goes on until NUMBER files FILE.<rank> are there
+ *     leaves FILE NUMBER WHAT...   makes FILE.ready, and goes on until there are NUMBER files
+ *                                  FILE.<rank>
  *
- * WHAT: all, or some of pairs, wildcards, synchronous, probes, collectives, cancellations, computing,
- * itself.
+ * WHAT: window, or all others, or some of pairs, wildcards, synchronous, probes, collectives,
+ * cancellations, computing, itself.
  */
 #include "check.h"
 #include <sys/stat.h>
@@ -171,6 +172,32 @@ static void itself(int round)
     free(in);
 }
 
+static MPI_Win window;
+static int *memory;
+
+static void open_window(void)
+{
+    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                     &window);
+}
+
+static void use_window(int round)
+{
+    MPI_Win_fence(0, window);
+    MPI_Put(&round, 1, MPI_INT, (check_rank + 1) % check_ranks, 0, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    CHECK(*memory == round, "a put: %d in round %d", *memory, round);
+}
+
+static void mark(const char *file, const char *suffix)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%s%s", file, suffix);
+    FILE *made = fopen(name, "w");
+    CHECK(made, "cannot make %s", name);
+    fclose(made);
+}
+
 static int found(const char *file)
 {
     char name[4096];
@@ -186,7 +213,7 @@ static int found(const char *file)
 static int wants(int argc, char **argv, const char *what)
 {
     for (int i = 3; i < argc; i++)
-        if (!strcmp(argv[i], what) || !strcmp(argv[i], "all"))
+        if (!strcmp(argv[i], what) || (!strcmp(argv[i], "all") && strcmp(what, "window")))
             return 1;
     return 0;
 }
@@ -196,6 +223,11 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     CHECK(argc > 3, "usage: leaves FILE NUMBER WHAT...");
     int go_on = 1, rounds = 0;
+    const int has_window = wants(argc, argv, "window");
+    if (has_window)
+        open_window();
+    if (check_rank == 0)
+        mark(argv[1], ".ready");
     for (; go_on; rounds++) {
         state = pattern_mix(check_seed + rounds);
         if (wants(argc, argv, "pairs"))
@@ -210,6 +242,8 @@ int main(int argc, char **argv)
             cancellations();
         if (wants(argc, argv, "itself"))
             itself(rounds);
+        if (has_window)
+            use_window(rounds);
         if (wants(argc, argv, "computing"))
             check_sleep_ms((int)check_random(&state, 20));
         if (wants(argc, argv, "collectives"))
@@ -217,6 +251,8 @@ int main(int argc, char **argv)
         go_on = found(argv[1]) < atoi(argv[2]);
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
+    if (has_window)
+        MPI_Win_free(&window);
     if (check_rank == 0)
         printf("# %d rounds\n", rounds);
     return check_finish();

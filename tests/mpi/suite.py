@@ -16,7 +16,7 @@ from testbed.statistics import CVAR
 from testbed.suite import Bed, Suite
 from tests.mpi.checks import (
     by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, landed_by_one_copy,
-    no_sender_held, nothing_landed, nothing_rebound, nothing_waited, rebound_and_foreseen,
+    left, no_sender_held, nothing_landed, nothing_left, nothing_rebound, nothing_waited, rebound_and_foreseen,
     senders_held, something_landed, something_left, something_offered, something_streamed,
     something_waited, within_budget, within_unexpected_budget)
 from tests.mpi.job import VARIANTS, Stage, Test
@@ -67,6 +67,29 @@ def unnoticed_death(phase, who, suffix="", asserts=None, **more):
                 timeout=30, dies=True, netmods=("zc",), never_says="wrong data|survived",
                 says="has lost its connection to rank" + (f"|got {asserts} message" if asserts else ""),
                 launcher=("-disable-auto-cleanup",), **more)
+
+
+def leaves(suffix, what="all", ranks=3, told="1", times=100, options=(), environment=None,
+           check=None, hosts=("2", "loopback"), **more):
+    """Ranks TOLD leave TIMES each, while all send to each other."""
+    number = told.count(",") + 1
+    return Test("leaves", "FILE", str(number), *what.split(), name=f"leaves-{suffix}", ranks=ranks,
+                netmods=("zc",), hosts=hosts, check=check or left(times * number),
+                holder=("-r", told, "-n", str(times), "-u", "FILE", "-b", "FILE.ready", *options),
+                environment={CVAR + "DETACH": "1", **(environment or {})}, **more)
+
+
+def stays(suffix, why, what="all", ranks=2, **more):
+    """A rank that is told to leave refuses, and goes on."""
+    return leaves(f"refused-{suffix}", what, ranks=ranks, told="0", times=5, options=("-e", why),
+                  check=nothing_left, says=f"does not leave: .*{why}", timeout=60, **more)
+
+
+def led_away(program, *args, name=None, ranks=2, told="0", **more):
+    """A program of another test, while a rank leaves as often as it can."""
+    return Test(program, *args, name=f"{name or program}@leaves", ranks=ranks, netmods=("zc",),
+                hosts=("2", "loopback"), holder=("-r", told, "-n", "0"), check=left(1),
+                environment={CVAR + "DETACH": "1"}, timeout=180, **more)
 
 
 DEATHS = ("announced", "flight", "landed", "delivery", "idle")
@@ -349,6 +372,39 @@ TESTS = [
     *(Test("channel", what, name=f"channel-{what}", netmods=("zc",), hosts=("2",),
            environment={CVAR + "LANE": "thread"}, says="it has no channel of its own")
       for what in ("none-listens", "none-connects", "nowhere", "unlike")),
+    *(leaves(f"{ranks}-ranks", ranks=ranks, times=times, timeout=180)
+      for ranks, times in ((2, 100), (3, 100), (8, 50))),
+    leaves("no-thread", environment={CVAR + "LANDING_THREAD": "0"}, timeout=180),
+    leaves("1000-times", times=1000, options=("-c",), timeout=900, tags=LONG),
+    leaves("computes", "pairs computing", times=50, timeout=180),
+    leaves("to-itself", "itself collectives", ranks=2, times=50, timeout=180,
+           check=left(50)),
+    # What is announced stays with its sender, unless a rank leaves: then there is no landing memory
+    # for all of it.
+    leaves("announced", times=50, timeout=180,
+           environment={CVAR + "LANDING_THRESHOLD": "inf", CVAR + "RNDV_THRESHOLD": "1k",
+                        CVAR + "LANDING_BUDGET": "1m"}),
+    leaves("few-unexpected", times=50, timeout=180,
+           environment={CVAR + "UNEXPECTED_BUDGET": "64k", CVAR + "LANDING_BUDGET": "1m"}),
+    leaves("holds-nothing-of-ucx", ranks=2, times=20, options=("-c",), timeout=120),
+    leaves("stale-token", ranks=2, times=20, options=("-s",), timeout=120),
+    # Of two that are told at once one is refused, and told again.
+    leaves("two-at-once", told="0,2", times=20, options=("-w", "1"), timeout=180),
+    leaves("silent-peer", told="0", times=50, options=("-t", "in time", "-x", "2", "-w", "200"),
+           timeout=240, says="not all ranks have answered in time .rank 2",
+           environment={CVAR + "DETACH_SECONDS": "1"}),
+    leaves("peer-dies", told="0", times=10, options=("-k", "2"), timeout=60, dies=True,
+           never_says="wrong data|survived", says="has lost its connection to rank 2",
+           launcher=("-disable-auto-cleanup",)),
+    stays("window", "window", "pairs window"),
+    stays("vcis", "several VCIs", environment={NUM_VCIS: "2"}),
+    stays("shared-memory", "UCX uses shared memory", hosts=("1",)),
+    *(led_away(*words.split(), ranks=ranks) for words, ranks in (
+        ("order", 3), ("probe", 2), ("cancel", 2), ("ssend", 2), ("truncation", 2),
+        ("threads", 2), ("persistent_collectives", 4), ("collectives", 4), ("bursts", 2))),
+    led_away("noncontiguous", "types", told="1"),
+    led_away("queues", "1500", ranks=3, told="2"),
+    led_away("datatypes", "16"),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
     *(Test("death", phase, who, name=f"death-{phase}-{who}", timeout=30, dies=True,
            never_says="wrong data|survived",
@@ -383,6 +439,8 @@ TESTS = [
           ("PREDICTOR", "oracle", "oracle"),
           ("INTRA_NODE", "perhaps", "perhaps"),
           ("COST_FILE", "/nowhere/costs", "/nowhere/costs"),
+          ("DETACH", "often", "often"),
+          ("DETACH_SECONDS", "0", "less than 1"),
           ("HORIZON", "0", "less than 1")]),
 ]
 
