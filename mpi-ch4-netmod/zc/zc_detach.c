@@ -37,7 +37,9 @@ int MPIDI_ZC_detach_init(void)
     if (MPIDI_ZC_global.params.detach) {
         mpi_errno = MPIDI_ZC_paths_init();
         MPIR_ERR_CHECK(mpi_errno);
-        MPIDI_ZC_order_open(MPIR_CVAR_CH4_ZC_DETACH_FD);
+        MPIR_ERR_CHKANDJUMP2(!MPIDI_ZC_order_open(MPIR_CVAR_CH4_ZC_DETACH_FD), mpi_errno,
+                             MPI_ERR_OTHER, "**zc_param", "**zc_param %s %s",
+                             "MPIR_CVAR_CH4_ZC_DETACH_FD", "no socket");
         MPIDI_ZC_VCI(0).to_do = true;
     }
 
@@ -49,7 +51,7 @@ int MPIDI_ZC_detach_init(void)
 
 void MPIDI_ZC_detach_free(void)
 {
-    MPIDI_ZC_order_open(-1);
+    (void) MPIDI_ZC_order_open(-1);
     MPIDI_ZC_paths_free();
 }
 
@@ -299,5 +301,5 @@ void MPIDI_ZC_detach_finalize(void)
     while (rank.state != ATTACHED || !MPIDI_ZC_paths_open()) {
         MPIDI_ZC_progress_all();
     }
-    MPIDI_ZC_order_open(-1);
+    (void) MPIDI_ZC_order_open(-1);
 }

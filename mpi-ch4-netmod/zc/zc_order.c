@@ -10,10 +10,17 @@ static struct {
     char text[64];
 } holder = {.fd = -1 };
 
-void MPIDI_ZC_order_open(int fd)
+bool MPIDI_ZC_order_open(int fd)
 {
+    int type;
+    socklen_t length = sizeof(type);
+
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0) {
+        return false;
+    }
     holder.length = 0;
     __atomic_store_n(&holder.fd, fd, __ATOMIC_RELEASE);
+    return true;
 }
 
 int MPIDI_ZC_order_descriptor(void)
@@ -62,7 +69,7 @@ static bool receive(void)
         return false;
     }
     if (bytes <= 0) {
-        MPIDI_ZC_order_open(-1);
+        (void) MPIDI_ZC_order_open(-1);
     } else {
         holder.length += bytes;
     }

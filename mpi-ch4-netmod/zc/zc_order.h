@@ -30,8 +30,8 @@ typedef enum {
     MPIDI_ZC_ORDER_CLOSED,      /* there is no holder any more, or none that can be heard */
 } MPIDI_ZC_order_t;
 
-/* Orders come over @fd from now on. -1: there is no holder. */
-void MPIDI_ZC_order_open(int fd);
+/* Orders come over @fd from now on. -1: there is no holder. False: it is no socket. */
+bool MPIDI_ZC_order_open(int fd);
 
 /* Returns the descriptor, or -1. Any thread may call this. */
 int MPIDI_ZC_order_descriptor(void);
