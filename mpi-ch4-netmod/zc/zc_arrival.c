@@ -186,33 +186,19 @@ static void note_release(MPIDI_ZC_vci_t * vci)
     }
 }
 
-/* As deliver(), from memory beside the budget. */
-static void deliver_kept(MPIDI_ZC_arrival_t * a)
+/* Frees the memory that the message has landed in, or would have. */
+static void release(MPIDI_ZC_arrival_t * a)
 {
-    MPIR_Request *rreq = a->rreq;
-
-    settle(a);
-    if (unlikely(a->status != UCS_OK)) {
-        set_transfer_error(rreq, a->status);
-        MPIR_STATUS_SET_COUNT(rreq->status, 0);
-    } else {
-        const zc_delivery_t how = {.bytes_copied = a->bytes };
-        MPIDIG_recv_copy(a->kept, rreq);
-        count_delivery(&a->vci->stats, &how);
+    if (a->landing) {
+        zc_landing_release(MPIDI_ZC_global.landing, a->landing);
     }
     MPL_free(a->kept);
-    arrival_free(a);
-    complete(rreq);
 }
 
 /* Delivers the landing buffer to the user buffer, as far as it fits. CH4 has noted a truncation in
  * the request's status already. */
 static void deliver(MPIDI_ZC_arrival_t * a)
 {
-    if (unlikely(a->kept)) {
-        deliver_kept(a);
-        return;
-    }
     MPIR_Request *rreq = a->rreq;
     MPIDI_ZC_vci_t *vci = a->vci;
     zc_landing_t *landing = a->landing;
@@ -223,8 +209,8 @@ static void deliver(MPIDI_ZC_arrival_t * a)
     if (unlikely(a->status != UCS_OK)) {
         set_transfer_error(rreq, a->status);
         MPIR_STATUS_SET_COUNT(rreq->status, 0);
-        zc_landing_release(MPIDI_ZC_global.landing, landing);
-    } else if (target) {
+        release(a);
+    } else if (target && likely(landing)) {
         const size_t bytes = MPL_MIN(a->bytes, room);
         const uint64_t since = now_ns();
         zc_delivery_t how;
@@ -235,8 +221,8 @@ static void deliver(MPIDI_ZC_arrival_t * a)
         MPIR_STATUS_SET_COUNT(rreq->status, bytes);
     } else {
         zc_delivery_t how = {.bytes_copied = a->bytes };
-        MPIDIG_recv_copy(zc_landing_data(landing), rreq);
-        zc_landing_release(MPIDI_ZC_global.landing, landing);
+        MPIDIG_recv_copy(landing ? zc_landing_data(landing) : a->kept, rreq);
+        release(a);
         count_delivery(&a->vci->stats, &how);
     }
     arrival_free(a);
@@ -673,13 +659,12 @@ static void drop_list(MPIDI_ZC_arrivals_t * list)
         MPIDI_ZC_arrival_t *a = list->first;
         if (a->state == MPIDI_ZC_WAITING && !MPIDI_ZC_is_offer(a->descriptor)) {
             ucp_am_data_release(a->vci->worker, a->descriptor);
-        } else if (a->landing) {
-            zc_landing_release(MPIDI_ZC_global.landing, a->landing);
+        } else {
+            release(a);
         }
         if (a->stream) {
             MPIDI_ZC_stream_free(a->stream);
         }
-        MPL_free(a->kept);
         arrival_free(a);
     }
 }

@@ -136,7 +136,7 @@ static void tell(int rank, MPIDI_ZC_tell_t kind)
         .sender = peer->self,
         .kind = kind,
         .round = path->round,
-        .number = peer->lane.next_send,
+        .number = path->own_next,
         .incarnation = kind == MPIDI_ZC_TELL_BOUND ? path->incarnation : paths.incarnation,
         .refusal = path->refusal,
     };
@@ -203,6 +203,7 @@ static void park(int rank)
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
     if (!lane->paused) {
         path->ep = lane->ep;
+        path->own_next = lane->next_send;
         lane->ep = NULL;
         lane->paused = true;
     }

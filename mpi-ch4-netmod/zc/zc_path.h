@@ -54,7 +54,8 @@ typedef struct MPIDI_ZC_path {
     bool numbered;              /* mover: PARKS has arrived */
     bool fetched;               /* peer: FETCHED has arrived */
     uint32_t round;             /* of the mover's attempts */
-    uint32_t next;              /* number of the message that the other one sends after it all */
+    uint32_t own_next;          /* number of the first message that was parked, or will be */
+    uint32_t next;              /* the same of the other process */
     uint32_t incarnation;       /* of the other process */
     uint32_t untold;            /* bits: kinds of messages that there was no memory for */
     MPIDI_ZC_refusal_t refusal; /* peer: why it refuses; mover: why the peer does */

@@ -5,8 +5,8 @@
  *
  *     copied FILE     goes on until FILE.0 is there; holder.c tells rank 0 to leave
  *
- * While it is detached, rank 0 waits for its token in poll(), which is this program's: there it makes
- * the copy, a child that gets its orders from this program.
+ * While it is detached, rank 0 waits for its token in poll(), which is this program's: there it
+ * makes the copy, a child that gets its orders from this program.
  */
 #include "check.h"
 #include <poll.h>

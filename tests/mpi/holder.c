@@ -16,7 +16,8 @@
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
  *     -s         give a stale token before each true one
- *     -c         compare what the rank holds of the system, detached: descriptors and mappings of UCX
+ *     -c         compare what the rank holds of the system, detached: descriptors and mappings of
+ * UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
@@ -38,7 +39,8 @@ static struct {
     int stopped, killed;
     int times, between_ms, away_ms;
     bool stale, census;
-} options = {.ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
+} options = {
+    .ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
 static int rank;
 static pid_t child;
@@ -148,6 +150,24 @@ static int nr_tcp(void)
     return found;
 }
 
+/** resident_kib - memory of the rank */
+static long resident_kib(void)
+{
+    char path[64], line[256];
+    long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", child);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+/* Of the rank, detached, the 20th time and the last. */
+static long resident_early, resident_late;
+
 /* The rank has the launcher's connection besides, which may be of TCP. */
 static int launchers = -1;
 
@@ -193,7 +213,8 @@ static bool go_round(unsigned *incarnation)
             die("refused for another reason", rest);
         if (options.tolerated && strstr(rest, options.tolerated))
             tolerated++;
-        else if (!options.expected && !strstr(rest, "another rank") && !strstr(rest, "MPI_Finalize"))
+        else if (!options.expected && !strstr(rest, "another rank") &&
+                 !strstr(rest, "MPI_Finalize"))
             die("refused", rest);
         refusals++;
         return true;
@@ -201,6 +222,9 @@ static bool go_round(unsigned *incarnation)
     if (options.expected)
         die("the rank has left, and should not have", "");
     check_detached();
+    resident_late = resident_kib();
+    if (*incarnation == 19)
+        resident_early = resident_late;
     if (options.killed >= 0 && *incarnation == 2) {
         mark(".away");
         usleep(500000);
@@ -231,8 +255,7 @@ static void hold(void)
     while (options.begin && access(options.begin, F_OK) != 0)
         sleep_up_to(10);
 
-    while (options.times == 0 ||
-           (options.expected ? refusals : (int)incarnation) < options.times) {
+    while (options.times == 0 || (options.expected ? refusals : (int)incarnation) < options.times) {
         const unsigned before = incarnation;
         sleep_up_to(options.between_ms);
         const double since = seconds();
@@ -245,8 +268,11 @@ static void hold(void)
             longest = took > longest ? took : longest;
         }
     }
-    fprintf(stderr, "holder: rank %d left %u times, refused %d times; %.1f ms each, longest %.1f ms\n",
-            rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest);
+    fprintf(stderr,
+            "holder: rank %d left %u times, refused %d times; %.1f ms each, longest %.1f ms; "
+            "detached, %ld KiB the 20th time, %ld the last\n",
+            rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest,
+            resident_early, resident_late);
     if ((options.expected ? refusals : (int)incarnation) < options.times)
         die("the program has ended too early", "");
     if (options.tolerated && tolerated == 0)
@@ -296,19 +322,44 @@ int main(int argc, char **argv)
 {
     for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:sc")) != -1;) {
         switch (option) {
-        case 'r': options.ranks = optarg; break;
-        case 'n': options.times = atoi(optarg); break;
-        case 'w': options.between_ms = atoi(optarg); break;
-        case 'a': options.away_ms = atoi(optarg); break;
-        case 'b': options.begin = optarg; break;
-        case 'u': options.until = optarg; break;
-        case 'e': options.expected = optarg; break;
-        case 't': options.tolerated = optarg; break;
-        case 'x': options.stopped = atoi(optarg); break;
-        case 'k': options.killed = atoi(optarg); break;
-        case 's': options.stale = true; break;
-        case 'c': options.census = true; break;
-        default: die("usage", "holder [-r LIST] [-n TIMES] ... -- PROGRAM ...");
+        case 'r':
+            options.ranks = optarg;
+            break;
+        case 'n':
+            options.times = atoi(optarg);
+            break;
+        case 'w':
+            options.between_ms = atoi(optarg);
+            break;
+        case 'a':
+            options.away_ms = atoi(optarg);
+            break;
+        case 'b':
+            options.begin = optarg;
+            break;
+        case 'u':
+            options.until = optarg;
+            break;
+        case 'e':
+            options.expected = optarg;
+            break;
+        case 't':
+            options.tolerated = optarg;
+            break;
+        case 'x':
+            options.stopped = atoi(optarg);
+            break;
+        case 'k':
+            options.killed = atoi(optarg);
+            break;
+        case 's':
+            options.stale = true;
+            break;
+        case 'c':
+            options.census = true;
+            break;
+        default:
+            die("usage", "holder [-r LIST] [-n TIMES] ... -- PROGRAM ...");
         }
     }
     const char *text = getenv("PMI_RANK");

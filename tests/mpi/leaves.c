@@ -15,8 +15,8 @@
 
 enum { TAGS = 10000, NEVER = 20000, ITSELF, FEW = 6 };
 
-static const size_t sizes[] = {0,        1,        8,         64,      1000,      4 * KIB, 9 * KIB,
-                               64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB, 4 * MIB};
+static const size_t sizes[] = {0,        1,         8,         64,        1000, 4 * KIB, 9 * KIB,
+                               64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB,  4 * MIB};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static uint64_t state;
@@ -24,8 +24,8 @@ static uint64_t state;
 /** size_of - of message @i of @from to @to, in round @round */
 static size_t size_of(int round, int from, int to, int i)
 {
-    const uint64_t x = pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 |
-                                                            to << 8 | i));
+    const uint64_t x =
+        pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 32 | from << 20 | to << 8 | i));
     /* Most are short, as in most programs. */
     const size_t limit = sizes[x % 8 ? x % 7 : x / 64 % SIZES];
     return x % 3 && limit > 1 ? 1 + (x >> 20) % limit : limit;

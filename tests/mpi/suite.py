@@ -410,7 +410,7 @@ TESTS = [
     *(led_away(*words.split(), ranks=ranks) for words, ranks in (
         ("order", 3), ("probe", 2), ("cancel", 2), ("ssend", 2), ("truncation", 2),
         ("threads", 2), ("persistent_collectives", 4), ("collectives", 4), ("bursts", 2))),
-    led_away("noncontiguous", "types", told="1"),
+    led_away("noncontiguous", "types", told="1", tags=LONG),
     led_away("queues", "1500", ranks=3, told="2"),
     led_away("datatypes", "16"),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
