@@ -497,8 +497,10 @@ void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params)
     const rlim_t each = params->channels ? 4 : 3;
 
     if (params->detach) {
-        /* A rank that leaves has one endpoint to each other, and no channel. */
+        /* A rank that leaves has one endpoint to each other, and no channel. A peer may have the
+         * old one and the new one for a moment. */
         params->channels = params->bulk_apart = false;
+        (void) descriptors_suffice(2);
         return;
     }
     const bool suffice = !streams || !(auto_channels || auto_apart) || descriptors_suffice(each);
