@@ -45,7 +45,7 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout)
     return (int)syscall(SYS_poll, fds, nr, timeout);
 }
 
-/** check_copy - it is given the token that this process has got, and says that it is refused */
+/** check_copy - it is given the token that this process has got, and answers that it is refused */
 static void check_copy(void)
 {
     static const char token[] = "BIND 1\n";
@@ -58,7 +58,7 @@ static void check_copy(void)
         length += (size_t)more;
     } while (answer[length - 1] != '\n');
     answer[length - 1] = '\0';
-    CHECK(strstr(answer, "REFUSED another copy"), "the copy says: %s", answer);
+    CHECK(strstr(answer, "REFUSED another copy"), "the copy answered: %s", answer);
     kill(copy, SIGKILL);
     waitpid(copy, NULL, 0);
     printf("# the copy was refused\n");
