@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "standby.h"
 
+#include <chrono>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -59,11 +61,33 @@ std::vector<standby::report> standby::reports() const
     return all;
 }
 
-/** Its launcher has ended: the leaver is called in its stead, so that it does not wait for that. */
-void standby::call_leaver(const std::string &card)
-{
-    call(calling_card::from_text(card), "successor", kCall);
-}
+namespace {
+
+/** What a call of a leaver blocks for, a thread of its own does: the leaver may be stopped. */
+class calls {
+  public:
+    /** The launcher of its successor has ended: the leaver is called in its stead, so that it does
+     * not wait for that. */
+    void begin(const std::string &card)
+    {
+        all_.push_back(std::async(std::launch::async, [card] {
+            call(calling_card::from_text(card), "successor", kCall);
+        }));
+    }
+    void await(const std::function<void()> &rest)
+    {
+        for (const std::future<void> &one : all_)
+            while (one.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+                rest();
+        for (std::future<void> &one : all_)
+            one.get();
+    }
+
+  private:
+    std::vector<std::future<void>> all_;
+};
+
+} // namespace
 
 void standby::introduce(const std::vector<std::string> &invitations, int own_rank,
                         const std::function<void()> &rest)
@@ -83,16 +107,18 @@ void standby::introduce(const std::vector<std::string> &invitations, int own_ran
     for (const auto &each : all_)
         if (each->what.rank != own_rank)
             begin(*each);
+    calls in_stead;
     for (const double since = seconds(); !awaited.empty() && seconds() - since < kCall; rest())
-        std::erase_if(awaited, [](const auto &of) {
+        std::erase_if(awaited, [&in_stead](const auto &of) {
             wire &launcher = *of.first->started.launcher;
             while (const auto said = launcher.poll())
                 if (said->contains("introduced"))
                     return true;
             if (launcher.is_closed())
-                call_leaver(of.second);
+                in_stead.begin(of.second);
             return launcher.is_closed();
         });
+    in_stead.await(rest);
     /* This process can be called when it is done here. */
     for (const auto &each : all_)
         if (each->what.rank == own_rank)

@@ -61,7 +61,6 @@ class standby {
         successor_start start;
         successor_start::started started;
     };
-    static void call_leaver(const std::string &card);
 
     std::vector<std::unique_ptr<one>> all_;
     std::string failed_on_;

@@ -71,3 +71,14 @@ def sixty_four_ranks(stage):
 @suite.test(tags={"long"})
 def one_hundred_and_twenty_eight_ranks(stage):
     return drained(stage, 128, 10, patient(900))
+
+
+@suite.test(tags={"long"})
+def sixty_four_ranks_where_others_run(stage):
+    """Half of them move together: as many successors stand by, and are linked up without their data."""
+    return drained(stage, 64, 10, {**patient(600), "ZC_MIGRATE_OTHERS": "run"})
+
+
+@suite.test(tags={"long"})
+def one_hundred_and_twenty_eight_ranks_where_others_run(stage):
+    return drained(stage, 128, 10, {**patient(900), "ZC_MIGRATE_OTHERS": "run"})

@@ -169,6 +169,30 @@ TEST(Standby, TellsALeaverThatItsLauncherHasEnded)
     }
 }
 
+/** The leaver hears the call only in what is done meanwhile: it could be this process's answer in
+ * MPI that it waits for. */
+TEST(Standby, GoesOnWhileItCallsALeaver)
+{
+    launchers by;
+    by.of_host = {{"h2", [](std::vector<std::unique_ptr<wire>> &leavers) {
+                       leavers.front()->send({{"port", "p"}});
+                   }}};
+    standby it({{1, "h2"}});
+    start(it, by);
+    by.end();
+    call_receiver leaver;
+    std::unique_ptr<wire> line;
+    std::string why;
+    const std::string invitation = json{{"card", leaver.card().to_text()}}.dump();
+    it.introduce({"", invitation}, 0, [&] {
+        if (auto caller = leaver.poll(why))
+            line = std::move(caller);
+        yield();
+    });
+    EXPECT_TRUE(line);
+    EXPECT_EQ(why, "successor");
+}
+
 TEST(Standby, IntroducesNobodyByAnInvitationThatCannotBeUnderstood)
 {
     json h2;
