@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from testbed.migration import H1, H2, SAID, STOP, Job
-from testbed.outcome import check
+from testbed.outcome import Skip, check
 from tests.migrate.jobs import (ANY_HOST, ends_well, finishes, hosts_of, moved, mpich_only,
                                 refused, suite)
 
