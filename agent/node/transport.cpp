@@ -38,26 +38,6 @@ void set(void *socket, int option, const std::string &value)
             fmt::format("ZeroMQ option {}: {}", option, zmq_strerror(zmq_errno())));
 }
 
-/** All parts of a message; empty if there is none. */
-std::vector<std::string> receive_parts(void *socket)
-{
-    std::vector<std::string> parts;
-    zmq_msg_t part;
-    do {
-        zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(&part);
-            return {};
-        }
-        parts.emplace_back(static_cast<const char *>(zmq_msg_data(&part)), zmq_msg_size(&part));
-        int more = zmq_msg_more(&part);
-        zmq_msg_close(&part);
-        if (!more)
-            break;
-    } while (true);
-    return parts;
-}
-
 } // namespace
 
 transport::transport(const std::string &listen, const key_pair &keys, std::size_t most_inbound)
@@ -66,16 +46,12 @@ transport::transport(const std::string &listen, const key_pair &keys, std::size_
     rlimit most{};
     if (getrlimit(RLIMIT_NOFILE, &most) == 0)
         most_inbound_ = std::min<std::size_t>(most_inbound_, most.rlim_cur / 2);
-    public_raw_.resize(32);
-    zmq_z85_decode(reinterpret_cast<std::uint8_t *>(public_raw_.data()), keys_.public_key.c_str());
     context_ = zmq_ctx_new();
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS,
                 2 * static_cast<int>(kMostPeers)); /* closed ones live on for a moment */
     try {
         /* The handler of authentication must listen before any socket does (ZeroMQ RFC 27). */
-        door_ = open_or_throw(ZMQ_REP);
-        if (zmq_bind(door_, "inproc://zeromq.zap.01") != 0)
-            throw transport_error(zmq_strerror(zmq_errno()));
+        door_.emplace(context_, keys_.public_key);
         inbox_ = open_or_throw(ZMQ_PULL);
         set(inbox_, ZMQ_CURVE_SERVER, 1);
         set(inbox_, ZMQ_CURVE_SECRETKEY, keys_.secret_key);
@@ -104,10 +80,11 @@ transport::transport(const std::string &listen, const key_pair &keys, std::size_
         zmq_getsockopt(inbox_, ZMQ_LAST_ENDPOINT, name.data(), &size);
         endpoint_ = name.data();
     } catch (...) {
-        for (void *socket : {door_, inbox_, monitor_}) {
+        for (void *socket : {inbox_, monitor_}) {
             if (socket != nullptr)
                 zmq_close(socket);
         }
+        door_.reset();
         zmq_ctx_term(context_);
         throw;
     }
@@ -120,7 +97,7 @@ transport::~transport()
     zmq_socket_monitor(inbox_, nullptr, 0);
     zmq_close(monitor_);
     zmq_close(inbox_);
-    zmq_close(door_);
+    door_.reset();
     zmq_ctx_term(context_);
 }
 
@@ -211,27 +188,6 @@ bool transport::receive(std::string &bytes)
     for (std::size_t i = 1; i < parts.size(); i++)
         bytes += parts[i];
     return true;
-}
-
-void transport::answer_door()
-{
-    for (;;) {
-        std::vector<std::string> request = receive_parts(door_);
-        if (request.empty())
-            return;
-        /* version, id, domain, address, identity, mechanism, credentials */
-        bool known = request.size() >= 7 && request[0] == "1.0" && request[5] == "CURVE" &&
-                     request[6] == public_raw_;
-        if (!known)
-            strangers_++;
-        std::string id = request.size() > 1 ? request[1] : "";
-        const std::array<std::string, 6> reply = {
-            "1.0", id, known ? "200" : "400", known ? "OK" : "not one of us", known ? "agent" : "",
-            ""};
-        for (std::size_t i = 0; i < reply.size(); i++)
-            zmq_send(door_, reply[i].data(), reply[i].size(),
-                     i + 1 < reply.size() ? ZMQ_SNDMORE : 0);
-    }
 }
 
 void transport::read_monitor()

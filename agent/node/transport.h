@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include <zmq.h>
 
 #include "basics.h"
+#include "curve_door.h"
 #include "keys.h"
 
 namespace zc::agent {
@@ -48,14 +50,14 @@ class transport {
     bool receive(std::string &bytes);
     /** To be polled: messages, requests for admission, failures of handshakes. */
     void *inbox() const { return inbox_; }
-    void *door() const { return door_; }
+    void *door() const { return door_->socket(); }
     void *monitor() const { return monitor_; }
-    void answer_door();
+    void answer_door() { door_->answer(); }
     void read_monitor();
     /** Closes what has not been used for long. */
     void tidy(nanos now);
 
-    std::uint64_t strangers() const { return strangers_; }
+    std::uint64_t strangers() const { return strangers_ + door_->strangers(); }
     std::uint64_t dropped() const { return dropped_; }
     std::size_t connections() const { return peers_.size(); }
     std::size_t inbound() const { return inbound_.size(); }
@@ -73,10 +75,9 @@ class transport {
     void close_oldest();
 
     key_pair keys_;
-    std::string public_raw_;
     void *context_ = nullptr;
     void *inbox_ = nullptr;
-    void *door_ = nullptr;
+    std::optional<curve_door> door_;
     void *monitor_ = nullptr;
     std::string endpoint_;
     std::map<std::string, peer_socket> peers_;

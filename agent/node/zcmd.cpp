@@ -164,11 +164,11 @@ void carry_out(const arguments &a)
     config c = configure(a);
     if (a.keygen) {
         std::string file = a.key_path.empty() ? c.key_file : a.key_path;
-        write_keys(file, make_keys());
+        zc::write_keys(file, zc::make_keys());
         fmt::print("{}: copy it to every node, by a safe way, with mode 0600\n", file);
         return;
     }
-    key_pair keys = read_keys(c.key_file);
+    zc::key_pair keys = zc::read_keys(c.key_file);
     if (a.check)
         return print(c);
     begin_log(c.log_level);
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
     } catch (const config_error &e) {
         fmt::print(stderr, "zcmd: {}\n", e.what());
         return kBadConfig;
-    } catch (const key_error &e) {
+    } catch (const zc::key_error &e) {
         fmt::print(stderr, "zcmd: {}\n", e.what());
         return kBadKey;
     } catch (const std::exception &e) {

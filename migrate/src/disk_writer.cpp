@@ -146,27 +146,28 @@ void write_part(const std::string &part, std::span<const std::byte> content,
 {
     queue ring;
     if (ring.usable()) {
-        descriptor direct(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT);
-        if (direct.get() >= 0) {
-            ring.write(direct.get(), part, content, true, block_written);
+        const descriptor direct{
+            open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600)};
+        if (direct.fd >= 0) {
+            ring.write(direct.fd, part, content, true, block_written);
             return;
         }
     }
-    descriptor file(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
-    if (file.get() < 0)
+    const descriptor file{open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+    if (file.fd < 0)
         throw_errno(errno, part);
     if (ring.usable())
-        ring.write(file.get(), part, content, false, block_written);
+        ring.write(file.fd, part, content, false, block_written);
     else
-        write_simply(file.get(), part, content, block_written);
+        write_simply(file.fd, part, content, block_written);
 }
 
 } // namespace
 
 void sync_directory(const std::string &path)
 {
-    const descriptor directory(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory.get() < 0 || fsync(directory.get()) != 0)
+    const descriptor directory{open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (directory.fd < 0 || fsync(directory.fd) != 0)
         throw_errno(errno, path);
 }
 

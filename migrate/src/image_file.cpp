@@ -29,10 +29,10 @@ image_size stream_image(const std::string &path, const image_header &header,
 {
     durable_file file(path);
     image_writer writer(file.part(), header);
-    const descriptor part(file.part(), O_WRONLY | O_CLOEXEC);
-    if (part.get() < 0)
+    const descriptor part{open(file.part().c_str(), O_WRONLY | O_CLOEXEC)};
+    if (part.fd < 0)
         throw_errno(errno, file.part());
-    handing_on disk(part.get());
+    handing_on disk(part.fd);
     std::uint64_t lap = 0;
     for (const array &a : arrays)
         writer.write(a, [&](std::uint64_t bytes) {
@@ -40,14 +40,14 @@ image_size stream_image(const std::string &path, const image_header &header,
             if (lap < kLap)
                 return;
             lap = 0;
-            disk.reached(length_of(part.get(), file.part()));
+            disk.reached(length_of(part.fd, file.part()));
             if (meanwhile)
                 meanwhile();
         });
     writer.finish_file();
-    if (fsync(part.get()) != 0)
+    if (fsync(part.fd) != 0)
         throw_errno(errno, file.part());
-    const image_size size{length_of(part.get(), file.part()), writer.zero_bytes()};
+    const image_size size{length_of(part.fd, file.part()), writer.zero_bytes()};
     file.finish();
     return size;
 }

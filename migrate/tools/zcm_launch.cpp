@@ -19,10 +19,10 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "end_by_signal.h"
 #include "error.h"
 #include "launcher_process.h"
 #include "process_manager.h"
@@ -61,18 +61,6 @@ start_order ask_for_order(process_manager &manager)
         if (line->is_closed() || poll(&event, 1, static_cast<int>(kAnswer * 1000)) == 0)
             throw error(EPIPE, "no order has come from the rank that wants successors");
     }
-}
-
-/** As the signal does it, and without a core of this process, which is not the cause. */
-[[noreturn]] void end_by(int signal)
-{
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    prctl(PR_SET_DUMPABLE, 0);
-    std::signal(signal, SIG_DFL);
-    raise(signal);
-    raise(SIGKILL);
-    std::abort();
 }
 
 int launch(volatile int *ranks)
@@ -118,7 +106,7 @@ int main(int argc, char **argv)
             _exit(1);
         const int signal = launch(ranks);
         if (signal)
-            end_by(signal);
+            zc::end_by_signal(signal);
         _exit(0);
     }
     if (child < 0) {
@@ -129,6 +117,6 @@ int main(int argc, char **argv)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     if (WIFSIGNALED(status) && *ranks)
-        end_by(WTERMSIG(status));
+        zc::end_by_signal(WTERMSIG(status));
     return 0;
 }

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#pragma once
+#ifndef ZC_BASE_DURABLE_FILE_H_INCLUDED
+#define ZC_BASE_DURABLE_FILE_H_INCLUDED
 
 #include <cstddef>
 #include <string>
 
-namespace zc::migrate {
+#include "descriptor.h"
 
-/** One open file or directory; -1 if it cannot be opened, and errno says why. */
-class descriptor {
-  public:
-    descriptor(const std::string &path, int flags);
-    ~descriptor();
-    descriptor(const descriptor &) = delete;
-    descriptor &operator=(const descriptor &) = delete;
-    int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
+namespace zc {
 
 /**
  * A file that after a crash at any moment is either as before or complete: it is written as
@@ -59,4 +49,6 @@ class handing_on {
     std::size_t begun_ = 0;
 };
 
-} // namespace zc::migrate
+} // namespace zc
+
+#endif

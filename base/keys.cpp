@@ -17,7 +17,7 @@
 
 #include "descriptor.h"
 
-namespace zc::agent {
+namespace zc {
 namespace {
 
 constexpr std::size_t kZ85 = 40;
@@ -104,4 +104,4 @@ key_pair read_keys(const std::string &path)
     return keys;
 }
 
-} // namespace zc::agent
+} // namespace zc

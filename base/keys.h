@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ZC_AGENT_KEYS_H_INCLUDED
-#define ZC_AGENT_KEYS_H_INCLUDED
+#ifndef ZC_BASE_KEYS_H_INCLUDED
+#define ZC_BASE_KEYS_H_INCLUDED
 
 #include <stdexcept>
 #include <string>
 
-namespace zc::agent {
+namespace zc {
 
-/** The CURVE key pair of one user's agents, as Z85 text. A process that has it is one of them. */
+/** The CURVE key pair of one user's agents and holders, as Z85 text. A process that has it is one
+ * of them. */
 struct key_pair {
     std::string public_key;
     std::string secret_key;
@@ -23,6 +24,6 @@ void write_keys(const std::string &path, const key_pair &keys);
 /** key_error if it is missing, not ours, readable by others, or not a pair. */
 key_pair read_keys(const std::string &path);
 
-} // namespace zc::agent
+} // namespace zc
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "error.h"
 
-namespace zc::migrate {
+namespace zc {
 
 namespace {
 
@@ -22,21 +22,13 @@ std::string place_of(const std::string &path)
 
 } // namespace
 
-descriptor::descriptor(const std::string &path, int flags) : fd_(open(path.c_str(), flags, 0600)) {}
-
-descriptor::~descriptor()
-{
-    if (fd_ >= 0)
-        close(fd_);
-}
-
 /* The directory is opened before the renaming: as soon as the file is there another process may
  * take the directory for complete, and give it another name or remove it. */
 durable_file::durable_file(std::string path)
     : path_(std::move(path)), part_(path_ + ".part"), place_(place_of(path_)),
-      directory_(place_, kDirectory)
+      directory_(open(place_.c_str(), kDirectory))
 {
-    if (directory_.get() < 0)
+    if (directory_.fd < 0)
         throw_errno(errno, place_);
 }
 
@@ -51,7 +43,7 @@ void durable_file::finish()
     if (rename(part_.c_str(), path_.c_str()) != 0)
         throw_errno(errno, path_);
     finished_ = true;
-    if (fsync(directory_.get()) != 0)
+    if (fsync(directory_.fd) != 0)
         throw_errno(errno, place_);
 }
 
@@ -69,4 +61,4 @@ void handing_on::reached(std::size_t written)
     }
 }
 
-} // namespace zc::migrate
+} // namespace zc
