@@ -6,8 +6,10 @@
  *   --cycles N     this process leaves and comes back N times, by itself
  *   --every MS     after so long (default 5)
  *   --away MS      and for so long (default 1)
- *   --orders IN,OUT  or when it is told, by lines on the descriptors:
- *                      IN: detach; attach INCARNATION; end     OUT: detached; bound; refused
+ *   --orders IN,OUT  or when it is told, by lines on the descriptors, as zc-hold does it:
+ *                      IN: LEAVE; BIND INCARNATION; end   OUT: DETACHED; BOUND INCARNATION; REFUSED
+ * WHY
+ *   --held         likewise, both on the socket $MPIR_CVAR_CH4_ZC_DETACH_FD; SIGUSR1 is "end"
  *   --lanes WAY    long messages go by libzclane, served by "thread" or "uring"
  *   --gently       endpoints have no error handling, and are not closed by force
  *   --ballast MIB  memory of this size is kept, and checked in the end
@@ -24,6 +26,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +225,7 @@ static void detach(process_t *process)
     process->spent = process->since - process->leaving;
     process->phase = DETACHED;
     check_detached(process);
-    notify(process, "detached");
+    notify(process, "DETACHED");
 }
 
 /* ---- coming back ---- */
@@ -258,14 +261,16 @@ static void note_bound(process_t *process)
     }
     check_own_files(process);
     process->phase = RUN;
-    notify(process, "bound");
+    char answer[32];
+    snprintf(answer, sizeof(answer), "BOUND %u", process->rank.incarnation);
+    notify(process, answer);
 }
 
 static void leave_if_refused(process_t *process)
 {
     for (uint32_t peer = 0; peer < process->rank.size; peer++) {
         if (process->rank.links[peer].refused) {
-            notify(process, "refused");
+            notify(process, "REFUSED by a peer");
             fprintf(stderr, "detached_rank: rank %u refuses this process: it is elsewhere\n", peer);
             exit(3);
         }
@@ -356,15 +361,23 @@ static void print_result(process_t *process)
 
 /* ---- orders ---- */
 
+static volatile sig_atomic_t told_to_end;
+
+static void note_end(int signal)
+{
+    (void)signal;
+    told_to_end = 1;
+}
+
 static void obey(process_t *process, const char *order)
 {
     unsigned incarnation;
-    if (strcmp(order, "detach") == 0 && process->phase == RUN) {
+    if (strcmp(order, "LEAVE") == 0 && process->phase == RUN) {
         /* A question under way would be answered to a process that is elsewhere. */
         while (launcher_listen(&process->launcher)) {
         }
         begin_to_leave(process);
-    } else if (sscanf(order, "attach %u", &incarnation) == 1 && process->phase == DETACHED) {
+    } else if (sscanf(order, "BIND %u", &incarnation) == 1 && process->phase == DETACHED) {
         attach(process, incarnation);
     } else if (strcmp(order, "end") == 0 && process->phase == RUN) {
         begin_to_end(process);
@@ -441,6 +454,9 @@ static void turn(process_t *process)
     if (process->phase == RUN) {
         take_orders(process, 0);
         follow_the_clock(process);
+        if (process->phase == RUN && told_to_end) {
+            begin_to_end(process);
+        }
     }
     if (process->phase == RUN && any_last(process)) {
         begin_to_end(process);
@@ -523,13 +539,28 @@ static void end(process_t *process)
     print_result(process);
 }
 
+static void take_holder(process_t *process)
+{
+    const char *fd = getenv("MPIR_CVAR_CH4_ZC_DETACH_FD");
+    if (!fd) {
+        die("it is not held by zc-hold");
+    }
+    process->orders = process->notices = atoi(fd);
+    signal(SIGUSR1, note_end);
+}
+
 static void parse(process_t *process, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"cycles", required_argument, NULL, 'c'},  {"every", required_argument, NULL, 'e'},
-        {"away", required_argument, NULL, 'a'},    {"orders", required_argument, NULL, 'o'},
-        {"lanes", required_argument, NULL, 'l'},   {"gently", no_argument, NULL, 'g'},
-        {"ballast", required_argument, NULL, 'b'}, {NULL, 0, NULL, 0},
+        {"cycles", required_argument, NULL, 'c'},
+        {"every", required_argument, NULL, 'e'},
+        {"away", required_argument, NULL, 'a'},
+        {"orders", required_argument, NULL, 'o'},
+        {"lanes", required_argument, NULL, 'l'},
+        {"gently", no_argument, NULL, 'g'},
+        {"ballast", required_argument, NULL, 'b'},
+        {"held", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -550,6 +581,9 @@ static void parse(process_t *process, int argc, char **argv)
             break;
         case 'g':
             process->rank.by_force = false;
+            break;
+        case 'h':
+            take_holder(process);
             break;
         case 'o':
             if (sscanf(optarg, "%d,%d", &process->orders, &process->notices) == 2) {

@@ -19,9 +19,9 @@ LINE_SECONDS = 0.01     # between lines on standard input
 class Rank:
     """One process, as its launcher has it."""
 
-    def __init__(self, number, command, environment, directory):
+    def __init__(self, number, command, environment, directory, pair):
         self.number = number
-        self.ours, theirs = socket.socketpair()
+        self.ours, theirs = pair
         self.out, self.err = [], []
         self.pongs = 0
         self.lines = 0
@@ -99,15 +99,17 @@ class Rank:
 class Job:
     """SIZE ranks, of which COMMAND(rank, descriptor of the socket) gives the words.
 
-    BEGUN() is called when they have been started, and before they are given what they wait for.
+    BEGUN() is called when they have been started, and before they are given what they wait for. PAIR(rank)
+    makes the socket, and the launcher's half before it.
     """
 
-    def __init__(self, size, command, environment, directory, begun=lambda: None, timeout=60):
+    def __init__(self, size, command, environment, directory, begun=lambda: None, timeout=60,
+                 pair=lambda _: socket.socketpair()):
         self.mark = uuid.uuid4().hex
         environment = {**os.environ, **environment, process.MARK: self.mark}
         self.environment = environment
         self.ranks = [Rank(number, lambda fd, number=number: command(number, fd), environment,
-                           pathlib.Path(directory)) for number in range(size)]
+                           pathlib.Path(directory), pair(number)) for number in range(size)]
         try:
             begun()
             addresses = [rank.read_address(timeout) for rank in self.ranks]

@@ -113,7 +113,7 @@ class Moving:
     def leave(self):
         """Detach, and dump. The image's folder."""
         directory = pathlib.Path(tempfile.mkdtemp(dir=self.scratch))
-        self.steps.detach += self.holder("order", line="detach", notice="detached")["ms"]
+        self.steps.detach += self.holder("order", line="LEAVE", notice="DETACHED")["ms"]
         answer = self.holder("dump", criu=self.criu, directory=str(directory))
         self.steps.dump += answer["ms"]
         self.steps.frozen += answer["frozen_ms"]
@@ -123,7 +123,8 @@ class Moving:
 
     def give_token(self, holder):
         self.incarnation += 1
-        self.steps.attach += holder("order", line=f"attach {self.incarnation}", notice="bound")["ms"]
+        self.steps.attach += holder("order", line=f"BIND {self.incarnation}",
+                                    notice=f"BOUND {self.incarnation}")["ms"]
 
     def move(self, host, keep=False):
         """To HOST. KEEP: the image, for a stale copy."""
@@ -158,6 +159,6 @@ class Moving:
         stale = Holder(self.net, host, self.port, self.environment)
         try:
             stale("restore", criu=self.criu, directory=str(directory))
-            stale("order", line=f"attach {self.incarnation}", notice="refused")
+            stale("order", line=f"BIND {self.incarnation}", notice="REFUSED by a peer")
         finally:
             stale.end()

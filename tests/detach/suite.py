@@ -246,11 +246,11 @@ def moves_after_mpi_finalize(setup):
     try:
         source, target = holders
         source("start", program=[programs["finalized"], "{orders},{notices}"])
-        source("order", line="detach", notice="detached")
+        source("order", line="LEAVE", notice="DETACHED")
         answer = source("dump", criu=criu, directory=str(image))
         source("drop")
         target("restore", criu=criu, directory=str(image))
-        target("order", line="attach 1", notice="bound")
+        target("order", line="BIND 1", notice="BOUND 1")
         return Note(f"image {answer['bytes'] / 2 ** 20:.1f} MiB", bytes=answer["bytes"])
     finally:
         for holder in holders:

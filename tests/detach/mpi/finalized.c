@@ -67,15 +67,15 @@ int main(int argc, char **argv)
 
     MPI_Init(&argc, &argv);
     exchange();
-    read_order(orders, "detach");
+    read_order(orders, "LEAVE");
     MPI_Finalize();
     check_left(before);
-    dprintf(out, "detached\n");
-    read_order(orders, "attach");
+    dprintf(out, "DETACHED\n");
+    read_order(orders, "BIND");
     for (int i = 0; i < WORDS; i++) {
         check(data[i] == 3u * (unsigned)i, "memory has changed");
     }
-    dprintf(out, "bound\n");
+    dprintf(out, "BOUND 1\n");
     read_order(orders, "end");
     return 0;
 }
