@@ -100,7 +100,7 @@ def tools_run(system):
     """Every command of zc-tools has its libraries."""
     names = [path.removeprefix("/usr/bin/") for path in system.files("zc-tools")
              if path.startswith("/usr/bin/")]
-    check({"zcctl", "zcmd", "zcm-run", "zc-trace", "zc-forecast", "zc-info"} <= set(names), f"only {names}")
+    check({"zcctl", "zcmd", "zcm-run", "zc-trace", "zc-forecast", "zc-hold", "zc-info"} <= set(names), f"only {names}")
     for name in names:
         said = system.debian.run(name, "--help")
         check(name in said, f"{name} --help does not tell what it is", said)

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "arrival.h"
+
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <zmq.h>
+
+#include "error.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr int kTurn = 100; /* ms */
+
+ino_t inode_of(int fd)
+{
+    struct stat found;
+    return fstat(fd, &found) == 0 ? found.st_ino : 0;
+}
+
+} // namespace
+
+arrival::arrival(settings how, network &net, const std::string &address)
+    : how_(std::move(how)), net_(net), origin_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")),
+      image_line_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")), images_(std::in_place),
+      receiver_(images_->path()), relay_(loop_, streams_)
+{
+    loop_.watch(net_.door().socket(), [this] { net_.door().answer(); });
+    loop_.watch(origin_.socket(), [] {});
+    loop_.watch(image_line_.socket(), [] {});
+    loop_.watch(signals_.fd(), POLLIN, [this] {
+        while (const int signal = signals_.next()) {
+            if (signal == SIGCHLD)
+                child_ended();
+        }
+    });
+}
+
+nlohmann::json arrival::endpoints() const
+{
+    return {{"line", endpoint_of(origin_.socket())}, {"image", endpoint_of(image_line_.socket())}};
+}
+
+void arrival::give_up(const std::string &why)
+{
+    spdlog::error("{}", why);
+    say({{"said", "failed"}, {"why", why}});
+}
+
+void arrival::take_image()
+{
+    if (state_ != state::WAITING)
+        return;
+    try {
+        if (const auto manifest = receiver_.take(image_line_.image_in()))
+            restore(*manifest);
+    } catch (const std::exception &problem) {
+        state_ = state::ENDING;
+        give_up(reason_of(problem));
+    }
+}
+
+void arrival::restore(const nlohmann::json &manifest)
+{
+    pid_ = manifest.at("pid");
+    if (!manifest.at("streams").is_null())
+        streams_.restore(manifest.at("streams"));
+    for (const auto &each : manifest.at("ends"))
+        new_ends_.emplace_back(each);
+    since_ = clock::now();
+    criu_ = std::make_unique<criu_run>(how_.criu, "restore", images_->path(),
+                                       restore_options(new_ends_));
+    state_ = state::RESTORING;
+}
+
+/** Stopped, until it has the token. */
+void arrival::restored()
+{
+    std::vector<end> ends;
+    descriptor orders;
+    relay_.stop();
+    for (new_end &each : new_ends_) {
+        each.what.inode = inode_of(each.theirs.fd);
+        each.theirs = descriptor{};
+        ends.push_back(each.what);
+        if (each.what.stream == stream_id::control)
+            orders = std::move(each.ours);
+        else
+            relay_.add(std::move(each.ours), each.what, each.what.is_written, each.what.is_read);
+    }
+    new_ends_.clear();
+    images_.reset();
+    origin_.attach(&streams_);
+    holder_.emplace(loop_, how_, *this, rank_process(pid_), std::move(orders), std::move(ends),
+                    holder::state::SENT);
+    state_ = state::RESTORED;
+    const auto ms = std::chrono::duration<double, std::milli>(clock::now() - since_).count();
+    say({{"said", "restored"}, {"ms", ms}});
+}
+
+nlohmann::json arrival::freeze(const std::vector<end> &ends)
+{
+    relay_.drain();
+    relay_.stop();
+    origin_.attach(nullptr);
+    nlohmann::json halves = nlohmann::json::array();
+    for (const end &each : ends) {
+        const descriptor theirs = taken_from(holder_->rank().pid(), each);
+        if (theirs.fd >= 0)
+            halves.push_back(to_json(each, peek(theirs.fd, each)));
+    }
+    return {{"ends", halves}, {"streams", streams_.save()}};
+}
+
+void arrival::thaw()
+{
+    relay_.resume();
+    origin_.attach(&streams_);
+    state_ = state::HOLDING;
+}
+
+void arrival::obey(const nlohmann::json &request)
+{
+    const std::string what = request.value("do", "");
+    if (what == "end") {
+        over_ = true;
+    } else if (what == "go" && state_ == state::RESTORED) {
+        spdlog::info("rank process {} has the token {}", pid_,
+                     request.at("incarnation").get<std::uint64_t>());
+        holder_->obey({{"do", "thaw"}, {"incarnation", request.at("incarnation")}});
+    } else if (what == "signal" && holder_) {
+        holder_->rank().pass_on(request.at("number"));
+    } else if (what == "broken" && holder_) {
+        relay_.close_reading(static_cast<stream_id>(request.at("stream").get<int>()));
+    } else if (holder_ && state_ == state::HOLDING) {
+        holder_->obey(request);
+    }
+}
+
+void arrival::child_ended()
+{
+    if (state_ == state::RESTORING) {
+        const std::optional<bool> well = criu_->result();
+        if (!well)
+            return;
+        if (*well) {
+            restored();
+        } else {
+            state_ = state::ENDING;
+            give_up(criu_->reason());
+        }
+        criu_.reset();
+        return;
+    }
+    if (holder_ && !status_) {
+        if (const std::optional<int> status = holder_->child_ended())
+            ended(*status);
+    }
+    /* The first process of a PID namespace has the orphans, too. */
+    siginfo_t other{};
+    while (getpid() == 1 && waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           other.si_pid > 0 && other.si_pid != pid_ && !criu_)
+        waitpid(other.si_pid, nullptr, 0);
+}
+
+void arrival::ended(int status)
+{
+    status_ = status;
+    state_ = state::ENDING;
+    relay_.resume();
+    relay_.drain();
+}
+
+int arrival::run()
+{
+    while (!over_) {
+        relay_.update();
+        loop_.turn(kTurn);
+        image_line_.pump();
+        take_image();
+        if (holder_ && !status_)
+            holder_->step();
+        for (const stream_id which : relay_.take_broken())
+            say({{"said", "broken"}, {"stream", static_cast<int>(which)}});
+        if (status_ && !told_ && streams_.is_done()) {
+            say({{"said", "exited"}, {"status", *status_}});
+            told_ = true;
+        }
+        origin_.pump();
+        for (const nlohmann::json &request : origin_.hear())
+            obey(request);
+        if (told_ && origin_.is_done())
+            over_ = true;
+        if (origin_.silence() > how_.patience) {
+            spdlog::error("the origin has given no sign for {} s: the rank ends",
+                          how_.patience.count());
+            over_ = true;
+        }
+    }
+    origin_.pump(); /* that the last request was heard */
+    if (holder_ && !status_)
+        holder_->rank().kill_and_reap();
+    else if (criu_ && pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0)
+        kill(pid_, SIGKILL); /* half restored */
+    return status_ ? 0 : 1;
+}
+
+} // namespace zc::holder

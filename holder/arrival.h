@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_ARRIVAL_H_INCLUDED
+#define ZC_HOLDER_ARRIVAL_H_INCLUDED
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holder.h"
+#include "launch.h"
+
+namespace zc::holder {
+
+/**
+ * A holder on a host where the rank was not started: it takes one image, restores the rank,
+ * stopped, lets it go when it is given the token, and is its parent until it ends or moves on. One
+ * process for each; it may be the first of a PID namespace.
+ *
+ *   WAITING ── image ──▶ RESTORING ──▶ RESTORED ── go ──▶ HOLDING ── the rank ends ──▶ ENDING
+ *
+ * In any state "end", and an origin that gives no sign for too long, end the rank and this process.
+ */
+class arrival : public surroundings {
+  public:
+    enum class state { WAITING, RESTORING, RESTORED, HOLDING, ENDING };
+
+    /** Listens on any ports of @address. Throws error. */
+    arrival(settings how, network &net, const std::string &address);
+    /** What the origin connects with: {"line": endpoint, "image": endpoint}. */
+    nlohmann::json endpoints() const;
+    /** The exit status of this process. */
+    int run();
+
+  private:
+    void say(const nlohmann::json &what) override { origin_.say(what); }
+    network &the_network() override { return net_; }
+    nlohmann::json freeze(const std::vector<end> &ends) override;
+    void thaw() override;
+
+    void obey(const nlohmann::json &request);
+    void take_image();
+    void restore(const nlohmann::json &manifest);
+    void restored();
+    void child_ended();
+    void ended(int status);
+    void give_up(const std::string &why);
+
+    settings how_;
+    network &net_;
+    loop loop_;
+    signal_source signals_;
+    line origin_, image_line_;
+    std::optional<memory_directory> images_;
+    image_receiver receiver_;
+    state state_ = state::WAITING;
+    rank_streams streams_;
+    relay relay_;
+    std::vector<new_end> new_ends_;
+    pid_t pid_ = -1;
+    clock::time_point since_;
+    std::unique_ptr<criu_run> criu_;
+    std::optional<holder> holder_;
+    std::optional<int> status_; /* of the rank, which has ended */
+    bool told_ = false, over_ = false;
+};
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "criu.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "error.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr const char *kMemory = "/dev/shm";
+constexpr std::size_t kMostReasons = 4;
+
+[[noreturn]] void execute(pid_t parent, const std::vector<std::string> &words)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::vector<char *> arguments;
+    for (const std::string &word : words)
+        arguments.push_back(const_cast<char *>(word.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+}
+
+} // namespace
+
+criu_run::criu_run(const std::string &program, const std::string &verb,
+                   const std::string &directory, const std::vector<std::string> &options)
+    : verb_(verb), log_(directory + "/" + verb + ".log")
+{
+    std::vector<std::string> words = {
+        program,          verb,          "--images-dir", directory,
+        "--log-file",     verb + ".log", "-v2",          "--manage-cgroups=ignore",
+        "--leave-stopped"};
+    if (geteuid() != 0)
+        words.emplace_back("--unprivileged");
+    words.insert(words.end(), options.begin(), options.end());
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0)
+        throw_errno(errno, "fork");
+    if (pid_ == 0)
+        execute(parent, words);
+}
+
+criu_run::~criu_run()
+{
+    if (pid_ > 0) {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+}
+
+std::optional<bool> criu_run::result()
+{
+    if (pid_ > 0 && waitpid(pid_, &status_, WNOHANG) != pid_)
+        return {};
+    pid_ = -1;
+    return WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
+}
+
+std::string criu_run::reason() const
+{
+    if (WIFEXITED(status_) && WEXITSTATUS(status_) == 127)
+        return "criu cannot be executed (ZC_CRIU names the program)";
+    std::string text = "criu " + verb_ + ": ";
+    std::ifstream log(log_);
+    std::size_t found = 0;
+    for (std::string each; std::getline(log, each) && found < kMostReasons;) {
+        const std::size_t at = each.find("Error");
+        if (at == std::string::npos)
+            continue;
+        text += (found++ ? "; " : "") + each.substr(at);
+    }
+    if (found == 0)
+        text += WIFSIGNALED(status_) ? "ended by signal " + std::to_string(WTERMSIG(status_))
+                                     : "status " + std::to_string(WEXITSTATUS(status_));
+    return text;
+}
+
+std::vector<std::string> dump_options(pid_t pid, const std::vector<end> &ends)
+{
+    std::vector<std::string> options = {"--tree", std::to_string(pid)};
+    for (const end &each : ends) {
+        if (!each.is_socket) /* half of a pipe needs no leave */
+            continue;
+        options.emplace_back("--external");
+        options.push_back("unix[" + std::to_string(each.inode) + "]");
+    }
+    return options;
+}
+
+std::vector<std::string> restore_options(const std::vector<new_end> &ends)
+{
+    std::vector<std::string> options = {"--restore-detached", "--restore-sibling"};
+    for (const new_end &each : ends) {
+        fcntl(each.theirs.fd, F_SETFD, 0);
+        options.emplace_back("--inherit-fd");
+        options.push_back("fd[" + std::to_string(each.theirs.fd) + "]:" + each.what.name());
+    }
+    return options;
+}
+
+memory_directory::memory_directory()
+{
+    std::string name = std::string(kMemory) + "/zc-hold-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr)
+        throw_errno(errno, name);
+    path_ = name;
+}
+
+memory_directory::~memory_directory()
+{
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+} // namespace zc::holder

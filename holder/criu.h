@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_CRIU_H_INCLUDED
+#define ZC_HOLDER_CRIU_H_INCLUDED
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "ends.h"
+
+namespace zc::holder {
+
+/** One run of CRIU, a child of this process; killed if this process ends, or the run is forgotten.
+ */
+class criu_run {
+  public:
+    /** @verb: "dump" or "restore". @directory: of the images and the log. Throws error. */
+    criu_run(const std::string &program, const std::string &verb, const std::string &directory,
+             const std::vector<std::string> &options);
+    ~criu_run();
+    criu_run(const criu_run &) = delete;
+    criu_run &operator=(const criu_run &) = delete;
+    /** Whether it has ended well; nothing: not yet. It is called when a child has ended. */
+    std::optional<bool> result();
+    /** Why it has not ended well: what its log has of errors, in a few lines. */
+    std::string reason() const;
+
+  private:
+    pid_t pid_ = -1;
+    std::string verb_, log_;
+    int status_ = 0;
+};
+
+/** The rank @pid, stopped then and afterwards, and its @ends as things of the next host. */
+std::vector<std::string> dump_options(pid_t pid, const std::vector<end> &ends);
+/** A rank, stopped, as a child of the caller, with the halves of @ends that are its. */
+std::vector<std::string> restore_options(const std::vector<new_end> &ends);
+
+/** A new folder of mode 0700 in memory, never on a disk; it is removed with its content. */
+class memory_directory {
+  public:
+    memory_directory();
+    ~memory_directory();
+    memory_directory(const memory_directory &) = delete;
+    memory_directory &operator=(const memory_directory &) = delete;
+    const std::string &path() const noexcept { return path_; }
+
+  private:
+    std::string path_;
+};
+
+} // namespace zc::holder
+
+#endif

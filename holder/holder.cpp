@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "holder.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <utility>
+
+#include <zmq.h>
+
+#include "error.h"
+#include "preflight.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr std::size_t kLongestOrder = 4096;
+
+double ms_since(clock::time_point begin)
+{
+    return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
+} // namespace
+
+holder::holder(loop &events, settings how, surroundings &owner, rank_process rank,
+               descriptor orders, std::vector<end> ends, state begin)
+    : loop_(events), how_(std::move(how)), owner_(owner), rank_(rank), orders_(std::move(orders)),
+      ends_(std::move(ends)), state_(begin), since_(clock::now())
+{
+    loop_.watch(orders_.fd, POLLIN, [this] { listen(); });
+}
+
+holder::~holder()
+{
+    if (orders_.fd >= 0)
+        loop_.forget(orders_.fd);
+    if (line_)
+        loop_.forget(line_->socket());
+}
+
+void holder::fail(const std::string &why)
+{
+    owner_.say({{"said", "failed"}, {"why", why}});
+}
+
+void holder::order(const std::string &words)
+{
+    const std::string text = words + "\n";
+    if (send(orders_.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        fail(std::string("the rank cannot be told: ") + std::strerror(errno));
+}
+
+void holder::listen()
+{
+    std::array<char, 512> bytes;
+    const ssize_t got = recv(orders_.fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) { /* the program has closed it, or ended */
+        loop_.forget(orders_.fd);
+        return;
+    }
+    partial_.append(bytes.data(), static_cast<std::size_t>(got));
+    for (std::size_t end; (end = partial_.find('\n')) != std::string::npos;) {
+        const std::string said = partial_.substr(0, end);
+        partial_.erase(0, end + 1);
+        heard(said);
+    }
+    if (partial_.size() > kLongestOrder)
+        partial_.clear();
+}
+
+void holder::heard(const std::string &said)
+{
+    if (said == "DETACHED") {
+        detached();
+    } else if (said.starts_with("BOUND")) {
+        state_ = state::RUNNING;
+        owner_.say({{"said", "bound"}, {"ms", ms_since(since_)}});
+    } else if (said.starts_with("REFUSED")) {
+        if (state_ == state::LEAVING)
+            state_ = state::RUNNING;
+        fail("the rank refuses:" + said.substr(std::strlen("REFUSED")));
+    }
+}
+
+void holder::obey(const nlohmann::json &request)
+{
+    const std::string what = request.value("do", "");
+    try {
+        if (what == "examine")
+            owner_.say({{"said", "examined"},
+                        {"needs", needs_of(rank_.pid())},
+                        {"refused", cannot_move(rank_.pid(), ends_, state_ != state::RUNNING)}});
+        else if (what == "leave")
+            leave();
+        else if (what == "send")
+            dump(request.at("to"));
+        else if (what == "thaw")
+            thaw(request.at("incarnation"));
+        else if (what == "end")
+            kill_rank();
+        else
+            fail("no such request: " + what);
+    } catch (const std::exception &problem) {
+        fail(reason_of(problem));
+    }
+}
+
+void holder::leave()
+{
+    if (state_ == state::DETACHED)
+        return detached();
+    if (state_ != state::RUNNING)
+        return fail("the rank is not running here");
+    state_ = state::LEAVING;
+    since_ = clock::now();
+    order("LEAVE");
+}
+
+/** It may have taken so long that the move was given up: then the owner gives it the next token. */
+void holder::detached()
+{
+    state_ = state::DETACHED;
+    owner_.say({{"said", "detached"},
+                {"ms", ms_since(since_)},
+                {"refused", cannot_move(rank_.pid(), ends_, true)}});
+}
+
+void holder::dump(const std::string &to)
+{
+    if (state_ != state::DETACHED)
+        return fail("the rank is not detached");
+    to_ = to;
+    images_ = std::make_unique<memory_directory>();
+    dump_begin_ = clock::now();
+    criu_ = std::make_unique<criu_run>(how_.criu, "dump", images_->path(),
+                                       dump_options(rank_.pid(), ends_));
+    state_ = state::DUMPING;
+}
+
+void holder::dumped()
+{
+    const nlohmann::json frozen = owner_.freeze(ends_);
+    nlohmann::json manifest = {
+        {"pid", rank_.pid()}, {"ends", frozen.at("ends")}, {"streams", frozen.at("streams")}};
+    network &net = owner_.the_network();
+    line_ = std::make_unique<line>(net.connect(ZMQ_DEALER, to_));
+    loop_.watch(line_->socket(), [] {});
+    sender_ = std::make_unique<image_sender>(manifest, images_->path());
+    since_ = clock::now();
+    state_ = state::SENDING;
+}
+
+void holder::step()
+{
+    if (state_ != state::SENDING)
+        return;
+    try {
+        const bool all = sender_->push(line_->image_out());
+        line_->pump();
+        if (line_->silence() > how_.patience)
+            throw error(ETIMEDOUT, "the other host does not answer at " + to_);
+        if (!all || !line_->image_out().is_done())
+            return;
+        state_ = state::SENT;
+        owner_.say(
+            {{"said", "sent"},
+             {"bytes", sender_->bytes()},
+             {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
+             {"send_ms", ms_since(since_)}});
+    } catch (const std::exception &problem) {
+        state_ = state::SENT; /* it stands still, and waits for what its owner says */
+        fail(reason_of(problem));
+    }
+    loop_.forget(line_->socket());
+    line_.reset();
+    sender_.reset();
+    images_.reset();
+}
+
+void holder::thaw(std::uint64_t incarnation)
+{
+    if (line_)
+        loop_.forget(line_->socket());
+    line_.reset();
+    sender_.reset();
+    criu_.reset();
+    images_.reset();
+    state_ = state::BINDING;
+    since_ = clock::now();
+    owner_.thaw();
+    order("BIND " + std::to_string(incarnation));
+    kill(rank_.pid(), SIGCONT);
+}
+
+void holder::kill_rank()
+{
+    loop_.forget(orders_.fd);
+    rank_.kill_and_reap();
+    state_ = state::ENDED;
+}
+
+std::optional<int> holder::child_ended()
+{
+    if (criu_) {
+        try {
+            if (const std::optional<bool> well = criu_->result()) {
+                const std::string why = *well ? "" : criu_->reason();
+                criu_.reset();
+                if (*well)
+                    dumped();
+                else
+                    throw error(EIO, why);
+            }
+        } catch (const std::exception &problem) {
+            criu_.reset();
+            state_ = state::SENT;
+            fail(reason_of(problem));
+        }
+    }
+    return rank_.reap();
+}
+
+} // namespace zc::holder

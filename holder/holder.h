@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_HOLDER_H_INCLUDED
+#define ZC_HOLDER_HOLDER_H_INCLUDED
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "criu.h"
+#include "ends.h"
+#include "image.h"
+#include "line.h"
+#include "loop.h"
+#include "rank_process.h"
+
+namespace zc::holder {
+
+struct settings {
+    std::string key_file;
+    std::string criu = "criu";
+    std::chrono::seconds patience{60};
+};
+
+/** What a holder leaves to its owner, which relays the rank's streams or does not. */
+class surroundings {
+  public:
+    virtual ~surroundings() = default;
+    virtual void say(const nlohmann::json &what) = 0;
+    virtual network &the_network() = 0;
+    /** The rank has stopped: the state of its streams, and what it has not read of each of @ends.
+     */
+    virtual nlohmann::json freeze(const std::vector<end> &ends) = 0;
+    virtual void thaw() = 0;
+};
+
+/**
+ * The parent of a rank on one host, and what a move asks of it. The rank is told by lines over a
+ * socket, as the netmod wants it (mpi-ch4-netmod/zc/zc_order.h):
+ *
+ *   holder                       rank
+ *   LEAVE               ───▶
+ *                       ◀───     DETACHED, or REFUSED and why
+ *   BIND incarnation    ───▶                           the token
+ *                       ◀───     BOUND incarnation, or REFUSED and why
+ *
+ * Requests, and the answers to their owner ("said"):
+ *
+ *   examine             examined: needs, refused   the rank runs, and is not asked
+ *   leave               detached: refused          it runs still, and has nothing of UCX
+ *   send {to}           sent                       dumped, stopped, and its image is at another's
+ *   thaw {incarnation}  bound                      the token is for the rank here
+ *   end                                            it is killed: it lives elsewhere
+ *
+ * and failed, with why, at any time. That a rank is detached is said whenever it is.
+ *
+ *           leave         DETACHED        send
+ *   RUNNING ─────▶ LEAVING ─────▶ DETACHED ───▶ DUMPING ──▶ SENDING ──▶ SENT
+ *    ▲   ▲            │              │             │           │         │  │ end
+ *    │   └─ REFUSED ──┘              └───────┬─────┴───────────┴─────────┘  ▼
+ *    │                                     thaw                           ENDED
+ *    └────────── BOUND ─── BINDING ◀─────────┘
+ */
+class holder {
+  public:
+    enum class state { RUNNING, LEAVING, DETACHED, DUMPING, SENDING, SENT, BINDING, ENDED };
+
+    /** @orders: the holder's half of the socket; @ends: the rank's halves of all. */
+    holder(loop &events, settings how, surroundings &owner, rank_process rank, descriptor orders,
+           std::vector<end> ends, state begin);
+    ~holder();
+    holder(const holder &) = delete;
+    holder &operator=(const holder &) = delete;
+
+    void obey(const nlohmann::json &request);
+    /** Each turn of the loop. */
+    void step();
+    /** A child has ended. The status of wait(2), if it was the rank. */
+    std::optional<int> child_ended();
+    rank_process &rank() { return rank_; }
+    const std::vector<end> &ends() const { return ends_; }
+    state now() const { return state_; }
+
+  private:
+    void order(const std::string &words);
+    void listen();
+    void heard(const std::string &line);
+    void leave();
+    void detached();
+    void dump(const std::string &to);
+    void dumped();
+    void thaw(std::uint64_t incarnation);
+    void kill_rank();
+    void fail(const std::string &why);
+
+    loop &loop_;
+    settings how_;
+    surroundings &owner_;
+    rank_process rank_;
+    descriptor orders_;
+    std::vector<end> ends_;
+    state state_;
+    std::string partial_;
+    clock::time_point since_;
+    std::string to_;
+    std::unique_ptr<memory_directory> images_;
+    std::unique_ptr<criu_run> criu_;
+    std::unique_ptr<line> line_; /* to the other host, for the image */
+    std::unique_ptr<image_sender> sender_;
+    clock::time_point dump_begin_;
+};
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "listener.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <zmq.h>
+
+#include "arrival.h"
+#include "error.h"
+#include "preflight.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr int kReadySeconds = 10;
+
+/** The process that becomes the first of new namespaces; the caller waits, and ends. */
+void enter_namespaces()
+{
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+        throw_errno(errno, "a PID namespace");
+    const pid_t first = fork();
+    if (first < 0)
+        throw_errno(errno, "fork");
+    if (first > 0)
+        _exit(0);
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+        throw_errno(errno, "/proc");
+}
+
+[[noreturn]] void become_holder(const settings &how, const std::string &host, int ready, bool apart)
+{
+    try {
+        setsid();
+        if (apart)
+            enter_namespaces();
+        const std::string fd = std::to_string(ready);
+        const std::string patience = std::to_string(how.patience.count());
+        fcntl(ready, F_SETFD, 0);
+        execl("/proc/self/exe", "zc-hold", "--arrival", host.c_str(), "--ready", fd.c_str(),
+              "--key", how.key_file.c_str(), "--criu", how.criu.c_str(), "--patience",
+              patience.c_str(), nullptr);
+        throw_errno(errno, "zc-hold");
+    } catch (const std::exception &problem) {
+        const std::string text = nlohmann::json{{"refused", {problem.what()}}}.dump() + "\n";
+        _exit(write(ready, text.data(), text.size()) > 0 ? 1 : 2);
+    }
+}
+
+std::string read_line(int fd)
+{
+    std::string text;
+    pollfd ready{fd, POLLIN, 0};
+    std::array<char, 512> bytes;
+    while (text.find('\n') == std::string::npos && poll(&ready, 1, kReadySeconds * 1000) > 0) {
+        const ssize_t got = read(fd, bytes.data(), bytes.size());
+        if (got <= 0)
+            break;
+        text.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    return text;
+}
+
+} // namespace
+
+listener::listener(settings how, network &net, const std::string &place)
+    : how_(std::move(how)), net_(net), host_(place.substr(0, place.rfind(':'))),
+      socket_(net.listen(ZMQ_ROUTER, "tcp://" + place))
+{
+    spdlog::info("listening at {}", endpoint_of(socket_));
+}
+
+void listener::run()
+{
+    loop_.watch(net_.door().socket(), [this] { net_.door().answer(); });
+    loop_.watch(socket_, [this] { answer(); });
+    loop_.watch(signals_.fd(), POLLIN, [this] {
+        while (const int signal = signals_.next()) {
+            over_ = over_ || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+            while (signal == SIGCHLD && waitpid(-1, nullptr, WNOHANG) > 0)
+                continue;
+        }
+    });
+    while (!over_)
+        loop_.turn(-1);
+    zmq_close(socket_);
+}
+
+void listener::answer()
+{
+    for (;;) {
+        const std::vector<std::string> parts = receive_parts(socket_);
+        if (parts.empty())
+            return;
+        nlohmann::json said;
+        try {
+            const auto request = nlohmann::json::parse(parts.back());
+            if (request.at("do") != "prepare")
+                throw error(EBADMSG, "no such request");
+            said = prepare(request.at("needs"));
+            said["number"] = request.at("number");
+        } catch (const std::exception &problem) {
+            said = {{"refused", {reason_of(problem)}}};
+        }
+        const std::string text = said.dump();
+        zmq_send(socket_, parts.front().data(), parts.front().size(), ZMQ_SNDMORE);
+        zmq_send(socket_, text.data(), text.size(), ZMQ_DONTWAIT);
+    }
+}
+
+nlohmann::json listener::prepare(const nlohmann::json &needs)
+{
+    const std::vector<std::string> reasons = lacks(needs);
+    if (!reasons.empty()) {
+        spdlog::info("a rank is refused: {}", joined(reasons));
+        return {{"refused", reasons}};
+    }
+    return start_holder(has_taken(needs));
+}
+
+nlohmann::json listener::start_holder(bool apart)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        throw_errno(errno, "pipe");
+    const descriptor ours{ends[0]};
+    descriptor theirs{ends[1]};
+    const pid_t child = fork();
+    if (child < 0)
+        throw_errno(errno, "fork");
+    if (child == 0)
+        become_holder(how_, host_, theirs.fd, apart);
+    theirs = descriptor{};
+    const auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
+    if (!said.is_object())
+        throw error(EIO, "the holder on this host does not start");
+    return said;
+}
+
+void run_arrival(const settings &how, network &net, const std::string &address, int ready)
+{
+    int status;
+    {
+        arrival one(how, net, address);
+        const std::string text = one.endpoints().dump() + "\n";
+        if (write(ready, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+            _exit(1);
+        close(ready);
+        status = one.run();
+    }
+    _exit(status);
+}
+
+} // namespace zc::holder

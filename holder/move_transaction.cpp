@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "move_transaction.h"
+
+#include <exception>
+#include <utility>
+
+namespace zc::holder {
+namespace {
+
+/* Reading an image takes longer than an answer. */
+constexpr int kRestorePatience = 10;
+
+double ms(std::chrono::steady_clock::duration time)
+{
+    return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::string joined(const nlohmann::json &reasons)
+{
+    std::string text;
+    for (const std::string reason : reasons)
+        text += (text.empty() ? "" : "; ") + reason;
+    return text;
+}
+
+} // namespace
+
+move_transaction::move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
+                                   std::chrono::milliseconds patience)
+    : parties_(parties), incarnation_(incarnation), patience_(patience), begin_(now), since_(now)
+{
+}
+
+void move_transaction::begin()
+{
+    parties_.ask_source({{"do", "examine"}});
+}
+
+void move_transaction::enter(phase next, time_point now)
+{
+    phase_ = next;
+    since_ = now;
+}
+
+void move_transaction::note(const nlohmann::json &what, const char *from, const char *to)
+{
+    if (what.contains(from))
+        result_[to] = what.at(from);
+}
+
+void move_transaction::source_said(const nlohmann::json &what, time_point now)
+{
+    const std::string said = what.value("said", "");
+    if (said == "examined" && phase_ == phase::EXAMINING) {
+        if (!what.at("refused").empty())
+            return give_up(joined(what.at("refused")), now);
+        enter(phase::PREPARING, now);
+        parties_.prepare(what.at("needs"));
+    } else if (said == "detached" && phase_ != phase::LEAVING) {
+        detached_ = true; /* it was asked by a move before, which was given up */
+    } else if (said == "detached") {
+        detached_ = true;
+        note(what, "ms", "leave_ms");
+        if (what.contains("refused") && !what.at("refused").empty())
+            return give_up(joined(what.at("refused")), now);
+        enter(phase::SENDING, now);
+        parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}});
+    } else if (said == "sent" && phase_ == phase::SENDING) {
+        for (const char *name : {"bytes", "dump_ms", "send_ms"})
+            note(what, name, name);
+        sent_ = true;
+        enter(phase::RESTORING, now);
+        if (restored_)
+            commit(now);
+    } else if (said == "bound" && phase_ == phase::RETURNING) {
+        note(what, "ms", "bind_ms");
+        finish(false);
+    } else if (said == "failed" && phase_ == phase::RETURNING) {
+        why_ += "; and the rank does not come back: " + what.value("why", "");
+        finish(false);
+    } else if (said == "failed" && phase_ != phase::GOING && phase_ != phase::DONE) {
+        give_up(what.value("why", "no reason is given"), now);
+    }
+}
+
+void move_transaction::prepared(const nlohmann::json &what, time_point now)
+{
+    if (phase_ != phase::PREPARING)
+        return;
+    if (what.contains("refused"))
+        return give_up("the other host: " + joined(what.at("refused")), now);
+    result_["image"] = what.at("image");
+    enter(phase::LEAVING, now);
+    parties_.ask_source({{"do", "leave"}});
+}
+
+void move_transaction::target_said(const nlohmann::json &what, time_point now)
+{
+    const std::string said = what.value("said", "");
+    if (said == "restored" && (phase_ == phase::SENDING || phase_ == phase::RESTORING)) {
+        note(what, "ms", "restore_ms");
+        restored_ = true;
+        if (sent_)
+            commit(now);
+    } else if (said == "bound" && phase_ == phase::GOING) {
+        note(what, "ms", "bind_ms");
+        finish(true);
+    } else if (said == "failed" && phase_ == phase::GOING) {
+        why_ = what.value("why", "");
+        finish(true);
+    } else if (said == "failed") {
+        give_up("the other host: " + what.value("why", ""), now);
+    }
+}
+
+void move_transaction::commit(time_point now)
+{
+    try {
+        parties_.commit(incarnation_ + 1, true);
+    } catch (const std::exception &problem) {
+        return give_up(std::string("no record: ") + problem.what(), now);
+    }
+    incarnation_++;
+    committed_ = true;
+    enter(phase::GOING, now);
+    parties_.hand_over();
+    parties_.ask_target({{"do", "go"}, {"incarnation", incarnation_}});
+}
+
+void move_transaction::give_up(const std::string &why, time_point now)
+{
+    why_ = why;
+    if (phase_ == phase::GOING || phase_ == phase::RETURNING || phase_ == phase::DONE)
+        return;
+    parties_.ask_target({{"do", "end"}});
+    if (!detached_)
+        return finish(false); /* if it detaches later it is given the next token then */
+    try {
+        parties_.commit(incarnation_ + 1, false);
+    } catch (const std::exception &problem) {
+        /* There is none for the target, either, and there will be none: this process decides. */
+        why_ += std::string("; no record: ") + problem.what();
+    }
+    incarnation_++;
+    enter(phase::RETURNING, now);
+    parties_.ask_source({{"do", "thaw"}, {"incarnation", incarnation_}});
+}
+
+void move_transaction::target_lost(const std::string &why, time_point now)
+{
+    if (phase_ == phase::GOING) {
+        why_ = why;
+        finish(true);
+    } else if (phase_ != phase::DONE) {
+        give_up(why, now);
+    }
+}
+
+bool move_transaction::source_lost(const std::string &why, time_point now)
+{
+    if (sent_ && (phase_ == phase::RESTORING || phase_ == phase::GOING))
+        return false;
+    if (phase_ != phase::DONE) {
+        parties_.ask_target({{"do", "end"}});
+        why_ = why;
+        enter(phase::DONE, now);
+        finish(false);
+    }
+    return true;
+}
+
+void move_transaction::tick(time_point now)
+{
+    const auto waited = now - since_;
+    switch (phase_) {
+    case phase::EXAMINING:
+    case phase::LEAVING:
+        if (waited > patience_)
+            give_up("the rank does not leave: it does not answer", now);
+        break;
+    case phase::PREPARING:
+        if (waited > patience_)
+            give_up("the other host does not answer", now);
+        break;
+    case phase::RESTORING:
+        if (waited > kRestorePatience * patience_)
+            give_up("the other host does not restore the rank", now);
+        break;
+    case phase::RETURNING:
+        if (waited > kRestorePatience * patience_) {
+            why_ += "; and the rank is not bound again";
+            finish(false);
+        }
+        break;
+    case phase::SENDING: /* takes as long as it does; a host that is lost is noticed */
+    case phase::GOING:
+    case phase::DONE:
+        break;
+    }
+}
+
+void move_transaction::finish(bool well)
+{
+    phase_ = phase::DONE;
+    result_["ok"] = well && why_.empty();
+    result_["incarnation"] = incarnation_;
+    if (!why_.empty())
+        result_["why"] = why_;
+    result_["ms"] = ms(std::chrono::steady_clock::now() - begin_);
+    result_.erase("image");
+    parties_.finished(result_);
+}
+
+} // namespace zc::holder

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_MOVE_TRANSACTION_H_INCLUDED
+#define ZC_HOLDER_MOVE_TRANSACTION_H_INCLUDED
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace zc::holder {
+
+/** What a move does to others. None of them waits; what comes of it is told to the transaction. */
+class move_parties {
+  public:
+    virtual ~move_parties() = default;
+    virtual void ask_source(const nlohmann::json &request) = 0;
+    /** Ask the host for a holder that takes a rank with these needs. */
+    virtual void prepare(const nlohmann::json &needs) = 0;
+    virtual void ask_target(const nlohmann::json &request) = 0;
+    /** Write on the disk for which copy the token is; returns when it is there. May throw. */
+    virtual void commit(std::uint64_t incarnation, bool for_target) = 0;
+    /** The rank is the target's from now on: end the source's copy, and relay to the other. */
+    virtual void hand_over() = 0;
+    virtual void finished(const nlohmann::json &result) = 0;
+};
+
+/**
+ * One move of one rank, as its origin sees it: the process that decides, and that the launcher has
+ * started. Two copies have no token for a while; the record decides which of them gets it. No I/O.
+ *
+ *   source                       origin                                target
+ *                              EXAMINING
+ *     ◀── examine ──────────────  │
+ *     ─── needs, refused ──────▶  │
+ *                              PREPARING
+ *                                 │  ── needs ──────────────────────────▶
+ *                                 │  ◀── where to send the image ───────
+ *     ◀── leave ────────────────  │
+ *                              LEAVING
+ *     ─── detached ────────────▶  │
+ *     ◀── send ─────────────────  │
+ *                              SENDING
+ *     ═══ image ═══════════════════════════════════════════════════════▶
+ *     ─── sent ────────────────▶  │
+ *                              RESTORING
+ *                                 │  ◀── restored, stopped ─────────────
+ *                        record: target, fsync
+ *     ◀── end ──────────────────  │  ── go, incarnation + 1 ────────────▶
+ *                               GOING
+ *                                 │  ◀── bound ─────────────────────────
+ *                               DONE
+ *
+ * What fails before the rank is detached leaves it as it is: DONE. From then on until the record
+ * the source is given the token, by a record that says so, and the target is told to end:
+ * RETURNING, until the source is bound. A source that is lost when its image is whole at the target
+ * is not missed. After the record the target alone may live: if it is lost, the rank is.
+ */
+class move_transaction {
+  public:
+    enum class phase { EXAMINING, PREPARING, LEAVING, SENDING, RESTORING, GOING, RETURNING, DONE };
+    using time_point = std::chrono::steady_clock::time_point;
+
+    /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment. */
+    move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
+                     std::chrono::milliseconds patience);
+    void begin();
+
+    void source_said(const nlohmann::json &what, time_point now);
+    /** Of the host: "to", where the image goes, or "refused". */
+    void prepared(const nlohmann::json &what, time_point now);
+    void target_said(const nlohmann::json &what, time_point now);
+    void target_lost(const std::string &why, time_point now);
+    /** Returns whether the rank is lost with it. */
+    bool source_lost(const std::string &why, time_point now);
+    void tick(time_point now);
+
+    phase now() const { return phase_; }
+    /** The rank's, as of the last token. */
+    std::uint64_t incarnation() const { return incarnation_; }
+    /** The token is the target's. */
+    bool is_committed() const { return committed_; }
+
+  private:
+    void enter(phase next, time_point now);
+    void give_up(const std::string &why, time_point now);
+    void commit(time_point now);
+    void finish(bool well);
+    void note(const nlohmann::json &what, const char *from, const char *to);
+
+    move_parties &parties_;
+    std::uint64_t incarnation_;
+    std::chrono::milliseconds patience_;
+    phase phase_ = phase::EXAMINING;
+    time_point begin_, since_;
+    bool detached_ = false, sent_ = false, restored_ = false, committed_ = false;
+    std::string why_;
+    nlohmann::json result_ = nlohmann::json::object();
+};
+
+} // namespace zc::holder
+
+#endif

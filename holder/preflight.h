@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_PREFLIGHT_H_INCLUDED
+#define ZC_HOLDER_PREFLIGHT_H_INCLUDED
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <sys/types.h>
+
+#include "ends.h"
+
+namespace zc::holder {
+
+/**
+ * What the rank @pid has that no other host can give it, each by its name; empty if it can move.
+ * The rank runs meanwhile. @detached: it has nothing of UCX, so whatever it has is the program's
+ * own, and sockets, devices and shared memory are looked for, too.
+ */
+std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
+
+/** What it needs on another host: files, processor features, memory, process numbers. */
+nlohmann::json needs_of(pid_t pid);
+
+/** What of @needs this host has not, each by its name. */
+std::vector<std::string> lacks(const nlohmann::json &needs);
+
+/** Are the process numbers of @needs taken here, in the caller's PID namespace? */
+bool has_taken(const nlohmann::json &needs);
+
+/** "a, b, c" */
+std::string joined(const std::vector<std::string> &reasons);
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "request_server.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utility>
+
+#include "error.h"
+#include "runtime_directory.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr std::size_t kLongest = 64 << 10;
+
+sockaddr_un address_of(const std::string &path)
+{
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path)
+        throw error(ENAMETOOLONG, path + " is too long for a socket");
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    return address;
+}
+
+} // namespace
+
+request_server::request_server(loop &events, std::string path, handler then)
+    : loop_(events), path_(std::move(path)), then_(std::move(then)),
+      socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))
+{
+    const sockaddr_un address = address_of(path_);
+    unlink(path_.c_str());
+    const mode_t before = umask(0177);
+    const int bound =
+        bind(socket_.fd, reinterpret_cast<const sockaddr *>(&address), sizeof address);
+    umask(before);
+    if (bound != 0 || listen(socket_.fd, 8) != 0)
+        throw_errno(errno, path_);
+    loop_.watch(socket_.fd, POLLIN, [this] { accept(); });
+}
+
+request_server::~request_server()
+{
+    loop_.forget(socket_.fd);
+    unlink(path_.c_str());
+    while (!clients_.empty())
+        close(clients_.begin()->first);
+}
+
+void request_server::accept()
+{
+    const int client = accept4(socket_.fd, nullptr, nullptr, SOCK_CLOEXEC);
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (client < 0)
+        return;
+    clients_[client];
+    if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
+        return close(client);
+    loop_.watch(client, POLLIN, [this, client] { read(client); });
+}
+
+void request_server::read(int client)
+{
+    std::array<char, 4096> bytes;
+    const ssize_t got = recv(client, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    std::string &text = clients_[client];
+    if (got <= 0 || text.size() > kLongest)
+        return close(client);
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+    const std::size_t end = text.find('\n');
+    if (end == std::string::npos)
+        return;
+    const auto said = nlohmann::json::parse(text.substr(0, end), nullptr, false);
+    text.clear();
+    if (!said.is_object())
+        return close(client);
+    then_(client, said);
+}
+
+void request_server::answer(int client, const nlohmann::json &what)
+{
+    if (!clients_.contains(client))
+        return;
+    const std::string text =
+        what.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(client);
+}
+
+void request_server::close(int client)
+{
+    loop_.forget(client);
+    clients_.erase(client);
+    ::close(client);
+}
+
+std::string request_directory()
+{
+    std::array<char, PATH_MAX> path{};
+    if (zcm_runtime_place(0, path.data(), path.size()) != 0)
+        return {};
+    struct stat found;
+    if (mkdir(path.data(), 0700) != 0 && errno != EEXIST)
+        return {};
+    if (lstat(path.data(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
+        (found.st_mode & 022) != 0)
+        return {};
+    return path.data();
+}
+
+std::vector<std::string> request_sockets()
+{
+    std::vector<std::string> found;
+    std::array<char, PATH_MAX> path{};
+    for (int n = 0; n < ZCM_RUNTIME_PLACES && zcm_runtime_place(n, path.data(), path.size()) == 0;
+         n++) {
+        std::error_code none;
+        for (const auto &entry : std::filesystem::directory_iterator(path.data(), none)) {
+            const std::string name = entry.path().filename();
+            if (name.starts_with("hold-") && name.ends_with(".sock"))
+                found.push_back(entry.path());
+        }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds)
+{
+    const descriptor fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const sockaddr_un address = address_of(path);
+    if (connect(fd.fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
+        throw_errno(errno, path);
+    const std::string text = what.dump() + "\n";
+    if (send(fd.fd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+        throw_errno(errno, path);
+    std::string answer;
+    pollfd ready{fd.fd, POLLIN, 0};
+    while (answer.find('\n') == std::string::npos) {
+        if (poll(&ready, 1, seconds * 1000) <= 0)
+            throw error(ETIMEDOUT, path + " gives no answer");
+        std::array<char, 4096> bytes;
+        const ssize_t got = recv(fd.fd, bytes.data(), bytes.size(), 0);
+        if (got <= 0)
+            throw error(ECONNRESET, path + ": zc-hold has ended");
+        answer.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    const auto said = nlohmann::json::parse(answer, nullptr, false);
+    if (!said.is_object())
+        throw error(EBADMSG, path + ": zc-hold has answered what is no JSON");
+    return said;
+}
+
+} // namespace zc::holder

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_REQUEST_SERVER_H_INCLUDED
+#define ZC_HOLDER_REQUEST_SERVER_H_INCLUDED
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "descriptor.h"
+#include "loop.h"
+
+namespace zc::holder {
+
+/** Requests to one zc-hold, by a Unix socket of mode 0600: a line of JSON each, and one as the
+ * answer. */
+class request_server {
+  public:
+    /** The caller answers at once or later: answer(client, ...). */
+    using handler = std::function<void(int client, const nlohmann::json &request)>;
+    /** Throws error if the socket cannot be made. */
+    request_server(loop &events, std::string path, handler then);
+    ~request_server();
+    request_server(const request_server &) = delete;
+    request_server &operator=(const request_server &) = delete;
+    /** It may have gone. */
+    void answer(int client, const nlohmann::json &what);
+
+  private:
+    void accept();
+    void read(int client);
+    void close(int client);
+    loop &loop_;
+    std::string path_;
+    handler then_;
+    descriptor socket_;
+    std::map<int, std::string> clients_; /* what has come of a line */
+};
+
+/** Where the processes of this user have such sockets, on this host: made if need be. Empty:
+ * nowhere. */
+std::string request_directory();
+
+/** The sockets in all places where there may be some. */
+std::vector<std::string> request_sockets();
+
+/** The answer; throws error if there is none. @seconds: to wait for it. */
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds);
+
+} // namespace zc::holder
+
+#endif

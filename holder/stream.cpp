@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stream.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace zc::holder {
+namespace {
+
+constexpr std::size_t kHead = 16;
+
+nlohmann::json::binary_t as_binary(const std::string &bytes)
+{
+    return nlohmann::json::binary_t(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+}
+
+std::string from_binary(const nlohmann::json &value)
+{
+    const auto &bytes = value.get_binary();
+    return {bytes.begin(), bytes.end()};
+}
+
+} // namespace
+
+std::string encode(const frame &what)
+{
+    std::string head(kHead, '\0');
+    head[0] = static_cast<char>(what.kind);
+    head[1] = static_cast<char>(what.stream);
+    for (unsigned i = 0; i < 8; i++)
+        head[8 + i] = static_cast<char>(what.offset >> (56 - 8 * i));
+    return head + what.bytes;
+}
+
+std::optional<frame> decode(std::string_view bytes)
+{
+    if (bytes.size() < kHead)
+        return {};
+    const auto kind = static_cast<std::uint8_t>(bytes[0]);
+    const auto stream = static_cast<std::uint8_t>(bytes[1]);
+    if (kind > frame::ACK || stream >= kStreams || (kind != frame::DATA && bytes.size() != kHead))
+        return {};
+    std::uint64_t offset = 0;
+    for (unsigned i = 0; i < 8; i++)
+        offset = offset << 8 | static_cast<std::uint8_t>(bytes[8 + i]);
+    return frame{static_cast<frame::kind_t>(kind), static_cast<stream_id>(stream), offset,
+                 std::string(bytes.substr(kHead))};
+}
+
+std::optional<frame> outgoing::next()
+{
+    const std::size_t at = sent_ - base_;
+    if (at < kept()) {
+        frame made{frame::DATA, stream_, sent_, kept_.substr(begin_ + at, kLongest)};
+        sent_ += made.bytes.size();
+        return made;
+    }
+    if (sent_ < end_offset()) {
+        frame made{frame::END, stream_, sent_, {}};
+        sent_++;
+        return made;
+    }
+    return {};
+}
+
+void outgoing::acknowledge(std::uint64_t offset)
+{
+    /* What is behind all that was ever pushed is not ours; it may be of a holder before. */
+    if (offset <= base_ || offset > end_offset())
+        return;
+    const std::size_t used = offset - base_;
+    if (used > kept())
+        end_used_ = true;
+    begin_ += std::min(used, kept());
+    base_ = offset;
+    if (2 * begin_ >= kept_.size()) { /* moved half as often as bytes come */
+        kept_.erase(0, begin_);
+        begin_ = 0;
+    }
+    sent_ = std::max(sent_, base_);
+}
+
+nlohmann::json outgoing::save() const
+{
+    return {{"base", base_},
+            {"kept", as_binary(kept_.substr(begin_))},
+            {"ended", ended_},
+            {"end used", end_used_}};
+}
+
+void outgoing::restore(const nlohmann::json &saved)
+{
+    base_ = sent_ = saved.at("base");
+    kept_ = from_binary(saved.at("kept"));
+    begin_ = 0;
+    ended_ = saved.at("ended");
+    end_used_ = saved.at("end used");
+}
+
+void incoming::accept(const frame &arrived)
+{
+    const std::uint64_t expected = used_ + pending_.size();
+    due_ = true;
+    if (end_seen_ || arrived.offset > expected)
+        return;
+    if (arrived.kind == frame::END) {
+        end_seen_ = arrived.offset == expected;
+        return;
+    }
+    const std::size_t known = expected - arrived.offset;
+    if (known < arrived.bytes.size())
+        pending_.append(arrived.bytes, known);
+}
+
+void incoming::use(std::size_t count)
+{
+    pending_.erase(0, count);
+    used_ += count;
+    due_ = true;
+}
+
+void incoming::use_end()
+{
+    end_used_ = true;
+    used_++;
+    due_ = true;
+}
+
+std::optional<frame> incoming::acknowledgement()
+{
+    if (!due_)
+        return {};
+    due_ = false;
+    return frame{frame::ACK, stream_, used_, {}};
+}
+
+nlohmann::json incoming::save() const
+{
+    /* What has not been used is sent again: only that which was used counts. */
+    return {{"used", used_}, {"end used", end_used_}};
+}
+
+void incoming::restore(const nlohmann::json &saved)
+{
+    used_ = saved.at("used");
+    end_used_ = end_seen_ = saved.at("end used");
+    pending_.clear();
+    due_ = true;
+}
+
+} // namespace zc::holder

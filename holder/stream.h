@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_STREAM_H_INCLUDED
+#define ZC_HOLDER_STREAM_H_INCLUDED
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace zc::holder {
+
+/** What is sent between two holders. Those from MANAGER on are what the launcher has given a rank.
+ */
+enum class stream_id : std::uint8_t { control, image, manager, input, output, errors };
+inline constexpr std::size_t kStreams = 6;
+
+/**
+ * One message between holders. ZeroMQ loses some when a connection is made anew, never parts of
+ * one.
+ *
+ *    byte   0        1         2..7   8..15                16..
+ *         ┌────────┬─────────┬──────┬────────────────────┬─────────────────────────┐
+ *         │ kind   │ stream  │  0   │ offset, big endian │ DATA: bytes from there  │
+ *         └────────┴─────────┴──────┴────────────────────┴─────────────────────────┘
+ *
+ *    DATA   bytes of the stream from @offset on       END   it ends at @offset, which counts as a
+ * byte ACK    what is below @offset has been used
+ */
+struct frame {
+    enum kind_t : std::uint8_t { DATA, END, ACK };
+    kind_t kind = DATA;
+    stream_id stream = stream_id::control;
+    std::uint64_t offset = 0;
+    std::string bytes;
+};
+
+std::string encode(const frame &what);
+/** Nothing, if @bytes are no frame. */
+std::optional<frame> decode(std::string_view bytes);
+
+/**
+ * The end of a stream from which bytes are sent. It keeps what the other has not used yet, so that
+ * it can be sent again: over a new connection, or to another holder, to which the rank has moved.
+ */
+class outgoing {
+  public:
+    static constexpr std::size_t kLongest = 256 << 10; /* of one frame */
+
+    outgoing(stream_id stream, std::size_t window) : stream_(stream), window_(window) {}
+    /** Bytes that fit; more can be pushed, but should not be. */
+    std::size_t room() const noexcept { return kept() < window_ ? window_ - kept() : 0; }
+    void push(std::string_view bytes) { kept_ += bytes; }
+    /** No more comes. */
+    void end() { ended_ = true; }
+    /** What is to be sent next, and counts as sent then. */
+    std::optional<frame> next();
+    /** It could not be sent. */
+    void take_back(const frame &unsent) { sent_ = unsent.offset; }
+    void acknowledge(std::uint64_t offset);
+    /** Send again what has not been acknowledged. */
+    void rewind() { sent_ = base_; }
+    bool has_ended() const noexcept { return ended_; }
+    /** All that was pushed, and the end if there is one, has been used. */
+    bool is_done() const noexcept { return kept() == 0 && (!ended_ || end_used_); }
+    bool waits() const noexcept { return sent_ > base_; }
+
+    nlohmann::json save() const;
+    void restore(const nlohmann::json &saved);
+
+  private:
+    std::size_t kept() const noexcept { return kept_.size() - begin_; }
+    std::uint64_t end_offset() const { return base_ + kept() + (ended_ && !end_used_ ? 1 : 0); }
+    stream_id stream_;
+    std::size_t window_;
+    std::string kept_; /* what has been pushed, in it from begin_ on what lies at base_ */
+    std::size_t begin_ = 0;
+    std::uint64_t base_ = 0; /* acknowledged */
+    std::uint64_t sent_ = 0; /* at least base_ */
+    bool ended_ = false, end_used_ = false;
+};
+
+/** The end to which they come: each once and in order, whatever arrives how often. */
+class incoming {
+  public:
+    explicit incoming(stream_id stream) : stream_(stream) {}
+    void accept(const frame &arrived);
+    const std::string &bytes() const noexcept { return pending_; }
+    /** @count of them have been used. */
+    void use(std::size_t count);
+    /** The end has come, and all before has been used: use_end() then. */
+    bool is_at_end() const noexcept { return end_seen_ && !end_used_ && pending_.empty(); }
+    void use_end();
+    bool has_ended() const noexcept { return end_used_; }
+    /** An acknowledgement, if one is due: something was used, or came again. */
+    std::optional<frame> acknowledgement();
+
+    nlohmann::json save() const;
+    void restore(const nlohmann::json &saved);
+
+  private:
+    stream_id stream_;
+    std::string pending_;
+    std::uint64_t used_ = 0;
+    bool end_seen_ = false, end_used_ = false, due_ = false;
+};
+
+} // namespace zc::holder
+
+#endif

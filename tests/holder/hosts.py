@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""zc-hold on hosts: listeners, requests, and a job of tests/detach in which one rank is held."""
+import concurrent.futures
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+from testbed import network, process
+from testbed.outcome import Fail, check
+from tests.detach.job import Job
+
+PORT = 7474
+SIZE = 3
+MOVER = 1       # its rank; it begins on h1
+ANSWER_SECONDS = 120
+# Stands for CRIU: does to it what the file says that $ZC_TEST_FAULT names, once.
+WRAPPER = """#!/bin/sh
+verb=$1
+fault=$(cat "$ZC_TEST_FAULT" 2> /dev/null)
+case $fault in
+"$verb "*) rm -f "$ZC_TEST_FAULT" ;;
+*) exec {criu} "$@" ;;
+esac
+case $fault in
+*fails) exit 1 ;;
+*late) sleep 3; exec {criu} "$@" ;;
+*lingers) {criu} "$@"; sleep 3; exit 1 ;;
+esac
+"""
+
+
+def host_of(rank):
+    """Where a rank begins."""
+    return {0: 3, MOVER: 1, 2: 2}[rank]
+
+
+@dataclasses.dataclass
+class Means:
+    """Of the moves that went well, each field of their answers."""
+    moves: int = 0
+    sums: dict = dataclasses.field(default_factory=dict)
+
+    def add(self, answer):
+        self.moves += 1
+        for name, value in answer.items():
+            if name.endswith("ms") or name == "bytes":
+                self.sums[name] = self.sums.get(name, 0) + value
+
+    def __str__(self):
+        def text(name, value):
+            return f"image {value / self.moves / 2 ** 20:.1f} MiB" if name == "bytes" else \
+                f"{name.removesuffix('_ms').replace('ms', 'in all')} {value / self.moves:.0f} ms"
+        return f"{self.moves} moves" + "".join(f", {text(*each)}" for each in self.sums.items())
+
+
+class Held:
+    """A job whose rank MOVER has a zc-hold on h1; listeners wait on h1 and h2."""
+
+    def __init__(self, setup, criu, program, options=(), of_all=(), patience=20):
+        self.setup, self.program, self.options, self.of_all = setup, program, options, of_all
+        self.patience = patience
+        bin_folder = pathlib.Path(setup.options.library).resolve() / "bin"
+        self.hold = str(bin_folder / "zc-hold")
+        check(os.access(self.hold, os.X_OK), f"{self.hold} is not built")
+        self.folder = setup.scratch / f"held-{time.monotonic_ns()}"
+        (self.folder / "runtime").mkdir(parents=True, mode=0o700)
+        self.fault_file = self.folder / "fault"
+        self.key = self.folder / "key"
+        subprocess.run([bin_folder / "zcmd", "keygen", "--key", self.key], check=True, capture_output=True)
+        self.criu = self.folder / "criu"
+        self.criu.write_text(WRAPPER.format(criu=criu), encoding="ascii")
+        self.criu.chmod(self.criu.stat().st_mode | stat.S_IXUSR)
+        self.environment = {**setup.environment, **setup.network.environment(),
+                            "XDG_RUNTIME_DIR": str(self.folder / "runtime"), "ZC_TEST_FAULT": str(self.fault_file)}
+        self.listeners = {}
+        self.means = Means()
+        self.job = None
+        self.pid = None     # of the origin
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._end_listeners)
+            for host in (1, 2):
+                self.listen(host)
+            self.job = stack.enter_context(Job(SIZE, self._command, self.environment, self.folder,
+                                               pair=self._pair))
+            self.pid = self.status()["pid"]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.__exit__(*exception)
+
+    def words(self, *words):
+        """zc-hold, with the options of this job."""
+        return [self.hold, "--key", str(self.key), "--criu", str(self.criu), "--patience",
+                str(self.patience), *map(str, words)]
+
+    def _command(self, rank, descriptor):
+        words = [self.program, rank, SIZE, descriptor, *self.of_all]
+        if rank == MOVER:
+            words = ["env", f"PMI_FD={descriptor}", f"PMI_RANK={rank}", *self.words(*words), "--held",
+                     *self.options]
+        return self.setup.network.on(host_of(rank), *words)
+
+    def _pair(self, rank):
+        """A socket of the host's, as launchers make it: CRIU finds no other there."""
+        def make():
+            namespace = os.open(f"/run/netns/{self.setup.network.name}-h{host_of(rank)}", os.O_RDONLY)
+            try:
+                check(ctypes.CDLL(None, use_errno=True).setns(namespace, 0) == 0, "setns fails")
+            finally:
+                os.close(namespace)
+            return socket.socketpair()
+        # The thread alone enters the host, and ends there.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(make).result()
+
+    def listen(self, host, before=()):
+        """BEFORE: words in front of zc-hold."""
+        words = [*before, *self.words("--listen", f"{network.address(host)}:{PORT}")]
+        started = subprocess.Popen(self.setup.network.on(host, *words), stdin=subprocess.DEVNULL,
+                                   env={**os.environ, **self.environment}, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        check(select.select([started.stderr], [], [], ANSWER_SECONDS)[0], "no listener")
+        line = started.stderr.readline()
+        check(b"listening" in line, f"no listener on h{host}: {line!r}")
+        os.set_blocking(started.stderr.fileno(), False)
+        self.listeners[host] = started
+
+    def end_listener(self, host):
+        """What it held lives on."""
+        listener = self.listeners.pop(host)
+        listener.terminate()
+        listener.wait()
+        listener.stderr.close()
+
+    def _end_listeners(self):
+        for host in list(self.listeners):
+            self.end_listener(host)
+
+    def said(self):
+        """What listeners and their holders have logged since."""
+        return b"".join(each.stderr.read() or b"" for each in self.listeners.values()).decode()
+
+    def ask(self, *words):
+        done = subprocess.run(self.setup.network.on(1, *self.words(*words, "--json")), text=True,
+                              env={**os.environ, **self.environment}, capture_output=True, check=False,
+                              timeout=ANSWER_SECONDS * self.setup.patience)
+        if not done.stdout.strip():
+            raise Fail(f"zc-hold {words[0]} gives no answer ({done.returncode})", done.stderr + self.said())
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def status(self):
+        return self.ask("--status")
+
+    def start_move(self, host):
+        """A request that is not waited for."""
+        return subprocess.Popen(self.setup.network.on(1, *self.words("--move", MOVER, "--to",
+                                                                      f"{network.address(host)}:{PORT}", "--json")),
+                                env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+
+    def move(self, host):
+        """To HOST, which must succeed; what zc-hold says of it."""
+        answer = self.ask("--move", MOVER, "--to", f"{network.address(host)}:{PORT}")
+        if not answer["ok"]:
+            raise Fail(f"no move to h{host}: {answer.get('why')}", self.said() + "".join(self.job.ranks[MOVER].err))
+        self.means.add(answer)
+        self.job.check_alive()
+        return answer
+
+    def holders(self):
+        """Those on hosts where the rank did not begin, and that have a child."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError, StopIteration):
+                if entry.name.isdigit() and b"--arrival" in (entry / "cmdline").read_bytes().split(b"\0") and \
+                        str(self.folder).encode() in (entry / "environ").read_bytes() and \
+                        next(process.children(entry.name)):
+                    found.append(int(entry.name))
+        return found
+
+    def wait_until_it_moves(self):
+        end = time.monotonic() + ANSWER_SECONDS
+        while not self.status()["moving"]:
+            check(time.monotonic() < end, "the move does not begin", self.said())
+
+    def move_disturbed(self, host, act):
+        """ACT(process number of the target's holder) when that runs CRIU; what zc-hold says of the move."""
+        before = self.holders()
+        with self.start_move(host) as request:
+            end = time.monotonic() + ANSWER_SECONDS
+            while not (new := [pid for pid in self.holders() if pid not in before]):
+                check(time.monotonic() < end, "the move does not begin", self.said())
+                time.sleep(0.02)
+            time.sleep(1)       # CRIU itself may have something to do
+            act(new[0])
+            said, _ = request.communicate(timeout=ANSWER_SECONDS)
+        return json.loads(said)
+
+    def move_fails(self, host, why):
+        """The job goes on where it was, and the answer names WHY."""
+        answer = self.ask("--move", MOVER, "--to", f"{network.address(host)}:{PORT}")
+        check(not answer["ok"], "the move went well")
+        check(why in answer.get("why", ""), f"the reason is {answer.get('why')!r}, not {why!r}", self.said())
+        self.job.check_alive()
+        return answer
+
+    def fault(self, what):
+        """What happens to CRIU the next time: see WRAPPER."""
+        self.fault_file.write_text(what + "\n", encoding="ascii")
+
+    def finish(self):
+        """The end of the job, which has lost nothing. The results of the ranks."""
+        time.sleep(1)       # it runs, too
+        incarnation = self.status()["incarnation"]
+        os.kill(self.pid, signal.SIGUSR1)
+        results = self.job.wait(60 * self.setup.patience)
+        mover = results[MOVER]
+        check(mover["incarnation"] == incarnation, f"incarnation {mover['incarnation']}, not {incarnation}")
+        check(mover["pings"] > 0 and mover["lines"] > 0, "nothing came by the standard streams")
+        return results

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "move_transaction.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace zc::holder {
+namespace {
+
+using namespace std::chrono_literals;
+using phase = move_transaction::phase;
+
+const nlohmann::json kExamined = {{"said", "examined"},
+                                  {"needs", nlohmann::json::object()},
+                                  {"refused", nlohmann::json::array()}};
+const nlohmann::json kImage = {{"image", "tcp://b:1"}};
+
+nlohmann::json said(const char *what)
+{
+    return {{"said", what}};
+}
+
+nlohmann::json failed()
+{
+    return {{"said", "failed"}, {"why", "a reason"}};
+}
+
+/** A source and a target that do as they are told, and what became of each copy. */
+struct world : move_parties {
+    std::vector<std::string> source_asked, target_asked;
+    std::vector<std::pair<std::uint64_t, bool>> records;
+    bool handed_over = false, record_fails = false;
+    nlohmann::json result;
+    std::chrono::steady_clock::time_point now{};
+    move_transaction move{*this, 4, now, 10s};
+
+    void ask_source(const nlohmann::json &request) override
+    {
+        source_asked.push_back(request.at("do"));
+    }
+    void prepare(const nlohmann::json &) override { target_asked.emplace_back("prepare"); }
+    void ask_target(const nlohmann::json &request) override
+    {
+        const std::string what = request.at("do");
+        if (what == "go") {
+            EXPECT_FALSE(records.empty()) << "a token without a record";
+            EXPECT_EQ(request.at("incarnation"), records.back().first);
+        }
+        target_asked.push_back(what);
+    }
+    void commit(std::uint64_t incarnation, bool for_target) override
+    {
+        if (record_fails)
+            throw std::runtime_error("the disk is full");
+        records.emplace_back(incarnation, for_target);
+    }
+    void hand_over() override
+    {
+        EXPECT_TRUE(!records.empty() && records.back().second);
+        handed_over = true;
+    }
+    void finished(const nlohmann::json &what) override { result = what; }
+
+    bool asked(const std::vector<std::string> &of, const std::string &what) const
+    {
+        return std::find(of.begin(), of.end(), what) != of.end();
+    }
+    /** Copies that have a token: never two. */
+    int tokens() const { return asked(source_asked, "thaw") + asked(target_asked, "go"); }
+};
+
+/** A move's steps, in order. */
+const std::vector<std::function<void(world &)>> kSteps = {
+    [](world &w) { w.move.begin(); },
+    [](world &w) { w.move.source_said(kExamined, w.now); },
+    [](world &w) { w.move.prepared(kImage, w.now); },
+    [](world &w) { w.move.source_said(said("detached"), w.now); },
+    [](world &w) { w.move.source_said(said("sent"), w.now); },
+    [](world &w) { w.move.target_said(said("restored"), w.now); },
+    [](world &w) { w.move.target_said(said("bound"), w.now); },
+};
+constexpr std::size_t kDetached = 4, kSent = 5, kCommitted = 6; /* steps until then */
+
+void go(world &w, std::size_t steps)
+{
+    for (std::size_t i = 0; i < steps; i++)
+        kSteps[i](w);
+}
+
+TEST(MoveTransactionTest, MovesARank)
+{
+    world w;
+    go(w, kSteps.size());
+    EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "leave", "send"}));
+    EXPECT_EQ(w.target_asked, (std::vector<std::string>{"prepare", "go"}));
+    EXPECT_EQ(w.records, (std::vector<std::pair<std::uint64_t, bool>>{{5, true}}));
+    EXPECT_TRUE(w.handed_over);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_EQ(w.result.at("incarnation"), 5);
+}
+
+TEST(MoveTransactionTest, WaitsForBothSentAndRestored)
+{
+    world w;
+    go(w, kDetached);
+    w.move.target_said(said("restored"), w.now);
+    EXPECT_TRUE(w.records.empty());
+    w.move.source_said(said("sent"), w.now);
+    EXPECT_TRUE(w.move.is_committed());
+}
+
+/** What fails after each number of steps. */
+void check_failure(const std::function<void(world &)> &fail, std::size_t steps)
+{
+    SCOPED_TRACE(steps);
+    world w;
+    go(w, steps);
+    fail(w);
+    if (steps < kDetached) {
+        EXPECT_EQ(w.tokens(), 0);
+        EXPECT_TRUE(w.records.empty());
+        EXPECT_EQ(w.move.now(), phase::DONE);
+        EXPECT_EQ(w.move.incarnation(), 4u);
+    } else {
+        EXPECT_EQ(w.tokens(), 1);
+        EXPECT_EQ(w.records, (std::vector<std::pair<std::uint64_t, bool>>{{5, false}}));
+        EXPECT_EQ(w.move.now(), phase::RETURNING);
+        /* The copy that is late is not listened to. */
+        w.move.target_said(said("restored"), w.now);
+        w.move.source_said(said("sent"), w.now);
+        EXPECT_EQ(w.tokens(), 1);
+        w.move.source_said(said("bound"), w.now);
+        EXPECT_EQ(w.move.now(), phase::DONE);
+        EXPECT_EQ(w.move.incarnation(), 5u);
+    }
+    EXPECT_FALSE(w.handed_over);
+    EXPECT_FALSE(w.result.at("ok"));
+    EXPECT_NE(w.result.at("why").get<std::string>().find("a reason"), std::string::npos);
+    EXPECT_TRUE(w.asked(w.target_asked, "end"));
+}
+
+TEST(MoveTransactionTest, GoesOnWhereItWasUntilTheRecord)
+{
+    for (std::size_t steps = 1; steps < kCommitted; steps++) {
+        check_failure([](world &w) { w.move.source_said(failed(), w.now); }, steps);
+        check_failure([](world &w) { w.move.target_said(failed(), w.now); }, steps);
+        check_failure([](world &w) { w.move.target_lost("a reason", w.now); }, steps);
+    }
+}
+
+TEST(MoveTransactionTest, GivesUpWhatDoesNotAnswer)
+{
+    for (std::size_t steps = 1; steps < kCommitted; steps++) {
+        if (steps == kDetached) /* an image takes as long as it does */
+            continue;
+        world w;
+        go(w, steps);
+        w.move.tick(w.now + 101s);
+        EXPECT_NE(w.move.now(), phase::GOING) << steps;
+        EXPECT_EQ(w.tokens(), steps < kDetached ? 0 : 1) << steps;
+    }
+}
+
+TEST(MoveTransactionTest, RefusesWhatCannotMove)
+{
+    world w;
+    w.move.begin();
+    nlohmann::json examined = kExamined;
+    examined["refused"] = {"it has a child", "it has a lock"};
+    w.move.source_said(examined, w.now);
+    EXPECT_EQ(w.result.at("why"), "it has a child; it has a lock");
+    EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine"}));
+}
+
+TEST(MoveTransactionTest, GivesTheTokenBackToADetachedRankThatCannotMove)
+{
+    world w;
+    go(w, kDetached - 1);
+    w.move.source_said({{"said", "detached"}, {"refused", {"it has a socket"}}}, w.now);
+    EXPECT_TRUE(w.asked(w.source_asked, "thaw"));
+    EXPECT_FALSE(w.asked(w.source_asked, "send"));
+}
+
+/** A rank that was asked before, and has left since the move was given up, is not forgotten. */
+TEST(MoveTransactionTest, GivesTheTokenToARankThatWasDetachedBefore)
+{
+    world w;
+    w.move.begin();
+    w.move.source_said(said("detached"), w.now);
+    w.move.source_said(failed(), w.now);
+    EXPECT_TRUE(w.asked(w.source_asked, "thaw"));
+}
+
+TEST(MoveTransactionTest, GivesNoTokenToTheTargetWithoutARecord)
+{
+    world w;
+    go(w, kSent);
+    w.record_fails = true;
+    w.move.target_said(said("restored"), w.now);
+    EXPECT_FALSE(w.asked(w.target_asked, "go"));
+    EXPECT_FALSE(w.handed_over);
+    /* This process decides, and lives: the other copy will never have one. */
+    EXPECT_TRUE(w.asked(w.source_asked, "thaw"));
+}
+
+TEST(MoveTransactionTest, LetsTheTargetAloneLiveAfterTheRecord)
+{
+    for (int which = 0; which < 3; which++) {
+        world w;
+        go(w, kCommitted);
+        if (which == 0)
+            w.move.target_lost("a reason", w.now);
+        else if (which == 1)
+            w.move.target_said(failed(), w.now);
+        else
+            w.move.source_said(failed(), w.now);
+        EXPECT_EQ(w.tokens(), 1);
+        EXPECT_FALSE(w.asked(w.source_asked, "thaw"));
+        if (which < 2) {
+            EXPECT_FALSE(w.result.at("ok"));
+        } else {
+            w.move.target_said(said("bound"), w.now);
+            EXPECT_TRUE(w.result.at("ok"));
+        }
+    }
+}
+
+/** Its image is whole: the move is a rescue. */
+TEST(MoveTransactionTest, GoesOnWithoutASourceThatHasSent)
+{
+    world w;
+    go(w, kSent);
+    EXPECT_FALSE(w.move.source_lost("a reason", w.now));
+    w.move.target_said(said("restored"), w.now);
+    w.move.target_said(said("bound"), w.now);
+    EXPECT_TRUE(w.result.at("ok"));
+    for (std::size_t steps = 1; steps < kSent; steps++) {
+        world other;
+        go(other, steps);
+        EXPECT_TRUE(other.move.source_lost("a reason", other.now)) << steps;
+        EXPECT_EQ(other.tokens(), 0) << steps;
+        EXPECT_FALSE(other.result.at("ok")) << steps;
+    }
+}
+
+} // namespace
+} // namespace zc::holder

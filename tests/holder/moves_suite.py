@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""zc-hold moves a rank between hosts, by CRIU, while the others go on; and what goes wrong.
+
+The ranks are those of tests/detach: plain UCX, every message, line and question numbered and checked.
+"""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from testbed.outcome import Fail, check
+from testbed.suite import Bed, Note, Suite
+from tests.detach.suite import build, find_criu
+from tests.holder.hosts import MOVER, PORT, Held
+
+
+def add_options(parser):
+    parser.add_argument("--moves-held", type=int, help="how often a rank is moved (default: of the bed)")
+
+
+@contextlib.contextmanager
+def prepared(setup):
+    setup.criu = find_criu()
+    setup.program = build(setup.prefix, setup.build_dir)
+    yield setup
+
+
+suite = Suite("hold-moves", "zc-hold moves a rank of plain UCX between hosts, whatever fails meanwhile",
+              beds=[Bed("three-hosts", tags=frozenset({"fast"}), hosts="3", only="fast", options={"moves_held": 4}),
+                    Bed("long", tags=frozenset({"nightly"}), hosts="3", options={"moves_held": 100})],
+              needs=("mpich", "ip", "pkg-config"), open=prepared, options=add_options)
+SUITES = [suite]
+
+
+def held(setup, **more):
+    return Held(setup, setup.criu, setup.program, **more)
+
+
+def note(job, results):
+    mover = results[MOVER]
+    return Note(f"{job.means}; {mover['received']} messages, {mover['lines']} lines, {mover['pings']} questions",
+                results=results)
+
+
+@suite.test("moves-between-hosts", tags={"fast"})
+def moves_between_hosts(setup):
+    with held(setup) as job:
+        for move in range(setup.options.moves_held):
+            job.move(2 - move % 2)
+        return note(job, job.finish())
+
+
+# ---- what goes wrong: the job goes on where it was, and can be moved afterwards ----
+
+SHORT = 6       # seconds of patience, where the test has to wait for its end
+
+
+def goes_on(setup, fault, why, patience=20):
+    """What the wrapper of CRIU does to the first move."""
+    with held(setup, patience=patience) as job:
+        job.fault(fault)
+        job.move_fails(2, why)
+        check(job.status()["place"] == "", "the rank is elsewhere")
+        job.move(2)
+        job.fault(fault)
+        job.move_fails(1, why)
+        check(job.status()["place"] != "", "the rank is elsewhere")
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-if-it-cannot-be-dumped", tags={"fast"})
+def goes_on_if_it_cannot_be_dumped(setup):
+    return goes_on(setup, "dump fails", "criu dump: status 1")
+
+
+@suite.test("goes-on-if-it-cannot-be-restored", tags={"fast"})
+def goes_on_if_it_cannot_be_restored(setup):
+    return goes_on(setup, "restore fails", "criu restore: status 1")
+
+
+def goes_on_without_target(setup, fault, number):
+    """Signal NUMBER to the target's holder, of a first and of a second move."""
+    with held(setup, patience=SHORT) as job:
+        for host in (2, 1):
+            job.fault(fault)
+            said = job.move_disturbed(host, lambda pid: os.kill(pid, number))
+            check(not said["ok"] and "gives no sign" in said["why"], f"it says {said}", job.said())
+            job.job.check_alive()
+            job.move(host)
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-if-the-target-s-holder-is-killed", tags={"fast"})
+def goes_on_if_the_targets_holder_is_killed(setup):
+    return goes_on_without_target(setup, "restore late", signal.SIGKILL)
+
+
+@suite.test("goes-on-if-the-target-is-killed-when-it-has-restored-it")
+def goes_on_if_killed_when_restored(setup):
+    return goes_on_without_target(setup, "restore lingers", signal.SIGKILL)
+
+
+@suite.test("goes-on-if-the-target-s-holder-is-stopped")
+def goes_on_if_the_targets_holder_is_stopped(setup):
+    return goes_on_without_target(setup, "restore late", signal.SIGSTOP)
+
+
+@suite.test("goes-on-if-no-host-answers")
+def goes_on_if_no_host_answers(setup):
+    with held(setup, patience=SHORT) as job:
+        job.end_listener(2)
+        job.move_fails(2, "the other host does not answer")
+        job.listen(2)
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("strangers-take-no-rank")
+def strangers_take_no_rank(setup):
+    """A listener with another key."""
+    with held(setup, patience=SHORT) as job:
+        job.end_listener(2)
+        key, job.key = job.key, job.folder / "other-key"
+        subprocess.run([pathlib.Path(job.hold).parent / "zcmd", "keygen", "--key", job.key], check=True,
+                       capture_output=True)
+        job.listen(2)
+        job.key = key
+        job.move_fails(2, "the other host does not answer")
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-if-the-target-s-memory-is-full")
+def goes_on_if_the_targets_memory_is_full(setup):
+    """The folder in which the image arrives."""
+    with held(setup) as job:
+        job.end_listener(2)
+        job.listen(2, ["unshare", "--mount", "sh", "-c",
+                       "mount -t tmpfs -o size=300k tmpfs /dev/shm && exec \"$@\"", "sh"])
+        job.move_fails(2, "No space left on device")
+        job.end_listener(2)
+        job.listen(2)
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-if-the-network-is-cut")
+def goes_on_if_the_network_is_cut(setup):
+    """While the rank is detached: the image does not arrive."""
+    with held(setup, patience=SHORT) as job:
+        job.fault("dump late")
+        with job.start_move(2) as request:
+            job.wait_until_it_moves()
+            setup.network.cut(2)
+            time.sleep(SHORT + 4)
+            setup.network.heal(2)
+            said, _ = request.communicate(timeout=60 * setup.patience)
+        check('"ok":false' in said, f"the move: {said}", job.said())
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-without-what-asked", tags={"fast"})
+def goes_on_without_what_asked(setup):
+    """The request is killed: the move goes on."""
+    with held(setup) as job:
+        job.fault("dump late")
+        with job.start_move(2) as request:
+            job.wait_until_it_moves()
+            request.kill()
+        end = time.monotonic() + 60 * setup.patience
+        while job.status()["moving"] and time.monotonic() < end:
+            time.sleep(0.1)
+        check(job.status()["place"] != "", "the rank is where it was")
+        return note(job, job.finish())
+
+
+@suite.test("signal-in-the-middle-reaches-the-copy-that-lives")
+def signal_in_the_middle(setup):
+    with held(setup) as job:
+        job.fault("dump late")
+        with job.start_move(2) as request:
+            job.wait_until_it_moves()
+            os.kill(job.pid, signal.SIGUSR1)
+            said, _ = request.communicate(timeout=60 * setup.patience)
+        check('"ok":true' in said, f"the move: {said}", job.said())
+        results = job.job.wait(60 * setup.patience)
+        check(results[MOVER]["incarnation"] == 1, f"incarnation {results[MOVER]['incarnation']}")
+        return note(job, results)
+
+
+# ---- what ends the rank ----
+
+def rank_processes(job):
+    """The copies of the rank that are there, wherever."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            words = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if b"PMI_RANK=%d" % MOVER in words and f"XDG_RUNTIME_DIR={job.folder}/runtime".encode() in words \
+                    and (entry / "comm").read_text().strip() == "detached_rank":
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+
+
+def wait_for_no_copy(setup, job):
+    end = time.monotonic() + 30 * setup.patience
+    while copies := rank_processes(job):
+        if time.monotonic() > end:
+            raise Fail(f"copies of the rank are left: {copies}")
+        time.sleep(0.1)
+
+
+@suite.test("no-copy-outlives-its-origin")
+def no_copy_outlives_its_origin(setup):
+    """Killed when the rank is here, elsewhere, and in the middle of a move."""
+    for where in ("here", "elsewhere", "between"):
+        with held(setup, patience=SHORT) as job:
+            if where != "here":
+                job.move(2)
+            if where == "between":
+                job.fault("restore late")
+                job.start_move(1)
+                job.wait_until_it_moves()
+                time.sleep(1)
+            check(rank_processes(job), "there is no rank")
+            os.kill(job.pid, signal.SIGKILL)
+            wait_for_no_copy(setup, job)
+
+
+def is_lost(setup, job, why):
+    """The origin ends, with 1, and says WHY; no copy is left."""
+    rank = job.job.ranks[MOVER]
+    rank.process.wait(30 * setup.patience)
+    for reader in rank.readers:
+        reader.join(timeout=5)
+    said = "".join(rank.err)
+    check(rank.process.returncode == 1, f"it ends with {rank.process.returncode}", said)
+    check(f"zc-hold: rank {MOVER}: is lost: " in said and why in said, "it does not say why", said)
+    wait_for_no_copy(setup, job)
+
+
+@suite.test("says-that-a-rank-is-lost-with-its-host")
+def rank_is_lost_with_its_host(setup):
+    """The holder that has the rank is killed; and one that is about to give it away."""
+    with held(setup, patience=SHORT) as job:
+        job.move(2)
+        os.kill(parent_of(rank_processes(job)[0]), signal.SIGKILL)
+        is_lost(setup, job, "has given no sign")
+    with held(setup, patience=SHORT) as job:
+        job.move(2)
+        job.fault("dump late")
+        with job.start_move(1) as request:
+            job.wait_until_it_moves()
+            os.kill(parent_of(rank_processes(job)[0]), signal.SIGKILL)
+            is_lost(setup, job, "has given no sign")
+            request.communicate(timeout=60)
+
+
+@suite.test("refuses-what-does-not-leave")
+def refuses_what_does_not_leave(setup):
+    """A program that knows nothing of it goes on."""
+    with held(setup, patience=SHORT) as job:
+        with subprocess.Popen(setup.network.on(1, "env", "PMI_RANK=7", *job.words("sleep", "300")),
+                              env={**os.environ, **job.environment}, start_new_session=True) as sleeper:
+            try:
+                time.sleep(1)
+                said = job.ask("--move", 7, "--to", f"{setup.network.addresses()[1]}:{PORT}")
+                check("does not leave" in said.get("why", ""), f"it says {said}")
+                check(sleeper.poll() is None, "the program has ended")
+            finally:
+                sleeper.terminate()
+        check(sleeper.returncode == -signal.SIGTERM, f"it has ended with {sleeper.returncode}")
+        return note(job, job.finish())
+
+
+@suite.test("memory-of-512-mib-moves")
+def memory_moves(setup):
+    with held(setup, options=["--ballast", 512]) as job:
+        job.move(2)
+        job.move(1)
+        return note(job, job.finish())

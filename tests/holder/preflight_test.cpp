@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "preflight.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <functional>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace zc::holder {
+namespace {
+
+/** A child that has only what @make gives it. */
+class victim {
+  public:
+    explicit victim(const std::function<void()> &make = [] {})
+    {
+        int ready[2];
+        EXPECT_EQ(pipe(ready), 0);
+        pid_ = fork();
+        if (pid_ == 0) {
+            const int null = open("/dev/null", O_RDWR);
+            for (const int fd : {0, 1, 2})
+                dup2(null, fd);
+            const int say = fcntl(ready[1], F_DUPFD, 200);
+            close_range(3, 199, 0);
+            make();
+            EXPECT_EQ(write(say, "x", 1), 1);
+            close_range(200, ~0u, 0);
+            for (;;)
+                pause();
+        }
+        close(ready[1]);
+        char byte;
+        EXPECT_EQ(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+        usleep(20000); /* until it sleeps */
+    }
+    ~victim()
+    {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    std::string reasons(bool detached) const { return joined(cannot_move(pid_, {}, detached)); }
+    pid_t pid() const { return pid_; }
+
+  private:
+    pid_t pid_;
+};
+
+TEST(PreflightTest, FindsNothingInAPlainProcess)
+{
+    EXPECT_EQ(victim().reasons(true), "");
+}
+
+TEST(PreflightTest, NamesPipesToOthersButNotOwnOnes)
+{
+    EXPECT_EQ(victim([] {
+                  int own[2];
+                  EXPECT_EQ(pipe(own), 0);
+              }).reasons(true),
+              "");
+    EXPECT_NE(victim([] {
+                  int own[2];
+                  EXPECT_EQ(pipe(own), 0);
+                  close(own[0]);
+              })
+                  .reasons(false)
+                  .find("a pipe to another process"),
+              std::string::npos);
+}
+
+TEST(PreflightTest, ExpectsSocketsUntilTheRankIsDetached)
+{
+    const victim one([] { socket(AF_INET, SOCK_STREAM, 0); });
+    EXPECT_EQ(one.reasons(false), "");
+    EXPECT_NE(one.reasons(true).find("a socket"), std::string::npos);
+}
+
+TEST(PreflightTest, LeavesToCriuWhatItCarries)
+{
+    EXPECT_EQ(victim([] { epoll_create1(0); }).reasons(true), "");
+}
+
+TEST(PreflightTest, NamesSystemVSharedMemory)
+{
+    const victim one([] {
+        const int id = shmget(IPC_PRIVATE, 4096, 0600);
+        shmat(id, nullptr, 0);
+        shmctl(id, IPC_RMID, nullptr);
+    });
+    EXPECT_NE(one.reasons(true).find("System V shared memory"), std::string::npos);
+}
+
+TEST(PreflightTest, NamesPosixSharedMemory)
+{
+    const std::string name = "/holder-test-" + std::to_string(getpid());
+    const victim one([&] {
+        const int fd = shm_open(name.c_str(), O_CREAT | O_RDWR, 0600);
+        EXPECT_EQ(ftruncate(fd, 4096), 0);
+        EXPECT_NE(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
+        close(fd);
+    });
+    EXPECT_NE(one.reasons(true).find("POSIX shared memory, /dev/shm" + name), std::string::npos);
+    shm_unlink(name.c_str());
+}
+
+TEST(PreflightTest, NamesDevices)
+{
+    const std::string found = victim([] { open("/dev/ptmx", O_RDWR | O_NOCTTY); }).reasons(false);
+    EXPECT_NE(found.find("the device /dev/"), std::string::npos) << found;
+}
+
+TEST(PreflightTest, NamesFilesWithoutAName)
+{
+    const victim one([] {
+        std::string name = "/tmp/holder-test-XXXXXX";
+        mkstemp(name.data());
+        unlink(name.c_str());
+    });
+    EXPECT_NE(one.reasons(true).find("has no name any more"), std::string::npos);
+}
+
+TEST(PreflightTest, NamesChildren)
+{
+    const victim one([] {
+        if (fork() == 0) {
+            pause();
+            _exit(0);
+        }
+    });
+    EXPECT_NE(one.reasons(false).find("it has a child, process "), std::string::npos);
+}
+
+TEST(PreflightTest, NamesLocks)
+{
+    const victim one([] { flock(open("/", O_RDONLY), LOCK_SH | LOCK_NB); });
+    EXPECT_NE(one.reasons(false).find("a lock on a file"), std::string::npos);
+}
+
+TEST(PreflightTest, FindsItsNeedsHere)
+{
+    const victim one;
+    const nlohmann::json needs = needs_of(one.pid());
+    EXPECT_EQ(joined(lacks(needs)), "");
+    EXPECT_TRUE(has_taken(needs));
+}
+
+TEST(PreflightTest, NamesWhatAHostLacks)
+{
+    const victim one;
+    nlohmann::json needs = needs_of(one.pid());
+    ASSERT_FALSE(needs.at("files").empty());
+    const std::string path = needs.at("files").begin().key();
+    needs["files"][path]["is"]["crc"] = 1;
+    needs["files"]["/not/there"] = needs["files"][path];
+    needs["features"].push_back("wings");
+    needs["directory"] = "/not/here";
+    needs["kib"] = std::uint64_t{1} << 40;
+    const std::string found = joined(lacks(needs));
+    EXPECT_NE(found.find("its file " + path + " is another"), std::string::npos) << found;
+    EXPECT_NE(found.find("it has no file /not/there"), std::string::npos) << found;
+    EXPECT_NE(found.find("its processor has not: wings"), std::string::npos) << found;
+    EXPECT_NE(found.find("it has no folder /not/here"), std::string::npos) << found;
+    EXPECT_NE(found.find("MiB are needed"), std::string::npos) << found;
+}
+
+} // namespace
+} // namespace zc::holder
