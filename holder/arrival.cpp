@@ -17,7 +17,8 @@
 namespace zc::holder {
 namespace {
 
-constexpr int kTurn = 100; /* ms */
+constexpr int kTurn = 50;  /* ms */
+constexpr int kMoving = 5; /* while ZeroMQ may be able to take what it could not */
 
 ino_t inode_of(int fd)
 {
@@ -182,7 +183,8 @@ int arrival::run()
 {
     while (!over_) {
         relay_.update();
-        loop_.turn(kTurn);
+        const bool moving = state_ != state::HOLDING || holder_->now() != holder::state::RUNNING;
+        loop_.turn(moving ? kMoving : kTurn);
         image_line_.pump();
         take_image();
         if (holder_ && !status_)

@@ -23,7 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kTurn = 50; /* ms, while there are lines */
+constexpr int kTurn = 50;  /* ms, while there are lines */
+constexpr int kMoving = 5; /* while ZeroMQ may be able to take what it could not */
 constexpr auto kFarewell = 3s;
 constexpr int kLost = 1 << 8; /* as wait(2) has the exit status 1 */
 constexpr const char *kOrders = "MPIR_CVAR_CH4_ZC_DETACH_FD";
@@ -227,7 +228,12 @@ void origin::source_says(const nlohmann::json &what)
     else if (move_)
         move_->source_said(what, clock::now());
     else if (said == "detached") { /* it was asked for a move that has been given up */
-        commit(++incarnation_, false);
+        incarnation_++;
+        try {
+            commit(incarnation_, false);
+        } catch (const std::exception &problem) {
+            warn(reason_of(problem)); /* no other copy is there */
+        }
         ask_source({{"do", "thaw"}, {"incarnation", incarnation_}});
     } else if (said == "failed") {
         warn(what.value("why", ""));
@@ -244,7 +250,11 @@ void origin::ask_source(const nlohmann::json &request)
 
 void origin::prepare(const nlohmann::json &needs)
 {
-    host_ = the_network().connect(ZMQ_DEALER, to_);
+    try {
+        host_ = the_network().connect(ZMQ_DEALER, to_);
+    } catch (const std::exception &problem) {
+        return move_->prepared({{"refused", {reason_of(problem)}}}, clock::now());
+    }
     loop_.watch(host_, [this] { host_answered(); });
     number_ = draw_identity();
     question_ = nlohmann::json{{"do", "prepare"}, {"needs", needs}, {"number", number_}}.dump();
@@ -266,9 +276,15 @@ void origin::host_answered()
     auto said = nlohmann::json::parse(parts.back(), nullptr, false);
     if (!said.is_object())
         return;
-    if (said.contains("line") && said.value("number", std::uint64_t{0}) == number_) {
-        target_ = connect(with_host_of(to_, said.at("line")));
-        said["image"] = with_host_of(to_, said.at("image"));
+    try {
+        if (!said.contains("refused")) {
+            if (said.at("number") != number_)
+                return; /* to an earlier question */
+            target_ = connect(with_host_of(to_, said.at("line")));
+            said["image"] = with_host_of(to_, said.at("image"));
+        }
+    } catch (const std::exception &problem) {
+        said = {{"refused", {reason_of(problem)}}};
     }
     move_->prepared(said, clock::now());
 }
@@ -403,8 +419,8 @@ void origin::look_after_lines()
             for (const nlohmann::json &what : heard)
                 move_->target_said(what, clock::now());
         }
-    } catch (const error &problem) {
-        lost(problem.what());
+    } catch (const std::exception &problem) {
+        lost(reason_of(problem));
     }
     if (target_ && move_ && target_->silence() > how_.patience)
         move_->target_lost("the other host gives no sign", clock::now());
@@ -441,7 +457,7 @@ int origin::run()
 {
     while (!status_) {
         relay_.update();
-        loop_.turn(move_ || current_ || leaving_ ? kTurn : -1);
+        loop_.turn(move_ ? kMoving : current_ || leaving_ ? kTurn : -1);
         step();
     }
     if (target_) { /* the rank has ended meanwhile */

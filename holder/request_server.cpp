@@ -87,7 +87,11 @@ void request_server::read(int client)
     text.clear();
     if (!said.is_object())
         return close(client);
-    then_(client, said);
+    try {
+        then_(client, said);
+    } catch (const std::exception &problem) {
+        answer(client, {{"ok", false}, {"why", reason_of(problem)}});
+    }
 }
 
 void request_server::answer(int client, const nlohmann::json &what)

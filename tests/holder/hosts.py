@@ -14,8 +14,9 @@ import stat
 import subprocess
 import time
 
-from testbed import network, process
+from testbed import mpi, network, process
 from testbed.outcome import Fail, check
+from testbed.statistics import CVAR
 from tests.detach.job import Job
 
 PORT = 7474
@@ -62,11 +63,11 @@ class Means:
         return f"{self.moves} moves" + "".join(f", {text(*each)}" for each in self.sums.items())
 
 
-class Held:
-    """A job whose rank MOVER has a zc-hold on h1; listeners wait on h1 and h2."""
+class Hosts:
+    """Listeners on hosts, and requests. A subclass has the job."""
 
-    def __init__(self, setup, criu, program, options=(), of_all=(), patience=20):
-        self.setup, self.program, self.options, self.of_all = setup, program, options, of_all
+    def __init__(self, setup, patience=20):
+        self.setup = setup
         self.patience = patience
         bin_folder = pathlib.Path(setup.options.library).resolve() / "bin"
         self.hold = str(bin_folder / "zc-hold")
@@ -77,53 +78,25 @@ class Held:
         self.key = self.folder / "key"
         subprocess.run([bin_folder / "zcmd", "keygen", "--key", self.key], check=True, capture_output=True)
         self.criu = self.folder / "criu"
-        self.criu.write_text(WRAPPER.format(criu=criu), encoding="ascii")
+        self.criu.write_text(WRAPPER.format(criu=setup.criu), encoding="ascii")
         self.criu.chmod(self.criu.stat().st_mode | stat.S_IXUSR)
         self.environment = {**setup.environment, **setup.network.environment(),
                             "XDG_RUNTIME_DIR": str(self.folder / "runtime"), "ZC_TEST_FAULT": str(self.fault_file)}
         self.listeners = {}
         self.means = Means()
-        self.job = None
-        self.pid = None     # of the origin
-
-    def __enter__(self):
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._end_listeners)
-            for host in (1, 2):
-                self.listen(host)
-            self.job = stack.enter_context(Job(SIZE, self._command, self.environment, self.folder,
-                                               pair=self._pair))
-            self.pid = self.status()["pid"]
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *exception):
-        self._stack.__exit__(*exception)
 
     def words(self, *words):
         """zc-hold, with the options of this job."""
         return [self.hold, "--key", str(self.key), "--criu", str(self.criu), "--patience",
                 str(self.patience), *map(str, words)]
 
-    def _command(self, rank, descriptor):
-        words = [self.program, rank, SIZE, descriptor, *self.of_all]
-        if rank == MOVER:
-            words = ["env", f"PMI_FD={descriptor}", f"PMI_RANK={rank}", *self.words(*words), "--held",
-                     *self.options]
-        return self.setup.network.on(host_of(rank), *words)
+    def check_alive(self):
+        """The job has not ended."""
+        raise NotImplementedError
 
-    def _pair(self, rank):
-        """A socket of the host's, as launchers make it: CRIU finds no other there."""
-        def make():
-            namespace = os.open(f"/run/netns/{self.setup.network.name}-h{host_of(rank)}", os.O_RDONLY)
-            try:
-                check(ctypes.CDLL(None, use_errno=True).setns(namespace, 0) == 0, "setns fails")
-            finally:
-                os.close(namespace)
-            return socket.socketpair()
-        # The thread alone enters the host, and ends there.
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            return pool.submit(make).result()
+    def errors(self):
+        """What the job has printed that tells why not."""
+        raise NotImplementedError
 
     def listen(self, host, before=()):
         """BEFORE: words in front of zc-hold."""
@@ -153,7 +126,8 @@ class Held:
         return b"".join(each.stderr.read() or b"" for each in self.listeners.values()).decode()
 
     def ask(self, *words):
-        done = subprocess.run(self.setup.network.on(1, *self.words(*words, "--json")), text=True,
+        words = [*words, *([] if "--json" in words else ["--json"])]
+        done = subprocess.run(self.setup.network.on(1, *self.words(*words)), text=True,
                               env={**os.environ, **self.environment}, capture_output=True, check=False,
                               timeout=ANSWER_SECONDS * self.setup.patience)
         if not done.stdout.strip():
@@ -161,22 +135,26 @@ class Held:
         return json.loads(done.stdout.splitlines()[-1])
 
     def status(self):
+        """Of the rank that was started last."""
         return self.ask("--status")
 
-    def start_move(self, host):
+    @staticmethod
+    def _order(host, rank):
+        return ["--move", rank, "--to", f"{network.address(host)}:{PORT}", "--json"]
+
+    def start_move(self, host, rank=MOVER):
         """A request that is not waited for."""
-        return subprocess.Popen(self.setup.network.on(1, *self.words("--move", MOVER, "--to",
-                                                                      f"{network.address(host)}:{PORT}", "--json")),
+        return subprocess.Popen(self.setup.network.on(1, *self.words(*self._order(host, rank))),
                                 env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
 
-    def move(self, host):
-        """To HOST, which must succeed; what zc-hold says of it."""
-        answer = self.ask("--move", MOVER, "--to", f"{network.address(host)}:{PORT}")
+    def move(self, host, rank=MOVER):
+        """RANK to HOST, which must succeed; what zc-hold says of it."""
+        answer = self.ask(*self._order(host, rank))
         if not answer["ok"]:
-            raise Fail(f"no move to h{host}: {answer.get('why')}", self.said() + "".join(self.job.ranks[MOVER].err))
+            raise Fail(f"no move of rank {rank} to h{host}: {answer.get('why')}", self.said() + self.errors())
         self.means.add(answer)
-        self.job.check_alive()
+        self.check_alive()
         return answer
 
     def holders(self):
@@ -210,15 +188,65 @@ class Held:
 
     def move_fails(self, host, why):
         """The job goes on where it was, and the answer names WHY."""
-        answer = self.ask("--move", MOVER, "--to", f"{network.address(host)}:{PORT}")
+        answer = self.ask(*self._order(host, MOVER))
         check(not answer["ok"], "the move went well")
         check(why in answer.get("why", ""), f"the reason is {answer.get('why')!r}, not {why!r}", self.said())
-        self.job.check_alive()
+        self.check_alive()
         return answer
 
     def fault(self, what):
         """What happens to CRIU the next time: see WRAPPER."""
         self.fault_file.write_text(what + "\n", encoding="ascii")
+
+
+class Held(Hosts):
+    """A job of tests/detach, whose rank MOVER has a zc-hold on h1; listeners wait on h1 and h2."""
+
+    def __init__(self, setup, options=(), of_all=(), **more):
+        super().__init__(setup, **more)
+        self.options, self.of_all = options, of_all
+        self.job = None
+        self.pid = None     # of the origin
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._end_listeners)
+            for host in (1, 2):
+                self.listen(host)
+            self.job = stack.enter_context(Job(SIZE, self._command, self.environment, self.folder,
+                                               pair=self._pair))
+            self.pid = self.status()["pid"]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.__exit__(*exception)
+
+    def check_alive(self):
+        self.job.check_alive()
+
+    def errors(self):
+        return "".join(self.job.ranks[MOVER].err)
+
+    def _command(self, rank, descriptor):
+        words = [self.setup.program, rank, SIZE, descriptor, *self.of_all]
+        if rank == MOVER:
+            words = ["env", f"PMI_FD={descriptor}", f"PMI_RANK={rank}", *self.words(*words), "--held",
+                     *self.options]
+        return self.setup.network.on(host_of(rank), *words)
+
+    def _pair(self, rank):
+        """A socket of the host's, as launchers make it: CRIU finds no other there."""
+        def make():
+            namespace = os.open(f"/run/netns/{self.setup.network.name}-h{host_of(rank)}", os.O_RDONLY)
+            try:
+                check(ctypes.CDLL(None, use_errno=True).setns(namespace, 0) == 0, "setns fails")
+            finally:
+                os.close(namespace)
+            return socket.socketpair()
+        # The thread alone enters the host, and ends there.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(make).result()
 
     def finish(self):
         """The end of the job, which has lost nothing. The results of the ranks."""
@@ -230,3 +258,55 @@ class Held:
         check(mover["incarnation"] == incarnation, f"incarnation {mover['incarnation']}, not {incarnation}")
         check(mover["pings"] > 0 and mover["lines"] > 0, "nothing came by the standard streams")
         return results
+
+
+class HeldMpi(Hosts):
+    """An MPI job, one rank on each of three hosts, each below a zc-hold; listeners wait on all."""
+
+    def __init__(self, setup, words, **more):
+        super().__init__(setup, **more)
+        self.over = self.folder / "over"
+        self.program = [*map(str, words), str(self.over)]
+        self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc"}
+        self.running = None
+
+    def __enter__(self):
+        mark = str(time.monotonic_ns())
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._end_listeners)
+            for host in range(1, 1 + SIZE):
+                self.listen(host)
+            launch = self.setup.network.command(mpi.find_tool(self.setup.prefix, "mpiexec"), SIZE)
+            self.running = stack.enter_context(process.Running(
+                [*launch, *self.words(*self.program)], mark,
+                {**os.environ, **self.environment, process.MARK: mark}, self.folder))
+            end = time.monotonic() + ANSWER_SECONDS
+            while len(self.running.out) < SIZE:     # they are through MPI_Init
+                self.check_alive()
+                check(time.monotonic() < end, "the job does not begin", self.errors())
+                time.sleep(0.1)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.__exit__(*exception)
+
+    def check_alive(self):
+        check(self.running.process.poll() is None, "the job has ended", self.errors())
+
+    def errors(self):
+        return self.running.said()
+
+    def finish(self):
+        """Rounds of the ring, whose contents were right."""
+        before = len(self.running.out)
+        end = time.monotonic() + ANSWER_SECONDS
+        while len(self.running.out) < before + SIZE:     # it runs, and its output comes
+            check(time.monotonic() < end, "nothing is printed any more", self.errors())
+            time.sleep(0.1)
+        self.over.touch()
+        status = self.running.wait(60 * self.setup.patience)
+        check(status == 0, f"mpiexec: {status}", self.said() + self.errors())
+        ends = [line.split() for line in self.running.out if "ends after" in line]
+        check(sorted(int(words[1]) for words in ends) == list(range(SIZE)), "a rank does not end well", self.errors())
+        return int(ends[0][4])

@@ -10,10 +10,13 @@ import signal
 import subprocess
 import time
 
-from testbed.outcome import Fail, check
+from testbed import mpi
+from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
-from tests.holder.hosts import MOVER, PORT, Held
+from tests.holder.hosts import MOVER, PORT, Held, HeldMpi
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def add_options(parser):
@@ -35,7 +38,7 @@ SUITES = [suite]
 
 
 def held(setup, **more):
-    return Held(setup, setup.criu, setup.program, **more)
+    return Held(setup, **more)
 
 
 def note(job, results):
@@ -50,6 +53,27 @@ def moves_between_hosts(setup):
         for move in range(setup.options.moves_held):
             job.move(2 - move % 2)
         return note(job, job.finish())
+
+
+# ---- ranks of MPI: every one of them, PMI and standard streams included ----
+
+def ring(setup, *options):
+    library = pathlib.Path(setup.prefix) / "lib/libmpi.so"
+    if b"CH4_ZC_DETACH_FD" not in library.read_bytes():
+        raise Skip("ranks of this MPICH's ch4:zc cannot leave UCX")
+    programs = mpi.build(setup.prefix, [HERE / "ring.c"], setup.build_dir / "mpi")
+    return HeldMpi(setup, [programs["ring"], *options])
+
+
+@suite.test("ranks-of-mpi-move", tags={"fast"})
+def ranks_of_mpi_move(setup):
+    with ring(setup) as job:
+        for move in range(setup.options.moves_held):
+            # Each goes round the hosts, and comes back where it was started.
+            rank, turn = move % 3, move // 3
+            job.move((rank + turn + 1) % 3 + 1, rank)
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 
 
 # ---- what goes wrong: the job goes on where it was, and can be moved afterwards ----
@@ -82,13 +106,24 @@ def goes_on_if_it_cannot_be_restored(setup):
 
 def goes_on_without_target(setup, fault, number):
     """Signal NUMBER to the target's holder, of a first and of a second move."""
+    disturbed = []
+
+    def disturb(pid):
+        disturbed.append(pid)
+        os.kill(pid, number)
+
     with held(setup, patience=SHORT) as job:
         for host in (2, 1):
             job.fault(fault)
-            said = job.move_disturbed(host, lambda pid: os.kill(pid, number))
+            said = job.move_disturbed(host, disturb)
             check(not said["ok"] and "gives no sign" in said["why"], f"it says {said}", job.said())
-            job.job.check_alive()
+            job.check_alive()
             job.move(host)
+            # If it was only stopped it has a copy, perhaps, which must end with it.
+            if number == signal.SIGSTOP:
+                os.kill(disturbed[-1], signal.SIGCONT)
+            wait_for_end(setup, disturbed[-1])
+            check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
         return note(job, job.finish())
 
 
@@ -208,6 +243,13 @@ def rank_processes(job):
 
 def parent_of(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+
+
+def wait_for_end(setup, pid):
+    end = time.monotonic() + 30 * setup.patience
+    while pathlib.Path(f"/proc/{pid}/exe").exists():     # a zombie has none
+        check(time.monotonic() < end, f"{pid} does not end")
+        time.sleep(0.1)
 
 
 def wait_for_no_copy(setup, job):
