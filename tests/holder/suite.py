@@ -225,10 +225,13 @@ def none_outlives_the_other(stage):
         rank = stage.wait_until("started", lambda: child_of(held.pid))
         held.kill()
         stage.wait_until("the rank ended", lambda: state_of(rank) is None)
-    with stage.running(*stage.mpiexec(2, stage.hold, sys.executable, "-c",
-                                      "import os,time; print(os.getppid(), os.getpid(), flush=True); time.sleep(300)"),
-                       stdout=subprocess.PIPE, text=True) as job:
-        pids = [list(map(int, job.stdout.readline().split())) for _ in range(2)]
+    # Not by their output: Open MPI does not keep the lines of ranks apart.
+    folder = stage.setup.scratch / "pids"
+    folder.mkdir()
+    program = f"import os,time; open(f'{folder}/{{os.getppid()}}-{{os.getpid()}}', 'w'); time.sleep(300)"
+    with stage.running(*stage.mpiexec(2, stage.hold, sys.executable, "-c", program)) as job:
+        stage.wait_until("started", lambda: len(list(folder.iterdir())) == 2)
+        pids = [list(map(int, path.name.split("-"))) for path in folder.iterdir()]
         os.kill(pids[0][0], signal.SIGKILL)
         check(job.wait(END_SECONDS * stage.patience) != 0, "mpiexec ends well")
         for pid in sum(pids, []):

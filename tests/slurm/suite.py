@@ -67,6 +67,7 @@ class Cluster(Site):
         self.environment.update(PATH=PATH, SLURM_CONF=f"{self.folder}/slurm.conf",
                                 **setup.network.environment())
         self.mpiexec = mpi.find_tool(setup.prefix, "mpiexec")
+        self.hold = pathlib.Path(setup.options.library).resolve() / "bin/zc-hold"
         tests = TOP / "tests/mpi"
         self.programs = mpi.build(
             setup.prefix, [TOP / "examples/halo.c", tests / "spawn.c", tests / "death.c"],
@@ -206,6 +207,8 @@ TESTS = {
     "salloc, srun --mpi=pmi2, spawn": lambda of: of.spawns(*OVERLAP, *PMI2),
     "salloc, mpiexec, a rank dies": lambda of: of.dies(*SALLOC, *TWO, of.mpiexec),
     "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
+    "srun --mpi=pmi2, zc-hold": lambda of: of.solves([*PMI2, *TWO, of.hold, *of.halo()]),
+    "srun -K, zc-hold, a rank dies": lambda of: of.dies(*PMI2, *TWO, of.hold),
 }
 for the_name, what_shows_it in TESTS.items():
     suite.test(the_name)(what_shows_it)
