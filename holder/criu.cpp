@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "rank_process.h"
 
 namespace zc::holder {
 namespace {
@@ -27,10 +28,7 @@ constexpr std::size_t kMostReasons = 4;
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    std::vector<char *> arguments;
-    for (const std::string &word : words)
-        arguments.push_back(const_cast<char *>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char *> arguments = arguments_of(words);
     execvp(arguments[0], arguments.data());
     _exit(127);
 }

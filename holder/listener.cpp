@@ -142,7 +142,7 @@ nlohmann::json listener::start_holder(bool apart)
     if (child == 0)
         become_holder(how_, host_, theirs.fd, apart);
     theirs = descriptor{};
-    const auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
+    auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
     if (!said.is_object())
         throw error(EIO, "the holder on this host does not start");
     return said;

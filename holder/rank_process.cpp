@@ -28,10 +28,7 @@ void execute(pid_t parent, const std::vector<std::string> &words, const std::vec
     setsid(); /* fails only where this is a leader already */
     for (int fd : kept)
         fcntl(fd, F_SETFD, 0);
-    std::vector<char *> arguments;
-    for (const std::string &word : words)
-        arguments.push_back(const_cast<char *>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char *> arguments = arguments_of(words);
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     execvp(arguments[0], arguments.data());
 }
@@ -109,6 +106,16 @@ void rank_process::kill_and_reap()
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR)
         continue;
     ended_ = true;
+}
+
+std::vector<char *> arguments_of(const std::vector<std::string> &words)
+{
+    std::vector<char *> arguments;
+    arguments.reserve(words.size() + 1);
+    for (const std::string &word : words)
+        arguments.push_back(const_cast<char *>(word.c_str()));
+    arguments.push_back(nullptr);
+    return arguments;
 }
 
 void close_others(std::vector<int> kept)

@@ -45,6 +45,9 @@ class rank_process {
     bool ended_ = false;
 };
 
+/** For execvp(3): as long as @words are there. */
+std::vector<char *> arguments_of(const std::vector<std::string> &words);
+
 /** Descriptors from 3 on are closed, but @kept: a launcher's own, and those of other ranks. */
 void close_others(std::vector<int> kept);
 

@@ -162,7 +162,7 @@ nlohmann::json request(const std::string &path, const nlohmann::json &what, int 
             throw error(ECONNRESET, path + ": zc-hold has ended");
         answer.append(bytes.data(), static_cast<std::size_t>(got));
     }
-    const auto said = nlohmann::json::parse(answer, nullptr, false);
+    auto said = nlohmann::json::parse(answer, nullptr, false);
     if (!said.is_object())
         throw error(EBADMSG, path + ": zc-hold has answered what is no JSON");
     return said;
