@@ -16,6 +16,8 @@
 #   make bench-mpi       ch4:zc against other MPI libraries over TCP, bare and at 10 Gbit/s:
 #                        half an hour, and once the time to build an MPICH with ch4:ofi.
 #                        LONG=yes: also at 1 Gbit/s, and collectives of 4 and 8 ranks
+#   make bench-proof     which programs gain by ch4:zc, and does zc-forecast tell? (half an hour;
+#                        QUICK=yes: a few minutes)
 #   make demo-migrate    ranks of a running job leave an overloaded host
 #   make demo-comigrate  jobs move themselves: joins, shrinks, replaces; groups, overhead
 #   make bench-migrate   what a migration costs, by way of memory and of the disk
@@ -30,7 +32,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-npb bench-lane bench-mpi demo-migrate bench-migrate
+.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-npb bench-lane bench-mpi bench-proof demo-migrate bench-migrate
 
 all: build
 
@@ -107,6 +109,9 @@ bench-lane: checks
 bench-mpi: mpich
 	-mpi-ch4-netmod/build-peer
 	bench/run mpi --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(LONG),--long)
+
+bench-proof: mpich
+	bench/run proof --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(QUICK),--quick)
 
 install: build
 	@test -n "$(PREFIX)" || { echo "usage: make install PREFIX=DIR" >&2; exit 2; }

@@ -16,6 +16,7 @@ SUITES = {
     "membership": "agent.membership_suite",
     "trace": "trace.suite",
     "forecast": "forecast.suite",
+    "proof": "proof.suite",
     "mpich": "mpi.mpich_suite",
     "programs": "programs.suite",
     "slurm": "slurm.suite",

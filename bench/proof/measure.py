@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which programs gain by ch4:zc, and does zc-forecast tell?
+
+Each program runs with stock ch4:ucx, with ch4:zc, and with ch4:ucx recorded by zc-forecast, by turns,
+round after round, on hosts with links of 10 and of 1 Gbit/s. A forecast is ok if it differs from the
+measured gain by at most 20 % of that or 2 % of the run's time.
+
+implementations:
+  ucx       stock ch4:ucx (the same library)
+  zc        ch4:zc
+  edited    stock ch4:ucx and the program's cure by hand, where there is one
+  zc-plain  ch4:zc that lands nothing and has no landing thread     (when asked for)
+  ofi, openmpi  other MPI libraries, as bench/run mpi has them      (when asked for)
+
+Ranks that wait in MPI poll, and here the ranks that they wait for need their processors. So all ranks,
+whatever the library, rest between their looks at the network (give_way.c). --polling leaves that
+out: then stock ch4:ucx is far slower, since ch4:zc alone gives the processor away.
+"""
+import argparse
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench.mpi import peers, report, settings
+from bench.mpi.report import TOP
+from bench.mpi.settings import Setting
+from bench.proof import wave
+from bench.proof.cases import CASES, HERE, HOSTS, LINKS
+from bench.proof.truth import Truth
+from bench.spread import median
+from testbed.mpi import Mpi, build, prefix_or_die
+from testbed.network import Network, enter_private_namespace
+from testbed.outcome import EXIT_USAGE, Error
+from testbed.process import exit_on_sigterm
+
+PLAIN = {"MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD": "inf", "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"}
+IMPLEMENTATIONS = {
+    "ucx": peers.PEERS["ucx"],
+    "zc": peers.PEERS["zc"],
+    "zc-plain": peers.Peer("zc-plain", netmod="zc", environment=PLAIN),
+    "edited": peers.PEERS["ucx"],
+    "forecast": peers.PEERS["ucx"],
+    "ofi": peers.PEERS["ofi"],
+    "openmpi": peers.PEERS["openmpi"],
+}
+UNASKED = ["ucx", "zc", "edited", "forecast"]
+UNITS = {"time_to_solution": "s", "efficiency": "share", "saved": "s", "longest_held": "ms",
+         **{f"{what}_{where}": unit for where in ("above", "below") for what, unit in
+            (("reach", "ranks"), ("speed", "ranks/step"), ("damping", "share/rank"))}}
+
+
+def build_give_way(directory):
+    """The library that lets waiting ranks rest."""
+    library = pathlib.Path(directory) / "give_way.so"
+    library.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", HERE / "give_way.c",
+                           "-o", library, "-ldl"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Error(f"cannot build give_way.c:\n{done.stderr}")
+    return library.absolute()
+
+
+class Recorded(Mpi):
+    """Runs that zc-forecast records."""
+
+    def __init__(self, forecaster, folder, *args, **more):
+        super().__init__(*args, **more)
+        self.forecaster, self.folder = forecaster, folder
+
+    def command(self, ranks, options=()):
+        words = super().command(ranks, options)
+        at = words.index(self.mpiexec)
+        return [*words[:at], self.forecaster, "--force", "-o", str(self.folder), *words[at:]]
+
+
+class Measurement:
+    def __init__(self, options, network, scratch):
+        self.options = options
+        self.network = network
+        self.scratch = pathlib.Path(scratch)
+        self.programs = {}      # prefix option: {program: path}
+        self.environment = {}   # of all ranks
+        self.rounds = {}        # (setting, case, impl, metric): {round: value}
+        self.forecasts = {}     # (setting, case): the last one, whole
+        self.waves = {}         # (setting, impl): of the last round
+        self.failures = []
+
+    def build(self):
+        prefixes = {"mpich": self.options.mpich, "ofi": self.options.ofi,
+                    "openmpi": self.options.openmpi}
+        for impl in self.options.impl:
+            peer = IMPLEMENTATIONS[impl]
+            option = peer.prefix_option
+            if option not in self.programs:
+                self.programs[option] = build(
+                    prefixes[option], sorted({HERE / f"{case.program}.c" for case in CASES.values()}),
+                    pathlib.Path(self.options.build_dir) / option, family=peer.family,
+                    flags=[f"-I{report.HERE}", f"-I{report.PATTERN.parent}"],
+                    headers=[HERE / "proof.h", report.HERE / "bench.h", report.PATTERN])
+        if not self.options.polling:
+            self.environment["LD_PRELOAD"] = str(build_give_way(self.options.build_dir))
+
+    def mpi(self, impl, environment):
+        peer = IMPLEMENTATIONS[impl]
+        environment = {**self.environment, **environment, **peer.environment}
+        if impl == "forecast":
+            return Recorded(str(self.options.forecaster), self.scratch / "recording",
+                            self.options.mpich, self.network, netmod=peer.netmod,
+                            environment=environment)
+        libraries = peers.Libraries({"mpich": self.options.mpich, "ofi": self.options.ofi,
+                                     "openmpi": self.options.openmpi}, self.options.build_dir)
+        made = libraries.mpi(peer, self.network)
+        made.environment = environment
+        return made
+
+    def plan(self):
+        """(round, setting, case, impl): by turns, each round beginning with another implementation."""
+        for turn, setting, name in itertools.product(
+                range(self.options.rounds), self.options.settings, self.options.cases):
+            case = CASES[name]
+            impls = [impl for impl in self.options.impl if impl != "edited" or case.edited]
+            start = turn % len(impls)
+            for impl in impls[start:] + impls[:start]:
+                yield turn, setting, case, impl
+
+    def run(self):
+        plan = list(self.plan())
+        begin = time.monotonic()
+        for index, (turn, setting, case, impl) in enumerate(plan, 1):
+            elapsed = int(time.monotonic() - begin)
+            print(f"[{index:3}/{len(plan)} {elapsed // 60:2}:{elapsed % 60:02}] round {turn + 1} "
+                  f"{setting!s:<12} {case.name:<14} {impl:<9}", end=" ", flush=True)
+            settings.enter(self.network, setting)
+            print(self.run_case(turn, setting, case, impl), flush=True)
+
+    def run_case(self, turn, setting, case, impl):
+        peer = IMPLEMENTATIONS[impl]
+        program = self.programs[peer.prefix_option][case.program]
+        words = case.words(setting.link, self.options.quick, edited=impl == "edited")
+        result = self.mpi(impl, case.environment).run(
+            [program, *words], ranks=case.ranks, timeout=self.options.timeout,
+            directory=self.scratch, finalize_grace=report.FINALIZE_GRACE_S)
+        found = [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
+        said = {metric: value for each in found for metric, value in each.items()}
+        # The results of stock MPICH are out before it hangs in MPI_Finalize, now and then.
+        if "time_to_solution" not in said or not (result.ok or result.hung_in_finalize):
+            self.failures.append(f"{setting}: {case.name} {impl}: {result.reason() or 'no result'}\n"
+                                 f"    {result.err.strip()[-300:]}")
+            return f"FAILED: {result.reason() or 'no result'}"
+        if impl == "forecast":
+            return self.forecast(turn, setting, case)
+        for metric, value in said.items():
+            if metric in UNITS:
+                self.note(turn, setting, case, impl, metric, value)
+        if "wave" in said:
+            self.waves[setting, impl] = said
+        return f"{said['time_to_solution']:6.2f} s, efficiency {said['efficiency']:.2f}"
+
+    def forecast(self, turn, setting, case):
+        done = subprocess.run([self.options.forecaster, "report", "--json", self.scratch / "recording"],
+                              capture_output=True, text=True, check=False)
+        found = json.loads(done.stdout)["forecast"] if done.returncode == 0 else None
+        if not found:
+            why = json.loads(done.stdout)["no_forecast"] if done.returncode == 0 else done.stderr
+            self.failures.append(f"{setting}: {case.name}: no forecast: {why}")
+            return f"FAILED: no forecast: {why}"
+        if self.options.keep:
+            (self.scratch / "recording").rename(
+                pathlib.Path(self.options.keep) / f"{case.name}-{setting.link}-{turn}.zct")
+        self.note(turn, setting, case, "forecast", "saved", found["saved_seconds"])
+        self.note(turn, setting, case, "forecast", "time_to_solution", found["recorded_seconds"])
+        self.forecasts[setting, case.name] = found
+        return f"saves {found['saved_seconds']:.2f} of {found['recorded_seconds']:.2f} s"
+
+    def note(self, turn, setting, case, impl, metric, value):
+        self.rounds.setdefault((setting, case.name, impl, metric), {})[turn] = value
+
+    # -- results ------------------------------------------------------------
+
+    def values(self, setting, case, impl, metric, turns=None):
+        found = self.rounds.get((setting, case, impl, metric), {})
+        return tuple(found[turn] for turn in sorted(found) if turns is None or turn in turns)
+
+    def truth(self, setting, case):
+        """None if something is missing."""
+        turns = [set(self.rounds.get((setting, case, impl, "time_to_solution"), {}))
+                 for impl in ("ucx", "zc")]
+        both = turns[0] & turns[1]
+        forecast = self.values(setting, case, "forecast", "saved")
+        if not both or not forecast:
+            return None
+        return Truth(self.values(setting, case, "ucx", "time_to_solution", both),
+                     self.values(setting, case, "zc", "time_to_solution", both), forecast)
+
+    def print_truths(self):
+        rows = []
+        for setting, name in itertools.product(self.options.settings, self.options.cases):
+            found = self.truth(setting, name)
+            if not found:
+                continue
+            case = CASES[name]
+            rows.append([
+                name, case.ranks, case.hosts, setting.link, f"{found.time_s:.2f}",
+                f"{median(found.zc):.2f}", f"{found.ratio:.2f}",
+                "{:.2f}..{:.2f}".format(*found.ratios),
+                f"{found.gain_s:.2f}", f"{found.forecast_s:.2f}",
+                "{:.2f}..{:.2f}".format(*found.forecast_spread),
+                "ok" if found.ok else f"missed by {found.error_s:+.2f} (allowed {found.allowed_s:.2f})"])
+        report.print_table(
+            "time to solution, s; what ch4:zc gains, and what was forecast",
+            ["program", "ranks", "hosts", "link", "ucx", "zc", "ratio", "of the rounds",
+             "gain", "forecast", "of the rounds", "verdict"], rows)
+
+    def print_figures(self):
+        """What single programs are about."""
+        rows = []
+        for (setting, name, impl, metric), rounds in self.rounds.items():
+            if metric in ("time_to_solution", "saved"):
+                continue
+            values = list(rounds.values())
+            rows.append([name, setting.link, impl, metric, UNITS[metric],
+                         report.show_number(median(values)),
+                         f"{report.show_number(min(values))}..{report.show_number(max(values))}"])
+        report.print_table("other figures", ["program", "link", "impl", "figure", "unit", "median",
+                                             "of the rounds"], sorted(rows))
+
+    def records(self):
+        for (setting, name, impl, metric), rounds in self.rounds.items():
+            record = report.record_of("proof", setting, name, impl, 0, metric, UNITS[metric],
+                                      list(rounds.values()))
+            size = CASES[name].arguments[setting.link][2]
+            record["bytes"] = int(size[:-1]) << {"k": 10, "m": 20}[size[-1]]
+            yield record | {"ranks": CASES[name].ranks, "hosts": CASES[name].hosts}
+
+    def verdict(self):
+        return [{"case": name, "link": setting.link, **found.json()}
+                for setting, name in itertools.product(self.options.settings, self.options.cases)
+                if (found := self.truth(setting, name))]
+
+    def draw_waves(self, path):
+        """One picture for each link; the paths of those that were drawn."""
+        drawn = []
+        for setting in self.options.settings:
+            found = {}
+            for impl in ("ucx", "zc"):
+                said = self.waves.get((setting, impl))
+                if said:
+                    ways = "; ".join(
+                        f"{where} {said[f'reach_{where}']} ranks" +
+                        (f", {said[f'speed_{where}']:.2f} a step" if said[f"reach_{where}"] else "")
+                        for where in ("above", "below"))
+                    found[impl] = said["wave"], f"ch4:{impl} ({ways})"
+            if found:
+                to = path.with_name(f"{path.stem}-wave-{setting.link}.svg")
+                wave.draw(found, setting, to)
+                drawn.append(report.show_path(to))
+        return drawn
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/run proof", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="exit status: 0 all ran (whatever the verdict);"
+                                     " 1 something did not run; 2 usage")
+    parser.add_argument("--mpich", metavar="PREFIX",
+                        help="MPICH with ch4:zc and ch4:ucx (default: $ZC_MPICH)")
+    parser.add_argument("--ofi", metavar="PREFIX", default="/nonexistent",
+                        help="MPICH with ch4:ofi (mpi-ch4-netmod/build-peer --print-prefix)")
+    parser.add_argument("--openmpi", metavar="PREFIX", default="/usr", help="default /usr")
+    parser.add_argument("--quick", action="store_true", help="a third of the steps, one round")
+    parser.add_argument("--rounds", type=int, metavar="N", help="default 3, with --quick 1")
+    parser.add_argument("--settings", type=settings.parse, metavar="LINK/CORES,...",
+                        default=[Setting(link, "spare") for link in LINKS],
+                        help="links of 10gbit and 1gbit (default: both, spare cores)")
+    parser.add_argument("--cases", type=report.names(list(CASES)), metavar="CASE,...",
+                        default=list(CASES), help=f"default {','.join(CASES)}")
+    parser.add_argument("--impl", type=report.names(list(IMPLEMENTATIONS)), default=UNASKED,
+                        metavar="IMPL,...", help=f"default {','.join(UNASKED)}")
+    parser.add_argument("--forecaster", type=pathlib.Path, metavar="PROGRAM",
+                        default=TOP / "build/release/bin/zc-forecast",
+                        help="default build/release/bin/zc-forecast")
+    parser.add_argument("--polling", action="store_true",
+                        help="ranks that wait poll, as on hosts with a processor for each")
+    parser.add_argument("--keep", metavar="DIR", help="keep the recordings in this folder")
+    parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/proof.jsonl"),
+                        help="default out/proof.jsonl; pictures go beside it")
+    parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/proof"),
+                        help="where programs are built (default build/mpi/proof)")
+    parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS",
+                        help="limit of one run (default 120)")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    for setting in options.settings:
+        if setting.link not in LINKS:
+            parser.error(f"--settings: programs have arguments for links of {' and '.join(LINKS)}")
+    return options
+
+
+def main():
+    options = parse()
+    exit_on_sigterm()
+    try:
+        options.mpich = prefix_or_die(options.mpich)
+        if "forecast" in options.impl and not options.forecaster.exists():
+            raise Error(f"no {options.forecaster} (make build)")
+        options.forecaster = options.forecaster.absolute()
+        enter_private_namespace()
+        with Network(str(HOSTS), link=options.settings[0].link) as network, \
+                tempfile.TemporaryDirectory(prefix="zc-proof-") as scratch:
+            versions = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
+            about = report.context(network, versions) | {"autogroup": network.autogroup.state}
+            report.print_context(about, network)
+            network.autogroup.print_warning()
+            measurement = Measurement(options, network, scratch)
+            measurement.build()
+            measurement.run()
+    except Error as error:
+        print(f"proof: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return 130
+    measurement.print_truths()
+    measurement.print_figures()
+    about |= {"load_after": report.load(), "rounds": options.rounds, "polling": options.polling,
+              "failed": measurement.failures, "verdict": measurement.verdict()}
+    out = pathlib.Path(options.json_out)
+    shown = [report.write_jsonl(out, [{"context": about}, *measurement.records()])]
+    shown += measurement.draw_waves(out)
+    print(f"\nresults: {', '.join(map(str, shown))}")
+    if measurement.failures:
+        print("\nfailed runs:\n  " + "\n  ".join(measurement.failures), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
