@@ -82,22 +82,21 @@ class Measurement:
         self.options = options
         self.network = network
         self.scratch = pathlib.Path(scratch)
+        self.prefixes = {"mpich": options.mpich, "ofi": options.ofi, "openmpi": options.openmpi}
+        self.libraries = peers.Libraries(self.prefixes, options.build_dir)
         self.programs = {}      # prefix option: {program: path}
         self.environment = {}   # of all ranks
         self.rounds = {}        # (setting, case, impl, metric): {round: value}
-        self.forecasts = {}     # (setting, case): the last one, whole
         self.waves = {}         # (setting, impl): of the last round
         self.failures = []
 
     def build(self):
-        prefixes = {"mpich": self.options.mpich, "ofi": self.options.ofi,
-                    "openmpi": self.options.openmpi}
         for impl in self.options.impl:
             peer = IMPLEMENTATIONS[impl]
             option = peer.prefix_option
             if option not in self.programs:
                 self.programs[option] = build(
-                    prefixes[option], sorted({HERE / f"{case.program}.c" for case in CASES.values()}),
+                    self.prefixes[option], sorted({HERE / f"{case.program}.c" for case in CASES.values()}),
                     pathlib.Path(self.options.build_dir) / option, family=peer.family,
                     flags=[f"-I{report.HERE}", f"-I{report.PATTERN.parent}"],
                     headers=[HERE / "proof.h", report.HERE / "bench.h", report.PATTERN])
@@ -111,9 +110,7 @@ class Measurement:
             return Recorded(str(self.options.forecaster), self.scratch / "recording",
                             self.options.mpich, self.network, netmod=peer.netmod,
                             environment=environment)
-        libraries = peers.Libraries({"mpich": self.options.mpich, "ofi": self.options.ofi,
-                                     "openmpi": self.options.openmpi}, self.options.build_dir)
-        made = libraries.mpi(peer, self.network)
+        made = self.libraries.mpi(peer, self.network)
         made.environment = environment
         return made
 
@@ -173,7 +170,6 @@ class Measurement:
                 pathlib.Path(self.options.keep) / f"{case.name}-{setting.link}-{turn}.zct")
         self.note(turn, setting, case, "forecast", "saved", found["saved_seconds"])
         self.note(turn, setting, case, "forecast", "time_to_solution", found["recorded_seconds"])
-        self.forecasts[setting, case.name] = found
         return f"saves {found['saved_seconds']:.2f} of {found['recorded_seconds']:.2f} s"
 
     def note(self, turn, setting, case, impl, metric, value):
