@@ -77,7 +77,7 @@ forecast make_forecast(const zct::run &run, const std::vector<message> &messages
         f.clock_error_us =
             std::max(f.clock_error_us, static_cast<double>(rank.clock_error_ns) / 1e3);
     f.found = find(run, messages, names);
-    f.links = measure_network(messages);
+    f.links = measure_network(run, messages);
     f.prediction = predict(run, zc_model().announce_local);
     const timeline steps = timeline_of(run, messages);
     f.no_forecast = steps.unusable;

@@ -57,6 +57,11 @@ void write_json(std::ostream &out, const forecast &f);
 void write_trace_events(std::ostream &out, const zct::run &run,
                         const std::vector<message> &messages, const site_names &names);
 
+/** The same as a page for a browser that needs nothing else: ranks as rows, late receivers in
+ * colour, and the forecast. It is well-formed XML. */
+void write_html(std::ostream &out, const zct::run &run, const std::vector<message> &messages,
+                const site_names &names, const forecast &f);
+
 } // namespace zc::forecast
 
 #endif

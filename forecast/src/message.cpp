@@ -2,6 +2,8 @@
 #include "message.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <unordered_map>
 
 namespace zc::forecast {
@@ -102,6 +104,9 @@ std::vector<message> messages_of(const zct::run &run)
         place[run.ranks[i].rank] = i;
         calls.emplace_back(run.ranks[i]);
     }
+    std::map<std::string, std::size_t> hosts;
+    for (const zct::rank_trace &rank : run.ranks)
+        hosts.emplace(rank.host, hosts.size());
     std::vector<message> messages;
     for (std::size_t i = 0; i < run.ranks.size(); i++) {
         for (const zct::receive &r : run.ranks[i].receives) {
@@ -114,6 +119,8 @@ std::vector<message> messages_of(const zct::run &run)
             messages.push_back({r.bytes, run.ranks[source->second].host == run.ranks[i].host,
                                 calls[source->second].end_of_send(source->second, *send),
                                 calls[i].end_of_receive(i, r)});
+            messages.back().send.host = hosts[run.ranks[source->second].host];
+            messages.back().receive.host = hosts[run.ranks[i].host];
         }
     }
     return messages;

@@ -21,6 +21,7 @@ struct message_end {
     std::int64_t posted_ns;  /* the send or receive began */
     std::int64_t waiting_ns; /* the call that saw it complete began; done_ns if none is known */
     std::int64_t done_ns;    /* the program saw it complete */
+    std::size_t host = 0;    /* a number for the host of that rank */
 };
 
 /** A point-to-point message both of whose ends were recorded. */

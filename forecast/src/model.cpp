@@ -39,7 +39,6 @@ zc_model likely_model(double hit_rate)
 zc_model hopeful_model()
 {
     zc_model model;
-    model.overlap_bytes = 256 << 10;
     model.rebind_ns = 120'000;
     model.rate = &network::path::fast;
     return model;

@@ -2,6 +2,7 @@
 #include "network.h"
 
 #include <algorithm>
+#include <map>
 
 namespace zc::forecast {
 
@@ -20,20 +21,92 @@ double quantile(std::vector<double> &values, double share)
     return values[nth];
 }
 
-void measure(const std::vector<message> &messages, bool one_host, network::path &path)
+/** From when both sides were in a call that waits. */
+struct transfer {
+    std::size_t message;
+    std::int64_t begin;
+    std::int64_t end;
+};
+
+/** When it came to its first call that waits: there the MPI library makes progress with the
+ * message, though another call may see it complete. */
+std::int64_t in_mpi_ns(const zct::run &run, const message_end &end)
+{
+    const std::vector<zct::call> &calls = run.ranks[end.rank].calls;
+    const auto first = std::partition_point(
+        calls.begin(), calls.end(), [&](const zct::call &c) { return c.end_ns <= end.posted_ns; });
+    return first == calls.end() ? end.waiting_ns : std::max(first->begin_ns, end.posted_ns);
+}
+
+/** The side that waited for fewer others saw the end first. */
+transfer transfer_of(const zct::run &run, const std::vector<message> &messages, std::size_t m)
+{
+    const message_end &send = messages[m].send;
+    const message_end &receive = messages[m].receive;
+    return {m, std::max(in_mpi_ns(run, send), in_mpi_ns(run, receive)),
+            std::min(send.done_ns, receive.done_ns)};
+}
+
+/** Raises the rates of the messages to that of one of their links. */
+void raise_rates(const std::vector<message> &messages, std::vector<transfer> &on_link,
+                 std::vector<double> &rates)
+{
+    std::sort(on_link.begin(), on_link.end(),
+              [](const transfer &a, const transfer &b) { return a.begin < b.begin; });
+    for (std::size_t i = 0; i < on_link.size();) {
+        std::int64_t end = on_link[i].end;
+        std::uint64_t bytes = 0;
+        std::size_t next = i;
+        for (; next < on_link.size() && on_link[next].begin < end; next++) {
+            end = std::max(end, on_link[next].end);
+            bytes += messages[on_link[next].message].bytes;
+        }
+        const double rate =
+            static_cast<double>(bytes) / static_cast<double>(end - on_link[i].begin);
+        for (; i < next; i++)
+            rates[on_link[i].message] = std::max(rates[on_link[i].message], rate);
+    }
+}
+
+void measure_rates(const zct::run &run, const std::vector<message> &messages, network &n)
+{
+    std::map<std::size_t, std::vector<transfer>> sent; /* by host */
+    std::map<std::size_t, std::vector<transfer>> received;
+    n.rates.resize(messages.size());
+    for (std::size_t i = 0; i < messages.size(); i++) {
+        const message &m = messages[i];
+        const transfer t = transfer_of(run, messages, i);
+        if (m.bytes < kLargeBytes || m.surely_eager() || m.send.call == kNoCall ||
+            m.receive.call == kNoCall || t.end <= t.begin)
+            continue;
+        if (m.one_host) {
+            n.rates[i] = static_cast<double>(m.bytes) / static_cast<double>(t.end - t.begin);
+        } else {
+            sent[m.send.host].push_back(t);
+            received[m.receive.host].push_back(t);
+        }
+    }
+    for (auto *direction : {&sent, &received})
+        for (auto &[host, on_link] : *direction)
+            raise_rates(messages, on_link, n.rates);
+}
+
+void sum_up(const std::vector<message> &messages, const std::vector<double> &all, bool one_host,
+            network::path &path)
 {
     std::vector<double> small;
     std::vector<double> rates;
-    for (const message &m : messages) {
-        const std::int64_t begin = std::max(m.send.waiting_ns, m.receive.waiting_ns);
-        const bool waited = m.receive.call != kNoCall && m.send.call != kNoCall;
-        const auto taken = static_cast<double>(m.receive.done_ns - begin);
-        if (m.one_host != one_host || !waited || taken <= 0)
+    for (std::size_t i = 0; i < messages.size(); i++) {
+        const message &m = messages[i];
+        if (m.one_host != one_host)
             continue;
-        if (m.bytes >= kLargeBytes && !m.surely_eager())
-            rates.push_back(static_cast<double>(m.bytes) / taken);
-        else if (m.bytes < kSmallBytes && !m.unexpected())
-            small.push_back(taken);
+        const std::int64_t taken =
+            m.receive.done_ns - std::max(m.send.waiting_ns, m.receive.waiting_ns);
+        if (all[i] > 0)
+            rates.push_back(all[i]);
+        else if (m.bytes < kSmallBytes && !m.unexpected() && m.receive.call != kNoCall &&
+                 m.send.call != kNoCall && taken > 0)
+            small.push_back(static_cast<double>(taken));
     }
     if (small.size() >= kLeastSamples)
         path.latency_ns = quantile(small, 0.5);
@@ -47,11 +120,12 @@ void measure(const std::vector<message> &messages, bool one_host, network::path 
 
 } // namespace
 
-network measure_network(const std::vector<message> &messages)
+network measure_network(const zct::run &run, const std::vector<message> &messages)
 {
     network n;
-    measure(messages, false, n.remote);
-    measure(messages, true, n.local);
+    measure_rates(run, messages, n);
+    sum_up(messages, n.rates, false, n.remote);
+    sum_up(messages, n.rates, true, n.local);
     return n;
 }
 

@@ -19,11 +19,25 @@ struct network {
     path remote{30'000, 1.0, 1.1, 1.2, 0}; /* 10 Gbit/s */
     path local{2'000, 2.0, 4.0, 5.0, 0};
 
+    /* By message: bytes per nanosecond of its link while it travelled; 0: not known. */
+    std::vector<double> rates;
+
     const path &of(const message &m) const { return m.one_host ? local : remote; }
 };
 
-/** By the messages whose transfer both sides waited for from its beginning. */
-network measure_network(const std::vector<message> &messages);
+/**
+ * By the messages whose transfer both sides waited for from its beginning, in whatever call.
+ *
+ * Messages that travel at once share a link, and calls such as MPI_Waitall tell only when
+ * the last of several has come. So it is the link whose rate is measured: all bytes that a
+ * host sent, or received, in a time without a break, by that time. A message travels at the rate of
+ * the busier of its two links, which is the higher one: the other waited for it.
+ *
+ *     to rank 1   |======|                    the host's link sent 3 messages between | and |:
+ *     to rank 2   |==============|            their bytes by that time
+ *     to rank 1             |====|
+ */
+network measure_network(const zct::run &run, const std::vector<message> &messages);
 
 } // namespace zc::forecast
 

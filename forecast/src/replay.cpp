@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
-#include <set>
+#include <queue>
+
+#include "links.h"
 
 namespace zc::forecast {
 
@@ -21,7 +22,9 @@ struct moments {
     double posted = kUnknown;
     double sender_in = kUnknown;   /* its first call that waits, after it was sent */
     double receiver_in = kUnknown; /* likewise, after the receive was posted */
-    double landed = kUnknown;      /* zc: transferred, if no receive was there */
+    /* zc: */
+    double there = kUnknown; /* with its receiver, if it did not wait for both to be in MPI */
+    bool landed = false;     /* there in landing memory: no receive was posted */
 };
 
 /** How long its transfer took, as each side saw it. */
@@ -68,21 +71,25 @@ class replay_pass {
     replay_pass(const replay &r, const zc_model *model) : r_(r), model_(model)
     {
         moments_.resize(r.messages_.size());
-        link_free_.resize(r.timeline_.ranks.size(), kAtOnce);
-        for (const zct::rank_trace &rank : r.run_.ranks)
-            present_.insert(rank.rank);
+        for (std::size_t i = 0; i < r.run_.ranks.size(); i++)
+            places_[r.run_.ranks[i].rank] = i;
         record();
     }
 
-    /** Plays; with @model NULL the stock protocol. */
+    /** Plays; nothing if some ranks wait for each other for ever. */
     std::optional<std::vector<std::int64_t>> play()
     {
         moments_.assign(moments_.size(), {});
         begun_.clear();
-        ranks_.assign(r_.timeline_.ranks.size(), {});
-        for (std::size_t i = 0; i < ranks_.size(); i++)
-            if (!steps(i).empty())
-                ranks_[i].clock = static_cast<double>(steps(i).front().begin_ns);
+        links_ = {};
+        ranks_.assign(ranks(), {});
+        landing_.assign(ranks(), 0);
+        for (std::size_t i = 0; i < ranks(); i++) {
+            if (steps(i).empty())
+                continue;
+            ranks_[i].clock = ranks_[i].recorded = static_cast<double>(steps(i).front().begin_ns);
+            approach(i);
+        }
         if (!play_all())
             return {};
         std::vector<std::int64_t> ends;
@@ -94,39 +101,28 @@ class replay_pass {
   private:
     struct state {
         std::size_t at = 0;
-        double clock = 0;
-        double recorded = kUnknown; /* end of the call before */
-        bool entered = false;       /* the step at `at` was begun */
+        double clock = 0;     /* the step at `at` begins; at the end, the last one's end */
+        double recorded = 0;  /* end of the step before */
+        bool entered = false; /* the step at `at` was begun */
+        bool waits = false;   /* for what another rank has not done yet */
         std::size_t nr_calls = 0;
         std::vector<std::size_t> new_sends; /* posted since the last call that waited */
         std::vector<std::size_t> new_receives;
     };
+    using turn = std::pair<double, std::size_t>; /* when a rank makes its next step */
 
-    /** False: every rank waits for another. */
+    /** In the order of time: the links are given to messages in that order. */
     bool play_all()
     {
-        std::vector<std::size_t> order(ranks_.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        bool forced = false;
-        for (;;) {
-            bool moved = false;
-            bool left = false;
-            std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-                return ranks_[a].clock < ranks_[b].clock;
-            });
-            for (const std::size_t i : order) {
-                while (ranks_[i].at < steps(i).size() && take_step(i, forced)) {
-                    moved = true;
-                    forced = false;
-                }
-                left = left || ranks_[i].at < steps(i).size();
-            }
-            if (!left)
-                return true;
-            if (!moved && forced)
-                return false;
-            forced = !moved;
+        while (!turns_.empty()) {
+            const std::size_t rank = turns_.top().second;
+            turns_.pop();
+            take_step(rank);
         }
+        for (std::size_t i = 0; i < ranks(); i++)
+            if (ranks_[i].at < steps(i).size())
+                return false;
+        return true;
     }
 
     const std::vector<step> &steps(std::size_t rank) const { return r_.timeline_.ranks[rank]; }
@@ -140,8 +136,11 @@ class replay_pass {
             std::vector<std::size_t> sends;
             std::vector<std::size_t> receives;
             for (const step &s : steps(i)) {
-                const auto now = static_cast<double>(s.begin_ns);
-                begin(i, s, now, sends, receives);
+                note(i, s, static_cast<double>(s.begin_ns), sends, receives);
+                if (s.what != step::kind::call)
+                    continue;
+                sends.clear();
+                receives.clear();
             }
         }
         for (std::size_t m = 0; m < moments_.size(); m++)
@@ -152,7 +151,7 @@ class replay_pass {
             for (const step &s : steps(i)) {
                 if (s.what != step::kind::call)
                     continue;
-                const double ready = ready_at(i, s, true);
+                const double ready = ready_at(i, s);
                 overhead_[i].push_back(static_cast<double>(s.end_ns) -
                                        std::max(static_cast<double>(s.begin_ns), ready));
             }
@@ -163,8 +162,8 @@ class replay_pass {
     std::size_t ranks() const { return r_.timeline_.ranks.size(); }
 
     /** A step begins at @now. */
-    void begin(std::size_t rank, const step &s, double now, std::vector<std::size_t> &sends,
-               std::vector<std::size_t> &receives)
+    void note(std::size_t rank, const step &s, double now, std::vector<std::size_t> &sends,
+              std::vector<std::size_t> &receives)
     {
         switch (s.what) {
         case step::kind::send:
@@ -185,8 +184,6 @@ class replay_pass {
                 moments_[m].sender_in = now;
             for (const std::size_t m : receives)
                 moments_[m].receiver_in = now;
-            sends.clear();
-            receives.clear();
         }
     }
 
@@ -205,62 +202,129 @@ class replay_pass {
         return {taken(m.send), taken(m.receive)};
     }
 
-    /** Makes the next step of a rank, if it can. */
-    bool take_step(std::size_t rank, bool forced)
+    /** The rank works as long as it did, up to its next step. */
+    void approach(std::size_t rank)
+    {
+        state &now = ranks_[rank];
+        if (now.at == steps(rank).size())
+            return;
+        const auto begin = static_cast<double>(steps(rank)[now.at].begin_ns);
+        now.clock += std::max(0.0, begin - now.recorded);
+        now.recorded = begin;
+        turns_.emplace(now.clock, rank);
+    }
+
+    /** Makes the next step of a rank, or has it wait until it is woken. */
+    void take_step(std::size_t rank)
     {
         state &now = ranks_[rank];
         const step &s = steps(rank)[now.at];
         if (!now.entered) {
-            if (!std::isnan(now.recorded))
-                now.clock += std::max(0.0, static_cast<double>(s.begin_ns) - now.recorded);
-            now.recorded = static_cast<double>(s.begin_ns);
-            begin(rank, s, now.clock, now.new_sends, now.new_receives);
-            if (model_ && s.what == step::kind::send)
-                land(rank, s.idx);
+            enter(rank, s);
             now.entered = true;
         }
         if (s.what == step::kind::call) {
-            const double ready = ready_at(rank, s, forced);
-            if (std::isnan(ready))
-                return false;
+            const double ready = ready_at(rank, s);
+            now.waits = std::isnan(ready);
+            if (now.waits)
+                return;
             now.clock =
                 std::max(now.clock, std::max(now.clock, ready) + overhead_[rank][now.nr_calls++]);
             now.recorded = static_cast<double>(s.end_ns);
         }
         now.entered = false;
         now.at++;
-        return true;
+        approach(rank);
     }
 
-    /** zc: when the message is with its receiver, if no receive is posted. */
-    void land(std::size_t rank, std::size_t m)
+    void enter(std::size_t rank, const step &s)
     {
-        moments &t = moments_[m];
-        if (!r_.holds(r_.messages_[m]))
+        state &now = ranks_[rank];
+        note(rank, s, now.clock, now.new_sends, now.new_receives);
+        switch (s.what) {
+        case step::kind::send:
+            send_begins(s.idx);
+            wake(r_.messages_[s.idx].receive.rank);
+            break;
+        case step::kind::receive:
+            receive_begins(s.idx);
+            wake(r_.messages_[s.idx].send.rank);
+            break;
+        case step::kind::collective:
+            wake_members(r_.run_.ranks[rank].collectives[s.idx].comm);
+            break;
+        case step::kind::call:
+            for (const std::size_t m : now.new_sends)
+                wake(r_.messages_[m].receive.rank);
+            for (const std::size_t m : now.new_receives)
+                wake(r_.messages_[m].send.rank);
+            now.new_sends.clear();
+            now.new_receives.clear();
+        }
+    }
+
+    /** It looks again whether what it waits for is known. */
+    void wake(std::size_t rank)
+    {
+        if (!ranks_[rank].waits)
             return;
-        t.landed = link_free_[rank] = std::max(t.sent, link_free_[rank]) + transfer_ns(m);
+        ranks_[rank].waits = false;
+        turns_.emplace(ranks_[rank].clock, rank);
     }
 
-    /** zc: as recorded, but the cautious and hopeful models have bounds of their own. */
-    double transfer_ns(std::size_t m) const
+    void wake_members(std::uint32_t comm)
     {
-        const double recorded = std::max(transfers_[m].receive_ns, 0.0);
-        const double modelled = model_->transfer_ns(r_.messages_[m], r_.network_);
+        for (const std::int32_t member : r_.run_.communicators[comm].members)
+            if (const auto found = places_.find(member); found != places_.end())
+                wake(found->second);
+    }
+
+    /** zc: it travels at once to a receive that is posted, or into landing memory. */
+    void send_begins(std::size_t m)
+    {
+        const message &message = r_.messages_[m];
+        moments &t = moments_[m];
+        if (!model_ || !r_.holds(message))
+            return;
+        const bool announced = message.bytes >= model_->announced_from(message);
+        if (std::isnan(t.posted)) {
+            std::uint64_t &used = landing_[message.receive.rank];
+            if (announced && used + message.bytes > model_->landing_budget)
+                return;
+            t.landed = true;
+            used += announced ? message.bytes : 0;
+        } else if (announced && message.bytes < model_->overlap_bytes) {
+            return;
+        }
+        t.there = links_.carry(message, t.sent, link_ns(m));
+    }
+
+    /** zc: if it has stayed with its sender, it travels now; if not, its landing memory is free. */
+    void receive_begins(std::size_t m)
+    {
+        const message &message = r_.messages_[m];
+        moments &t = moments_[m];
+        if (!model_ || !r_.holds(message) || std::isnan(t.sent))
+            return;
+        if (t.landed) {
+            if (message.bytes >= model_->announced_from(message))
+                landing_[message.receive.rank] -= message.bytes;
+        } else if (message.bytes >= model_->overlap_bytes) {
+            t.there = links_.carry(message, t.posted, link_ns(m));
+        }
+    }
+
+    /** How long its links are busy with it: as they were, but the cautious and hopeful models
+     * have bounds of their own. */
+    double link_ns(std::size_t m) const
+    {
+        const message &message = r_.messages_[m];
+        const double rate = r_.network_.rates[m];
+        const double modelled = model_->transfer_ns(message, r_.network_);
+        const double own = rate > 0 ? static_cast<double>(message.bytes) / rate : modelled;
         if (model_->rate == &network::path::slow)
-            return std::max(recorded, modelled);
-        return model_->rate == &network::path::fast ? std::min(recorded, modelled) : recorded;
-    }
-
-    /** Was it sent before its receive was posted? Unknown as long as that may still come. @forced:
-     * nothing else can go on before, so it was. */
-    std::optional<bool> sent_early(std::size_t m, bool forced) const
-    {
-        const moments &t = moments_[m];
-        if (!std::isnan(t.posted))
-            return t.posted > t.sent;
-        if (forced || ranks_[r_.messages_[m].receive.rank].clock > t.sent)
-            return true;
-        return {};
+            return std::max(own, modelled);
+        return model_->rate == &network::path::fast ? std::min(own, modelled) : own;
     }
 
     double stock_ready(std::size_t m, double transfer) const
@@ -271,13 +335,7 @@ class replay_pass {
         return std::max(t.sender_in, t.receiver_in) + transfer;
     }
 
-    /** Both have posted it. */
-    double overlapped_ready(std::size_t m) const
-    {
-        return std::max(moments_[m].sent, moments_[m].posted) + transfer_ns(m);
-    }
-
-    double send_ready(std::size_t m, bool forced) const
+    double send_ready(std::size_t m) const
     {
         const message &message = r_.messages_[m];
         if (!r_.holds(message))
@@ -285,13 +343,8 @@ class replay_pass {
         if (model_ && model_->frees_senders) {
             if (message.bytes < model_->announced_from(message))
                 return kAtOnce;
-            const std::optional<bool> early = sent_early(m, forced);
-            if (!early)
-                return kUnknown;
-            if (*early)
-                return moments_[m].landed;
-            if (message.bytes >= model_->overlap_bytes)
-                return overlapped_ready(m);
+            if (!std::isnan(moments_[m].there))
+                return moments_[m].there;
         }
         return stock_ready(m, transfers_[m].send_ns);
     }
@@ -304,13 +357,15 @@ class replay_pass {
             return kUnknown;
         if (!r_.holds(message))
             return t.sent + transfers_[m].receive_ns;
-        if (model_ && model_->lands) {
-            if (t.posted > t.sent)
-                return std::max(t.landed, t.posted) + model_->delivery_ns(message);
-            if (message.bytes >= model_->overlap_bytes)
-                return overlapped_ready(m);
-        }
+        if (model_ && model_->lands && !std::isnan(t.there))
+            return t.landed ? std::max(t.there, t.posted) + model_->delivery_ns(message) : t.there;
         return stock_ready(m, transfers_[m].receive_ns);
+    }
+
+    /** Its envelope has come. */
+    double probe_ready(std::size_t m) const
+    {
+        return moments_[m].sent + r_.network_.of(r_.messages_[m]).latency_ns;
     }
 
     double collective_ready(std::size_t rank, std::size_t idx) const
@@ -326,7 +381,7 @@ class replay_pass {
         for (const std::int32_t member : comm.members) {
             if (need == needs::those_before && member == self)
                 break;
-            if ((need == needs::root && member != c.root) || !present_.contains(member))
+            if ((need == needs::root && member != c.root) || !places_.contains(member))
                 continue;
             const auto found = begun->second.find(member);
             if (found == begun->second.end())
@@ -336,17 +391,19 @@ class replay_pass {
         return ready;
     }
 
-    /** When all that a call waits for is there. */
-    double ready_at(std::size_t rank, const step &s, bool forced) const
+    /** When all that a call waits for is there; unknown as long as that depends on other ranks. */
+    double ready_at(std::size_t rank, const step &s) const
     {
         double ready = kAtOnce;
         const auto wait_for = [&](double moment) {
             ready = std::isnan(ready) || std::isnan(moment) ? kUnknown : std::max(ready, moment);
         };
         for (const std::size_t m : s.sends)
-            wait_for(send_ready(m, forced));
+            wait_for(send_ready(m));
         for (const std::size_t m : s.receives)
             wait_for(receive_ready(m));
+        for (const std::size_t m : s.probed)
+            wait_for(probe_ready(m));
         for (const std::size_t c : s.collectives)
             wait_for(collective_ready(rank, c));
         return ready;
@@ -354,12 +411,14 @@ class replay_pass {
 
     const replay &r_;
     const zc_model *model_;
-    std::set<std::int32_t> present_; /* world ranks that were recorded */
+    std::map<std::int32_t, std::size_t> places_; /* of world ranks that were recorded */
     std::vector<moments> moments_;
     std::vector<transfer> transfers_;
     std::vector<std::vector<double>> overhead_; /* of each call of a rank */
-    std::vector<double> link_free_;
+    links links_;
+    std::vector<std::uint64_t> landing_; /* bytes in landing memory of each rank */
     std::vector<state> ranks_;
+    std::priority_queue<turn, std::vector<turn>, std::greater<>> turns_;
     std::map<call_key, std::map<std::int32_t, double>> begun_;
 };
 

@@ -20,14 +20,15 @@ namespace zc::forecast {
  *   stock, small      sent, and the transfer
  *   stock, large      both sides are in a call that waits, and the transfer
  *                     (sender and receiver): the first such call after it was posted
- *   zc, sent late     as stock; from overlap_bytes on: both have posted it, and the
- *                     transfer
- *   zc, sent early    sender: sent, and the transfer; receiver: that too, or if
- *                     it has passed already the delivery from landing memory.
- *                     Transfers of one sender come one after the other.
+ *   zc, sent late     both have posted it, and the transfer; below overlap_bytes as stock
+ *   zc, sent early    sender: sent, and the transfer; receiver: that too, and if
+ *                     it has passed already the delivery from landing memory. Without
+ *                     landing memory as sent late.
  *
- * and of a collective the beginning of the others' calls, by its definition.
- * With the stock protocol the replay gives the recorded times again.
+ * of a probe the message that its rank receives next, and of a collective the beginning of
+ * the others' calls, by its definition. Transfers of ch4:zc that begin when others
+ * are under way wait for their links (links). With the stock protocol the replay gives
+ * the recorded times again.
  */
 class replay {
   public:

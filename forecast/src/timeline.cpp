@@ -16,7 +16,7 @@ std::vector<step> calls_of(const zct::rank_trace &rank)
     std::vector<step> steps;
     for (std::size_t i = 0; i < rank.calls.size(); i++)
         steps.push_back(
-            {step::kind::call, rank.calls[i].begin_ns, rank.calls[i].end_ns, i, {}, {}, {}});
+            {step::kind::call, rank.calls[i].begin_ns, rank.calls[i].end_ns, i, {}, {}, {}, {}});
     return steps;
 }
 
@@ -31,7 +31,7 @@ void add_collectives(const zct::rank_trace &rank, std::vector<step> &steps,
 {
     for (std::size_t i = 0; i < rank.collectives.size(); i++) {
         const zct::collective_call &c = rank.collectives[i];
-        steps.push_back({step::kind::collective, c.begin_ns, c.begin_ns, i, {}, {}, {}});
+        steps.push_back({step::kind::collective, c.begin_ns, c.begin_ns, i, {}, {}, {}, {}});
         const auto ended = by_end.find(c.end_ns);
         if (c.ended && ended != by_end.end())
             steps[ended->second].collectives.push_back(i);
@@ -43,6 +43,22 @@ bool before(const step &a, const step &b)
     if (a.begin_ns != b.begin_ns)
         return a.begin_ns < b.begin_ns;
     return a.what != step::kind::call && b.what == step::kind::call;
+}
+
+/* A probe has found what the rank receives next, if that was sent by then. */
+void find_probed(const zct::rank_trace &rank, const std::vector<message> &messages,
+                 std::vector<step> &steps)
+{
+    step *probe = nullptr;
+    for (step &s : steps) {
+        if (s.what == step::kind::call && rank.calls[s.idx].function == ZCT_FUNCTION_PROBE)
+            probe = &s;
+        if (s.what != step::kind::receive || !probe)
+            continue;
+        if (messages[s.idx].send.posted_ns <= probe->end_ns)
+            probe->probed.push_back(s.idx);
+        probe = nullptr;
+    }
 }
 
 std::string fault_of(const std::vector<step> &steps, const zct::rank_trace &rank)
@@ -82,12 +98,19 @@ timeline timeline_of(const zct::run &run, const std::vector<message> &messages)
             if (end.call != kNoCall)
                 (sends ? steps[end.call].sends : steps[end.call].receives).push_back(m);
             const std::int64_t posted = posted_ns(end, steps);
-            steps.push_back(
-                {sends ? step::kind::send : step::kind::receive, posted, posted, m, {}, {}, {}});
+            steps.push_back({sends ? step::kind::send : step::kind::receive,
+                             posted,
+                             posted,
+                             m,
+                             {},
+                             {},
+                             {},
+                             {}});
         }
     }
     for (std::size_t r = 0; r < run.ranks.size(); r++) {
         std::stable_sort(all.ranks[r].begin(), all.ranks[r].end(), before);
+        find_probed(run.ranks[r], messages, all.ranks[r]);
         if (all.unusable.empty())
             all.unusable = fault_of(all.ranks[r], run.ranks[r]);
     }

@@ -18,6 +18,7 @@ struct step {
     std::vector<std::size_t> sends;       /* messages that a call saw complete */
     std::vector<std::size_t> receives;    /* likewise */
     std::vector<std::size_t> collectives; /* likewise */
+    std::vector<std::size_t> probed;      /* the message that a probe found */
 };
 
 /** What all ranks did: the run as the replay needs it. */

@@ -22,6 +22,7 @@ namespace {
 struct options {
     fs::path folder; /* keep the recording here */
     fs::path events;
+    fs::path html;
     std::string mpi;
     std::size_t nr_sites = 10;
     bool json = false;
@@ -53,19 +54,29 @@ class scratch_folder {
     fs::path path_;
 };
 
+/** Writes a file beside the report. */
+template <typename Write>
+void write_file(const fs::path &file, Write write)
+{
+    if (file.empty())
+        return;
+    std::ofstream out(file);
+    write(out);
+    out.close();
+    if (!out)
+        throw std::runtime_error(file.string() + ": cannot be written");
+}
+
 void report(const fs::path &folder, const options &o)
 {
     const zct::run run = zct::load(folder);
     const std::vector<forecast::message> messages = forecast::messages_of(run);
     const forecast::site_names names(run);
     const forecast::forecast f = forecast::make_forecast(run, messages, names);
-    if (!o.events.empty()) {
-        std::ofstream out(o.events);
-        forecast::write_trace_events(out, run, messages, names);
-        out.close();
-        if (!out)
-            throw std::runtime_error(o.events.string() + ": cannot be written");
-    }
+    write_file(o.events,
+               [&](std::ostream &out) { forecast::write_trace_events(out, run, messages, names); });
+    write_file(o.html,
+               [&](std::ostream &out) { forecast::write_html(out, run, messages, names, f); });
     if (o.json)
         forecast::write_json(std::cout, f);
     else
@@ -101,6 +112,7 @@ void add_output_options(CLI::App &app, options &o)
     app.add_option("--sites", o.nr_sites, "lines of the table of call sites (default: 10)");
     app.add_option("--trace", o.events,
                    "write the run as JSON trace events, for Perfetto and Chrome's trace viewer");
+    app.add_option("--html", o.html, "write a page with the ranks' timeline for a browser");
 }
 
 int run_report(int argc, char **argv)

@@ -57,7 +57,8 @@ TEST(NetworkTest, IsMeasuredByTransfersThatBothWaitedFor)
         made.message(0, 1, 4'000'000,
                      {at, at, at + 54 * kMs, at + 50 * kMs, at + 50 * kMs, at + 54 * kMs});
     }
-    const network n = measure_network(messages_of(made.end({900 * kMs, 900 * kMs})));
+    const zct::run &run = made.end({900 * kMs, 900 * kMs});
+    const network n = measure_network(run, messages_of(run));
     EXPECT_EQ(n.remote.samples, 8u);
     EXPECT_NEAR(n.remote.usual, 1.0, 0.01); /* 4 MB in 4 ms */
     EXPECT_EQ(n.local.samples, 0u);

@@ -66,6 +66,11 @@ void made_up_run::message(std::int32_t source, std::int32_t dest, std::uint64_t 
          t.receive_waiting, t.received, {});
 }
 
+void made_up_run::probe(std::int32_t rank, std::int64_t begin, std::int64_t end)
+{
+    call(run_.ranks[static_cast<std::size_t>(rank)], ZCT_FUNCTION_PROBE, begin, end, {});
+}
+
 void made_up_run::collective(zct_kind kind, std::int32_t root,
                              const std::vector<std::int64_t> &begin,
                              const std::vector<std::int64_t> &end)

@@ -24,7 +24,7 @@ outcome play(const zct::run &run, const zc_model &model = likely_model(1))
     const std::vector<message> messages = messages_of(run);
     const timeline steps = timeline_of(run, messages);
     EXPECT_EQ(steps.unusable, "");
-    const network network = measure_network(messages);
+    const network network = measure_network(run, messages);
     const replay all(run, messages, steps, network);
     const auto stock = all.stock();
     const auto zc = all.with(model);
@@ -146,6 +146,90 @@ TEST(ReplayTest, BetweenHostsSmallerMessagesAreSentAtOnce)
     made.message(0, 1, bytes, {10 * kMs, 10 * kMs, 61 * kMs, 60 * kMs, 60 * kMs, 61 * kMs});
     const outcome o = play(made.end({70 * kMs, 70 * kMs}));
     EXPECT_EQ(o.zc[0], 19 * kMs);
+}
+
+/* Two messages travel at once and share the link, and MPI_Waitall tells of both when the second is
+ * there: 8 ms for both, not for each. */
+void two_at_once(made_up_run &made)
+{
+    for (int i = 0; i < 2; i++)
+        made.message(0, 1, kBytes, {10 * kMs, 60 * kMs, 68 * kMs, 9 * kMs, 60 * kMs, 68 * kMs},
+                     0x10000u * static_cast<unsigned>(i + 1));
+}
+
+TEST(ReplayTest, MessagesThatTravelAtOnceShareTheirLinkOnce)
+{
+    made_up_run made(2);
+    two_at_once(made);
+    const zct::run &run = made.end({70 * kMs, 70 * kMs});
+    const network n = measure_network(run, messages_of(run));
+    EXPECT_NEAR(n.rates.at(0), 2.0 * kBytes / (8.0 * kMs), 1e-6);
+    EXPECT_EQ(play(run).stock, times(2, 70 * kMs));
+    EXPECT_EQ(play(run).zc, times(2, 62 * kMs)); /* hidden: they are there at 18 ms */
+}
+
+/* Rank 2 has two messages of 4 ms each on its way in. They are sent at once by hosts of their own.
+ */
+TEST(ReplayTest, ALinkCarriesTheMessagesOfSeveralSendersOneByOne)
+{
+    made_up_run made(3);
+    made.message(0, 2, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.message(1, 2, kBytes, {10 * kMs, 10 * kMs, 68 * kMs, 64 * kMs, 64 * kMs, 68 * kMs});
+    const outcome o = play(made.end({100 * kMs, 100 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.zc[0], 50 * kMs); /* goes on at 14 */
+    EXPECT_EQ(o.zc[1], 50 * kMs); /* goes on at 18: 50 earlier than it did */
+}
+
+/* Both posted: stock begins when both are in MPI. */
+TEST(ReplayTest, SmallerMessagesTravelBehindWorkToo)
+{
+    made_up_run made(2);
+    made.message(0, 1, 256 << 10, {11 * kMs, 60 * kMs, 62 * kMs, 10 * kMs, 60 * kMs, 62 * kMs});
+    made.message(0, 1, 100'000, {63 * kMs, 90 * kMs, 91 * kMs, 62 * kMs, 90 * kMs, 91 * kMs});
+    const outcome o = play(made.end({100 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.stock, times(2, 100 * kMs));
+    EXPECT_EQ(
+        o.zc,
+        times(2, 97 * kMs)); /* 2 ms of the first, 1 ms of the second, which is not announced */
+}
+
+/* A blocking send to a receive that is posted, but whose rank works. */
+TEST(ReplayTest, ASenderIsNotHeldWhereTheReceiveIsPosted)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 5 * kMs, 60 * kMs, 64 * kMs});
+    const outcome o = play(made.end({100 * kMs, 70 * kMs}));
+    EXPECT_EQ(o.zc, (times{50 * kMs, 66 * kMs}));
+}
+
+/* Rank 0 is held by rank 1, which is late; so what it sends to rank 2 is late, too. Rank 2 waits
+ * for it in MPI_Probe from 20 ms on. */
+TEST(ReplayTest, AProbeWaitsForItsMessage)
+{
+    made_up_run made(3);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.probe(2, 20 * kMs, 65 * kMs);
+    made.message(0, 2, 8,
+                 {65 * kMs, 65 * kMs, 65 * kMs, 65 * kMs + 10, 65 * kMs + 10, 65 * kMs + 20});
+    const outcome o = play(made.end({66 * kMs, 65 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.stock[2], 100 * kMs);
+    /* It finds its message at once, which was sent at 15 ms. */
+    EXPECT_NEAR(static_cast<double>(o.zc[2]), 55.0 * kMs, 0.1 * kMs);
+}
+
+/* The second of two messages finds no landing memory, and stays with its sender. */
+TEST(ReplayTest, WithoutLandingMemoryASenderIsHeld)
+{
+    made_up_run made(3);
+    made.message(0, 2, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.message(1, 2, kBytes, {11 * kMs, 11 * kMs, 68 * kMs, 64 * kMs, 64 * kMs, 68 * kMs});
+    const zct::run &run = made.end({100 * kMs, 100 * kMs, 100 * kMs});
+    zc_model model = likely_model(1);
+    model.landing_budget = kBytes;
+    const times zc = play(run, model).zc;
+    EXPECT_EQ(zc[0], 50 * kMs);
+    EXPECT_NEAR(static_cast<double>(zc[1]), 96.1 * kMs,
+                0.1 * kMs); /* its receive came 3.9 earlier */
 }
 
 TEST(ReplayTest, NeedsCompleteRecordingsOfOneThread)

@@ -85,6 +85,45 @@ TEST(ReportTest, TraceEventsHaveCallsHeldSendersAndArrows)
     EXPECT_EQ(arrows, 2);
 }
 
+std::size_t count(const std::string &text, const std::string &what)
+{
+    std::size_t found = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+        found++;
+    return found;
+}
+
+/* That it is well-formed, and what a browser makes of it: tests/run forecast. */
+TEST(ReportTest, ThePageShowsCallsHeldSendersAndTheForecast)
+{
+    zct::run run = late_receiver();
+    run.program = "a<b & \"c\"\n";
+    std::ostringstream out;
+    const std::vector<message> messages = messages_of(run);
+    write_html(out, run, messages, site_names(run), make_forecast(run, messages, site_names(run)));
+    const std::string page = out.str();
+    EXPECT_EQ(count(page, "<rect class=\"call\""), 6u);
+    EXPECT_EQ(count(page, "<rect class=\"held\""), 1u);
+    EXPECT_EQ(count(page, "<rect class=\"transfer\""), 1u);
+    EXPECT_EQ(count(page, "<line class=\"late\""), 1u);
+    EXPECT_NE(page.find("held for 50.000 ms: 4194304 bytes from rank 0"), std::string::npos);
+    EXPECT_NE(page.find("<title>a&lt;b &amp; &quot;c&quot; </title>"), std::string::npos);
+    EXPECT_NE(page.find("0.050 s earlier"), std::string::npos);
+    EXPECT_EQ(page.find("src="), std::string::npos); /* nothing from elsewhere */
+}
+
+TEST(ReportTest, APageOfNoCallsIsAPage)
+{
+    zct::run run = late_receiver();
+    for (zct::rank_trace &rank : run.ranks)
+        rank.calls.clear();
+    std::ostringstream out;
+    const std::vector<message> messages = messages_of(run);
+    write_html(out, run, messages, site_names(run), make_forecast(run, messages, site_names(run)));
+    EXPECT_EQ(out.str().find("nan"), std::string::npos);
+    EXPECT_NE(out.str().find("</html>"), std::string::npos);
+}
+
 } // namespace
 
 } // namespace zc::forecast::test

@@ -8,6 +8,9 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
+import subprocess
+import xml.etree.ElementTree
 
 from testbed.outcome import Error, Fail
 from testbed.suite import Bed, Suite
@@ -17,6 +20,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 REST = 0.05     # seconds, of each rest
 ROUNDS = 5
 BYTES = 4 << 20
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Bench(trace.Bench):
@@ -187,6 +191,31 @@ def recordings(bench):
     status, out, err = bench.run([bench.forecaster, "report", folder / "run"])
     if status or "forecast, by replay" not in out or "late.c:23" not in out:
         raise Fail(f"exit code {status}", out + err)
+
+
+@suite.test()
+def page(bench):
+    """The timeline is well-formed, needs nothing else, and shows each held sender; in a browser, too."""
+    folder = bench.folder()
+    bench.forecast(bench.build("late.c", "-g"), round(REST * 1000), ROUNDS,
+                   options=["--html", folder / "run.html"])
+    root = xml.etree.ElementTree.parse(folder / "run.html").getroot()
+    for element in root.iter():
+        if {"src", "href"} & set(element.attrib):
+            raise Fail(f"{element.tag} is from elsewhere: {element.attrib}")
+    held = [element for element in root.iter(SVG + "rect") if element.get("class") == "held"]
+    if len(held) != ROUNDS or not all("late.c" in element.find(SVG + "title").text for element in held):
+        raise Fail(f"{len(held)} held senders, not {ROUNDS}, or without their call sites")
+    browser = shutil.which("chromium")
+    if not browser:
+        return "no chromium here: parsed only"
+    done = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+         "--dump-dom", f"file://{folder}/run.html"], stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=120 * bench.patience, check=False)
+    if done.stdout.count('class="held"') != ROUNDS:
+        raise Fail(f"chromium shows {done.stdout.count('class=')} elements", done.stdout[:2000] + done.stderr)
+    return "shown by chromium"
 
 
 @suite.test()
