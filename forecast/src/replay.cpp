@@ -327,6 +327,16 @@ class replay_pass {
         return model_->rate == &network::path::fast ? std::min(own, modelled) : own;
     }
 
+    /** zc: it travels, or has travelled, before both sides wait for it. If it does not, nothing
+     * differs from what was recorded, each side's own delays included. */
+    static bool travels_ahead(const moments &t)
+    {
+        const bool both_wait = !std::isnan(t.sender_in) && !std::isnan(t.receiver_in);
+        return !std::isnan(t.there) &&
+               (t.landed || !both_wait ||
+                std::max(t.sender_in, t.receiver_in) > std::max(t.sent, t.posted));
+    }
+
     double stock_ready(std::size_t m, double transfer) const
     {
         const moments &t = moments_[m];
@@ -343,7 +353,7 @@ class replay_pass {
         if (model_ && model_->frees_senders) {
             if (message.bytes < model_->announced_from(message))
                 return kAtOnce;
-            if (!std::isnan(moments_[m].there))
+            if (travels_ahead(moments_[m]))
                 return moments_[m].there;
         }
         return stock_ready(m, transfers_[m].send_ns);
@@ -357,7 +367,7 @@ class replay_pass {
             return kUnknown;
         if (!r_.holds(message))
             return t.sent + transfers_[m].receive_ns;
-        if (model_ && model_->lands && !std::isnan(t.there))
+        if (model_ && model_->lands && travels_ahead(t))
             return t.landed ? std::max(t.there, t.posted) + model_->delivery_ns(message) : t.there;
         return stock_ready(m, transfers_[m].receive_ns);
     }

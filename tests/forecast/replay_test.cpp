@@ -193,6 +193,16 @@ TEST(ReplayTest, SmallerMessagesTravelBehindWorkToo)
         times(2, 97 * kMs)); /* 2 ms of the first, 1 ms of the second, which is not announced */
 }
 
+/* The receiver waits already; its processor is given back to the sender 20 ms after the transfer.
+ */
+TEST(ReplayTest, ALateSenderGainsNothingWhateverDelaysOneSide)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {60 * kMs, 60 * kMs, 84 * kMs, 10 * kMs, 10 * kMs, 64 * kMs});
+    const outcome o = play(made.end({100 * kMs, 100 * kMs}));
+    EXPECT_EQ(o.zc, o.stock);
+}
+
 /* A blocking send to a receive that is posted, but whose rank works. */
 TEST(ReplayTest, ASenderIsNotHeldWhereTheReceiveIsPosted)
 {
