@@ -209,7 +209,7 @@ def two_jobs_in_one_folder(stage):
         ends_with_error(fourth, "rank-1.h5 is of rank 1 of 2", 60)
 
 
-@suite.test()
+@suite.test(tags={"long"})
 def slow_disk(stage):
     """However long a checkpoint takes, it is not given up while it gets on."""
     timeout = 3 * stage.patience

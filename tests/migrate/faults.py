@@ -447,7 +447,7 @@ def stopped_successor(stage):
         ends_well(stage, job, "all right")
 
 
-@suite.test()
+@suite.test(tags={"long"})
 @mpich_only(LAUNCHED)
 def host_cut_off_during_a_transfer(stage):
     """The job has no rank there: it goes on, and the successor, which cannot know, ends."""

@@ -42,7 +42,7 @@ def goes_on_without(stage, lost):
         ends_well(stage, job, "all right", timeout=120)
 
 
-@suite.test()
+@suite.test(tags={"long"})
 def rank_without_safe_points(stage):
     """A rank comes to no safe point: the request times out, naming it, and the job goes on."""
     for lost in (2, 0):

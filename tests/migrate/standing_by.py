@@ -99,7 +99,7 @@ def job_ends_while_successors_stand_by(stage):
         job.until_free("h2")
 
 
-@suite.test()
+@suite.test(tags={"long"})
 @mpich_only("mpirun starts successors when the ranks have met")
 def stopped_while_it_stands_by(stage):
     """A successor that is stopped costs the move, after the limit for a start; then one is made."""
