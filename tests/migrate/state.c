@@ -186,7 +186,7 @@ static int uneven(long iterations)
     zcm_register("sum", &sum, 1, MPI_DOUBLE);
     for (; i < iterations; i++) {
         CHECK(zcm_safe_point() == 0, "safe point");
-        sleep_ms(rank == 0 ? 1 : 1 + 4 * (rank % 3));
+        sleep_ms(4 + 3 * (rank % 3));
         sum += (double)i;
     }
     CHECK(sum == (double)iterations * (double)(iterations - 1) / 2, "sum %g", sum);
