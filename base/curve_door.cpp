@@ -36,10 +36,10 @@ curve_door::curve_door(void *context, const std::string &public_key)
     int linger = 0;
     if (socket_ == nullptr || zmq_setsockopt(socket_, ZMQ_LINGER, &linger, sizeof linger) != 0 ||
         zmq_bind(socket_, "inproc://zeromq.zap.01") != 0) {
-        const std::string why = zmq_strerror(zmq_errno());
+        const int why = zmq_errno(); /* before it is closed */
         if (socket_ != nullptr)
             zmq_close(socket_);
-        throw error(zmq_errno(), why);
+        throw error(why, zmq_strerror(why));
     }
 }
 

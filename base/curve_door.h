@@ -12,9 +12,9 @@ namespace zc {
 std::vector<std::string> receive_parts(void *socket);
 
 /**
- * Decides who may connect to the CURVE servers of a context: those that have our own public key.
- * All others are refused during the handshake, before a byte of theirs arrives (ZeroMQ RFC 27). It
- * must be there before any socket listens. One thread.
+ * Decides which processes may connect to the CURVE servers of a context: those with our own public
+ * key. All others are refused during the handshake, before a byte of theirs arrives (ZeroMQ RFC
+ * 27). It must be there before any socket listens. One thread.
  */
 class curve_door {
   public:

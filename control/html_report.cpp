@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent_client.h"
+#include "markup.h"
 
 namespace zc::control {
 namespace {
@@ -48,30 +49,6 @@ struct run {
     std::map<std::string, std::map<std::uint64_t, std::string>>
         where; /* job, rank: host, at the end */
 };
-
-std::string escaped(const std::string &text)
-{
-    std::string out;
-    for (char c : text) {
-        switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        default:
-            out += c;
-        }
-    }
-    return out;
-}
 
 double number(const json &j, const char *key)
 {

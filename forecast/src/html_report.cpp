@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "forecast.h"
+#include "markup.h"
 
 namespace zc::forecast {
 
@@ -46,31 +47,6 @@ rect:hover, line.late:hover {{ fill: #0072b2; stroke: #0072b2; stroke-opacity: 1
 </head>
 <body>
 )";
-
-std::string escaped(const std::string &text)
-{
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        default:
-            /* XML knows no control characters. */
-            out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-        }
-    }
-    return out;
-}
 
 double ms(std::int64_t ns)
 {
