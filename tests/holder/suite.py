@@ -98,13 +98,15 @@ def wait_channel(pid):
 
 @suite.test("ends-as-the-rank-does")
 def ends_as_the_rank_does(stage):
-    ends = ["exit 0", "exit 3", "exit 127", "kill -TERM $$", "kill -SEGV $$", "kill -ABRT $$", "kill -KILL $$"]
-    for words in ends:
-        for before in ([], stage.mpiexec(2)):
+    exits = ["exit 0", "exit 3", "exit 127"]
+    signals = ["kill -TERM $$", "kill -SEGV $$", "kill -ABRT $$", "kill -KILL $$"]
+    for words in exits + signals:
+        # A launcher of two ranks terminates the other when a signal has ended one: its status may be of either.
+        for before in ([], stage.mpiexec(2 if words in exits else 1)):
             plain = stage.status([*before, "sh", "-c", words])[0]
             held = stage.status([*before, stage.hold, "sh", "-c", words])[0]
             check(held == plain, f"{words}{' below mpiexec' if before else ''}: {held}, without it {plain}")
-    return f"{len(ends)} ends"
+    return f"{len(exits + signals)} ends"
 
 
 @suite.test("says-what-cannot-be-executed")
