@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fast_clock.h"
 #include "layer.h"
 #include "zcm/profile.h"
 
@@ -30,7 +31,7 @@ class moment {
     [[gnu::always_inline]] std::uint64_t ns() noexcept
     {
         if (!ns_)
-            ns_ = read_clock_ns(CLOCK_MONOTONIC);
+            ns_ = zc_fast_clock_ns();
         return ns_;
     }
     /** 0 if nothing has asked. */
