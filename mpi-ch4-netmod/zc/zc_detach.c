@@ -16,7 +16,7 @@ typedef enum { ATTACHED, LEAVING, BINDING } state_t;
 static struct {
     state_t state;              /* read by any thread */
     uint32_t round, incarnation;
-    uint64_t deadline;          /* ns; LEAVING */
+    uint64_t deadline;          /* ns; LEAVING, BINDING */
     bool finalizes;
     time_t looked_s;            /* when the last order was looked for */
     long looked_ns;
@@ -63,6 +63,11 @@ static void set_state(state_t state)
 bool MPIDI_ZC_detach_hurries(void)
 {
     return __atomic_load_n(&rank.state, __ATOMIC_RELAXED) != ATTACHED;
+}
+
+static void set_deadline(void)
+{
+    rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
 }
 
 /* ---- refusals ---- */
@@ -177,17 +182,23 @@ static int make(void)
     goto fn_exit;
 }
 
-/* Destroys all of UCX, waits for the token, and makes UCX anew. */
+/* Destroys all of UCX, answers the holder, waits for the token, and makes UCX anew. */
+static void be_detached(const char *answer, const char *more)
+{
+    destroy();
+    MPIDI_ZC_order_answer(answer, more);
+    rank.incarnation = await_token();
+    MPIDI_ZC_end_job_if(make());
+    set_deadline();
+}
+
 static void detach(void)
 {
     MPIDI_ZC_stats_t *stats = &MPIDI_ZC_VCI(0).stats;
     const uint64_t before = now_ns();
 
-    destroy();
     stats->detachments++;
-    MPIDI_ZC_order_answer("DETACHED", NULL);
-    rank.incarnation = await_token();
-    MPIDI_ZC_end_job_if(make());
+    be_detached("DETACHED", NULL);
     stats->detached_us += (now_ns() - before) / 1000;
     set_state(BINDING);
 }
@@ -206,7 +217,7 @@ static void leave(void)
     } else if (!MPIDI_ZC_paths_pause(++rank.round)) {
         refuse("it has no connection to all ranks", -1);
     } else {
-        rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
+        set_deadline();
         set_state(LEAVING);
     }
 }
@@ -260,15 +271,20 @@ static void binding(void)
 {
     char text[16];
 
-    if (MPIDI_ZC_paths_stale()) {
-        MPIDI_ZC_order_answer("REFUSED", "another copy of this rank has come back");
-        destroy();
-        rank.incarnation = await_token();
-        MPIDI_ZC_end_job_if(make());
-    } else if (MPIDI_ZC_paths_open()) {
-        set_state(ATTACHED);
-        snprintf(text, sizeof(text), "%u", rank.incarnation);
-        MPIDI_ZC_order_answer("BOUND", text);
+    switch (MPIDI_ZC_paths_binding(now_ns() > rank.deadline)) {
+        case MPIDI_ZC_BINDING_AWAITED:
+            break;
+        case MPIDI_ZC_BINDING_DONE:
+            set_state(ATTACHED);
+            snprintf(text, sizeof(text), "%u", rank.incarnation);
+            MPIDI_ZC_order_answer("BOUND", text);
+            break;
+        case MPIDI_ZC_BINDING_STALE:
+            be_detached("REFUSED", "another copy of this rank has come back");
+            break;
+        case MPIDI_ZC_BINDING_SPLIT:
+            end_job("some ranks have accepted another copy of it");
+            break;
     }
 }
 

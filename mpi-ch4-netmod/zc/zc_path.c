@@ -19,7 +19,6 @@ static struct {
     bool pausing;               /* this process is about to leave, and may stay */
     bool yields;                /* a lower rank is, too */
     bool refuses_all;
-    bool stale;                 /* a rank has refused this incarnation */
     uint32_t incarnation;       /* of this process */
 } paths;
 
@@ -386,8 +385,10 @@ static bool handle(const received_t * received)
             }
             break;
         case MPIDI_ZC_TELL_STALE:
-            paths.stale = paths.stale || (path->state == MPIDI_ZC_PATH_BINDING &&
-                                          message->incarnation == paths.incarnation);
+            if (path->state == MPIDI_ZC_PATH_BINDING &&
+                message->incarnation == paths.incarnation) {
+                set_state(path, MPIDI_ZC_PATH_STALE);
+            }
             break;
     }
     return true;
@@ -561,7 +562,7 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
     int mpi_errno = MPI_SUCCESS;
 
     paths.incarnation = incarnation;
-    paths.pausing = paths.stale = false;
+    paths.pausing = false;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
             MPIDI_ZC_path_t *path = path_of(rank);
@@ -578,13 +579,21 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
     goto fn_exit;
 }
 
-bool MPIDI_ZC_paths_stale(void)
+MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(bool late)
 {
-    bool some_bound = false;
+    int open = 0, stale = 0;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        some_bound = some_bound ||
-            (rank != MPIR_Process.rank && path_of(rank)->state == MPIDI_ZC_PATH_OPEN);
+        const MPIDI_ZC_path_state_t state = path_of(rank)->state;
+        open += rank != MPIR_Process.rank && state == MPIDI_ZC_PATH_OPEN;
+        stale += state == MPIDI_ZC_PATH_STALE;
     }
-    return paths.stale && !some_bound;
+    if (MPIDI_ZC_paths_open()) {
+        return MPIDI_ZC_BINDING_DONE;
+    } else if (open > 0 && stale > 0) {
+        return MPIDI_ZC_BINDING_SPLIT;
+    } else if (stale > 0 && (late || stale == MPIR_Process.size - 1)) {
+        return MPIDI_ZC_BINDING_STALE;
+    }
+    return MPIDI_ZC_BINDING_AWAITED;
 }

@@ -27,7 +27,9 @@
  *
  * Until the mover is detached it may stay: RESUME opens the peer's path again, on the endpoint that
  * there is. A peer answers PAUSE with REFUSE if it cannot let the mover go, and REBIND with STALE,
- * changing nothing, if the incarnation is not higher than the last, or the path is not PAUSED.
+ * changing nothing, if the incarnation is not higher than the last, or the path is not PAUSED. Then
+ * the mover's path is STALE until UCX has been destroyed: not before all peers have answered, since
+ * UCP 1.13 may end a process when it loses a connection that it has not answered yet.
  *
  * Messages keep their numbers over all that. UCP keeps the order of PAUSE to HEARD and of all else
  * that is one fragment, so FETCHED comes behind what completes the peer's sends, and HEARD behind what
@@ -46,6 +48,7 @@ typedef enum {
     MPIDI_ZC_PATH_HAS_FETCHED,  /* mover */
     MPIDI_ZC_PATH_PAUSED,
     MPIDI_ZC_PATH_BINDING,      /* mover */
+    MPIDI_ZC_PATH_STALE,        /* mover */
 } MPIDI_ZC_path_state_t;
 
 typedef struct MPIDI_ZC_path {
@@ -108,8 +111,15 @@ void MPIDI_ZC_paths_forget_endpoints(void);
 /* Sends all ranks the new address, as @incarnation. */
 int MPIDI_ZC_paths_bind(uint32_t incarnation);
 
-/* Has a rank refused that, while none has accepted it? */
-bool MPIDI_ZC_paths_stale(void);
+typedef enum {
+    MPIDI_ZC_BINDING_AWAITED,   /* not all ranks have answered */
+    MPIDI_ZC_BINDING_DONE,      /* all ranks have accepted it: all paths are open */
+    MPIDI_ZC_BINDING_STALE,     /* another copy of this rank has come back */
+    MPIDI_ZC_BINDING_SPLIT,     /* some ranks have accepted this copy, and some another one */
+} MPIDI_ZC_binding_t;
+
+/* What has become of that? @late: what has not been answered will not be. */
+MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(bool late);
 
 /* ---- both ---- */
 

@@ -81,19 +81,20 @@ int main(int argc, char **argv)
 {
     char name[4096];
     struct stat status;
-    int go_on = 1, checked = 0;
+    int go_on = 1, bound = 0, checked = 0;
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     CHECK(argc == 2, "usage: copied FILE");
     snprintf(name, sizeof name, "%s.0", argv[1]);
     for (int round = 0; go_on; round++) {
         exchange(round);
         CHECK(!is_copy, "the copy goes on");
-        if (orders >= 0 && !checked) {
+        if (bound && !checked) {
             check_copy();
             checked = 1;
         }
         go_on = stat(name, &status) != 0 || (check_rank == 0 && !checked);
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        bound = orders >= 0; /* to all, which have had a message from it since */
     }
     return check_finish();
 }
