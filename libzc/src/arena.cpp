@@ -68,24 +68,31 @@ range arena::open(std::size_t bytes, std::size_t alignment)
         range r = range_at(round_up(hole.begin, alignment), bytes);
         if (!hole.contains(r))
             continue;
+        /* What may throw comes first. */
+        ranges opened, behind;
+        opened.emplace(r.begin, r.end);
+        if (r.end < hole.end)
+            behind.emplace(r.end, hole.end);
         if (mprotect(as_pointer(r.begin), bytes, PROT_READ | PROT_WRITE) == -1)
             return {};
-        free_.erase(it);
         if (hole.begin < r.begin)
-            free_.emplace(hole.begin, r.begin);
-        if (r.end < hole.end)
-            free_.emplace(r.end, hole.end);
+            it->second = r.begin;
+        else
+            free_.erase(it);
+        open_.merge(opened);
+        free_.merge(behind);
         return r;
     }
     return {};
 }
 
-void arena::close(range r)
+void arena::close(range r) noexcept
 {
+    auto node = open_.extract(r.begin);
     /* Without mappings to spare the range is lost to us, but never reused in
      * an unknown state. Its pages at least go. */
     if (map_over(r, PROT_NONE))
-        give_back(r);
+        give_back(std::move(node));
     else
         (void)madvise(as_pointer(r.begin), r.size(), MADV_DONTNEED);
 }
@@ -95,21 +102,21 @@ bool arena::renew(range r)
     return map_over(r, PROT_READ | PROT_WRITE);
 }
 
-void arena::give_back(range r)
+void arena::give_back(ranges::node_type node) noexcept
 {
-    auto next = free_.lower_bound(r.begin);
-    if (next != free_.end() && next->first == r.end) {
-        r.end = next->second;
+    auto next = free_.lower_bound(node.key());
+    if (next != free_.end() && next->first == node.mapped()) {
+        node.mapped() = next->second;
         next = free_.erase(next);
     }
     if (next != free_.begin()) {
         auto previous = std::prev(next);
-        if (previous->second == r.begin) {
-            previous->second = r.end;
+        if (previous->second == node.key()) {
+            previous->second = node.mapped();
             return;
         }
     }
-    free_.emplace_hint(next, r.begin, r.end);
+    free_.insert(next, std::move(node));
 }
 
 } // namespace zc

@@ -29,18 +29,21 @@ class arena {
     std::size_t size() const { return whole_.size(); }
     range whole() const { return whole_; }
 
-    /** A readable and writable, empty range; {} if there is none left. */
+    /** A readable and writable, empty range; {} if there is none left. Throws std::bad_alloc. */
     range open(std::size_t bytes, std::size_t alignment);
-    /** Takes a range back, with whatever is mapped in it. */
-    void close(range r);
+    /** Takes back a range that open() has given, with whatever is mapped in it. Needs no memory. */
+    void close(range r) noexcept;
     /** Makes an open range like new: empty and with default properties. */
     bool renew(range r);
 
   private:
-    void give_back(range r);
+    using ranges = std::map<addr_t, addr_t>; /* begin -> end */
+
+    void give_back(ranges::node_type node) noexcept;
 
     range whole_;
-    std::map<addr_t, addr_t> free_; /* begin -> end, never adjacent */
+    ranges free_; /* never adjacent */
+    ranges open_; /* their nodes go to free_ */
 };
 
 } // namespace zc

@@ -173,18 +173,23 @@ slot *pool::take_best_locked(slot_kind kind, range wanted, range units)
 slot *pool::create_locked(slot_kind kind)
 {
     std::size_t alignment = kind.place == placement::page ? kPage : kHuge;
+    auto fresh = std::make_unique<slot>();
+    slot *s = fresh.get();
+    /* So that giving a slot back never needs memory. */
+    free_[kind].reserve(all_.size() + 1);
     range span = arena_.open(kind.span_bytes, alignment);
     while (span.empty() && evict_oldest_locked(false))
         span = arena_.open(kind.span_bytes, alignment);
     if (span.empty())
         return nullptr;
-    auto fresh = std::make_unique<slot>();
-    slot *s = fresh.get();
     s->kind = kind;
     s->span = span;
-    all_.emplace(s, std::move(fresh));
-    /* So that giving a slot back never needs memory. */
-    free_[kind].reserve(all_.size());
+    try {
+        all_.emplace(s, std::move(fresh));
+    } catch (const std::bad_alloc &) {
+        arena_.close(span);
+        throw;
+    }
     discourage_huge(s->span);
     addr_t ends[] = {span.begin, span.end};
     (void)boundaries_.admit(ends);

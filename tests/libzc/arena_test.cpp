@@ -3,12 +3,43 @@
 
 #include "support.h"
 
+#include <cstdlib>
+#include <new>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 using namespace zc;
 using namespace zc::test;
+
+namespace {
+
+thread_local bool memory_is_full = false;
+
+struct full_memory {
+    full_memory() { memory_is_full = true; }
+    ~full_memory() { memory_is_full = false; }
+};
+
+} // namespace
+
+void *operator new(std::size_t bytes)
+{
+    void *p = memory_is_full ? nullptr : std::malloc(bytes);
+    if (!p)
+        throw std::bad_alloc();
+    return p;
+}
+
+void operator delete(void *p) noexcept
+{
+    std::free(p);
+}
+
+void operator delete(void *p, std::size_t) noexcept
+{
+    std::free(p);
+}
 
 TEST(ArenaTest, OpensAlignedAndDisjointRanges)
 {
@@ -34,6 +65,32 @@ TEST(ArenaTest, ReusesWhatWasClosed)
         a.close(y);
     }
     EXPECT_FALSE(a.open(8 * MiB, kPage).empty()) << "the holes were not joined";
+}
+
+TEST(ArenaTest, ClosesWithoutMemory)
+{
+    arena a(8 * MiB);
+    std::vector<range> all;
+    for (int i = 0; i < 8; i++)
+        all.push_back(a.open(MiB, kPage));
+    {
+        const full_memory full;
+        for (const std::size_t i : {1, 5, 3, 7, 0, 2, 6, 4})
+            a.close(all[i]);
+    }
+    EXPECT_FALSE(a.open(8 * MiB, kPage).empty()) << "a hole was lost";
+}
+
+TEST(ArenaTest, IsAsBeforeIfThereIsNoMemoryToOpen)
+{
+    arena a(8 * MiB);
+    const range x = a.open(MiB, kPage);
+    {
+        const full_memory full;
+        EXPECT_THROW(a.open(MiB, kHuge), std::bad_alloc);
+    }
+    a.close(x);
+    EXPECT_FALSE(a.open(8 * MiB, kPage).empty()) << "a hole was lost";
 }
 
 TEST(ArenaTest, ClosedMemoryIsGoneAndInaccessible)
