@@ -10,6 +10,7 @@
  */
 #include "../check.h"
 #include <stdbool.h>
+#include <sys/socket.h>
 
 enum { GO = 1000, DATA = 1, MAX = 256 };
 
@@ -70,7 +71,8 @@ enum send { STANDARD, SYNCHRONOUS, PERSISTENT };
 struct plan {
     enum post post;
     enum send send;
-    bool strided; /* every second block of 16 bytes, at both ends */
+    bool strided;            /* every second block of 16 bytes, at both ends */
+    void (*meanwhile)(void); /* unless NULL, when messages are under way */
     int count;
     size_t bytes[MAX];
 };
@@ -148,6 +150,8 @@ static void send_all(const struct plan *plan, MPI_Comm comm, int to)
             break;
         }
     }
+    if (plan->meanwhile)
+        plan->meanwhile();
     wait_all(plan->count, requests);
     for (int i = 0; i < plan->count; i++) {
         if (requests[i] != MPI_REQUEST_NULL)
@@ -172,6 +176,8 @@ static void receive_all(const struct plan *plan, MPI_Comm comm, int from)
 
     if (plan->post != EARLY) {
         go(comm, from);
+        if (plan->meanwhile)
+            plan->meanwhile();
         check_sleep_ms(30);
         MUST(MPI_Probe(from, DATA + plan->count - 1, comm, MPI_STATUS_IGNORE));
     }
@@ -200,6 +206,8 @@ static void receive_all(const struct plan *plan, MPI_Comm comm, int from)
     }
     if (plan->post == EARLY)
         go(comm, from);
+    if (plan->post == EARLY && plan->meanwhile)
+        plan->meanwhile();
     wait_all(plan->count, requests);
     for (int i = 0; i < plan->count; i++) {
         check_in_place(plan, buffers[i], plan->bytes[i], seed_of(other, i));
@@ -597,6 +605,63 @@ static void vcis(void)
         MUST(MPI_Comm_free(&comms[i]));
 }
 
+/* ---- a rank that leaves and comes back, and is its own holder; environment: DETACH ---- */
+
+static struct {
+    int orders; /* this process's end of the socket */
+    int given, carried_out;
+} holder;
+
+/* Before MPI_Init. */
+static void hold(void)
+{
+    int ends[2];
+    char number[16];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "%s", "no sockets");
+    holder.orders = ends[0];
+    snprintf(number, sizeof number, "%d", ends[1]);
+    setenv("MPIR_CVAR_CH4_ZC_DETACH_FD", number, 1);
+}
+
+/* What this process does until a line has come: if nothing else makes progress, that. */
+static void pass_time(void)
+{
+    static const char thread[] = "MPIR_CVAR_CH4_ZC_LANDING_THREAD";
+    int there;
+    if (strcmp(getenv(thread), "0") == 0)
+        MUST(MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE));
+    else
+        check_sleep_ms(1);
+}
+
+/* Rank 1 leaves and comes back. The token is there before, so no other process is needed. */
+static void leave(void)
+{
+    char answers[600];
+    size_t length = 0;
+    if (me != 1)
+        return;
+    CHECK(dprintf(holder.orders, "LEAVE\nBIND %d\n", ++holder.given) > 0, "%s", "no order");
+    for (int lines = 0; lines < 2;) {
+        const ssize_t one = recv(holder.orders, answers + length, 1, MSG_DONTWAIT);
+        if (one == 1 && length < sizeof answers - 1)
+            lines += answers[length++] == '\n';
+        else
+            pass_time();
+    }
+    answers[length] = '\0';
+    holder.carried_out += strstr(answers, "BOUND") != NULL;
+}
+
+static void leaves(void)
+{
+    struct plan plan = {.meanwhile = leave, .count = 6, .bytes = {8, 3000, 100000, MIB, 0, 200000}};
+    const char *fails = getenv("FAIL_NTH_CALL");
+    exchange_posted(plan, LATE);
+    CHECK(holder.carried_out == holder.given || (fails && *fails),
+          "%d of %d orders were carried out", holder.carried_out, holder.given);
+}
+
 /* MPI_Init and MPI_Finalize alone. */
 static void nothing(void) {}
 
@@ -604,23 +669,25 @@ static const struct {
     const char *name;
     void (*run)(void);
     int level;
+    void (*prepare)(void); /* before MPI_Init */
 } cases[] = {
-    {"nothing", nothing, MPI_THREAD_SINGLE},
-    {"eager", eager, MPI_THREAD_SINGLE},
-    {"flood", flood, MPI_THREAD_SINGLE},
-    {"large", large, MPI_THREAD_SINGLE},
-    {"strided", strided, MPI_THREAD_SINGLE},
-    {"persistent", persistent, MPI_THREAD_SINGLE},
-    {"synchronous", synchronous, MPI_THREAD_SINGLE},
-    {"truncated", truncated, MPI_THREAD_SINGLE},
-    {"bursts", bursts, MPI_THREAD_SINGLE},
-    {"refused", refused, MPI_THREAD_SINGLE},
-    {"collectives", collectives, MPI_THREAD_SINGLE},
-    {"window", window, MPI_THREAD_SINGLE},
-    {"atomics", atomics, MPI_THREAD_SINGLE},
-    {"spawn", spawn, MPI_THREAD_SINGLE},
-    {"child", child, MPI_THREAD_SINGLE},
-    {"vcis", vcis, MPI_THREAD_MULTIPLE},
+    {"nothing", nothing, MPI_THREAD_SINGLE, NULL},
+    {"eager", eager, MPI_THREAD_SINGLE, NULL},
+    {"flood", flood, MPI_THREAD_SINGLE, NULL},
+    {"large", large, MPI_THREAD_SINGLE, NULL},
+    {"strided", strided, MPI_THREAD_SINGLE, NULL},
+    {"persistent", persistent, MPI_THREAD_SINGLE, NULL},
+    {"synchronous", synchronous, MPI_THREAD_SINGLE, NULL},
+    {"truncated", truncated, MPI_THREAD_SINGLE, NULL},
+    {"bursts", bursts, MPI_THREAD_SINGLE, NULL},
+    {"refused", refused, MPI_THREAD_SINGLE, NULL},
+    {"collectives", collectives, MPI_THREAD_SINGLE, NULL},
+    {"window", window, MPI_THREAD_SINGLE, NULL},
+    {"atomics", atomics, MPI_THREAD_SINGLE, NULL},
+    {"spawn", spawn, MPI_THREAD_SINGLE, NULL},
+    {"child", child, MPI_THREAD_SINGLE, NULL},
+    {"vcis", vcis, MPI_THREAD_MULTIPLE, NULL},
+    {"leaves", leaves, MPI_THREAD_SINGLE, hold},
 };
 
 int main(int argc, char **argv)
@@ -630,6 +697,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
             continue;
+        if (cases[i].prepare)
+            cases[i].prepare();
         check_init(&argc, &argv, cases[i].level);
         me = check_rank;
         other = 1 - me;

@@ -71,6 +71,10 @@ CASES = {
     "atomics": {CVAR + "NATIVE_ATOMICS": "1"},
     "vcis": {"MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "spawn": {},
+    "leaves": {CVAR + "DETACH": "1"},
+    "leaves@no-thread": {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0"},
+    "leaves@announced": {CVAR + "DETACH": "1", CVAR + "LANDING_THRESHOLD": "inf",
+                         CVAR + "RNDV_THRESHOLD": "1k", CVAR + "LANDING_BUDGET": "1m"},
     "nothing@statistics": {CVAR + "STATS": "1", CVAR + "STATS_FILE": "statistics"},
 }
 
