@@ -325,8 +325,8 @@ static bool comes_by_ucp(const void *descriptor)
  * if there is no need to wait for them. */
 static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
 {
-    return !lane || lane->paused ||
-        (lane->ep && !(comes_by_ucp(descriptor) && lane->bulk_apart && lane->bulk == 0));
+    return !lane || ((lane->ep || lane->paused) &&
+                     !(comes_by_ucp(descriptor) && lane->bulk_apart && lane->bulk == 0));
 }
 
 static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)

@@ -136,7 +136,14 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
         payload = am->stream;
         units = 1;
     }
-    ucp_ep_h ep = am->announced ? MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci) : lane->ep;
+    ucp_ep_h ep = lane->ep;     /* NULL: it is parked */
+    if (am->announced && likely(ep)) {
+        ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
+        if (unlikely(MPIDI_ZC_global.paths) && ep != lane->ep) {
+            am->bulk_to = MPIDI_ZC_world_rank_of(peer);
+            MPIDI_ZC_path_sends_bulk(am->bulk_to);
+        }
+    }
     ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, ep, MPIDI_ZC_AM_MESSAGE, am->header,
                                                      header_length, payload, units, &param);
     MPIDI_ZC_am_unnumber(lane, request);
@@ -187,6 +194,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     am->stream = NULL;
     am->header = NULL;
     am->announced = false;
+    am->bulk_to = -1;
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(src_vci));
     mpi_errno = MPIDI_ZC_lane_endpoint(peer, lane, src_vci);
     MPIR_ERR_CHECK(mpi_errno);

@@ -137,6 +137,11 @@ ucs_status_t MPIDI_ZC_am_handler(void *arg, const void *header, size_t header_le
 /* Frees messages that overtook others, which never arrive. */
 void MPIDI_ZC_inbound_drop(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in);
 
+/* Where ranks may leave (zc_path.h): a message to @rank is about to be handed to UCP for an endpoint
+ * of bulk, and UCP has completed it. The second is called in callbacks, too. */
+void MPIDI_ZC_path_sends_bulk(int rank);
+void MPIDI_ZC_path_bulk_sent(int rank);
+
 /* Frees what a request holds for a send, which UCP has completed. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
 {
@@ -151,6 +156,10 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_am_sent(MPIDI_ZC_am_request_t * am)
     if (am->announced) {
         am->announced = false;
         MPIDI_ZC_VCI(am->vci).nr_announced--;
+        if (unlikely(am->bulk_to >= 0)) {
+            MPIDI_ZC_path_bulk_sent(am->bulk_to);
+            am->bulk_to = -1;
+        }
         MPIDI_ZC_transfer_over();
     }
 }

@@ -188,8 +188,8 @@ cvars:
         Whether messages that are announced leave over connections of their own, one for
         each direction, so that nothing else waits behind them. 0, 1, or auto - where
         UCX reaches other hosts over TCP only, and ulimit -n allows 128 descriptors and three
-        (with LANE, four) for each rank of another host and VCI; the soft limit is raised
-        for that.
+        (with LANE four, with DETACH six) for each rank of another host and VCI; the soft
+        limit is raised for that.
 
     - name        : MPIR_CVAR_CH4_ZC_LANE
       category    : CH4_ZC
@@ -215,7 +215,7 @@ cvars:
       description : >-
         Whether a rank may be told to give up all that it has of UCX while the others go on,
         and to come back with another address (docs/detached-ranks.md). 1 or 0. With 1 the
-        connections of UCX report errors, and carry bulk more slowly.
+        connections of UCX report errors, and carry all bulk (LANE is ucx).
 
     - name        : MPIR_CVAR_CH4_ZC_DETACH_FD
       category    : CH4_ZC
@@ -493,19 +493,15 @@ void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params)
     const bool auto_channels = !strcmp(MPIR_CVAR_CH4_ZC_LANE, "auto");
     const bool auto_apart = !strcmp(MPIR_CVAR_CH4_ZC_BULK_APART, "auto");
     const bool streams = MPIDI_ZC_global.transport.streams;
-    /* UCX's connections, and the channel. */
-    const rlim_t each = params->channels ? 4 : 3;
 
     if (params->detach) {
-        /* A rank that leaves has one endpoint to each other, and no channel. A peer may have the
-         * old one and the new one for a moment. */
-        params->channels = params->bulk_apart = false;
-        (void) descriptors_suffice(2);
-        return;
+        params->channels = false;       /* a rank that leaves has none */
     }
+    /* UCX's connections, and the channel, or those of a rank that has come back beside the old. */
+    const rlim_t each = params->channels ? 4 : params->detach ? 6 : 3;
     const bool suffice = !streams || !(auto_channels || auto_apart) || descriptors_suffice(each);
 
-    if (auto_channels) {
+    if (auto_channels && !params->detach) {
         params->channels = streams && suffice;
     }
     if (auto_apart) {

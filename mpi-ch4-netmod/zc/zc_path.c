@@ -109,7 +109,81 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
         return false;
     }
     const MPIDI_ZC_path_t *path = path_of(rank);
-    return !path->leaves_here && path->state == MPIDI_ZC_PATH_PAUSED && path->ep == ep;
+    bool is_known = path->ep == ep;
+    for (uint32_t i = 0; i < path->nr_bulk; i++) {
+        is_known = is_known || path->bulk[i] == ep;
+    }
+    return !path->leaves_here && path->state == MPIDI_ZC_PATH_PAUSED && is_known;
+}
+
+/* ---- connections of bulk ---- */
+
+void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    MPIR_Assert(path->nr_bulk < 2);
+    path->bulk[path->nr_bulk++] = ep;
+}
+
+void MPIDI_ZC_path_sends_bulk(int rank)
+{
+    path_of(rank)->bulk_sends++;
+}
+
+void MPIDI_ZC_path_bulk_sent(int rank)
+{
+    path_of(rank)->bulk_sends--;
+}
+
+static void endpoint_flushed(void *request, ucs_status_t status, void *user_data)
+{
+    MPIDI_ZC_path_t *path = user_data;
+
+    path->flushing--;
+    ucp_request_free(request);
+}
+
+/* An endpoint that cannot be flushed has lost its connection, which UCP reports. */
+static void flush(MPIDI_ZC_path_t * path)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send = endpoint_flushed,
+        .user_data = path,
+    };
+
+    path->flush_began = true;
+    for (uint32_t i = 0; i < path->nr_bulk; i++) {
+        path->flushing++;
+        if (!UCS_PTR_IS_PTR(ucp_ep_flush_nbx(path->bulk[i], &param))) {
+            path->flushing--;
+        }
+    }
+}
+
+/* Has UCP completed all that was sent over them? */
+static bool bulk_quiet(MPIDI_ZC_path_t * path)
+{
+    if (path->bulk_sends > 0) {
+        return false;
+    }
+    if (!path->flush_began) {
+        flush(path);
+    }
+    return path->flushing == 0;
+}
+
+/* The lane has none from here on. */
+static void forget_bulk(int rank)
+{
+    MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
+
+    if (lane->bulk) {
+        MPIDI_ZC_VCI(0).bulk.eps[lane->bulk] = NULL;
+        lane->bulk = 0;
+    }
+    path_of(rank)->nr_bulk = 0;
 }
 
 bool MPIDI_ZC_paths_open(void)
@@ -206,7 +280,7 @@ static void park(int rank)
         lane->ep = NULL;
         lane->paused = true;
     }
-    path->numbered = path->fetched = false;
+    path->numbered = path->fetched = path->heard = path->flush_began = false;
     path->refusal = MPIDI_ZC_REFUSES_NOT;
     set_state(path, MPIDI_ZC_PATH_PAUSING);
 }
@@ -322,6 +396,10 @@ static void handle_rebind(int rank, const received_t * rebind)
     MPIR_ERR_CHECK(mpi_errno);
     path->incarnation = rebind->message.incarnation;
     close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
+    for (uint32_t i = 0; i < path->nr_bulk; i++) {
+        close_endpoint(path->bulk[i], UCP_EP_CLOSE_FLAG_FORCE);
+    }
+    forget_bulk(rank);
     path->ep = NULL;
     lane->paused = false;
     mpi_errno = MPIDI_ZC_lane_endpoint(peer_of(rank), lane, 0);
@@ -361,9 +439,8 @@ static bool handle(const received_t * received)
             path->fetched = path->fetched || (of_round && !path->leaves_here);
             break;
         case MPIDI_ZC_TELL_HEARD:
-            if (of_round && path->state == MPIDI_ZC_PATH_HAS_FETCHED) {
-                set_state(path, MPIDI_ZC_PATH_PAUSED);
-            }
+            path->heard = path->heard ||
+                (of_round && path->state == MPIDI_ZC_PATH_HAS_FETCHED);
             break;
         case MPIDI_ZC_TELL_RESUME:
             if (of_round && !path->leaves_here) {
@@ -442,13 +519,17 @@ static void step(int rank)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
 
+    if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && bulk_quiet(path)) {
+        set_state(path, MPIDI_ZC_PATH_PAUSED);
+    }
     if (path->state != MPIDI_ZC_PATH_PAUSING) {
         return;
     }
     if (path->leaves_here && path->numbered && has_all(rank, path->next)) {
         set_state(path, MPIDI_ZC_PATH_HAS_FETCHED);
         tell(rank, MPIDI_ZC_TELL_FETCHED);
-    } else if (!path->leaves_here && has_all(rank, path->next) && path->fetched) {
+    } else if (!path->leaves_here && has_all(rank, path->next) && path->fetched &&
+               bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         tell(rank, MPIDI_ZC_TELL_HEARD);
     }
@@ -554,6 +635,7 @@ void MPIDI_ZC_paths_forget_endpoints(void)
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         path_of(rank)->ep = NULL;
         peer_of(rank)->lane.ep = NULL;
+        forget_bulk(rank);
     }
 }
 

@@ -33,7 +33,9 @@
  *
  * Messages keep their numbers over all that. UCP keeps the order of PAUSE to HEARD and of all else
  * that is one fragment, so FETCHED comes behind what completes the peer's sends, and HEARD behind what
- * completes the mover's.
+ * completes the mover's. Announced messages may have connections of their own (zc_peer.h), which have
+ * their own order: both sides count those sends, and are PAUSED when UCP has completed them, and has
+ * flushed their endpoints, so that none is still being connected.
  *
  * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate, and
  * outside callbacks of UCP unless their comment says otherwise. */
@@ -56,6 +58,12 @@ typedef struct MPIDI_ZC_path {
     bool leaves_here;           /* this process is the mover */
     bool numbered;              /* mover: PARKS has arrived */
     bool fetched;               /* peer: FETCHED has arrived */
+    bool heard;                 /* mover: HEARD has arrived */
+    bool flush_began;           /* of the endpoints for bulk, since the path is PAUSING */
+    uint32_t flushing;          /* how many of them UCP still flushes */
+    uint32_t bulk_sends;        /* over those, that UCP has not completed */
+    uint32_t nr_bulk;
+    ucp_ep_h bulk[2];           /* one is not used: zc_peer.h */
     uint32_t round;             /* of the mover's attempts */
     uint32_t own_next;          /* number of the first message that was parked, or will be */
     uint32_t next;              /* the same of the other process */
@@ -81,6 +89,9 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length);
 
 /* Keeps @address, @length bytes long, as that of @rank. */
 int MPIDI_ZC_path_keep_upid(int rank, const void *address, size_t length);
+
+/* Notes an endpoint for bulk to @rank, which has been made. */
+void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep);
 
 /* Is it as it should be that the connection @ep to @rank is lost? It is called in callbacks. */
 bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep);

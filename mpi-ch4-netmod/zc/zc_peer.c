@@ -129,19 +129,24 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     goto fn_exit;
 }
 
-/* Makes room for one more endpoint in @vci's table. */
-static bool reserve(MPIDI_ZC_vci_t * vci)
+/* Returns a place for one more endpoint in @vci's table; 0: there is no memory for it. */
+static uint32_t reserve(MPIDI_ZC_vci_t * vci)
 {
+    for (uint32_t i = 1; MPIDI_ZC_global.paths && i <= vci->bulk.nr; i++) {
+        if (!vci->bulk.eps[i]) {
+            return i;           /* it was that of a rank that has left */
+        }
+    }
     if (vci->bulk.nr + 1 >= vci->bulk.room) {
         const uint32_t room = MPL_MAX(8, 2 * vci->bulk.room);
         ucp_ep_h *eps = MPL_realloc(vci->bulk.eps, room * sizeof(*eps), MPL_MEM_OTHER);
         if (!eps) {
-            return false;
+            return 0;
         }
         vci->bulk.eps = eps;
         vci->bulk.room = room;
     }
-    return true;
+    return ++vci->bulk.nr;
 }
 
 void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci)
@@ -150,16 +155,22 @@ void MPIDI_ZC_lane_connect_bulk(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * 
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
     const int rank = MPIDI_ZC_world_rank_of(peer);
     const int wanted = MPIR_Process.rank < rank ? 1 : 2;
-    ucs_status_t status = reserve(own) ? UCS_OK : UCS_ERR_NO_MEMORY;
+    const uint32_t place = reserve(own);
+    ucs_status_t status = place ? UCS_OK : UCS_ERR_NO_MEMORY;
     ucp_ep_h ep = NULL;
 
     for (int made = 0; made < wanted && status == UCS_OK; made++) {
         status = make_endpoint(rank, false, vci, &ep);
         own->stats.bulk_endpoints += status == UCS_OK;
+        if (status == UCS_OK && MPIDI_ZC_global.paths) {
+            MPIDI_ZC_path_add_bulk(rank, ep);
+        }
+    }
+    if (place) {
+        own->bulk.eps[place] = status == UCS_OK ? ep : NULL;
     }
     if (likely(status == UCS_OK)) {
-        lane->bulk = ++own->bulk.nr;
-        own->bulk.eps[lane->bulk] = ep;
+        lane->bulk = place;
         return;
     }
     lane->bulk_apart = false;

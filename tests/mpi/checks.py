@@ -35,10 +35,15 @@ by_ucx = some("atomics", "UCX accumulated nothing")
 by_messages = none("atomics", "elements accumulated by UCX")
 
 
-def left(times):
-    """A check that ranks have left so often, and that messages to or of them had to wait."""
+def left(times, apart=None):
+    """A check that ranks have left so often, and that messages to or of them had to wait.
+
+    APART: have announced messages connections of their own, which are made anew each time?
+    """
     def judge(stats):
         check(stats["detachments"] >= times, f"only {stats['detachments']} detachments")
+        made = stats["bulk_endpoints"]
+        check(apart is None or (made >= times if apart else made == 0), f"{made} endpoints for bulk")
         check(stats["parked"] > 0, "no message had to wait for a rank that was away")
         return f"{stats['detachments']} detachments, {stats['parked']} messages parked"
     return judge

@@ -382,9 +382,11 @@ TESTS = [
            check=left(50)),
     # What is announced stays with its sender, unless a rank leaves: then there is no landing memory
     # for all of it.
-    leaves("announced", times=50, timeout=600,
+    leaves("announced", times=50, timeout=600, check=left(50, apart=True),
            environment={CVAR + "LANDING_THRESHOLD": "inf", CVAR + "RNDV_THRESHOLD": "1k",
                         CVAR + "LANDING_BUDGET": "1m"}),
+    leaves("one-connection", times=50, timeout=600, check=left(50, apart=False),
+           environment={CVAR + "BULK_APART": "0"}),
     leaves("few-unexpected", times=50, timeout=600,
            environment={CVAR + "UNEXPECTED_BUDGET": "64k", CVAR + "LANDING_BUDGET": "1m"}),
     leaves("holds-nothing-of-ucx", ranks=2, times=20, options=("-c",), timeout=120),
