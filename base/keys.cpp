@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -28,6 +29,12 @@ constexpr std::size_t kZ85 = 40;
 }
 
 } // namespace
+
+std::string default_key_file()
+{
+    const char *home = std::getenv("HOME");
+    return std::string(home == nullptr ? "" : home) + "/.config/zc/zcmd.key";
+}
 
 key_pair make_keys()
 {

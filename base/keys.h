@@ -18,6 +18,8 @@ class key_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/** Where the key pair of this user is, unless it is said otherwise. */
+std::string default_key_file();
 key_pair make_keys();
 /** A new file of mode 0600; key_error if it is there, or cannot be written. */
 void write_keys(const std::string &path, const key_pair &keys);

@@ -17,6 +17,9 @@
 #define TOML_HEADER_ONLY 0
 #include <toml++/toml.h>
 
+#include "endpoint.h"
+#include "host_name.h"
+#include "keys.h"
 #include "rank_groups.h"
 #include "runtime_directory.h"
 
@@ -481,46 +484,23 @@ int default_port(unsigned uid)
     return static_cast<int>(kFirst + uid % kPorts);
 }
 
-namespace {
-
-/** Where the port of @endpoint begins; npos if it has none. */
-std::size_t port_at(const std::string &endpoint)
-{
-    const auto host = endpoint.find("://") == std::string::npos ? 0 : endpoint.find("://") + 3;
-    const auto colon = endpoint.find(
-        ':', endpoint.find(']', host) == std::string::npos ? host : endpoint.find(']', host));
-    return colon == std::string::npos ? colon : colon + 1;
-}
-
-std::string in_full(std::string endpoint, const std::string &port)
-{
-    if (endpoint.find("://") == std::string::npos)
-        endpoint = "tcp://" + endpoint;
-    return port_at(endpoint) == std::string::npos ? endpoint + ":" + port : endpoint;
-}
-
-} // namespace
-
 void complete(config &c)
 {
     auto environment = [](const char *name) -> std::string {
         const char *value = std::getenv(name);
         return value == nullptr ? "" : value;
     };
-    if (c.host.empty()) {
-        char name[65] = {};
-        gethostname(name, sizeof name - 1);
-        c.host = name;
-    }
+    if (c.host.empty())
+        c.host = host_name();
     if (c.listen.empty())
         c.listen = fmt::format("tcp://*:{}", default_port(geteuid()));
     /* Agents of a user are all at one port. */
     const auto at = port_at(c.listen);
     const std::string port = at == std::string::npos ? "*" : c.listen.substr(at);
     for (std::string &seed : c.logic.seeds)
-        seed = in_full(seed, port == "*" ? std::to_string(default_port(geteuid())) : port);
+        seed = whole_endpoint(seed, port == "*" ? std::to_string(default_port(geteuid())) : port);
     if (!c.advertise.empty())
-        c.advertise = in_full(c.advertise, port);
+        c.advertise = whole_endpoint(c.advertise, port);
     std::string home = environment("HOME");
     char place[PATH_MAX];
     const zcm_runtime runtime = zcm_runtime_directory(place, sizeof place);
@@ -547,7 +527,7 @@ void complete(config &c)
     if (c.status_socket.empty())
         c.status_socket = ours + "/zcmd.sock";
     if (c.key_file.empty())
-        c.key_file = home + "/.config/zc/zcmd.key";
+        c.key_file = default_key_file();
     if (c.state_file.empty()) {
         std::string state = environment("XDG_STATE_HOME");
         c.state_file =

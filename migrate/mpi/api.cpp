@@ -22,6 +22,7 @@
 
 using namespace zc::migrate;
 using zc::error;
+using zc::host_name;
 
 namespace {
 

@@ -46,13 +46,6 @@ command command::of_this_process()
     return found;
 }
 
-std::string host_name()
-{
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    return name;
-}
-
 void complain(int rank, const std::string &text)
 {
     if (rank < 0)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "error.h"
+#include "host_name.h"
 
 namespace zc::migrate {
 
@@ -15,9 +16,6 @@ struct command {
     std::string directory;
     static command of_this_process();
 };
-
-/** Name of this host, as launchers and agents have it. */
-std::string host_name();
 
 /** Print "zcm: rank N: TEXT" on the standard error; without the rank if it is negative. */
 void complain(int rank, const std::string &text);

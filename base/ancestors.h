@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#pragma once
+#ifndef ZC_BASE_ANCESTORS_H_INCLUDED
+#define ZC_BASE_ANCESTORS_H_INCLUDED
 
 #include <string>
 #include <vector>
 
-namespace zc::migrate {
+namespace zc {
 
 /** How far up mpiexec and its proxy are looked for: above zcm-launch and its guard, and a shell. */
 inline constexpr int kAncestors = 8;
@@ -17,4 +18,6 @@ long parent_of(long pid);
  * none. */
 std::vector<std::string> hydra_proxy();
 
-} // namespace zc::migrate
+} // namespace zc
+
+#endif

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <unistd.h>
 
-namespace zc::migrate {
+namespace zc {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::vector<std::string> hydra_proxy()
     return {};
 }
 
-} // namespace zc::migrate
+} // namespace zc
