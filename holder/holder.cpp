@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "holder.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <poll.h>
 #include <sys/socket.h>
 #include <utility>
@@ -18,6 +20,8 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongestOrder = 4096;
+/* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): a matter of time. */
+constexpr const char *kMeanwhile[] = {" another rank is away", " another rank leaves"};
 
 double ms_since(clock::time_point begin)
 {
@@ -84,7 +88,10 @@ void holder::heard(const std::string &said)
     } else if (said.starts_with("REFUSED")) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
-        fail("the rank refuses:" + said.substr(std::strlen("REFUSED")));
+        const std::string why = said.substr(std::strlen("REFUSED"));
+        const bool again = std::any_of(std::begin(kMeanwhile), std::end(kMeanwhile),
+                                       [&](const char *reason) { return why.starts_with(reason); });
+        owner_.say({{"said", "failed"}, {"why", "the rank refuses:" + why}, {"again", again}});
     }
 }
 

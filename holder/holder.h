@@ -24,6 +24,7 @@ namespace zc::holder {
 struct settings {
     std::string key_file;
     std::string criu = "criu";
+    std::string job; /* what it is called; empty: as the launcher does */
     std::chrono::seconds patience{60};
 };
 
@@ -57,7 +58,8 @@ class surroundings {
  *   thaw {incarnation}  bound                      the token is for the rank here
  *   end                                            it is killed: it lives elsewhere
  *
- * and failed, with why, at any time. That a rank is detached is said whenever it is.
+ * and failed, with why, at any time, and again if that is because of another rank that moves. That
+ * a rank is detached is said whenever it is.
  *
  *           leave         DETACHED        send
  *   RUNNING ─────▶ LEAVING ─────▶ DETACHED ───▶ DUMPING ──▶ SENDING ──▶ SENT

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <memory>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -16,13 +18,22 @@
 #include <zmq.h>
 
 #include "arrival.h"
+#include "endpoint.h"
 #include "error.h"
+#include "host_name.h"
 #include "preflight.h"
+#include "request_server.h"
+#include "zch/ports.h"
 
 namespace zc::holder {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int kReadySeconds = 10;
+constexpr int kTurn = 100;           /* ms, while an answer is waited for */
+constexpr auto kStatusPatience = 2s; /* of a process that may be stopped */
+constexpr auto kMovePatience = 1h;
 
 /** The process that becomes the first of new namespaces; the caller waits, and ends. */
 void enter_namespaces()
@@ -75,8 +86,10 @@ std::string read_line(int fd)
 } // namespace
 
 listener::listener(settings how, network &net, const std::string &place)
-    : how_(std::move(how)), net_(net), host_(place.substr(0, place.rfind(':'))),
-      socket_(net.listen(ZMQ_ROUTER, "tcp://" + place))
+    : how_(std::move(how)), net_(net), doors_(loop_),
+      host_(place.substr(0, port_at(place) == std::string::npos ? std::string::npos
+                                                                : port_at(place) - 1)),
+      socket_(net.listen(ZMQ_ROUTER, listener_at(place)))
 {
     spdlog::info("listening at {}", endpoint_of(socket_));
 }
@@ -92,8 +105,10 @@ void listener::run()
                 continue;
         }
     });
-    while (!over_)
-        loop_.turn(-1);
+    while (!over_) {
+        loop_.turn(doors_.waits() ? kTurn : -1);
+        doors_.tick(clock::now());
+    }
     zmq_close(socket_);
 }
 
@@ -103,20 +118,71 @@ void listener::answer()
         const std::vector<std::string> parts = receive_parts(socket_);
         if (parts.empty())
             return;
-        nlohmann::json said;
+        const auto request = nlohmann::json::parse(parts.back(), nullptr, false);
         try {
-            const auto request = nlohmann::json::parse(parts.back());
-            if (request.at("do") != "prepare")
-                throw error(EBADMSG, "no such request");
-            said = prepare(request.at("needs"));
-            said["number"] = request.at("number");
+            answer(parts.front(), request);
         } catch (const std::exception &problem) {
-            said = {{"refused", {reason_of(problem)}}};
+            send(parts.front(), request, {{"refused", {reason_of(problem)}}});
         }
-        const std::string text = said.dump();
-        zmq_send(socket_, parts.front().data(), parts.front().size(), ZMQ_SNDMORE);
-        zmq_send(socket_, text.data(), text.size(), ZMQ_DONTWAIT);
     }
+}
+
+void listener::answer(const std::string &asker, const nlohmann::json &request)
+{
+    const std::string what = request.at("do");
+    if (what == "prepare")
+        send(asker, request, prepare(request.at("needs")));
+    else if (what == "ranks")
+        tell_ranks(asker, request);
+    else if (what == "move")
+        order_move(asker, request);
+    else
+        throw error(EBADMSG, "no such request");
+}
+
+void listener::send(const std::string &asker, const nlohmann::json &request, nlohmann::json said)
+{
+    if (request.is_object() && request.contains("number"))
+        said["number"] = request.at("number");
+    const std::string text = said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    zmq_send(socket_, asker.data(), asker.size(), ZMQ_SNDMORE);
+    zmq_send(socket_, text.data(), text.size(), ZMQ_DONTWAIT);
+}
+
+void listener::tell_ranks(const std::string &asker, const nlohmann::json &request)
+{
+    struct gathered {
+        std::size_t missing;
+        nlohmann::json ranks = nlohmann::json::array();
+    };
+    const std::vector<std::string> sockets = request_sockets();
+    auto all = std::make_shared<gathered>(sockets.size() + 1);
+    const auto one_more = [this, asker, request, all](const nlohmann::json &said) {
+        if (said.is_object() && said.value("ok", false))
+            all->ranks.push_back(said);
+        if (--all->missing == 0)
+            send(asker, request, {{"host", host_name()}, {"ranks", all->ranks}});
+    };
+    for (const std::string &socket : sockets)
+        doors_.ask(socket, {{"do", "status"}}, kStatusPatience, one_more);
+    one_more(nullptr); /* there may be none */
+}
+
+void listener::order_move(const std::string &asker, const nlohmann::json &request)
+{
+    const int pid = request.at("pid");
+    const std::string door = request_socket_of(pid);
+    const nlohmann::json gone = {{"ok", false},
+                                 {"why", "zc-hold " + std::to_string(pid) + " of " + host_name() +
+                                             " has ended, or gives no answer"}};
+    if (door.empty())
+        return send(asker, request, gone);
+    spdlog::info("the rank of zc-hold {} is to move to {}", pid,
+                 request.at("to").get<std::string>());
+    doors_.ask(door, {{"do", "move"}, {"to", request.at("to")}}, kMovePatience,
+               [this, asker, request, gone](const nlohmann::json &said) {
+                   send(asker, request, said.is_object() ? said : gone);
+               });
 }
 
 nlohmann::json listener::prepare(const nlohmann::json &needs)
@@ -145,6 +211,7 @@ nlohmann::json listener::start_holder(bool apart)
     auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
     if (!said.is_object())
         throw error(EIO, "the holder on this host does not start");
+    said["host"] = host_name();
     return said;
 }
 

@@ -79,6 +79,7 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         why_ += "; and the rank does not come back: " + what.value("why", "");
         finish(false);
     } else if (said == "failed" && phase_ != phase::GOING && phase_ != phase::DONE) {
+        note(what, "again", "again");
         give_up(what.value("why", "no reason is given"), now);
     }
 }

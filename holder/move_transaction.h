@@ -22,6 +22,7 @@ class move_parties {
     virtual void commit(std::uint64_t incarnation, bool for_target) = 0;
     /** The rank is the target's from now on: end the source's copy, and relay to the other. */
     virtual void hand_over() = 0;
+    /** "ok"; if not, "why", and "again" if another rank's move was in the way, which ends. */
     virtual void finished(const nlohmann::json &result) = 0;
 };
 

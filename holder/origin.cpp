@@ -15,8 +15,10 @@
 
 #include "commit_record.h"
 #include "error.h"
+#include "host_name.h"
 #include "identity.h"
 #include "keys.h"
+#include "zch/ports.h"
 
 namespace zc::holder {
 namespace {
@@ -48,21 +50,6 @@ void add_end(std::vector<end> &ends, int fd, stream_id stream)
                        });
     if (found && !known)
         ends.push_back(*found);
-}
-
-std::string variable(const char *name)
-{
-    const char *const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
-std::string rank_name()
-{
-    for (const char *name : {"PMI_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"}) {
-        if (!variable(name).empty())
-            return variable(name);
-    }
-    return "0";
 }
 
 std::string with_host_of(const std::string &reached, const std::string &endpoint)
@@ -99,8 +86,8 @@ launched start_rank(const std::vector<std::string> &words, const signal_source &
 }
 
 origin::origin(settings how, launched what, signal_source &signals)
-    : how_(std::move(how)), signals_(signals), launch_ends_(std::move(what.ends)),
-      relay_(loop_, streams_)
+    : how_(std::move(how)), about_(this_rank(how_.job)), signals_(signals),
+      launch_ends_(std::move(what.ends)), host_name_(host_name()), relay_(loop_, streams_)
 {
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,
                   holder::state::RUNNING);
@@ -130,7 +117,7 @@ origin::~origin()
 
 void origin::warn(const std::string &text)
 {
-    const std::string line = "zc-hold: rank " + rank_name() + ": " + text + "\n";
+    const std::string line = "zc-hold: rank " + about_.rank + ": " + text + "\n";
     descriptor taken;
     if (here_) {
         for (const end &each : launch_ends_) {
@@ -146,9 +133,11 @@ void origin::warn(const std::string &text)
 nlohmann::json origin::status() const
 {
     return {{"ok", true},
-            {"rank", rank_name()},
-            {"job", variable("SLURM_JOB_ID")},
+            {"rank", about_.rank},
+            {"job", about_.job},
+            {"size", about_.size},
             {"pid", getpid()},
+            {"host", host_name_},
             {"place", place_},
             {"incarnation", incarnation_},
             {"moving", move_ != nullptr}};
@@ -167,10 +156,9 @@ void origin::requested(int client, const nlohmann::json &request)
         why = reason_of(problem);
     }
     if (!why.empty())
-        return requests_->answer(client, {{"ok", false}, {"why", why}});
-    to_ = request.value("to", "");
-    if (!to_.starts_with("tcp://"))
-        to_ = "tcp://" + to_;
+        return requests_->answer(client,
+                                 {{"ok", false}, {"why", why}, {"again", move_ != nullptr}});
+    to_ = listener_at(request.value("to", ""));
     client_ = client;
     move_ = std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience);
     move_->begin();
@@ -282,6 +270,7 @@ void origin::host_answered()
                 return; /* to an earlier question */
             target_ = connect(with_host_of(to_, said.at("line")));
             said["image"] = with_host_of(to_, said.at("image"));
+            to_name_ = said.value("host", to_);
         }
     } catch (const std::exception &problem) {
         said = {{"refused", {reason_of(problem)}}};
@@ -339,6 +328,7 @@ void origin::switch_over()
     current_ = std::move(target_);
     current_->attach(&streams_);
     place_ = to_;
+    host_name_ = to_name_;
 }
 
 void origin::finished(const nlohmann::json &result)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "holder.h"
+#include "job_name.h"
 #include "launch.h"
 #include "move_transaction.h"
 #include "request_server.h"
@@ -73,6 +74,7 @@ class origin : public surroundings, public move_parties {
     void warn(const std::string &text);
 
     settings how_;
+    rank_of_job about_;
     loop loop_;
     signal_source &signals_;
     std::vector<end> launch_ends_;
@@ -82,7 +84,8 @@ class origin : public surroundings, public move_parties {
     std::string record_;
 
     std::uint64_t incarnation_ = 0;
-    std::string place_; /* an endpoint of a listener; empty: here */
+    std::string place_;               /* an endpoint of a listener; empty: here */
+    std::string host_name_, to_name_; /* of where it is, and goes */
     rank_streams streams_;
     relay relay_;
     descriptor errors_; /* the rank's, for what this process has to say */

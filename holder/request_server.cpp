@@ -142,15 +142,31 @@ std::vector<std::string> request_sockets()
     return found;
 }
 
-nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds)
+std::string request_socket_of(int pid)
 {
-    const descriptor fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const std::string name = "/hold-" + std::to_string(pid) + ".sock";
+    for (const std::string &path : request_sockets()) {
+        if (path.ends_with(name))
+            return path;
+    }
+    return {};
+}
+
+descriptor send_request(const std::string &path, const nlohmann::json &what)
+{
+    descriptor fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     const sockaddr_un address = address_of(path);
     if (connect(fd.fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
         throw_errno(errno, path);
     const std::string text = what.dump() + "\n";
     if (send(fd.fd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
         throw_errno(errno, path);
+    return fd;
+}
+
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds)
+{
+    const descriptor fd = send_request(path, what);
     std::string answer;
     pollfd ready{fd.fd, POLLIN, 0};
     while (answer.find('\n') == std::string::npos) {

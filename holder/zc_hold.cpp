@@ -2,7 +2,6 @@
 
 /* zc-hold: the parent of a rank that may move. See zc-hold(1). */
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -44,12 +43,6 @@ struct arguments {
     bool status = false, json = false;
 };
 
-std::string default_key()
-{
-    const char *home = std::getenv("HOME");
-    return std::string(home == nullptr ? "" : home) + "/.config/zc/zcmd.key";
-}
-
 void add_options(CLI::App &app, arguments &a)
 {
     app.add_option("--key", a.how.key_file, "key pair, as zcmd keygen makes it")
@@ -60,10 +53,11 @@ void add_options(CLI::App &app, arguments &a)
     app.add_option("--patience", a.patience, "seconds without a sign of another host")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
-    app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST:PORT");
+    app.add_option("--job", a.how.job, "what zcctl calls the job, the same for all its ranks");
+    app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST or HOST:PORT");
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");
     app.add_option("--move", a.rank, "move this rank, of those of --status, and end");
-    app.add_option("--to", a.to, "to the HOST:PORT where zc-hold --listen is");
+    app.add_option("--to", a.to, "to the HOST or HOST:PORT where zc-hold --listen is");
     app.add_option("--pid", a.pid, "the zc-hold of this process number, if several have the rank");
     app.add_flag("--json", a.json, "print answers as JSON");
     app.add_option("--arrival", a.arrival)->group("");
@@ -77,7 +71,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
                  "zc-hold");
     app.set_version_flag("--version", ZC_VERSION);
     app.prefix_command();
-    a.how.key_file = default_key();
+    a.how.key_file = zc::default_key_file();
     add_options(app, a);
     app.footer(
         "exit status: that of PROGRAM; 1 failed; 2 usage; 3 no such rank; 4 bad key; 126 PROGRAM "

@@ -177,6 +177,21 @@ TEST(MoveTransactionTest, RefusesWhatCannotMove)
     EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine"}));
 }
 
+TEST(MoveTransactionTest, SaysIfAnotherRankWasInTheWay)
+{
+    for (const bool again : {true, false}) {
+        world w;
+        w.move.begin();
+        w.move.source_said(kExamined, w.now);
+        w.move.prepared(kImage, w.now);
+        nlohmann::json refusal = failed();
+        refusal["again"] = again;
+        w.move.source_said(refusal, w.now);
+        EXPECT_EQ(w.result.at("ok"), false);
+        EXPECT_EQ(w.result.at("again"), again);
+    }
+}
+
 TEST(MoveTransactionTest, GivesTheTokenBackToADetachedRankThatCannotMove)
 {
     world w;

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCH_HELD_RANKS_H_INCLUDED
+#define ZCH_HELD_RANKS_H_INCLUDED
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace zc::holder {
+
+class network;
+
+/** A rank below zc-hold, wherever it is. */
+struct held_rank {
+    std::string job;
+    int rank = 0;
+    int size = 0;            /* of the job; 0: not known */
+    std::string home;        /* the host where it was started, and its zc-hold stays */
+    int pid = 0;             /* of its zc-hold */
+    std::string host, place; /* where it is: name, and the endpoint of zc-hold --listen, empty where
+                                the rank was started */
+    bool moving = false;
+    std::string asked_at; /* the endpoint of its zc-hold's host; empty: this host */
+};
+
+/** What was found on this host and on those that were asked. */
+struct held_survey {
+    std::vector<held_rank> ranks;
+    std::map<std::string, std::string> hosts; /* that listen: their names, by endpoint */
+    std::vector<std::string> silent;          /* endpoints at which nothing answers */
+};
+
+/** What a zc-hold says of a move. */
+struct held_move {
+    bool ok = false;
+    bool again = false; /* another rank's move was in the way */
+    std::string why;
+    double ms = 0;
+    double leave_ms = 0, dump_ms = 0, send_ms = 0, restore_ms = 0, bind_ms = 0;
+    std::uint64_t bytes = 0;
+};
+
+/**
+ * Asks zc-hold on this host by the sockets of its processes, and on others by zc-hold --listen.
+ * Waits for what it asks. One thread.
+ */
+class held_ranks {
+  public:
+    /** @key_file: read, and ZeroMQ used, when another host is asked. */
+    explicit held_ranks(std::string key_file);
+    ~held_ranks();
+    held_ranks(const held_ranks &) = delete;
+    held_ranks &operator=(const held_ranks &) = delete;
+
+    /** @places: HOST or HOST:PORT each, where zc-hold listens. Those at which ranks are found to be
+     * are asked, too. Throws error, key_error. */
+    held_survey look(const std::vector<std::string> &places, std::chrono::milliseconds patience);
+    /** Tells the zc-hold of @which to move it to the endpoint @to. Throws error if no answer comes
+     * in time: the move may go on. */
+    held_move move(const held_rank &which, const std::string &to,
+                   std::chrono::milliseconds patience);
+
+  private:
+    network &the_network();
+    std::string key_file_;
+    std::unique_ptr<network> network_;
+};
+
+} // namespace zc::holder
+
+#endif

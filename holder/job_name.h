@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_JOB_NAME_H_INCLUDED
+#define ZC_HOLDER_JOB_NAME_H_INCLUDED
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zc::holder {
+
+/** What the launcher has told of a rank. */
+struct rank_of_job {
+    std::string job;
+    std::string rank = "0";
+    int size = 0; /* ranks of the job; 0: not told */
+};
+
+/**
+ * The same name for all ranks of a job, on whatever hosts, and another for each job that runs:
+ * where Hydra's mpiexec listens, Slurm's numbers of job and step; of what has no launcher that is
+ * known, this host and process.
+ *
+ * @given: by the user; empty: none. @proxy: the command line of Hydra's, empty if there is none.
+ * @variable: of the environment, empty if it is not set.
+ */
+rank_of_job describe_rank(const std::string &given, const std::vector<std::string> &proxy,
+                          std::string (*variable)(const char *name));
+
+/** Of this process. */
+rank_of_job this_rank(const std::string &given);
+
+} // namespace zc::holder
+
+#endif
