@@ -18,9 +18,10 @@ std::vector<std::string> jobs_in(const std::string &directory)
     std::vector<std::string> jobs;
     std::error_code ignored;
     for (const auto &entry : std::filesystem::directory_iterator(directory, ignored))
-        /* The agent of the node listens there as well. */
-        if (entry.path().extension() == ".sock" && entry.path().stem() != "zcmd")
-            jobs.push_back(entry.path().stem());
+        /* The agent of the node listens there as well, and the zc-hold of each rank. */
+        if (const std::string name = entry.path().stem();
+            entry.path().extension() == ".sock" && name != "zcmd" && !name.starts_with("hold-"))
+            jobs.push_back(name);
     std::sort(jobs.begin(), jobs.end());
     return jobs;
 }

@@ -14,6 +14,7 @@
 #include "error.h"
 #include "job_sockets.h"
 #include "request.h"
+#include "transparent.h"
 #include "verbs.h"
 
 using namespace zc::control;
@@ -21,8 +22,6 @@ using nlohmann::json;
 using zc::error;
 
 namespace {
-
-enum { kDone = 0, kRefused = 1, kUsage = 2, kNoJob = 3, kBusy = 4 }; /* kNoJob: no agent either */
 
 struct found_job {
     std::string directory, name;
@@ -125,15 +124,16 @@ int main(int argc, char **argv)
     app.require_subcommand(1);
     app.fallthrough();
     app.set_version_flag("--version", ZC_VERSION);
-    app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job, or no agent; 4 "
-               "job busy");
+    app.footer("exit status: 0 done; 1 refused or failed; 2 usage; 3 no such job, rank below "
+               "zc-hold or host, or no agent; 4 job busy");
 
     std::string directory, job_name, host, via = "memory";
     if (const char *given = std::getenv("ZC_MIGRATE_SOCKETS"); given && *given)
         directory = given;
     std::vector<int> ranks;
     double timeout_s = 600;
-    bool as_json = false;
+    bool as_json = false, transparent = false;
+    transparent_options how;
     app.add_option("--job", job_name, "which job, if there are several");
     app.add_option("--sockets", directory,
                    "directory of the jobs' sockets (default: $ZC_MIGRATE_SOCKETS, else " +
@@ -146,6 +146,17 @@ int main(int argc, char **argv)
     CLI::App *move = app.add_subcommand("move", "move ranks to another host");
     move->add_option("--rank", ranks, "these ranks, as 3,7")->delimiter(',')->required();
     move->add_option("--to", host, "host, as the launcher knows it")->required();
+    if (transparent_is_built()) {
+        move->add_flag("--transparent", transparent,
+                       "ranks below zc-hold, without help of their program");
+        move->add_option(
+                "--hosts", how.hosts,
+                "where zc-hold listens: HOST or HOST:PORT, ... (default: where agents are)")
+            ->envname("ZC_HOLD_HOSTS")
+            ->delimiter(',');
+        move->add_option("--key", how.key_file,
+                         "key pair of zcmd and zc-hold (default: ~/.config/zc/zcmd.key)");
+    }
     move->add_option("--via", via, "memory, or disk for comparison")
         ->check(CLI::IsMember({"memory", "disk"}))
         ->capture_default_str();
@@ -167,6 +178,12 @@ int main(int argc, char **argv)
     }
     if (!*status && !*move && !*save)
         return kDone;
+    if (transparent) {
+        how.job = job_name;
+        how.timeout_s = timeout_s;
+        how.as_json = as_json;
+        return move_transparently(how, ranks, host);
+    }
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;

@@ -9,6 +9,7 @@ SUITES = {
     "hold": "holder.suite",
     "detach": "detach.suite",
     "hold-moves": "holder.moves_suite",
+    "hold-tools": "holder.tools_suite",
     "migrate": "migrate.suite",
     "instrument": "instrument.suite",
     "living": "agent.living_suite",

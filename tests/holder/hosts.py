@@ -261,10 +261,14 @@ class Held(Hosts):
 
 
 class HeldMpi(Hosts):
-    """An MPI job, one rank on each of three hosts, each below a zc-hold; listeners wait on all."""
+    """An MPI job, one rank on each of three hosts, each below a zc-hold; listeners wait on all.
 
-    def __init__(self, setup, words, **more):
+    RANKS: so many instead, which go to the hosts in turn.
+    """
+
+    def __init__(self, setup, words, ranks=SIZE, **more):
         super().__init__(setup, **more)
+        self.ranks = ranks
         self.over = self.folder / "over"
         self.program = [*map(str, words), str(self.over)]
         self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc"}
@@ -276,12 +280,12 @@ class HeldMpi(Hosts):
             stack.callback(self._end_listeners)
             for host in range(1, 1 + SIZE):
                 self.listen(host)
-            launch = self.setup.network.command(mpi.find_tool(self.setup.prefix, "mpiexec"), SIZE)
+            launch = self.setup.network.command(mpi.find_tool(self.setup.prefix, "mpiexec"), self.ranks)
             self.running = stack.enter_context(process.Running(
                 [*launch, *self.words(*self.program)], mark,
                 {**os.environ, **self.environment, process.MARK: mark}, self.folder))
             end = time.monotonic() + ANSWER_SECONDS
-            while len(self.running.out) < SIZE:     # they are through MPI_Init
+            while len(self.running.out) < self.ranks:     # they are through MPI_Init
                 self.check_alive()
                 check(time.monotonic() < end, "the job does not begin", self.errors())
                 time.sleep(0.1)
@@ -301,12 +305,12 @@ class HeldMpi(Hosts):
         """Rounds of the ring, whose contents were right."""
         before = len(self.running.out)
         end = time.monotonic() + ANSWER_SECONDS
-        while len(self.running.out) < before + SIZE:     # it runs, and its output comes
+        while len(self.running.out) < before + self.ranks:     # it runs, and its output comes
             check(time.monotonic() < end, "nothing is printed any more", self.errors())
             time.sleep(0.1)
         self.over.touch()
         status = self.running.wait(60 * self.setup.patience)
         check(status == 0, f"mpiexec: {status}", self.said() + self.errors())
         ends = [line.split() for line in self.running.out if "ends after" in line]
-        check(sorted(int(words[1]) for words in ends) == list(range(SIZE)), "a rank does not end well", self.errors())
+        check(sorted(int(words[1]) for words in ends) == list(range(self.ranks)), "a rank does not end well", self.errors())
         return int(ends[0][4])

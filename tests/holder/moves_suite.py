@@ -57,12 +57,12 @@ def moves_between_hosts(setup):
 
 # ---- ranks of MPI: every one of them, PMI and standard streams included ----
 
-def ring(setup, *options):
+def ring(setup, *options, kind=HeldMpi, **more):
     library = pathlib.Path(setup.prefix) / "lib/libmpi.so"
     if b"CH4_ZC_DETACH_FD" not in library.read_bytes():
         raise Skip("ranks of this MPICH's ch4:zc cannot leave UCX")
     programs = mpi.build(setup.prefix, [HERE / "ring.c"], setup.build_dir / "mpi")
-    return HeldMpi(setup, [programs["ring"], *options])
+    return kind(setup, [programs["ring"], *options], **more)
 
 
 @suite.test("ranks-of-mpi-move", tags={"fast"})

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Where zc-hold is not built. */
+#include "transparent.h"
+
+#include <cstdio>
+
+namespace zc::control {
+
+bool transparent_is_built()
+{
+    return false;
+}
+
+int move_transparently(const transparent_options &, const std::vector<int> &, const std::string &)
+{
+    std::fputs("zcctl: this build has no zc-hold\n", stderr);
+    return kRefused;
+}
+
+} // namespace zc::control

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_CONTROL_TRANSPARENT_H_INCLUDED
+#define ZC_CONTROL_TRANSPARENT_H_INCLUDED
+
+#include <string>
+#include <vector>
+
+namespace zc::control {
+
+/** Ends of zcctl. */
+enum exit_status {
+    kDone = 0,
+    kRefused = 1,
+    kUsage = 2,
+    kNoJob = 3, /* nor rank, nor host, nor agent */
+    kBusy = 4
+};
+
+/** How ranks below zc-hold are found and moved. */
+struct transparent_options {
+    std::string job;
+    std::vector<std::string> hosts; /* where zc-hold --listen is asked; empty: where agents are */
+    std::string key_file;           /* empty: that of this user */
+    double timeout_s = 600;
+    bool as_json = false;
+};
+
+/** Whether this build can. */
+bool transparent_is_built();
+
+/** Moves @ranks of a job, below zc-hold, to @to: HOST or HOST:PORT. Prints what comes of it.
+ * Return: an exit_status. */
+int move_transparently(const transparent_options &how, const std::vector<int> &ranks,
+                       const std::string &to);
+
+} // namespace zc::control
+
+#endif

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""zcctl moves ranks of unmodified MPI programs below zc-hold, from any host.
+
+Each host has a runtime folder of its own, as where hosts are machines: what zcctl learns of the
+ranks of other hosts it learns from zc-hold --listen there.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import time
+
+from testbed import network
+from testbed.outcome import check
+from testbed.suite import Bed, Note, Suite
+from tests.detach.suite import find_criu
+from tests.holder.hosts import ANSWER_SECONDS, PORT, HeldMpi
+from tests.holder.moves_suite import ring
+
+DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
+APART = """#!/bin/sh
+XDG_RUNTIME_DIR={runtime}/$(hostname)
+mkdir -p -m 700 "$XDG_RUNTIME_DIR"
+export XDG_RUNTIME_DIR
+exec "$@"
+"""
+
+
+@contextlib.contextmanager
+def prepared(setup):
+    setup.criu = find_criu()
+    yield setup
+
+
+suite = Suite("hold-tools", "zcctl moves ranks of unmodified programs below zc-hold",
+              beds=[Bed("three-hosts", tags=frozenset({"fast"}), hosts="3", only="fast"),
+                    Bed("nightly", tags=frozenset({"nightly"}), hosts="3")],
+              needs=("mpich", "ip"), open=prepared)
+SUITES = [suite]
+
+
+def at(host):
+    """Where its zc-hold listens."""
+    return f"{network.address(host)}:{PORT}"
+
+
+class Apart(HeldMpi):
+    """Hosts that share no runtime folder, and zcctl on one of them."""
+
+    def __init__(self, setup, words, **more):
+        super().__init__(setup, words, **more)
+        self.apart = self.folder / "apart"
+        self.apart.write_text(APART.format(runtime=self.folder / "runtime"), encoding="ascii")
+        self.apart.chmod(self.apart.stat().st_mode | stat.S_IXUSR)
+        self.tool = pathlib.Path(self.hold).parent / "zcctl"
+
+    def words(self, *words):
+        return [str(self.apart), *super().words(*words)]
+
+    def start(self, host, *words):
+        """zcctl on HOST."""
+        return subprocess.Popen(self.setup.network.on(host, self.apart, self.tool, "--json", *words),
+                                env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def end(self, started):
+        """(exit status, what it says as JSON, what it has printed as errors)."""
+        out, said = started.communicate(timeout=ANSWER_SECONDS * self.patience)
+        lines = out.splitlines()
+        check(len(lines) <= 1, "more than one line of JSON", out + said)
+        return started.returncode, json.loads(lines[0]) if lines else None, said
+
+    def zcctl(self, host, *words):
+        return self.end(self.start(host, *words))
+
+    def move_words(self, ranks, to, hosts=(1, 2, 3)):
+        return ["move", "--transparent", "--rank", ",".join(map(str, ranks)), "--to", at(to), "--key", self.key,
+                "--hosts", ",".join(map(at, hosts))]
+
+    def moves(self, ranks, to, on=1, **more):
+        """RANKS to TO, which must succeed; what zcctl on ON says."""
+        status, said, errors = self.zcctl(on, *self.move_words(ranks, to, **more))
+        check(status == DONE and said["ok"] and not said["stayed"], f"status {status}: {said}",
+              errors + self.said() + self.errors())
+        for one in said["moved"]:
+            check(one["host"] == f"h{to}", f"it is on {one['host']}")
+        self.check_alive()
+        return said
+
+    def refuses(self, words, status, why, on=1):
+        """It ends with STATUS and names WHY; what it says."""
+        ended, said, errors = self.zcctl(on, *words)
+        check(ended == status and not said["ok"], f"status {ended}, not {status}: {said}", errors)
+        check(why in errors, f"it does not say {why!r}", errors)
+        self.check_alive()
+        return said
+
+
+def ranks_in(said, key="moved"):
+    return [one["rank"] for one in said[key]]
+
+
+@suite.test("zcctl-moves-ranks", tags={"fast"})
+def zcctl_moves_ranks(setup):
+    """One that was started on another host; then all, one after the other; and back."""
+    with ring(setup, kind=Apart) as job:
+        said = job.moves([1], 3, on=1)
+        check(ranks_in(said) == [1] and said["moved"][0]["from"] == "h2", f"it says {said}")
+        said = job.moves([2, 1, 0], 2, on=3)
+        check(ranks_in(said) == [2, 1, 0] and said["moved"][1]["from"] == "h3", f"it says {said}")
+        check(said["ms"] >= sum(one["ms"] for one in said["moved"]), f"it says {said}")
+        again = job.moves([0, 1, 2], 2)
+        check(again["already"] == [0, 1, 2] and not again["moved"], f"it says {again}")
+        job.moves([0], 1)
+        rounds = job.finish()
+        each = " + ".join(f"{one['ms']:.0f}" for one in said["moved"])
+        return Note(f"three ranks one after the other: {said['ms']:.0f} ms, of which {each}; {rounds} rounds",
+                    three_ms=said["ms"], rounds=rounds)
+
+
+@suite.test("zcctl-names-what-is-wrong", tags={"fast"})
+def zcctl_names_what_is_wrong(setup):
+    with ring(setup, kind=Apart) as job:
+        job.refuses(job.move_words([7], 2), NO_JOB, "no such rank: 7; job")
+        job.refuses(["--job", "nobody", *job.move_words([0], 2)], NO_JOB, "no rank of job nobody is below zc-hold")
+        job.refuses(job.move_words([1, 1], 3), REFUSED, "named twice")
+        # h2, where rank 1 was started, is not asked.
+        job.refuses(job.move_words([1], 3, hosts=[1, 3]), NO_JOB, "is not below zc-hold, or its host was not asked")
+        job.end_listener(3)
+        job.refuses(job.move_words([1], 3), NO_JOB, f"no zc-hold --listen answers at tcp://{at(3)}")
+        job.listen(3)
+        said = job.moves([1], 3)
+        name = said["job"]
+        check(job.moves([0], 3, on=2)["job"] == name, "the job has two names")
+        status, _, errors = job.zcctl(1, "status")
+        check(status == NO_JOB and "no job here" in errors, f"zc-hold is taken for a job ({status})", errors)
+        job.finish()
+
+
+@suite.test("zcctl-finds-no-rank-without-zc-hold", tags={"fast"})
+def zcctl_finds_no_rank(setup):
+    with ring(setup, kind=Bare) as job:
+        job.refuses(job.move_words([1], 3), NO_JOB, "no rank is below zc-hold")
+        job.finish()
+
+
+class Bare(Apart):
+    """The job itself runs without zc-hold."""
+
+    def words(self, *words):
+        return list(words) if list(words) == self.program else super().words(*words)
+
+
+@suite.test("those-that-have-moved-stay", tags={"fast"})
+def those_that_have_moved_stay(setup):
+    """The second of three cannot be dumped: the third is not tried. The same command ends the work."""
+    with ring(setup, kind=Apart) as job:
+        job.moves([1], 3)
+        # The fault is of the next dump: rank 2 is on h3 already and needs none.
+        job.fault("dump fails")
+        said = job.refuses(job.move_words([2, 0, 1], 3), REFUSED, "rank 0 is on h1 still: criu dump: status 1")
+        check(said["already"] == [2, 1] and ranks_in(said, "stayed") == [0], f"it says {said}")
+        job.fault("restore fails")
+        said = job.refuses(job.move_words([1, 0, 2], 2), REFUSED, "criu restore: status 1")
+        check(ranks_in(said, "stayed") == [1, 0, 2], f"it says {said}")
+        check("not tried" in said["stayed"][2]["why"], f"it says {said}")
+        said = job.moves([1, 0, 2], 2)
+        check(ranks_in(said) == [1, 0, 2], f"it says {said}")
+        job.finish()
+
+
+@suite.test("two-groups-at-once-wait-for-each-other", tags={"fast"})
+def two_groups_at_once(setup):
+    """Only one rank of a job can be away: the other command tries again."""
+    with ring(setup, kind=Apart) as job:
+        job.fault("dump late")
+        first = job.start(1, *job.move_words([0], 3))
+        time.sleep(1)
+        second = job.start(2, *job.move_words([1], 3))
+        ends = [job.end(each) for each in (first, second)]
+        for status, said, errors in ends:
+            check(status == DONE and said["ok"], f"status {status}: {said}", errors + job.errors())
+        attempts = [said["moved"][0]["attempts"] for _, said, _ in ends]
+        check(sum(attempts) > len(attempts), f"none of them had to wait: {attempts}")
+        # With less time than the other rank is away.
+        job.fault("dump late")
+        first = job.start(1, *job.move_words([0], 1))
+        time.sleep(1)
+        job.refuses(["--timeout", 1, *job.move_words([1], 2)], BUSY, "the rank refuses: another rank", on=2)
+        check(job.end(first)[0] == DONE, "the first does not move")
+        job.finish()
+        return f"attempts {attempts}"
+
