@@ -12,6 +12,11 @@ bool transparent_is_built()
     return false;
 }
 
+void drain_transparently(const transparent_options &, const std::string &,
+                         const std::vector<std::string> &, nlohmann::json &)
+{
+}
+
 int move_transparently(const transparent_options &, const std::vector<int> &, const std::string &)
 {
     std::fputs("zcctl: this build has no zc-hold\n", stderr);

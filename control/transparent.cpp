@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,7 +36,7 @@ std::vector<std::string> hosts_of_agents()
     std::vector<std::string> hosts;
     try {
         for (const json &node : json::parse(get(default_socket(), "/nodes")).at("nodes")) {
-            if (node.at("state") == "alive" && !node.at("self").get<bool>())
+            if (node.at("state") == "alive")
                 hosts.push_back(node.at("host"));
         }
     } catch (const std::exception &) {
@@ -42,56 +45,87 @@ std::vector<std::string> hosts_of_agents()
     return hosts;
 }
 
-/** A rank, and where it is to go. */
+/** Where zc-hold listens. */
+struct listening_host {
+    std::string name, endpoint;
+};
+
+/** A rank, and to which of some hosts it is to go. */
 struct errand {
     held_rank rank;
-    std::string host, to; /* its name, its endpoint */
+    std::vector<listening_host> hosts;
 };
 
 class held_mover final : public rank_mover {
   public:
-    held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands, double timeout_s)
+    /** @host_of: of all ranks of each job. */
+    held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands, double timeout_s,
+               std::map<std::string, std::vector<std::string>> host_of = {})
         : ranks_(ranks), errands_(errands), until_(clock::now() + seconds(timeout_s)),
-          last(errands.size())
+          host_of_(std::move(host_of)), last_(errands.size()), went_(errands.size())
     {
     }
+    /** The host with the fewest ranks of the job first; another, if that one cannot take it. */
     attempt move(std::size_t nth) override
     {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
-        try {
-            last[nth] = ranks_.move(errands_[nth].rank, errands_[nth].to,
-                                    std::max(left, std::chrono::milliseconds(1000)));
-        } catch (const error &problem) {
-            last[nth] = {};
-            last[nth].why = problem.what();
+        std::vector<listening_host> hosts = errands_[nth].hosts;
+        std::vector<std::string> &host_of = host_of_[errands_[nth].rank.job];
+        std::ranges::stable_sort(hosts, {}, [&](const listening_host &each) {
+            return std::ranges::count(host_of, each.name);
+        });
+        for (const listening_host &host : hosts) {
+            last_[nth] = move_to(errands_[nth].rank, host);
+            went_[nth] = host.name;
+            if (last_[nth].ok)
+                host_of.push_back(host.name);
+            if (!last_[nth].other_host)
+                break;
         }
-        return {last[nth].ok, last[nth].again, last[nth].why};
+        return {last_[nth].ok, last_[nth].again, last_[nth].why};
     }
     double now_s() override { return seconds(clock::now().time_since_epoch()).count(); }
     void wait(double for_s) override { std::this_thread::sleep_for(seconds(for_s)); }
 
+    /** What was said of it, the last time. */
+    const holder::held_move &last(std::size_t nth) const { return last_[nth]; }
+    const std::string &went(std::size_t nth) const { return went_[nth]; }
+
   private:
     using clock = std::chrono::steady_clock;
     using seconds = std::chrono::duration<double>;
+    holder::held_move move_to(const held_rank &rank, const listening_host &host)
+    {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
+        try {
+            return ranks_.move(rank, host.endpoint,
+                               std::max(left, std::chrono::milliseconds(1000)));
+        } catch (const error &problem) {
+            holder::held_move failed;
+            failed.why = problem.what();
+            return failed;
+        }
+    }
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;
     std::chrono::time_point<clock, seconds> until_;
-
-  public:
-    std::vector<holder::held_move> last; /* what was said of each, the last time */
+    std::map<std::string, std::vector<std::string>> host_of_;
+    std::vector<holder::held_move> last_;
+    std::vector<std::string> went_;
 };
 
-json to_json(const errand &what, const rank_outcome &outcome, const holder::held_move &said)
+json to_json(const held_rank &rank, const rank_outcome &outcome, const held_mover &by,
+             std::size_t nth)
 {
-    json one = {{"job", what.rank.job}, {"rank", what.rank.rank}, {"way", "transparent"}};
+    const holder::held_move &said = by.last(nth);
+    json one = {{"job", rank.job}, {"rank", rank.rank}, {"way", "transparent"}};
     if (!outcome.moved) {
-        one["host"] = what.rank.host;
+        one["host"] = rank.host;
         one["why"] = outcome.why;
         return one;
     }
-    one.update({{"from", what.rank.host},
-                {"host", what.host},
+    one.update({{"from", rank.host},
+                {"host", by.went(nth)},
                 {"attempts", outcome.attempts},
                 {"ms", said.ms},
                 {"bytes", said.bytes},
@@ -125,24 +159,51 @@ void print(const json &report, bool as_json)
 }
 
 /** Carries @errands out. Return: the exit status; "moved" and "stayed" are added to @report. */
-int carry_out(holder::held_ranks &ranks, const std::vector<errand> &errands, double timeout_s,
-              bool stops, json &report)
+int carry_out(held_mover &mover, const std::vector<errand> &errands, double timeout_s, bool stops,
+              json &report)
 {
-    const auto begin = std::chrono::steady_clock::now();
-    held_mover mover(ranks, errands, timeout_s);
     const std::vector<rank_outcome> outcomes =
         move_in_turn(mover, errands.size(), timeout_s, stops);
     int status = kDone;
     for (std::size_t i = 0; i < errands.size(); i++) {
         report[outcomes[i].moved ? "moved" : "stayed"].push_back(
-            to_json(errands[i], outcomes[i], mover.last[i]));
+            to_json(errands[i].rank, outcomes[i], mover, i));
         if (!outcomes[i].moved && status == kDone)
             status = outcomes[i].busy ? kBusy : kRefused;
     }
-    report["ms"] =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    report["ok"] = status == kDone;
     return status;
+}
+
+/** Where zc-hold is asked. */
+std::vector<std::string> asked_places(const transparent_options &how)
+{
+    return how.hosts.empty() ? hosts_of_agents() : how.hosts;
+}
+
+std::string key_file_of(const transparent_options &how)
+{
+    return how.key_file.empty() ? default_key_file() : how.key_file;
+}
+
+/** Where a rank of @job that is on @host can go: to those of @to, or to the other hosts of the job;
+ * if zc-hold listens there. */
+std::vector<listening_host> hosts_for(const holder::held_survey &found, const std::string &job,
+                                      const std::string &host, const std::vector<std::string> &to)
+{
+    std::vector<listening_host> hosts;
+    std::set<std::string> names, endpoints;
+    for (const held_rank &each : found.ranks) {
+        if (each.job == job)
+            names.insert({each.host, each.home});
+    }
+    for (const std::string &place : to)
+        endpoints.insert(holder::listener_at(place));
+    for (const auto &[endpoint, name] : found.hosts) {
+        const bool wanted = to.empty() ? names.erase(name) > 0 : endpoints.contains(endpoint);
+        if (wanted && name != host)
+            hosts.push_back({name, endpoint});
+    }
+    return hosts;
 }
 
 /** Of what is found before any rank is asked to move. */
@@ -179,8 +240,8 @@ int move_transparently(const transparent_options &how, const std::vector<int> &r
                        const std::string &to)
 {
     return with_reasons(how, [&] {
-        holder::held_ranks holders(how.key_file.empty() ? default_key_file() : how.key_file);
-        std::vector<std::string> places = how.hosts.empty() ? hosts_of_agents() : how.hosts;
+        holder::held_ranks holders(key_file_of(how));
+        std::vector<std::string> places = asked_places(how);
         places.push_back(to);
         const holder::held_survey found = holders.look(places, kLook);
         const std::string job = the_held_job(found, how.job);
@@ -199,12 +260,59 @@ int move_transparently(const transparent_options &how, const std::vector<int> &r
             if (each.host == host->second)
                 report["already"].push_back(each.rank);
             else
-                errands.push_back({each, host->second, target});
+                errands.push_back({each, {{host->second, target}}});
         }
-        const int status = carry_out(holders, errands, how.timeout_s, true, report);
+        const auto begin = std::chrono::steady_clock::now();
+        held_mover mover(holders, errands, how.timeout_s);
+        const int status = carry_out(mover, errands, how.timeout_s, true, report);
+        report["ms"] =
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+                .count();
+        report["ok"] = status == kDone;
         print(report, how.as_json);
         return status;
     });
+}
+
+void drain_transparently(const transparent_options &how, const std::string &host,
+                         const std::vector<std::string> &to, json &report)
+{
+    const std::string key_file = key_file_of(how);
+    holder::held_ranks holders(key_file);
+    std::vector<std::string> places = asked_places(how);
+    /* Where there is no key pair, there is no zc-hold of other hosts either. */
+    const bool asks = !how.hosts.empty() || access(key_file.c_str(), F_OK) == 0;
+    places.push_back(host);
+    places.insert(places.end(), to.begin(), to.end());
+    const holder::held_survey found =
+        holders.look(asks ? places : std::vector<std::string>(), kLook);
+    const auto listener = found.hosts.find(holder::listener_at(host));
+    const std::string name = listener == found.hosts.end() ? host : listener->second;
+    std::map<std::string, std::vector<std::string>> host_of;
+    std::vector<errand> errands;
+    bool known = report.at("known").get<bool>() || listener != found.hosts.end();
+    for (const held_rank &each : found.ranks) {
+        host_of[each.job].push_back(each.host);
+        known = known || each.host == name || each.home == name;
+        if (each.host != name || (!how.job.empty() && each.job != how.job))
+            continue;
+        errand one{each, hosts_for(found, each.job, name, to)};
+        if (one.hosts.empty())
+            report["stayed"].push_back(
+                {{"job", each.job},
+                 {"rank", each.rank},
+                 {"way", "transparent"},
+                 {"host", name},
+                 {"why",
+                  "no zc-hold --listen answers on another host of the job (--to names one)"}});
+        else
+            errands.push_back(std::move(one));
+    }
+    report["known"] = known;
+    if (!how.hosts.empty() || !found.ranks.empty())
+        report["silent"] = found.silent;
+    held_mover mover(holders, errands, how.timeout_s, std::move(host_of));
+    carry_out(mover, errands, how.timeout_s, false, report);
 }
 
 } // namespace zc::control

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace zc::control {
 
 /** Ends of zcctl. */
@@ -27,6 +29,11 @@ struct transparent_options {
 
 /** Whether this build can. */
 bool transparent_is_built();
+
+/** Adds to @report, of drain(), what becomes of the ranks below zc-hold that are on @host: "moved",
+ * "stayed", "silent", "known". Throws what held_ranks throws. */
+void drain_transparently(const transparent_options &how, const std::string &host,
+                         const std::vector<std::string> &to, nlohmann::json &report);
 
 /** Moves @ranks of a job, below zc-hold, to @to: HOST or HOST:PORT. Prints what comes of it.
  * Return: an exit_status. */

@@ -230,15 +230,28 @@ void add_view(CLI::App &app, const char *name, const char *text, const char *pag
     });
 }
 
-void add_command(CLI::App &app, const char *name, const char *text)
+/** Unless @is_other says that it is something else that is asked for. */
+CLI::App *add_command(CLI::App &app, const char *name, const char *text,
+                      const std::function<bool()> &is_other = {})
 {
     auto socket = std::make_shared<std::string>(default_socket());
     CLI::App *verb = app.add_subcommand(name, text);
     verb->add_option("--agent", *socket, "socket of the agent")->capture_default_str();
-    verb->callback([socket, name] { post(*socket, std::string("/") + name); });
+    verb->callback([socket, name, is_other] {
+        if (!is_other || !is_other())
+            post(*socket, std::string("/") + name);
+    });
+    return verb;
 }
 
 } // namespace
+
+CLI::App *add_drain_verb(CLI::App &app, const std::string &host)
+{
+    return add_command(app, "drain",
+                       "give all ranks of this node away and take none; or move all of HOST",
+                       [&host] { return !host.empty(); });
+}
 
 void add_agent_verbs(CLI::App &app)
 {
@@ -251,7 +264,6 @@ void add_agent_verbs(CLI::App &app)
              plain(print_groups), false);
     add_view(app, "history", "what was decided and moved", "/history", print_history, true);
     add_view(app, "why", "decisions in words: why, and why not", "/history", print_why, true);
-    add_command(app, "drain", "give all ranks of this node away and take none");
     add_command(app, "resume", "take ranks again after drain");
     add_command(app, "leave", "end the agent of this node; its ranks stay");
 

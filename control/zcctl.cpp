@@ -11,6 +11,7 @@
 
 #include "agent_client.h"
 #include "control_client.h"
+#include "drain.h"
 #include "error.h"
 #include "job_sockets.h"
 #include "request.h"
@@ -115,6 +116,17 @@ int ask(const request &wanted, const std::string &directory, const std::string &
     }
 }
 
+/** Where zc-hold is, and with what key. */
+void add_holder_options(CLI::App &verb, transparent_options &how)
+{
+    verb.add_option("--hosts", how.hosts,
+                    "where zc-hold listens: HOST or HOST:PORT, ... (default: where agents are)")
+        ->envname("ZC_HOLD_HOSTS")
+        ->delimiter(',');
+    verb.add_option("--key", how.key_file,
+                    "key pair of zcmd and zc-hold (default: ~/.config/zc/zcmd.key)");
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -146,16 +158,18 @@ int main(int argc, char **argv)
     CLI::App *move = app.add_subcommand("move", "move ranks to another host");
     move->add_option("--rank", ranks, "these ranks, as 3,7")->delimiter(',')->required();
     move->add_option("--to", host, "host, as the launcher knows it")->required();
+    std::string drained;
+    std::vector<std::string> targets;
+    CLI::App *drain_verb = add_drain_verb(app, drained);
+    drain_verb->add_option("HOST", drained, "move all ranks of this host to others, and wait");
+    drain_verb
+        ->add_option("--to", targets, "with HOST: to these hosts (default: others of each job)")
+        ->delimiter(',');
     if (transparent_is_built()) {
         move->add_flag("--transparent", transparent,
                        "ranks below zc-hold, without help of their program");
-        move->add_option(
-                "--hosts", how.hosts,
-                "where zc-hold listens: HOST or HOST:PORT, ... (default: where agents are)")
-            ->envname("ZC_HOLD_HOSTS")
-            ->delimiter(',');
-        move->add_option("--key", how.key_file,
-                         "key pair of zcmd and zc-hold (default: ~/.config/zc/zcmd.key)");
+        for (CLI::App *verb : {move, drain_verb})
+            add_holder_options(*verb, how);
     }
     move->add_option("--via", via, "memory, or disk for comparison")
         ->check(CLI::IsMember({"memory", "disk"}))
@@ -176,14 +190,16 @@ int main(int argc, char **argv)
         fmt::print(stderr, "zcctl: {}\n", problem.what());
         return kRefused;
     }
+    how.job = job_name;
+    how.timeout_s = timeout_s;
+    how.as_json = as_json;
+    if (!drained.empty())
+        return drain(how, drained, targets,
+                     directory.empty() ? all_socket_directories() : std::vector{directory});
     if (!*status && !*move && !*save)
         return kDone;
-    if (transparent) {
-        how.job = job_name;
-        how.timeout_s = timeout_s;
-        how.as_json = as_json;
+    if (transparent)
         return move_transparently(how, ranks, host);
-    }
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;

@@ -105,6 +105,7 @@ held_move to_move(const nlohmann::json &said)
     held_move one;
     one.ok = said.value("ok", false);
     one.again = said.value("again", false);
+    one.other_host = said.value("other_host", false);
     one.why = said.value("why", one.ok ? "" : "no reason is given");
     if (said.contains("refused") && !said.at("refused").empty())
         one.why = said.at("refused").front();

@@ -89,7 +89,7 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     if (phase_ != phase::PREPARING)
         return;
     if (what.contains("refused"))
-        return give_up("the other host: " + joined(what.at("refused")), now);
+        return other_host_fails("the other host: " + joined(what.at("refused")), now);
     result_["image"] = what.at("image");
     enter(phase::LEAVING, now);
     parties_.ask_source({{"do", "leave"}});
@@ -110,7 +110,7 @@ void move_transaction::target_said(const nlohmann::json &what, time_point now)
         why_ = what.value("why", "");
         finish(true);
     } else if (said == "failed") {
-        give_up("the other host: " + what.value("why", ""), now);
+        other_host_fails("the other host: " + what.value("why", ""), now);
     }
 }
 
@@ -147,13 +147,19 @@ void move_transaction::give_up(const std::string &why, time_point now)
     parties_.ask_source({{"do", "thaw"}, {"incarnation", incarnation_}});
 }
 
+void move_transaction::other_host_fails(const std::string &why, time_point now)
+{
+    result_["other_host"] = true;
+    give_up(why, now);
+}
+
 void move_transaction::target_lost(const std::string &why, time_point now)
 {
     if (phase_ == phase::GOING) {
         why_ = why;
         finish(true);
     } else if (phase_ != phase::DONE) {
-        give_up(why, now);
+        other_host_fails(why, now);
     }
 }
 
@@ -181,11 +187,11 @@ void move_transaction::tick(time_point now)
         break;
     case phase::PREPARING:
         if (waited > patience_)
-            give_up("the other host does not answer", now);
+            other_host_fails("the other host does not answer", now);
         break;
     case phase::RESTORING:
         if (waited > kRestorePatience * patience_)
-            give_up("the other host does not restore the rank", now);
+            other_host_fails("the other host does not restore the rank", now);
         break;
     case phase::RETURNING:
         if (waited > kRestorePatience * patience_) {

@@ -22,7 +22,8 @@ class move_parties {
     virtual void commit(std::uint64_t incarnation, bool for_target) = 0;
     /** The rank is the target's from now on: end the source's copy, and relay to the other. */
     virtual void hand_over() = 0;
-    /** "ok"; if not, "why", and "again" if another rank's move was in the way, which ends. */
+    /** "ok"; if not, "why", "again" if another rank's move was in the way, which ends, and
+     * "other_host" if it was the host that the rank was to go to. */
     virtual void finished(const nlohmann::json &result) = 0;
 };
 
@@ -85,6 +86,7 @@ class move_transaction {
   private:
     void enter(phase next, time_point now);
     void give_up(const std::string &why, time_point now);
+    void other_host_fails(const std::string &why, time_point now);
     void commit(time_point now);
     void finish(bool well);
     void note(const nlohmann::json &what, const char *from, const char *to);

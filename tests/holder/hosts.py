@@ -272,6 +272,8 @@ class HeldMpi(Hosts):
         self.over = self.folder / "over"
         self.program = [*map(str, words), str(self.over)]
         self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc"}
+        if ranks > SIZE:    # else those of one host share MPICH's memory, with which they cannot move
+            self.environment["MPIR_CVAR_NOLOCAL"] = "1"
         self.running = None
 
     def __enter__(self):

@@ -189,6 +189,33 @@ TEST(MoveTransactionTest, SaysIfAnotherRankWasInTheWay)
         w.move.source_said(refusal, w.now);
         EXPECT_EQ(w.result.at("ok"), false);
         EXPECT_EQ(w.result.at("again"), again);
+        EXPECT_FALSE(w.result.contains("other_host"));
+    }
+}
+
+TEST(MoveTransactionTest, SaysIfTheOtherHostWasInTheWay)
+{
+    const std::vector<std::function<void(world &)>> fails = {
+        [](world &w) {
+            w.move.prepared({{"refused", {"it has no such file"}}}, w.now);
+        },
+        [](world &w) { w.move.tick(w.now + 11s); },
+        [](world &w) {
+            w.move.prepared(kImage, w.now);
+            w.move.target_said(failed(), w.now);
+        },
+        [](world &w) {
+            w.move.prepared(kImage, w.now);
+            w.move.target_lost("it gives no sign", w.now);
+        },
+    };
+    for (const auto &one : fails) {
+        world w;
+        w.move.begin();
+        w.move.source_said(kExamined, w.now);
+        one(w);
+        EXPECT_EQ(w.result.at("ok"), false);
+        EXPECT_EQ(w.result.at("other_host"), true);
     }
 }
 

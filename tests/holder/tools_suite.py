@@ -193,3 +193,58 @@ def two_groups_at_once(setup):
         job.finish()
         return f"attempts {attempts}"
 
+
+# ---- a host is emptied ----
+
+def drain_words(job, host, *words, hosts=(1, 2, 3)):
+    return ["drain", at(host), "--key", job.key, "--hosts", ",".join(map(at, hosts)), *words]
+
+
+def places(job, on):
+    """{rank: the name of its host}, of those that were started on host ON."""
+    done = subprocess.run(job.setup.network.on(on, *job.words("--status", "--json")), check=True, text=True,
+                          env={**os.environ, **job.environment}, capture_output=True)
+    ranks = [json.loads(line) for line in done.stdout.splitlines()]
+    return {int(each["rank"]): each["host"] for each in ranks}
+
+
+@suite.test("zcctl-drains-a-host", tags={"fast"})
+def zcctl_drains_a_host(setup):
+    """Two of four ranks were started there; one came. Each other host gets its part; nothing is left."""
+    with ring(setup, kind=Apart, ranks=4) as job:
+        job.moves([1], 1)
+        status, said, errors = job.zcctl(3, *drain_words(job, 1))
+        check(status == DONE and said["ok"], f"status {status}: {said}", errors + job.said())
+        check(sorted(ranks_in(said)) == [0, 1, 3], f"it says {said}")
+        went = [one["host"] for one in said["moved"]]
+        check(sorted(went) in (["h2", "h2", "h3"], ["h2", "h3", "h3"]), f"they went to {went}")
+        now = {**places(job, 1), **places(job, 2), **places(job, 3)}
+        check(len(now) == 4 and "h1" not in now.values(), f"they are at {now}")
+        status, said, _ = job.zcctl(3, *drain_words(job, 1))
+        check(status == DONE and not said["moved"] and not said["stayed"], f"status {status}: {said}")
+        # To a host that is named.
+        status, said, errors = job.zcctl(2, *drain_words(job, 2, "--to", at(1)))
+        check(status == DONE and {one["host"] for one in said["moved"]} == {"h1"}, f"status {status}: {said}", errors)
+        job.check_alive()
+        rounds = job.finish()
+        return f"{rounds} rounds"
+
+
+@suite.test("zcctl-says-what-stays-on-a-host", tags={"fast"})
+def zcctl_says_what_stays(setup):
+    with ring(setup, kind=Apart, ranks=4) as job:
+        # One of two cannot be dumped: the other goes all the same.
+        job.fault("dump fails")
+        said = job.refuses(drain_words(job, 1), REFUSED, "is on h1 still: criu dump: status 1", on=2)
+        check(len(said["moved"]) == 1 and len(said["stayed"]) == 1, f"it says {said}")
+        # One host cannot restore it: the next does.
+        job.fault("restore fails")
+        status, said, errors = job.zcctl(2, *drain_words(job, 1))
+        check(status == DONE and len(said["moved"]) == 1, f"status {status}: {said}", errors + job.said())
+        # Nowhere to go.
+        job.end_listener(1)
+        job.end_listener(2)
+        said = job.refuses(drain_words(job, 3), REFUSED, "no zc-hold --listen answers on another host of the job")
+        check(not said["moved"] and at(2) in " ".join(said["silent"]), f"it says {said}")
+        job.refuses(["drain", "h9", "--key", job.key, "--hosts", at(3)], NO_JOB, "no job here has a rank on h9")
+        job.finish()

@@ -51,6 +51,28 @@ def one_rank(stage):
 
 @suite.test()
 @mpich_only("mpirun's daemon stays on every host until the end")
+def host_is_drained(stage):
+    """zcctl drain HOST: all ranks of h2 leave it; to no host, and to one that is not there."""
+    with heat(stage) as job:
+        job.until_running()
+        code, said, problem = job.ask("drain", "h2")
+        check(code == 0 and said["ok"] and not said["stayed"], f"{said} {problem}")
+        check([(one["rank"], one["way"], one["host"]) for one in said["moved"]] ==
+              [(1, "zcm", "h1"), (3, "zcm", "h1")], f"{said}")
+        check(hosts_of(job) == ["h1"] * 4, f"hosts {hosts_of(job)}")
+        job.until_free("h2")
+        # Empty: nothing is left to do. The last host of a job keeps it, unless another is named.
+        code, said, problem = job.ask("drain", "h2")
+        check(code == 3 and "no job here has a rank on h2" in problem, f"{code} {problem}")
+        code, said, problem = job.ask("drain", "h1")
+        check(code == 1 and len(said["stayed"]) == 4 and "no other host" in problem, f"{said} {problem}")
+        code, said, problem = job.ask("drain", "h1", "--to", H2)
+        check(code == 0 and len(said["moved"]) == 4, f"{said} {problem}")
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only("mpirun's daemon stays on every host until the end")
 def host_is_really_free(stage):
     """All ranks of h2 leave it: no process of the job stays there, nor a launcher's."""
     with heat(stage) as job:

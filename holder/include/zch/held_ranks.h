@@ -36,7 +36,8 @@ struct held_survey {
 /** What a zc-hold says of a move. */
 struct held_move {
     bool ok = false;
-    bool again = false; /* another rank's move was in the way */
+    bool again = false;      /* another rank's move was in the way */
+    bool other_host = false; /* it was for the host to which it was to go: another may take it */
     std::string why;
     double ms = 0;
     double leave_ms = 0, dump_ms = 0, send_ms = 0, restore_ms = 0, bind_ms = 0;
