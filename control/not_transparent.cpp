@@ -12,6 +12,16 @@ bool transparent_is_built()
     return false;
 }
 
+bool has_held_job(const transparent_options &)
+{
+    return false;
+}
+
+int print_held_status(const transparent_options &)
+{
+    return kNoJob;
+}
+
 void drain_transparently(const transparent_options &, const std::string &,
                          const std::vector<std::string> &, nlohmann::json &)
 {

@@ -185,6 +185,18 @@ std::string key_file_of(const transparent_options &how)
     return how.key_file.empty() ? default_key_file() : how.key_file;
 }
 
+/** Asks the usual hosts and @more, if they can be asked. */
+holder::held_survey look(const transparent_options &how, const std::vector<std::string> &more)
+{
+    const std::string key_file = key_file_of(how);
+    std::vector<std::string> places = asked_places(how);
+    places.insert(places.end(), more.begin(), more.end());
+    /* Where there is no key pair, there is no zc-hold of other hosts either. */
+    if (how.hosts.empty() && how.key_file.empty() && access(key_file.c_str(), F_OK) != 0)
+        places.clear();
+    return holder::held_ranks(key_file).look(places, kLook);
+}
+
 /** Where a rank of @job that is on @host can go: to those of @to, or to the other hosts of the job;
  * if zc-hold listens there. */
 std::vector<listening_host> hosts_for(const holder::held_survey &found, const std::string &job,
@@ -236,14 +248,55 @@ bool transparent_is_built()
     return true;
 }
 
+bool has_held_job(const transparent_options &how)
+{
+    try {
+        const holder::held_survey found = look(how, {});
+        return std::ranges::any_of(found.ranks, [&](const held_rank &each) {
+            return how.job.empty() || each.job == how.job;
+        });
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+int print_held_status(const transparent_options &how)
+{
+    return with_reasons(how, [&] {
+        const holder::held_survey found = look(how, {});
+        const std::string job = the_held_job(found, how.job);
+        json report = {{"ok", true}, {"command", "status"}, {"job", job}, {"size", 0}};
+        for (const held_rank &each : found.ranks) {
+            if (each.job != job)
+                continue;
+            report["size"] = each.size;
+            report["ranks"].push_back({{"rank", each.rank},
+                                       {"host", each.host},
+                                       {"home", each.home},
+                                       {"holder", each.pid},
+                                       {"moving", each.moving},
+                                       {"way", "transparent"}});
+        }
+        if (how.as_json) {
+            fmt::print("{}\n", report.dump(-1, ' ', false, json::error_handler_t::replace));
+            return static_cast<int>(kDone);
+        }
+        fmt::print("job {}, {} of {} ranks found below zc-hold\n", job, report.at("ranks").size(),
+                   report.at("size").get<int>());
+        for (const held_rank &each : found.ranks) {
+            if (each.job == job)
+                fmt::print("  rank {:<4} {} (zc-hold {} of {}) transparent{}\n", each.rank,
+                           each.host, each.pid, each.home, each.moving ? ", moving" : "");
+        }
+        return static_cast<int>(kDone);
+    });
+}
+
 int move_transparently(const transparent_options &how, const std::vector<int> &ranks,
                        const std::string &to)
 {
     return with_reasons(how, [&] {
-        holder::held_ranks holders(key_file_of(how));
-        std::vector<std::string> places = asked_places(how);
-        places.push_back(to);
-        const holder::held_survey found = holders.look(places, kLook);
+        const holder::held_survey found = look(how, {to});
         const std::string job = the_held_job(found, how.job);
         const std::vector<held_rank> chosen = the_held_ranks(found, job, ranks);
         const std::string target = holder::listener_at(to);
@@ -263,6 +316,7 @@ int move_transparently(const transparent_options &how, const std::vector<int> &r
                 errands.push_back({each, {{host->second, target}}});
         }
         const auto begin = std::chrono::steady_clock::now();
+        holder::held_ranks holders(key_file_of(how));
         held_mover mover(holders, errands, how.timeout_s);
         const int status = carry_out(mover, errands, how.timeout_s, true, report);
         report["ms"] =
@@ -277,15 +331,9 @@ int move_transparently(const transparent_options &how, const std::vector<int> &r
 void drain_transparently(const transparent_options &how, const std::string &host,
                          const std::vector<std::string> &to, json &report)
 {
-    const std::string key_file = key_file_of(how);
-    holder::held_ranks holders(key_file);
-    std::vector<std::string> places = asked_places(how);
-    /* Where there is no key pair, there is no zc-hold of other hosts either. */
-    const bool asks = !how.hosts.empty() || access(key_file.c_str(), F_OK) == 0;
-    places.push_back(host);
-    places.insert(places.end(), to.begin(), to.end());
-    const holder::held_survey found =
-        holders.look(asks ? places : std::vector<std::string>(), kLook);
+    std::vector<std::string> more = to;
+    more.push_back(host);
+    const holder::held_survey found = look(how, more);
     const auto listener = found.hosts.find(holder::listener_at(host));
     const std::string name = listener == found.hosts.end() ? host : listener->second;
     std::map<std::string, std::vector<std::string>> host_of;
@@ -311,6 +359,7 @@ void drain_transparently(const transparent_options &how, const std::string &host
     report["known"] = known;
     if (!how.hosts.empty() || !found.ranks.empty())
         report["silent"] = found.silent;
+    holder::held_ranks holders(key_file_of(how));
     held_mover mover(holders, errands, how.timeout_s, std::move(host_of));
     carry_out(mover, errands, how.timeout_s, false, report);
 }

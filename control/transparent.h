@@ -30,6 +30,12 @@ struct transparent_options {
 /** Whether this build can. */
 bool transparent_is_built();
 
+/** Whether a job that @how names, or any if it names none, has ranks below zc-hold. */
+bool has_held_job(const transparent_options &how);
+
+/** Prints the ranks of a job that are below zc-hold, and where they are. Return: an exit_status. */
+int print_held_status(const transparent_options &how);
+
 /** Adds to @report, of drain(), what becomes of the ranks below zc-hold that are on @host: "moved",
  * "stayed", "silent", "known". Throws what held_ranks throws. */
 void drain_transparently(const transparent_options &how, const std::string &host,

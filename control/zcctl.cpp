@@ -59,8 +59,8 @@ void print_status(const json &status)
         fmt::print("  {} requests were given up as functions of the program did not return\n",
                    late);
     for (const json &rank : status["ranks"])
-        fmt::print("  rank {:<4} {} (process {})\n", int(rank["rank"]), std::string(rank["host"]),
-                   int(rank["pid"]));
+        fmt::print("  rank {:<4} {} (process {}) zcm\n", int(rank["rank"]),
+                   std::string(rank["host"]), int(rank["pid"]));
 }
 
 void print_report(const json &report)
@@ -92,7 +92,11 @@ int ask(const request &wanted, const std::string &directory, const std::string &
         const found_job job = the_job(
             directory.empty() ? all_socket_directories() : std::vector{directory}, job_name);
         const std::string answer = ask_job(job.directory, job.name, wanted.to_json(), timeout_s);
-        const json reply = json::parse(answer);
+        json reply = json::parse(answer);
+        if (wanted.kind == request::what::status && reply.contains("ranks")) {
+            for (json &rank : reply["ranks"])
+                rank["way"] = "zcm";
+        }
         if (as_json)
             fmt::print("{}\n", reply.dump());
         if (!reply.value("ok", false)) {
@@ -114,6 +118,19 @@ int ask(const request &wanted, const std::string &directory, const std::string &
         fmt::print(stderr, "zcctl: {}\n", problem.what());
         return kRefused;
     }
+}
+
+/** Whether the job that is meant moves by safe points of its program: else, perhaps, below zc-hold.
+ */
+bool is_job_of_libzcm(const std::vector<std::string> &directories, const std::string &wanted)
+{
+    for (const std::string &directory : directories) {
+        for (const std::string &name : jobs_in(directory)) {
+            if (wanted.empty() || name == wanted)
+                return true;
+        }
+    }
+    return false;
 }
 
 /** Where zc-hold is, and with what key. */
@@ -154,7 +171,7 @@ int main(int argc, char **argv)
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     app.add_flag("--json", as_json, "print the job's answer as one JSON object");
-    app.add_subcommand("status", "ranks, their hosts, safe points passed");
+    CLI::App *status = app.add_subcommand("status", "ranks, their hosts, and which way they move");
     CLI::App *move = app.add_subcommand("move", "move ranks to another host");
     move->add_option("--rank", ranks, "these ranks, as 3,7")->delimiter(',')->required();
     move->add_option("--to", host, "host, as the launcher knows it")->required();
@@ -168,15 +185,15 @@ int main(int argc, char **argv)
     if (transparent_is_built()) {
         move->add_flag("--transparent", transparent,
                        "ranks below zc-hold, without help of their program");
-        for (CLI::App *verb : {move, drain_verb})
+        for (CLI::App *verb : {move, drain_verb, status})
             add_holder_options(*verb, how);
     }
-    move->add_option("--via", via, "memory, or disk for comparison")
-        ->check(CLI::IsMember({"memory", "disk"}))
-        ->capture_default_str();
+    const CLI::Option *const by_way =
+        move->add_option("--via", via, "memory, or disk for comparison")
+            ->check(CLI::IsMember({"memory", "disk"}))
+            ->capture_default_str();
     CLI::App *save = app.add_subcommand("checkpoint", "save the state of all ranks to disk");
 
-    const CLI::App *status = app.get_subcommand("status");
     zc::control::add_agent_verbs(app);
 
     try {
@@ -193,13 +210,17 @@ int main(int argc, char **argv)
     how.job = job_name;
     how.timeout_s = timeout_s;
     how.as_json = as_json;
+    const std::vector<std::string> directories =
+        directory.empty() ? all_socket_directories() : std::vector{directory};
     if (!drained.empty())
-        return drain(how, drained, targets,
-                     directory.empty() ? all_socket_directories() : std::vector{directory});
+        return drain(how, drained, targets, directories);
     if (!*status && !*move && !*save)
         return kDone;
+    /* What the program offers decides: its own safe points come first. */
+    if (!transparent && !*save && by_way->count() == 0)
+        transparent = !is_job_of_libzcm(directories, job_name) && has_held_job(how);
     if (transparent)
-        return move_transparently(how, ranks, host);
+        return *move ? move_transparently(how, ranks, host) : print_held_status(how);
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;

@@ -134,7 +134,8 @@ def zcctl_names_what_is_wrong(setup):
         said = job.moves([1], 3)
         name = said["job"]
         check(job.moves([0], 3, on=2)["job"] == name, "the job has two names")
-        status, _, errors = job.zcctl(1, "status")
+        # Checkpoints are libzcm's: zc-hold is not taken for a job of that.
+        status, _, errors = job.zcctl(1, "checkpoint")
         check(status == NO_JOB and "no job here" in errors, f"zc-hold is taken for a job ({status})", errors)
         job.finish()
 
@@ -151,6 +152,30 @@ class Bare(Apart):
 
     def words(self, *words):
         return list(words) if list(words) == self.program else super().words(*words)
+
+
+def status_words(job, hosts):
+    return ["status", "--key", job.key, "--hosts", ",".join(map(at, hosts))]
+
+
+@suite.test("zcctl-tells-and-chooses-the-way", tags={"fast"})
+def zcctl_tells_the_way(setup):
+    """The program offers no safe points: status says so, and move needs no option to go the other way."""
+    with ring(setup, kind=Apart) as job:
+        status, said, errors = job.zcctl(3, *status_words(job, [1, 2]))
+        check(status == DONE and said["size"] == 3, f"status {status}: {said}", errors)
+        check([(one["rank"], one["host"], one["way"]) for one in said["ranks"]] ==
+              [(rank, f"h{rank + 1}", "transparent") for rank in range(3)], f"it says {said}")
+        words = [word for word in job.move_words([1], 3) if word != "--transparent"]
+        status, moved, errors = job.zcctl(1, "--job", said["job"], *words)
+        check(status == DONE and ranks_in(moved) == [1], f"status {status}: {moved}", errors)
+        status, said, errors = job.zcctl(1, *status_words(job, [2]))
+        check([(one["rank"], one["host"], one["home"]) for one in said["ranks"]] ==
+              [(0, "h1", "h1"), (1, "h3", "h2"), (2, "h3", "h3")], f"it says {said}", errors)
+        # To be moved by safe points that it does not have.
+        status, _, errors = job.zcctl(1, *words, "--via", "memory")
+        check(status == NO_JOB and "no job here" in errors, f"status {status}", errors)
+        job.finish()
 
 
 @suite.test("those-that-have-moved-stay", tags={"fast"})

@@ -54,7 +54,7 @@ def one_rank(stage):
 def host_is_drained(stage):
     """zcctl drain HOST: all ranks of h2 leave it; to no host, and to one that is not there."""
     with heat(stage) as job:
-        job.until_running()
+        check({one["way"] for one in job.until_running()["ranks"]} == {"zcm"}, "the way of ranks")
         code, said, problem = job.ask("drain", "h2")
         check(code == 0 and said["ok"] and not said["stayed"], f"{said} {problem}")
         check([(one["rank"], one["way"], one["host"]) for one in said["moved"]] ==
