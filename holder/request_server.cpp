@@ -154,7 +154,8 @@ std::string request_socket_of(int pid)
 
 descriptor send_request(const std::string &path, const nlohmann::json &what)
 {
-    descriptor fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    /* One that is stopped takes no more after some: connect(2) would wait for it. */
+    descriptor fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     const sockaddr_un address = address_of(path);
     if (connect(fd.fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
         throw_errno(errno, path);

@@ -49,7 +49,7 @@ std::vector<std::string> request_sockets();
 /** That of the zc-hold of this process number; empty if there is none. */
 std::string request_socket_of(int pid);
 
-/** The connection over which the answer comes, a line. Throws error. */
+/** The connection over which the answer comes, a line; waits for nothing. Throws error. */
 descriptor send_request(const std::string &path, const nlohmann::json &what);
 
 /** The answer; throws error if there is none. @seconds: to wait for it. */

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import stat
 import subprocess
 import time
@@ -20,6 +21,7 @@ from tests.holder.hosts import ANSWER_SECONDS, PORT, HeldMpi
 from tests.holder.moves_suite import ring
 
 DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
+REQUESTS = 12   # more than a zc-hold keeps waiting
 APART = """#!/bin/sh
 XDG_RUNTIME_DIR={runtime}/$(hostname)
 mkdir -p -m 700 "$XDG_RUNTIME_DIR"
@@ -175,6 +177,26 @@ def zcctl_tells_the_way(setup):
         # To be moved by safe points that it does not have.
         status, _, errors = job.zcctl(1, *words, "--via", "memory")
         check(status == NO_JOB and "no job here" in errors, f"status {status}", errors)
+        job.finish()
+
+
+@suite.test("one-that-is-stopped-holds-up-no-other")
+def one_that_is_stopped(setup):
+    """More requests wait for it than its socket takes: its host answers for the others all the same."""
+    with ring(setup, kind=Apart, ranks=4) as job:
+        # Ranks 0 and 3 were started on h1.
+        _, said, _ = job.zcctl(1, *status_words(job, [2, 3]))
+        stopped = next(one["holder"] for one in said["ranks"] if one["rank"] == 3)
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            for _ in range(REQUESTS):
+                status, said, errors = job.zcctl(2, *status_words(job, [1, 3]))
+                check(status == DONE and ranks_in(said, "ranks") == [0, 1, 2], f"status {status}: {said}", errors)
+            job.moves([0], 2, on=2)
+            job.refuses(job.move_words([3], 2), NO_JOB, "is not below zc-hold, or its host was not asked", on=2)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        job.moves([3], 2, on=2)
         job.finish()
 
 
