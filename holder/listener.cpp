@@ -152,11 +152,12 @@ void listener::send(const std::string &asker, const nlohmann::json &request, nlo
 void listener::tell_ranks(const std::string &asker, const nlohmann::json &request)
 {
     struct gathered {
-        std::size_t missing;
+        std::size_t missing = 0;
         nlohmann::json ranks = nlohmann::json::array();
     };
     const std::vector<std::string> sockets = request_sockets();
-    auto all = std::make_shared<gathered>(sockets.size() + 1);
+    const auto all = std::make_shared<gathered>();
+    all->missing = sockets.size() + 1;
     const auto one_more = [this, asker, request, all](const nlohmann::json &said) {
         if (said.is_object() && said.value("ok", false))
             all->ranks.push_back(said);
