@@ -35,9 +35,10 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "BAGEL_NUM_TH
 
 # ---- the programs: input and what must come out ----
 
-def netpipe(upto, integrity):
+def netpipe(upto, integrity, times=5):
+    """TIMES: how often each size is sent."""
     def prepare(run):
-        return ["NPmpich2", *(["-i"] if integrity else []), "-u", upto, "-n", 5, "-o",
+        return ["NPmpich2", *(["-i"] if integrity else []), "-u", upto, "-n", times, "-o",
                 run.directory / "np.out"]
     return prepare
 
@@ -58,10 +59,10 @@ def netpipe_measured(run, _):
     return f"{len(sizes)} sizes, peak {peak / 8:.0f} MB/s"
 
 
-def scalapack(tester, data=None):
-    """Debian's input is all tiny matrices, so ours where it is given."""
+def scalapack(tester, data=None, folder=HERE / "scalapack"):
+    """Debian's input is all tiny matrices, so DATA of FOLDER where it is given."""
     def prepare(run):
-        source = HERE / "scalapack" if data else SCALAPACK_TESTS
+        source = folder if data else SCALAPACK_TESTS
         for file in source.glob("*.dat") if not data else [source / data]:
             shutil.copy(file, run.directory / file.name)
         return [SCALAPACK_TESTS / tester]
@@ -111,25 +112,29 @@ def every_element(_, out):
     return f"{int(found[1]) * int(found[2])} elements"
 
 
-def yorick(run):
-    with open(run.directory / "testmp.i", "wb") as file:
-        file.write(subprocess.run(["zcat", str(YORICK_TESTS)], capture_output=True,
-                                  check=True).stdout)
-    (run.directory / "main.i").write_text(
-        f'mp_include, "{HERE}/exchange.i";\nmp_include, "{run.directory}/testmp.i";\n'
-        "exchange, 20;\ntestmp;\n")
-    return ["mpy.mpich2", "-batch", run.directory / "main.i"]
+def yorick(rounds=20):
+    def prepare(run):
+        with open(run.directory / "testmp.i", "wb") as file:
+            file.write(subprocess.run(["zcat", str(YORICK_TESTS)], capture_output=True,
+                                      check=True).stdout)
+        (run.directory / "main.i").write_text(
+            f'mp_include, "{HERE}/exchange.i";\nmp_include, "{run.directory}/testmp.i";\n'
+            f"exchange, {rounds};\ntestmp;\n")
+        return ["mpy.mpich2", "-batch", run.directory / "main.i"]
+    return prepare
 
 
-def yorick_right(run, out):
-    wanted = [rf"exchange: 20 rounds on {run.ranks} ranks, 0 wrong",
-              rf"testmp2 passed on all {run.ranks} ranks",
-              rf"testmp3 passed on all {run.ranks} ranks"]
-    missing = [line for line in wanted if not re.search(line, out)]
-    pools = re.findall(r"nerrors=(\d+)", out)
-    check(not missing, f"missing: {', '.join(missing)}")
-    check(len(pools) >= 3 and not any(map(int, pools)), f"pools with errors: {pools}")
-    return f"20 x 8 MiB, testmp, {len(pools)} pools"
+def yorick_right(rounds=20):
+    def right(run, out):
+        wanted = [rf"exchange: {rounds} rounds on {run.ranks} ranks, 0 wrong",
+                  rf"testmp2 passed on all {run.ranks} ranks",
+                  rf"testmp3 passed on all {run.ranks} ranks"]
+        missing = [line for line in wanted if not re.search(line, out)]
+        pools = re.findall(r"nerrors=(\d+)", out)
+        check(not missing, f"missing: {', '.join(missing)}")
+        check(len(pools) >= 3 and not any(map(int, pools)), f"pools with errors: {pools}")
+        return f"{rounds} x 8 MiB, testmp, {len(pools)} pools"
+    return right
 
 
 def copy_input(program, file):
@@ -139,13 +144,14 @@ def copy_input(program, file):
     return prepare
 
 
+def energies(pattern, text):
+    return [float(energy) for energy in re.findall(pattern, text, re.MULTILINE)]
+
+
 def same_energy(pattern, tolerance):
     """The last energy printed, against that of Debian's own MPICH on one host."""
-    def energies(text):
-        return [float(energy) for energy in re.findall(pattern, text, re.MULTILINE)]
-
     def check_energy(run, out):
-        ours, theirs = energies(out), energies(run.reference())
+        ours, theirs = energies(pattern, out), energies(pattern, run.reference())
         check(ours, "no energy")
         check(theirs, "no energy from Debian's MPICH")
         check(abs(ours[-1] - theirs[-1]) <= tolerance,
@@ -189,6 +195,11 @@ class Library:
             raise Skip("this MPICH was built without MPI-IO (mpi-ch4-netmod/build --full)")
 
 
+def check_installed(command, packages):
+    if not (os.path.isabs(command) and os.path.exists(command) or shutil.which(str(command))):
+        raise Skip(f"not installed (packages {packages})")
+
+
 @dataclasses.dataclass
 class Program:
     """One test: it runs, and has the right result.
@@ -213,9 +224,7 @@ class Program:
     environment: dict = dataclasses.field(default_factory=dict)
 
     def __call__(self, library):
-        if not (os.path.isabs(self.command) and os.path.exists(self.command) or
-                shutil.which(str(self.command))):
-            raise Skip(f"not installed (packages {self.packages})")
+        check_installed(self.command, self.packages)
         library.check_has(self.needs)
         run = Run(self, library)
         result, total = run.go()
@@ -324,7 +333,7 @@ for kind in ("lu", "llt", "qr"):
         timeout=120, last="^END OF TESTS")
 add("pdgesv", "libscalapack-mpich2.2 libmpich-dev", SCALAPACK, solve, solved, tags={"quick"},
     timeout=120, last="^solve: ")
-add("yorick", "yorick-mpy-mpich2", "mpy.mpich2", yorick, yorick_right, tags={"quick"},
+add("yorick", "yorick-mpy-mpich2", "mpy.mpich2", yorick(), yorick_right(), tags={"quick"},
     timeout=120, last="^mpool list=.*nerrors")
 add("hdf5", "libhdf5-mpich-dev libmpich-dev", "h5pcc.mpich", collective_file, every_element,
     needs=("mpi-io",), ranks=4, timeout=120, lands=False)
