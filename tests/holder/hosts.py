@@ -125,11 +125,13 @@ class Hosts:
         """What listeners and their holders have logged since."""
         return b"".join(each.stderr.read() or b"" for each in self.listeners.values()).decode()
 
-    def ask(self, *words):
-        words = [*words, *([] if "--json" in words else ["--json"])]
-        done = subprocess.run(self.setup.network.on(1, *self.words(*words)), text=True,
+    def _asked(self, *words):
+        return subprocess.run(self.setup.network.on(1, *self.words(*words, "--json")), text=True,
                               env={**os.environ, **self.environment}, capture_output=True, check=False,
                               timeout=ANSWER_SECONDS * self.setup.patience)
+
+    def ask(self, *words):
+        done = self._asked(*words)
         if not done.stdout.strip():
             raise Fail(f"zc-hold {words[0]} gives no answer ({done.returncode})", done.stderr + self.said())
         return json.loads(done.stdout.splitlines()[-1])
@@ -138,13 +140,16 @@ class Hosts:
         """Of the rank that was started last."""
         return self.ask("--status")
 
+    def all_statuses(self):
+        return [json.loads(line) for line in self._asked("--status").stdout.splitlines()]
+
     @staticmethod
     def _order(host, rank):
-        return ["--move", rank, "--to", f"{network.address(host)}:{PORT}", "--json"]
+        return ["--move", rank, "--to", f"{network.address(host)}:{PORT}"]
 
     def start_move(self, host, rank=MOVER):
         """A request that is not waited for."""
-        return subprocess.Popen(self.setup.network.on(1, *self.words(*self._order(host, rank))),
+        return subprocess.Popen(self.setup.network.on(1, *self.words(*self._order(host, rank), "--json")),
                                 env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
 
@@ -260,18 +265,19 @@ class Held(Hosts):
         return results
 
 
-class HeldMpi(Hosts):
-    """An MPI job, one rank on each of three hosts, each below a zc-hold; listeners wait on all.
+class HeldJob(Hosts):
+    """An MPI job of WORDS, its ranks below zc-hold on one host after the other; listeners wait on all.
 
-    RANKS: so many instead, which go to the hosts in turn.
+    ranks:  go to the hosts in turn
+    launch: what makes a command of zc-hold's words (default: mpiexec)
     """
 
-    def __init__(self, setup, words, ranks=SIZE, **more):
+    def __init__(self, setup, words, ranks=SIZE, launch=None, environment=(), directory=None, **more):
         super().__init__(setup, **more)
-        self.ranks = ranks
-        self.over = self.folder / "over"
-        self.program = [*map(str, words), str(self.over)]
-        self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc"}
+        self.program, self.ranks, self.directory = [*map(str, words)], ranks, directory or self.folder
+        self.launch = launch or self._by_mpiexec
+        self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc",
+                             **dict(environment)}
         if ranks > SIZE:    # else those of one host share MPICH's memory, with which they cannot move
             self.environment["MPIR_CVAR_NOLOCAL"] = "1"
         self.running = None
@@ -280,22 +286,31 @@ class HeldMpi(Hosts):
         mark = str(time.monotonic_ns())
         with contextlib.ExitStack() as stack:
             stack.callback(self._end_listeners)
-            for host in range(1, 1 + SIZE):
+            for host in range(1, 1 + len(self.setup.network.addresses())):
                 self.listen(host)
-            launch = self.setup.network.command(mpi.find_tool(self.setup.prefix, "mpiexec"), self.ranks)
             self.running = stack.enter_context(process.Running(
-                [*launch, *self.words(*self.program)], mark,
-                {**os.environ, **self.environment, process.MARK: mark}, self.folder))
-            end = time.monotonic() + ANSWER_SECONDS
-            while len(self.running.out) < self.ranks:     # they are through MPI_Init
-                self.check_alive()
-                check(time.monotonic() < end, "the job does not begin", self.errors())
-                time.sleep(0.1)
+                [*map(str, self.launch(self.words(*self.program)))], mark,
+                {**os.environ, **self.environment, process.MARK: mark}, self.directory))
+            self.wait_until("the job begins", self.has_begun)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception):
         self._stack.__exit__(*exception)
+
+    def _by_mpiexec(self, words):
+        return [*self.setup.network.command(mpi.find_tool(self.setup.prefix, "mpiexec"), self.ranks), *words]
+
+    def has_begun(self):
+        """Every rank can be asked to move."""
+        return len(self.all_statuses()) == self.ranks
+
+    def wait_until(self, what, happens):
+        end = time.monotonic() + ANSWER_SECONDS
+        while not happens():
+            self.check_alive()
+            check(time.monotonic() < end, f"not within {ANSWER_SECONDS} s: {what}", self.errors())
+            time.sleep(0.1)
 
     def check_alive(self):
         check(self.running.process.poll() is None, "the job has ended", self.errors())
@@ -303,16 +318,34 @@ class HeldMpi(Hosts):
     def errors(self):
         return self.running.said()
 
+    def wait(self, timeout):
+        """The job's end, which must be a good one; its output."""
+        status = self.running.wait(timeout)
+        check(status == 0, "the job does not end" if status is None else f"the job ends with {status}",
+              self.said() + self.errors())
+        return self.running.said()
+
+
+class HeldMpi(HeldJob):
+    """The ring of ring.c."""
+
+    def __init__(self, setup, words, **more):
+        super().__init__(setup, words, **more)
+        self.over = self.folder / "over"
+        self.program.append(str(self.over))
+
+    def has_begun(self):
+        """They are through MPI_Init."""
+        return len(self.running.out) >= self.ranks
+
     def finish(self):
         """Rounds of the ring, whose contents were right."""
         before = len(self.running.out)
-        end = time.monotonic() + ANSWER_SECONDS
-        while len(self.running.out) < before + self.ranks:     # it runs, and its output comes
-            check(time.monotonic() < end, "nothing is printed any more", self.errors())
-            time.sleep(0.1)
+        # It runs, and its output comes.
+        self.wait_until("more is printed", lambda: len(self.running.out) >= before + self.ranks)
         self.over.touch()
-        status = self.running.wait(60 * self.setup.patience)
-        check(status == 0, f"mpiexec: {status}", self.said() + self.errors())
+        self.wait(60 * self.setup.patience)
         ends = [line.split() for line in self.running.out if "ends after" in line]
-        check(sorted(int(words[1]) for words in ends) == list(range(self.ranks)), "a rank does not end well", self.errors())
+        check(sorted(int(words[1]) for words in ends) == list(range(self.ranks)), "a rank does not end well",
+              self.errors())
         return int(ends[0][4])
