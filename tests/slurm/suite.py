@@ -16,7 +16,7 @@ from testbed import mpi, statistics
 from testbed.network import ADDRESSES
 from testbed.outcome import check
 from testbed.suite import Note, Suite
-from tests.slurm import moving
+from tests.slurm import holding, moving
 from tests.slurm.site import BEDS, HOSTS, PATH, Site
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -209,6 +209,12 @@ TESTS = {
     "srun -K, a rank dies": lambda of: of.dies(*PMI2, *TWO),
     "srun --mpi=pmi2, zc-hold": lambda of: of.solves([*PMI2, *TWO, of.hold, *of.halo()]),
     "srun -K, zc-hold, a rank dies": lambda of: of.dies(*PMI2, *TWO, of.hold),
+    "srun --mpi=pmi2, zc-hold, ranks move": lambda of: holding.ring(
+        of, lambda words: [*PMI2, *TWO, *words]),
+    "srun --mpi=pmi2, zc-hold, ScaLAPACK moves": lambda of: holding.scalapack(
+        of, lambda words: [*PMI2, *TWO, *words]),
+    "sbatch, mpiexec, zc-hold, ScaLAPACK moves": lambda of: holding.scalapack(
+        of, lambda words: of.batch(of.mpiexec, *words)),
 }
 for the_name, what_shows_it in TESTS.items():
     suite.test(the_name)(what_shows_it)
