@@ -148,7 +148,8 @@ def mpiexecs_signals_reach_the_ranks(stage):
         "print('ready', flush=True)\nwhile True: signal.pause()"
     with stage.running(*stage.mpiexec(2, stage.hold, sys.executable, "-c", program), stdout=subprocess.PIPE,
                        text=True) as job:
-        check([job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2, "the program does not begin")
+        begun = [job.stdout.readline() for _ in range(2)]
+        check(begun == ["ready\n"] * 2, f"the program does not begin: {begun}")
         job.send_signal(signal.SIGUSR1)
         check([job.stdout.readline() for _ in range(2)] == ["got it\n"] * 2, "no signal has come")
         check(job.wait(END_SECONDS) == 0, f"mpiexec ends with {job.returncode}")

@@ -320,7 +320,7 @@ def leaver_killed_after_acknowledgement(stage):
             job.until_running()
             refused(job, "move", "--rank", 1, "--to", H1, says="")
             status = cannot_go_on(stage, job,
-                                  "BAD TERMINATION|predecessor is gone|a process died")
+                                  "BAD TERMINATION|predecessor (is|was) gone|a process died")
             if not mpiexec:
                 check(status != 0, f"exit status {status}")
 

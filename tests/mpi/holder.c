@@ -379,6 +379,7 @@ int main(int argc, char **argv)
         _exit(127);
     }
     close(ends[1]);
+    signal(SIGPIPE, SIG_IGN); /* the rank may end before an order */
     orders = fdopen(ends[0], "r+");
     if (is_told())
         hold();

@@ -206,6 +206,9 @@ static void meet_at(const char *port, int is_child, MPI_Comm *across)
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, across);
 }
 
+/* Rounds before it is measured what a process has: at first each makes that a little more. */
+enum { WARM_UP = 120 };
+
 static void churn(MPI_Comm across, int rounds, int sends, int is_child)
 {
     const int shares = is_one_host(across);
@@ -214,13 +217,13 @@ static void churn(MPI_Comm across, int rounds, int sends, int is_child)
     MPI_Comm_disconnect(&across);
     struct counter shared = counter_open("foreign_shared");
     const unsigned long long before = counter_read(&shared);
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < WARM_UP + rounds; i++) {
+        if (i == WARM_UP)
+            kib = (long)status_private_kib();
         meet_at(port, is_child, &across);
         if (sends)
             meet(across, i, is_child);
         MPI_Comm_disconnect(&across);
-        if (i == rounds / 4)
-            kib = (long)status_private_kib();
     }
     const unsigned long long more = counter_read(&shared) - before;
     const long grown = (long)status_private_kib() - kib;
