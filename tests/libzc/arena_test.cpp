@@ -31,6 +31,11 @@ void *operator new(std::size_t bytes)
     return p;
 }
 
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept
+{
+    return memory_is_full ? nullptr : std::malloc(bytes);
+}
+
 void operator delete(void *p) noexcept
 {
     std::free(p);
