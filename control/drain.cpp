@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -49,14 +48,6 @@ class job_mover final : public rank_mover {
         } catch (const std::exception &problem) {
             return {false, false, problem.what()};
         }
-    }
-    double now_s() override
-    {
-        return std::chrono::duration<double>(steady::now().time_since_epoch()).count();
-    }
-    void wait(double seconds) override
-    {
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     }
 
   private:

@@ -2,6 +2,8 @@
 #include "moves_in_turn.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace zc::control {
 namespace {
@@ -24,6 +26,17 @@ rank_outcome move_one(rank_mover &by, std::size_t nth, double end_s)
 }
 
 } // namespace
+
+double rank_mover::now_s()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+void rank_mover::wait(double seconds)
+{
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
 
 std::vector<rank_outcome> move_in_turn(rank_mover &by, std::size_t ranks, double timeout_s,
                                        bool stops)

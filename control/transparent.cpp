@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <map>
 #include <set>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -83,8 +82,6 @@ class held_mover final : public rank_mover {
         }
         return {last_[nth].ok, last_[nth].again, last_[nth].why};
     }
-    double now_s() override { return seconds(clock::now().time_since_epoch()).count(); }
-    void wait(double for_s) override { std::this_thread::sleep_for(seconds(for_s)); }
 
     /** What was said of it, the last time. */
     const holder::held_move &last(std::size_t nth) const { return last_[nth]; }

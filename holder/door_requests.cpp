@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "door_requests.h"
 
-#include <array>
-#include <cerrno>
 #include <poll.h>
-#include <sys/socket.h>
 #include <utility>
 #include <vector>
 
@@ -12,11 +9,6 @@
 #include "request_server.h"
 
 namespace zc::holder {
-namespace {
-
-constexpr std::size_t kLongest = 64 << 10;
-
-} // namespace
 
 door_requests::~door_requests()
 {
@@ -40,15 +32,11 @@ void door_requests::ask(const std::string &path, const nlohmann::json &what,
 
 void door_requests::read(int fd)
 {
-    std::array<char, 4096> bytes;
-    const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
     std::string &text = open_.at(fd).text;
-    if (got <= 0 || text.size() > kLongest)
+    const received what = receive_line(fd, text);
+    if (what == received::end)
         return end(fd, nullptr);
-    text.append(bytes.data(), static_cast<std::size_t>(got));
-    if (text.find('\n') == std::string::npos)
+    if (what == received::part)
         return;
     const auto said = nlohmann::json::parse(text, nullptr, false);
     end(fd, said.is_object() ? said : nlohmann::json());

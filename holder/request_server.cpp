@@ -57,6 +57,18 @@ request_server::~request_server()
         close(clients_.begin()->first);
 }
 
+received receive_line(int fd, std::string &text)
+{
+    std::array<char, 4096> bytes;
+    const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return received::part;
+    if (got <= 0 || text.size() > kLongest)
+        return received::end;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+    return text.find('\n') == std::string::npos ? received::part : received::line;
+}
+
 void request_server::accept()
 {
     const int client = accept4(socket_.fd, nullptr, nullptr, SOCK_CLOEXEC);
@@ -72,18 +84,13 @@ void request_server::accept()
 
 void request_server::read(int client)
 {
-    std::array<char, 4096> bytes;
-    const ssize_t got = recv(client, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
     std::string &text = clients_[client];
-    if (got <= 0 || text.size() > kLongest)
+    const received what = receive_line(client, text);
+    if (what == received::end)
         return close(client);
-    text.append(bytes.data(), static_cast<std::size_t>(got));
-    const std::size_t end = text.find('\n');
-    if (end == std::string::npos)
+    if (what == received::part)
         return;
-    const auto said = nlohmann::json::parse(text.substr(0, end), nullptr, false);
+    const auto said = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
     text.clear();
     if (!said.is_object())
         return close(client);

@@ -39,6 +39,14 @@ class request_server {
     std::map<int, std::string> clients_; /* what has come of a line */
 };
 
+enum class received { part, line, end };
+
+/**
+ * Adds what has come over @fd to @text; waits for nothing. line: a whole one is there. end: the
+ * other side has closed the connection, or sends no line of a sensible length.
+ */
+received receive_line(int fd, std::string &text);
+
 /** Where the processes of this user have such sockets, on this host: made if need be. Empty:
  * nowhere. */
 std::string request_directory();
