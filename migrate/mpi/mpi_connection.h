@@ -27,6 +27,7 @@ class mpi_connection final : public connection {
     bool receive(const message &there, std::span<std::byte> room) override;
 
     std::string end_of_peer() override;
+    bool end_is_told() const override { return launcher_ != nullptr; }
     bool commit() override;
     void take_back() override;
 

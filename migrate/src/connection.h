@@ -51,6 +51,8 @@ class connection {
     /** Leaver: what is known of the successor's end from elsewhere, to go on "the successor ...";
      * "" if it has not ended. */
     virtual std::string end_of_peer() { return ""; }
+    /** Will end_of_peer() tell of its end? That may take a moment longer than the network does. */
+    virtual bool end_is_told() const { return false; }
     /** Leaver: from now on the end of the successor is that of the job. False: it has ended. */
     virtual bool commit() { return true; }
     /** Leaver: not any more, if it has been. */

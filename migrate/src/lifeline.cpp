@@ -10,6 +10,7 @@ namespace zc::migrate {
 namespace {
 
 constexpr double kPingEvery = 0.25;
+constexpr double kLauncher = 5;  /* seconds for one that sees the end of its process at once */
 constexpr unsigned kLooks = 256; /* without a rest, and without looking at the clock */
 
 } // namespace
@@ -24,7 +25,12 @@ void lifeline::require(bool succeeded, const char *what) const
 {
     if (succeeded)
         return;
+    const double begin = peer_->now();
     require_peer();
+    for (unsigned rounds = 0; peer_->end_is_told() && peer_->now() - begin < kLauncher; rounds++) {
+        peer_->rest(rounds);
+        require_peer();
+    }
     throw error(EPIPE, other() + " is gone: " + what + " failed");
 }
 

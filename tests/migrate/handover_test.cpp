@@ -386,6 +386,32 @@ TEST(Lifeline, SaysHowLongTheOtherHasBeenSilent)
     EXPECT_EQ(sides.problem(side::successor), "the predecessor is gone: sending failed");
 }
 
+/** A send to a process that has ended @after_s before that is told. */
+void expect_end_told(const std::string &how, double after_s, const std::string &problem)
+{
+    two_sides sides;
+    sides.tell_end(how, after_s);
+    sides.run(
+        [&] {
+            lifeline line(sides.end_of(side::leaver), false, 7);
+            line.receive();
+            line.send(word::proceed);
+        },
+        [&] {
+            lifeline line(sides.end_of(side::successor), true, 100);
+            line.send(word::here);
+        });
+    EXPECT_EQ(sides.problem(side::leaver), problem);
+}
+
+TEST(Lifeline, SaysHowTheOtherHasEndedThoughTheNetworkSaysFirstThatItHas)
+{
+    expect_end_told("was killed", 0, "the successor was killed");
+    expect_end_told("was killed", 1, "the successor was killed");
+    expect_end_told("", 0, "the successor is gone: a transfer failed");
+    expect_end_told("was killed", 100, "the successor is gone: a transfer failed");
+}
+
 TEST(Lifeline, WaitsWithoutLimitForAnotherThatIsThere)
 {
     two_sides sides;

@@ -107,6 +107,15 @@ class two_sides::endpoint final : public connection {
         it = kNone;
         return true;
     }
+    std::string end_of_peer() override
+    {
+        if (!end_is_told() || !other_.ended)
+            return "";
+        if (ended_at_ < 0)
+            ended_at_ = of_.now_;
+        return of_.now_ - ended_at_ < of_.told_after_s_ ? "" : of_.end_;
+    }
+    bool end_is_told() const override { return of_.told_after_s_ >= 0; }
     void close() override {}
     void forget(bool) override {}
     void make_progress() override {}
@@ -171,6 +180,7 @@ class two_sides::endpoint final : public connection {
     side who_;
     state &mine_, &other_;
     ticket next_ = 1;
+    double ended_at_ = -1; /* the other has been found to have ended */
     std::map<ticket, std::size_t> sends_;
     std::vector<pending> receives_;
     std::map<ticket, std::size_t> arrived_;

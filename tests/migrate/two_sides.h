@@ -49,6 +49,14 @@ class two_sides {
     /** End @who when it sends, receives or begins to receive the @at-th time. */
     void kill(side who, std::size_t at);
 
+    /** The other side's end is told to each as @how, so many seconds after the network has failed;
+     * "": it is not told, after all. */
+    void tell_end(std::string how, double after_s)
+    {
+        end_ = std::move(how);
+        told_after_s_ = after_s;
+    }
+
     std::unique_ptr<connection> end_of(side who);
     /** Until both have returned; what one throws is in problem(). */
     void run(const std::function<void()> &leaving, const std::function<void()> &succeeding);
@@ -86,6 +94,8 @@ class two_sides {
     std::condition_variable changed_;
     side turn_ = leaver;
     double now_ = 0;
+    std::string end_;
+    double told_after_s_ = -1; /* it is not told */
     bool hung_ = false;
 };
 
