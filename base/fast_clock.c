@@ -21,16 +21,21 @@ static uint64_t read_kernel_ns(void)
 #if defined(__x86_64__)
 
 #define ANCHOR_NS 1000000u  /* between readings of the kernel's clock */
-#define AHEAD_NS 5000u      /* scale and readings do not differ by more in that time */
-#define NEAR_TICKS 2000u    /* the two clocks are read as one: nothing has come between */
+#define FIRST_NS 10000000u  /* over which the scale is measured first */
+#define SCALE_NS 100000000u /* and then, always anew: the kernel's clock may be slewed */
+#define AHEAD_NS 5000u      /* scale and readings do not differ by more in ANCHOR_NS */
+#define NEAR_TICKS 300u     /* the two clocks are read as one: nothing has come between */
 #define ATTEMPTS 4          /* to read them so */
+#define MISSES 1000u        /* in a row: they are never read so, on this machine */
 #define SCALE_CHANGES 1024u /* by less than a 1024th, or the counter is another one */
 
-/** Where the scale is measured from. */
+/** What a thread's clock comes from. */
 static __thread struct {
-    uint64_t counter, ns; /* 0: nowhere yet */
+    uint64_t counter, ns; /* since when the scale is being measured; 0: it is not yet */
     uint64_t scale;       /* the last one; 0: none */
-} origin __attribute__((tls_model("initial-exec")));
+    uint64_t told_ns;     /* the latest time that the thread has been told by the kernel's clock */
+    unsigned misses;
+} past __attribute__((tls_model("initial-exec")));
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
@@ -50,13 +55,19 @@ static void find_counter(void)
              mode == PR_TSC_ENABLE;
 }
 
+static uint64_t read_counter(void)
+{
+    _mm_lfence(); /* not before what comes first */
+    return __rdtsc();
+}
+
 /* The kernel's time, and the counter at that time. False: something has come between. */
 static bool read_both(uint64_t *ns, uint64_t *counter)
 {
     for (int i = 0; i < ATTEMPTS; i++) {
-        const uint64_t before = __rdtsc();
+        const uint64_t before = read_counter();
         *ns = read_kernel_ns();
-        const uint64_t took = __rdtsc() - before;
+        const uint64_t took = read_counter() - before;
         *counter = before + took / 2;
         if (took < NEAR_TICKS)
             return true;
@@ -64,68 +75,82 @@ static bool read_both(uint64_t *ns, uint64_t *counter)
     return false;
 }
 
-/* Measured since the origin, the longer the better. 0: not long enough. */
-static uint64_t measure_scale(uint64_t ns, uint64_t counter)
+static uint64_t difference(uint64_t one, uint64_t other)
 {
-    const uint64_t span_ns = ns - origin.ns, ticks = counter - origin.counter;
-    const bool begins = origin.ns == 0;
-    uint64_t scale = 0;
-
-    if (!begins && span_ns < ANCHOR_NS)
-        return 0;
-    if (!begins && ticks != 0)
-        scale = (uint64_t)(((unsigned __int128)span_ns << 32) / ticks);
-    /* A process that was restored on another host has another counter. */
-    const uint64_t change = scale > origin.scale ? scale - origin.scale : origin.scale - scale;
-    if (begins || scale == 0 || (origin.scale != 0 && change > origin.scale / SCALE_CHANGES)) {
-        origin.ns = ns;
-        origin.counter = counter;
-        scale = 0;
-    }
-    origin.scale = scale;
-    return scale;
+    return one > other ? one - other : other - one;
 }
 
-/* By how much this clock is ahead. If by much, it is another clock or counter: the process was
- * restored on another host. */
+static uint64_t in_ns(uint64_t ticks, uint64_t scale)
+{
+    return (uint64_t)((unsigned __int128)ticks * scale >> 32);
+}
+
+/* A process that was restored on another host has another counter, and perhaps another clock. */
+static bool is_another(uint64_t ns, uint64_t counter)
+{
+    const struct zc_fast_clock *here = &zc_fast_clock_here;
+    const uint64_t expected_ns = here->anchor_ns + in_ns(counter - here->anchor, here->scale);
+    const uint64_t passed_ns = difference(ns, here->anchor_ns);
+    return difference(expected_ns, ns) > AHEAD_NS + passed_ns / SCALE_CHANGES;
+}
+
+static void measure_scale(uint64_t ns, uint64_t counter)
+{
+    const bool begins = past.ns == 0 || (past.scale != 0 && is_another(ns, counter));
+    const uint64_t span_ns = ns - past.ns, ticks = counter - past.counter;
+
+    if (!begins && span_ns < (past.scale != 0 ? SCALE_NS : FIRST_NS))
+        return;
+    past.scale = begins || ticks == 0 ? 0 : (uint64_t)(((unsigned __int128)span_ns << 32) / ticks);
+    past.ns = ns;
+    past.counter = counter;
+}
+
+/* By how much this clock is ahead. If by much, it is another clock or counter. */
 static uint64_t ahead_of(uint64_t ns, uint64_t told_ns)
 {
     return told_ns > ns && told_ns - ns < AHEAD_NS ? told_ns - ns : 0;
 }
 
-/* Sets the anchor at @ns, or at @told_ns if this clock is ahead; then it goes more slowly, so that
- * it is right again at the next anchor. */
-static uint64_t set_anchor(uint64_t ns, uint64_t counter, uint64_t told_ns)
+/* Sets the anchor at @ns, or at what has been told if this clock is ahead; then it goes more
+ * slowly, so that it is right again at the next anchor. */
+static void set_anchor(uint64_t ns, uint64_t counter, uint64_t ahead_ns)
 {
     struct zc_fast_clock *here = &zc_fast_clock_here;
-    const uint64_t ahead_ns = ahead_of(ns, told_ns);
-    const uint64_t scale = measure_scale(ns, counter);
 
     here->limit = 0;
+    here->anchor = counter;
     here->anchor_ns = ns + ahead_ns;
-    if (scale != 0) {
-        here->anchor = counter;
-        here->scale = (uint64_t)((unsigned __int128)scale * (ANCHOR_NS - ahead_ns) / ANCHOR_NS);
-        here->limit = ((uint64_t)ANCHOR_NS << 32) / scale;
-    }
-    return here->anchor_ns;
+    here->scale = (uint64_t)((unsigned __int128)past.scale * (ANCHOR_NS - ahead_ns) / ANCHOR_NS);
+    here->limit = ((uint64_t)ANCHOR_NS << 32) / past.scale;
+}
+
+/* The latest time that this thread may have been told. */
+static uint64_t find_latest_told(void)
+{
+    const struct zc_fast_clock *here = &zc_fast_clock_here;
+    const uint64_t limit_ns = here->anchor_ns + in_ns(here->limit, here->scale);
+    return here->limit != 0 ? limit_ns : past.told_ns;
 }
 
 uint64_t zc_fast_clock_anchor(void)
 {
-    const struct zc_fast_clock *here = &zc_fast_clock_here;
-    /* The latest time that this thread may have been told. */
-    const uint64_t told_ns = here->anchor_ns + (here->limit * here->scale >> 32);
+    const uint64_t told_ns = find_latest_told();
     uint64_t ns, counter;
 
     pthread_once(&once, find_counter);
-    if (!usable)
+    if (!usable || past.misses == MISSES)
         return read_kernel_ns();
-    if (read_both(&ns, &counter))
-        return set_anchor(ns, counter, told_ns);
+    const bool near = read_both(&ns, &counter);
+    past.misses = near ? 0 : past.misses + 1;
+    if (near)
+        measure_scale(ns, counter);
+    const uint64_t ahead_ns = ahead_of(ns, told_ns);
+    past.told_ns = ns + ahead_ns;
     zc_fast_clock_here.limit = 0;
-    zc_fast_clock_here.anchor_ns = ns + ahead_of(ns, told_ns);
-    return zc_fast_clock_here.anchor_ns;
+    if (near && past.scale != 0)
+        set_anchor(ns, counter, ahead_ns);
+    return past.told_ns;
 }
 
 #else

@@ -18,11 +18,17 @@ extern "C" {
  *
  *     ns = anchor_ns + (counter - anchor) * scale          until the counter is at anchor + limit
  *
- * so it is a fraction of a microsecond from CLOCK_MONOTONIC at most, and the processes of a host
- * agree as well as they do by that. It goes back within a thread only where the
- * kernel's does, or the counter. Where the kernel itself does
- * not keep time by the counter, and before a thread has used the clock for a millisecond, every
- * reading is the kernel's.
+ * so it is a tenth of a microsecond from CLOCK_MONOTONIC at most where that is not being slewed,
+ * and the processes of a host agree as well as they do by that. It goes back within a thread only
+ * where the kernel's does, or the counter. Where the kernel itself does not keep time by the
+ * counter, and before a thread has used the clock for ten milliseconds, every reading is the
+ * kernel's.
+ *
+ * The processor may read its counter before the loads that come first in the program are done: by
+ * a few hundred nanoseconds, where they miss the cache. That is right for the time at which
+ * something is begun, which is not told to another before it is known. Of what another processor
+ * has told this one, it would be a time before that; zc_fast_clock_after_ns() waits for the loads,
+ * which costs half as much again.
  */
 
 /** Of a thread. */
@@ -39,8 +45,8 @@ extern __thread struct zc_fast_clock zc_fast_clock_here
 /** zc_fast_clock_anchor - the time by the kernel's clock, from which the counter goes on */
 uint64_t zc_fast_clock_anchor(void) __attribute__((visibility("hidden")));
 
-/** zc_fast_clock_ns - CLOCK_MONOTONIC, in nanoseconds; from any thread, not from a signal handler
- */
+/** zc_fast_clock_ns - CLOCK_MONOTONIC, in nanoseconds, of something that begins; from any thread,
+ * not from a signal handler */
 static inline uint64_t zc_fast_clock_ns(void)
 {
 #if defined(__x86_64__)
@@ -50,6 +56,15 @@ static inline uint64_t zc_fast_clock_ns(void)
         return here->anchor_ns + (passed * here->scale >> 32);
 #endif
     return zc_fast_clock_anchor();
+}
+
+/** zc_fast_clock_after_ns - the same, of something that has ended: after all that has been read */
+static inline uint64_t zc_fast_clock_after_ns(void)
+{
+#if defined(__x86_64__)
+    _mm_lfence();
+#endif
+    return zc_fast_clock_ns();
 }
 
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 #include <gtest/gtest.h>
@@ -64,6 +66,45 @@ TEST(FastClockTest, ThreadsAgree)
         all.emplace_back(read_and_compare);
     for (std::thread &one : all)
         one.join();
+}
+
+/** Two threads tell each other the time, in turns. */
+struct alignas(64) told {
+    std::atomic<std::uint64_t> ns{0};
+};
+
+/** By how much what it was told was later than its own clock, at most. */
+std::uint64_t find_lead(told &mine, const told &others, std::uint64_t end)
+{
+    std::uint64_t lead = 0, last = 0;
+    while (kernel_ns() < end) {
+        mine.ns.store(zc_fast_clock_ns(), std::memory_order_release);
+        for (int i = 0; i < 1000; i++) {
+            const std::uint64_t heard = others.ns.load(std::memory_order_acquire);
+            if (heard == last)
+                continue;
+            const std::uint64_t now = zc_fast_clock_after_ns();
+            lead = std::max(lead, heard > now ? heard - now : 0);
+            last = heard;
+            break;
+        }
+    }
+    return lead;
+}
+
+/** Nothing is received before it was sent, but for what two readings of the kernel's clock lack. */
+TEST(FastClockTest, IsNotBehindWhatAnotherThreadHasTold)
+{
+    constexpr std::uint64_t kReadings = 200;
+    const std::uint64_t end = kernel_ns() + 10 * kWhile;
+    std::uint64_t leads[2] = {};
+    told sides[2];
+    std::thread other([&] { leads[1] = find_lead(sides[1], sides[0], end); });
+    leads[0] = find_lead(sides[0], sides[1], end);
+    other.join();
+    EXPECT_LE(leads[0], kReadings);
+    EXPECT_LE(leads[1], kReadings);
+    EXPECT_NE(sides[1].ns.load(), 0u);
 }
 
 TEST(FastClockTest, GoesOnInAChild)

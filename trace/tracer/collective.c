@@ -100,7 +100,7 @@ static void ended(uint64_t call, int code)
 {
     if (call == NO_CALL || code != MPI_SUCCESS)
         return;
-    const int64_t now = zct_now();
+    const int64_t now = zct_now_after();
     zct_lock();
     zct_write_collective_end(&zct.writer, now, call);
     zct_unlock();

@@ -7,7 +7,7 @@
 static void settle_one(struct zct_watch *w, enum zct_function function, int idx, MPI_Status *status,
                        int code)
 {
-    const int64_t now = zct_now();
+    const int64_t now = zct_now_after();
     zct_watch_settle(w, idx, status, code, now);
     zct_watch_end(w, function, now);
 }
@@ -41,7 +41,7 @@ static void settle_several(struct zct_watch *w, enum zct_function function, int 
 {
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
         return;
-    const int64_t now = zct_now();
+    const int64_t now = zct_now_after();
     for (int i = 0; i < count; i++)
         zct_watch_settle(w, indices ? indices[i] : i, &statuses[i],
                          code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR, now);
@@ -129,7 +129,7 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
     zct_lock();
     struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
     if (r && r->active && !r->seen_ns)
-        r->seen_ns = zct_now();
+        r->seen_ns = zct_now_after();
     zct_unlock();
     return code;
 }

@@ -43,7 +43,8 @@ static struct sent note_send(int64_t count, MPI_Datatype type, int dest, int tag
 static void send_ended(const struct sent *sent, void *caller)
 {
     if (sent->recorded && zct.active)
-        zct_call_ended(ZCT_FUNCTION_SEND, caller, sent->begin_ns, zct_now(), &sent->number, 1);
+        zct_call_ended(ZCT_FUNCTION_SEND, caller, sent->begin_ns, zct_now_after(), &sent->number,
+                       1);
 }
 
 /* A nonblocking send began: its end is of interest if calls are recorded. */
@@ -83,7 +84,7 @@ static bool traced(int source)
 static void settle(const struct zct_request *r, MPI_Status *status, int code,
                    const struct sent *sent, void *caller)
 {
-    const int64_t now = zct_now();
+    const int64_t now = zct_now_after();
     if (code == MPI_SUCCESS)
         zct_request_done(0, r, status, now);
     else
@@ -406,7 +407,7 @@ static int64_t probe_begins(void)
 static void probe_ended(int64_t begin_ns, void *caller)
 {
     if (begin_ns && zct.active)
-        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now(), NULL, 0);
+        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now_after(), NULL, 0);
 }
 
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)

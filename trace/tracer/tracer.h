@@ -40,9 +40,16 @@ struct zct_tracer {
 
 extern struct zct_tracer zct;
 
+/* Of something that begins: a message that is sent, or a receive that is posted. */
 static inline int64_t zct_now(void)
 {
     return (int64_t)zc_fast_clock_ns() - zct.zero_ns;
+}
+
+/* Of something that has ended: not before another rank's clock when that sent what has come. */
+static inline int64_t zct_now_after(void)
+{
+    return (int64_t)zc_fast_clock_after_ns() - zct.zero_ns;
 }
 
 static inline void zct_lock(void)
