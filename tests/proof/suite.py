@@ -6,12 +6,17 @@ the benchmark.
 """
 import contextlib
 import json
+import pathlib
+import types
 
 from bench.mpi import report
+from bench.mpi.settings import Setting
+from bench.proof import applications
 from bench.proof.cases import CASES, HERE
 from testbed.mpi import Mpi, build
 from testbed.outcome import Fail
-from testbed.suite import Bed, Suite
+from testbed.suite import Bed, Suite, Test
+from tests.programs.suite import check_installed
 
 FINALIZE_GRACE_S = 5
 STEPS, WORK_MS = 8, 4
@@ -76,3 +81,26 @@ for the_case in CASES.values():
         suite.test(the_case.name + (f"-{the_kind}" if the_kind == the_case.edited else ""))(
             lambda stage, case=the_case, kind=the_kind:
             is_right(stage, case, "" if kind == "plain" else kind))
+
+
+def debians_programs(stage):
+    """bench/run applications, with one of them."""
+    setup, program = stage.setup, applications.PROGRAMS["scalapack-lu"]
+    check_installed(program.command, program.packages)
+    setting = Setting(setup.network.link, setup.network.cores)
+    options = types.SimpleNamespace(
+        mpich=setup.prefix, rounds=1, settings=[setting], programs=["scalapack-lu"],
+        forecaster=pathlib.Path(setup.options.library).resolve() / "bin/zc-forecast", timeout=60 * setup.patience)
+    found = applications.Measurement(options, setup.network, setup.scratch)
+    found.prepare()
+    found.run()
+    if found.failures:
+        raise Fail("; ".join(found.failures))
+    said = found.verdict()[0]
+    if not said["stock_seconds"] > 0 or not said["found"]["messages"] > 1000:
+        raise Fail(f"it cannot be: {said}")
+    if len(list(found.records())) != 3:
+        raise Fail(f"not the times of two and a forecast: {list(found.records())}")
+
+
+suite.tests.append(Test("debians_programs", debians_programs, kinds=("2",)))
