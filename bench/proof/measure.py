@@ -16,26 +16,21 @@ Ranks that wait in MPI poll, and here the ranks that they wait for need their pr
 whatever the library, rest between their looks at the network (give_way.c). --polling leaves that
 out: then stock ch4:ucx is far slower, since ch4:zc alone gives the processor away.
 """
-import argparse
 import itertools
 import json
 import pathlib
 import subprocess
 import sys
-import tempfile
-import time
 
-from bench.mpi import peers, report, settings
+from bench.mpi import peers, report
 from bench.mpi.report import TOP
-from bench.mpi.settings import Setting
-from bench.proof import wave
+from bench.proof import rounds, wave
 from bench.proof.cases import CASES, HERE, HOSTS, LINKS
+from bench.proof.rounds import Recorded
 from bench.proof.truth import Truth
 from bench.spread import median
-from testbed.mpi import Mpi, build, prefix_or_die
-from testbed.network import Network, enter_private_namespace
-from testbed.outcome import EXIT_USAGE, Error
-from testbed.process import exit_on_sigterm
+from testbed.mpi import build
+from testbed.outcome import Error
 
 PLAIN = {"MPIR_CVAR_CH4_ZC_LANDING_THRESHOLD": "inf", "MPIR_CVAR_CH4_ZC_LANDING_THREAD": "0"}
 IMPLEMENTATIONS = {
@@ -64,19 +59,6 @@ def build_give_way(directory):
     return library.absolute()
 
 
-class Recorded(Mpi):
-    """Runs that zc-forecast records."""
-
-    def __init__(self, forecaster, folder, *args, **more):
-        super().__init__(*args, **more)
-        self.forecaster, self.folder = forecaster, folder
-
-    def command(self, ranks, options=()):
-        words = super().command(ranks, options)
-        at = words.index(self.mpiexec)
-        return [*words[:at], self.forecaster, "--force", "-o", str(self.folder), *words[at:]]
-
-
 class Measurement:
     def __init__(self, options, network, scratch):
         self.options = options
@@ -86,7 +68,7 @@ class Measurement:
         self.libraries = peers.Libraries(self.prefixes, options.build_dir)
         self.programs = {}      # prefix option: {program: path}
         self.environment = {}   # of all ranks
-        self.rounds = {}        # (setting, case, impl, metric): {round: value}
+        self.values_of = {}        # (setting, case, impl, metric): {round: value}
         self.waves = {}         # (setting, impl): of the last round
         self.failures = []
 
@@ -107,7 +89,7 @@ class Measurement:
         peer = IMPLEMENTATIONS[impl]
         environment = {**self.environment, **environment, **peer.environment}
         if impl == "forecast":
-            return Recorded(str(self.options.forecaster), self.scratch / "recording",
+            return Recorded(self.options.forecaster, self.scratch / "recording",
                             self.options.mpich, self.network, netmod=peer.netmod,
                             environment=environment)
         made = self.libraries.mpi(peer, self.network)
@@ -120,25 +102,19 @@ class Measurement:
                 range(self.options.rounds), self.options.settings, self.options.cases):
             case = CASES[name]
             impls = [impl for impl in self.options.impl if impl != "edited" or case.edited]
-            start = turn % len(impls)
-            for impl in impls[start:] + impls[:start]:
-                yield turn, setting, case, impl
+            for impl in rounds.by_turns(impls, turn):
+                yield turn, setting, name, impl
 
     def run(self):
-        plan = list(self.plan())
-        begin = time.monotonic()
-        for index, (turn, setting, case, impl) in enumerate(plan, 1):
-            elapsed = int(time.monotonic() - begin)
-            print(f"[{index:3}/{len(plan)} {elapsed // 60:2}:{elapsed % 60:02}] round {turn + 1} "
-                  f"{setting!s:<12} {case.name:<14} {impl:<9}", end=" ", flush=True)
-            settings.enter(self.network, setting)
-            print(self.run_case(turn, setting, case, impl), flush=True)
+        for turn, setting, name, impl in rounds.follow(list(self.plan()), self.network):
+            print(self.run_case(turn, setting, CASES[name], impl), flush=True)
 
     def run_case(self, turn, setting, case, impl):
         peer = IMPLEMENTATIONS[impl]
         program = self.programs[peer.prefix_option][case.program]
         words = case.words(setting.link, self.options.quick, edited=impl == "edited")
-        result = self.mpi(impl, case.environment).run(
+        mpi = self.mpi(impl, case.environment)
+        result = mpi.run(
             [program, *words], ranks=case.ranks, timeout=self.options.timeout,
             directory=self.scratch, finalize_grace=report.FINALIZE_GRACE_S)
         found = [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
@@ -149,7 +125,7 @@ class Measurement:
                                  f"    {result.err.strip()[-300:]}")
             return f"FAILED: {result.reason() or 'no result'}"
         if impl == "forecast":
-            return self.forecast(turn, setting, case)
+            return self.forecast(turn, setting, case, mpi)
         for metric, value in said.items():
             if metric in UNITS:
                 self.note(turn, setting, case, impl, metric, value)
@@ -157,14 +133,12 @@ class Measurement:
             self.waves[setting, impl] = said
         return f"{said['time_to_solution']:6.2f} s, efficiency {said['efficiency']:.2f}"
 
-    def forecast(self, turn, setting, case):
-        done = subprocess.run([self.options.forecaster, "report", "--json", self.scratch / "recording"],
-                              capture_output=True, text=True, check=False)
-        found = json.loads(done.stdout)["forecast"] if done.returncode == 0 else None
-        if not found:
-            why = json.loads(done.stdout)["no_forecast"] if done.returncode == 0 else done.stderr
-            self.failures.append(f"{setting}: {case.name}: no forecast: {why}")
-            return f"FAILED: no forecast: {why}"
+    def forecast(self, turn, setting, case, recorded):
+        try:
+            found = recorded.report()["forecast"]
+        except Error as error:
+            self.failures.append(f"{setting}: {case.name}: {error}")
+            return f"FAILED: {error}"
         if self.options.keep:
             (self.scratch / "recording").rename(
                 pathlib.Path(self.options.keep) / f"{case.name}-{setting.link}-{turn}.zct")
@@ -173,17 +147,17 @@ class Measurement:
         return f"saves {found['saved_seconds']:.2f} of {found['recorded_seconds']:.2f} s"
 
     def note(self, turn, setting, case, impl, metric, value):
-        self.rounds.setdefault((setting, case.name, impl, metric), {})[turn] = value
+        self.values_of.setdefault((setting, case.name, impl, metric), {})[turn] = value
 
     # -- results ------------------------------------------------------------
 
     def values(self, setting, case, impl, metric, turns=None):
-        found = self.rounds.get((setting, case, impl, metric), {})
+        found = self.values_of.get((setting, case, impl, metric), {})
         return tuple(found[turn] for turn in sorted(found) if turns is None or turn in turns)
 
     def truth(self, setting, case):
         """None if something is missing."""
-        turns = [set(self.rounds.get((setting, case, impl, "time_to_solution"), {}))
+        turns = [set(self.values_of.get((setting, case, impl, "time_to_solution"), {}))
                  for impl in ("ucx", "zc")]
         both = turns[0] & turns[1]
         forecast = self.values(setting, case, "forecast", "saved")
@@ -199,35 +173,27 @@ class Measurement:
             if not found:
                 continue
             case = CASES[name]
-            rows.append([
-                name, case.ranks, case.hosts, setting.link, f"{found.time_s:.2f}",
-                f"{median(found.zc):.2f}", f"{found.ratio:.2f}",
-                "{:.2f}..{:.2f}".format(*found.ratios),
-                f"{found.gain_s:.2f}", f"{found.forecast_s:.2f}",
-                "{:.2f}..{:.2f}".format(*found.forecast_spread),
-                "ok" if found.ok else f"missed by {found.error_s:+.2f} (allowed {found.allowed_s:.2f})"])
-        report.print_table(
-            "time to solution, s; what ch4:zc gains, and what was forecast",
-            ["program", "ranks", "hosts", "link", "ucx", "zc", "ratio", "of the rounds",
-             "gain", "forecast", "of the rounds", "verdict"], rows)
+            rows.append([name, case.ranks, case.hosts, setting.link, *rounds.truth_cells(found)])
+        report.print_table("time to solution, s; what ch4:zc gains, and what was forecast",
+                           ["program", "ranks", "hosts", "link", *rounds.TRUTH_COLUMNS], rows)
 
     def print_figures(self):
         """What single programs are about."""
         rows = []
-        for (setting, name, impl, metric), rounds in self.rounds.items():
+        for (setting, name, impl, metric), values in self.values_of.items():
             if metric in ("time_to_solution", "saved"):
                 continue
-            values = list(rounds.values())
+            each = list(values.values())
             rows.append([name, setting.link, impl, metric, UNITS[metric],
-                         report.show_number(median(values)),
-                         f"{report.show_number(min(values))}..{report.show_number(max(values))}"])
+                         report.show_number(median(each)),
+                         f"{report.show_number(min(each))}..{report.show_number(max(each))}"])
         report.print_table("other figures", ["program", "link", "impl", "figure", "unit", "median",
                                              "of the rounds"], sorted(rows))
 
     def records(self):
-        for (setting, name, impl, metric), rounds in self.rounds.items():
+        for (setting, name, impl, metric), values in self.values_of.items():
             record = report.record_of("proof", setting, name, impl, 0, metric, UNITS[metric],
-                                      list(rounds.values()))
+                                      list(values.values()))
             size = CASES[name].arguments[setting.link][2]
             record["bytes"] = int(size[:-1]) << {"k": 10, "m": 20}[size[-1]]
             yield record | {"ranks": CASES[name].ranks, "hosts": CASES[name].hosts}
@@ -258,32 +224,19 @@ class Measurement:
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="bench/run proof", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="exit status: 0 all ran (whatever the verdict);"
-                                     " 1 something did not run; 2 usage")
-    parser.add_argument("--mpich", metavar="PREFIX",
-                        help="MPICH with ch4:zc and ch4:ucx (default: $ZC_MPICH)")
+    parser = rounds.parser_of("proof", __doc__, "proof.jsonl")
     parser.add_argument("--ofi", metavar="PREFIX", default="/nonexistent",
                         help="MPICH with ch4:ofi (mpi-ch4-netmod/build-peer --print-prefix)")
     parser.add_argument("--openmpi", metavar="PREFIX", default="/usr", help="default /usr")
     parser.add_argument("--quick", action="store_true", help="a third of the steps, one round")
     parser.add_argument("--rounds", type=int, metavar="N", help="default 3, with --quick 1")
-    parser.add_argument("--settings", type=settings.parse, metavar="LINK/CORES,...",
-                        default=[Setting(link, "spare") for link in LINKS],
-                        help="links of 10gbit and 1gbit (default: both, spare cores)")
     parser.add_argument("--cases", type=report.names(list(CASES)), metavar="CASE,...",
                         default=list(CASES), help=f"default {','.join(CASES)}")
     parser.add_argument("--impl", type=report.names(list(IMPLEMENTATIONS)), default=UNASKED,
                         metavar="IMPL,...", help=f"default {','.join(UNASKED)}")
-    parser.add_argument("--forecaster", type=pathlib.Path, metavar="PROGRAM",
-                        default=TOP / "build/release/bin/zc-forecast",
-                        help="default build/release/bin/zc-forecast")
     parser.add_argument("--polling", action="store_true",
                         help="ranks that wait poll, as on hosts with a processor for each")
     parser.add_argument("--keep", metavar="DIR", help="keep the recordings in this folder")
-    parser.add_argument("--json-out", metavar="FILE", default=str(TOP / "out/proof.jsonl"),
-                        help="default out/proof.jsonl; pictures go beside it")
     parser.add_argument("--build-dir", metavar="DIR", default=str(TOP / "build/mpi/proof"),
                         help="where programs are built (default build/mpi/proof)")
     parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS",
@@ -298,39 +251,26 @@ def parse():
 
 def main():
     options = parse()
-    exit_on_sigterm()
-    try:
-        options.mpich = prefix_or_die(options.mpich)
-        if "forecast" in options.impl and not options.forecaster.exists():
-            raise Error(f"no {options.forecaster} (make build)")
-        options.forecaster = options.forecaster.absolute()
-        enter_private_namespace()
-        with Network(str(HOSTS), link=options.settings[0].link) as network, \
-                tempfile.TemporaryDirectory(prefix="zc-proof-") as scratch:
-            versions = {"mpich": report.mpich_version(options.mpich), "ucx": report.ucx_version()}
-            about = report.context(network, versions) | {"autogroup": network.autogroup.state}
-            report.print_context(about, network)
-            network.autogroup.print_warning()
+
+    def measure():
+        with rounds.open_hosts(options, HOSTS) as (network, scratch, about):
             measurement = Measurement(options, network, scratch)
             measurement.build()
             measurement.run()
-    except Error as error:
-        print(f"proof: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except KeyboardInterrupt:
-        return 130
-    measurement.print_truths()
-    measurement.print_figures()
-    about |= {"load_after": report.load(), "rounds": options.rounds, "polling": options.polling,
-              "failed": measurement.failures, "verdict": measurement.verdict()}
-    out = pathlib.Path(options.json_out)
-    shown = [report.write_jsonl(out, [{"context": about}, *measurement.records()])]
-    shown += measurement.draw_waves(out)
-    print(f"\nresults: {', '.join(map(str, shown))}")
-    if measurement.failures:
-        print("\nfailed runs:\n  " + "\n  ".join(measurement.failures), file=sys.stderr)
-        return 1
-    return 0
+        return measurement, about
+
+    def show(measurement, about):
+        measurement.print_truths()
+        measurement.print_figures()
+        about |= {"load_after": report.load(), "rounds": options.rounds, "polling": options.polling,
+                  "failed": measurement.failures, "verdict": measurement.verdict()}
+        out = pathlib.Path(options.json_out)
+        shown = [report.write_jsonl(out, [{"context": about}, *measurement.records()])]
+        shown += measurement.draw_waves(out)
+        print(f"\nresults: {', '.join(map(str, shown))}")
+        return measurement.failures
+
+    return rounds.run_main("proof", measure, show)
 
 
 if __name__ == "__main__":
