@@ -8,28 +8,17 @@
 
 #include "tracer.h"
 
-static uint32_t announce_locked(void *caller)
+uint32_t zct_site_announce_locked(void *caller)
 {
     Dl_info info = {0};
     const uintptr_t address = (uintptr_t)caller;
     /* The call itself lies before the address that it returns to. */
     const bool found = dladdr((char *)caller - 1, &info) != 0;
     const uintptr_t base = found ? (uintptr_t)info.dli_fbase : 0;
-    return zct_write_site(&zct.writer, address, address - base,
-                          found && info.dli_fname ? info.dli_fname : "",
-                          found && info.dli_sname ? info.dli_sname : "");
-}
-
-uint32_t zct_site_locked(void *caller)
-{
-    if (!zct.calls)
-        return 0;
-    const uintptr_t key = (uintptr_t)caller;
-    const uint32_t *known = zct_table_find(&zct.sites, key);
-    if (known)
-        return *known;
-    const uint32_t site = announce_locked(caller);
-    uint32_t *entry = zct_table_insert(&zct.sites, key);
+    const uint32_t site = zct_write_site(&zct.writer, address, address - base,
+                                         found && info.dli_fname ? info.dli_fname : "",
+                                         found && info.dli_sname ? info.dli_sname : "");
+    uint32_t *entry = zct_table_insert(&zct.sites, address);
     if (entry)
         *entry = site;
     else
@@ -37,18 +26,9 @@ uint32_t zct_site_locked(void *caller)
     return site;
 }
 
-void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, int64_t end_ns,
-                    const uint64_t *sends, size_t nr_sends)
+void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, int64_t end_ns)
 {
     zct_lock();
-    const struct zct_call call = {
-        .begin_ns = begin_ns,
-        .end_ns = end_ns,
-        .function = function,
-        .site = zct_site_locked(caller),
-        .sends = sends,
-        .nr_sends = nr_sends,
-    };
-    zct_write_call(&zct.writer, &call);
+    zct_call_ended_locked(function, zct_site_locked(caller), begin_ns, end_ns, NULL, 0);
     zct_unlock();
 }

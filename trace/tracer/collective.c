@@ -105,15 +105,14 @@ static void ended(uint64_t call, int code)
     zct_write_collective_end(&zct.writer, now, call);
     zct_unlock();
     if (zct.calls)
-        zct_call_ended(ZCT_FUNCTION_COLLECTIVE, current.caller, current.begin_ns, now, NULL, 0);
+        zct_call_ended(ZCT_FUNCTION_COLLECTIVE, current.caller, current.begin_ns, now);
 }
 
 static void pending(uint64_t call, int code, const MPI_Request *request)
 {
     if (call == NO_CALL || code != MPI_SUCCESS)
         return;
-    const struct zct_request r = {
-        .kind = ZCT_REQUEST_COLLECTIVE, .active = true, .collective = call, .order = call};
+    const struct zct_request r = {.kind = ZCT_REQUEST_COLLECTIVE, .active = true, .order = call};
     zct_lock();
     zct_request_add_locked(*request, &r);
     zct_unlock();

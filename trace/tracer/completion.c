@@ -8,8 +8,10 @@ static void settle_one(struct zct_watch *w, enum zct_function function, int idx,
                        int code)
 {
     const int64_t now = zct_now_after();
-    zct_watch_settle(w, idx, status, code, now);
-    zct_watch_end(w, function, now);
+    zct_lock();
+    zct_watch_settle_locked(w, idx, status, code, now);
+    zct_watch_end_locked(w, function, now);
+    zct_unlock();
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -42,10 +44,12 @@ static void settle_several(struct zct_watch *w, enum zct_function function, int 
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
         return;
     const int64_t now = zct_now_after();
+    zct_lock();
     for (int i = 0; i < count; i++)
-        zct_watch_settle(w, indices ? indices[i] : i, &statuses[i],
-                         code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR, now);
-    zct_watch_end(w, function, now);
+        zct_watch_settle_locked(w, indices ? indices[i] : i, &statuses[i],
+                                code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR, now);
+    zct_watch_end_locked(w, function, now);
+    zct_unlock();
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)

@@ -92,7 +92,7 @@ static int open_file(int rank, int processes, const struct zct_beginning *beginn
 static void note_start(const struct zct_beginning *beginning, void *caller)
 {
     const int64_t now = zct_now();
-    zct_call_ended(ZCT_FUNCTION_INIT, caller, now, now, NULL, 0);
+    zct_call_ended(ZCT_FUNCTION_INIT, caller, now, now);
     if (beginning->apart)
         zct_write_clock(&zct.writer, now, 0, beginning->error_ns);
 }
@@ -189,7 +189,7 @@ static void note_end(void *caller)
     int64_t ahead_ns = 0;
     uint64_t error_ns = 0;
     if (zct.active && zct.calls)
-        zct_call_ended(ZCT_FUNCTION_FINALIZE, caller, now, now, NULL, 0);
+        zct_call_ended(ZCT_FUNCTION_FINALIZE, caller, now, now);
     if (!zct_clock_compare(zct.zero_ns, &ahead_ns, &error_ns) || !zct.active)
         return;
     zct_lock();

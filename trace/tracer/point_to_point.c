@@ -40,11 +40,14 @@ static struct sent note_send(int64_t count, MPI_Datatype type, int dest, int tag
 }
 
 /* A blocking send ends. */
-static void send_ended(const struct sent *sent, void *caller)
+static void send_ended(const struct sent *sent)
 {
-    if (sent->recorded && zct.active)
-        zct_call_ended(ZCT_FUNCTION_SEND, caller, sent->begin_ns, zct_now_after(), &sent->number,
-                       1);
+    if (!sent->recorded || !zct.active)
+        return;
+    const int64_t now = zct_now_after();
+    zct_lock();
+    zct_call_ended_locked(ZCT_FUNCTION_SEND, sent->site, sent->begin_ns, now, &sent->number, 1);
+    zct_unlock();
 }
 
 /* A nonblocking send began: its end is of interest if calls are recorded. */
@@ -59,20 +62,19 @@ static void send_pending(const struct sent *sent, int code, MPI_Request request)
     zct_unlock();
 }
 
-/* A receive that is about to be posted. */
-static struct zct_request begin(const void *buffer, MPI_Datatype type, int source, int tag,
-                                MPI_Comm comm, void *caller)
+/* A receive that is about to be posted: @r. */
+static void begin(struct zct_request *r, const void *buffer, MPI_Datatype type, int source, int tag,
+                  MPI_Comm comm, void *caller)
 {
-    struct zct_request r = {
+    *r = (struct zct_request){
         .kind = ZCT_REQUEST_RECEIVE, .active = true, .peer = source, .tag = tag};
     zct_lock();
-    r.comm = zct_comm_get_locked(comm)->id;
-    r.addr = zct_address_locked(buffer, type);
-    r.site = zct_site_locked(caller);
-    r.order = r.matched = zct_writer_begin(&zct.writer);
+    r->comm = zct_comm_get_locked(comm)->id;
+    r->addr = zct_address_locked(buffer, type);
+    r->site = zct_site_locked(caller);
+    r->order = r->matched = zct_writer_begin(&zct.writer);
     zct_unlock();
-    r.posted_ns = zct_now();
-    return r;
+    r->posted_ns = zct_now();
 }
 
 static bool traced(int source)
@@ -81,19 +83,18 @@ static bool traced(int source)
 }
 
 /* A receive that no request stands for; @sent: of MPI_Sendrecv. */
-static void settle(const struct zct_request *r, MPI_Status *status, int code,
-                   const struct sent *sent, void *caller)
+static void settle(const struct zct_request *r, const MPI_Status *status, int code,
+                   const struct sent *sent)
 {
     const int64_t now = zct_now_after();
-    if (code == MPI_SUCCESS)
-        zct_request_done(0, r, status, now);
-    else
-        zct_request_failed(0, r, status, code);
-    if (!zct.calls || !zct.active)
-        return;
     const bool both = sent && sent->recorded;
-    zct_call_ended(sent ? ZCT_FUNCTION_SENDRECV : ZCT_FUNCTION_RECEIVE, caller,
-                   both ? sent->begin_ns : r->posted_ns, now, both ? &sent->number : NULL, both);
+    zct_lock();
+    zct_receive_ended_locked(r, status, code, now);
+    if (zct.calls && zct.active)
+        zct_call_ended_locked(sent ? ZCT_FUNCTION_SENDRECV : ZCT_FUNCTION_RECEIVE, r->site,
+                              both ? sent->begin_ns : r->posted_ns, now,
+                              both ? &sent->number : NULL, both);
+    zct_unlock();
 }
 
 static void add(MPI_Request request, const struct zct_request *r)
@@ -104,10 +105,10 @@ static void add(MPI_Request request, const struct zct_request *r)
 }
 
 #if ZCT_LARGE_COUNT
-static void add_silent(MPI_Request request, struct zct_request r)
+static void add_silent(MPI_Request request, struct zct_request *r)
 {
-    r.silent = true;
-    add(request, &r);
+    r->silent = true;
+    add(request, r);
 }
 #endif
 
@@ -116,10 +117,9 @@ static void add_silent(MPI_Request request, struct zct_request r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
-        void *const caller = ZCT_CALLER;                                                           \
-        const struct sent sent = note_send(count, type, dest, tag, comm, caller);                  \
+        const struct sent sent = note_send(count, type, dest, tag, comm, ZCT_CALLER);              \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm);                         \
-        send_ended(&sent, caller);                                                                 \
+        send_ended(&sent);                                                                         \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
@@ -185,9 +185,10 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         void *const caller = ZCT_CALLER;                                                           \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Recv##suffix)(buffer, count, type, source, tag, comm, to);           \
-        settle(&r, to, code, NULL, caller);                                                        \
+        settle(&r, to, code, NULL);                                                                \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Recv##suffix)                                                                        \
@@ -197,7 +198,8 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
     {                                                                                              \
         if (!traced(source))                                                                       \
             return REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);           \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
         const int code = REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);     \
         if (code == MPI_SUCCESS)                                                                   \
             add(*request, &r);                                                                     \
@@ -225,7 +227,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         const int code = REAL(Mrecv##suffix)(buffer, count, type, message, to);                    \
-        settle(&r, to, code, NULL, caller);                                                        \
+        settle(&r, to, code, NULL);                                                                \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Mrecv##suffix)                                                                       \
@@ -253,15 +255,16 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
             const int code =                                                                       \
                 REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count,    \
                                        type, source, tag, comm, status);                           \
-            send_ended(&sent, caller);                                                             \
+            send_ended(&sent);                                                                     \
             return code;                                                                           \
         }                                                                                          \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,  \
                                                 count, type, source, tag, comm, to);               \
-        settle(&r, to, code, &sent, caller);                                                       \
+        settle(&r, to, code, &sent);                                                               \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv##suffix)                                                                    \
@@ -275,15 +278,16 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         if (!traced(source)) {                                                                     \
             const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,   \
                                                             source, tag, comm, status);            \
-            send_ended(&sent, caller);                                                             \
+            send_ended(&sent);                                                                     \
             return code;                                                                           \
         }                                                                                          \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, caller);               \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,       \
                                                         source, tag, comm, to);                    \
-        settle(&r, to, code, &sent, caller);                                                       \
+        settle(&r, to, code, &sent);                                                               \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv_replace##suffix)
@@ -298,11 +302,12 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         if (!traced(source))                                                                       \
             return REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,       \
                                            count, type, source, tag, comm, request);               \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
         const int code = REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, \
                                                  count, type, source, tag, comm, request);         \
         if (code == MPI_SUCCESS)                                                                   \
-            add_silent(*request, r);                                                               \
+            add_silent(*request, &r);                                                              \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Isendrecv##suffix)                                                                   \
@@ -315,11 +320,12 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         if (!traced(source))                                                                       \
             return REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,    \
                                                    tag, comm, request);                            \
-        const struct zct_request r = begin(buffer, type, source, tag, comm, ZCT_CALLER);           \
+        struct zct_request r;                                                                      \
+        begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
         const int code = REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag,      \
                                                          source, tag, comm, request);              \
         if (code == MPI_SUCCESS)                                                                   \
-            add_silent(*request, r);                                                               \
+            add_silent(*request, &r);                                                              \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Isendrecv_replace##suffix)
@@ -407,7 +413,7 @@ static int64_t probe_begins(void)
 static void probe_ended(int64_t begin_ns, void *caller)
 {
     if (begin_ns && zct.active)
-        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now_after(), NULL, 0);
+        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now_after());
 }
 
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)

@@ -245,7 +245,7 @@ struct zct_real {
 };
 
 /** Filled by zct_real_find, before MPI can be called. */
-extern struct zct_real zct_real;
+extern struct zct_real zct_real __attribute__((visibility("hidden")));
 
 /** Calls the MPI library's own function. */
 #define REAL(name) zct_real.name

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-uint64_t zct_status_bytes(const MPI_Status *status)
+static uint64_t bytes_received(const MPI_Status *status)
 {
     int bytes = 0;
     REAL(Get_count)(status, zct_real.byte, &bytes);
@@ -24,19 +24,6 @@ void zct_request_add_locked(MPI_Request request, const struct zct_request *what)
         zct.writer.error = ENOMEM;
 }
 
-struct zct_request zct_request_get(MPI_Request request)
-{
-    zct_lock();
-    const struct zct_request *entry =
-        zct.requests.nr_used ? zct_table_find(&zct.requests, ZCT_KEY(request)) : NULL;
-    struct zct_request copy;
-    copy.kind = ZCT_NOT_OURS;
-    if (entry && entry->active)
-        copy = *entry;
-    zct_unlock();
-    return copy;
-}
-
 /* Unless the handle is already another request's. */
 static void retire_locked(uintptr_t key, const struct zct_request *known)
 {
@@ -46,7 +33,7 @@ static void retire_locked(uintptr_t key, const struct zct_request *known)
     if (known->persistent)
         entry->active = false;
     else
-        zct_table_remove(&zct.requests, key);
+        zct_table_remove_found(&zct.requests, entry);
 }
 
 static void write_receive_locked(const struct zct_request *known, const MPI_Status *status,
@@ -62,7 +49,7 @@ static void write_receive_locked(const struct zct_request *known, const MPI_Stat
         .comm = known->comm,
         .peer = status->MPI_SOURCE,
         .tag = status->MPI_TAG,
-        .bytes = zct_status_bytes(status),
+        .bytes = bytes_received(status),
         .addr = known->addr,
     };
     zct.writer.site = known->site;
@@ -77,52 +64,53 @@ static void write_lost_locked(const struct zct_request *known)
                    known->tag == MPI_ANY_TAG ? -1 : known->tag);
 }
 
-static bool was_cancelled(const struct zct_request *known, MPI_Status *status)
+static bool was_cancelled(const struct zct_request *known, const MPI_Status *status)
 {
     int cancelled = 0;
-    if (known->cancelled)
+    if (ZCT_UNLIKELY(known->cancelled))
         REAL(Test_cancelled)(status, &cancelled);
     return cancelled;
 }
 
-void zct_request_done(uintptr_t key, const struct zct_request *known, MPI_Status *status,
-                      int64_t time_ns)
+static void receive_done_locked(const struct zct_request *known, const MPI_Status *status,
+                                int64_t time_ns)
 {
-    const bool cancelled = was_cancelled(known, status);
-    zct_lock();
-    retire_locked(key, known);
-    switch (known->kind) {
-    case ZCT_REQUEST_RECEIVE:
-        if (known->silent)
-            write_lost_locked(known);
-        else if (!cancelled)
-            write_receive_locked(known, status, time_ns);
-        break;
-    case ZCT_REQUEST_COLLECTIVE:
-        zct_write_collective_end(&zct.writer, time_ns, known->collective);
-        break;
-    case ZCT_REQUEST_DUP:
-        zct_comm_bind_locked(*known->made, known->dup);
-        break;
-    case ZCT_REQUEST_SEND:
-    case ZCT_NOT_OURS:
-        break;
-    }
-    zct_unlock();
+    if (ZCT_UNLIKELY(known->silent))
+        write_lost_locked(known);
+    else if (!was_cancelled(known, status))
+        write_receive_locked(known, status, time_ns);
 }
 
-void zct_request_failed(uintptr_t key, const struct zct_request *known, const MPI_Status *status,
-                        int code)
+static void receive_failed_locked(const struct zct_request *known, const MPI_Status *status,
+                                  int code)
 {
     int class = MPI_SUCCESS;
     REAL(Error_class)(code, &class);
-    zct_lock();
-    retire_locked(key, known);
     /* After other errors the status need not say anything. */
-    if (known->kind == ZCT_REQUEST_RECEIVE && class == MPI_ERR_TRUNCATE && status->MPI_SOURCE >= 0)
+    if (class == MPI_ERR_TRUNCATE && status->MPI_SOURCE >= 0)
         zct_write_lost(&zct.writer, known->matched, known->comm, status->MPI_SOURCE,
                        status->MPI_TAG);
-    zct_unlock();
+}
+
+void zct_receive_ended_locked(const struct zct_request *known, const MPI_Status *status, int code,
+                              int64_t time_ns)
+{
+    if (code == MPI_SUCCESS)
+        receive_done_locked(known, status, time_ns);
+    else
+        receive_failed_locked(known, status, code);
+}
+
+void zct_request_ended_locked(uintptr_t key, const struct zct_request *known,
+                              const MPI_Status *status, int code, int64_t time_ns)
+{
+    if (known->kind == ZCT_REQUEST_RECEIVE)
+        zct_receive_ended_locked(known, status, code, time_ns);
+    else if (known->kind == ZCT_REQUEST_COLLECTIVE && code == MPI_SUCCESS)
+        zct_write_collective_end(&zct.writer, time_ns, known->order);
+    else if (known->kind == ZCT_REQUEST_DUP && code == MPI_SUCCESS)
+        zct_comm_bind_locked(*known->made, known->dup);
+    retire_locked(key, known);
 }
 
 /* The receive may still complete, but that will not be seen. */

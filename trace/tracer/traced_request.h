@@ -12,48 +12,55 @@ enum zct_request_kind {
     ZCT_REQUEST_DUP, /* MPI_Comm_idup */
 };
 
-/** A request the program holds. */
+/** A request the program holds. Copied with every call: no larger than a cache line. */
 struct zct_request {
-    enum zct_request_kind kind;
+    uint8_t kind; /* enum zct_request_kind */
     bool persistent;
     bool active;
     bool cancelled; /* MPI_Cancel was called; it may still have completed */
     bool silent;    /* its status will not say what came */
-    int32_t peer;   /* as asked: MPI_ANY_SOURCE, MPI_ANY_TAG */
-    int32_t tag;
-    uint32_t comm;
-    uint64_t bytes; /* of a send */
-    uint64_t addr;
     uint32_t site;  /* where it was posted */
-    uint64_t order; /* tells requests with one handle apart; of a send: its number */
-    uint64_t matched;
-    int64_t posted_ns;
-    int64_t seen_ns;     /* MPI_Request_get_status saw it complete; else 0 */
-    uint64_t collective; /* number of the call */
-    MPI_Comm *made;      /* MPI_Comm_idup's result */
-    struct zct_comm dup;
+    uint32_t comm;
+    uint64_t order; /* tells requests with one handle apart; of all but receives: their number */
+    union {
+        struct {          /* send, receive */
+            int32_t peer; /* as asked: MPI_ANY_SOURCE, MPI_ANY_TAG */
+            int32_t tag;
+            union {
+                uint64_t bytes; /* send */
+                uint64_t addr;  /* receive */
+            };
+            uint64_t matched;
+            int64_t posted_ns;
+            int64_t seen_ns; /* MPI_Request_get_status saw it complete; else 0 */
+        };
+        struct {            /* MPI_Comm_idup */
+            MPI_Comm *made; /* its result */
+            struct zct_comm dup;
+        };
+    };
 };
 
 /** Remembers a request; under the lock. */
 void zct_request_add_locked(MPI_Request request, const struct zct_request *what);
 
+/** What is known of a request that is under way, or NULL. Valid until the next is remembered. */
+static inline const struct zct_request *zct_request_find_locked(uintptr_t key)
+{
+    const struct zct_request *found = zct_table_find(&zct.requests, key);
+    return found && found->active ? found : NULL;
+}
+
 /**
- * zct_request_get - a copy of what is known of a request; kind ZCT_NOT_OURS else
- *
- * To be taken before a call that may complete the request: then the handle is
- * free, and another thread may be given it before we come to note the completion.
+ * zct_request_ended_locked - the request completed, or failed (@code), as seen at @time_ns
+ * @known: in the table, or a copy that was taken before the call: then another thread may have
+ *         been given the handle since
  */
-struct zct_request zct_request_get(MPI_Request request);
+void zct_request_ended_locked(uintptr_t key, const struct zct_request *known,
+                              const MPI_Status *status, int code, int64_t time_ns);
 
-/** The request completed (@status), as seen at @time_ns. @known as before the call. */
-void zct_request_done(uintptr_t key, const struct zct_request *known, MPI_Status *status,
-                      int64_t time_ns);
-
-/** It completed with an error (@code): its message, if any, is gone. */
-void zct_request_failed(uintptr_t key, const struct zct_request *known, const MPI_Status *status,
-                        int code);
-
-/** Bytes that a status says were received. */
-uint64_t zct_status_bytes(const MPI_Status *status);
+/** The same of a receive that no request stands for. */
+void zct_receive_ended_locked(const struct zct_request *known, const MPI_Status *status, int code,
+                              int64_t time_ns);
 
 #endif

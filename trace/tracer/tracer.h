@@ -38,7 +38,7 @@ struct zct_tracer {
     struct zct_table sites;    /* uint32_t: numbers of call sites, by return address */
 };
 
-extern struct zct_tracer zct;
+extern struct zct_tracer zct __attribute__((visibility("hidden")));
 
 /* Of something that begins: a message that is sent, or a receive that is posted. */
 static inline int64_t zct_now(void)
@@ -73,12 +73,36 @@ static inline void zct_unlock(void)
 /** What called the Fortran function that this thread is in, if it is in one. */
 extern __thread void *zct_fortran_caller __attribute__((tls_model("initial-exec")));
 
+/** Makes a call site known. */
+uint32_t zct_site_announce_locked(void *caller);
+
 /** The number of a call site; 0 if calls are not recorded. */
-uint32_t zct_site_locked(void *caller);
+static inline uint32_t zct_site_locked(void *caller)
+{
+    if (!zct.calls)
+        return 0;
+    const uint32_t *known = zct_table_find(&zct.sites, (uintptr_t)caller);
+    return known ? *known : zct_site_announce_locked(caller);
+}
 
 /** Records a call that ends at @end_ns; to be called if zct.calls. */
-void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, int64_t end_ns,
-                    const uint64_t *sends, size_t nr_sends);
+void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, int64_t end_ns);
+
+/** The same, under the lock, of a call that completed @sends and was made at @site. */
+static inline void zct_call_ended_locked(enum zct_function function, uint32_t site,
+                                         int64_t begin_ns, int64_t end_ns, const uint64_t *sends,
+                                         size_t nr_sends)
+{
+    const struct zct_call call = {
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
+        .function = function,
+        .site = site,
+        .sends = sends,
+        .nr_sends = nr_sends,
+    };
+    zct_write_call(&zct.writer, &call);
+}
 
 /** Ends the trace: @finished as of MPI_Finalize. */
 void zct_stop(bool finished);

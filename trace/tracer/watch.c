@@ -32,55 +32,76 @@ static void *scratch_of(size_t len)
     return scratch->bytes;
 }
 
+/* Where @w points to, and its statuses. Null: no memory. */
+static MPI_Status *make_room(struct zct_watch *w, size_t n)
+{
+    if (n == 1) {
+        w->keys = &w->one.key;
+        w->known = &w->one.known;
+        w->sends = &w->one.send;
+        return &w->one.status;
+    }
+    const size_t known_bytes = zct.threaded ? n * sizeof(struct zct_request) : 0;
+    const size_t keys_bytes = n * sizeof(uintptr_t);
+    const size_t sends_bytes = zct.calls ? n * sizeof(uint64_t) : 0;
+    uint8_t *memory = scratch_of(known_bytes + keys_bytes + sends_bytes + n * sizeof(MPI_Status));
+    if (!memory)
+        return NULL;
+    w->known = (struct zct_request *)(void *)memory;
+    w->keys = (uintptr_t *)(void *)(memory + known_bytes);
+    w->sends = (uint64_t *)(void *)(memory + known_bytes + keys_bytes);
+    return (MPI_Status *)(void *)(memory + known_bytes + keys_bytes + sends_bytes);
+}
+
+static void keep_known(struct zct_watch *w, size_t n)
+{
+    zct_lock();
+    for (size_t i = 0; i < n; i++) {
+        const struct zct_request *found = zct_request_find_locked(w->keys[i]);
+        if (found)
+            w->known[i] = *found;
+        else
+            w->known[i].kind = ZCT_NOT_OURS;
+    }
+    zct_unlock();
+}
+
 bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests,
                      MPI_Status **statuses, void *caller)
 {
     if (!zct.active || count <= 0 || !zct.requests.nr_used)
         return false;
     const size_t n = (size_t)count;
-    const size_t known_bytes = zct.threaded ? n * sizeof(struct zct_request) : 0;
-    const size_t keys_bytes = n * sizeof(uintptr_t);
-    const size_t sends_bytes = zct.calls ? n * sizeof(uint64_t) : 0;
-    uint8_t *memory = scratch_of(known_bytes + keys_bytes + sends_bytes + n * sizeof(MPI_Status));
-    if (!memory)
+    MPI_Status *own = make_room(w, n);
+    if (!own)
         return false;
-
-    struct zct_request *known = (struct zct_request *)(void *)memory;
-    uintptr_t *keys = (uintptr_t *)(void *)(memory + known_bytes);
     for (size_t i = 0; i < n; i++)
-        keys[i] = ZCT_KEY(requests[i]);
-    for (size_t i = 0; zct.threaded && i < n; i++)
-        known[i] = zct_request_get(requests[i]);
-    w->keys = keys;
-    w->known = zct.threaded ? known : NULL;
-    w->sends = (uint64_t *)(void *)(memory + known_bytes + keys_bytes);
-    w->nr_sends = 0;
+        w->keys[i] = ZCT_KEY(requests[i]);
+    if (zct.threaded)
+        keep_known(w, n);
     if (*statuses == MPI_STATUSES_IGNORE || *statuses == MPI_STATUS_IGNORE)
-        *statuses = (MPI_Status *)(void *)(memory + known_bytes + keys_bytes + sends_bytes);
+        *statuses = own;
+    w->nr_sends = 0;
     w->caller = caller;
     w->begin_ns = zct.calls ? zct_now() : 0;
     return true;
 }
 
-void zct_watch_settle(struct zct_watch *w, int idx, MPI_Status *status, int code, int64_t time_ns)
+void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
+                             int64_t time_ns)
 {
     const uintptr_t key = w->keys[idx];
-    struct zct_request found;
-    const struct zct_request *known = w->known ? &w->known[idx] : &found;
-    if (!w->known)
-        found = zct_request_get((MPI_Request)key);
-    if (known->kind == ZCT_NOT_OURS)
+    const struct zct_request *known = zct.threaded ? &w->known[idx] : zct_request_find_locked(key);
+    if (!known || known->kind == ZCT_NOT_OURS || code == MPI_ERR_PENDING)
         return;
-    if (zct.calls && known->kind == ZCT_REQUEST_SEND && code != MPI_ERR_PENDING)
+    if (zct.calls && known->kind == ZCT_REQUEST_SEND)
         w->sends[w->nr_sends++] = known->order;
-    if (code == MPI_SUCCESS)
-        zct_request_done(key, known, status, time_ns);
-    else if (code != MPI_ERR_PENDING)
-        zct_request_failed(key, known, status, code);
+    zct_request_ended_locked(key, known, status, code, time_ns);
 }
 
-void zct_watch_end(const struct zct_watch *w, enum zct_function function, int64_t time_ns)
+void zct_watch_end_locked(const struct zct_watch *w, enum zct_function function, int64_t time_ns)
 {
     if (zct.calls && zct.active)
-        zct_call_ended(function, w->caller, w->begin_ns, time_ns, w->sends, w->nr_sends);
+        zct_call_ended_locked(function, zct_site_locked(w->caller), w->begin_ns, time_ns, w->sends,
+                              w->nr_sends);
 }

@@ -10,29 +10,37 @@
  * meanwhile, keeping them is enough and the rest is looked up afterwards.
  */
 struct zct_watch {
-    const uintptr_t *keys;
-    const struct zct_request *known; /* NULL: to be looked up */
+    uintptr_t *keys;
+    struct zct_request *known; /* with MPI_THREAD_MULTIPLE */
     /* If calls are recorded: */
     void *caller;
     int64_t begin_ns;
     uint64_t *sends; /* that were completed */
     size_t nr_sends;
+    /* What these point to, of a single request. */
+    struct {
+        uintptr_t key;
+        struct zct_request known;
+        uint64_t send;
+        MPI_Status status;
+    } one;
 };
 
 /**
  * zct_watch_begin - keep what is known of the requests
  * @statuses: in: the caller's; out: never MPI_STATUSES_IGNORE
  *
- * The memory is the calling thread's and reused by its next call. False if
- * there is nothing to trace: then @statuses is as it was.
+ * The memory is @w's, or the calling thread's and reused by its next call. False
+ * if there is nothing to trace: then @statuses is as it was.
  */
 bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests,
                      MPI_Status **statuses, void *caller);
 
 /** Request @idx is complete, or failed with @code. */
-void zct_watch_settle(struct zct_watch *w, int idx, MPI_Status *status, int code, int64_t time_ns);
+void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
+                             int64_t time_ns);
 
 /** The call ends, after all that it completed was settled. */
-void zct_watch_end(const struct zct_watch *w, enum zct_function function, int64_t time_ns);
+void zct_watch_end_locked(const struct zct_watch *w, enum zct_function function, int64_t time_ns);
 
 #endif
