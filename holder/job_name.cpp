@@ -5,16 +5,11 @@
 #include <unistd.h>
 
 #include "ancestors.h"
+#include "environment.h"
 #include "host_name.h"
 
 namespace zc::holder {
 namespace {
-
-std::string of_environment(const char *name)
-{
-    const char *const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
 
 /** Hydra's mpiexec waits there for its proxies, on all hosts. */
 std::string control_port(const std::vector<std::string> &proxy)
@@ -58,7 +53,7 @@ rank_of_job describe_rank(const std::string &given, const std::vector<std::strin
 
 rank_of_job this_rank(const std::string &given)
 {
-    return describe_rank(given, hydra_proxy(), of_environment);
+    return describe_rank(given, hydra_proxy(), variable_of_this_process);
 }
 
 } // namespace zc::holder

@@ -18,7 +18,9 @@
 #include "host_name.h"
 #include "identity.h"
 #include "keys.h"
+#include "movable.h"
 #include "zch/ports.h"
+#include "zch/rank_mark.h"
 
 namespace zc::holder {
 namespace {
@@ -52,6 +54,24 @@ void add_end(std::vector<end> &ends, int fd, stream_id stream)
         ends.push_back(*found);
 }
 
+/** What comes of settings of the user's is told by one rank: the others have the same. */
+void set_environment(const rank_of_job &about, int orders)
+{
+    for (const std::string &kept : make_movable()) {
+        const std::string line = "zc-hold: rank " + about.rank + ": " + kept + "\n";
+        if (about.rank == "0" && write(STDERR_FILENO, line.data(), line.size()) < 0)
+            break; /* nothing reads it */
+    }
+    held_rank self;
+    self.job = about.job;
+    self.rank = std::atoi(about.rank.c_str());
+    self.size = about.size;
+    self.home = host_name();
+    self.pid = getpid();
+    setenv(kRankMark, mark_of(self).c_str(), 1);
+    setenv(kOrders, std::to_string(orders).c_str(), 1);
+}
+
 std::string with_host_of(const std::string &reached, const std::string &endpoint)
 {
     return reached.substr(0, reached.rfind(':')) + endpoint.substr(endpoint.rfind(':'));
@@ -59,8 +79,10 @@ std::string with_host_of(const std::string &reached, const std::string &endpoint
 
 } // namespace
 
-launched start_rank(const std::vector<std::string> &words, const signal_source &signals)
+launched start_rank(const std::vector<std::string> &words, const std::string &job,
+                    const signal_source &signals)
 {
+    rank_of_job about = this_rank(job);
     const int manager = process_manager_descriptor();
     close_others({manager, signals.fd()});
     int orders[2];
@@ -79,14 +101,14 @@ launched start_rank(const std::vector<std::string> &words, const signal_source &
         fcntl(manager, F_SETFD, FD_CLOEXEC);
         kept.push_back(manager);
     }
-    setenv(kOrders, std::to_string(theirs.fd).c_str(), 1);
+    set_environment(about, theirs.fd);
     const rank_process rank(words, kept, signals.mask_before());
     let_go_of_streams(manager);
-    return {rank, std::move(ours), std::move(ends)};
+    return {std::move(about), rank, std::move(ours), std::move(ends)};
 }
 
 origin::origin(settings how, launched what, signal_source &signals)
-    : how_(std::move(how)), about_(this_rank(how_.job)), signals_(signals),
+    : how_(std::move(how)), about_(std::move(what.about)), signals_(signals),
       launch_ends_(std::move(what.ends)), host_name_(host_name()), relay_(loop_, streams_)
 {
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,

@@ -17,14 +17,16 @@ namespace zc::holder {
 
 /** What the launcher has given, and how the rank is told to leave. */
 struct launched {
+    rank_of_job about;
     rank_process rank;
     descriptor orders;
     std::vector<end> ends;
 };
 
-/** Starts @words with what the launcher has given, which this process then has no more. Throws
- * error. */
-launched start_rank(const std::vector<std::string> &words, const signal_source &signals);
+/** Starts @words with what the launcher has given, which this process then has no more, and so that
+ * it can move. @job: as the user calls it, or empty. Throws error. */
+launched start_rank(const std::vector<std::string> &words, const std::string &job,
+                    const signal_source &signals);
 
 /**
  * What the launcher has started, and waits for: it stays. As long as the rank is here it is its

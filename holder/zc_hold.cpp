@@ -101,7 +101,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
 int hold(const arguments &a)
 {
     signal_source signals;
-    launched what = start_rank(a.words, signals);
+    launched what = start_rank(a.words, a.how.job, signals);
     int status;
     {
         origin one(a.how, std::move(what), signals);

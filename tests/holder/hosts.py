@@ -276,10 +276,10 @@ class HeldJob(Hosts):
         super().__init__(setup, **more)
         self.program, self.ranks, self.directory = [*map(str, words)], ranks, directory or self.folder
         self.launch = launch or self._by_mpiexec
-        self.environment |= {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc",
-                             **dict(environment)}
-        if ranks > SIZE:    # else those of one host share MPICH's memory, with which they cannot move
-            self.environment["MPIR_CVAR_NOLOCAL"] = "1"
+        # What a rank needs to be able to move is zc-hold's to set.
+        for name in ("UCX_TLS", "MPIR_CVAR_NOLOCAL"):
+            self.environment.pop(name, None)
+        self.environment |= {CVAR + "LANDING_THREAD": "1", "MPIR_CVAR_CH4_NETMOD": "zc", **dict(environment)}
         self.running = None
 
     def __enter__(self):

@@ -232,17 +232,15 @@ OTHERS = {
     "scalapack-lu-threads": scalapack("lu", 1, BOTH, packages="libopenblas0-pthread", libraries=OPENBLAS,
                                       environment={"OPENBLAS_NUM_THREADS": "2"}),
     "netpipe": netpipe(False, measured_sizes, ROUND),
-    # Two of them on one host, where MPICH would share tables of addresses.
-    "yorick-4-ranks": yorick([(3, 2), (2, 1), (0, 3), (1, 1)], ranks=4, environment={"MPIR_CVAR_NOLOCAL": "1"}),
+    # Two of them on one host, where MPICH would share tables of addresses without zc-hold.
+    "yorick-4-ranks": yorick([(3, 2), (2, 1), (0, 3), (1, 1)], ranks=4),
 }
 LONG = {
     "bagel-benzene-threads": chemistry("bagel", "BAGEL", "benzene.json", programs.BAGEL_ENERGY, between=5,
                                        tolerance=1e-7, environment={"BAGEL_NUM_THREADS": "2"}),
-    # Without ARMCI's variable the SCF may diverge: README.Debian of nwchem-mpich. A rank cannot leave
-    # while UCX reaches windows of others.
+    # Without ARMCI's variable the SCF may diverge: README.Debian of nwchem-mpich.
     "nwchem-benzene": chemistry("nwchem-mpich", "nwchem.mpich", "benzene.nw", NWCHEM_ENERGIES, between=1,
-                                tolerance=1e-8, environment={"ARMCI_USE_WIN_ALLOCATE": "0",
-                                                             statistics.CVAR + "NATIVE_RMA": "0"}),
+                                tolerance=1e-8, environment={"ARMCI_USE_WIN_ALLOCATE": "0"}),
 }
 for the_name, the_program in FAST.items():
     suite.test(the_name, {"fast"})(the_program)
