@@ -89,6 +89,17 @@ void print_nodes(const json &j)
     }
 }
 
+/** Of a rank that can be moved. */
+std::string way_of(const json &rank)
+{
+    if (rank.value("way", "zcm") != "transparent")
+        return "";
+    std::string text = rank.value("idle", false) ? " transparent, idle" : " transparent";
+    if (const int times = rank.value("refusals", 0); times > 0)
+        text += fmt::format(", refused {} times: {}", times, rank.value("refused", ""));
+    return text;
+}
+
 void print_ranks(const json &j)
 {
     fmt::print("{:<18} {:>6} {:>12} {:>8} {:>9} {:>6} {:>9} {:>6}  {}\n", "job", "rank",
@@ -108,7 +119,7 @@ void print_ranks(const json &j)
                    100 * number(r.at("mpi_share")), amount(number(r.at("image_bytes"))),
                    r.at("moves").get<std::uint64_t>(), peers,
                    r.at("leaving").get<bool>()   ? " (leaving)"
-                   : r.at("movable").get<bool>() ? ""
+                   : r.at("movable").get<bool>() ? way_of(r)
                                                  : " (cannot be moved)");
     }
 }

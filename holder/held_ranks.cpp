@@ -64,8 +64,8 @@ class host_question {
 
 using questions = std::vector<std::unique_ptr<host_question>>;
 
-/** Until all are answered, or @until. */
-void await(const questions &all, clock::time_point until)
+/** Until all are answered, or @until, or it is @over. */
+void await(const questions &all, clock::time_point until, const std::function<bool()> &over = {})
 {
     loop events;
     for (const auto &each : all)
@@ -74,7 +74,8 @@ void await(const questions &all, clock::time_point until)
         each->pump();
         return !each->is_answered();
     };
-    while (std::count_if(all.begin(), all.end(), waits) > 0 && clock::now() < until)
+    while (std::count_if(all.begin(), all.end(), waits) > 0 && clock::now() < until &&
+           !(over && over()))
         events.turn(kTurn);
 }
 
@@ -198,21 +199,31 @@ held_survey held_ranks::look(const std::vector<std::string> &places,
     return all;
 }
 
+bool held_ranks::listens(const std::string &place, std::chrono::milliseconds patience)
+{
+    questions one;
+    one.push_back(std::make_unique<host_question>(the_network(), listener_at(place),
+                                                  nlohmann::json{{"do", "ranks"}}));
+    await(one, clock::now() + patience);
+    return one.front()->is_answered();
+}
+
 held_move held_ranks::move(const held_rank &which, const std::string &to,
-                           std::chrono::milliseconds patience)
+                           std::chrono::milliseconds patience, const std::function<bool()> &over)
 {
     if (which.asked_at.empty()) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
         const std::string door = request_socket_of(which.pid);
         if (door.empty())
             throw error(ESRCH, "its zc-hold has ended");
-        return to_move(request(door, {{"do", "move"}, {"to", to}}, static_cast<int>(seconds)));
+        return to_move(
+            request(door, {{"do", "move"}, {"to", to}}, static_cast<int>(seconds), over));
     }
     questions one;
     one.push_back(std::make_unique<host_question>(
         the_network(), which.asked_at,
         nlohmann::json{{"do", "move"}, {"pid", which.pid}, {"to", to}}));
-    await(one, clock::now() + patience);
+    await(one, clock::now() + patience, over);
     if (!one.front()->is_answered())
         throw error(ETIMEDOUT, which.asked_at + " gives no answer in time; the move may go on");
     return to_move(one.front()->answer());

@@ -15,12 +15,14 @@
 #include <utility>
 
 #include "error.h"
+#include "line.h"
 #include "runtime_directory.h"
 
 namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongest = 64 << 10;
+constexpr int kLook = 100; /* ms: whether an answer is still waited for */
 
 sockaddr_un address_of(const std::string &path)
 {
@@ -172,14 +174,18 @@ descriptor send_request(const std::string &path, const nlohmann::json &what)
     return fd;
 }
 
-nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds)
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds,
+                       const std::function<bool()> &over)
 {
     const descriptor fd = send_request(path, what);
     std::string answer;
     pollfd ready{fd.fd, POLLIN, 0};
     while (answer.find('\n') == std::string::npos) {
-        if (poll(&ready, 1, seconds * 1000) <= 0)
-            throw error(ETIMEDOUT, path + " gives no answer");
+        const auto until = clock::now() + std::chrono::seconds(seconds);
+        while (poll(&ready, 1, over ? kLook : seconds * 1000) <= 0) {
+            if (!over || over() || clock::now() >= until)
+                throw error(ETIMEDOUT, path + " gives no answer");
+        }
         std::array<char, 4096> bytes;
         const ssize_t got = recv(fd.fd, bytes.data(), bytes.size(), 0);
         if (got <= 0)

@@ -60,8 +60,9 @@ std::string request_socket_of(int pid);
 /** The connection over which the answer comes, a line; waits for nothing. Throws error. */
 descriptor send_request(const std::string &path, const nlohmann::json &what);
 
-/** The answer; throws error if there is none. @seconds: to wait for it. */
-nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds);
+/** The answer; throws error if there is none. @seconds: to wait for it, unless it is @over. */
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds,
+                       const std::function<bool()> &over = {});
 
 } // namespace zc::holder
 

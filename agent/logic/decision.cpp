@@ -141,7 +141,10 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
             held = fmt::format("rank {} {}", at->first.rank, reason);
             continue;
         }
-        choices.push_back({&at->second, policy_.rank(at->second, thief, links, around)});
+        /* Of a rank below zc-hold no traffic is known: the smallest is the soonest there. */
+        choices.push_back({&at->second, job.transparent
+                                            ? -static_cast<double>(at->second.profile.image_bytes)
+                                            : policy_.rank(at->second, thief, links, around)});
     }
     if (choices.empty())
         return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
@@ -150,10 +153,15 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
 
     auto most = static_cast<std::uint32_t>(
         std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
+    /* Only one rank of such a job can be away at a time, and the next is better decided on with the
+     * load as it is then. */
+    if (job.transparent)
+        most = std::min(most, 1u);
     std::uint32_t count = how_many(mine, thief.load, most);
     plan p;
     p.job = job.job;
     p.epoch = job.epoch;
+    p.transparent = job.transparent;
     p.target = thief;
     std::vector<rank_id> group = choose(p, choices, count, most, mine);
     if (p.own.empty())
@@ -376,7 +384,7 @@ balance balancing::weigh(const plan &p, const load_digest &mine, const load_dige
     b.before = mine.draining ? INFINITY : std::max(pace_now(mine), there);
     b.after = pace_after(mine, target, own, guests);
     b.remaining_s = remaining(p);
-    b.cost_s = past_.spawn_s() + transfer_s(p);
+    b.cost_s = past_.spawn_s(p.transparent) + transfer_s(p);
     b.gain_s = mine.draining ? INFINITY : b.remaining_s * (1 - b.after / b.before);
     return b;
 }

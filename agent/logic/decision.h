@@ -31,6 +31,7 @@ struct plan {
     std::map<node_id, std::vector<rank_id>> borrowed;
     std::uint64_t bytes = 0;
     std::uint32_t moves = 0;
+    bool transparent = false; /* one rank, below zc-hold */
     balance figures;
     std::string why;
 
@@ -45,19 +46,19 @@ struct opinion {
 /** Times of moves, as they were. */
 class experience {
   public:
-    explicit experience(const settings &s) : spawn_s_(s.spawn) {}
-    double spawn_s() const { return spawn_s_; }
-    void learn(const msg::outcome &o)
+    explicit experience(const settings &s) : spawn_s_{s.spawn, s.spawn} {}
+    double spawn_s(bool transparent) const { return spawn_s_[transparent]; }
+    void learn(const msg::outcome &o, bool transparent)
     {
         double others = 0; /* all but the transfer, which the bytes explain */
         for (std::size_t i = 0; i < kPhases; i++)
             others += i == 3 ? 0 : o.phase_ms[i];
         if (others > 0)
-            spawn_s_ = 0.5 * spawn_s_ + 0.5 * others / 1000;
+            spawn_s_[transparent] = 0.5 * spawn_s_[transparent] + 0.5 * others / 1000;
     }
 
   private:
-    double spawn_s_;
+    double spawn_s_[2]; /* by safe points; below zc-hold */
 };
 
 /** Can a node take images of so many bytes? @free_bytes: its memory, 0 if that is not known. */

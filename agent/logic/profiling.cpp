@@ -40,6 +40,13 @@ std::uint32_t profiling::ranks_here() const
         ranks_.begin(), ranks_.end(), [](const auto &r) { return !r.second.leaving; }));
 }
 
+std::uint32_t profiling::ranks_running() const
+{
+    return static_cast<std::uint32_t>(
+        std::count_if(ranks_.begin(), ranks_.end(),
+                      [](const auto &r) { return !r.second.leaving && !r.second.profile.idle; }));
+}
+
 std::uint32_t profiling::expected() const
 {
     std::size_t count = 0;
@@ -63,7 +70,10 @@ void profiling::on_load(nanos now, const load_sample &sample)
         overloaded_since_ = kNever;
         return;
     }
-    double others = std::max(0.0, sample.demand - static_cast<double>(ranks_.size()));
+    const auto idle = std::count_if(ranks_.begin(), ranks_.end(),
+                                    [](const auto &r) { return r.second.profile.idle; });
+    const auto ours = static_cast<double>(ranks_.size()) - static_cast<double>(idle);
+    double others = std::max(0.0, sample.demand - ours);
     if (!sampled_) {
         external_ = quick_ = others;
     } else {
@@ -192,7 +202,7 @@ void profiling::mark_leaving(nanos now, const rank_key &key)
 
 double profiling::demand() const
 {
-    return external_ + ranks_here() + expected();
+    return external_ + ranks_running() + expected();
 }
 
 double profiling::own_pace() const

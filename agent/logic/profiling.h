@@ -44,6 +44,9 @@ struct rank_profile {
     double work_s = 0;    /* of a processor, per iteration, outside MPI; 0: not known */
     double elapsed_s = 0;
     bool movable = true;
+    bool transparent = false; /* below zc-hold: it moves without help of its program */
+    bool idle = false;        /* it hardly uses a processor, so that it is no load */
+    double processors = 0;    /* that all its threads use or wait for; 0: not known */
     std::vector<flow> flows;
 };
 
@@ -53,6 +56,7 @@ struct job_view {
     std::uint64_t epoch = 0;        /* of the placement; grows with every reconfiguration */
     bool busy = false;              /* being reconfigured */
     bool observe = false;           /* wants to be told what would be done, and no more */
+    bool transparent = false;       /* its ranks are below zc-hold, each of which moves by itself */
     std::vector<node_id> placement; /* where each rank is; kNoNode: not known */
     std::set<std::string> hosts;    /* of its ranks, whether or not an agent is known there */
     node_id gateway = kNoNode;      /* the node that reaches the job */
@@ -119,6 +123,8 @@ class profiling {
     double external() const { return external_; }
     double demand() const; /* others', ranks here, ranks to come */
     std::uint32_t ranks_here() const;
+    /** Those of them that want a processor. */
+    std::uint32_t ranks_running() const;
     double own_pace() const;
     /** How long it has been overloaded, as far as that can be told; 0: it is not. */
     nanos overloaded_for(nanos now) const;

@@ -67,6 +67,10 @@ bool protocol::free_rank(nanos now, const local_rank &rank, node_id target, std:
         why = "is lent";
     else if (victim_.moves_ranks_of(key.job))
         why = "has a move under way in its job";
+    else if (rank.profile.idle && !here_.draining())
+        why = "hardly uses a processor";
+    else if (rank.profile.transparent && victim_.refused().hold_back(now, key, target, why))
+        return false;
     else if (nanos stay = s_.residence
                           << std::min(rank.moves > 0 ? rank.moves - 1 : 0u, party::kMostDoublings);
              rank.moves > 0 && now - rank.arrived < stay)

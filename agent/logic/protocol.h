@@ -63,6 +63,8 @@ class protocol {
         return lender_.lent_to(rank, txn);
     }
     std::string busy_with() const { return victim_.busy_with(); }
+    /** Of ranks below zc-hold. */
+    const party::refusals &refused() const { return victim_.refused(); }
 
   private:
     /* May the rank be decided on? */

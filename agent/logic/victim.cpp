@@ -37,7 +37,7 @@ const char *verdict_name(msg::verdict v)
 victim::victim(const settings &s, membership &network, profiling &here, decision &decide,
                experience &past, history &log)
     : s_(s), network_(network), here_(here), decision_(decide), past_(past), history_(log),
-      nudge_pause_(s.steal_least)
+      refusals_(s), nudge_pause_(s.steal_least)
 {
 }
 
@@ -256,13 +256,17 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
         why = "the request did not reach the job";
     else if (m.what == msg::verdict::timed_out && why.empty())
         why = "a rank did not reach a safe point in time; the job goes on as it was";
+    const job_view *of = here_.job(p.job);
+    const bool transparent = !p.own.empty() && (p.transparent || (of && of->transparent));
+    if (transparent)
+        why = learn_of(now, m, why);
     record r = note(now, moved ? "moved" : "failed",
                     moved ? p.why : fmt::format("{}: {}", verdict_name(m.what), why));
     r.bytes = m.bytes > 0 ? m.bytes : r.bytes;
     std::copy(std::begin(m.phase_ms), std::end(m.phase_ms), std::begin(r.phase_ms));
     history_.add(std::move(r));
     if (m.what == msg::verdict::moved) {
-        past_.learn(m);
+        past_.learn(m, p.transparent);
         network_.learn_bandwidth(p.target.id, m.bytes, from_seconds(m.phase_ms[3] / 1000));
     }
     if (moved) {
@@ -273,7 +277,25 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
     release_all(moved, out);
     attempt_.reset();
     out.save = true;
-    pause(now, moved);
+    pause(now, moved || transparent);
+    if (transparent && here_.draining())
+        next_decision_ = now; /* the next of them */
+}
+
+std::string victim::learn_of(nanos now, const msg::outcome &m, const std::string &why)
+{
+    const plan &p = attempt_->what;
+    const rank_key rank{p.job, p.own.at(0)};
+    const refusals::entry *one = nullptr;
+    if (m.what == msg::verdict::moved)
+        refusals_.forget(rank, p.target.id);
+    else if (m.what == msg::verdict::refused)
+        one = &refusals_.add(now, rank, why);
+    else
+        one = &refusals_.add(now, p.target.id, why);
+    return one == nullptr ? why
+                          : fmt::format("{}; {} times, and not again before {:.0f} s", why,
+                                        one->times, to_seconds(one->until - now));
 }
 
 void victim::abandon(nanos now, const std::string &why, effects &out)

@@ -9,6 +9,7 @@
 #include "decision.h"
 #include "effects.h"
 #include "load_history.h"
+#include "refusals.h"
 #include "state.h"
 
 namespace zc::agent::party {
@@ -45,6 +46,8 @@ class victim {
     bool moves_ranks_of(job_id job) const { return attempt_ && attempt_->what.job == job; }
     std::string busy_with() const;
     void save_to(saved_state &state) const;
+    /** Of ranks below zc-hold. */
+    const refusals &refused() const { return refusals_; }
 
   private:
     enum class step { reserving, borrowing, moving };
@@ -72,6 +75,8 @@ class victim {
     void abandon(nanos now, const std::string &why, effects &out);
     void release_all(bool moved, effects &out);
     void pause(nanos now, bool success);
+    /** What became of the move of one rank below zc-hold; returns what is to be said of it. */
+    std::string learn_of(nanos now, const msg::outcome &m, const std::string &why);
     record note(nanos now, std::string what, std::string why) const;
     node_id gateway_of(job_id job) const;
 
@@ -81,6 +86,7 @@ class victim {
     decision &decision_;
     experience &past_;
     history &history_;
+    refusals refusals_;
 
     std::uint64_t next_number_ = 0;
     std::optional<attempt> attempt_;

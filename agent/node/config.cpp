@@ -269,6 +269,10 @@ std::vector<knob> decision_knobs()
             "communicate; `matrix`: those that a decayed traffic matrix shows; `teiresias-basic`, "
             "`teiresias-specific` and `teiresias-levenshtein`: those that the predictors of "
             "Singh & Graham expect to communicate; `single`: none"),
+        choice("policy", "transparent", AT(transparent), {"yes", "observe", "no"},
+               "Ranks below **zc-hold**(1), which move without help of their programs. `yes`: they "
+               "are treated as others are, so they move where `agent.mode` is `move`. `observe`: "
+               "what would be done with them is reported. `no`: they are load of others"),
         number("policy", "pattern_literals", AT(logic.patterns.literals), 2, 32,
                "For `teiresias-`: L, messages that a pattern has at least"),
         number("policy", "pattern_window", AT(logic.patterns.window), 2, 32,
@@ -327,6 +331,9 @@ std::vector<knob> other_knobs()
              "`/tmp/zcm-UID` where that is not possible"),
         text("jobs", "profile_directory", AT(profile_directory),
              "Directory of the ranks' profiles. Default: `ranks` in `socket_directory`"),
+        number("jobs", "holder_port", AT(holder_port), 0, 65535,
+               "Port at which **zc-hold --listen** is on all nodes. 0: the one that it takes by "
+               "itself"),
 
         text("status", "socket", AT(status_socket),
              "Socket for **zcctl** and Prometheus. Default: `zcmd.sock` in `socket_directory`"),

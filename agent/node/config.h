@@ -38,9 +38,13 @@ struct config {
     std::string cgroup; /* directory; the node is what this cgroup may use */
     double sample = 1;  /* seconds */
 
+    /* [policy]; the rest of it is the logic's */
+    std::string transparent = "yes"; /* ranks below zc-hold: yes, observe, no */
+
     /* [jobs] */
     std::string socket_directory;  /* of the jobs' control sockets */
     std::string profile_directory; /* of the ranks' profiles */
+    int holder_port = 0; /* where zc-hold --listen is, on all nodes; 0: zc-hold's default */
     /* Where jobs may have theirs that were started with another environment; not in the file. */
     std::vector<std::string> other_socket_directories, other_profile_directories;
     std::string why_not_runtime; /* why nothing is in $XDG_RUNTIME_DIR although that is set */

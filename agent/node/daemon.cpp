@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -19,6 +20,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "host_name.h"
 #include "identity.h"
 
 namespace zc::agent {
@@ -93,9 +95,10 @@ double node_daemon::wall() const
 
 node_daemon::node_daemon(const config &c, const key_pair &keys)
     : config_(c), transport_(config_.listen, keys), load_(config_.cgroup, config_.cpus),
-      files_(all(config_.profile_directory, config_.other_profile_directories)),
+      files_(all(config_.profile_directory, config_.other_profile_directories)), held_(host_name()),
       mover_(all(config_.socket_directory, config_.other_socket_directories),
-             to_seconds(config_.logic.move_timeout) - kAnswersFirst)
+             to_seconds(config_.logic.move_timeout) - kAnswersFirst),
+      holders_(config_.key_file, to_seconds(config_.logic.move_timeout) - kAnswersFirst)
 {
     namespace fs = std::filesystem;
     if (!config_.why_not_runtime.empty())
@@ -179,12 +182,13 @@ void node_daemon::run()
 
         nanos next = std::min({agent_->due(), next_sample_, next_look_});
         long wait_ms = std::clamp<long>((next - now()) / kMillisecond, 0, 1000);
-        std::array<zmq_pollitem_t, 7> items = {{{transport_.inbox(), 0, ZMQ_POLLIN, 0},
+        std::array<zmq_pollitem_t, 8> items = {{{transport_.inbox(), 0, ZMQ_POLLIN, 0},
                                                 {transport_.door(), 0, ZMQ_POLLIN, 0},
                                                 {transport_.monitor(), 0, ZMQ_POLLIN, 0},
                                                 {nullptr, wake_, ZMQ_POLLIN, 0},
                                                 {nullptr, signals_, ZMQ_POLLIN, 0},
                                                 {nullptr, mover_.wake_fd(), ZMQ_POLLIN, 0},
+                                                {nullptr, holders_.wake_fd(), ZMQ_POLLIN, 0},
                                                 {nullptr, lifeline_, ZMQ_POLLIN, 0}}};
         const int watched = static_cast<int>(items.size()) - (lifeline_ < 0);
         if (zmq_poll(items.data(), watched, wait_ms) < 0 && zmq_errno() != EINTR)
@@ -192,13 +196,13 @@ void node_daemon::run()
         transport_.answer_door();
         transport_.read_monitor();
         drain_inbox();
-        if (items[5].revents != 0)
+        if (items[5].revents != 0 || items[6].revents != 0)
             drain_mover();
         if (items[3].revents != 0)
             obey();
         if (items[4].revents != 0)
             leaving_ = true;
-        if (items[6].revents != 0)
+        if (items[7].revents != 0)
             watch_lifeline();
         if (watch_)
             watch_(static_cast<std::size_t>(
@@ -227,8 +231,11 @@ void node_daemon::drain_inbox()
 
 void node_daemon::drain_mover()
 {
-    for (const msg::outcome &o : mover_.take())
-        apply(agent_->on_outcome(now(), o));
+    for (background_mover *way :
+         {static_cast<background_mover *>(&mover_), static_cast<background_mover *>(&holders_)}) {
+        for (const msg::outcome &o : way->take())
+            apply(agent_->on_outcome(now(), o));
+    }
 }
 
 void node_daemon::obey()
@@ -278,6 +285,8 @@ void node_daemon::sample()
     outward_.sent = sequence_;
     outward_.profiles_refused = files_.refused();
     outward_.ranks_untimed = files_.untimed();
+    outward_.held_unread = held_.unread();
+    outward_.transparent = config_.transparent;
     web_->publish(make_pages(*agent_, *door_, outward_));
     if (record_)
         write_record(record_line(*agent_, outward_));
@@ -342,6 +351,18 @@ node_id node_daemon::node_of(const std::string &host) const
 void node_daemon::read_ranks(std::uint64_t now_ns)
 {
     std::map<rank_key, rank_reading> found = files_.read(now_ns);
+    if (config_.transparent != "no") {
+        /* What the program offers comes first: a rank that has safe points moves by these. */
+        std::set<std::uint32_t> by_safe_points;
+        for (const auto &[key, reading] : found)
+            by_safe_points.insert(reading.pid);
+        for (auto &[key, reading] : held_.read(now_ns)) {
+            if (by_safe_points.contains(reading.pid))
+                continue;
+            reading.observe = config_.transparent == "observe";
+            found.emplace(key, std::move(reading));
+        }
+    }
     for (const auto &[key, reading] : outward_.ranks) {
         if (!found.contains(key))
             agent_->on_rank_gone(key);
@@ -391,7 +412,10 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
             view.placement[r->profile.key.rank] = self;
         events.insert(events.end(), r->events.begin(), r->events.end());
     }
-    view.gateway = mover_.reaches(view.name) ? self : view.placement[0];
+    view.transparent = newest->profile.transparent;
+    if (view.transparent)
+        view.epoch = 1; /* no other rank takes part in a move, so the job stays as it is */
+    view.gateway = view.transparent || mover_.reaches(view.name) ? self : view.placement[0];
     view.gateway_host = newest->host_of.empty() ? "" : newest->host_of[0];
     const bool had_groups = !agent_->without_groups().contains(view.job);
     agent_->on_job(view);
@@ -430,21 +454,57 @@ void node_daemon::apply(effects &&out)
     }
     for (const msg::ask &a : out.ask) {
         const job_view *job = agent_->here().job(a.job);
-        if (save_failed_ || job == nullptr) {
-            msg::outcome o{a.txn,
-                           a.job,
-                           msg::verdict::refused,
-                           0,
-                           0,
-                           {},
-                           save_failed_ ? "the state file cannot be written" : "no such job here"};
-            apply(agent_->on_outcome(now(), o));
-            continue;
-        }
-        mover_.ask(a, job->name);
+        if (save_failed_ || job == nullptr)
+            apply(agent_->on_outcome(now(),
+                                     refused(a, save_failed_ ? "the state file cannot be written"
+                                                             : "no such job here")));
+        else
+            ask_job(a, *job);
     }
-    for (const msg::query &q : out.query)
-        mover_.query(q);
+    for (const msg::query &q : out.query) {
+        if (holders_.knows(q.txn))
+            holders_.query(q);
+        else
+            mover_.query(q);
+    }
+}
+
+msg::outcome node_daemon::refused(const msg::ask &wanted, const std::string &why) const
+{
+    return {wanted.txn, wanted.job, msg::verdict::refused, 0, 0, {}, why};
+}
+
+/** Where zc-hold --listen is on the node of the agent at @address. */
+std::string node_daemon::holder_at(const std::string &address) const
+{
+    std::string place = address.substr(0, address.rfind(':'));
+    if (place.starts_with("tcp://"))
+        place = place.substr(6);
+    return config_.holder_port == 0 ? place : fmt::format("{}:{}", place, config_.holder_port);
+}
+
+/** By the way that its ranks offer. */
+void node_daemon::ask_job(const msg::ask &wanted, const job_view &job)
+{
+    if (!job.transparent)
+        return mover_.ask(wanted, job.name);
+    const rank_origin *origin =
+        wanted.ranks.empty() ? nullptr : held_.origin_of({wanted.job, wanted.ranks[0]});
+    const peer *target = agent_->network().find(wanted.target);
+    if (origin == nullptr || target == nullptr)
+        return apply(agent_->on_outcome(
+            now(), refused(wanted, origin == nullptr ? "the rank has ended, or is gone"
+                                                     : "the target's agent is not known")));
+    held_errand what{*origin, "", holder_at(target->node.address)};
+    if (origin->home != host_name()) {
+        const peer *home = agent_->network().find_host(origin->home);
+        if (home == nullptr)
+            return apply(agent_->on_outcome(
+                now(), refused(wanted, "no agent is known on " + origin->home +
+                                           ", where the rank was started and its zc-hold is")));
+        what.origin_place = holder_at(home->node.address);
+    }
+    holders_.ask(wanted, what);
 }
 
 void node_daemon::send(outbound &&o)

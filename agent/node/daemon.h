@@ -10,6 +10,7 @@
 
 #include "agent.h"
 #include "config.h"
+#include "held_moves.h"
 #include "job_socket.h"
 #include "kernel_load.h"
 #include "pages.h"
@@ -45,6 +46,9 @@ class node_daemon {
     void watch_lifeline();
     void read_ranks(std::uint64_t now_ns);
     void tell_job(const std::vector<const rank_reading *> &ranks);
+    void ask_job(const msg::ask &wanted, const job_view &job);
+    msg::outcome refused(const msg::ask &wanted, const std::string &why) const;
+    std::string holder_at(const std::string &address) const;
     node_id node_of(const std::string &host) const;
     void apply(effects &&out);
     void send(outbound &&o);
@@ -62,7 +66,9 @@ class node_daemon {
     kernel_load load_;
     rank_files files_;
     processor_speed speed_;
+    held_processes held_;
     job_socket mover_;
+    held_moves holders_;
     int wake_ = -1;
     int signals_ = -1;
     int lifeline_ = -1;

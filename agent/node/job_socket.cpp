@@ -8,7 +8,6 @@
 #include <cstring>
 #include <poll.h>
 #include <stdexcept>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,21 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kRemembered = 256;
 constexpr std::size_t kLongestAnswer = 1 << 20;
 constexpr std::array kPhaseKeys = {"negotiation", "checkpoint", "spawn",
                                    "transfer",    "restore",    "rebuild"};
 static_assert(kPhaseKeys.size() == kPhases);
-
-/** The text, without what does not belong on a line. */
-std::string printable(std::string text)
-{
-    for (char &c : text) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            c = ' ';
-    }
-    return text.substr(0, kMaxText);
-}
 
 float phase(const json &phases, const char *name)
 {
@@ -121,21 +109,13 @@ void read_answer(const std::string &line, msg::outcome &out)
 }
 
 job_socket::job_socket(std::vector<std::string> directories, double timeout_s)
-    : directories_(std::move(directories)), timeout_s_(timeout_s),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+    : directories_(std::move(directories)), timeout_s_(timeout_s)
 {
-    if (wake_ < 0 || stop_ < 0)
-        throw std::runtime_error("no eventfd");
 }
 
 job_socket::~job_socket()
 {
-    std::uint64_t one = 1;
-    (void)!write(stop_, &one, sizeof one);
-    for (auto &[txn, thread] : threads_)
-        thread.join();
-    close(wake_);
-    close(stop_);
+    end();
 }
 
 /** Its socket, "" if there is none. */
@@ -157,63 +137,9 @@ bool job_socket::reaches(const std::string &job_name) const
     return !path_of(job_name).empty();
 }
 
-void job_socket::push(msg::outcome o)
-{
-    std::lock_guard lock(mutex_);
-    if (past_.insert_or_assign(o.txn, o).second)
-        past_order_.push_back(o.txn);
-    if (past_order_.size() > kRemembered) {
-        past_.erase(past_order_.front());
-        past_order_.erase(past_order_.begin());
-    }
-    done_.push_back(std::move(o));
-    std::uint64_t one = 1;
-    (void)!write(wake_, &one, sizeof one);
-}
-
 void job_socket::ask(const msg::ask &wanted, const std::string &job_name)
 {
-    {
-        std::lock_guard lock(mutex_);
-        if (past_.contains(wanted.txn))
-            return; /* the same once more */
-    }
-    msg::outcome begun{wanted.txn, wanted.job, msg::verdict::running, 0, 0, {}, ""};
-    push(begun);
-    std::thread thread([this, wanted, job_name] { push(carry_out(wanted, job_name)); });
-    threads_[wanted.txn] = std::move(thread);
-}
-
-void job_socket::query(const msg::query &wanted)
-{
-    msg::outcome o{wanted.txn, wanted.job, msg::verdict::unknown, 0, 0, {}, ""};
-    {
-        std::lock_guard lock(mutex_);
-        if (auto at = past_.find(wanted.txn); at != past_.end())
-            o = at->second;
-        done_.push_back(o);
-    }
-    std::uint64_t one = 1;
-    (void)!write(wake_, &one, sizeof one);
-}
-
-std::vector<msg::outcome> job_socket::take()
-{
-    std::uint64_t count;
-    (void)!read(wake_, &count, sizeof count);
-    std::vector<msg::outcome> all;
-    {
-        std::lock_guard lock(mutex_);
-        all.swap(done_);
-    }
-    for (const msg::outcome &o : all) {
-        auto at = threads_.find(o.txn);
-        if (at != threads_.end() && o.what != msg::verdict::running) {
-            at->second.join();
-            threads_.erase(at);
-        }
-    }
-    return all;
+    begin(wanted, [this, wanted, job_name] { return carry_out(wanted, job_name); });
 }
 
 /** Throws runtime_error with what went wrong; "timeout" if it was time. */
@@ -247,7 +173,7 @@ std::string job_socket::exchange(const std::string &job_name, const std::string 
             end - std::chrono::steady_clock::now());
         if (left.count() <= 0)
             throw std::runtime_error("timeout");
-        std::array<pollfd, 2> fds = {{{s.fd, POLLIN, 0}, {stop_, POLLIN, 0}}};
+        std::array<pollfd, 2> fds = {{{s.fd, POLLIN, 0}, {stop_fd(), POLLIN, 0}}};
         int ready = poll(fds.data(), fds.size(),
                          static_cast<int>(std::min<std::int64_t>(left.count(), 60000)));
         if (ready > 0 && fds[1].revents != 0)

@@ -116,12 +116,23 @@ json ranks_page(const agent &a, const outward &o)
                     {"work_s", p.work_s > 0 ? json(p.work_s) : json()},
                     {"image_bytes", p.image_bytes},
                     {"movable", p.movable},
+                    {"way", p.transparent ? "transparent" : "zcm"},
                     {"leaving", r.leaving},
                     {"here_s", to_seconds(o.now - r.arrived)},
                     {"moves", r.moves},
                     {"peers", peers}};
         if (p.total_iterations > 0)
             one["total_iterations"] = p.total_iterations;
+        if (p.transparent) {
+            one["idle"] = p.idle;
+            one["processors"] = p.processors;
+            one["refusals"] = 0;
+            if (const auto *refused = a.moves().refused().of(key)) {
+                one["refusals"] = refused->times;
+                one["refused"] = refused->why;
+                one["asked_again_s"] = std::max(0.0, to_seconds(refused->until - o.now));
+            }
+        }
         if (r.came_from != kNoNode)
             one["came_from"] = hex(r.came_from);
         if (reading != o.ranks.end())
@@ -210,6 +221,10 @@ json status_page(const agent &a, const admission &door, const outward &o)
             {"policy", a.options().policy},
             {"grouping", a.options().grouping},
             {"busy_with", a.moves().busy_with()},
+            {"transparent",
+             {{"policy", o.transparent},
+              {"refusals", a.moves().refused().counted()},
+              {"unread", o.held_unread}}},
             {"traffic_of_movers",
              {{"told", a.traffic_of_movers().told},
               {"learned", a.traffic_of_movers().learned},
@@ -321,6 +336,9 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
     m.family("zcmd_jobs_without_groups", "gauge",
              "Jobs whose ranks move one by one, since their groups cannot be learned.");
     m.value(static_cast<double>(a.without_groups().size()));
+    m.family("zcmd_transparent_refusals_total", "counter",
+             "Moves of ranks below zc-hold that were refused.");
+    m.value(static_cast<double>(a.moves().refused().counted()));
     m.family("zcmd_ranks_untimed", "gauge", "Ranks whose processor time is not to be read.");
     m.value(static_cast<double>(o.ranks_untimed));
     return m.take();

@@ -68,12 +68,13 @@ class bus {
     {
         for (node_id id : ids()) {
             agent &a = *agents_[id];
-            std::uint32_t here = 0;
+            std::uint32_t running = 0;
             job_view view;
             view.job = kJob;
             view.epoch = epoch;
             view.busy = busy;
             view.observe = observe;
+            view.transparent = transparent;
             for (node_id at : where)
                 view.placement.push_back(at == id || a.network().alive(at) ? at : kNoNode);
             view.gateway = gateway;
@@ -90,11 +91,13 @@ class bus {
             for (rank_id r = 0; r < where.size(); r++) {
                 if (where[r] != id)
                     continue;
-                here++;
+                running += !idle.contains(r);
                 rank_profile p;
                 p.key = {kJob, r};
                 p.epoch = epoch;
-                p.image_bytes = image;
+                p.image_bytes = images.contains(r) ? images.at(r) : image;
+                p.transparent = transparent;
+                p.idle = idle.contains(r);
                 p.elapsed_s = elapsed;
                 p.movable = !stuck.contains(r);
                 p.flows = flows[r];
@@ -107,7 +110,8 @@ class bus {
             }
             load_sample l;
             l.cpus = load_[id].cpus;
-            l.demand = load_[id].others + here;
+            l.demand = load_[id].others + running;
+            l.draining = draining.contains(id);
             l.free_bytes = free_bytes;
             do_all(id, a.on_load(now_, l));
         }
@@ -117,7 +121,7 @@ class bus {
         if (what == msg::verdict::moved) {
             for (rank_id r : a.ranks)
                 where[r] = a.target;
-            epoch++;
+            epoch += !transparent;
         }
         msg::outcome o{a.txn, a.job, what, epoch, 1 << 20, {1, 2, 3, 4, 5, 6}, std::move(reason)};
         if (agents_.contains(gateway))
@@ -147,13 +151,16 @@ class bus {
     /* the job */
     std::vector<node_id> where;
     std::map<rank_id, std::vector<flow>> flows;
-    std::set<rank_id> stuck;
+    std::set<rank_id> stuck, idle;
+    std::map<rank_id, std::uint64_t> images; /* of ranks that differ */
     std::uint64_t epoch = 1;
     std::uint64_t image = 1 << 20;
     std::uint64_t free_bytes = std::uint64_t{1} << 33;
     double elapsed = 100;
     bool busy = false;
-    bool observe = false; /* by the job's wish */
+    bool observe = false;     /* by the job's wish */
+    bool transparent = false; /* its ranks are below zc-hold */
+    std::set<node_id> draining;
     node_id gateway = 1;
     std::string gateway_host;
     std::set<node_id> unaware; /* none of its ranks is there, so they do not know it */

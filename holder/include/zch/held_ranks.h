@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,10 +60,12 @@ class held_ranks {
     /** @places: HOST or HOST:PORT each, where zc-hold listens. Those at which ranks are found to be
      * are asked, too. Throws error, key_error. */
     held_survey look(const std::vector<std::string> &places, std::chrono::milliseconds patience);
+    /** Whether zc-hold --listen answers at the endpoint @place. Throws error, key_error. */
+    bool listens(const std::string &place, std::chrono::milliseconds patience);
     /** Tells the zc-hold of @which to move it to the endpoint @to. Throws error if no answer comes
-     * in time: the move may go on. */
+     * in time, or @over says that it is not waited for any more: the move may go on. */
     held_move move(const held_rank &which, const std::string &to,
-                   std::chrono::milliseconds patience);
+                   std::chrono::milliseconds patience, const std::function<bool()> &over = {});
 
   private:
     network &the_network();
