@@ -67,6 +67,7 @@ class balancing final : public decision {
                            std::uint32_t most) const;
     std::vector<rank_id> choose(plan &p, const std::vector<choice> &choices, std::uint32_t count,
                                 std::uint32_t most, const load_digest &mine) const;
+    void leave_to_others(plan &p) const;
     void rearrange(plan &p, const job_view &job, const std::vector<choice> &choices,
                    std::span<const msg::link> links) const;
     double way(node_id a, node_id b, const member &thief, std::span<const msg::link> links) const;
@@ -153,10 +154,6 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
 
     auto most = static_cast<std::uint32_t>(
         std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
-    /* Only one rank of such a job can be away at a time, and the next is better decided on with the
-     * load as it is then. */
-    if (job.transparent)
-        most = std::min(most, 1u);
     std::uint32_t count = how_many(mine, thief.load, most);
     plan p;
     p.job = job.job;
@@ -166,8 +163,12 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
     std::vector<rank_id> group = choose(p, choices, count, most, mine);
     if (p.own.empty())
         return {{}, fmt::format("{} has no memory for an image", thief.host)};
+    if (job.transparent)
+        leave_to_others(p);
     if (!confirm(p, asking.load)) /* before anything that takes time */
         return {{}, p.why};
+    if (job.transparent)
+        return {std::move(p), ""};
     rearrange(p, job, choices, links);
     invite(p, job, group, mine);
     if (!confirm(p, asking.load))
@@ -236,6 +237,18 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
         }
     }
     return first_group;
+}
+
+/** Only one rank of a job below zc-hold can be away at a time, and the next is better decided on
+ * with the load as it is then: the first is kept. */
+void balancing::leave_to_others(plan &p) const
+{
+    const local_rank &first = here_.ranks().at({p.job, p.own[0]});
+    p.followers = static_cast<std::uint32_t>(p.own.size() - 1);
+    p.followers_bytes = p.bytes - first.profile.image_bytes;
+    p.own.resize(1);
+    p.bytes = first.profile.image_bytes;
+    p.moves = first.moves;
 }
 
 /** Microseconds that a kilobyte needs, as far as it was measured from here or by the thief. */
@@ -369,13 +382,13 @@ double balancing::transfer_s(const plan &p) const
     const peer *target = network_.find(p.target.id);
     double rate =
         target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6 : s_.bandwidth;
-    return static_cast<double>(p.bytes) / rate;
+    return static_cast<double>(p.bytes + p.followers_bytes) / rate;
 }
 
 /** What the move is worth if @mine is the load here. */
 balance balancing::weigh(const plan &p, const load_digest &mine, const load_digest &target) const
 {
-    auto own = static_cast<double>(p.own.size());
+    auto own = static_cast<double>(p.own.size() + p.followers);
     double guests = 0;
     for (const auto &[home, ranks] : p.borrowed)
         guests += static_cast<double>(ranks.size());
@@ -384,7 +397,7 @@ balance balancing::weigh(const plan &p, const load_digest &mine, const load_dige
     b.before = mine.draining ? INFINITY : std::max(pace_now(mine), there);
     b.after = pace_after(mine, target, own, guests);
     b.remaining_s = remaining(p);
-    b.cost_s = past_.spawn_s(p.transparent) + transfer_s(p);
+    b.cost_s = past_.spawn_s(p.transparent) * (1 + p.followers) + transfer_s(p);
     b.gain_s = mine.draining ? INFINITY : b.remaining_s * (1 - b.after / b.before);
     return b;
 }
@@ -440,6 +453,8 @@ std::string balancing::explain(const plan &p, const load_digest &mine,
         "{} of {} ranks to {}: {:.2f} threads on {:.2f} processors here, {:.2f} on {:.2f} there; ",
         p.own.size(), mine.ranks, p.target.host, mine.demand, mine.cpus, theirs.demand,
         theirs.cpus);
+    if (p.followers > 0)
+        text += fmt::format("{} more are to follow; ", p.followers);
     if (theirs.speed != 1)
         text += fmt::format("these are {:.2f} times as fast; ", theirs.speed);
     if (mine.draining)

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -351,18 +350,8 @@ node_id node_daemon::node_of(const std::string &host) const
 void node_daemon::read_ranks(std::uint64_t now_ns)
 {
     std::map<rank_key, rank_reading> found = files_.read(now_ns);
-    if (config_.transparent != "no") {
-        /* What the program offers comes first: a rank that has safe points moves by these. */
-        std::set<std::uint32_t> by_safe_points;
-        for (const auto &[key, reading] : found)
-            by_safe_points.insert(reading.pid);
-        for (auto &[key, reading] : held_.read(now_ns)) {
-            if (by_safe_points.contains(reading.pid))
-                continue;
-            reading.observe = config_.transparent == "observe";
-            found.emplace(key, std::move(reading));
-        }
-    }
+    if (config_.transparent != "no")
+        add_held(found, held_.read(now_ns), config_.transparent == "observe");
     for (const auto &[key, reading] : outward_.ranks) {
         if (!found.contains(key))
             agent_->on_rank_gone(key);

@@ -136,10 +136,10 @@ void held_processes::look(const std::string &pid, const process &what, known &k)
 void held_processes::measure(const std::string &pid, std::uint64_t now_ns, known &k) const
 {
     std::uint64_t used = 0;
-    std::error_code none;
-    for (const auto &thread :
-         std::filesystem::directory_iterator(proc_ + "/" + pid + "/task", none)) {
-        std::ifstream text(thread.path() / "schedstat");
+    std::error_code over; /* with the process, at any time */
+    for (std::filesystem::directory_iterator thread(proc_ + "/" + pid + "/task", over), end;
+         !over && thread != end; thread.increment(over)) {
+        std::ifstream text(thread->path() / "schedstat");
         std::uint64_t ran = 0, waited = 0;
         if (text >> ran >> waited)
             used += ran + waited;

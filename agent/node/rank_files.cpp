@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -254,6 +255,20 @@ std::map<rank_key, rank_reading> rank_files::read(std::uint64_t now_ns)
     }
     known_ = std::move(still);
     return found;
+}
+
+void add_held(std::map<rank_key, rank_reading> &found, std::map<rank_key, rank_reading> held,
+              bool observe)
+{
+    std::set<std::uint32_t> by_safe_points;
+    for (const auto &[key, reading] : found)
+        by_safe_points.insert(reading.pid);
+    for (auto &[key, reading] : held) {
+        if (by_safe_points.contains(reading.pid))
+            continue;
+        reading.observe = observe;
+        found.emplace(key, std::move(reading));
+    }
 }
 
 } // namespace zc::agent

@@ -27,6 +27,14 @@ struct rank_reading {
 };
 
 /**
+ * Adds ranks that are below zc-hold to those that have told of themselves. What the program offers
+ * comes first: a process that has a profile moves by safe points. @observe: the others are not to
+ * move.
+ */
+void add_held(std::map<rank_key, rank_reading> &found, std::map<rank_key, rank_reading> held,
+              bool observe);
+
+/**
  * Reads the profiles that the ranks of this user write (zcm/profile.h). Files are
  * read, not mapped, so that one which shrinks is an error and not a signal; what
  * is not a whole profile of ours is left out and counted. Profiles of processes that

@@ -28,6 +28,21 @@ TEST(AgentConfigTest, EmptyFileIsTheDefaults)
     config c = parse_config("", "zcmd.toml");
     EXPECT_EQ(c.logic.policy, "network");
     EXPECT_EQ(c.logic.act, mode::observe); /* nothing moves unless it was asked for */
+    EXPECT_EQ(c.transparent, "yes");
+    EXPECT_EQ(c.holder_port, 0);
+}
+
+TEST(AgentConfigTest, ReadsWhatBecomesOfRanksBelowZcHold)
+{
+    for (const char *text : {"yes", "observe", "no"}) {
+        config c = parse_config("[policy]\ntransparent = \"" + std::string(text) +
+                                    "\"\n[jobs]\nholder_port = 7474\n",
+                                "zcmd.toml");
+        EXPECT_EQ(c.transparent, text);
+        EXPECT_EQ(c.holder_port, 7474);
+    }
+    EXPECT_THAT(error_of("[policy]\ntransparent = true\n"),
+                HasSubstr("policy.transparent: wants one of yes, observe, no"));
 }
 
 TEST(AgentConfigTest, ReadsEveryKind)

@@ -178,6 +178,22 @@ TEST_F(AgentHeldProcessesTest, OneThatIsNotToMoveIsShownSo)
     EXPECT_FALSE(here.read(kOneSecond).at({key_.job, 4}).profile.movable);
 }
 
+TEST_F(AgentHeldProcessesTest, AProgramThatOffersSafePointsMovesByThem)
+{
+    rank(12, 10, "10 4 8 h1 h1:41234");
+    held_processes here("h1", proc_);
+    std::map<rank_key, rank_reading> found;
+    const rank_key by_safe_points{99, 3};
+    found[by_safe_points].pid = 11;
+    add_held(found, here.read(kOneSecond), true);
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_FALSE(found.contains(key_));
+    EXPECT_FALSE(found.at(by_safe_points).observe);
+    const rank_reading &other = found.at({key_.job, 4});
+    EXPECT_TRUE(other.observe);
+    EXPECT_TRUE(other.profile.transparent);
+}
+
 /** One order of magnitude more than a node of today has processors. */
 TEST_F(AgentHeldProcessesTest, ManyRanksAreFound)
 {

@@ -56,6 +56,26 @@ TEST_F(AgentTransparentTest, OneRankAtATimeAndTheSmallestFirst)
     EXPECT_EQ(moved->ranks, (std::vector<rank_id>{4}));
 }
 
+/** One of two alone would leave the other as slow as it is. */
+TEST_F(AgentTransparentTest, OneGoesFirstWhereOnlyBothAreWorthIt)
+{
+    begin({}, 0);
+    b_->kill(1);
+    b_->add(1, 0.5, 6);
+    b_->where.assign(2, 1);
+    b_->elapsed = 1000;
+    for (std::size_t i = 0; i < 2; i++) {
+        ASSERT_TRUE(until_asked(i + 1)) << i;
+        EXPECT_EQ(b_->asked[i].ranks.size(), 1u);
+        b_->finish(b_->asked[i], msg::verdict::moved);
+        const record *moved = b_->last(1, "moved");
+        ASSERT_NE(moved, nullptr);
+        EXPECT_EQ(moved->why.find("1 more are to follow") != std::string::npos, i == 0)
+            << moved->why;
+    }
+    EXPECT_EQ(on(1), 0u);
+}
+
 TEST_F(AgentTransparentTest, MovesEndWhenTheLoadIsEven)
 {
     begin();
