@@ -253,15 +253,25 @@ def agents_say_what_is_missing(setup):
         job.finish()
 
 
-@suite.test("agents-empty-a-host", tags={"fast"})
-def agents_empty_a_host(setup):
-    """zcctl drain without a host, of its own agent: both ranks there go, one after the other."""
-    with watched(setup, ranks=4) as job:
-        shown(job, 4)
+def emptied(setup, ranks):
+    """zcctl drain without a host, of its own agent: all ranks there go, one after the other."""
+    with watched(setup, ranks=ranks) as job:
+        shown(job, ranks)
         done = subprocess.run(setup.network.on(1, job.apart, job.tool, "drain"), check=False, text=True,
                               env={**os.environ, **job.environment}, capture_output=True)
         check(done.returncode == DONE, "zcctl drain fails", done.stderr)
         job.wait_until("no rank is on h1", lambda: "h1" not in job.where().values())
-        check(sorted(rank for one in job.decisions("moved") for rank in one["ranks"]) == [0, 3],
-              f"{job.decisions('moved')}")
+        moved = sorted(rank for one in job.decisions("moved") for rank in one["ranks"])
+        check(moved == list(range(0, ranks, len(HOSTS))), f"{job.decisions('moved')}")
         job.finish()
+
+
+@suite.test("agents-empty-a-host", tags={"fast"})
+def agents_empty_a_host(setup):
+    emptied(setup, 4)
+
+
+@suite.test("agents-empty-a-host-of-many")
+def agents_empty_a_host_of_many(setup):
+    """Eight ranks on half a processor."""
+    emptied(setup, 24)
