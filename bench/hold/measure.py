@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long zc-hold takes to move a rank to another host, and how long the rank stands still.
+
+The rank (changing.c) has random memory, of which a share changes each second, and is checked at the end.
+It has no messages and gives up nothing: what is measured is the image. Every run is one move between
+two hosts (network namespaces, links of a rate).
+
+  leave, dump, send, restore, bind   what zc-hold says: the phases
+  total             from the request until the rank is bound
+  still             the longest time that the rank did not run, by its own clock
+  source, target    the most memory that zc-hold has on each side, and its image in /dev/shm
+"""
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+
+from bench.migrate.stage import exit_status
+from bench.spread import percentile
+from testbed import network
+from testbed.outcome import Skip, check
+from tests.detach.suite import find_criu
+from tests.holder.hosts import Hosts
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+SHARED = pathlib.Path("/dev/shm")
+LOOK_SECONDS = 0.05
+TIMES = ("leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "ms", "still_ms")
+NUMBERS = ("bytes", "source_bytes", "target_bytes")
+
+
+class Memory:
+    """The most that zc-hold has on both sides of a move: its own, and its folders in /dev/shm."""
+
+    def __init__(self, source, listener):
+        self.source, self.listener = source, listener
+        self.most = {"source_bytes": 0, "target_bytes": 0}
+        self._over = threading.Event()
+        self._known = set(SHARED.glob("zc-hold-*"))
+        self._folders = []      # of this move, the target's first
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    @staticmethod
+    def _resident(pid):
+        with contextlib.suppress(OSError, ValueError):
+            for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+                if line.startswith("RssAnon:"):
+                    return int(line.split()[1]) << 10
+        return 0
+
+    @staticmethod
+    def _in(folder):
+        used = 0
+        with contextlib.suppress(OSError):
+            for file in folder.iterdir():
+                used += file.stat().st_blocks * 512
+        return used
+
+    def _holder_there(self):
+        """The last process that the listener has started."""
+        with contextlib.suppress(OSError, IndexError):
+            path = pathlib.Path(f"/proc/{self.listener}/task/{self.listener}/children")
+            return int(path.read_text(encoding="ascii").split()[-1])
+        return 0
+
+    def _watch(self):
+        while not self._over.wait(LOOK_SECONDS):
+            self._folders += [each for each in SHARED.glob("zc-hold-*")
+                              if each not in self._known and each not in self._folders]
+            images = [self._in(folder) for folder in self._folders] + [0, 0]
+            for name, pid, image in (("source_bytes", self.source, images[1]),
+                                     ("target_bytes", self._holder_there(), images[0])):
+                self.most[name] = max(self.most[name], self._resident(pid) + image)
+
+
+class Rank(Hosts):
+    """One rank on h1, and a listener on h2."""
+
+    def __init__(self, setup, mib, percent):
+        super().__init__(setup)
+        self.command = [setup.program, mib, percent]
+        self.running = None
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._end_listeners)
+            self.listen(2)
+            self.running = stack.enter_context(subprocess.Popen(
+                self.setup.network.on(1, *self.words(*self.command)), stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env={**os.environ, **self.environment, "PMI_RANK": "1"}))
+            stack.callback(self._kill)
+            self.expect("ready")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.__exit__(*exception)
+
+    def _kill(self):
+        if self.running.poll() is None:
+            os.kill(self.running.pid, signal.SIGKILL)
+
+    def expect(self, words):
+        """What the rank prints after WORDS, which come next."""
+        line = self.running.stdout.readline()
+        check(line.startswith(words), f"the rank prints {line!r}, not {words}", self.said() + self.errors())
+        return line[len(words):].strip()
+
+    def check_alive(self):
+        check(self.running.poll() is None, "the rank has ended", self.said())
+
+    def errors(self):
+        os.set_blocking(self.running.stderr.fileno(), False)
+        return (self.running.stderr.buffer.read() or b"").decode()
+
+    def measure(self):
+        pid = self.status()["pid"]
+        listener = self.listeners[2].pid
+        with Memory(pid, listener) as memory:
+            answer = self.move(2)
+            answer["still_ms"] = float(self.expect("stood still"))
+        os.kill(pid, signal.SIGUSR1)
+        self.expect("all right")
+        check(self.running.wait(60) == 0, "the rank does not end well", self.said())
+        return {**answer, **memory.most}
+
+
+@contextlib.contextmanager
+def prepared(options, link):
+    """What Rank needs, on two hosts."""
+    network.enter_private_namespace()
+    criu = find_criu()
+    with network.Network("2", link=link) as hosts, tempfile.TemporaryDirectory(prefix="zch-") as scratch:
+        hosts.autogroup.print_warning()
+        if not hosts.between_hosts:
+            raise Skip(hosts.why)
+        scratch = pathlib.Path(scratch)
+        program = scratch / "changing"
+        subprocess.run(["cc", "-O2", "-o", program, HERE / "changing.c"], check=True)
+        yield types.SimpleNamespace(options=options, scratch=scratch, network=hosts, environment={}, criu=criu,
+                                    program=str(program), patience=20)
+
+
+def write(options, samples):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    context = {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
+               "date": now.isoformat(timespec="seconds")}
+    lines = [{"context": context}]
+    for (link, mib, percent), runs in samples.items():
+        for metric in (*TIMES, *NUMBERS):
+            values = [run[metric] for run in runs if metric in run]
+            if values:
+                lines.append({"bench": "hold", "case": f"{percent}% at {link}", "impl": "zc-hold", "bytes": mib << 20,
+                              "metric": metric, "unit": "ms" if metric in TIMES else "bytes",
+                              "median": round(percentile(values, 0.5), 3), "p10": round(percentile(values, 0.1), 3),
+                              "p90": round(percentile(values, 0.9), 3), "n": len(values)})
+    pathlib.Path(options.json_out).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(options.json_out).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def row(case, runs):
+    """A line of the table: medians."""
+    link, mib, percent = case
+
+    def cell(name, scale=1.0):
+        values = [run[name] * scale for run in runs if name in run]
+        return f"{percentile(values, 0.5):>8.0f}" if values else f"{'-':>8}"
+    words = "".join(cell(name) for name in TIMES) + \
+        "".join(cell(name, 2 ** -20) for name in NUMBERS)
+    return f"{link:>7} {mib:>5} MiB {percent:>3} %{words}"
+
+
+def run(options):
+    samples = {}
+    for link in options.links:
+        with prepared(options, link) as setup:
+            for mib in options.sizes:
+                for percent in options.changes:
+                    for turn in range(options.rounds):
+                        case = link, mib, percent
+                        with Rank(setup, *case[1:]) as rank:
+                            samples.setdefault(case, []).append(rank.measure())
+                        print(f"{turn + 1}: {row(case, samples[case][-1:])}", file=sys.stderr, flush=True)
+    if options.json_out:
+        write(options, samples)
+    heads = [name.removesuffix("_ms").replace("ms", "total") for name in TIMES] + \
+        [name.removesuffix("_bytes").replace("bytes", "image") for name in NUMBERS]
+    print(f"medians; ms, and MiB\n{'':23}" + "".join(f"{name:>8}" for name in heads))
+    for case, runs in samples.items():
+        print(row(case, runs))
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/run hold", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"),
+                        help="optimised build with zc-hold and zcmd (default build/release)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--links", nargs="+", default=["10gbit", "1gbit"], metavar="RATE")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 512, 2048], metavar="MIB",
+                        help="of the rank's memory")
+    parser.add_argument("--changes", type=int, nargs="+", default=[10], metavar="PERCENT",
+                        help="of the memory that changes each second")
+    parser.add_argument("--json-out", metavar="FILE", help="the results, JSON lines")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status("hold", run, parse()))
