@@ -60,7 +60,9 @@ void arrival::take_image()
     if (state_ != state::WAITING)
         return;
     try {
-        if (const auto manifest = receiver_.take(image_line_.image_in()))
+        const auto manifest = receiver_.take(image_line_.image_in());
+        image_line_.acknowledge_image();
+        if (manifest)
             restore(*manifest);
     } catch (const std::exception &problem) {
         state_ = state::ENDING;

@@ -90,6 +90,8 @@ class line {
     incoming &image_in() { return image_in_; }
     /** Receives and sends what can be, without waiting. */
     void pump();
+    /** Tells at once what of an image has been used: its sender waits when its window is full. */
+    void acknowledge_image() { acknowledge(image_in_); }
     /** Of the other no sign for so long. */
     std::chrono::milliseconds silence() const;
     /** All that was said has been heard. */
