@@ -161,8 +161,9 @@ static void put_string(struct zct_writer *w, const char *text)
         return;
     uint8_t *to = end_of(w);
     put_varint(&to, len);
-    memcpy(to, text, len);
-    put_until(w, to + len);
+    for (size_t i = 0; i < len; i++)
+        *to++ = (uint8_t)text[i];
+    put_until(w, to);
 }
 
 static void put_head(struct zct_writer *w, const struct zct_head *head)
