@@ -204,10 +204,7 @@ void node_daemon::run()
         if (items[7].revents != 0)
             watch_lifeline();
         if (watch_)
-            watch_(static_cast<std::size_t>(
-                std::ranges::count_if(agent_->network().peers(), [](const peer &p) {
-                    return p.node.state == member_state::alive;
-                })));
+            watch_others();
     }
     spdlog::info("leaving");
     apply(agent_->leave());
@@ -297,6 +294,18 @@ void node_daemon::sample()
 }
 
 /** What comes by it is of no interest. */
+/** Its pages name those that it is said to know: whoever hears that may look there at once. */
+void node_daemon::watch_others()
+{
+    const auto alive = static_cast<std::size_t>(
+        std::ranges::count_if(agent_->network().peers(),
+                              [](const peer &p) { return p.node.state == member_state::alive; }));
+    if (alive != watched_)
+        web_->publish(make_pages(*agent_, *door_, outward_));
+    watched_ = alive;
+    watch_(alive);
+}
+
 void node_daemon::watch_lifeline()
 {
     std::array<char, 256> ignored;

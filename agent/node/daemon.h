@@ -42,6 +42,7 @@ class node_daemon {
   private:
     void sample();
     void watch_network();
+    void watch_others();
     void watch_ranks();
     void watch_lifeline();
     void read_ranks(std::uint64_t now_ns);
@@ -73,6 +74,7 @@ class node_daemon {
     int signals_ = -1;
     int lifeline_ = -1;
     std::function<void(std::size_t)> watch_;
+    std::size_t watched_ = 0; /* agents alive, as of the last time */
     std::unique_ptr<agent> agent_;
     std::unique_ptr<admission> door_;
     outward outward_;
