@@ -28,7 +28,7 @@ extern "C" {
  * a few hundred nanoseconds, where they miss the cache. That is right for the time at which
  * something is begun, which is not told to another before it is known. Of what another processor
  * has told this one, it would be a time before that; zc_fast_clock_after_ns() waits for the loads,
- * which costs half as much again.
+ * which costs as much again.
  */
 
 /** Of a thread. */
