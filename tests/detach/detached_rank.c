@@ -13,10 +13,12 @@
  *   --lanes WAY    long messages go by libzclane, served by "thread" or "uring"
  *   --gently       endpoints have no error handling, and are not closed by force
  *   --ballast MIB  memory of this size is kept, and checked in the end
+ *   --changes      a page of it is changed in each turn
  *
  * The last line on standard output is "result {...}". Whatever is wrong ends the process by
  * SIGABRT. */
 
+#include "ballast.h"
 #include "census.h"
 #include "launcher.h"
 #include "link.h"
@@ -53,8 +55,9 @@ typedef struct {
     int orders, notices; /* -1: none */
     char order[64];      /* the line that is being read */
     unsigned order_length;
-    size_t ballast_bytes;
-    unsigned char *ballast;
+    size_t ballast_mib;
+    ballast_t ballast;
+    bool changes;      /* the ballast */
     int maps, pagemap; /* of /proc/self */
     long done;         /* cycles */
     bool finishing;    /* no more messages are made */
@@ -99,27 +102,6 @@ static void notify(process_t *process, const char *what)
 {
     if (process->notices >= 0 && dprintf(process->notices, "%s\n", what) < 0) {
         die("no notice can be given");
-    }
-}
-
-/* ---- memory of the program's own ---- */
-
-static void fill_ballast(process_t *process)
-{
-    if (process->ballast_bytes && !(process->ballast = malloc(process->ballast_bytes))) {
-        die("no memory");
-    }
-    for (size_t i = 0; i < process->ballast_bytes; i++) {
-        process->ballast[i] = (unsigned char)(i * 31 + i / 4096);
-    }
-}
-
-static void check_ballast(const process_t *process)
-{
-    for (size_t i = 0; i < process->ballast_bytes; i++) {
-        if (process->ballast[i] != (unsigned char)(i * 31 + i / 4096)) {
-            die("byte %zu of the program's memory has changed", i);
-        }
     }
 }
 
@@ -478,6 +460,9 @@ static void turn(process_t *process)
         launcher_copy_lines(&process->launcher);
     }
     note_own_memory(process);
+    if (process->changes) {
+        ballast_change(&process->ballast, 1);
+    }
     if (events == 0) {
         nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
     }
@@ -510,7 +495,7 @@ static void begin(process_t *process)
     for (uint32_t peer = 0; peer < rank->size; peer++) {
         link_init(rank, &rank->links[peer], peer);
     }
-    fill_ballast(process);
+    ballast_fill(&process->ballast, process->ballast_mib);
     lanes_open(rank);
     ucx_open(&rank->ucx, link_handlers, LINK_HANDLERS, rank);
     launcher_exchange(&process->launcher, rank);
@@ -535,7 +520,7 @@ static void end(process_t *process)
     ucx_close(&rank->ucx);
     while (launcher_listen(&process->launcher)) {
     }
-    check_ballast(process);
+    ballast_check(&process->ballast);
     print_result(process);
 }
 
@@ -552,15 +537,11 @@ static void take_holder(process_t *process)
 static void parse(process_t *process, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"cycles", required_argument, NULL, 'c'},
-        {"every", required_argument, NULL, 'e'},
-        {"away", required_argument, NULL, 'a'},
-        {"orders", required_argument, NULL, 'o'},
-        {"lanes", required_argument, NULL, 'l'},
-        {"gently", no_argument, NULL, 'g'},
-        {"ballast", required_argument, NULL, 'b'},
-        {"held", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"cycles", required_argument, NULL, 'c'},  {"every", required_argument, NULL, 'e'},
+        {"away", required_argument, NULL, 'a'},    {"orders", required_argument, NULL, 'o'},
+        {"lanes", required_argument, NULL, 'l'},   {"gently", no_argument, NULL, 'g'},
+        {"ballast", required_argument, NULL, 'b'}, {"changes", no_argument, NULL, 'C'},
+        {"held", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -574,7 +555,10 @@ static void parse(process_t *process, int argc, char **argv)
             process->away_ms = atol(optarg);
             break;
         case 'b':
-            process->ballast_bytes = (size_t)atol(optarg) << 20;
+            process->ballast_mib = (size_t)atol(optarg);
+            break;
+        case 'C':
+            process->changes = true;
             break;
         case 'l':
             process->rank.lanes_way = strcmp(optarg, "uring") == 0 ? ZCL_WAY_URING : ZCL_WAY_THREAD;
