@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,7 +16,6 @@
 namespace zc::holder {
 namespace {
 
-constexpr const char *kMemory = "/dev/shm";
 constexpr std::size_t kMostReasons = 4;
 
 [[noreturn]] void execute(pid_t parent, const std::vector<std::string> &words)
@@ -110,20 +108,6 @@ std::vector<std::string> restore_options(const std::vector<new_end> &ends)
         options.push_back("fd[" + std::to_string(each.theirs.fd) + "]:" + each.what.name());
     }
     return options;
-}
-
-memory_directory::memory_directory()
-{
-    std::string name = std::string(kMemory) + "/zc-hold-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr)
-        throw_errno(errno, name);
-    path_ = name;
-}
-
-memory_directory::~memory_directory()
-{
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
 }
 
 } // namespace zc::holder

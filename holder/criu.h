@@ -38,19 +38,6 @@ std::vector<std::string> dump_options(pid_t pid, const std::vector<end> &ends);
 /** A rank, stopped, as a child of the caller, with the halves of @ends that are its. */
 std::vector<std::string> restore_options(const std::vector<new_end> &ends);
 
-/** A new folder of mode 0700 in memory, never on a disk; it is removed with its content. */
-class memory_directory {
-  public:
-    memory_directory();
-    ~memory_directory();
-    memory_directory(const memory_directory &) = delete;
-    memory_directory &operator=(const memory_directory &) = delete;
-    const std::string &path() const noexcept { return path_; }
-
-  private:
-    std::string path_;
-};
-
 } // namespace zc::holder
 
 #endif

@@ -111,12 +111,16 @@ held_move to_move(const nlohmann::json &said)
     if (said.contains("refused") && !said.at("refused").empty())
         one.why = said.at("refused").front();
     one.ms = said.value("ms", 0.0);
+    one.copy_ms = said.value("copy_ms", 0.0);
+    one.copied = said.value("copied", std::uint64_t{0});
+    one.rounds = said.value("rounds", 0u);
     one.leave_ms = said.value("leave_ms", 0.0);
     one.dump_ms = said.value("dump_ms", 0.0);
     one.send_ms = said.value("send_ms", 0.0);
     one.restore_ms = said.value("restore_ms", 0.0);
     one.bind_ms = said.value("bind_ms", 0.0);
     one.bytes = said.value("bytes", std::uint64_t{0});
+    one.bytes_there = said.value("bytes_there", std::uint64_t{0});
     return one;
 }
 

@@ -102,7 +102,12 @@ void holder::obey(const nlohmann::json &request)
         if (what == "examine")
             owner_.say({{"said", "examined"},
                         {"needs", needs_of(rank_.pid())},
+                        {"copies", true}, /* it knows that request: holders before it did not */
                         {"refused", cannot_move(rank_.pid(), ends_, state_ != state::RUNNING)}});
+        else if (what == "copy")
+            copy(request.at("to"), request.at("most"));
+        else if (what == "stay")
+            forget_other_host();
         else if (what == "leave")
             leave();
         else if (what == "send")
@@ -116,6 +121,49 @@ void holder::obey(const nlohmann::json &request)
     } catch (const std::exception &problem) {
         fail(reason_of(problem));
     }
+}
+
+void holder::connect(const std::string &to)
+{
+    to_ = to;
+    line_ = std::make_unique<line>(owner_.the_network().connect(ZMQ_DEALER, to_));
+    loop_.watch(line_->socket(), [] {});
+}
+
+void holder::forget_other_host()
+{
+    if (line_)
+        loop_.forget(line_->socket());
+    line_.reset();
+    sender_.reset();
+    copy_.reset();
+    if (state_ == state::COPYING)
+        state_ = state::RUNNING;
+}
+
+void holder::copy(const std::string &to, std::uint64_t most)
+{
+    if (state_ == state::LEAVING || state_ == state::DETACHED) { /* a move before has asked it to */
+        owner_.say({{"said", "copied"}});
+        return;
+    }
+    if (state_ != state::RUNNING)
+        return fail("the rank is not running here");
+    connect(to);
+    copy_ = std::make_unique<pre_copy>(rank_.pid(), most);
+    since_ = clock::now();
+    state_ = state::COPYING;
+}
+
+void holder::copy_on()
+{
+    if (!copy_->push(line_->image_out()))
+        return;
+    state_ = state::RUNNING;
+    owner_.say({{"said", "copied"},
+                {"bytes", copy_->bytes()},
+                {"rounds", copy_->rounds()},
+                {"ms", ms_since(since_)}});
 }
 
 void holder::leave()
@@ -142,6 +190,8 @@ void holder::dump(const std::string &to)
 {
     if (state_ != state::DETACHED)
         return fail("the rank is not detached");
+    if (to != to_)
+        forget_other_host();
     to_ = to;
     images_ = std::make_unique<memory_directory>();
     dump_begin_ = clock::now();
@@ -155,54 +205,67 @@ void holder::dumped()
     const nlohmann::json frozen = owner_.freeze(ends_);
     nlohmann::json manifest = {
         {"pid", rank_.pid()}, {"ends", frozen.at("ends")}, {"streams", frozen.at("streams")}};
-    network &net = owner_.the_network();
-    line_ = std::make_unique<line>(net.connect(ZMQ_DEALER, to_));
-    loop_.watch(line_->socket(), [] {});
-    sender_ = std::make_unique<image_sender>(manifest, images_->path());
+    if (!line_)
+        connect(to_);
+    sender_ = std::make_unique<image_sender>(manifest, images_->path(),
+                                             copy_ ? &copy_->there() : nullptr);
     since_ = clock::now();
     state_ = state::SENDING;
 }
 
 void holder::step()
 {
-    if (state_ != state::SENDING)
+    if (!line_)
         return;
     try {
-        const bool all = sender_->push(line_->image_out());
         line_->pump();
-        if (line_->silence() > how_.patience)
-            throw error(ETIMEDOUT, "the other host does not answer at " + to_);
-        if (!all || !line_->image_out().is_done())
+        if (state_ != state::COPYING && state_ != state::SENDING)
             return;
-        state_ = state::SENT;
-        owner_.say(
-            {{"said", "sent"},
-             {"bytes", sender_->bytes()},
-             {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
-             {"send_ms", ms_since(since_)}});
+        if (line_->silence() > how_.patience)
+            lose_other_host("the other host does not answer at " + to_);
+        else
+            state_ == state::COPYING ? copy_on() : send_on();
     } catch (const std::exception &problem) {
-        state_ = state::SENT; /* it stands still, and waits for what its owner says */
-        fail(reason_of(problem));
+        lose_other_host(reason_of(problem));
     }
-    loop_.forget(line_->socket());
-    line_.reset();
-    sender_.reset();
+}
+
+void holder::lose_other_host(const std::string &why)
+{
+    if (state_ == state::SENDING)
+        state_ = state::SENT; /* it stands still, and waits for what its owner says */
+    forget_other_host();
+    images_.reset();
+    owner_.say({{"said", "failed"}, {"why", why}, {"other_host", true}});
+}
+
+void holder::send_on()
+{
+    const bool all = sender_->push(line_->image_out());
+    line_->pump();
+    if (!all || !line_->image_out().is_done())
+        return;
+    state_ = state::SENT;
+    owner_.say(
+        {{"said", "sent"},
+         {"bytes", sender_->bytes()},
+         {"bytes_there", sender_->bytes_there()},
+         {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
+         {"send_ms", ms_since(since_)}});
+    forget_other_host();
     images_.reset();
 }
 
 void holder::thaw(std::uint64_t incarnation)
 {
-    if (line_)
-        loop_.forget(line_->socket());
-    line_.reset();
-    sender_.reset();
-    criu_.reset();
-    images_.reset();
     state_ = state::BINDING;
     since_ = clock::now();
     owner_.thaw();
     order("BIND " + std::to_string(incarnation));
     kill(rank_.pid(), SIGCONT);
+    criu_.reset(); /* what takes time, when the rank runs */
+    images_.reset();
+    forget_other_host();
 }
 
 void holder::kill_rank()

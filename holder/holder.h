@@ -17,6 +17,8 @@
 #include "image.h"
 #include "line.h"
 #include "loop.h"
+#include "memory_directory.h"
+#include "pre_copy.h"
 #include "rank_process.h"
 
 namespace zc::holder {
@@ -26,6 +28,7 @@ struct settings {
     std::string criu = "criu";
     std::string job; /* what it is called; empty: as the launcher does */
     std::chrono::seconds patience{60};
+    bool pre_copy = true; /* send memory while the rank runs */
 };
 
 /** What a holder leaves to its owner, which relays the rank's streams or does not. */
@@ -53,6 +56,8 @@ class surroundings {
  * Requests, and the answers to their owner ("said"):
  *
  *   examine             examined: needs, refused   the rank runs, and is not asked
+ *   copy {to, most}     copied                     its memory is sent while it runs (pre_copy.h)
+ *   stay                                           it does not leave: what was sent is forgotten
  *   leave               detached: refused          it runs still, and has nothing of UCX
  *   send {to}           sent                       dumped, stopped, and its image is at another's
  *   thaw {incarnation}  bound                      the token is for the rank here
@@ -61,7 +66,9 @@ class surroundings {
  * and failed, with why, at any time, and again if that is because of another rank that moves. That
  * a rank is detached is said whenever it is.
  *
- *           leave         DETACHED        send
+ *   COPYING
+ *    ▲   │ all that is worth it
+ *   copy ▼  leave         DETACHED        send
  *   RUNNING ─────▶ LEAVING ─────▶ DETACHED ───▶ DUMPING ──▶ SENDING ──▶ SENT
  *    ▲   ▲            │              │             │           │         │  │ end
  *    │   └─ REFUSED ──┘              └───────┬─────┴───────────┴─────────┘  ▼
@@ -70,7 +77,17 @@ class surroundings {
  */
 class holder {
   public:
-    enum class state { RUNNING, LEAVING, DETACHED, DUMPING, SENDING, SENT, BINDING, ENDED };
+    enum class state {
+        RUNNING,
+        COPYING,
+        LEAVING,
+        DETACHED,
+        DUMPING,
+        SENDING,
+        SENT,
+        BINDING,
+        ENDED
+    };
 
     /** @orders: the holder's half of the socket; @ends: the rank's halves of all. */
     holder(loop &events, settings how, surroundings &owner, rank_process rank, descriptor orders,
@@ -92,6 +109,12 @@ class holder {
     void order(const std::string &words);
     void listen();
     void heard(const std::string &line);
+    void copy(const std::string &to, std::uint64_t most);
+    void copy_on();
+    void send_on();
+    void connect(const std::string &to);
+    void forget_other_host();
+    void lose_other_host(const std::string &why);
     void leave();
     void detached();
     void dump(const std::string &to);
@@ -113,6 +136,7 @@ class holder {
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
     std::unique_ptr<line> line_; /* to the other host, for the image */
+    std::unique_ptr<pre_copy> copy_;
     std::unique_ptr<image_sender> sender_;
     clock::time_point dump_begin_;
 };

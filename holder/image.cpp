@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -15,15 +16,35 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
+constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
+/* A sender's owner has other things to do. */
+constexpr std::chrono::milliseconds kTurn{50};
 
 std::string line_of(const nlohmann::json &what)
 {
     return what.dump() + "\n";
 }
 
+void write_all(int fd, std::string_view bytes, const std::string &where)
+{
+    while (!bytes.empty()) {
+        const ssize_t written = write(fd, bytes.data(), bytes.size());
+        if (written < 0)
+            throw_errno(errno, where);
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
 } // namespace
 
-image_sender::image_sender(const nlohmann::json &manifest, const std::string &directory)
+std::string store_line(std::size_t bytes)
+{
+    return line_of({{"store", bytes}});
+}
+
+image_sender::image_sender(const nlohmann::json &manifest, const std::string &directory,
+                           const known_pages *there)
+    : there_(there)
 {
     const std::vector<std::uint8_t> coded = nlohmann::json::to_cbor(manifest);
     head_ = line_of({{"manifest", coded.size()}});
@@ -42,10 +63,57 @@ void image_sender::add(outgoing &to, std::string_view bytes)
     to.push(bytes);
 }
 
+void image_sender::add_run(outgoing &to, const run &what)
+{
+    if (what.pages.empty())
+        return;
+    if (!what.from) {
+        add(to, line_of({{"content", what.pages.size()}}));
+        add(to, what.pages);
+        return;
+    }
+    add(to, line_of({{"from", *what.from}, {"bytes", what.pages.size()}}));
+    crc_ = zc_crc32c(crc_, what.pages.data(), what.pages.size());
+    bytes_there_ += what.pages.size();
+}
+
+void image_sender::add_pages(outgoing &to, std::string_view pages)
+{
+    run now;
+    for (std::size_t at = 0; at < pages.size(); at += known_pages::kPage) {
+        const std::string_view page = pages.substr(at, known_pages::kPage);
+        const auto from = page.size() == known_pages::kPage ? there_->find(page) : std::nullopt;
+        const bool goes_on =
+            from && now.from ? *from == *now.from + now.pages.size() : !from && !now.from;
+        if (!goes_on) {
+            add_run(to, now);
+            now = {from, pages.substr(at, 0)};
+        }
+        now.pages = {now.pages.data() ? now.pages.data() : page.data(),
+                     now.pages.size() + page.size()};
+    }
+    add_run(to, now);
+}
+
+void image_sender::open_next(outgoing &to)
+{
+    const std::filesystem::path path = files_[next_++];
+    file_ = descriptor{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    struct stat found;
+    if (file_.fd < 0 || fstat(file_.fd, &found) != 0)
+        throw_errno(errno, path);
+    nlohmann::json head = {{"name", path.filename()}, {"bytes", found.st_size}};
+    by_parts_ = there_ && path.filename().string().starts_with(kPages);
+    if (by_parts_)
+        head["parts"] = true;
+    add(to, line_of(head));
+}
+
 bool image_sender::push(outgoing &to)
 {
+    const auto until = std::chrono::steady_clock::now() + kTurn;
     std::string buffer;
-    while (!done_ && to.room() >= outgoing::kLongest) {
+    while (!done_ && to.room() >= outgoing::kLongest && std::chrono::steady_clock::now() < until) {
         if (!head_.empty()) {
             add(to, head_);
             head_.clear();
@@ -56,15 +124,10 @@ bool image_sender::push(outgoing &to)
                 throw_errno(errno, files_[next_ - 1]);
             if (got == 0)
                 file_ = descriptor{};
-            add(to, {buffer.data(), static_cast<std::size_t>(got)});
+            const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+            by_parts_ ? add_pages(to, bytes) : add(to, bytes);
         } else if (next_ < files_.size()) {
-            const std::string &path = files_[next_++];
-            file_ = descriptor{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-            struct stat found;
-            if (file_.fd < 0 || fstat(file_.fd, &found) != 0)
-                throw_errno(errno, path);
-            add(to, line_of({{"name", std::filesystem::path(path).filename()},
-                             {"bytes", found.st_size}}));
+            open_next(to);
         } else {
             to.push(line_of({{"crc", crc_}}));
             done_ = true;
@@ -76,22 +139,77 @@ bool image_sender::push(outgoing &to)
 bool image_receiver::take_content(const std::string &bytes, std::size_t &at)
 {
     const std::size_t part = std::min<std::uint64_t>(left_, bytes.size() - at);
-    if (in_manifest_)
-        manifest_bytes_.append(bytes, at, part);
-    for (std::size_t put = 0; !in_manifest_ && put < part;) {
-        const ssize_t written = write(file_.fd, bytes.data() + at + put, part - put);
-        if (written < 0)
-            throw_errno(errno, directory_);
-        put += static_cast<std::size_t>(written);
-    }
-    crc_ = zc_crc32c(crc_, bytes.data() + at, part);
+    const std::string_view content(bytes.data() + at, part);
+    if (into_ == into::manifest)
+        manifest_bytes_.append(content);
+    else
+        write_all(into_ == into::store ? store_.fd : file_.fd, content, directory_);
+    if (into_ == into::store)
+        stored_ += part;
+    else
+        crc_ = zc_crc32c(crc_, content.data(), part);
     at += part;
     left_ -= part;
-    if (left_ == 0 && in_manifest_) {
-        in_manifest_ = false;
+    if (left_ == 0 && into_ == into::manifest)
         manifest_ = nlohmann::json::from_cbor(manifest_bytes_, true, false);
-    }
     return part > 0;
+}
+
+/** It has no name: nothing is left of it when this process ends. */
+void image_receiver::open_store()
+{
+    if (store_.fd >= 0)
+        return;
+    store_ = descriptor{open(directory_.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)};
+    if (store_.fd < 0)
+        throw_errno(errno, directory_);
+}
+
+void image_receiver::open_file(const nlohmann::json &said)
+{
+    const std::string name = said["name"];
+    if (name.empty() || name.find('/') != std::string::npos || name.front() == '.')
+        throw error(EBADMSG, "the image names a file " + name);
+    file_ = descriptor{open((directory_ + "/" + name).c_str(),
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+    if (file_.fd < 0)
+        throw_errno(errno, name);
+    (said.contains("parts") ? parts_ : left_) = said["bytes"];
+    into_ = into::file;
+}
+
+void image_receiver::take_part(const nlohmann::json &said)
+{
+    const bool stored = said.is_object() && said.contains("from") && said.contains("bytes");
+    if (!stored && !(said.is_object() && said.contains("content")))
+        throw error(EBADMSG, "the image has a line that is no part of a file");
+    const std::uint64_t bytes = said[stored ? "bytes" : "content"];
+    if (bytes == 0 || bytes > parts_)
+        throw error(EBADMSG, "the image has a part that is longer than its file");
+    parts_ -= bytes;
+    into_ = into::file;
+    if (stored)
+        take_stored(said["from"], bytes);
+    else
+        left_ = bytes;
+}
+
+void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
+{
+    if (from > stored_ || bytes > stored_ - from)
+        throw error(EBADMSG, "the image names pages that have not come");
+    std::string part(std::min<std::uint64_t>(bytes, outgoing::kLongest), '\0');
+    for (std::uint64_t done = 0; done < bytes;) {
+        const std::size_t wanted = std::min<std::uint64_t>(bytes - done, part.size());
+        const ssize_t got = pread(store_.fd, part.data(), wanted, static_cast<off_t>(from + done));
+        if (got <= 0)
+            throw_errno(got < 0 ? errno : EIO, directory_);
+        const std::string_view content(part.data(), static_cast<std::size_t>(got));
+        write_all(file_.fd, content, directory_);
+        crc_ = zc_crc32c(crc_, content.data(), content.size());
+        done += content.size();
+        taken_from_store_ += content.size();
+    }
 }
 
 bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
@@ -106,24 +224,25 @@ bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
     const std::size_t begin = at;
     at = end + 1;
     if (said.is_object() && said.contains("crc")) {
-        if (said["crc"] != crc_)
+        if (said["crc"] != crc_ || parts_ > 0)
             throw error(EBADMSG, "the image has arrived damaged");
         done_ = true;
         return false;
     }
+    if (said.is_object() && said.contains("store")) {
+        open_store();
+        into_ = into::store;
+        left_ = said["store"];
+        return true;
+    }
     crc_ = zc_crc32c(crc_, bytes.data() + begin, at - begin);
-    if (said.is_object() && said.contains("manifest")) {
-        in_manifest_ = true;
+    if (parts_ > 0) {
+        take_part(said);
+    } else if (said.is_object() && said.contains("manifest")) {
+        into_ = into::manifest;
         left_ = said["manifest"];
     } else if (said.is_object() && said.contains("name") && said.contains("bytes")) {
-        const std::string name = said["name"];
-        if (name.empty() || name.find('/') != std::string::npos || name.front() == '.')
-            throw error(EBADMSG, "the image names a file " + name);
-        file_ = descriptor{open((directory_ + "/" + name).c_str(),
-                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
-        if (file_.fd < 0)
-            throw_errno(errno, name);
-        left_ = said["bytes"];
+        open_file(said);
     } else {
         throw error(EBADMSG, "the image has a line that is none of its kinds");
     }
@@ -134,12 +253,15 @@ std::optional<nlohmann::json> image_receiver::take(incoming &from)
 {
     const std::string &bytes = from.bytes();
     std::size_t at = 0;
-    while (!done_ && (left_ > 0 ? take_content(bytes, at) : take_line(bytes, at)))
+    taken_from_store_ = 0;
+    while (!done_ && taken_from_store_ < kMostOfStore &&
+           (left_ > 0 ? take_content(bytes, at) : take_line(bytes, at)))
         continue;
     from.use(at);
     if (!done_)
         return {};
     file_ = descriptor{};
+    store_ = descriptor{}; /* its memory is the rank's, from now on */
     if (!manifest_.is_object())
         throw error(EBADMSG, "the image has no manifest");
     return manifest_;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "descriptor.h"
+#include "known_pages.h"
 #include "stream.h"
 
 namespace zc::holder {
@@ -17,20 +18,47 @@ namespace zc::holder {
 /**
  * A rank on its way, as a stream: what holders know of it, and the files that CRIU has made.
  *
- *     {"manifest": BYTES}\n CBOR   {"name": NAME, "bytes": BYTES}\n content ...   {"crc": N}\n
+ *     {"store": BYTES}\n pages ...    before the image, as often as need be (pre_copy.h)
+ *     {"manifest": BYTES}\n CBOR
+ *     {"name": NAME, "bytes": BYTES}\n content
+ *     {"name": NAME, "bytes": BYTES, "parts": true}\n     and parts, as many as make BYTES:
+ *         {"from": OFFSET, "bytes": BYTES}\n              which are in the store
+ *         {"content": BYTES}\n content                    which are not
+ *     {"crc": N}\n
  *
- * The sum, CRC-32C, is of all bytes before its line.
+ * The sum, CRC-32C, is of all bytes before its line, but the store; and of what parts stand for.
  */
+
+/** Of that many bytes of pages, which follow. */
+std::string store_line(std::size_t bytes);
+
 class image_sender {
   public:
-    /** The files of @directory are read as they are sent; its logs are not. Throws error. */
-    image_sender(const nlohmann::json &manifest, const std::string &directory);
-    /** Pushes what has room. Returns whether all has been pushed. Throws error. */
+    /** The files of @directory are read as they are sent; its logs are not. @there: pages of the
+     * other host's store, by which its pages are sent; it outlives this; nullptr: none. Throws
+     * error. */
+    image_sender(const nlohmann::json &manifest, const std::string &directory,
+                 const known_pages *there = nullptr);
+    /** Pushes what has room, for a moment. Returns whether all has been pushed. Throws error. */
     bool push(outgoing &to);
+    /** Of the image, without what the store had. */
     std::uint64_t bytes() const noexcept { return bytes_; }
+    /** Of the image, that the store had. */
+    std::uint64_t bytes_there() const noexcept { return bytes_there_; }
 
   private:
+    /** A run of pages: in the store from @from on, or sent. */
+    struct run {
+        std::optional<std::uint64_t> from;
+        std::string_view pages;
+    };
     void add(outgoing &to, std::string_view bytes);
+    void add_pages(outgoing &to, std::string_view pages);
+    void add_run(outgoing &to, const run &what);
+    void open_next(outgoing &to);
+    const known_pages *there_;
+    bool by_parts_ = false;
+    std::uint64_t bytes_there_ = 0;
     std::string head_; /* what is pushed first */
     std::vector<std::string> files_;
     std::size_t next_ = 0;
@@ -42,18 +70,32 @@ class image_sender {
 
 class image_receiver {
   public:
+    static constexpr std::uint64_t kMostOfStore = 32 << 20; /* bytes, and a part, of one call */
+
     explicit image_receiver(std::string directory) : directory_(std::move(directory)) {}
-    /** Takes what has come. Returns the manifest when all has. Throws error. */
+    /** Takes what has come, or a part of it: its owner has other things to do, and few bytes can
+     * stand for many of the store. To be called again until it returns the manifest, which it does
+     * when all has come. Throws error. */
     std::optional<nlohmann::json> take(incoming &from);
 
   private:
+    enum class into { store, manifest, file };
     bool take_content(const std::string &bytes, std::size_t &at);
     bool take_line(const std::string &bytes, std::size_t &at);
+    void take_part(const nlohmann::json &said);
+    void take_stored(std::uint64_t from, std::uint64_t bytes);
+    void open_store();
+    void open_file(const nlohmann::json &said);
     std::string directory_;
     nlohmann::json manifest_;
     std::string manifest_bytes_;
-    bool in_manifest_ = false, done_ = false;
-    std::uint64_t left_ = 0; /* of what is being read */
+    bool done_ = false;
+    into into_ = into::manifest;
+    std::uint64_t left_ = 0;  /* of what is being read */
+    std::uint64_t parts_ = 0; /* bytes of the file that parts are still to make */
+    descriptor store_;
+    std::uint64_t stored_ = 0;
+    std::uint64_t taken_from_store_ = 0; /* by this call */
     descriptor file_;
     std::uint32_t crc_ = 0;
 };

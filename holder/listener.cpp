@@ -21,6 +21,7 @@
 #include "endpoint.h"
 #include "error.h"
 #include "host_name.h"
+#include "memory_directory.h"
 #include "preflight.h"
 #include "request_server.h"
 #include "zch/ports.h"
@@ -91,6 +92,7 @@ listener::listener(settings how, network &net, const std::string &place)
                                                                 : port_at(place) - 1)),
       socket_(net.listen(ZMQ_ROUTER, listener_at(place)))
 {
+    memory_directory::remove_left_over();
     spdlog::info("listening at {}", endpoint_of(socket_));
 }
 
@@ -193,7 +195,9 @@ nlohmann::json listener::prepare(const nlohmann::json &needs)
         spdlog::info("a rank is refused: {}", joined(reasons));
         return {{"refused", reasons}};
     }
-    return start_holder(has_taken(needs));
+    nlohmann::json made = start_holder(has_taken(needs));
+    made["room"] = has_room_ahead(needs);
+    return made;
 }
 
 nlohmann::json listener::start_holder(bool apart)

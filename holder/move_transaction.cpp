@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "move_transaction.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
+
+#include "preflight.h"
 
 namespace zc::holder {
 namespace {
 
 /* Reading an image takes longer than an answer. */
 constexpr int kRestorePatience = 10;
+constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::uint64_t kWorthKib = 32 << 10; /* less memory is sent at once as soon */
 
 double ms(std::chrono::steady_clock::duration time)
 {
     return std::chrono::duration<double, std::milli>(time).count();
 }
 
-std::string joined(const nlohmann::json &reasons)
+std::string all_of(const nlohmann::json &reasons)
 {
     std::string text;
     for (const std::string reason : reasons)
@@ -53,20 +58,27 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
     const std::string said = what.value("said", "");
     if (said == "examined" && phase_ == phase::EXAMINING) {
         if (!what.at("refused").empty())
-            return give_up(joined(what.at("refused")), now);
+            return give_up(all_of(what.at("refused")), now);
+        kib_ = what.at("needs").value("kib", std::uint64_t{0});
+        can_copy_ = what.value("copies", false);
         enter(phase::PREPARING, now);
         parties_.prepare(what.at("needs"));
+    } else if (said == "copied" && phase_ == phase::COPYING) {
+        note(what, "ms", "copy_ms");
+        note(what, "bytes", "copied");
+        note(what, "rounds", "rounds");
+        ask_to_leave(now);
     } else if (said == "detached" && phase_ != phase::LEAVING) {
         detached_ = true; /* it was asked by a move before, which was given up */
     } else if (said == "detached") {
         detached_ = true;
         note(what, "ms", "leave_ms");
         if (what.contains("refused") && !what.at("refused").empty())
-            return give_up(joined(what.at("refused")), now);
+            return give_up(all_of(what.at("refused")), now);
         enter(phase::SENDING, now);
         parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}});
     } else if (said == "sent" && phase_ == phase::SENDING) {
-        for (const char *name : {"bytes", "dump_ms", "send_ms"})
+        for (const char *name : {"bytes", "bytes_there", "dump_ms", "send_ms"})
             note(what, name, name);
         sent_ = true;
         enter(phase::RESTORING, now);
@@ -78,8 +90,14 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
     } else if (said == "failed" && phase_ == phase::RETURNING) {
         why_ += "; and the rank does not come back: " + what.value("why", "");
         finish(false);
+    } else if (said == "failed" && phase_ == phase::LEAVING && copies_ &&
+               what.value("again", false)) {
+        refusal_ = what.value("why", "");
+        again_at_ = now + pause_;
+        pause_ = std::min(2 * pause_, kLongestPause);
     } else if (said == "failed" && phase_ != phase::GOING && phase_ != phase::DONE) {
         note(what, "again", "again");
+        note(what, "other_host", "other_host");
         give_up(what.value("why", "no reason is given"), now);
     }
 }
@@ -89,8 +107,18 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     if (phase_ != phase::PREPARING)
         return;
     if (what.contains("refused"))
-        return other_host_fails("the other host: " + joined(what.at("refused")), now);
+        return other_host_fails("the other host: " + all_of(what.at("refused")), now);
     result_["image"] = what.at("image");
+    if (!can_copy_ || !what.value("room", false) || kib_ < kWorthKib)
+        return ask_to_leave(now);
+    copies_ = true;
+    enter(phase::COPYING, now);
+    parties_.ask_source(
+        {{"do", "copy"}, {"to", result_.at("image")}, {"most", most_of_store(kib_) << 10}});
+}
+
+void move_transaction::ask_to_leave(time_point now)
+{
     enter(phase::LEAVING, now);
     parties_.ask_source({{"do", "leave"}});
 }
@@ -134,6 +162,8 @@ void move_transaction::give_up(const std::string &why, time_point now)
     if (phase_ == phase::GOING || phase_ == phase::RETURNING || phase_ == phase::DONE)
         return;
     parties_.ask_target({{"do", "end"}});
+    if (!detached_ && copies_)
+        parties_.ask_source({{"do", "stay"}});
     if (!detached_)
         return finish(false); /* if it detaches later it is given the next token then */
     try {
@@ -180,10 +210,18 @@ void move_transaction::tick(time_point now)
 {
     const auto waited = now - since_;
     switch (phase_) {
-    case phase::EXAMINING:
     case phase::LEAVING:
-        if (waited > patience_)
-            give_up("the rank does not leave: it does not answer", now);
+        if (again_at_ && now >= *again_at_) {
+            again_at_.reset();
+            parties_.ask_source({{"do", "leave"}});
+        }
+        [[fallthrough]];
+    case phase::EXAMINING:
+        if (waited <= patience_)
+            break;
+        if (!refusal_.empty())
+            result_["again"] = true;
+        give_up(!refusal_.empty() ? refusal_ : "the rank does not leave: it does not answer", now);
         break;
     case phase::PREPARING:
         if (waited > patience_)
@@ -199,7 +237,8 @@ void move_transaction::tick(time_point now)
             finish(false);
         }
         break;
-    case phase::SENDING: /* takes as long as it does; a host that is lost is noticed */
+    case phase::COPYING: /* these take as long as they do; a host that is lost is noticed */
+    case phase::SENDING:
     case phase::GOING:
     case phase::DONE:
         break;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -38,6 +39,10 @@ class move_parties {
  *                              PREPARING
  *                                 │  ── needs ──────────────────────────▶
  *                                 │  ◀── where to send the image ───────
+ *     ◀── copy ─────────────────  │                       if that is worth it, and there is room
+ *                              COPYING
+ *     ═══ memory, while it runs ═══════════════════════════════════════▶
+ *     ─── copied ──────────────▶  │
  *     ◀── leave ────────────────  │
  *                              LEAVING
  *     ─── detached ────────────▶  │
@@ -60,7 +65,17 @@ class move_parties {
  */
 class move_transaction {
   public:
-    enum class phase { EXAMINING, PREPARING, LEAVING, SENDING, RESTORING, GOING, RETURNING, DONE };
+    enum class phase {
+        EXAMINING,
+        PREPARING,
+        COPYING,
+        LEAVING,
+        SENDING,
+        RESTORING,
+        GOING,
+        RETURNING,
+        DONE
+    };
     using time_point = std::chrono::steady_clock::time_point;
 
     /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment. */
@@ -69,7 +84,8 @@ class move_transaction {
     void begin();
 
     void source_said(const nlohmann::json &what, time_point now);
-    /** Of the host: "to", where the image goes, or "refused". */
+    /** Of the host: "image", where the image goes, and whether it has "room" for memory before; or
+     * "refused". */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);
@@ -87,6 +103,7 @@ class move_transaction {
     void enter(phase next, time_point now);
     void give_up(const std::string &why, time_point now);
     void other_host_fails(const std::string &why, time_point now);
+    void ask_to_leave(time_point now);
     void commit(time_point now);
     void finish(bool well);
     void note(const nlohmann::json &what, const char *from, const char *to);
@@ -96,7 +113,13 @@ class move_transaction {
     std::chrono::milliseconds patience_;
     phase phase_ = phase::EXAMINING;
     time_point begin_, since_;
-    bool detached_ = false, sent_ = false, restored_ = false, committed_ = false;
+    std::uint64_t kib_ = 0; /* of the rank's memory */
+    bool can_copy_ = false;
+    /* Memory that has been sent is not thrown away if another rank is just moving. */
+    std::string refusal_;
+    std::optional<time_point> again_at_;
+    std::chrono::milliseconds pause_{250};
+    bool copies_ = false, detached_ = false, sent_ = false, restored_ = false, committed_ = false;
     std::string why_;
     nlohmann::json result_ = nlohmann::json::object();
 };

@@ -293,6 +293,7 @@ void origin::host_answered()
             target_ = connect(with_host_of(to_, said.at("line")));
             said["image"] = with_host_of(to_, said.at("image"));
             to_name_ = said.value("host", to_);
+            said["room"] = how_.pre_copy && said.value("room", false);
         }
     } catch (const std::exception &problem) {
         said = {{"refused", {reason_of(problem)}}};
@@ -405,8 +406,8 @@ void origin::signalled()
                 here_ && !handing_over_ ? here_->child_ended() : std::nullopt;
             if (status)
                 status_ = status;
-        } else if (move_) {
-            kept_signals_.push_back(signal);
+        } else if (move_ && move_->now() > move_transaction::phase::COPYING) {
+            kept_signals_.push_back(signal); /* until then it runs, and is reached as ever */
         } else if (here_) {
             here_->rank().pass_on(signal);
         } else {
@@ -472,6 +473,8 @@ int origin::run()
         loop_.turn(move_ ? kMoving : current_ || leaving_ ? kTurn : -1);
         step();
     }
+    if (requests_ && move_ && !finished_)
+        requests_->answer(client_, {{"ok", false}, {"why", "the rank has ended"}});
     if (target_) { /* the rank has ended meanwhile */
         target_->say({{"do", "end"}});
         const auto until = clock::now() + kFarewell;

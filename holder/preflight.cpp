@@ -11,11 +11,13 @@
 #include <set>
 #include <sstream>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "crc32c.h"
 #include "descriptor.h"
+#include "memory_directory.h"
 
 namespace zc::holder {
 namespace {
@@ -312,6 +314,23 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
         found.push_back("it has " + std::to_string(available >> 10) + " MiB of memory, and " +
                         std::to_string(kib >> 10) + " MiB are needed");
     return found;
+}
+
+/** What the rank changes meanwhile is sent twice. */
+std::uint64_t most_of_store(std::uint64_t kib)
+{
+    return kib + kib / 4;
+}
+
+bool has_room_ahead(const nlohmann::json &needs)
+{
+    const std::uint64_t kib = needs.at("kib");
+    struct statvfs found;
+    if (statvfs(memory_directory::kWhere, &found) != 0)
+        return false;
+    const std::uint64_t room = std::min<std::uint64_t>(found.f_bavail * found.f_frsize >> 10,
+                                                       number_of("/proc/meminfo", "MemAvailable"));
+    return most_of_store(kib) + kib <= room;
 }
 
 bool has_taken(const nlohmann::json &needs)

@@ -2,6 +2,7 @@
 #ifndef ZC_HOLDER_PREFLIGHT_H_INCLUDED
 #define ZC_HOLDER_PREFLIGHT_H_INCLUDED
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ nlohmann::json needs_of(pid_t pid);
 
 /** What of @needs this host has not, each by its name. */
 std::vector<std::string> lacks(const nlohmann::json &needs);
+
+/** The most that is sent ahead of the rank's image (pre_copy.h), which has @kib of memory: both
+ * KiB.
+ */
+std::uint64_t most_of_store(std::uint64_t kib);
+
+/** Whether this host has memory for that beside the image, where both are kept. */
+bool has_room_ahead(const nlohmann::json &needs);
 
 /** Are the process numbers of @needs taken here, in the caller's PID namespace? */
 bool has_taken(const nlohmann::json &needs);

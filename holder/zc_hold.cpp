@@ -53,6 +53,7 @@ void add_options(CLI::App &app, arguments &a)
     app.add_option("--patience", a.patience, "seconds without a sign of another host")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
+    app.add_flag("!--no-pre-copy", a.how.pre_copy, "send no memory while the rank still runs");
     app.add_option("--job", a.how.job, "what zcctl calls the job, the same for all its ranks");
     app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST or HOST:PORT");
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");

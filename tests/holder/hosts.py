@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import select
 import signal
 import socket
@@ -44,6 +45,19 @@ def host_of(rank):
     return {0: 3, MOVER: 1, 2: 2}[rank]
 
 
+def has_child(holder):
+    return next(process.children(holder), None) is not None
+
+
+def has_store(holder):
+    """Memory of a rank has come to HOLDER before its image."""
+    for entry in pathlib.Path(f"/proc/{holder}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if re.search(r"/zc-hold-[^/]*/#\d+ \(deleted\)$", os.readlink(entry)) and entry.stat().st_size:
+                return True
+    return False
+
+
 @dataclasses.dataclass
 class Means:
     """Of the moves that went well, each field of their answers."""
@@ -53,12 +67,13 @@ class Means:
     def add(self, answer):
         self.moves += 1
         for name, value in answer.items():
-            if name.endswith("ms") or name == "bytes":
+            if name.endswith("ms") or name in ("bytes", "copied"):
                 self.sums[name] = self.sums.get(name, 0) + value
 
     def __str__(self):
         def text(name, value):
-            return f"image {value / self.moves / 2 ** 20:.1f} MiB" if name == "bytes" else \
+            names = {"bytes": "image", "copied": "copied while it ran"}
+            return f"{names[name]} {value / self.moves / 2 ** 20:.1f} MiB" if name in names else \
                 f"{name.removesuffix('_ms').replace('ms', 'in all')} {value / self.moves:.0f} ms"
         return f"{self.moves} moves" + "".join(f", {text(*each)}" for each in self.sums.items())
 
@@ -66,9 +81,10 @@ class Means:
 class Hosts:
     """Listeners on hosts, and requests. A subclass has the job."""
 
-    def __init__(self, setup, patience=20):
+    def __init__(self, setup, patience=20, hold_options=()):
         self.setup = setup
         self.patience = patience
+        self.hold_options = hold_options
         bin_folder = pathlib.Path(setup.options.library).resolve() / "bin"
         self.hold = str(bin_folder / "zc-hold")
         check(os.access(self.hold, os.X_OK), f"{self.hold} is not built")
@@ -88,7 +104,7 @@ class Hosts:
     def words(self, *words):
         """zc-hold, with the options of this job."""
         return [self.hold, "--key", str(self.key), "--criu", str(self.criu), "--patience",
-                str(self.patience), *map(str, words)]
+                str(self.patience), *self.hold_options, *map(str, words)]
 
     def check_alive(self):
         """The job has not ended."""
@@ -162,14 +178,13 @@ class Hosts:
         self.check_alive()
         return answer
 
-    def holders(self):
-        """Those on hosts where the rank did not begin, and that have a child."""
+    def holders(self, which):
+        """Those on hosts where the rank did not begin, and of which WHICH(process number) is true."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
-            with contextlib.suppress(OSError, StopIteration):
+            with contextlib.suppress(OSError):
                 if entry.name.isdigit() and b"--arrival" in (entry / "cmdline").read_bytes().split(b"\0") and \
-                        str(self.folder).encode() in (entry / "environ").read_bytes() and \
-                        next(process.children(entry.name)):
+                        str(self.folder).encode() in (entry / "environ").read_bytes() and which(int(entry.name)):
                     found.append(int(entry.name))
         return found
 
@@ -178,16 +193,31 @@ class Hosts:
         while not self.status()["moving"]:
             check(time.monotonic() < end, "the move does not begin", self.said())
 
-    def move_disturbed(self, host, act):
-        """ACT(process number of the target's holder) when that runs CRIU; what zc-hold says of the move."""
-        before = self.holders()
+    def wait_for_fault(self):
+        """Of which it is the time: see WRAPPER."""
+        end = time.monotonic() + ANSWER_SECONDS
+        while self.fault_file.exists():
+            check(time.monotonic() < end, "CRIU does not begin", self.said())
+            time.sleep(0.005)
+
+    def wait_for_holder(self, which):
+        end = time.monotonic() + ANSWER_SECONDS
+        while not (found := self.holders(which)):
+            check(time.monotonic() < end, "the move does not begin", self.said())
+            time.sleep(0.005)
+        return found[0]
+
+    def move_disturbed(self, host, act, copying=False):
+        """ACT(process number of the target's holder) when that runs CRIU, or while memory is COPYING; what
+        zc-hold says of the move."""
+        before = self.holders(has_child)
         with self.start_move(host) as request:
-            end = time.monotonic() + ANSWER_SECONDS
-            while not (new := [pid for pid in self.holders() if pid not in before]):
-                check(time.monotonic() < end, "the move does not begin", self.said())
-                time.sleep(0.02)
-            time.sleep(1)       # CRIU itself may have something to do
-            act(new[0])
+            if copying:
+                found = self.wait_for_holder(has_store)
+            else:
+                found = self.wait_for_holder(lambda pid: has_child(pid) and pid not in before)
+                time.sleep(1)       # CRIU itself may have something to do
+            act(found)
             said, _ = request.communicate(timeout=ANSWER_SECONDS)
         return json.loads(said)
 

@@ -6,8 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "criu.h"
 #include "error.h"
+#include "forked.h"
+#include "memory_directory.h"
 
 namespace zc::holder {
 namespace {
@@ -18,10 +19,11 @@ std::string content(const std::string &path)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/** All bytes that a sender makes of @from. */
-std::string sent(const nlohmann::json &manifest, const std::string &from)
+/** All bytes that a sender makes of @from, if the other host has pages of @there. */
+std::string sent(const nlohmann::json &manifest, const std::string &from,
+                 const known_pages *there = nullptr)
 {
-    image_sender sender(manifest, from);
+    image_sender sender(manifest, from, there);
     outgoing out(stream_id::image, 4 * outgoing::kLongest);
     std::string bytes;
     for (bool all = false; !all;) {
@@ -42,7 +44,7 @@ std::optional<nlohmann::json> received(const std::string &bytes, const std::stri
     std::optional<nlohmann::json> manifest;
     for (std::size_t at = 0; at < bytes.size() && !manifest; at += bit) {
         in.accept({frame::DATA, stream_id::image, at, bytes.substr(at, bit)});
-        manifest = receiver.take(in);
+        manifest = receiver.take(in); /* all of it: that is less than it takes at once */
     }
     return manifest;
 }
@@ -90,6 +92,150 @@ TEST_F(ImageTest, WritesNowhereElse)
     EXPECT_THROW(received("{\"name\": \"\", \"bytes\": 1}\nx", to_.path(), 100), error);
     EXPECT_THROW(received("{\"nothing\": 1}\n", to_.path(), 100), error);
     EXPECT_THROW(received(std::string(5000, 'x'), to_.path(), 5000), error);
+}
+
+/** A rank's memory, some of whose pages have been sent before. */
+class StoreTest : public ImageTest {
+  protected:
+    static std::string page(char of) { return std::string(kPage, of); }
+    /** They lie in the store in this order. */
+    void send_before(const std::string &pages)
+    {
+        for (const char each : pages) {
+            if (there_.add(page(each), store_.size()))
+                store_ += page(each);
+        }
+    }
+    std::string stored() const { return store_line(store_.size()) + store_; }
+    void write_memory(const std::string &bytes)
+    {
+        std::ofstream(from_.path() + "/pages-1.img", std::ios::binary) << bytes;
+    }
+    std::string image() { return sent({{"pid", 7}}, from_.path(), &there_); }
+    /** As if it had been sent whole. */
+    void expect_arrives(const std::string &bytes)
+    {
+        for (const std::size_t bit : {std::size_t{999}, std::size_t{70001}, bytes.size()}) {
+            memory_directory to;
+            EXPECT_TRUE(received(bytes, to.path(), bit));
+            EXPECT_EQ(content(to.path() + "/pages-1.img"), content(from_.path() + "/pages-1.img"));
+            EXPECT_EQ(content(to.path() + "/a.img"), content(from_.path() + "/a.img"));
+            EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to.path()), {}), 3);
+        }
+    }
+    known_pages there_;
+    std::string store_;
+};
+
+TEST_F(StoreTest, PagesAreNamedThatWereSentBefore)
+{
+    std::string all;
+    for (char each = 'a'; each <= 'z'; each++)
+        all += each;
+    send_before(all);
+    write_memory(page('z') + page('1') + page('a') + page('b') + page('c') + page('2') + page('c'));
+    const std::string bytes = image();
+    EXPECT_LT(bytes.size(), 700000 + 3 * kPage);
+    expect_arrives(stored() + bytes);
+}
+
+TEST_F(StoreTest, MemoryOfAnySizeArrives)
+{
+    send_before("ab");
+    for (const std::string &memory :
+         {std::string(), page('a'), page('a') + "the rest", std::string("no page"),
+          page('1') + page('2'), page('b') + page('a')}) {
+        write_memory(memory);
+        expect_arrives(stored() + image());
+    }
+}
+
+/** More than is read at once, of what is there and what is not. */
+TEST_F(StoreTest, LongRunsArrive)
+{
+    std::string known, unknown;
+    for (std::size_t i = 0; i < 2 * outgoing::kLongest / kPage + 3; i++) {
+        std::string one = page('x');
+        one.replace(0, sizeof i, reinterpret_cast<const char *>(&i), sizeof i);
+        there_.add(one, store_.size());
+        store_ += one;
+        known += one;
+        unknown += one.replace(kPage - 1, 1, "y");
+    }
+    write_memory(unknown + known + unknown);
+    const std::string bytes = image();
+    EXPECT_LT(bytes.size(), 2 * unknown.size() + 700000 + 10000);
+    expect_arrives(stored() + bytes);
+}
+
+TEST_F(StoreTest, PartsOfTheStoreComeOneAfterTheOther)
+{
+    send_before("abc");
+    write_memory(page('c') + page('a'));
+    expect_arrives(store_line(kPage) + store_.substr(0, kPage) + store_line(2 * kPage) +
+                   store_.substr(kPage) + image());
+}
+
+/** The owner of the receiver has other things to do. */
+TEST_F(StoreTest, IsTakenInStepsHoweverFewBytesStandForIt)
+{
+    send_before("a");
+    std::string memory;
+    while (memory.size() < 3 * image_receiver::kMostOfStore)
+        memory += page('a');
+    write_memory(memory);
+    image_receiver receiver(to_.path());
+    incoming in(stream_id::image);
+    const std::string bytes = stored() + image();
+    in.accept({frame::DATA, stream_id::image, 0, bytes});
+    int calls = 1;
+    while (!receiver.take(in))
+        ASSERT_LT(++calls, 100);
+    EXPECT_GE(calls, 3);
+    EXPECT_EQ(content(to_.path() + "/pages-1.img"), memory);
+}
+
+TEST_F(StoreTest, AStoreThatNothingIsTakenFromIsNoMatter)
+{
+    send_before("abc");
+    write_memory(page('1'));
+    expect_arrives(stored() + image());
+}
+
+TEST_F(StoreTest, ADamagedPageOfTheStoreIsNoticed)
+{
+    send_before("ab");
+    write_memory(page('b') + page('a'));
+    std::string bytes = stored() + image();
+    bytes[bytes.find('\n') + kPage + 5] ^= 1;
+    EXPECT_THROW(received(bytes, to_.path(), 65536), error);
+}
+
+TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
+{
+    const std::string begin = store_line(kPage) + page('a') +
+                              "{\"name\":\"pages-1.img\",\"bytes\":8192,\"parts\":true}\n";
+    for (const char *part : {
+             "{\"from\":1,\"bytes\":4096}\n",
+             "{\"from\":4097,\"bytes\":1}\n",
+             "{\"from\":18446744073709551615,\"bytes\":4096}\n",
+             "{\"from\":0,\"bytes\":18446744073709551615}\n",
+             "{\"from\":0,\"bytes\":0}\n",
+             "{\"from\":0,\"bytes\":8193}\n",
+             "{\"content\":8193}\n",
+             "{\"content\":0}\n",
+             "{\"name\":\"b.img\",\"bytes\":1}\n",
+             "{\"crc\":0}\n",
+             "7\n",
+         }) {
+        SCOPED_TRACE(part);
+        memory_directory to;
+        EXPECT_THROW(received(begin + part, to.path(), 65536), error);
+    }
+    /* Before there is any store. */
+    EXPECT_THROW(received(begin.substr(begin.find("{\"name")) + "{\"from\":0,\"bytes\":1}\n",
+                          to_.path(), 65536),
+                 error);
 }
 
 } // namespace

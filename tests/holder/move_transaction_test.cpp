@@ -17,6 +17,7 @@ using phase = move_transaction::phase;
 
 const nlohmann::json kExamined = {{"said", "examined"},
                                   {"needs", nlohmann::json::object()},
+                                  {"copies", true},
                                   {"refused", nlohmann::json::array()}};
 const nlohmann::json kImage = {{"image", "tcp://b:1"}};
 
@@ -33,6 +34,7 @@ nlohmann::json failed()
 /** A source and a target that do as they are told, and what became of each copy. */
 struct world : move_parties {
     std::vector<std::string> source_asked, target_asked;
+    nlohmann::json last_asked; /* of the source */
     std::vector<std::pair<std::uint64_t, bool>> records;
     bool handed_over = false, record_fails = false;
     nlohmann::json result;
@@ -42,6 +44,7 @@ struct world : move_parties {
     void ask_source(const nlohmann::json &request) override
     {
         source_asked.push_back(request.at("do"));
+        last_asked = request;
     }
     void prepare(const nlohmann::json &) override { target_asked.emplace_back("prepare"); }
     void ask_target(const nlohmann::json &request) override
@@ -86,9 +89,9 @@ const std::vector<std::function<void(world &)>> kSteps = {
 };
 constexpr std::size_t kDetached = 4, kSent = 5, kCommitted = 6; /* steps until then */
 
-void go(world &w, std::size_t steps)
+void go(world &w, std::size_t steps, std::size_t from = 0)
 {
-    for (std::size_t i = 0; i < steps; i++)
+    for (std::size_t i = from; i < steps; i++)
         kSteps[i](w);
 }
 
@@ -103,6 +106,126 @@ TEST(MoveTransactionTest, MovesARank)
     EXPECT_TRUE(w.result.at("ok"));
     EXPECT_EQ(w.result.at("incarnation"), 5);
 }
+
+/* ---- memory that is sent while the rank runs ---- */
+
+constexpr std::uint64_t kMuch = 100 << 10; /* KiB */
+
+/** Until the source is asked to copy, or to leave. */
+void prepare(world &w, std::uint64_t kib, bool room)
+{
+    nlohmann::json examined = kExamined, image = kImage;
+    examined["needs"]["kib"] = kib;
+    image["room"] = room;
+    w.move.begin();
+    w.move.source_said(examined, w.now);
+    w.move.prepared(image, w.now);
+}
+
+TEST(MoveTransactionTest, CopiesMemoryFirst)
+{
+    world w;
+    prepare(w, kMuch, true);
+    EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "copy"}));
+    EXPECT_EQ(w.last_asked.at("to"), kImage.at("image"));
+    EXPECT_GT(w.last_asked.at("most"), kMuch << 10);
+    w.move.tick(w.now + 1000s); /* that takes as long as it does */
+    EXPECT_EQ(w.move.now(), phase::COPYING);
+    w.move.source_said({{"said", "copied"}, {"bytes", 7}, {"rounds", 2}, {"ms", 5.0}}, w.now);
+    EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "copy", "leave"}));
+    go(w, kSteps.size(), 3);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_FALSE(w.asked(w.source_asked, "stay"));
+    EXPECT_EQ(w.result.at("copied"), 7);
+    EXPECT_EQ(w.result.at("rounds"), 2);
+    EXPECT_EQ(w.result.at("copy_ms"), 5.0);
+}
+
+TEST(MoveTransactionTest, CopiesNothingIfThatIsNotWorthItOrNotPossible)
+{
+    for (const auto &[kib, room] : {std::pair{kMuch, false}, {std::uint64_t{1000}, true}}) {
+        world w;
+        prepare(w, kib, room);
+        EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "leave"}));
+    }
+}
+
+/** Which would say that there is no such request. */
+TEST(MoveTransactionTest, AsksNoHolderToCopyThatCannot)
+{
+    world w;
+    nlohmann::json examined = kExamined, image = kImage;
+    examined.erase("copies");
+    examined["needs"]["kib"] = kMuch;
+    image["room"] = true;
+    w.move.begin();
+    w.move.source_said(examined, w.now);
+    w.move.prepared(image, w.now);
+    EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "leave"}));
+}
+
+/** What has been sent is kept. */
+TEST(MoveTransactionTest, AsksAgainIfAnotherRankIsAwayAfterTheCopy)
+{
+    nlohmann::json refusal = failed();
+    refusal["again"] = true;
+    world w;
+    prepare(w, kMuch, true);
+    w.move.source_said(said("copied"), w.now);
+    std::size_t asked = w.source_asked.size();
+    for (auto pause = 250ms; pause < 4s; pause *= 2) {
+        w.move.source_said(refusal, w.now);
+        w.move.tick(w.now += pause - 1ms);
+        EXPECT_EQ(w.source_asked.size(), asked);
+        w.move.tick(w.now += 1ms);
+        EXPECT_EQ(w.source_asked.size(), ++asked);
+        EXPECT_EQ(w.source_asked.back(), "leave");
+        w.move.tick(w.now += 1ms);
+        EXPECT_EQ(w.source_asked.size(), asked);
+    }
+    go(w, kSteps.size(), 3);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_FALSE(w.result.contains("again"));
+
+    world other;
+    prepare(other, kMuch, true);
+    other.move.source_said(said("copied"), other.now);
+    other.move.source_said(refusal, other.now);
+    other.move.tick(other.now + 11s);
+    EXPECT_EQ(other.result.at("why"), "a reason");
+    EXPECT_EQ(other.result.at("again"), true);
+    EXPECT_EQ(other.source_asked.back(), "stay");
+}
+
+/** The rank runs, and is told to forget the other host. */
+TEST(MoveTransactionTest, StaysIfWhatIsCopiedToIsLost)
+{
+    const std::vector<std::function<void(world &)>> fails = {
+        [](world &w) { w.move.source_said(failed(), w.now); },
+        [](world &w) { w.move.target_said(failed(), w.now); },
+        [](world &w) { w.move.target_lost("a reason", w.now); },
+    };
+    for (const bool leaving : {false, true}) {
+        for (const auto &one : fails) {
+            world w;
+            prepare(w, kMuch, true);
+            if (leaving)
+                w.move.source_said(said("copied"), w.now);
+            one(w);
+            EXPECT_EQ(w.source_asked.back(), "stay");
+            EXPECT_TRUE(w.asked(w.target_asked, "end"));
+            EXPECT_EQ(w.tokens(), 0);
+            EXPECT_TRUE(w.records.empty());
+            EXPECT_FALSE(w.result.at("ok"));
+        }
+    }
+    world w;
+    prepare(w, kMuch, true);
+    EXPECT_TRUE(w.move.source_lost("a reason", w.now));
+    EXPECT_FALSE(w.result.at("ok"));
+}
+
+/* ---- what else there is to it ---- */
 
 TEST(MoveTransactionTest, WaitsForBothSentAndRestored)
 {
@@ -196,6 +319,12 @@ TEST(MoveTransactionTest, SaysIfAnotherRankWasInTheWay)
 TEST(MoveTransactionTest, SaysIfTheOtherHostWasInTheWay)
 {
     const std::vector<std::function<void(world &)>> fails = {
+        [](world &w) {
+            w.move.prepared(kImage, w.now);
+            nlohmann::json silent = failed();
+            silent["other_host"] = true;
+            w.move.source_said(silent, w.now);
+        },
         [](world &w) {
             w.move.prepared({{"refused", {"it has no such file"}}}, w.now);
         },

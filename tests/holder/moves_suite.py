@@ -14,7 +14,7 @@ from testbed import mpi
 from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
-from tests.holder.hosts import MOVER, PORT, Held, HeldMpi
+from tests.holder.hosts import MOVER, PORT, Held, HeldMpi, has_store
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -216,7 +216,7 @@ def signal_in_the_middle(setup):
     with held(setup) as job:
         job.fault("dump late")
         with job.start_move(2) as request:
-            job.wait_until_it_moves()
+            job.wait_for_fault()
             os.kill(job.pid, signal.SIGUSR1)
             said, _ = request.communicate(timeout=60 * setup.patience)
         check('"ok":true' in said, f"the move: {said}", job.said())
@@ -263,10 +263,13 @@ def wait_for_no_copy(setup, job):
 @suite.test("no-copy-outlives-its-origin")
 def no_copy_outlives_its_origin(setup):
     """Killed when the rank is here, elsewhere, and in the middle of a move."""
-    for where in ("here", "elsewhere", "between"):
-        with held(setup, patience=SHORT) as job:
+    for where in ("here", "elsewhere", "copying", "between"):
+        with held(setup, patience=SHORT, options=["--ballast", 512 if where == "copying" else 0]) as job:
             if where != "here":
                 job.move(2)
+            if where == "copying":
+                job.start_move(1)
+                job.wait_for_holder(has_store)
             if where == "between":
                 job.fault("restore late")
                 job.start_move(1)
@@ -323,9 +326,136 @@ def refuses_what_does_not_leave(setup):
         return note(job, job.finish())
 
 
+# ---- memory, which is sent while the rank runs: see pre_copy.h ----
+
+BALLAST = 64        # MiB
+CHANGING = ("--ballast", BALLAST, "--changes")
+
+
+def sent_ahead(job, host):
+    said = job.move(host)
+    check(said["copied"] >= BALLAST << 20, f"{said['copied']} bytes were sent while it ran")
+    check(said["bytes_there"] > 0, "nothing of that was of use")
+
+
+@suite.test("memory-is-sent-while-it-changes", tags={"fast"})
+def memory_is_sent_while_it_changes(setup):
+    with held(setup, options=CHANGING) as job:
+        sent_ahead(job, 2)
+        sent_ahead(job, 1)
+        return note(job, job.finish())
+
+
+@suite.test("memory-is-sent-at-once-if-that-is-asked-for")
+def memory_is_sent_at_once(setup):
+    with held(setup, options=CHANGING, hold_options=["--no-pre-copy"]) as job:
+        said = job.move(2)
+        check("copied" not in said and said["bytes"] >= BALLAST << 20, f"it says {said}")
+        return note(job, job.finish())
+
+
 @suite.test("memory-of-512-mib-moves")
 def memory_moves(setup):
     with held(setup, options=["--ballast", 512]) as job:
-        job.move(2)
-        job.move(1)
+        for host in (2, 1):
+            said = job.move(host)
+            check(said["bytes"] < BALLAST << 20, f"{said['bytes']} bytes were sent when it stood still")
         return note(job, job.finish())
+
+
+# The origin notices it, or the holder that sends.
+NO_SIGN = ("gives no sign", "does not answer")
+
+
+def stays(setup, why, disturb, mend=None, before=None):
+    """DISTURB(job, the target's holder) while memory is sent: the rank has not left."""
+    with held(setup, patience=SHORT, options=["--ballast", 512]) as job:
+        if before:
+            before(job)
+        incarnation = job.status()["incarnation"]
+        said = job.move_disturbed(2, lambda pid: disturb(job, pid), copying=True)
+        check(not said["ok"] and any(each in said["why"] for each in why), f"it says {said}", job.said())
+        check(said["other_host"], "another host would do as well")
+        job.check_alive()
+        check(job.status()["incarnation"] == incarnation, "the rank had left")
+        if mend:
+            mend(job)
+        check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("stays-if-the-target-is-killed-while-memory-is-sent")
+def stays_if_the_target_is_killed(setup):
+    return stays(setup, NO_SIGN, lambda job, pid: os.kill(pid, signal.SIGKILL))
+
+
+@suite.test("stays-if-the-target-is-stopped-while-memory-is-sent")
+def stays_if_the_target_is_stopped(setup):
+    stopped = []
+
+    def stop(_, pid):
+        os.kill(pid, signal.SIGSTOP)
+        stopped.append(pid)
+
+    def go_on(_):
+        os.kill(stopped[0], signal.SIGCONT)
+        wait_for_end(setup, stopped[0])
+
+    return stays(setup, NO_SIGN, stop, go_on)
+
+
+@suite.test("stays-if-the-network-is-cut-while-memory-is-sent")
+def stays_if_the_network_is_cut(setup):
+    """Both are there, and no longer hear of each other."""
+    return stays(setup, NO_SIGN, lambda job, pid: setup.network.cut(2), lambda job: setup.network.heal(2))
+
+
+def listen_with_room(job, mib):
+    """The folder in which memory arrives on h2 has so much room."""
+    job.end_listener(2)
+    job.listen(2, ["unshare", "--mount", "sh", "-c",
+                   f"mount -t tmpfs -o size={mib}m tmpfs /dev/shm && exec \"$@\"", "sh"])
+
+
+@suite.test("stays-if-the-target-s-memory-fills-while-memory-is-sent")
+def stays_if_the_targets_memory_fills(setup):
+    def fill(_, pid):
+        os.kill(pid, signal.SIGSTOP)
+        subprocess.run(["nsenter", "--mount", "--target", str(pid), "sh", "-c",
+                        "head -c 2G /dev/zero > /dev/shm/filled"], stderr=subprocess.DEVNULL, check=False)
+        os.kill(pid, signal.SIGCONT)
+
+    def mend(job):
+        job.end_listener(2)
+        job.listen(2)
+
+    return stays(setup, ["No space left on device"], fill, mend, before=lambda job: listen_with_room(job, 1300))
+
+
+@suite.test("no-memory-is-sent-ahead-where-there-is-no-room", tags={"fast"})
+def no_memory_is_sent_ahead(setup):
+    """For the image there is: the rank moves as it does without."""
+    with held(setup, options=CHANGING) as job:
+        listen_with_room(job, 2 * BALLAST)
+        said = job.move(2)
+        check("copied" not in said and said["bytes"] >= BALLAST << 20, f"it says {said}")
+        return note(job, job.finish())
+
+
+@suite.test("rank-ends-while-its-memory-is-sent")
+def rank_ends_while_its_memory_is_sent(setup):
+    """By a signal, which reaches it at once; and the job with it, as it would without a move."""
+    def tell_to_end(pid):
+        os.kill(pid, signal.SIGSTOP)        # so that not all is sent before
+        os.kill(job.pid, signal.SIGUSR1)
+        wait_for_end(setup, rank[0])
+        os.kill(pid, signal.SIGCONT)
+
+    with held(setup, options=["--ballast", 512]) as job:
+        rank = rank_processes(job)
+        said = job.move_disturbed(2, tell_to_end, copying=True)
+        check(not said["ok"], f"it says {said}", job.said())
+        results = job.job.wait(60 * setup.patience)
+        check(results[MOVER]["incarnation"] == 0, f"incarnation {results[MOVER]['incarnation']}")
+        return note(job, results)

@@ -14,45 +14,26 @@
 
 #include <gtest/gtest.h>
 
+#include "forked.h"
+
 namespace zc::holder {
 namespace {
 
 /** A child that has only what @make gives it. */
-class victim {
+class victim : public forked {
   public:
     explicit victim(const std::function<void()> &make = [] {})
+        : forked([&make] {
+              const int null = open("/dev/null", O_RDWR);
+              for (const int fd : {0, 1, 2})
+                  dup2(null, fd);
+              close_range(3, ~0u, 0);
+              make();
+          })
     {
-        int ready[2];
-        EXPECT_EQ(pipe(ready), 0);
-        pid_ = fork();
-        if (pid_ == 0) {
-            const int null = open("/dev/null", O_RDWR);
-            for (const int fd : {0, 1, 2})
-                dup2(null, fd);
-            const int say = fcntl(ready[1], F_DUPFD, 200);
-            close_range(3, 199, 0);
-            make();
-            EXPECT_EQ(write(say, "x", 1), 1);
-            close_range(200, ~0u, 0);
-            for (;;)
-                pause();
-        }
-        close(ready[1]);
-        char byte;
-        EXPECT_EQ(read(ready[0], &byte, 1), 1);
-        close(ready[0]);
         usleep(20000); /* until it sleeps */
     }
-    ~victim()
-    {
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-    }
-    std::string reasons(bool detached) const { return joined(cannot_move(pid_, {}, detached)); }
-    pid_t pid() const { return pid_; }
-
-  private:
-    pid_t pid_;
+    std::string reasons(bool detached) const { return joined(cannot_move(pid(), {}, detached)); }
 };
 
 TEST(PreflightTest, FindsNothingInAPlainProcess)
@@ -132,6 +113,7 @@ TEST(PreflightTest, NamesChildren)
 {
     const victim one([] {
         if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             pause();
             _exit(0);
         }
@@ -170,6 +152,19 @@ TEST(PreflightTest, NamesWhatAHostLacks)
     EXPECT_NE(found.find("its processor has not: wings"), std::string::npos) << found;
     EXPECT_NE(found.find("it has no folder /not/here"), std::string::npos) << found;
     EXPECT_NE(found.find("MiB are needed"), std::string::npos) << found;
+}
+
+TEST(PreflightTest, ThereIsRoomForMemoryAheadOfALittleRank)
+{
+    EXPECT_TRUE(has_room_ahead({{"kib", 1000}}));
+    EXPECT_FALSE(has_room_ahead({{"kib", std::uint64_t{1} << 40}}));
+}
+
+/** Of a rank that changes its memory, pages are sent twice. */
+TEST(PreflightTest, AStoreMayBeLargerThanTheMemory)
+{
+    EXPECT_GT(most_of_store(1000), 1000u);
+    EXPECT_LT(most_of_store(1000), 2000u);
 }
 
 } // namespace

@@ -41,8 +41,12 @@ struct held_move {
     bool other_host = false; /* it was for the host to which it was to go: another may take it */
     std::string why;
     double ms = 0;
+    double copy_ms = 0; /* while it ran; in all that follows it stood still */
     double leave_ms = 0, dump_ms = 0, send_ms = 0, restore_ms = 0, bind_ms = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t copied = 0; /* bytes of memory, while it ran, in so many rounds */
+    unsigned rounds = 0;
+    std::uint64_t bytes = 0;       /* sent of the image */
+    std::uint64_t bytes_there = 0; /* of the image, which had been sent before */
 };
 
 /**

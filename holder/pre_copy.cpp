@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pre_copy.h"
+
+#include "image.h"
+
+namespace zc::holder {
+namespace {
+
+/* The owner has other things to do, the rank's streams among them. */
+constexpr std::chrono::milliseconds kTurn{20};
+
+} // namespace
+
+pre_copy::pre_copy(pid_t pid, std::uint64_t most) : memory_(pid), most_(most)
+{
+    there_.reserve(most / known_pages::kPage);
+    memory_.rewind();
+}
+
+bool pre_copy::push(outgoing &to)
+{
+    const auto until = std::chrono::steady_clock::now() + kTurn;
+    while (state_ == state::ROUND && to.room() >= 2 * rank_memory::kAtOnce &&
+           std::chrono::steady_clock::now() < until) {
+        if (stored_ + rank_memory::kAtOnce <= most_ && memory_.read(pages_))
+            send_pages(to);
+        else
+            state_ = state::SETTLING;
+    }
+    if (state_ == state::SETTLING && to.is_done())
+        end_round();
+    return state_ == state::DONE;
+}
+
+void pre_copy::send_pages(outgoing &to)
+{
+    fresh_.clear();
+    for (std::size_t at = 0; at < pages_.size(); at += known_pages::kPage) {
+        const std::string_view page(pages_.data() + at, known_pages::kPage);
+        if (there_.add(page, stored_ + fresh_.size()))
+            fresh_ += page;
+    }
+    if (fresh_.empty())
+        return;
+    to.push(store_line(fresh_.size()));
+    to.push(fresh_);
+    stored_ += fresh_.size();
+    round_ += fresh_.size();
+}
+
+void pre_copy::end_round()
+{
+    const bool full = stored_ + rank_memory::kAtOnce > most_;
+    const bool as_before = rounds_ > 1 && 4 * round_ > 3 * last_round_;
+    if (round_ < kLittle || as_before || full || rounds_ == kMostRounds) {
+        state_ = state::DONE;
+        return;
+    }
+    rounds_++;
+    last_round_ = round_;
+    round_ = 0;
+    memory_.rewind();
+    state_ = state::ROUND;
+}
+
+} // namespace zc::holder

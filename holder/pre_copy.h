@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_PRE_COPY_H_INCLUDED
+#define ZC_HOLDER_PRE_COPY_H_INCLUDED
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "known_pages.h"
+#include "rank_memory.h"
+#include "stream.h"
+
+namespace zc::holder {
+
+/**
+ * Memory of a rank, sent while the rank runs: pages, by their content, into a store of the other
+ * host (image.h). Each round reads all memory, and sends the pages that are not there yet:
+ *
+ *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, or DONE
+ *
+ * DONE is after a round that sent little, or not much less than the one before (the rank changes
+ * its memory as fast as it is sent), after kMostRounds, or when the store would be larger than it
+ * may be. When the rank stands still its image names what is in the store, and sends the rest. So
+ * no help of the kernel is needed, which would tell what has changed: the price is reading, and the
+ * sum of each page, in each round, and once more while the rank stands still. Pre-copy with rounds
+ * is of Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
+ */
+class pre_copy {
+  public:
+    enum class state { ROUND, SETTLING, DONE };
+    static constexpr unsigned kMostRounds = 5;
+    static constexpr std::uint64_t kLittle = 8 << 20; /* bytes of a round */
+
+    /** @most: bytes of the store. */
+    pre_copy(pid_t pid, std::uint64_t most);
+    /** Pushes what has room, for a moment. Returns whether it is done, and all has been taken. */
+    bool push(outgoing &to);
+
+    const known_pages &there() const noexcept { return there_; }
+    std::uint64_t bytes() const noexcept { return stored_; }
+    unsigned rounds() const noexcept { return rounds_; }
+
+  private:
+    void send_pages(outgoing &to);
+    void end_round();
+    rank_memory memory_;
+    std::uint64_t most_;
+    known_pages there_;
+    state state_ = state::ROUND;
+    std::uint64_t stored_ = 0, round_ = 0, last_round_ = 0; /* bytes */
+    unsigned rounds_ = 1;
+    std::string pages_, fresh_;
+};
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "known_pages.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "forked.h"
+
+namespace zc::holder {
+namespace {
+
+TEST(KnownPagesTest, FindsAPageByItsContent)
+{
+    known_pages known;
+    const std::string page(kPage, 'a');
+    EXPECT_FALSE(known.find(page));
+    EXPECT_TRUE(known.add(page, 8 * kPage));
+    EXPECT_EQ(known.find(std::string(kPage, 'a')), 8 * kPage);
+}
+
+TEST(KnownPagesTest, KeepsThePlaceWhereAPageWasFirst)
+{
+    known_pages known;
+    const std::string page(kPage, 'a');
+    known.add(page, 0);
+    EXPECT_FALSE(known.add(page, kPage));
+    EXPECT_EQ(known.find(page), 0u);
+    EXPECT_EQ(known.size(), 1u);
+}
+
+TEST(KnownPagesTest, TellsPagesApartByAnyBit)
+{
+    known_pages known;
+    std::string page(kPage, '\0');
+    known.add(page, 0);
+    for (std::size_t bit = 0; bit < kPage * 8; bit += 7) {
+        page[bit / 8] = static_cast<char>(page[bit / 8] ^ (1 << bit % 8));
+        ASSERT_FALSE(known.find(page)) << bit;
+        page[bit / 8] = static_cast<char>(page[bit / 8] ^ (1 << bit % 8));
+    }
+    EXPECT_TRUE(known.find(page));
+}
+
+TEST(KnownPagesTest, FindsEachOfMany)
+{
+    known_pages known;
+    constexpr std::uint64_t kMany = 100000;
+    for (std::uint64_t i = 0; i < kMany; i++)
+        ASSERT_TRUE(known.add(page_of(i), i * kPage));
+    for (std::uint64_t i = 0; i < kMany; i++)
+        ASSERT_EQ(known.find(page_of(i)), i * kPage);
+    EXPECT_FALSE(known.find(page_of(kMany)));
+}
+
+} // namespace
+} // namespace zc::holder

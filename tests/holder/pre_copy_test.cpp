@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pre_copy.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "forked.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr std::uint64_t kNoEnd = std::uint64_t{1} << 40;
+constexpr std::size_t kManyPages =
+    3 * pre_copy::kLittle / kPage; /* pages, enough for several rounds */
+
+/** What the other host has in its store after a copy. */
+struct copied {
+    explicit copied(pid_t pid, std::uint64_t most = kNoEnd) : copy(pid, most)
+    {
+        outgoing out(stream_id::image, 16 * outgoing::kLongest);
+        std::string bytes;
+        for (bool done = false; !done;) {
+            done = copy.push(out);
+            EXPECT_TRUE(!done || out.is_done()) << "what was pushed is under way";
+            while (const auto next = out.next()) {
+                bytes += next->bytes;
+                out.acknowledge(next->offset + next->bytes.size());
+            }
+        }
+        for (std::size_t at = 0; at < bytes.size();) {
+            const std::size_t end = bytes.find('\n', at);
+            const std::size_t size = nlohmann::json::parse(bytes.substr(at, end - at)).at("store");
+            store += bytes.substr(end + 1, size);
+            at = end + 1 + size;
+        }
+    }
+    /** Where it says that the page is, it is. */
+    bool has(const std::string &page) const
+    {
+        const auto at = copy.there().find(page);
+        return at && store.compare(*at, kPage, page) == 0;
+    }
+    pre_copy copy;
+    std::string store;
+};
+
+TEST(PreCopyTest, SendsAllMemoryOnce)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    const copied all(other.pid());
+    for (std::size_t i = 0; i < kManyPages; i++)
+        ASSERT_TRUE(all.has(page_of(i))) << i;
+    EXPECT_EQ(all.copy.bytes(), all.store.size());
+    EXPECT_EQ(all.copy.rounds(), 2u) << "in the second there is nothing to send";
+    EXPECT_EQ(all.copy.there().size(), all.store.size() / kPage);
+}
+
+TEST(PreCopyTest, SendsEqualPagesOnce)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] {
+        for (std::size_t i = 0; i < kManyPages; i++)
+            page_of(i % 2).copy(at + i * kPage, kPage);
+    });
+    const copied all(other.pid());
+    for (const std::string &page : {page_of(0), page_of(1)}) {
+        std::size_t found = 0;
+        for (std::size_t i = 0; i < all.store.size(); i += kPage)
+            found += all.store.compare(i, kPage, page) == 0;
+        EXPECT_EQ(found, 1u);
+        EXPECT_TRUE(all.has(page));
+    }
+}
+
+TEST(PreCopyTest, EndsAlthoughTheMemoryChangesAsFastAsItIsSent)
+{
+    char *at = pages_of_memory(kManyPages);
+    std::uint64_t number = 0;
+    forked other([&] { write_pages(at, 0, kManyPages); },
+                 [&] {
+                     write_pages(at, number, kManyPages);
+                     number += kManyPages;
+                 });
+    const copied some(other.pid());
+    EXPECT_GE(some.copy.rounds(), 2u);
+    EXPECT_LE(some.copy.rounds(), pre_copy::kMostRounds);
+}
+
+TEST(PreCopyTest, SendsNoMoreThanTheOtherHostHasRoomFor)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    const std::uint64_t most = 5 << 20;
+    const copied some(other.pid(), most);
+    EXPECT_GT(some.store.size(), most - 2 * rank_memory::kAtOnce);
+    EXPECT_LE(some.store.size(), most);
+    EXPECT_EQ(some.copy.rounds(), 1u);
+}
+
+TEST(PreCopyTest, EndsWithItsProcess)
+{
+    forked other([] {});
+    const pid_t pid = other.pid();
+    other.end();
+    const copied nothing(pid);
+    EXPECT_EQ(nothing.store.size(), 0u);
+}
+
+/** Its owner has other things to do. */
+TEST(PreCopyTest, WaitsWhereThereIsNoRoom)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    pre_copy copy(other.pid(), kNoEnd);
+    outgoing out(stream_id::image, 16 * outgoing::kLongest);
+    for (int i = 0; i < 100; i++)
+        EXPECT_FALSE(copy.push(out));
+    EXPECT_LE(copy.bytes(), 16 * outgoing::kLongest);
+}
+
+} // namespace
+} // namespace zc::holder
