@@ -3,9 +3,10 @@
 
 The rank (changing.c) has random memory, of which a share changes each second, and is checked at the end.
 It has no messages and gives up nothing: what is measured is the image. Every run is one move between
-two hosts (network namespaces, links of a rate).
+two hosts (network namespaces, links of a rate), each with memory that is sent ahead and without.
 
-  leave, dump, send, restore, bind   what zc-hold says: the phases
+  copy, leave, dump, send, restore, bind   what zc-hold says: the phases
+  copied, sent, there   bytes: while the rank ran, of its image, and of that what had been copied
   total             from the request until the rank is bound
   still             the longest time that the rank did not run, by its own clock
   source, target    the most memory that zc-hold has on each side, and its image in /dev/shm
@@ -13,7 +14,9 @@ two hosts (network namespaces, links of a rate).
 import argparse
 import contextlib
 import datetime
+import itertools
 import json
+import mmap
 import os
 import pathlib
 import platform
@@ -35,8 +38,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 SHARED = pathlib.Path("/dev/shm")
 LOOK_SECONDS = 0.05
-TIMES = ("leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "ms", "still_ms")
-NUMBERS = ("bytes", "source_bytes", "target_bytes")
+TIMES = ("copy_ms", "leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "ms", "still_ms")
+NUMBERS = ("rounds", "copied", "bytes", "bytes_there", "source_bytes", "target_bytes")
+UNITS = {**{name: "ms" for name in TIMES}, **{name: "bytes" for name in NUMBERS}, "rounds": "rounds"}
+COPIES = 5      # of the rank's memory are there at most: itself, twice, images, and what was sent ahead
+WAYS = {"ahead": [], "plain": ["--no-pre-copy"]}
 
 
 class Memory:
@@ -94,8 +100,8 @@ class Memory:
 class Rank(Hosts):
     """One rank on h1, and a listener on h2."""
 
-    def __init__(self, setup, mib, percent):
-        super().__init__(setup)
+    def __init__(self, setup, mib, percent, options):
+        super().__init__(setup, hold_options=options)
         self.command = [setup.program, mib, percent]
         self.running = None
 
@@ -165,12 +171,12 @@ def write(options, samples):
     context = {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
                "date": now.isoformat(timespec="seconds")}
     lines = [{"context": context}]
-    for (link, mib, percent), runs in samples.items():
+    for (link, mib, percent, way), runs in samples.items():
         for metric in (*TIMES, *NUMBERS):
             values = [run[metric] for run in runs if metric in run]
             if values:
-                lines.append({"bench": "hold", "case": f"{percent}% at {link}", "impl": "zc-hold", "bytes": mib << 20,
-                              "metric": metric, "unit": "ms" if metric in TIMES else "bytes",
+                lines.append({"bench": "hold", "case": f"{percent}% at {link}", "impl": way, "bytes": mib << 20,
+                              "metric": metric, "unit": UNITS[metric],
                               "median": round(percentile(values, 0.5), 3), "p10": round(percentile(values, 0.1), 3),
                               "p90": round(percentile(values, 0.9), 3), "n": len(values)})
     pathlib.Path(options.json_out).parent.mkdir(parents=True, exist_ok=True)
@@ -179,32 +185,45 @@ def write(options, samples):
 
 def row(case, runs):
     """A line of the table: medians."""
-    link, mib, percent = case
+    link, mib, percent, way = case
 
     def cell(name, scale=1.0):
         values = [run[name] * scale for run in runs if name in run]
         return f"{percentile(values, 0.5):>8.0f}" if values else f"{'-':>8}"
-    words = "".join(cell(name) for name in TIMES) + \
-        "".join(cell(name, 2 ** -20) for name in NUMBERS)
-    return f"{link:>7} {mib:>5} MiB {percent:>3} %{words}"
+    words = "".join(cell(name) for name in TIMES) + cell("rounds") + \
+        "".join(cell(name, 2 ** -20) for name in NUMBERS[1:])
+    return f"{link:>7} {mib:>5} MiB {percent:>3} % {way:<6}{words}"
+
+
+def touch(mib):
+    """Lets the kernel have MIB of memory and give it up again: a virtual machine's memory may have to come
+    from its host first, which was found to take 3.4 s for a GiB, and is not what is measured."""
+    with mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
+        pass
+
+
+def cases(options):
+    """One after the other, so that the two ways of a case follow each other."""
+    for size, percent, _ in itertools.product(options.sizes, options.changes, range(options.rounds)):
+        for way in options.ways:
+            yield size, percent, way
 
 
 def run(options):
     samples = {}
     for link in options.links:
         with prepared(options, link) as setup:
-            for mib in options.sizes:
-                for percent in options.changes:
-                    for turn in range(options.rounds):
-                        case = link, mib, percent
-                        with Rank(setup, *case[1:]) as rank:
-                            samples.setdefault(case, []).append(rank.measure())
-                        print(f"{turn + 1}: {row(case, samples[case][-1:])}", file=sys.stderr, flush=True)
+            for mib, percent, way in cases(options):
+                touch(COPIES * mib)
+                with Rank(setup, mib, percent, WAYS[way]) as rank:
+                    runs = samples.setdefault((link, mib, percent, way), [])
+                    runs.append(rank.measure())
+                print(f"{len(runs)}: {row((link, mib, percent, way), runs[-1:])}", file=sys.stderr, flush=True)
     if options.json_out:
         write(options, samples)
     heads = [name.removesuffix("_ms").replace("ms", "total") for name in TIMES] + \
-        [name.removesuffix("_bytes").replace("bytes", "image") for name in NUMBERS]
-    print(f"medians; ms, and MiB\n{'':23}" + "".join(f"{name:>8}" for name in heads))
+        ["rounds", "copied", "sent", "there", "source", "target"]
+    print(f"medians; ms, and MiB\n{'':30}" + "".join(f"{name:>8}" for name in heads))
     for case, runs in samples.items():
         print(row(case, runs))
 
@@ -220,6 +239,8 @@ def parse():
                         help="of the rank's memory")
     parser.add_argument("--changes", type=int, nargs="+", default=[10], metavar="PERCENT",
                         help="of the memory that changes each second")
+    parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS],
+                        help="memory is sent ahead while the rank runs, or all when it stands still")
     parser.add_argument("--json-out", metavar="FILE", help="the results, JSON lines")
     return parser.parse_args()
 
