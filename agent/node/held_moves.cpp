@@ -54,16 +54,16 @@ class attempts final : public control::rank_mover {
     holder::held_move said_;
 };
 
+} // namespace
+
 void tell(const holder::held_move &said, msg::outcome &o)
 {
-    o.bytes = said.bytes;
-    const double phases[kPhases] = {said.leave_ms, said.dump_ms,    0,
-                                    said.send_ms,  said.restore_ms, said.bind_ms};
+    o.bytes = said.copied + said.bytes;
+    const double phases[kPhases] = {said.leave_ms,   said.dump_ms, 0, said.copy_ms + said.send_ms,
+                                    said.restore_ms, said.bind_ms};
     for (std::size_t i = 0; i < kPhases; i++)
         o.phase_ms[i] = static_cast<float>(phases[i]);
 }
-
-} // namespace
 
 held_moves::held_moves(std::string key_file, double timeout_s)
     : key_file_(std::move(key_file)), timeout_s_(timeout_s)

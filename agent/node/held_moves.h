@@ -7,6 +7,10 @@
 #include "background_mover.h"
 #include "held_processes.h"
 
+namespace zc::holder {
+struct held_move;
+}
+
 namespace zc::agent {
 
 /** Whose rank moves, and where to. */
@@ -16,6 +20,10 @@ struct held_errand {
         origin_place; /* HOST or HOST:PORT where zc-hold --listen is there; empty: it is here */
     std::string target_place; /* likewise, of the target */
 };
+
+/** @said of a move, as an outcome has it: what was sent while the rank ran is part of the bytes and
+ * of the transfer, from which it is learned what the next move costs. */
+void tell(const holder::held_move &said, msg::outcome &o);
 
 /**
  * Moves of ranks below zc-hold, by the request that zcctl move --transparent makes: to the zc-hold
