@@ -205,14 +205,20 @@ class Holder:
         self.theirs = {}
 
     def from_rank(self, name, kind):
-        data = os.read(self.ends[name], CHUNK)
+        try:
+            data = os.read(self.ends[name], CHUNK)
+        except ConnectionResetError:    # it has ended, and has not read all that was written to it
+            data = b""
         if not data:
             self.selector.unregister(self.ends[name])
         elif self.origin:
             send_frame(self.origin, kind, data)
 
     def note(self):
-        data = os.read(self.ends["notices"], CHUNK)
+        try:
+            data = os.read(self.ends["notices"], CHUNK)
+        except ConnectionResetError:    # likewise
+            data = b""
         if not data:
             self.selector.unregister(self.ends["notices"])
         self.notices += data
