@@ -15,6 +15,7 @@ from tests.migrate.jobs import ANY_HOST, IDENTICAL, LAUNCHED, ends_well, mpich_o
 
 RANKS = 5
 PATIENCE = {"ZC_MIGRATE_TIMEOUT": "10", "ZC_MIGRATE_PATIENCE": "30", "ZC_MIGRATE_START": "30"}
+WAKE_SECONDS = 80   # more than all of these
 FAULTS = ("none", "none", "none", "kill new", "stop new", "two requests", "unknown host",
           "ask to save", "later")
 LAUNCHER = "kill launcher"
@@ -88,7 +89,13 @@ class Draw:
             time.sleep(self.rng.uniform(0, 0.3))
         if helper:
             helper.start()
-        code, said, wanted = self.request(what, self.rng)
+        # What was stopped when the move was decided, and not yet answered, is a rank that the job waits for.
+        waker = threading.Timer(WAKE_SECONDS, self.wake)
+        waker.start()
+        try:
+            code, said, wanted = self.request(what, self.rng)
+        finally:
+            waker.cancel()
         if helper:
             helper.join()
         self.wake()
