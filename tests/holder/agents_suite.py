@@ -4,7 +4,6 @@
 Hosts have shares of the processors, as in tests/agent/living_suite.py, and runtime folders of their
 own, as in tools_suite.py.
 """
-import json
 import os
 import pathlib
 import signal
@@ -120,15 +119,6 @@ class Watched(Apart):
             check(done.returncode == DONE, "zcctl why fails", done.stderr)
             return all(text in done.stdout for text in texts)
         self.wait_until(f"zcctl why says {texts}", said)
-
-    def where(self):
-        """{rank: the name of its host}, as the origins say, each on its own host."""
-        found = {}
-        for host in HOSTS:
-            done = subprocess.run(self.setup.network.on(host, *self.words("--status", "--json")), text=True,
-                                  check=True, env={**os.environ, **self.environment}, capture_output=True)
-            found |= {int(one["rank"]): one["host"] for one in map(json.loads, done.stdout.splitlines())}
-        return found
 
 
 def watched(setup, **more):
@@ -275,3 +265,53 @@ def agents_empty_a_host(setup):
 def agents_empty_a_host_of_many(setup):
     """Eight ranks on half a processor."""
     emptied(setup, 24)
+
+
+# ---- agents that zcm-run has started for the job ----
+
+# Hosts share files here: each has its own folder at the place that is told to all agents.
+AGENT_OF_A_HOST = """#!/bin/sh
+XDG_RUNTIME_DIR={runtime}/$(hostname)
+export XDG_RUNTIME_DIR
+mkdir -p -m 700 "$XDG_RUNTIME_DIR" {place}/$(hostname)
+exec unshare --mount sh -c 'mount --bind {place}/$0 {place}/here && exec {zcmd} "$@"' "$(hostname)" "$@"
+"""
+
+
+class Dispatched(Apart):
+    """A ring of ranks below zc-hold, with agents of its own."""
+
+    def __init__(self, setup, words, **more):
+        super().__init__(setup, words, launch=self._by_zcm_run, **more)
+        self.place = self.folder / "agents"
+        (self.place / "here").mkdir(parents=True)
+        self.agent = self.folder / "agent"
+        self.agent.write_text(AGENT_OF_A_HOST.format(
+            runtime=self.folder / "runtime", place=self.place, zcmd=pathlib.Path(self.hold).parent / "zcmd"),
+            encoding="ascii")
+        self.agent.chmod(0o700)
+        self.settings = self.folder / "agents.toml"
+        self.settings.write_text(f'[agent]\nkey_file = "{self.key}"\n[jobs]\nholder_port = {PORT}\n',
+                                 encoding="ascii")
+
+    def _by_zcm_run(self, words):
+        command = self._by_mpiexec(words)
+        at = len(self.setup.network.on(1))
+        host, mpiexec, rest = command[:at], command[at], command[at + 1:]
+        return [*host, pathlib.Path(self.hold).parent / "zcm-run", "--agents", "--zcmd", self.agent,
+                "--agents-dir", self.place / "here", "--agents-config", self.settings, "--mpiexec", mpiexec, "--", *rest]
+
+    def socket(self, host):
+        return next((self.place / f"h{host}").glob("zcm-*/zcmd.sock"))
+
+
+@suite.test("agents-of-a-job-move-its-ranks", tags={"fast"})
+def agents_of_a_job(setup):
+    """They have a key of their own; for zc-hold they have the user's."""
+    with ring(setup, kind=Dispatched) as job:
+        done = subprocess.run(setup.network.on(1, job.apart, job.tool, "drain", "--agent", job.socket(1)), text=True,
+                              env={**os.environ, **job.environment}, capture_output=True, check=False)
+        check(done.returncode == DONE, "zcctl drain fails", done.stderr)
+        job.wait_until("no rank is on h1", lambda: "h1" not in job.where().values())
+        rounds = job.finish()
+        return Note(f"{rounds} rounds", rounds=rounds)

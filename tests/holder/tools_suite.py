@@ -61,6 +61,15 @@ class Apart(HeldMpi):
     def words(self, *words):
         return [str(self.apart), *super().words(*words)]
 
+    def where(self):
+        """{rank: the name of its host}, as the origins say, each on its own host."""
+        found = {}
+        for host in range(1, 1 + len(self.setup.network.addresses())):
+            done = subprocess.run(self.setup.network.on(host, *self.words("--status", "--json")), text=True,
+                                  check=True, env={**os.environ, **self.environment}, capture_output=True)
+            found |= {int(one["rank"]): one["host"] for one in map(json.loads, done.stdout.splitlines())}
+        return found
+
     def start(self, host, *words):
         """zcctl on HOST."""
         return subprocess.Popen(self.setup.network.on(host, self.apart, self.tool, "--json", *words),
