@@ -139,6 +139,12 @@ json to_json(const held_rank &rank, const rank_outcome &outcome, const held_move
     return one;
 }
 
+/** How much of the time of a move its rank ran, if it did. */
+std::string ran_for(double ms)
+{
+    return ms > 0 ? fmt::format(", {:.0f} of which it ran", ms) : "";
+}
+
 /** @report has "already", "moved" and "stayed"; why ranks have stayed is an error in any case. */
 void print(const json &report, bool as_json)
 {
@@ -153,8 +159,9 @@ void print(const json &report, bool as_json)
         fmt::print("rank {} is on {} already\n", one.get<int>(),
                    report.at("to").get<std::string>());
     for (const json &one : report.at("moved"))
-        fmt::print("rank {} is on {} now, after {:.0f} ms\n", one.at("rank").get<int>(),
-                   one.at("host").get<std::string>(), one.at("ms").get<double>());
+        fmt::print("rank {} is on {} now, after {:.0f} ms{}\n", one.at("rank").get<int>(),
+                   one.at("host").get<std::string>(), one.at("ms").get<double>(),
+                   ran_for(one.at("phases_ms").at("copy").get<double>()));
     if (report.at("moved").size() > 1)
         fmt::print("  in all {:.0f} ms, one rank after the other\n", report.at("ms").get<double>());
 }

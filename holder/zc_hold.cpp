@@ -165,7 +165,10 @@ int move(const arguments &a)
     if (a.json)
         fmt::print("{}\n", said.dump());
     else if (ok)
-        fmt::print("rank {} is at {}, after {:.0f} ms\n", a.rank, a.to, said.value("ms", 0.0));
+        fmt::print("rank {} is at {}, after {:.0f} ms{}\n", a.rank, a.to, said.value("ms", 0.0),
+                   said.contains("copy_ms")
+                       ? fmt::format(", {:.0f} of which it ran", said.value("copy_ms", 0.0))
+                       : "");
     else
         fmt::print(stderr, "zc-hold: rank {} is where it was: {}\n", a.rank, said.value("why", ""));
     return ok ? kDone : kFailed;
