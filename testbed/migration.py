@@ -70,7 +70,9 @@ class Stage:
     def mpiexec(self, hosts, ranks, options, launcher, environment):
         """The words before the program's own."""
         tool = mpi.find_tool(self.prefix, "mpiexec", self.family)
-        start = [str(HOSTS), "--name", self.network.name, "exec", "h1",
+        # docs/migration.md says why.
+        event = ["env", "EVENT_NOEPOLL=1"] if self.family == "openmpi" else []
+        start = [str(HOSTS), "--name", self.network.name, "exec", "h1", *event,
                  *([*launcher, "--mpiexec", tool, "--"] if launcher else [tool]), *options]
         if self.family == "mpich":
             return [*start, "-launcher", "ssh", "-launcher-exec", str(self.rsh),
