@@ -213,6 +213,8 @@ class Holder:
             self.selector.unregister(self.ends[name])
         elif self.origin:
             send_frame(self.origin, kind, data)
+        elif kind == STDERR:
+            sys.stderr.buffer.write(data)
 
     def note(self):
         try:
@@ -232,7 +234,8 @@ class Holder:
             self.drain()
             if self.origin:
                 send_frame(self.origin, EXIT, struct.pack("!i", os.waitstatus_to_exitcode(status) & 0xff))
-            sys.exit(0)
+                sys.exit(0)
+            sys.exit(f"shim: the rank has ended, with {os.waitstatus_to_exitcode(status)}")
 
     def drain(self):
         """Pass on what the rank has written."""
