@@ -133,6 +133,10 @@ class Job:
         for rank in self.ranks:
             rank.process.wait()
 
+    def said(self):
+        """What the ranks have written on standard error."""
+        return "".join(f"rank {rank.number}: {line}" for rank in self.ranks for line in rank.err)
+
     def check_alive(self):
         for rank in self.ranks:
             if rank.process.poll() not in (None, 0):
@@ -145,8 +149,7 @@ class Job:
         while any(rank.process.poll() is None for rank in self.ranks):
             self.check_alive()
             if time.monotonic() > end:
-                raise Fail(f"not at an end after {timeout:g} s", "".join(
-                    f"rank {rank.number}: {''.join(rank.err)}" for rank in self.ranks))
+                raise Fail(f"not at an end after {timeout:g} s", self.said())
             time.sleep(0.02)
         for rank in self.ranks:
             for reader in rank.readers:

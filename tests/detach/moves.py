@@ -39,7 +39,8 @@ class Holder:
         except OSError:
             line = ""
         if not line:
-            raise Fail(f"the holder on h{self.host} has ended at {do}", self.process.stderr.read())
+            raise Fail(f"the holder on h{self.host} has ended at {' '.join([do, more.get('line', '')]).rstrip()}",
+                       self.process.stderr.read())
         answer = json.loads(line)
         if "error" in answer:
             raise Fail(f"{do} on h{self.host}: {answer['error'].splitlines()[0]}", answer["error"])

@@ -177,7 +177,12 @@ def moving_job(setup, options=(), of_all=()):
     try:
         with Job(SIZE, command, {**setup.environment, **setup.network.environment()}, setup.scratch,
                  begun=start) as job:
-            yield job, moving
+            try:
+                yield job, moving
+            except Fail as failure:     # of a holder, perhaps because a rank has ended
+                if job.said() not in failure.output:
+                    failure.output += job.said()
+                raise
     finally:
         moving.holder.end()
 
