@@ -187,13 +187,11 @@ static void check_detached(process_t *process)
     }
 }
 
-/* All links are quiet. The lock is held, and not afterwards. */
-static void detach(process_t *process)
+/* The lock is held, and not afterwards. */
+static void destroy(process_t *process)
 {
-    const double begin = now_ms();
     rank_t *rank = &process->rank;
 
-    process->times.pausing += begin - process->leaving;
     for_links(process, link_detach);
     while (rank->closing) {
         ucp_worker_progress(rank->ucx.worker);
@@ -202,6 +200,15 @@ static void detach(process_t *process)
     unlock(process);
     lanes_close(rank);
     ucx_close(&rank->ucx);
+}
+
+/* All links are quiet. The lock is held, and not afterwards. */
+static void detach(process_t *process)
+{
+    const double begin = now_ms();
+
+    process->times.pausing += begin - process->leaving;
+    destroy(process);
     process->since = now_ms();
     process->times.destroying += process->since - begin;
     process->spent = process->since - process->leaving;
@@ -248,14 +255,27 @@ static void note_bound(process_t *process)
     notify(process, answer);
 }
 
+/* Says which peer refuses this process, and leaves when all have. */
 static void leave_if_refused(process_t *process)
 {
+    bool accepted = false, refused = false;
+
     for (uint32_t peer = 0; peer < process->rank.size; peer++) {
-        if (process->rank.links[peer].refused) {
-            notify(process, "REFUSED by a peer");
+        link_t *link = &process->rank.links[peer];
+        if (link->state == LINK_REFUSED && !link->told) {
+            link->told = true;
             fprintf(stderr, "detached_rank: rank %u refuses this process: it is elsewhere\n", peer);
-            exit(3);
         }
+        accepted = accepted || (peer != process->rank.self && link->state == LINK_OPEN);
+        refused = refused || link->state == LINK_REFUSED;
+    }
+    if (accepted && refused) {
+        die("some ranks have accepted this process, and others have refused it");
+    }
+    if (rank_all(&process->rank, LINK_REFUSED)) {
+        destroy(process);
+        notify(process, "REFUSED by all peers");
+        exit(3);
     }
 }
 

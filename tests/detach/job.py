@@ -133,6 +133,12 @@ class Job:
         for rank in self.ranks:
             rank.process.wait()
 
+    def stop(self, rank):
+        os.killpg(self.ranks[rank].process.pid, signal.SIGSTOP)
+
+    def go_on(self, rank):
+        os.killpg(self.ranks[rank].process.pid, signal.SIGCONT)
+
     def said(self):
         """What the ranks have written on standard error."""
         return "".join(f"rank {rank.number}: {line}" for rank in self.ranks for line in rank.err)

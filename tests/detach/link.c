@@ -447,7 +447,10 @@ static void note_control(rank_t *rank, link_t *link, const control_t *control)
         link->done = true;
         break;
     case REFUSED:
-        link->refused = true;
+        if (link->state != LINK_BINDING) {
+            die("REFUSED of rank %u in state %d", link->peer, (int)link->state);
+        }
+        link->state = LINK_REFUSED;
         break;
     case REBIND:
     default:

@@ -20,7 +20,9 @@
  * has waited is sent
  *
  * Messages carry the incarnation of their sender. A REBIND with one that is not higher than the
- * last is that of a stale copy: it is answered with REFUSED, and changes nothing.
+ * last is that of a stale copy: it is answered with REFUSED, and changes nothing. The copy stays
+ * until all peers have answered. If it ended before, UCX 1.13 could end a peer: by an assertion
+ * ("got REP message"), if the connection is lost while UCX's own reply to it waits to be sent.
  *
  * Sequence numbers go on across all that. A message that overtakes another waits for it. All
  * functions are called inside the lock of UCX. */
@@ -37,6 +39,7 @@ typedef enum {
     LINK_PAUSED,
     LINK_DETACHED,
     LINK_BINDING,
+    LINK_REFUSED, /* the peer has answered REFUSED */
 } link_state_t;
 
 struct message;
@@ -50,7 +53,7 @@ typedef struct link {
     ucp_ep_h ep;             /* NULL: none */
     bool ep_lost;            /* UCX has said so */
     bool heard;              /* mover: HEARD has arrived */
-    bool refused;            /* mover: REFUSED has arrived */
+    bool told;               /* mover: that REFUSED has arrived has been said */
     uint32_t incarnation;    /* of the peer */
     uint64_t sent, received; /* messages with numbers 1 to these */
     uint64_t peer_sent;      /* as PAUSE, HEARD or LAST say */

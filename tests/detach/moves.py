@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import select
 import shutil
@@ -45,6 +46,17 @@ class Holder:
         if "error" in answer:
             raise Fail(f"{do} on h{self.host}: {answer['error'].splitlines()[0]}", answer["error"])
         return answer
+
+    def lines(self):
+        """What it writes on standard error, and its rank while it has no origin, to its end."""
+        pending = ""
+        while select.select([self.process.stderr], [], [], ANSWER_SECONDS)[0]:
+            data = os.read(self.process.stderr.fileno(), 1 << 16).decode()
+            if not data:
+                return
+            *lines, pending = (pending + data).split("\n")
+            yield from lines
+        raise Fail(f"the holder on h{self.host} does not end")
 
     def end(self):
         """What it holds ends with it."""
@@ -156,10 +168,11 @@ class Moving:
         shutil.rmtree(directory)
 
     def wake_stale_copy(self, directory, host):
-        """Of an image that has been used: it is given the token that was used, and must be refused."""
+        """Of an image that has been used: it is given the token that was used. What it says, to its end."""
         stale = Holder(self.net, host, self.port, self.environment)
         try:
             stale("restore", criu=self.criu, directory=str(directory))
-            stale("order", line=f"BIND {self.incarnation}", notice="REFUSED by a peer")
+            stale("order", line=f"BIND {self.incarnation}", notice=None)
+            yield from stale.lines()
         finally:
             stale.end()

@@ -215,6 +215,7 @@ class Holder:
             send_frame(self.origin, kind, data)
         elif kind == STDERR:
             sys.stderr.buffer.write(data)
+            sys.stderr.buffer.flush()
 
     def note(self):
         try:
@@ -235,6 +236,8 @@ class Holder:
             if self.origin:
                 send_frame(self.origin, EXIT, struct.pack("!i", os.waitstatus_to_exitcode(status) & 0xff))
                 sys.exit(0)
+            for line in self.notices.decode().splitlines():
+                print(f"shim: the rank notes {line}", file=sys.stderr)
             sys.exit(f"shim: the rank has ended, with {os.waitstatus_to_exitcode(status)}")
 
     def drain(self):

@@ -188,7 +188,7 @@ def moving_job(setup, options=(), of_all=()):
 
 
 def finish(setup, job, moving, refusals=0, lanes=False):
-    """The end of the job, and what is to be said of it. REFUSALS: of stale copies, at least."""
+    """The end of the job, and what is to be said of it. REFUSALS: of stale copies, by each other rank."""
     time.sleep(1)       # it runs, too
     moving.holder("order", line="end", notice=None)
     results = job.wait(60 * setup.patience)
@@ -196,7 +196,8 @@ def finish(setup, job, moving, refusals=0, lanes=False):
     check(mover["cycles"] == mover["incarnation"] == moving.incarnation,
           f"incarnation {mover['incarnation']}, not {moving.incarnation}")
     check(mover["pings"] > 0 and mover["lines"] > 0, "nothing came by the standard streams")
-    check(sum(result["refusals"] for result in results) >= refusals, "no rank has refused a stale copy")
+    refused = [result["refusals"] for rank, result in enumerate(results) if rank != MOVER]
+    check(refused == [refusals] * (SIZE - 1), f"stale copies were refused {refused} times, not {refusals}")
     check(not lanes or all(result["by_lane"] for result in results), "nothing came by a lane")
     means = moving.steps.means()
     text = f"{moving.steps.moves} moves" + (f", {moving.steps.thaws} abandoned" if moving.steps.thaws else "")
@@ -272,11 +273,41 @@ def attached_rank_is_no_image(setup):
         return finish(setup, job, moving)
 
 
+def refusal(rank):
+    """What a stale copy says when RANK has refused it."""
+    return f"detached_rank: rank {rank} refuses this process: it is elsewhere"
+
+
+def check_refused(lines):
+    """LINES: what a stale copy and its holder say. It leaves in order when all peers have refused it."""
+    said = list(lines)
+    check(sorted(said[:-2]) == [refusal(rank) for rank in range(SIZE) if rank != MOVER] and
+          said[-2:] == ["shim: the rank notes REFUSED by all peers", "shim: the rank has ended, with 3"],
+          "not all peers have refused a stale copy, or it has not left in order", "\n".join([*said, ""]))
+
+
 @suite.test("stale-copy-is-refused", tags={"fast"})
 def stale_copy_is_refused(setup):
     with moving_job(setup) as (job, moving):
         image = moving.move(2, keep=True)
-        moving.wake_stale_copy(image, 1)
+        check_refused(moving.wake_stale_copy(image, 1))
+        moving.move(1)
+        return finish(setup, job, moving, refusals=1)
+
+
+@suite.test("stale-copy-awaits-all-peers", tags={"fast"})
+def stale_copy_awaits_all_peers(setup):
+    """One peer is stopped until another has refused the copy, which must not have ended by then."""
+    with moving_job(setup) as (job, moving):
+        image = moving.move(2, keep=True)
+        job.stop(0)
+        said = []
+        for line in moving.wake_stale_copy(image, 1):
+            said.append(line)
+            if line == refusal(2):
+                job.go_on(0)
+        check_refused(said)
+        check(said[0] == refusal(2), "a rank that was stopped has refused the copy first", "\n".join([*said, ""]))
         moving.move(1)
         return finish(setup, job, moving, refusals=1)
 
