@@ -9,6 +9,7 @@
  *   --orders IN,OUT  or when it is told, by lines on the descriptors, as zc-hold does it:
  *                      IN: LEAVE; BIND INCARNATION; end   OUT: DETACHED; BOUND INCARNATION; REFUSED
  * WHY
+ *                      MISLEAD INCARNATION is BIND, after the address before it left
  *   --held         likewise, both on the socket $MPIR_CVAR_CH4_ZC_DETACH_FD; SIGUSR1 is "end"
  *   --lanes WAY    long messages go by libzclane, served by "thread" or "uring"
  *   --gently       endpoints have no error handling, and are not closed by force
@@ -192,6 +193,8 @@ static void destroy(process_t *process)
 {
     rank_t *rank = &process->rank;
 
+    free(rank->gone);
+    rank->gone = rank_address(rank, &rank->gone_length);
     for_links(process, link_detach);
     while (rank->closing) {
         ucp_worker_progress(rank->ucx.worker);
@@ -380,6 +383,9 @@ static void obey(process_t *process, const char *order)
         }
         begin_to_leave(process);
     } else if (sscanf(order, "BIND %u", &incarnation) == 1 && process->phase == DETACHED) {
+        attach(process, incarnation);
+    } else if (sscanf(order, "MISLEAD %u", &incarnation) == 1 && process->phase == DETACHED) {
+        process->rank.misleads = true;
         attach(process, incarnation);
     } else if (strcmp(order, "end") == 0 && process->phase == RUN) {
         begin_to_end(process);

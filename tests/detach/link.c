@@ -71,7 +71,7 @@ static void peer_lost(void *arg, ucp_ep_h ep, ucs_status_t status)
     }
 }
 
-static ucp_ep_h connect_to(rank_t *rank, link_t *link, const char *address)
+static ucs_status_t connect_to(rank_t *rank, link_t *link, const char *address, ucp_ep_h *ep)
 {
     const ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -80,12 +80,7 @@ static ucp_ep_h connect_to(rank_t *rank, link_t *link, const char *address)
         .err_mode = rank->by_force ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE,
         .err_handler = {.cb = peer_lost, .arg = link},
     };
-    ucp_ep_h ep;
-    const ucs_status_t status = ucp_ep_create(rank->ucx.worker, &params, &ep);
-    if (status != UCS_OK) {
-        die("ucp_ep_create: %s", ucs_status_string(status));
-    }
-    return ep;
+    return ucp_ep_create(rank->ucx.worker, &params, ep);
 }
 
 /* Closes @ep. rank_tend() frees what UCX does not complete at once. */
@@ -145,7 +140,11 @@ void link_init(rank_t *rank, link_t *link, uint32_t peer)
 
 void link_connect(link_t *link)
 {
-    link->ep = connect_to(link->rank, link, link->address + sizeof(lanes_address_t));
+    const ucs_status_t status =
+        connect_to(link->rank, link, link->address + sizeof(lanes_address_t), &link->ep);
+    if (status != UCS_OK) {
+        die("ucp_ep_create: %s", ucs_status_string(status));
+    }
     link->ep_lost = false;
 }
 
@@ -255,8 +254,9 @@ static void control_sent(void *request, ucs_status_t status, void *arg)
     }
 }
 
-/* @link: NULL: the message is of no link. A REBIND carries this process's address. */
-static void send_control(rank_t *rank, link_t *link, ucp_ep_h ep, kind_t kind)
+/* @link: NULL: the message is of no link. @address: of a REBIND; it is freed. */
+static void send_with_address(rank_t *rank, link_t *link, ucp_ep_h ep, kind_t kind, char *address,
+                              size_t length)
 {
     control_send_t *send = allocate(sizeof(*send));
     const ucp_request_param_t param = {
@@ -266,24 +266,32 @@ static void send_control(rank_t *rank, link_t *link, ucp_ep_h ep, kind_t kind)
         .cb.send = control_sent,
         .user_data = send,
     };
-    size_t length = 0;
     *send = (control_send_t){
         .link = link,
         .control = {.kind = kind, .from = rank->self, .incarnation = rank->incarnation},
+        .address = address,
     };
     if (link) {
         /* Messages that wait come later: the peer must not wait for them. */
         send->control.sent = link->sent - link->nr_parked;
         link->under_way++;
     }
-    if (kind == REBIND) {
-        send->address = rank_address(rank, &length);
-    }
     const ucs_status_ptr_t request = ucp_am_send_nbx(
         ep, AM_CONTROL, &send->control, sizeof(send->control), send->address, length, &param);
     if (!UCS_PTR_IS_PTR(request)) {
         control_sent(NULL, UCS_PTR_STATUS(request), send);
     }
+}
+
+static void send_control(rank_t *rank, link_t *link, ucp_ep_h ep, kind_t kind)
+{
+    send_with_address(rank, link, ep, kind, NULL, 0);
+}
+
+/* Those of the mover: @address is freed. */
+static void send_rebind(link_t *link, char *address, size_t length)
+{
+    send_with_address(link->rank, link, link->ep, REBIND, address, length);
 }
 
 void link_send_last(link_t *link)
@@ -520,10 +528,19 @@ void link_detach(link_t *link)
 
 void link_attach(link_t *link)
 {
+    const rank_t *rank = link->rank;
+    size_t length;
+
     link_connect(link);
     lanes_connect(link);
     link->state = LINK_BINDING;
-    send_control(link->rank, link, link->ep, REBIND);
+    if (rank->misleads) {
+        char *address = allocate(rank->gone_length);
+        memcpy(address, rank->gone, rank->gone_length);
+        send_rebind(link, address, rank->gone_length);
+    }
+    char *address = rank_address(rank, &length);
+    send_rebind(link, address, length);
 }
 
 /* The mover has come back as another incarnation, at another address. */
@@ -545,14 +562,16 @@ static void bind_again(rank_t *rank, link_t *link, const rebind_t *rebind)
 }
 
 /* A copy of a process that is elsewhere by now. Its endpoint is no link's, so nothing is lost with
- * it. */
+ * it, nor if there is none: then the copy has gone. */
 static void refuse(rank_t *rank, const rebind_t *rebind)
 {
-    ucp_ep_h ep =
-        connect_to(rank, &rank->links[rank->self], rebind->address + sizeof(lanes_address_t));
+    ucp_ep_h ep;
     rank->refusals++;
-    send_control(rank, NULL, ep, REFUSED);
-    close_endpoint(rank, ep, false);
+    if (connect_to(rank, &rank->links[rank->self], rebind->address + sizeof(lanes_address_t),
+                   &ep) == UCS_OK) {
+        send_control(rank, NULL, ep, REFUSED);
+        close_endpoint(rank, ep, false);
+    }
 }
 
 static void take_rebinds(rank_t *rank)

@@ -92,6 +92,9 @@ typedef struct rank {
     zcl_t *lanes;
     lanes_address_t lanes_address;
     struct closing *closing; /* endpoints that UCX has not closed yet */
+    char *gone;              /* owned: the address before this process left; NULL: it never has */
+    size_t gone_length;
+    bool misleads; /* each peer first gets a REBIND with that address, as of a copy that has gone */
 } rank_t;
 
 /* UCX's handlers, for ucx_open() with a rank_t. */

@@ -167,12 +167,12 @@ class Moving:
         self.steps.thaws += 1
         shutil.rmtree(directory)
 
-    def wake_stale_copy(self, directory, host):
+    def wake_stale_copy(self, directory, host, order="BIND"):
         """Of an image that has been used: it is given the token that was used. What it says, to its end."""
         stale = Holder(self.net, host, self.port, self.environment)
         try:
             stale("restore", criu=self.criu, directory=str(directory))
-            stale("order", line=f"BIND {self.incarnation}", notice=None)
+            stale("order", line=f"{order} {self.incarnation}", notice=None)
             yield from stale.lines()
         finally:
             stale.end()

@@ -174,9 +174,10 @@ def moving_job(setup, options=(), of_all=()):
         moving.start([setup.program, MOVER, SIZE, "{socket}", "--orders", "{orders},{notices}",
                       *options, *of_all])
 
+    # UCX reports a copy that has gone, by default on standard output, which is checked.
+    of_peers = {"UCX_LOG_FILE": "stderr", **setup.environment, **setup.network.environment()}
     try:
-        with Job(SIZE, command, {**setup.environment, **setup.network.environment()}, setup.scratch,
-                 begun=start) as job:
+        with Job(SIZE, command, of_peers, setup.scratch, begun=start) as job:
             try:
                 yield job, moving
             except Fail as failure:     # of a holder, perhaps because a rank has ended
@@ -310,6 +311,16 @@ def stale_copy_awaits_all_peers(setup):
         check(said[0] == refusal(2), "a rank that was stopped has refused the copy first", "\n".join([*said, ""]))
         moving.move(1)
         return finish(setup, job, moving, refusals=1)
+
+
+@suite.test("stale-copy-that-has-gone", tags={"fast"})
+def stale_copy_that_has_gone(setup):
+    """The address in its REBIND leads nowhere: a peer that cannot answer goes on."""
+    with moving_job(setup) as (job, moving):
+        image = moving.move(2, keep=True)
+        check_refused(moving.wake_stale_copy(image, 1, order="MISLEAD"))
+        moving.move(1)
+        return finish(setup, job, moving, refusals=2)
 
 
 @suite.test("image-of-512-mib")
