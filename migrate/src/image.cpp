@@ -275,12 +275,12 @@ struct image_writer::file {
 
     ~file()
     {
+        if (id < 0)
+            return; /* it may be that HDF5 could not be loaded: it cannot be asked to be quiet */
         quiet silence;
-        if (id >= 0) {
-            if (!data)
-                divert(id); /* it is given up */
-            H5Fclose(id);
-        }
+        if (!data)
+            divert(id); /* it is given up */
+        H5Fclose(id);
     }
 };
 
@@ -448,38 +448,34 @@ void image_writer::finish_file()
 
 struct image_reader::file {
     hid_t id = H5I_INVALID_HID;
+
+    ~file()
+    {
+        if (id < 0)
+            return;
+        quiet silence;
+        H5Fclose(id);
+    }
 };
 
 image_reader::image_reader(std::span<const std::byte> image, checksums checked)
-    : file_(new file), checked_(checked)
+    : file_(std::make_unique<file>()), checked_(checked)
 {
     quiet silence;
-    try {
-        file_->id = open_image(image);
-        if (file_->id < 0)
-            throw error(EBADMSG, "not an HDF5 image, or a damaged one");
-    } catch (...) {
-        delete file_;
-        throw;
-    }
+    file_->id = open_image(image);
+    if (file_->id < 0)
+        throw error(EBADMSG, "not an HDF5 image, or a damaged one");
 }
 
-image_reader::image_reader(const std::string &path) : file_(new file)
+image_reader::image_reader(const std::string &path) : file_(std::make_unique<file>())
 {
     quiet silence;
     file_->id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (file_->id < 0) {
-        delete file_;
+    if (file_->id < 0)
         throw error(EBADMSG, "not a readable HDF5 file: " + path);
-    }
 }
 
-image_reader::~image_reader()
-{
-    quiet silence;
-    H5Fclose(file_->id);
-    delete file_;
-}
+image_reader::~image_reader() = default;
 
 image_header image_reader::header() const
 {

@@ -119,7 +119,7 @@ class image_reader {
     struct source;
     static void read_units(const source &from, std::span<std::byte> units, std::uint64_t first);
 
-    file *file_;
+    std::unique_ptr<file> file_;
     checksums checked_ = checksums::arrays;
 };
 

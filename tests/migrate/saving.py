@@ -188,3 +188,16 @@ def another_hdf5_in_the_program(stage):
         saved(job)
         ends_well(stage, job, IDENTICAL)
         check((place / "there").exists(), "it was not loaded at all")
+
+
+@suite.test()
+def no_hdf5_where_the_job_runs(stage):
+    """Nothing can be saved or moved, which is said, and the job goes on."""
+    place = pathlib.Path(stage.new_directory())
+    (place / "libhdf5_serial.so.103").touch()
+    with heat(stage, environment={"LD_LIBRARY_PATH": f"{place}:{stage.library}/lib"}) as job:
+        job.until_running()
+        for words in (("move", "--rank", 1, "--to", H1),
+                      ("move", "--rank", 2, "--to", H2, "--via", "disk"), ("checkpoint",)):
+            refused(job, *words, says="cannot load HDF5")
+        ends_well(stage, job, IDENTICAL)
