@@ -102,11 +102,19 @@ class job {
     bool reach_meeting(std::int64_t n);
     bool wait_for_meeting(rendezvous::next first, std::int64_t n);
     void meet();
-    void make_move(const request &wanted, const move_plan &how);
+    /** What ranks find when they have met. Obstacles are "" if there is none. */
+    struct findings {
+        std::string passing, lasting;         /* of one rank, and the same in all */
+        bool someone_releases, someone_saves; /* the program has a function for that */
+    };
+    bool leaves(const request &wanted) const;
+    findings survey(const request &wanted, bool released);
+    std::string told_by(int teller, std::string text);
+    void make_move(const request &wanted, const move_plan &how, findings found);
     bool call_together(program_functions::kind what, bool here);
     void call_save(const std::function<int()> &call);
-    std::string obstacle(bool released);
-    std::string lasting_obstacle();
+    std::string obstacle(bool released) const;
+    std::string lasting_obstacle() const;
     void give_up(const std::string &why, bool lasts);
     [[noreturn]] void give_up_rank(const std::string &why);
     void settle_late() const;

@@ -18,22 +18,19 @@ namespace zc::migrate {
 
 using nlohmann::json;
 
-/**
- * Why the state cannot be taken here, "" if it can: collective, all hear the same. What the
- * program has released counts if @released.
- */
-std::string job::obstacle(bool released)
+/** Why the state cannot be taken here, "" if it can. What the program has released counts if
+ *  @released. Collective, but each rank has its own. */
+std::string job::obstacle(bool released) const
 {
-    std::string mine = traffic::in_flight(now_.ours);
-    if (!mine.empty())
-        mine = "messages in flight: " + mine;
-    else if (const std::string live = requests::instance().live(); released && !live.empty())
-        mine = "rank " + std::to_string(now_.rank) + " has " + live;
-    return agree(now_.ours, mine);
+    const std::string in_flight = traffic::in_flight(now_.ours);
+    if (!in_flight.empty())
+        return "messages in flight: " + in_flight;
+    const std::string live = released ? requests::instance().live() : "";
+    return live.empty() ? "" : "rank " + std::to_string(now_.rank) + " has " + live;
 }
 
-/** What no later safe point will change, most likely. Collective, as obstacle(). */
-std::string job::lasting_obstacle()
+/** What no later safe point will change, most likely. */
+std::string job::lasting_obstacle() const
 {
     std::string mine = open_things::text();
     if (!mine.empty())
@@ -44,7 +41,37 @@ std::string job::lasting_obstacle()
             mine = "rank " + std::to_string(now_.rank) +
                    " has a communicator with processes that are not of the job";
     });
-    return agree(now_.ours, mine);
+    return mine;
+}
+
+/** This rank is to move. */
+bool job::leaves(const request &wanted) const
+{
+    return std::ranges::count(wanted.moves, now_.rank, &request::target::rank) > 0;
+}
+
+/** Collective: ranks wait for each other but once for all that they have to know. */
+job::findings job::survey(const request &wanted, bool released)
+{
+    using kind = program_functions::kind;
+    const bool moves = wanted.kind == request::what::move;
+    const std::string passing = obstacle(released), lasting = moves ? lasting_obstacle() : "";
+    const bool saves = functions.has(kind::save) && (!moves || leaves(wanted));
+    const auto claim = [this](bool is_mine) { return is_mine ? now_.rank : now_.size; };
+    const std::vector<int> first =
+        least(now_.ours, {claim(!passing.empty()), claim(!lasting.empty()),
+                          claim(moves && functions.has(kind::release)), claim(saves)});
+    return {told_by(first[0], passing), told_by(first[1], lasting), first[2] < now_.size,
+            first[3] < now_.size};
+}
+
+/** Collective: the @text of rank @teller, "" if that is none. */
+std::string job::told_by(int teller, std::string text)
+{
+    if (teller == now_.size)
+        return "";
+    share(now_.ours, teller, text);
+    return text;
 }
 
 /** The request is refused, or put off if it may be carried out later. */
@@ -73,41 +100,38 @@ void job::meet()
     const json told = json::parse(text);
     const request wanted = request::from_json(told.at("request"));
     const bool moves = wanted.kind == request::what::move;
-    if (const std::string why =
-            obstacle(!moves || !functions.has(program_functions::kind::release));
-        !why.empty()) {
-        give_up(why, false);
-        return;
-    }
-    if (moves)
-        make_move(wanted, {told.at("stand_by"), told.at("others_run")});
-    else if (call_together(program_functions::kind::save, true))
+    const findings found =
+        survey(wanted, !moves || !functions.has(program_functions::kind::release));
+    if (!found.passing.empty())
+        give_up(found.passing, false);
+    else if (moves)
+        make_move(wanted, {told.at("stand_by"), told.at("others_run")}, found);
+    else if (!found.someone_saves || call_together(program_functions::kind::save, true))
         checkpoint();
 }
 
 /** Collective: or the ranks are where they were, and the request has been dealt with. */
-void job::make_move(const request &wanted, const move_plan &how)
+void job::make_move(const request &wanted, const move_plan &how, findings found)
 {
     const auto rebuild = [this] {
         functions.call(program_functions::kind::rebuild, now_.rank,
                        "the move was not made; the others go on");
     };
-    if (!call_together(program_functions::kind::release, true)) {
-        rebuild();
-        return;
+    if (found.someone_releases) {
+        if (!call_together(program_functions::kind::release, true)) {
+            rebuild();
+            return;
+        }
+        found = survey(wanted, true);
     }
-    std::string why = obstacle(true);
-    const bool lasts = why.empty();
-    if (lasts)
-        why = lasting_obstacle();
-    if (!why.empty()) {
+    const bool lasts = found.passing.empty();
+    if (const std::string &why = lasts ? found.lasting : found.passing; !why.empty()) {
         rebuild();
         give_up(why, lasts);
         return;
     }
-    const bool leaves = std::ranges::count(wanted.moves, now_.rank, &request::target::rank) > 0;
     bool moved = false;
-    if (call_together(program_functions::kind::save, leaves)) {
+    if (!found.someone_saves || call_together(program_functions::kind::save, leaves(wanted))) {
         profiler::instance().busy(true);
         job_in_move self(*this, wanted, how);
         moved = move_transaction(self, settings_, wanted, self.hello()).run();
@@ -118,15 +142,13 @@ void job::make_move(const request &wanted, const move_plan &how)
 }
 
 /**
- * Collective: the ranks that are @here call their function, and all meet again. False: one has not
- * returned in time, so the request is refused and all but that rank go on; that rank finds out when
- * its function returns.
+ * Collective: the ranks that are @here call their function, if they have one, and all meet again.
+ * False: one has not returned in time, so the request is refused and all but that rank go on; that
+ * rank finds out when its function returns.
  */
 bool job::call_together(program_functions::kind what, bool here)
 {
     here = here && functions.has(what);
-    if (total(now_.ours, {here ? 1.0 : 0.0})[0] == 0)
-        return true;
     const double deadline = seconds() + functions.limit_s();
     const std::string name = program_functions::name_of(what);
     if (here)

@@ -141,15 +141,36 @@ void wait_gently(MPI_Request &request)
     }
 }
 
+namespace {
+
+/** The beginning of a text of any length, which mostly is all of it: so that ranks wait for each
+ *  other once, and not for the length first. */
+struct beginning {
+    std::size_t length = 0;
+    char text[1016] = "";
+
+    beginning() = default;
+    explicit beginning(const std::string &whole) : length(whole.size())
+    {
+        whole.copy(text, sizeof text);
+    }
+    std::size_t here() const { return std::min(length, sizeof text); }
+    std::size_t rest() const { return length - here(); }
+};
+
+} // namespace
+
 void share(MPI_Comm comm, int root, std::string &text)
 {
     MPI_Request request;
-    int length = static_cast<int>(text.size());
-    PMPI_Ibcast(&length, 1, MPI_INT, root, comm, &request);
+    beginning begun(text);
+    PMPI_Ibcast(&begun, sizeof begun, MPI_BYTE, root, comm, &request);
     wait_gently(request);
-    text.resize(static_cast<std::size_t>(length));
-    if (length > 0) {
-        PMPI_Ibcast(text.data(), length, MPI_CHAR, root, comm, &request);
+    text.resize(begun.length);
+    std::copy_n(begun.text, begun.here(), text.begin());
+    if (begun.rest() > 0) {
+        PMPI_Ibcast(text.data() + begun.here(), static_cast<int>(begun.rest()), MPI_CHAR, root,
+                    comm, &request);
         wait_gently(request);
     }
 }
@@ -158,11 +179,7 @@ std::string agree(MPI_Comm comm, const std::string &complaint)
 {
     int rank;
     PMPI_Comm_rank(comm, &rank);
-    const int mine = complaint.empty() ? INT_MAX : rank;
-    int first = 0;
-    MPI_Request request;
-    PMPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
-    wait_gently(request);
+    const int first = least(comm, {complaint.empty() ? INT_MAX : rank})[0];
     if (first == INT_MAX)
         return "";
     std::string text = complaint;
@@ -174,45 +191,62 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
 {
     int size;
     PMPI_Comm_size(comm, &size);
-    std::vector<int> lengths(static_cast<std::size_t>(size)), places(lengths.size());
-    const int length = static_cast<int>(text.size());
+    const beginning mine(text);
+    std::vector<beginning> begun(static_cast<std::size_t>(size));
     MPI_Request request;
-    PMPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm, &request);
-    wait_gently(request);
-    std::exclusive_scan(lengths.begin(), lengths.end(), places.begin(), 0);
-    std::string all(static_cast<std::size_t>(places.back() + lengths.back()), '\0');
-    PMPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(),
-                     MPI_CHAR, comm, &request);
+    PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, begun.data(), sizeof mine, MPI_BYTE, comm,
+                    &request);
     wait_gently(request);
     std::vector<std::string> texts;
-    for (std::size_t rank = 0; rank < lengths.size(); rank++)
-        texts.push_back(all.substr(static_cast<std::size_t>(places[rank]),
-                                   static_cast<std::size_t>(lengths[rank])));
+    std::vector<int> lengths, places;
+    int all = 0;
+    for (const beginning &one : begun) {
+        texts.emplace_back(one.text, one.here());
+        lengths.push_back(static_cast<int>(one.rest()));
+        places.push_back(all);
+        all += lengths.back();
+    }
+    if (all == 0)
+        return texts;
+    std::string rests(static_cast<std::size_t>(all), '\0');
+    PMPI_Iallgatherv(text.data() + mine.here(), static_cast<int>(mine.rest()), MPI_CHAR,
+                     rests.data(), lengths.data(), places.data(), MPI_CHAR, comm, &request);
+    wait_gently(request);
+    for (std::size_t rank = 0; rank < texts.size(); rank++)
+        texts[rank].append(rests, static_cast<std::size_t>(places[rank]),
+                           static_cast<std::size_t>(lengths[rank]));
     return texts;
 }
 
 namespace {
 
-std::vector<double> reduce(MPI_Comm comm, const std::vector<double> &values, MPI_Op op)
+template <typename Value>
+std::vector<Value> reduce(MPI_Comm comm, const std::vector<Value> &values, MPI_Datatype type,
+                          MPI_Op op)
 {
-    std::vector<double> result(values.size());
+    std::vector<Value> result(values.size());
     MPI_Request request;
-    PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), MPI_DOUBLE, op,
-                    comm, &request);
+    PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), type, op, comm,
+                    &request);
     wait_gently(request);
     return result;
 }
 
 } // namespace
 
+std::vector<int> least(MPI_Comm comm, const std::vector<int> &values)
+{
+    return reduce(comm, values, MPI_INT, MPI_MIN);
+}
+
 std::vector<double> greatest(MPI_Comm comm, std::vector<double> values)
 {
-    return reduce(comm, values, MPI_MAX);
+    return reduce(comm, values, MPI_DOUBLE, MPI_MAX);
 }
 
 std::vector<double> total(MPI_Comm comm, std::vector<double> values)
 {
-    return reduce(comm, values, MPI_SUM);
+    return reduce(comm, values, MPI_DOUBLE, MPI_SUM);
 }
 
 } // namespace zc::migrate

@@ -74,6 +74,8 @@ void share(MPI_Comm comm, int root, std::string &text);
 /** Everyone has everyone's text, by rank. Collective. */
 std::vector<std::string> gather(MPI_Comm comm, const std::string &text);
 
+/** Least of each value over the ranks. Collective. */
+std::vector<int> least(MPI_Comm comm, const std::vector<int> &values);
 /** Greatest and sum of each value over the ranks. Collective. */
 std::vector<double> greatest(MPI_Comm comm, std::vector<double> values);
 std::vector<double> total(MPI_Comm comm, std::vector<double> values);

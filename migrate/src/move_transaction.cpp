@@ -186,7 +186,8 @@ void move_transaction::measure()
 
 move_transaction::phase move_transaction::decide()
 {
-    std::string verdict = party_.agree(complaint_);
+    /* Where the others run, all have just agreed. */
+    std::string verdict = greeting_.others_run ? "" : party_.agree(complaint_);
     if (!verdict.empty())
         return refuse(verdict);
     /* It may have ended since it has acknowledged: then nothing is lost yet. */

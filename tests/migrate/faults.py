@@ -531,3 +531,17 @@ def the_only_rank_fails(stage):
             for program in (stage.programs["state"], "hydra_pmi_proxy")), 30)
         job.stop()
         ends_with_error(job, "rank 0: ended with exit status 5", 60 * stage.patience)
+
+
+@suite.test()
+def a_reason_of_any_length(stage):
+    """All ranks have the same reason, however long it is: here of 1,300 characters."""
+    place = pathlib.Path(stage.new_directory(), *["d" * 250] * 5)
+    place.mkdir(parents=True)
+    (place / "in-the-way").touch()
+    with heat(stage, environment={"ZC_MIGRATE_DIR": str(place / "in-the-way")}) as job:
+        job.until_running()
+        refused(job, "move", "--rank", 2, "--to", H2, "--via", "disk",
+                says="rank 2: .*/d{250}/in-the-way")
+        moved(job, [2], H2)
+        ends_well(stage, job, IDENTICAL)
