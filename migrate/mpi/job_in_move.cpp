@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job_in_move.h"
 
+#include <set>
+
 #include "job.h"
 #include "layer.h"
 #include "process.h"
@@ -166,8 +168,11 @@ void job_in_move::give_up_old_world()
     remaking::release();
     if (how_.others_run) {
         /* They have to agree on how it went when that world is no more. */
-        const bool tells = hello_.index >= 0 || job_.now_.rank == 0;
-        PMPI_Comm_split(job_.now_.ours, tells ? 0 : MPI_UNDEFINED, job_.now_.rank, &together_);
+        std::set<int> telling(hello_.leavers.begin(), hello_.leavers.end());
+        telling.insert(0);
+        together_ = telling.contains(job_.now_.rank)
+                        ? part_of(job_.now_.ours, {telling.begin(), telling.end()})
+                        : MPI_COMM_NULL;
     }
     job_.now_.disconnect();
 }

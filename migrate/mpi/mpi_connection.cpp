@@ -38,11 +38,11 @@ mpi_connection::mpi_connection(MPI_Comm between, bool successor, std::unique_ptr
     PMPI_Comm_set_errhandler(between_, MPI_ERRORS_RETURN);
 }
 
-MPI_Comm mpi_connection::merge()
+MPI_Comm mpi_connection::merge() const
 {
-    if (merged_ == MPI_COMM_NULL)
-        PMPI_Intercomm_merge(between_, successor_, &merged_);
-    return merged_;
+    MPI_Comm merged;
+    PMPI_Intercomm_merge(between_, successor_, &merged);
+    return merged;
 }
 
 bool mpi_connection::start_send(int kind, std::span<const std::byte> bytes, ticket &it)
@@ -165,8 +165,6 @@ bool mpi_connection::start_synchronising(ticket &it)
 
 void mpi_connection::close()
 {
-    if (merged_ != MPI_COMM_NULL)
-        part(merged_);
     part(between_);
 }
 

@@ -14,8 +14,9 @@ class mpi_connection final : public connection {
   public:
     /** Takes over @between; and a leaver's @launcher, its wire to that of the successor, if any. */
     mpi_connection(MPI_Comm between, bool successor, std::unique_ptr<wire> launcher = nullptr);
-    /** Both sides: a communicator of the leaver (rank 0) and its successor (rank 1); owned here. */
-    MPI_Comm merge();
+    /** Both sides: a communicator of the leaver (rank 0) and its successor (rank 1), the caller's.
+     */
+    MPI_Comm merge() const;
 
     bool start_send(int kind, std::span<const std::byte> bytes, ticket &it) override;
     bool start_send_until_taken(int kind, ticket &it) override;
@@ -43,7 +44,6 @@ class mpi_connection final : public connection {
     static constexpr int kPeer = 0; /* the only one on the other side */
 
     MPI_Comm between_;
-    MPI_Comm merged_ = MPI_COMM_NULL;
     bool successor_;
     std::unique_ptr<wire> launcher_;
     std::string end_; /* of the successor, as the launcher has said */

@@ -9,6 +9,7 @@
 #include "layer.h"
 #include "process.h"
 #include "understood.h"
+#include "world.h"
 
 namespace zc::migrate {
 
@@ -88,23 +89,6 @@ void ask_handler(MPI_Comm real, communicator_record &found)
 
 /* ---- and how one is made ---- */
 
-MPI_Comm make_members(const members &who, MPI_Comm world)
-{
-    MPI_Comm made = MPI_COMM_NULL;
-    if (who.size() == 1) {
-        PMPI_Comm_dup(MPI_COMM_SELF, &made);
-        return made;
-    }
-    /* Of that communicator: MPICH 4.0.2 wants it to have been asked for its group. */
-    MPI_Group all, group;
-    PMPI_Comm_group(world, &all);
-    PMPI_Group_incl(all, static_cast<int>(who.size()), who.data(), &group);
-    PMPI_Comm_create_group(world, group, kRemakeTag, &made);
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&all);
-    return made;
-}
-
 MPI_Comm make_topology(const communicator_record &like, MPI_Comm plain)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -132,7 +116,7 @@ MPI_Comm make_topology(const communicator_record &like, MPI_Comm plain)
 
 MPI_Comm make_real(const communicator_record &like, MPI_Comm world)
 {
-    const MPI_Comm plain = make_members(like.local, world);
+    const MPI_Comm plain = part_of(world, like.local);
     if (!like.inter)
         return make_topology(like, plain);
     MPI_Comm made = MPI_COMM_NULL, side = plain;

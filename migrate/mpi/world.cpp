@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <climits>
-#include <numeric>
+#include <set>
 
 #include "returned_errors.h"
 #include "roll_call.h"
@@ -12,7 +12,7 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr int kLinkTag = 7701;
+constexpr int kLinkTag = 7701, kConnectTag = 7702, kPartTag = 7704;
 
 } // namespace
 
@@ -57,21 +57,28 @@ void end_progress()
 
 namespace {
 
-/** The lowest rank that does not leave. */
-int first_to_stay(const std::vector<int> &leavers)
+/** The ranks that do not leave. */
+std::vector<int> stayers(const growth &how)
 {
-    int rank = 0;
-    while (std::ranges::count(leavers, rank) > 0)
-        rank++;
-    return rank;
+    std::vector<int> all;
+    for (int rank = 0; rank < how.size; rank++)
+        if (std::ranges::count(how.leavers, rank) == 0)
+            all.push_back(rank);
+    return all;
 }
 
-/** Collective: @mine and the group behind @remote, a rank of @bridge, are one; @mine is given up.
- */
-void join(MPI_Comm &mine, MPI_Comm bridge, int remote, bool follows)
+/** Collective: @mine and the group behind @remote, a rank of @bridge. */
+MPI_Comm link(MPI_Comm mine, MPI_Comm bridge, int remote)
 {
-    MPI_Comm between, both;
+    MPI_Comm between;
     PMPI_Intercomm_create(mine, 0, bridge, remote, kLinkTag, &between);
+    return between;
+}
+
+/** Collective: both groups of @between are one; it and @mine, the nearer of them, are given up. */
+void merge(MPI_Comm &mine, MPI_Comm between, bool follows)
+{
+    MPI_Comm both;
     PMPI_Intercomm_merge(between, follows, &both);
     part(between);
     part(mine);
@@ -83,40 +90,119 @@ void join(MPI_Comm &mine, MPI_Comm bridge, int remote, bool follows)
 MPI_Comm join_pairs(const growth &how, MPI_Comm bridge)
 {
     const int all = static_cast<int>(how.leavers.size());
-    MPI_Comm joined;
-    PMPI_Comm_dup(how.line, &joined);
+    MPI_Comm joined = how.line;
     for (int width = 1; width < all; width *= 2) {
         const int first = how.index / (2 * width) * (2 * width);
         const int second = first + width;
         if (second >= all)
             continue; /* alone in this round */
         const bool follows = how.index >= second;
-        join(joined, bridge, how.leavers[static_cast<std::size_t>(follows ? first : second)],
-             follows);
+        const int remote = how.leavers[static_cast<std::size_t>(follows ? first : second)];
+        merge(joined, link(joined, bridge, remote), follows);
     }
     return joined;
 }
 
+/** Where the successor of leavers[@index] is among the pairs, which begin with their leaver. */
+int place_of_successor(std::size_t index)
+{
+    return static_cast<int>(2 * index + 1);
+}
+
+/** Where the ranks of the new world are when all have joined: those who stay, then the pairs. */
+std::vector<int> places(const growth &how, const std::vector<int> &staying)
+{
+    std::vector<int> of(static_cast<std::size_t>(how.size));
+    for (std::size_t i = 0; i < staying.size(); i++)
+        of[static_cast<std::size_t>(staying[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < how.leavers.size(); i++)
+        of[static_cast<std::size_t>(how.leavers[i])] =
+            static_cast<int>(staying.size()) + place_of_successor(i);
+    return of;
+}
+
+/** Whom @rank of @size is to be connected with: all of a small world, else those with which it
+ *  exchanges messages in recursive doubling, Bruck's algorithm and dissemination. */
+std::set<int> neighbours(int rank, int size)
+{
+    constexpr int kSmall = 32;
+    std::set<int> all;
+    if (size <= kSmall)
+        for (int other = 0; other < size; other++)
+            all.insert(other);
+    for (int distance = 1; distance < size; distance *= 2)
+        for (int other :
+             {rank ^ distance, (rank + distance) % size, (rank - distance + size) % size})
+            if (other < size)
+                all.insert(other);
+    all.erase(rank);
+    return all;
+}
+
+/**
+ * Collective over the new world: the successors are connected with the ranks that they are going to
+ * need. A connection is made by the first message; those of collective operations come one after
+ * the other, and each holds the next up: here they are made at the same time. @between: those who
+ * stay, and the pairs. @pairs: where this process is of a pair.
+ */
+void connect(MPI_Comm between, MPI_Comm pairs, const growth &how, const std::vector<int> &staying)
+{
+    const bool stays = how.old != nullptr;
+    std::vector<MPI_Request> requests;
+    const auto exchange = [&](MPI_Comm comm, int place) {
+        MPI_Request received, sent;
+        PMPI_Irecv(nullptr, 0, MPI_BYTE, place, kConnectTag, comm, &received);
+        PMPI_Isend(nullptr, 0, MPI_BYTE, place, kConnectTag, comm, &sent);
+        requests.insert(requests.end(), {received, sent});
+    };
+    for (int other : neighbours(how.rank, how.size)) {
+        const auto leaver = std::ranges::find(how.leavers, other);
+        if (leaver != how.leavers.end())
+            exchange(stays ? between : pairs,
+                     place_of_successor(static_cast<std::size_t>(leaver - how.leavers.begin())));
+        else if (!stays)
+            exchange(between,
+                     static_cast<int>(std::ranges::find(staying, other) - staying.begin()));
+    }
+    PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+}
+
 } // namespace
+
+MPI_Comm part_of(MPI_Comm comm, const std::vector<int> &ranks)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    if (ranks.size() == 1) {
+        PMPI_Comm_dup(MPI_COMM_SELF, &made);
+        return made;
+    }
+    /* Of that communicator: MPICH 4.0.2 wants it to have been asked for its group. */
+    MPI_Group all, some;
+    PMPI_Comm_group(comm, &all);
+    PMPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+    PMPI_Comm_create_group(comm, some, kPartTag, &made);
+    PMPI_Group_free(&some);
+    PMPI_Group_free(&all);
+    return made;
+}
 
 world grow(const growth &how)
 {
     const bool leaves = how.old != nullptr && how.index >= 0;
     const bool stays = how.old != nullptr && how.index < 0;
     const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
-    MPI_Comm grown = MPI_COMM_NULL, staying = MPI_COMM_NULL;
-    if (!stays)
-        grown = join_pairs(how, bridge);
-    if (how.old)
-        PMPI_Comm_split(bridge, stays ? 0 : MPI_UNDEFINED, how.rank, &staying);
-    if (stays) {
-        join(staying, bridge, how.leavers.front(), false);
-        grown = staying;
-    } else if (static_cast<int>(how.leavers.size()) < how.size) {
-        join(grown, bridge, first_to_stay(how.leavers), true);
+    const std::vector<int> staying = stayers(how);
+    /* Of those who stay, while the leavers join their successors. */
+    MPI_Comm grown = stays ? part_of(bridge, staying) : join_pairs(how, bridge);
+    if (!staying.empty()) {
+        MPI_Comm between = link(grown, bridge, stays ? how.leavers.front() : staying.front());
+        if (!leaves)
+            connect(between, grown, how, staying);
+        merge(grown, between, !stays);
     }
     world fresh;
-    PMPI_Comm_split(grown, leaves ? MPI_UNDEFINED : 0, how.rank, &fresh.ours);
+    if (!leaves)
+        fresh.ours = part_of(grown, places(how, staying));
     part(grown);
     if (fresh.ours != MPI_COMM_NULL) {
         PMPI_Comm_dup(fresh.ours, &fresh.user);

@@ -41,11 +41,14 @@ struct growth {
     const world *old = nullptr;
     std::vector<int> leavers;
     int index = -1;
-    int rank = 0; /* of this process in both worlds */
-    int size = 1; /* of both */
-    MPI_Comm line = MPI_COMM_NULL;
+    int rank = 0;                  /* of this process in both worlds */
+    int size = 1;                  /* of both */
+    MPI_Comm line = MPI_COMM_NULL; /* given up */
 };
 world grow(const growth &how);
+
+/** Collective over @ranks of @comm, which are in that order in the new communicator. */
+MPI_Comm part_of(MPI_Comm comm, const std::vector<int> &ranks);
 
 /**
  * Give up a communicator that spans worlds. Collective. MPI_Comm_disconnect, but for Open
