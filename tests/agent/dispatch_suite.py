@@ -273,6 +273,28 @@ def agent_dies(cluster):
         job.until_nothing_is_left()
 
 
+@test("open-mpi")
+def open_mpi(cluster):
+    """Open MPI's mpirun, by whatever name, has what it needs set, unless the user has set it."""
+    place = cluster.directory / "mpi"
+    place.mkdir()
+    for name in ("orterun", "hydra"):
+        (place / name).write_text('#!/bin/sh\necho "$EVENT_NOEPOLL,$OMPI_MCA_osc"\n', encoding="utf-8")
+        (place / name).chmod(0o755)
+    (place / "mpiexec").symlink_to("mpirun")
+    (place / "mpirun").symlink_to("orterun")
+    tool = cluster.tools / "zcm-run"
+    for words, more, says in (
+            ([], {}, "1,pt2pt"),
+            (["--mpiexec", place / "mpirun"], {}, "1,pt2pt"),
+            ([], {"EVENT_NOEPOLL": "", "OMPI_MCA_osc": "rdma"}, ",rdma"),
+            (["--mpiexec", "hydra"], {}, ",")):
+        done = subprocess.run([tool, *words, "--", "program"], env={"PATH": str(place), **more},
+                              capture_output=True, text=True, timeout=60, check=False)
+        check(done.returncode == 0 and done.stdout.strip() == says,
+              f"{words} {more}: {done.returncode}: {done.stdout}{done.stderr}")
+
+
 @test("bad-options")
 def bad_options(cluster):
     """Wrong usage is 2, what is not right for agents 1; nothing is started."""
