@@ -37,28 +37,25 @@ SQUARE = ("bt", "sp")       # run on square numbers of processes
 LEAST_STEPS, MOST_STEPS = 40, 10000     # fewer would be over when the request comes
 LIMIT_S = 900               # of a run
 
-# Arguments of a program, of (ranks, steps). The whole problem has the same size on all numbers of ranks.
-SMALL = {
-    "bt": lambda ranks, steps: (36, steps),
-    "cg": lambda ranks, steps: (7200, steps, 200),
-    "ep": lambda ranks, steps: (steps * ranks,),
-    "ft": lambda ranks, steps: (64, steps),
-    "is": lambda ranks, steps: (1 << 21, steps, 1 << 20),
-    "lu": lambda ranks, steps: (32, steps),
-    "mg": lambda ranks, steps: (256 // ranks, 2047, steps),
-    "sp": lambda ranks, steps: (36, steps),
+# Of the whole problem, on all numbers of ranks. EP's is its number of steps.
+SIZES = {
+    "small": {"bt": 36, "cg": (7200, 200), "ft": 64, "is": (1 << 21, 1 << 20), "lu": 32,
+              "mg": (256, 2047), "sp": 36},
+    "large": {"bt": 144, "cg": (28800, 400), "ft": 256, "is": (1 << 25, 1 << 23), "lu": 128,
+              "mg": (512, 32767), "sp": 144},
 }
-LARGE = {
-    "bt": lambda ranks, steps: (144, steps),
-    "cg": lambda ranks, steps: (28800, steps, 400),
-    "ep": lambda ranks, steps: (steps * ranks,),
-    "ft": lambda ranks, steps: (256, steps),
-    "is": lambda ranks, steps: (1 << 25, steps, 1 << 23),
-    "lu": lambda ranks, steps: (128, steps),
-    "mg": lambda ranks, steps: (512 // ranks, 32767, steps),
-    "sp": lambda ranks, steps: (144, steps),
-}
-SIZES = {"small": SMALL, "large": LARGE}
+
+
+def arguments(program, size, ranks, steps):
+    """Of PROGRAM, whose problem has this SIZE, "small" or "large"."""
+    problem = SIZES[size].get(program)
+    if program == "ep":
+        return (steps * ranks,)
+    if program in ("cg", "is"):
+        return (problem[0], steps, problem[1])
+    if program == "mg":
+        return (problem[0] // ranks, problem[1], steps)
+    return (problem, steps)
 
 
 def ranks_of(program, ranks):
@@ -68,7 +65,7 @@ def ranks_of(program, ranks):
 
 def defines_of(size, ranks):
     """NPB, too, is compiled for its size and its number of processes."""
-    return [f"-DMAX_N={SIZES[size]['ft'](ranks, 0)[0]}", f"-DLEAST_PROCESSES={ranks}"]
+    return [f"-DMAX_N={SIZES[size]['ft']}", f"-DLEAST_PROCESSES={ranks}"]
 
 
 class Run(Job):
@@ -114,7 +111,7 @@ class Bench:
 
     def start(self, program, ranks, steps, **how):
         return Run(self.stage, self.programs[program, ranks],
-                   *SIZES[self.options.size][program](ranks, steps), ranks=ranks,
+                   *arguments(program, self.options.size, ranks, steps), ranks=ranks,
                    environment={"ZC_MIGRATE_DIR": self.options.disk}, **how)
 
     def prepare(self, program, ranks):
