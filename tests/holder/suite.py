@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from testbed import mpi, process
@@ -119,6 +120,11 @@ def says_what_cannot_be_executed(stage):
     check(status == 1 and b"PMI_FD=777" in said, f"PMI_FD that is closed: {status} {said!r}")
 
 
+def ignore_no_signals():
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @suite.test("signals-reach-the-rank")
 def signals_reach_the_rank(stage):
     numbers = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM,
@@ -126,7 +132,9 @@ def signals_reach_the_rank(stage):
     program = "import signal,sys\n" \
         f"for n in {[int(n) for n in numbers]}: signal.signal(n, lambda n, _: print(n, flush=True))\n" \
         "print('ready', flush=True)\nwhile True: signal.pause()"
-    with stage.running(stage.hold, sys.executable, "-c", program, stdout=subprocess.PIPE, text=True) as held:
+    # A shell has its background jobs ignore some, and what is ignored stays so in a new program.
+    with stage.running(stage.hold, sys.executable, "-c", program, stdout=subprocess.PIPE, text=True,
+                       preexec_fn=ignore_no_signals) as held:
         check(held.stdout.readline() == "ready\n", "the program does not begin")
         for number in numbers:
             held.send_signal(number)
@@ -231,8 +239,7 @@ def none_outlives_the_other(stage):
         held.kill()
         stage.wait_until("the rank ended", lambda: state_of(rank) is None)
     # Not by their output: Open MPI does not keep the lines of ranks apart.
-    folder = stage.setup.scratch / "pids"
-    folder.mkdir()
+    folder = pathlib.Path(tempfile.mkdtemp(dir=stage.setup.scratch))
     program = f"import os,time; open(f'{folder}/{{os.getppid()}}-{{os.getpid()}}', 'w'); time.sleep(300)"
     with stage.running(*stage.mpiexec(2, stage.hold, sys.executable, "-c", program)) as job:
         stage.wait_until("started", lambda: len(list(folder.iterdir())) == 2)
