@@ -128,7 +128,18 @@ class Job(processes.Running):
         pathlib.Path(self.stop_file).touch()
 
     def ask(self, *words, timeout=120):
-        return self.stage.zcctl(*map(self.stage.name, words), sockets=self.sockets, timeout=timeout)
+        try:
+            return self.stage.zcctl(*map(self.stage.name, words), sockets=self.sockets,
+                                    timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise Fail(f"zcctl {' '.join(map(str, words))}: no answer within {timeout} s; there are "
+                       + "; ".join(self.keep_stacks()), self.said()[-SAID:]) from None
+
+    def keep_stacks(self):
+        """What each process of the job does; stacks (gdb) are in the job's folder, which --keep keeps."""
+        there = [(pid, f"on {host}") for host in ("h1", "h2") for pid, _ in self.processes_on(host)]
+        pathlib.Path(self.directory, "stacks").write_text(processes.stacks(there), encoding="utf-8")
+        return [processes.describe(pid, name) for pid, name in there]
 
     def status(self):
         return self.ask("status")[1]

@@ -139,7 +139,7 @@ class Mpi:
             result.seconds = time.monotonic() - begin
             if result.status is None:
                 ranks_left = processes.rank_processes(mark)
-                result.unfinished = [processes.describe(pid, rank) for pid, rank in ranks_left]
+                result.unfinished = [processes.describe(pid, name) for pid, name in ranks_left]
                 if stacks:
                     result.stacks = processes.stacks(ranks_left)
                 result.status = (EXIT_HUNG_IN_FINALIZE if result.hung_in_finalize

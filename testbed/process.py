@@ -85,32 +85,34 @@ def processes(mark):
 
 
 def rank_processes(mark):
-    """[(pid, rank)] of the ranks of MARK; a rank's own children are left out."""
+    """[(pid, "rank N")] of the ranks of MARK; a rank's own children are left out."""
     found = {}
     for pid, environment in processes(mark):
         rank = environment.get(b"PMI_RANK", environment.get(b"OMPI_COMM_WORLD_RANK"))
         if rank is not None:
             found.setdefault(int(rank), []).append(pid)
-    return [(min(pids), rank) for rank, pids in sorted(found.items())]
+    return [(min(pids), f"rank {rank}") for rank, pids in sorted(found.items())]
 
 
-def describe(pid, rank):
-    def read(name):
+def describe(pid, name):
+    """NAME, and what the process does."""
+    def read(file):
         try:
-            return pathlib.Path(f"/proc/{pid}/{name}").read_text().strip()
+            return pathlib.Path(f"/proc/{pid}/{file}").read_text().strip()
         except OSError:
             return ""
     state = read("stat").rpartition(")")[2].split()[:1]
     cpu = "running" if state == ["R"] else "asleep" if state == ["S"] else "".join(state)
-    return f"rank {rank} ({read('comm')}, pid {pid}, {cpu or 'gone'})"
+    return f"{name} ({read('comm')}, pid {pid}, {cpu or 'gone'})"
 
 
-def stacks(ranks):
+def stacks(named):
+    """Of processes, [(pid, name)]."""
     gdb = shutil.which("gdb")
     if not gdb:
         return "(no stacks: gdb is not installed)\n"
     text = ""
-    for pid, rank in ranks:
+    for pid, name in named:
         try:
             done = subprocess.run([gdb, "-p", str(pid), "-batch", "-ex", "thread apply all bt 25"],
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -118,7 +120,7 @@ def stacks(ranks):
         except subprocess.TimeoutExpired:
             continue
         kept = [line for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
-        text += f"rank {rank}:\n  " + "\n  ".join(kept) + "\n"
+        text += f"{describe(pid, name)}:\n  " + "\n  ".join(kept) + "\n"
     return text
 
 
