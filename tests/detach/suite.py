@@ -287,13 +287,18 @@ def check_refused(lines):
           "not all peers have refused a stale copy, or it has not left in order", "\n".join([*said, ""]))
 
 
-@suite.test("stale-copy-is-refused", tags={"fast"})
-def stale_copy_is_refused(setup):
+def woken_and_refused(setup, refusals, **how):
+    """A stale copy is woken in the way of HOW, and the job goes on."""
     with moving_job(setup) as (job, moving):
         image = moving.move(2, keep=True)
-        check_refused(moving.wake_stale_copy(image, 1))
+        check_refused(moving.wake_stale_copy(image, 1, **how))
         moving.move(1)
-        return finish(setup, job, moving, refusals=1)
+        return finish(setup, job, moving, refusals=refusals)
+
+
+@suite.test("stale-copy-is-refused", tags={"fast"})
+def stale_copy_is_refused(setup):
+    return woken_and_refused(setup, 1)
 
 
 @suite.test("stale-copy-awaits-all-peers", tags={"fast"})
@@ -316,11 +321,7 @@ def stale_copy_awaits_all_peers(setup):
 @suite.test("stale-copy-that-has-gone", tags={"fast"})
 def stale_copy_that_has_gone(setup):
     """The address in its REBIND leads nowhere: a peer that cannot answer goes on."""
-    with moving_job(setup) as (job, moving):
-        image = moving.move(2, keep=True)
-        check_refused(moving.wake_stale_copy(image, 1, order="MISLEAD"))
-        moving.move(1)
-        return finish(setup, job, moving, refusals=2)
+    return woken_and_refused(setup, 2, order="MISLEAD")
 
 
 @suite.test("image-of-512-mib")
