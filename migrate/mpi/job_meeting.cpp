@@ -50,7 +50,8 @@ bool job::leaves(const request &wanted) const
     return std::ranges::count(wanted.moves, now_.rank, &request::target::rank) > 0;
 }
 
-/** Collective: ranks wait for each other but once for all that they have to know. */
+/** Collective. Ranks wait for each other twice, whatever is found: for what has been sent, and for
+ *  what each has found; once more if there is an obstacle, for its text. */
 job::findings job::survey(const request &wanted, bool released)
 {
     using kind = program_functions::kind;
