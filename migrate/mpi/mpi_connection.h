@@ -14,8 +14,7 @@ class mpi_connection final : public connection {
   public:
     /** Takes over @between; and a leaver's @launcher, its wire to that of the successor, if any. */
     mpi_connection(MPI_Comm between, bool successor, std::unique_ptr<wire> launcher = nullptr);
-    /** Both sides: a communicator of the leaver (rank 0) and its successor (rank 1), the caller's.
-     */
+    /** Both sides: the leaver (rank 0) and its successor (rank 1). The caller gives it up. */
     MPI_Comm merge() const;
 
     bool start_send(int kind, std::span<const std::byte> bytes, ticket &it) override;

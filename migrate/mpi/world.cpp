@@ -142,8 +142,8 @@ std::set<int> neighbours(int rank, int size)
 /**
  * Collective over the new world: the successors are connected with the ranks that they are going to
  * need. A connection is made by the first message; those of collective operations come one after
- * the other, and each holds the next up: here they are made at the same time. @between: those who
- * stay, and the pairs. @pairs: where this process is of a pair.
+ * the other, and each holds the next up: here they are made at the same time. @between links
+ * those who stay with the pairs. @pairs is, in a successor, the communicator of the pairs.
  */
 void connect(MPI_Comm between, MPI_Comm pairs, const growth &how, const std::vector<int> &staying)
 {
@@ -192,7 +192,7 @@ world grow(const growth &how)
     const bool stays = how.old != nullptr && how.index < 0;
     const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
     const std::vector<int> staying = stayers(how);
-    /* Of those who stay, while the leavers join their successors. */
+    /* Those who stay make theirs while the leavers join their successors. */
     MPI_Comm grown = stays ? part_of(bridge, staying) : join_pairs(how, bridge);
     if (!staying.empty()) {
         MPI_Comm between = link(grown, bridge, stays ? how.leavers.front() : staying.front());
