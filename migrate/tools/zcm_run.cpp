@@ -7,7 +7,6 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "agents_of_job.h"
 #include "checkpoint_directory.h"
 #include "error.h"
+#include "program_file.h"
 #include "verify.h"
 
 using namespace zc::migrate;
@@ -110,23 +110,6 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     return {};
 }
 
-/** The file that execvp() would run for @program, links followed; empty if there is none. */
-std::filesystem::path file_of(const std::string &program)
-{
-    std::error_code none;
-    if (program.find('/') != std::string::npos)
-        return std::filesystem::canonical(program, none);
-    const char *path = getenv("PATH");
-    std::istringstream directories(path ? path : "");
-    for (std::string one; std::getline(directories, one, ':');) {
-        const std::filesystem::path found =
-            std::filesystem::path(one.empty() ? "." : one) / program;
-        if (access(found.c_str(), X_OK) == 0)
-            return std::filesystem::canonical(found, none);
-    }
-    return {};
-}
-
 /** What Open MPI's mpirun needs for ranks that move (zcm(7)), unless the user has chosen. */
 void set_for_open_mpi()
 {
@@ -138,7 +121,8 @@ void set_for_open_mpi()
 std::optional<int> set_environment(arguments &a)
 {
     setenv("ZC_MIGRATE", "1", 1);
-    if (file_of(a.mpiexec).filename() == "orterun")
+    std::error_code none;
+    if (std::filesystem::canonical(zc::program_file(a.mpiexec), none).filename() == "orterun")
         set_for_open_mpi();
     if (!a.restart.empty()) {
         try {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "zct/flavour.h"
 
-#include <unistd.h>
-
 #include <array>
-#include <cstdlib>
-#include <sstream>
 #include <string_view>
 
 #include "elf.h"
+#include "program_file.h"
 
 namespace fs = std::filesystem;
 
@@ -37,12 +34,6 @@ constexpr std::array kLaunchers = {
     sign{"mpiexec.openmpi", flavour::openmpi},
 };
 
-bool executable(const fs::path &file)
-{
-    std::error_code problem;
-    return fs::is_regular_file(file, problem) && access(file.c_str(), X_OK) == 0;
-}
-
 std::optional<flavour> flavour_of_program(const fs::path &program)
 {
     for (const std::string &library : needed_libraries(program))
@@ -68,20 +59,6 @@ std::optional<flavour> flavour_parse(const std::string &name)
     return {};
 }
 
-fs::path find_program(const std::string &name)
-{
-    if (name.find('/') != name.npos)
-        return executable(name) ? fs::path(name) : fs::path();
-    const char *path = std::getenv("PATH");
-    std::istringstream folders(path ? path : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');) {
-        fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
-        if (executable(candidate))
-            return candidate;
-    }
-    return {};
-}
-
 std::optional<flavour> flavour_of_launcher(const fs::path &program)
 {
     std::error_code problem;
@@ -100,12 +77,12 @@ std::optional<flavour> flavour_of_launcher(const fs::path &program)
 
 std::optional<flavour> flavour_of_command(const std::vector<std::string> &command)
 {
-    const fs::path first = find_program(command.front());
+    const fs::path first = program_file(command.front());
     const auto launcher = flavour_of_launcher(first);
     for (const std::string &word : command)
-        if (const auto found = flavour_of_program(find_program(word)))
+        if (const auto found = flavour_of_program(program_file(word)))
             return found;
-    return launcher ? launcher : flavour_of_launcher(find_program("mpiexec"));
+    return launcher ? launcher : flavour_of_launcher(program_file("mpiexec"));
 }
 
 } // namespace zc::zct

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "program_file.h"
 #include "zct/trace.h"
 
 namespace fs = std::filesystem;
@@ -87,7 +88,7 @@ bool prepare_folder(const fs::path &folder, bool replace)
 std::vector<std::string> with_variables(const launch_options &options, const variables &set,
                                         bool &in_environment)
 {
-    const auto launcher = flavour_of_launcher(find_program(options.command.front()));
+    const auto launcher = flavour_of_launcher(program_file(options.command.front()));
     in_environment = !launcher;
     std::vector<std::string> command = {options.command.front()};
     for (const auto &[name, value] : set) {
@@ -175,7 +176,7 @@ flavour choose_mpi(const launch_options &options)
 
 launch_result launch(const launch_options &options)
 {
-    if (find_program(options.command.front()).empty()) {
+    if (program_file(options.command.front()).empty()) {
         const bool there = options.command.front().find('/') != std::string::npos &&
                            fs::exists(options.command.front());
         throw launch_error(there ? kExitNotExecutable : kExitNotFound,

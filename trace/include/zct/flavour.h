@@ -15,9 +15,6 @@ enum class flavour { mpich, openmpi };
 const char *flavour_name(flavour f);
 std::optional<flavour> flavour_parse(const std::string &name);
 
-/** The file execvp() would run; empty if none. */
-std::filesystem::path find_program(const std::string &name);
-
 /** What kind of mpiexec a program is, if it is one. */
 std::optional<flavour> flavour_of_launcher(const std::filesystem::path &program);
 
