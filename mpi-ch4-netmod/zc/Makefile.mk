@@ -21,6 +21,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_disconnect.h     \
                       src/mpid/ch4/netmod/zc/zc_flow.h           \
                       src/mpid/ch4/netmod/zc/zc_foreign.h        \
+                      src/mpid/ch4/netmod/zc/zc_foreign_vcis.h   \
                       src/mpid/ch4/netmod/zc/zc_handshake.h      \
                       src/mpid/ch4/netmod/zc/zc_idle.h           \
                       src/mpid/ch4/netmod/zc/zc_impl.h           \
@@ -75,6 +76,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_disconnect.c     \
                       src/mpid/ch4/netmod/zc/zc_flow.c           \
                       src/mpid/ch4/netmod/zc/zc_foreign.c        \
+                      src/mpid/ch4/netmod/zc/zc_foreign_vcis.c   \
                       src/mpid/ch4/netmod/zc/zc_handshake.c      \
                       src/mpid/ch4/netmod/zc/zc_idle.c           \
                       src/mpid/ch4/netmod/zc/zc_init.c           \

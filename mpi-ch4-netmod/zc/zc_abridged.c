@@ -130,8 +130,8 @@ static int abridge(uint16_t port)
         return errno;
     }
     *abridged = (MPIDI_ZC_abridged_t) {
-        .id = MPIDI_ZC_global.own_net->id | MPIDI_ZC_ABRIDGED,
-        .host = MPIDI_ZC_global.own_net->host,
+        .id = MPIDI_ZC_VCI(0).net->id | MPIDI_ZC_ABRIDGED,
+        .host = MPIDI_ZC_VCI(0).net->host,
         .port = port,
     };
     server.length = sizeof(*abridged);
@@ -160,21 +160,21 @@ static int start_server(void)
 {
     int mpi_errno = MPI_SUCCESS, err;
     uint16_t port;
-    const MPIDI_ZC_whole_t head = {.magic = MPIDI_ZC_WHOLE,.length = MPIDI_ZC_global.net_length };
+    const MPIDI_ZC_whole_t head = {.magic = MPIDI_ZC_WHOLE,.length = MPIDI_ZC_VCI(0).net_length };
 
     server.fd = -1;
     server.answer_length = sizeof(head) + head.length;
     server.answer = MPL_malloc(server.answer_length, MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!server.answer, mpi_errno, MPI_ERR_OTHER, "**nomem");
     memcpy(server.answer, &head, sizeof(head));
-    memcpy(server.answer + sizeof(head), MPIDI_ZC_global.own_net, head.length);
+    memcpy(server.answer + sizeof(head), MPIDI_ZC_VCI(0).net, head.length);
     server.fd = listen_on_any(&port);
     err = server.fd < 0 ? errno : abridge(port);
     if (!err) {
         err = start_thread();
     }
     MPIR_ERR_CHKANDJUMP2(err, mpi_errno, MPI_ERR_OTHER, "**zc_port", "**zc_port %d %s",
-                         (int) MPIDI_ZC_global.net_length, strerror(err));
+                         (int) MPIDI_ZC_VCI(0).net_length, strerror(err));
     server.runs = true;
 
   fn_exit:
@@ -191,9 +191,9 @@ int MPIDI_ZC_upid_for_port(const void **upid, size_t * length)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (MPIDI_ZC_global.net_length <= MPIDI_ZC_PORT_ROOM) {
-        *upid = MPIDI_ZC_global.own_net;
-        *length = MPIDI_ZC_global.net_length;
+    if (MPIDI_ZC_VCI(0).net_length <= MPIDI_ZC_PORT_ROOM) {
+        *upid = MPIDI_ZC_VCI(0).net;
+        *length = MPIDI_ZC_VCI(0).net_length;
         goto fn_exit;
     }
     if (!server.runs) {

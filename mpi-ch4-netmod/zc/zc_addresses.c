@@ -30,11 +30,6 @@ static int new_table(size_t size, size_t stride, void *table)
     return MPIDU_Init_shm_alloc(size * stride, table);
 }
 
-static size_t whole_words(size_t length)
-{
-    return (length + 7) & ~(size_t) 7;
-}
-
 static bool fills_tables(void)
 {
     return MPIR_Process.local_rank == 0;
@@ -51,9 +46,9 @@ static int keep_addresses(const char *table, size_t table_stride)
 
     for (size_t rank = 0; rank < size; rank++) {
         const MPIDI_ZC_entry_t *entry = (const MPIDI_ZC_entry_t *) (table + rank * table_stride);
-        stride = MPL_MAX(stride, whole_words(entry->upid_length));
+        stride = MPL_MAX(stride, MPIDI_ZC_whole_words(entry->upid_length));
         net_stride = MPL_MAX(net_stride,
-                             whole_words(sizeof(MPIDI_ZC_upid_t) + entry->net_length));
+                             MPIDI_ZC_whole_words(sizeof(MPIDI_ZC_upid_t) + entry->net_length));
         MPIR_ERR_CHKANDJUMP3((int) entry->nr_vcis != MPIDI_global.n_vcis, mpi_errno, MPI_ERR_OTHER,
                              "**zc_vcis", "**zc_vcis %d %d %d", MPIDI_global.n_vcis,
                              (int) entry->nr_vcis, (int) rank);
@@ -116,9 +111,9 @@ static void open_windows(int rank, const MPIDI_ZC_entry_t * entry)
     }
 }
 
-/* Makes the upid of this process for other worlds: in a port name, which has 256 characters for it
- * in hexadecimal, there is no room for the part of the address for shared memory. */
-static int make_own_net(void)
+/* Makes the upid of @vci for other worlds, without its id and host: in a port name, which has 256
+ * characters for it in hexadecimal, there is no room for the part of the address for shared memory. */
+static int make_net(MPIDI_ZC_vci_t * vci)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_worker_attr_t attr = {
@@ -126,15 +121,32 @@ static int make_own_net(void)
         .address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY,
     };
 
-    ucs_status_t status = ucp_worker_query(MPIDI_ZC_VCI(0).worker, &attr);
+    ucs_status_t status = ucp_worker_query(vci->worker, &attr);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_worker_query");
-    MPIDI_ZC_global.net_length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
-    MPIDI_ZC_global.own_net = MPL_calloc(1, MPIDI_ZC_global.net_length, MPL_MEM_ADDRESS);
-    if (MPIDI_ZC_global.own_net) {
-        memcpy(MPIDI_ZC_global.own_net->address, attr.address, attr.address_length);
+    vci->net_length = sizeof(MPIDI_ZC_upid_t) + attr.address_length;
+    vci->net = MPL_calloc(1, vci->net_length, MPL_MEM_ADDRESS);
+    if (vci->net) {
+        memcpy(vci->net->address, attr.address, attr.address_length);
     }
-    ucp_worker_release_address(MPIDI_ZC_VCI(0).worker, attr.address);
-    MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.own_net, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    ucp_worker_release_address(vci->worker, attr.address);
+    MPIR_ERR_CHKANDJUMP(!vci->net, mpi_errno, MPI_ERR_OTHER, "**nomem");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ZC_addresses_own_net(MPIDI_ZC_vci_t * vci)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (likely(vci->net)) {
+        goto fn_exit;
+    }
+    mpi_errno = make_net(vci);
+    MPIR_ERR_CHECK(mpi_errno);
+    *vci->net = *MPIDI_ZC_upid_self();
 
   fn_exit:
     return mpi_errno;
@@ -154,9 +166,9 @@ int MPIDI_ZC_addresses_exchange(void)
     MPIDI_ZC_upid_t *mine;
     MPIR_CHKLMEM_DECL(1);
 
-    mpi_errno = make_own_net();
+    mpi_errno = make_net(&MPIDI_ZC_VCI(0));
     MPIR_ERR_CHECK(mpi_errno);
-    const size_t net_length = MPIDI_ZC_global.net_length - sizeof(MPIDI_ZC_upid_t);
+    const size_t net_length = MPIDI_ZC_VCI(0).net_length - sizeof(MPIDI_ZC_upid_t);
     const size_t total = sizeof(MPIDI_ZC_entry_t) + words * sizeof(*mask) + length + net_length;
     MPIR_CHKLMEM_MALLOC(entry, MPIDI_ZC_entry_t *, total, mpi_errno, "upid", MPL_MEM_ADDRESS);
     *entry = (MPIDI_ZC_entry_t) {
@@ -175,9 +187,9 @@ int MPIDI_ZC_addresses_exchange(void)
         mine->host = mine->host >> 32 << 32 | (uint32_t) mine->id;
     }
     memcpy(mine->address, vci->address, vci->address_length);
-    MPIDI_ZC_global.own_net->id = mine->id;
-    MPIDI_ZC_global.own_net->host = mine->host;
-    memcpy((char *) net_address_in(entry), MPIDI_ZC_global.own_net->address, net_length);
+    MPIDI_ZC_VCI(0).net->id = mine->id;
+    MPIDI_ZC_VCI(0).net->host = mine->host;
+    memcpy((char *) net_address_in(entry), MPIDI_ZC_VCI(0).net->address, net_length);
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
                                       entry, (int) total, FALSE, FALSE, &table, &stride);
     MPIR_ERR_CHECK(mpi_errno);
@@ -204,12 +216,12 @@ int MPIDI_ZC_addresses_exchange(void)
 int MPIDI_ZC_addresses_renew(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_upid_t *old = MPIDI_ZC_global.own_net;
+    MPIDI_ZC_upid_t *old = MPIDI_ZC_VCI(0).net;
 
-    MPIDI_ZC_global.own_net = NULL;
-    mpi_errno = make_own_net();
+    MPIDI_ZC_VCI(0).net = NULL;
+    mpi_errno = make_net(&MPIDI_ZC_VCI(0));
     MPIR_ERR_CHECK(mpi_errno);
-    *MPIDI_ZC_global.own_net = *old;
+    *MPIDI_ZC_VCI(0).net = *old;
     mpi_errno = MPIDI_ZC_path_keep_upid(MPIR_Process.rank, MPIDI_ZC_VCI(0).address,
                                         MPIDI_ZC_VCI(0).address_length);
     MPIR_ERR_CHECK(mpi_errno);
@@ -237,7 +249,7 @@ int MPIDI_ZC_addresses_exchange_others(void)
                                             &errflag);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
-    stride = (int) whole_words(stride);
+    stride = (int) MPIDI_ZC_whole_words(stride);
 
     const size_t row = (size_t) nr_others * stride;
     MPIDI_ZC_global.lane_stride = stride;

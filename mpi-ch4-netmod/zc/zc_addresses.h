@@ -2,6 +2,8 @@
 #ifndef ZC_ADDRESSES_H_INCLUDED
 #define ZC_ADDRESSES_H_INCLUDED
 
+#include "zc_impl.h"
+
 /* The addresses of all ranks of the MPI_COMM_WORLD lie in tables that the ranks of a host share.
  * Endpoints are made later, when they are first used: zc_peer.h.
  *
@@ -11,6 +13,10 @@
 /* Exchanges the addresses of VCI 0 through the process manager, and fills CH4's address vector. The
  * masks of processors and the windows that come with them go to zc_processors.h and zc_flow.h. */
 int MPIDI_ZC_addresses_exchange(void);
+
+/* Asks UCX, once, for the upid of @vci that other worlds get: that of this process, with the address of
+ * @vci over the network. It is not collective, and is called inside the lock of @vci. */
+int MPIDI_ZC_addresses_own_net(MPIDI_ZC_vci_t * vci);
 
 /* Takes note that VCI 0 of this process has a new address. It is not collective, and is called inside
  * the lock of VCI 0. */

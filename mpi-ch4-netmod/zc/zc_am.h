@@ -170,7 +170,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_am_request_t *am = &MPIDI_ZC_AM_REQUEST(sreq);
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, rank), src_vci);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
     const size_t header_length = sizeof(MPIDI_ZC_am_header_t) + am_hdr_sz;
     const void *payload;
@@ -253,7 +253,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
                                                   int src_vci, int dst_vci)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, rank));
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, rank), src_vci);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, src_vci);
 
     MPIR_FUNC_ENTER;
@@ -301,7 +301,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm * comm, int src_r
                                                      MPI_Aint count, MPI_Datatype datatype,
                                                      int src_vci, int dst_vci, MPIR_Request * sreq)
 {
-    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank));
+    const MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, src_rank),
+                                                   src_vci);
     const int mpi_errno = MPIDI_NM_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data,
                                             count, datatype, src_vci, dst_vci, sreq);
 
@@ -321,7 +322,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int sr
                                                         MPI_Aint am_hdr_sz, int src_vci,
                                                         int dst_vci)
 {
-    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(comm, src_rank));
+    const MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, src_rank),
+                                                   src_vci);
 
     if (unlikely(peer->self & MPIDI_ZC_FOREIGN) && handler_id == MPIDIG_SEND_CTS) {
         /* When CH4 is done with the receive, zc_match.c checks whether the peer has failed. */

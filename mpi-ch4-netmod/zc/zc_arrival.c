@@ -677,9 +677,7 @@ static void drop_early(MPIDI_ZC_vci_t * vci)
             &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank)).lane;
         MPIDI_ZC_inbound_drop(vci, &lane->inbound);
     }
-    if (vci->number == 0) {
-        MPIDI_ZC_sender_drop_messages();
-    }
+    MPIDI_ZC_sender_drop_messages(vci);
 }
 
 void MPIDI_ZC_arrivals_drop(MPIDI_ZC_vci_t * vci)

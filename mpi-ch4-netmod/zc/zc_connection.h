@@ -3,9 +3,9 @@
 #define ZC_CONNECTION_H_INCLUDED
 
 /* The structure of a connection to a process of another world is private to zc_foreign.c, which
- * makes and finds connections, zc_shm_upgrade.c and zc_disconnect.c.
+ * makes and finds connections, zc_foreign_vcis.c, zc_shm_upgrade.c and zc_disconnect.c.
  *
- * It is used inside the lock of VCI 0. */
+ * It is used inside the lock of its VCI. */
 
 #include "zc_disconnect.h"
 #include "zc_process.h"
@@ -16,7 +16,8 @@
 #include "zc_upid.h"
 
 typedef struct MPIDI_ZC_foreign {
-    struct MPIDI_ZC_foreign *next, *previous;   /* of all connections, newest first */
+    struct MPIDI_ZC_foreign *next, *previous;   /* of all connections of the VCI, newest first */
+    int vci;
     struct MPIDI_ZC_foreign *next_of_process;   /* older */
     MPIDI_ZC_process_t *process;        /* NULL: UCX is closing the endpoints */
     MPIDI_ZC_link_t link;       /* by the number of the messages that this process sends */
@@ -31,6 +32,10 @@ typedef struct MPIDI_ZC_foreign {
     bool failed;                /* the process or the network has failed: nothing can be sent */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
+    MPIDI_ZC_addr_t *address;   /* other VCIs than 0: the peer there; owned */
+    struct MPIDI_ZC_foreign **others;   /* VCI 0: the connections of the others from 1 on, NULL while
+                                         * there are none: zc_foreign_vcis.h; owned */
+    struct MPIDI_ZC_foreign *next_given_up;
     MPIR_Request *await_answer, *await_ack;     /* requests of CH4's: zc_foreign.h */
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
@@ -40,12 +45,23 @@ typedef struct MPIDI_ZC_foreign {
     MPIDI_ZC_disconnect_t disconnect;   /* zc_disconnect.h */
 } MPIDI_ZC_foreign_t;
 
-/* All connections that are not being closed. */
-extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
+/* All connections that are not being closed, by VCI. */
+extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections[MPIDI_CH4_MAX_VCIS];
 
-/* Makes a connection to the process of @upid, @length bytes long, which is not open. NULL: there is
- * no memory. */
-MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t length);
+/* Makes a connection of @vci to the process of @upid, @length bytes long, which is not open. NULL:
+ * there is no memory. */
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, size_t length);
+
+/* Returns the connection of @vci that CH4 shall have to the process of @upid: one that the process has
+ * opened before CH4 knew it here, or a new one. NULL: there is no memory. */
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_for_ch4(int vci, const MPIDI_ZC_upid_t * upid, size_t length);
+
+/* CH4 has @f from here on, which has its place in the address vector. Opens it if the process has
+ * sent something. */
+int MPIDI_ZC_foreign_attach(MPIDI_ZC_foreign_t * f, MPIDI_ZC_addr_t * peer);
+
+/* Ends @f, which CH4 has given up. */
+void MPIDI_ZC_foreign_end(MPIDI_ZC_foreign_t * f);
 
 /* Takes @f out of all tables. */
 void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
@@ -58,7 +74,7 @@ bool MPIDI_ZC_foreign_process_is_lost(const MPIDI_ZC_process_t * process);
 
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_addr_t *MPIDI_ZC_foreign_address(const MPIDI_ZC_foreign_t * f)
 {
-    return &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid));
+    return f->address ? f->address : &MPIDI_ZC_AV(&MPIDIU_get_av(f->avtid, f->lpid));
 }
 
 #endif /* ZC_CONNECTION_H_INCLUDED */

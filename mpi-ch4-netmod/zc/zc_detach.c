@@ -83,7 +83,7 @@ static const char *obstacle(void)
         return "UCX uses shared memory";
     } else if (MPIDI_ZC_global.windows > 0) {
         return "it has a window that UCX reaches";
-    } else if (MPIDI_ZC_connections) {
+    } else if (MPIDI_ZC_connections[0]) {
         return "it is connected to another world";
     } else if (MPIDI_ZC_global.address_published) {
         return "another world may have its address";

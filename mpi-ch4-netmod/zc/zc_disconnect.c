@@ -8,9 +8,12 @@
  * thread. */
 #define FINALIZE_SECONDS 10
 
-static MPIDI_ZC_foreign_t *broken;      /* CLOSE_BROKEN */
-static MPIDI_ZC_foreign_t *unclosed;    /* CLOSE_UNCLOSED */
-static int nr_closing;          /* from FLUSHING, but not UNCLOSED */
+/* By VCI. */
+static struct {
+    MPIDI_ZC_foreign_t *broken; /* CLOSE_BROKEN */
+    MPIDI_ZC_foreign_t *unclosed;       /* CLOSE_UNCLOSED */
+    int nr_closing;             /* from FLUSHING, but not UNCLOSED */
+} own[MPIDI_CH4_MAX_VCIS];
 
 bool MPIDI_ZC_disconnect_may_send(const MPIDI_ZC_foreign_t * f)
 {
@@ -28,6 +31,7 @@ static void free_connection(MPIDI_ZC_foreign_t * f)
 {
     MPL_free(f->host);
     MPL_free(f->hello);
+    MPL_free(f->address);
     MPL_free(f->upid);
     MPL_free(f);
 }
@@ -36,8 +40,8 @@ static void free_connection(MPIDI_ZC_foreign_t * f)
 static void endpoint_closed(MPIDI_ZC_foreign_t * f)
 {
     if (--f->disconnect.nr_endpoints == 0) {
+        own[f->vci].nr_closing--;
         free_connection(f);
-        nr_closing--;
     }
 }
 
@@ -53,9 +57,9 @@ static void set_unclosed(MPIDI_ZC_foreign_t * f)
 {
     if (f->disconnect.close != MPIDI_ZC_CLOSE_UNCLOSED) {
         f->disconnect.close = MPIDI_ZC_CLOSE_UNCLOSED;
-        f->disconnect.next_unclosed = unclosed;
-        unclosed = f;
-        nr_closing--;
+        f->disconnect.next_unclosed = own[f->vci].unclosed;
+        own[f->vci].unclosed = f;
+        own[f->vci].nr_closing--;
     }
 }
 
@@ -95,16 +99,16 @@ static void close_endpoints(MPIDI_ZC_foreign_t * f)
 static void set_broken(MPIDI_ZC_foreign_t * f)
 {
     f->disconnect.close = MPIDI_ZC_CLOSE_BROKEN;
-    f->next = broken;
-    broken = f;
+    f->next = own[f->vci].broken;
+    own[f->vci].broken = f;
 }
 
-void MPIDI_ZC_disconnect_progress(void)
+void MPIDI_ZC_disconnect_progress(int vci)
 {
-    MPIDI_ZC_sender_free_gone();
-    while (broken) {
-        MPIDI_ZC_foreign_t *f = broken;
-        broken = f->next;
+    MPIDI_ZC_sender_free_gone(vci);
+    while (own[vci].broken) {
+        MPIDI_ZC_foreign_t *f = own[vci].broken;
+        own[vci].broken = f->next;
         if (f->net_ep) {
             close_endpoints(f);
         } else {
@@ -158,7 +162,7 @@ static void begin_close(MPIDI_ZC_foreign_t * f)
 {
     f->disconnect.close = MPIDI_ZC_CLOSE_FLUSHING;
     f->disconnect.nr_endpoints = f->shm_ep ? 2 : 1;
-    nr_closing++;
+    own[f->vci].nr_closing++;
     if (f->failed) {
         set_broken(f);
     } else {
@@ -327,12 +331,12 @@ void MPIDI_ZC_disconnect_answer(MPIDI_ZC_foreign_t * f)
 }
 
 /* Returns the connection that @message is about. NULL: it has been closed. */
-static MPIDI_ZC_foreign_t *connection_of(const MPIDI_ZC_fin_message_t * message)
+static MPIDI_ZC_foreign_t *connection_of(int vci, const MPIDI_ZC_fin_message_t * message)
 {
     if (message->kind == MPIDI_ZC_FIN_ACK) {
         return MPIDI_ZC_foreign_of_self(message->acked);
     }
-    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(message->from);
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, message->from);
     MPIDI_ZC_foreign_t *f = process ? process->connections : NULL;
     while (f && f->other != message->number) {
         f = f->next_of_process;
@@ -357,7 +361,7 @@ static void fin_over_network(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_
         d->unanswered = true;
         d->finalizes = d->finalizes || finalizes;
         d->has_shm = d->has_shm || message->has_shm;
-        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), message->number);
+        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(f->vci), message->number);
         return;
     }
     if (finalizes && d->fin == MPIDI_ZC_FIN_NONE) {
@@ -382,13 +386,14 @@ static void fin_over_shm(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_fin_message_t * 
 ucs_status_t MPIDI_ZC_fin_handler(void *arg, const void *header, size_t header_length, void *data,
                                   size_t length, const ucp_am_recv_param_t * param)
 {
+    const MPIDI_ZC_vci_t *vci = arg;
     MPIDI_ZC_fin_message_t message;
 
     if (length != sizeof(message)) {
         return UCS_OK;
     }
     memcpy(&message, data, sizeof(message));
-    MPIDI_ZC_foreign_t *f = connection_of(&message);
+    MPIDI_ZC_foreign_t *f = connection_of(vci->number, &message);
     switch (message.kind) {
         case MPIDI_ZC_FIN_PLAIN:
         case MPIDI_ZC_FIN_FINALIZE:
@@ -430,13 +435,26 @@ static void finalize(MPIDI_ZC_foreign_t * f)
 
 /* Ends the connections that it has not ended before. A HELLO may still make new ones, and those are
  * in front of all others. */
-static void finalize_new_ones(void)
+static void finalize_new_ones(int vci)
 {
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections, *next;
+    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci], *next;
          f && !f->disconnect.finalizing; f = next) {
         next = f->next;
         finalize(f);
     }
+}
+
+/* Does what there is to do. False: all connections have ended. */
+static bool finalize_some(void)
+{
+    bool some = false;
+
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        finalize_new_ones(v);
+        MPIDI_ZC_disconnect_progress(v);
+        some = some || MPIDI_ZC_connections[v] || own[v].nr_closing > 0;
+    }
+    return some;
 }
 
 void MPIDI_ZC_disconnect_all(void)
@@ -445,32 +463,36 @@ void MPIDI_ZC_disconnect_all(void)
     double waited = 0;
 
     MPL_wtime(&start);
-    finalize_new_ones();
-    while ((MPIDI_ZC_connections || nr_closing > 0) && waited < FINALIZE_SECONDS) {
-        finalize_new_ones();
-        MPIDI_ZC_disconnect_progress();
+    while (finalize_some() && waited < FINALIZE_SECONDS) {
         MPIDI_ZC_progress_all();
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &waited);
     }
 }
 
-void MPIDI_ZC_disconnect_free(void)
+static void free_all_of(int vci)
 {
-    while (MPIDI_ZC_connections) {
-        MPIDI_ZC_foreign_t *f = MPIDI_ZC_connections;
+    while (MPIDI_ZC_connections[vci]) {
+        MPIDI_ZC_foreign_t *f = MPIDI_ZC_connections[vci];
         MPIDI_ZC_sender_unbind(f->other);
         drop(f);
     }
-    while (broken) {
-        MPIDI_ZC_foreign_t *f = broken;
-        broken = f->next;
+    while (own[vci].broken) {
+        MPIDI_ZC_foreign_t *f = own[vci].broken;
+        own[vci].broken = f->next;
         free_connection(f);
     }
-    while (unclosed) {
-        MPIDI_ZC_foreign_t *f = unclosed;
-        unclosed = f->disconnect.next_unclosed;
+    while (own[vci].unclosed) {
+        MPIDI_ZC_foreign_t *f = own[vci].unclosed;
+        own[vci].unclosed = f->disconnect.next_unclosed;
         free_connection(f);
     }
-    nr_closing = 0;
+    own[vci].nr_closing = 0;
+}
+
+void MPIDI_ZC_disconnect_free(void)
+{
+    for (int v = 0; v < MPIDI_CH4_MAX_VCIS; v++) {
+        free_all_of(v);
+    }
 }

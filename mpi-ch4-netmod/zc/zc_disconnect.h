@@ -36,7 +36,7 @@
  * same process again (zc_shm_upgrade.h). A FIN_FINALIZE says that its sender is in MPI_Finalize: the
  * peer answers at once, though its CH4 may give the connection up much later.
  *
- * All functions are called inside the lock of VCI 0. */
+ * All functions are called inside the lock of the connection's VCI. */
 
 #include "zc_impl.h"
 
@@ -96,10 +96,11 @@ void MPIDI_ZC_disconnect_answer(struct MPIDI_ZC_foreign *f);
  * free @f. */
 void MPIDI_ZC_disconnect_close_if_over(struct MPIDI_ZC_foreign *f);
 
-/* Closes endpoints that could not be closed inside callbacks of UCP. It is called outside those. */
-void MPIDI_ZC_disconnect_progress(void);
+/* Closes endpoints of @vci that could not be closed inside callbacks of UCP. It is called outside
+ * those. */
+void MPIDI_ZC_disconnect_progress(int vci);
 
-/* Ends all connections, in MPI_Finalize. It waits for the peers, but not for ever. */
+/* Ends all connections of all VCIs, in MPI_Finalize. It waits for the peers, but not for ever. */
 void MPIDI_ZC_disconnect_all(void);
 
 /* Frees the connections that are left then. The workers have been destroyed. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include "zc_addresses.h"
 #include "zc_channel.h"
 #include "zc_connection.h"
 #include "zc_foreign.h"
+#include "zc_foreign_vcis.h"
 #include "zc_handshake.h"
 #include "zc_match.h"
 #include "zc_node.h"
@@ -11,14 +13,17 @@
  * use on the other side. */
 #define LINGER_SECONDS 1
 
-MPIDI_ZC_foreign_t *MPIDI_ZC_connections;
-static int nr_known;            /* of them, to CH4 */
-static int nr_open;
-static MPIDI_ZC_table_t selves; /* of connections, by the number that this process sends as */
+MPIDI_ZC_foreign_t *MPIDI_ZC_connections[MPIDI_CH4_MAX_VCIS];
+static int nr_known;            /* atomic: processes that CH4 knows */
+static int nr_open;             /* atomic */
+
+/* Connections, by VCI and the number that this process sends as. */
+static MPIDI_ZC_table_t selves[MPIDI_CH4_MAX_VCIS];
 
 static MPIDI_ZC_foreign_t *find(uint64_t self)
 {
-    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&selves, self), MPIDI_ZC_foreign_t, link);
+    const MPIDI_ZC_table_t *table = &selves[MPIDI_ZC_foreign_number_vci(self)];
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(table, self), MPIDI_ZC_foreign_t, link);
 }
 
 int MPIDI_ZC_foreign_node(int avtid, int lpid)
@@ -175,13 +180,13 @@ void MPIDI_ZC_foreign_acked(MPIR_Request * req)
     take_out(req, ack_of);
 }
 
-static void end_unanswered(MPIR_Request * req)
+static void end_unanswered(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
     const bool is_send = req->kind == MPIR_REQUEST_KIND__SEND;
 
     req->status.MPI_ERROR = MPIDI_ZC_LOST;
     if (is_send) {
-        MPIDI_ZC_VCI(0).nr_held--;
+        MPIDI_ZC_VCI(f->vci).nr_held--;
         /* of a synchronous send, whose acknowledgement does not come either */
         for (int more = MPIR_cc_get(*req->cc_ptr); more > 1; more--) {
             MPID_Request_complete(req);
@@ -210,7 +215,7 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     while (f->await_answer) {
         MPIR_Request *req = f->await_answer;
         take_out(req, answer_of);
-        end_unanswered(req);
+        end_unanswered(f, req);
     }
     while (f->await_ack) {
         MPIR_Request *req = f->await_ack;
@@ -218,7 +223,7 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
         end_unacked(req);
     }
     MPIDI_ZC_channel_end(f->channel);
-    MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(0));
+    MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
 }
 
 void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
@@ -264,7 +269,7 @@ int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * up
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = peer_failed,.arg = f},
     };
-    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(0).worker, &params, ep);
+    ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(f->vci).worker, &params, ep);
     /* That the process has died is not an error of this one (MPIDI_ZC_dynamic_send()). */
     MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno,
                          status == UCS_ERR_UNREACHABLE ? MPI_ERR_PORT : MPI_ERR_OTHER, "**zc_ucx",
@@ -284,7 +289,8 @@ static void hello_sent(void *request, ucs_status_t status, void *user_data)
 static int send_hello(MPIDI_ZC_foreign_t * f)
 {
     int mpi_errno = MPI_SUCCESS;
-    const size_t upid_length = MPIDI_ZC_global.net_length;
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(f->vci);
+    const size_t upid_length = vci->net_length;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_EAGER,
@@ -297,7 +303,7 @@ static int send_hello(MPIDI_ZC_foreign_t * f)
         .number = f->link.number,
         .upid_length = upid_length,
     };
-    memcpy(f->hello + 1, MPIDI_ZC_global.own_net, upid_length);
+    memcpy(f->hello + 1, vci->net, upid_length);
     ucs_status_ptr_t request = ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HELLO, NULL, 0, f->hello,
                                                sizeof(*f->hello) + upid_length, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_am_send_nbx");
@@ -318,9 +324,10 @@ static void set_lane(MPIDI_ZC_foreign_t * f)
     /* On one host it goes on over shared memory. */
     lane->channels = MPIDI_ZC_global.params.channels &&
         !(f->upid->host == MPIDI_ZC_upid_self()->host && MPIDI_ZC_global.transport.shared_memory);
-    if (lane->channels && !MPIDI_ZC_params_descriptors_suffice(nr_open)) {
+    if (lane->channels &&
+        !MPIDI_ZC_params_descriptors_suffice(__atomic_load_n(&nr_open, __ATOMIC_RELAXED))) {
         lane->channels = false;
-        MPIDI_ZC_handshake_note_refusal(&MPIDI_ZC_VCI(0), "too few descriptors (ulimit -n)");
+        MPIDI_ZC_handshake_note_refusal(&MPIDI_ZC_VCI(f->vci), "too few descriptors (ulimit -n)");
     }
 }
 
@@ -329,13 +336,15 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
     int mpi_errno = MPI_SUCCESS;
 
     MPIR_ERR_CHKANDSTMT(f->net_ep || f->failed, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**fail");
+    mpi_errno = MPIDI_ZC_addresses_own_net(&MPIDI_ZC_VCI(f->vci));
+    MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
     if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPI_ERR_PORT) {
         f->failed = true;       /* the process has died */
     }
     MPIR_ERR_CHECK(mpi_errno);
-    nr_open++;
-    MPIDI_ZC_VCI(0).stats.foreign_endpoints++;
+    __atomic_fetch_add(&nr_open, 1, __ATOMIC_RELAXED);
+    MPIDI_ZC_VCI(f->vci).stats.foreign_endpoints++;
     mpi_errno = send_hello(f);
     if (mpi_errno) {
         /* What the peer does not know of cannot be used. */
@@ -369,7 +378,7 @@ MPIDI_ZC_inbound_t *MPIDI_ZC_foreign_connect_back(uint64_t number)
 void MPIDI_ZC_foreign_pulled(MPIDI_ZC_foreign_t * f)
 {
     if (f->disconnect.unanswered) {
-        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), f->other);
+        MPIDI_ZC_am_await(&MPIDI_ZC_VCI(f->vci), f->other);
     }
 }
 
@@ -384,7 +393,7 @@ void MPIDI_ZC_foreign_answer(uint64_t number)
 
 /* ---- connecting ---- */
 
-MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t length)
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, size_t length)
 {
     MPIDI_ZC_foreign_t *f = MPL_calloc(1, sizeof(*f), MPL_MEM_ADDRESS);
 
@@ -392,7 +401,7 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t le
         return NULL;
     }
     f->upid = MPL_malloc(length, MPL_MEM_ADDRESS);
-    f->process = f->upid ? MPIDI_ZC_process_make(upid->id) : NULL;
+    f->process = f->upid ? MPIDI_ZC_process_make(vci, upid->id) : NULL;
     if (!f->process || MPIDI_ZC_upid_draw(&f->link.number) != MPI_SUCCESS) {
         if (f->process) {
             MPIDI_ZC_process_tidy(f->process);
@@ -403,17 +412,19 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(const MPIDI_ZC_upid_t * upid, size_t le
     }
     memcpy(f->upid, upid, length);
     f->upid_length = length;
+    f->vci = vci;
     f->node = -1;
     f->avtid = f->lpid = -1;
-    f->link.number |= MPIDI_ZC_FOREIGN;
-    MPIDI_ZC_table_add(&selves, &f->link);
+    f->link.number &= ~MPIDI_ZC_FOREIGN_VCI_MASK;
+    f->link.number |= MPIDI_ZC_FOREIGN | (uint64_t) vci << MPIDI_ZC_FOREIGN_VCI_SHIFT;
+    MPIDI_ZC_table_add(&selves[vci], &f->link);
     f->next_of_process = f->process->connections;
     f->process->connections = f;
-    f->next = MPIDI_ZC_connections;
+    f->next = MPIDI_ZC_connections[vci];
     if (f->next) {
         f->next->previous = f;
     }
-    MPIDI_ZC_connections = f;
+    MPIDI_ZC_connections[vci] = f;
     return f;
 }
 
@@ -422,9 +433,9 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_process_t *process = f->process;
     MPIDI_ZC_foreign_t **at = &process->connections;
 
-    nr_open -= f->net_ep != NULL;
+    __atomic_fetch_sub(&nr_open, f->net_ep != NULL, __ATOMIC_RELAXED);
     MPIDI_ZC_sender_unbind(f->other);
-    MPIDI_ZC_table_remove(&selves, &f->link);
+    MPIDI_ZC_table_remove(&selves[f->vci], &f->link);
     while (*at != f) {
         at = &(*at)->next_of_process;
     }
@@ -432,7 +443,7 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f)
     if (f->previous) {
         f->previous->next = f->next;
     } else {
-        MPIDI_ZC_connections = f->next;
+        MPIDI_ZC_connections[f->vci] = f->next;
     }
     if (f->next) {
         f->next->previous = f->previous;
@@ -445,7 +456,8 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f)
 MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_t length,
                                              uint64_t number)
 {
-    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(upid->id);
+    const int vci = MPIDI_ZC_foreign_number_vci(number);
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, upid->id);
     MPIDI_ZC_foreign_t *found = NULL;
 
     /* The oldest: the newest is first. */
@@ -456,7 +468,7 @@ MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_greeted(const MPIDI_ZC_upid_t * upid, size_
         }
     }
     if (!found) {
-        found = MPIDI_ZC_foreign_new(upid, length);
+        found = MPIDI_ZC_foreign_new(vci, upid, length);
     }
     if (found) {
         found->other = number;
@@ -479,9 +491,9 @@ static MPIDI_ZC_foreign_t *opened_by(const MPIDI_ZC_process_t * process)
 }
 
 /* An earlier connection to process @id, given up here, waits for the peer's FIN. */
-static bool lingers(uint64_t id)
+static bool lingers(int vci, uint64_t id)
 {
-    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(id);
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, id);
 
     for (const MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
          f = f->next_of_process) {
@@ -492,14 +504,14 @@ static bool lingers(uint64_t id)
     return false;
 }
 
-void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id)
+void MPIDI_ZC_foreign_await_end_of_earlier(int vci, uint64_t id)
 {
     MPL_time_t start, now;
     double waited = 0;
 
     MPL_wtime(&start);
-    while (lingers(id) && waited < LINGER_SECONDS) {
-        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(0));
+    while (lingers(vci, id) && waited < LINGER_SECONDS) {
+        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(vci));
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &waited);
     }
@@ -511,16 +523,38 @@ static void detach(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_foreign_address(f)->foreign = NULL;
     f->avtid = f->lpid = -1;
     f->process->attached = NULL;
-    __atomic_fetch_sub(&nr_known, 1, __ATOMIC_RELAXED);
-    MPIDI_ZC_node_release(f->node);
-    f->node = -1;
+    if (f->vci == 0) {
+        MPIDI_ZC_foreign_vcis_give_up(f);
+        __atomic_fetch_sub(&nr_known, 1, __ATOMIC_RELAXED);
+        MPIDI_ZC_node_release(f->node);
+        f->node = -1;
+    }
 }
 
-static void detach_and_end(MPIDI_ZC_foreign_t * f)
+void MPIDI_ZC_foreign_end(MPIDI_ZC_foreign_t * f)
 {
-    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(f->vci));
     detach(f);
     MPIDI_ZC_disconnect(f);
+}
+
+MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_for_ch4(int vci, const MPIDI_ZC_upid_t * upid, size_t length)
+{
+    MPIDI_ZC_disconnect_progress(vci);
+    MPIDI_ZC_foreign_t *f = opened_by(MPIDI_ZC_process_find(vci, upid->id));
+    return f ? f : MPIDI_ZC_foreign_new(vci, upid, length);
+}
+
+int MPIDI_ZC_foreign_attach(MPIDI_ZC_foreign_t * f, MPIDI_ZC_addr_t * peer)
+{
+    f->process->attached = f;
+    memset(peer, 0, sizeof(*peer));
+    peer->self = f->link.number;
+    peer->foreign = f;
+    if (f->vci == 0) {
+        MPIDI_ZC_shm_upgrade_attach(f);
+    }
+    return f->process->senders ? MPIDI_ZC_foreign_open(f) : MPI_SUCCESS;
 }
 
 /* Most processes of a large job never communicate with most others, so the connection is opened by
@@ -529,40 +563,27 @@ int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int av
 {
     int mpi_errno = MPI_SUCCESS;
 
-    MPIDI_ZC_disconnect_progress();
-    MPIDI_ZC_foreign_t *f = opened_by(MPIDI_ZC_process_find(upid->id));
-    if (!f) {
-        f = MPIDI_ZC_foreign_new(upid, length);
-    }
+    MPIDI_ZC_foreign_t *f = MPIDI_ZC_foreign_for_ch4(0, upid, length);
     MPIR_ERR_CHKANDJUMP(!f, mpi_errno, MPI_ERR_OTHER, "**nomem");
     f->avtid = avtid;
     f->lpid = lpid;
     f->node = MPIDI_ZC_node_take(upid->host);
-    f->process->attached = f;
     __atomic_fetch_add(&nr_known, 1, __ATOMIC_RELAXED);
-
-    MPIDI_ZC_addr_t *peer = MPIDI_ZC_foreign_address(f);
-    memset(peer, 0, sizeof(*peer));
-    peer->self = f->link.number;
-    peer->foreign = f;
-    MPIDI_ZC_shm_upgrade_attach(f);
-    if (f->process->senders) {
-        mpi_errno = MPIDI_ZC_foreign_open(f);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
+    mpi_errno = MPIDI_ZC_foreign_attach(f, MPIDI_ZC_foreign_address(f));
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     if (f) {
-        detach_and_end(f);
+        MPIDI_ZC_foreign_end(f);
     }
     goto fn_exit;
 }
 
 bool MPIDI_ZC_foreign_find(uint64_t id, int *avtid, int *lpid)
 {
-    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(id);
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(0, id);
 
     if (!process || !process->attached) {
         return false;
@@ -601,20 +622,26 @@ void MPIDI_ZC_foreign_detach(int avtid)
     for (int lpid = 0; lpid < MPIDIU_get_avt_size(avtid); lpid++) {
         MPIDI_ZC_foreign_t *f = MPIDI_ZC_AV(&MPIDIU_get_av(avtid, lpid)).foreign;
         if (f) {
-            detach_and_end(f);
+            MPIDI_ZC_foreign_end(f);
         }
     }
 }
 
 void MPIDI_ZC_foreign_finalize(void)
 {
-    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections; f; f = f->next) {
-        if (f->avtid >= 0) {
-            forget(&f->await_answer, answer_of);
-            forget(&f->await_ack, ack_of);
-            detach(f);
+    /* VCI 0 gives those of the others up. */
+    for (int v = 0; v < MPIDI_global.n_vcis; v++) {
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(v));
+        for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[v]; f; f = f->next) {
+            if (f->avtid >= 0) {
+                forget(&f->await_answer, answer_of);
+                forget(&f->await_ack, ack_of);
+            }
+            if (f->avtid >= 0 && v == 0) {
+                detach(f);
+            }
         }
+        MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(v));
     }
     MPIDI_ZC_disconnect_all();
 }
@@ -625,7 +652,9 @@ void MPIDI_ZC_foreign_free(void)
     MPIDI_ZC_disconnect_free();
     MPIDI_ZC_sender_free_all();
     MPIDI_ZC_port_messages_free();
-    MPIDI_ZC_table_free(&selves);
+    for (int v = 0; v < MPIDI_CH4_MAX_VCIS; v++) {
+        MPIDI_ZC_table_free(&selves[v]);
+    }
     MPIDI_ZC_process_free();
     MPIDI_ZC_node_free();
 }

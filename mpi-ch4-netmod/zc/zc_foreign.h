@@ -37,13 +37,15 @@
  * both sides (zc_disconnect.h). When a process has died, requests that wait for an answer of it end
  * with an error.
  *
- * Everything is on VCI 0, where CH4 keeps communicators across worlds, since worlds need not have
- * the same number of VCIs. All functions are called inside its lock. */
+ * All that is for one VCI: a process has a connection, a number and an order of messages for each
+ * VCI that has communicators with the other (zc_foreign_vcis.h), and nothing of one is used for
+ * another. A number has its VCI in it. All functions are called inside the lock of the VCI, those
+ * that have none inside that of VCI 0. */
 
 #include "zc_upid.h"
 
-/* Makes a connection to the process of @upid, which is @length bytes long, as @lpid of @avtid. It is
- * opened when it is first used (MPIDI_ZC_lane_connect()). It is called outside UCP's callbacks. */
+/* Makes a connection of VCI 0 to the process of @upid, which is @length bytes long, as @lpid of
+ * @avtid. It is opened when it is first used (MPIDI_ZC_lane_connect()). It is called outside UCP's callbacks. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
 
 /* Finds the process with @id in CH4's address vector. False: it is not connected. */
@@ -59,9 +61,9 @@ bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 /* Returns the number of processes of other worlds that CH4 knows. Any thread may call this. */
 int MPIDI_ZC_foreign_known(void);
 
-/* Makes progress, though not for long, until an earlier connection to process @id, given up here,
- * has ended. It is called before MPIDI_ZC_foreign_connect(), outside UCP's callbacks. */
-void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id);
+/* Makes progress on @vci, though not for long, until an earlier connection of it to process @id, given
+ * up here, has ended. It is called before a new one is made, outside UCP's callbacks. */
+void MPIDI_ZC_foreign_await_end_of_earlier(int vci, uint64_t id);
 
 /* Returns the node of a process of another world: a number of MPIR_Process.node_map or, for a host
  * that this world is not on, a higher one. Those are this process's own. */
@@ -145,10 +147,11 @@ void MPIDI_ZC_foreign_pulled(struct MPIDI_ZC_foreign *foreign);
 /* Notes that the connection to the process is lost. It is called outside UCP's callbacks. */
 void MPIDI_ZC_foreign_lost(struct MPIDI_ZC_foreign *foreign);
 
-/* Ends the connections of all processes in a table of the address vector that CH4 gives up. */
+/* Ends the connections of all VCIs to the processes in a table of the address vector that CH4 gives
+ * up. */
 void MPIDI_ZC_foreign_detach(int avtid);
 
-/* Ends all connections, in MPI_Finalize. */
+/* Ends all connections of all VCIs, in MPI_Finalize. */
 void MPIDI_ZC_foreign_finalize(void);
 
 /* Frees the connections that are left then, to processes that have not answered. The workers have

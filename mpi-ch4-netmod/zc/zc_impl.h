@@ -10,8 +10,8 @@
  *   bulk                 zc_channel, zc_handshake (libzclane) or zc_peer (UCX);
  *                        non-contiguous: zc_stream
  *   one-sided            zc_rma.h, zc_win, zc_atomic
- *   other worlds         zc_spawn, zc_foreign, zc_process, zc_node, zc_sender, zc_shm_upgrade,
- *                        zc_disconnect, zc_upid; zc_table.h
+ *   other worlds         zc_spawn, zc_foreign, zc_foreign_vcis, zc_process, zc_node, zc_sender,
+ *                        zc_shm_upgrade, zc_disconnect, zc_upid; zc_table.h
  *   progress             zc_landing_thread, zc_watch.h, zc_idle, zc_processors, zc_share.h
  *   what lands           zc_weigh.h (whether), zc_arrival (where)
  *   counters             zc_stats, zc_counter
@@ -45,11 +45,15 @@ void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 /* Calls MPIDI_ZC_foreign_connect_back() for @sender, of another world, at the next progress. */
 void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender);
 
-/* As in zc_channel.h, which includes this file. */
+/* As in zc_foreign_vcis.h and zc_channel.h, which include this file. */
+void MPIDI_ZC_foreign_vcis_end_given_up(MPIDI_ZC_vci_t * vci);
 unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);
 
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
 {
+    if (unlikely(__atomic_load_n(&vci->given_up, __ATOMIC_RELAXED))) {
+        MPIDI_ZC_foreign_vcis_end_given_up(vci);
+    }
     unsigned events = ucp_worker_progress(vci->worker);
     if (unlikely(vci->channels || vci->channel_messages.first)) {
         events += MPIDI_ZC_channels_progress(vci, false);

@@ -7,6 +7,7 @@
 #include "zc_detach.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
+#include "zc_foreign_vcis.h"
 #include "zc_landing_thread.h"
 #include "zc_params.h"
 #include "zc_processors.h"
@@ -17,6 +18,8 @@
 
 /* Every process has one for each rank of the job; those of all netmods share its memory. */
 _Static_assert(sizeof(MPIDI_av_entry_t) <= 72, "an entry of the address vector has grown");
+_Static_assert(MPIDI_CH4_MAX_VCIS - 1 <= MPIDI_ZC_FOREIGN_VCI_MASK >> MPIDI_ZC_FOREIGN_VCI_SHIFT,
+               "a number between worlds has no room for its VCI");
 
 /* ---- landing memory and prediction ---- */
 
@@ -171,6 +174,7 @@ int MPIDI_ZC_init_world(void)
     MPIR_ERR_CHECK(mpi_errno);
     MPIDIU_avt_free_hook = MPIDI_ZC_foreign_detach;
     MPIDIU_foreign_node_hook = MPIDI_ZC_foreign_node;
+    MPIR_Comm_worlds_hook = MPIDI_ZC_foreign_vcis_choose;
 
   fn_exit:
     return mpi_errno;

@@ -156,7 +156,8 @@ static MPIDIG_hdr_t header_of(MPIDI_ZC_message_t * m)
 static struct MPIDI_ZC_foreign *foreign_of(const MPIR_Request * rreq, uint64_t sender, int source)
 {
     return likely(!(sender & MPIDI_ZC_FOREIGN)) ? NULL :
-        MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(rreq->comm, source)).foreign;
+        MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(rreq->comm, source),
+                         MPIDI_ZC_foreign_number_vci(sender))->foreign;
 }
 
 static void note_fetching(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * m)

@@ -105,8 +105,8 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (unlikely(peer->foreign)) {
-        return MPIDI_ZC_foreign_open(peer->foreign);
+    if (unlikely(peer->self & MPIDI_ZC_FOREIGN)) {
+        return peer->foreign ? MPIDI_ZC_foreign_open(peer->foreign) : MPIDI_ZC_LOST;
     }
     if (unlikely(lane->paused)) {
         return MPI_SUCCESS;

@@ -26,6 +26,7 @@
  * A process to which a message is announced makes its own endpoint before it fetches data:
  * zc_am.c. */
 
+#include "zc_foreign_vcis.h"
 #include "zc_impl.h"
 
 /* Returns the rank of @peer, which is an element of CH4's table of the world. */
@@ -35,11 +36,19 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_world_rank_of(const MPIDI_ZC_addr_t * peer
     return (int) (((const char *) peer - first) / sizeof(MPIDI_av_entry_t));
 }
 
-/* Returns the lane of @peer on @vci. Peers of other worlds have one of VCI 0 only, where CH4 keeps
- * communicators with them. */
+/* Returns the peer that messages of @vci are exchanged with. One of another world is another peer on
+ * each VCI, with a lane and a number of its own. */
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_addr_t *MPIDI_ZC_peer_on(MPIDI_av_entry_t * av, int vci)
+{
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(av);
+    return likely(vci == 0 || !(peer->self & MPIDI_ZC_FOREIGN)) ? peer :
+        MPIDI_ZC_foreign_vcis_peer(peer->foreign, vci);
+}
+
+/* Returns the lane of @peer, which is MPIDI_ZC_peer_on(), on @vci. */
 MPL_STATIC_INLINE_PREFIX MPIDI_ZC_lane_t *MPIDI_ZC_lane_of(MPIDI_ZC_addr_t * peer, int vci)
 {
-    return likely(vci == 0) ? &peer->lane :
+    return likely(vci == 0) || unlikely(peer->self & MPIDI_ZC_FOREIGN) ? &peer->lane :
         &MPIDI_ZC_VCI(vci).lanes[MPIDI_ZC_world_rank_of(peer)];
 }
 

@@ -3,22 +3,24 @@
 #include "zc_process.h"
 #include "zc_upid.h"
 
-static MPIDI_ZC_table_t processes;
+static MPIDI_ZC_table_t processes[MPIDI_CH4_MAX_VCIS];
 
-MPIDI_ZC_process_t *MPIDI_ZC_process_find(uint64_t id)
+MPIDI_ZC_process_t *MPIDI_ZC_process_find(int vci, uint64_t id)
 {
-    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&processes, id), MPIDI_ZC_process_t, link);
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&processes[vci], id), MPIDI_ZC_process_t,
+                                link);
 }
 
-MPIDI_ZC_process_t *MPIDI_ZC_process_make(uint64_t id)
+MPIDI_ZC_process_t *MPIDI_ZC_process_make(int vci, uint64_t id)
 {
-    MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(id);
+    MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, id);
 
     if (!process) {
         process = MPL_calloc(1, sizeof(*process), MPL_MEM_ADDRESS);
         if (process) {
             process->link.number = id;
-            MPIDI_ZC_table_add(&processes, &process->link);
+            process->vci = vci;
+            MPIDI_ZC_table_add(&processes[vci], &process->link);
         }
     }
     return process;
@@ -27,7 +29,7 @@ MPIDI_ZC_process_t *MPIDI_ZC_process_make(uint64_t id)
 void MPIDI_ZC_process_tidy(MPIDI_ZC_process_t * process)
 {
     if (!process->connections && !process->senders) {
-        MPIDI_ZC_table_remove(&processes, &process->link);
+        MPIDI_ZC_table_remove(&processes[process->vci], &process->link);
         MPL_free(process);
     }
 }
@@ -66,7 +68,9 @@ int MPIDI_ZC_process_rank(uint64_t id)
 
 void MPIDI_ZC_process_free(void)
 {
-    MPIDI_ZC_table_free(&processes);
+    for (int v = 0; v < MPIDI_CH4_MAX_VCIS; v++) {
+        MPIDI_ZC_table_free(&processes[v]);
+    }
     MPIDI_ZC_table_free(&ranks);
     MPL_free(links);
     links = NULL;

@@ -10,7 +10,8 @@
  * A process has an entry as long as it has a connection or a sender. There is seldom more than one
  * of each: see zc_disconnect.h.
  *
- * All functions are called inside the lock of VCI 0. */
+ * Each VCI has entries of its own. All functions are called inside the lock of the VCI, of 0 if they
+ * have none. */
 
 #include "zc_impl.h"
 #include "zc_table.h"
@@ -20,16 +21,17 @@ struct MPIDI_ZC_sender;
 
 typedef struct {
     MPIDI_ZC_link_t link;       /* by id */
+    int vci;
     struct MPIDI_ZC_foreign *connections;       /* newest first */
     struct MPIDI_ZC_foreign *attached;  /* of those, the one that CH4 has in its address vector */
     struct MPIDI_ZC_sender *senders;
 } MPIDI_ZC_process_t;
 
-/* Returns the process with @id. NULL: there is no entry. */
-MPIDI_ZC_process_t *MPIDI_ZC_process_find(uint64_t id);
+/* Returns the process with @id on @vci. NULL: there is no entry. */
+MPIDI_ZC_process_t *MPIDI_ZC_process_find(int vci, uint64_t id);
 
 /* As MPIDI_ZC_process_find(), but makes an entry if there is none. NULL: there is no memory. */
-MPIDI_ZC_process_t *MPIDI_ZC_process_make(uint64_t id);
+MPIDI_ZC_process_t *MPIDI_ZC_process_make(int vci, uint64_t id);
 
 /* Frees @process if it has neither connections nor senders. */
 void MPIDI_ZC_process_tidy(MPIDI_ZC_process_t * process);

@@ -33,7 +33,7 @@ static __attribute__ ((noinline)) int MPIDI_ZC_isend_by_ch4(const void *buf, MPI
                                                        MPIR_Errflag_t errflag, int vci, bool paid,
                                                        MPIR_Request ** req_p)
 {
-    const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    const MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(addr, vci);
 
     MPIDI_ZC_VCI(vci).announce_next = !paid;
     const int mpi_errno = MPIDIG_isend_impl(buf, count, datatype, rank, tag, comm, context_offset,
@@ -90,7 +90,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
     MPIDI_Datatype_get_info(count, datatype, contiguous, bytes, type, true_lb);
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(addr);
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(addr, vci);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
     if (unlikely(!lane->ep)) {
         mpi_errno = MPIDI_ZC_lane_connect(peer, lane, vci);

@@ -16,13 +16,27 @@ typedef struct MPIDI_ZC_sender {
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
-static MPIDI_ZC_table_t senders;        /* searched for every message */
-static sender_t *gone;          /* removed, and to be freed */
-static size_t nr_windows;
+/* By VCI. */
+static struct {
+    MPIDI_ZC_table_t senders;   /* searched for every message */
+    sender_t *gone;             /* removed, and to be freed */
+} __attribute__ ((aligned(64))) own[MPIDI_CH4_MAX_VCIS];
+
+static size_t nr_windows;       /* atomic */
+
+static MPIDI_ZC_table_t *table_of(uint64_t number)
+{
+    return &own[MPIDI_ZC_foreign_number_vci(number)].senders;
+}
+
+static MPIDI_ZC_vci_t *vci_of(const sender_t * sender)
+{
+    return &MPIDI_ZC_VCI(MPIDI_ZC_foreign_number_vci(sender->link.number));
+}
 
 static sender_t *find(uint64_t number)
 {
-    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(&senders, number), sender_t, link);
+    return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(table_of(number), number), sender_t, link);
 }
 
 static sender_t *find_or_make(uint64_t number)
@@ -33,7 +47,7 @@ static sender_t *find_or_make(uint64_t number)
         sender = MPL_calloc(1, sizeof(*sender), MPL_MEM_ADDRESS);
         if (sender) {
             sender->link.number = number;
-            MPIDI_ZC_table_add(&senders, &sender->link);
+            MPIDI_ZC_table_add(table_of(number), &sender->link);
         }
     }
     return sender;
@@ -89,21 +103,23 @@ bool MPIDI_ZC_sender_has_shm_fin(uint64_t number)
 /* Does nothing until there is a connection to the process. */
 static void open_window(sender_t * sender)
 {
-    MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+    MPIDI_ZC_vci_t *vci = vci_of(sender);
     const uint64_t number = sender->link.number;
 
     if (sender->has_window) {
         MPIDI_ZC_flow_return(vci, &sender->inbound, number);
     } else if (MPIDI_ZC_foreign_sender(number)) {
-        nr_windows++;
+        __atomic_fetch_add(&nr_windows, 1, __ATOMIC_RELAXED);
         sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, number);
-        nr_windows -= !sender->has_window;
+        if (!sender->has_window) {
+            __atomic_fetch_sub(&nr_windows, 1, __ATOMIC_RELAXED);
+        }
     }
 }
 
 size_t MPIDI_ZC_sender_windows(void)
 {
-    return nr_windows;
+    return __atomic_load_n(&nr_windows, __ATOMIC_RELAXED);
 }
 
 bool MPIDI_ZC_sender_is_ready(uint64_t number)
@@ -130,7 +146,7 @@ void MPIDI_ZC_sender_opened(const MPIDI_ZC_process_t * process)
         if (sender->state == MPIDI_ZC_SENDER_READY) {
             open_window(sender);
         } else {
-            MPIDI_ZC_am_await(&MPIDI_ZC_VCI(0), sender->link.number);
+            MPIDI_ZC_am_await(vci_of(sender), sender->link.number);
         }
     }
 }
@@ -141,7 +157,7 @@ void MPIDI_ZC_sender_opened(const MPIDI_ZC_process_t * process)
  * memory. */
 static bool identify(sender_t * sender, const MPIDI_ZC_upid_t * upid, size_t length)
 {
-    MPIDI_ZC_process_t *process = MPIDI_ZC_process_make(upid->id);
+    MPIDI_ZC_process_t *process = MPIDI_ZC_process_make(vci_of(sender)->number, upid->id);
 
     if (!process) {
         return false;
@@ -172,6 +188,10 @@ ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header
         return UCS_OK;
     }
     memcpy(&hello, data, sizeof(hello));
+    const MPIDI_ZC_vci_t *vci = arg;
+    if (unlikely(MPIDI_ZC_foreign_number_vci(hello.number) != vci->number)) {
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "a process of another world has another build of MPICH");
+    }
     /* at any alignment */
     MPIDI_ZC_upid_t *upid = MPL_malloc(upid_length, MPL_MEM_ADDRESS);
     sender_t *sender = find_or_make(hello.number);
@@ -200,18 +220,22 @@ void MPIDI_ZC_sender_unbind(uint64_t number)
 
 static void remove_sender(sender_t * sender)
 {
-    MPIDI_ZC_table_remove(&senders, &sender->link);
+    MPIDI_ZC_vci_t *vci = vci_of(sender);
+
+    MPIDI_ZC_table_remove(&own[vci->number].senders, &sender->link);
     if (sender->process) {
         *sender->at = sender->next;
         if (sender->next) {
             sender->next->at = sender->at;
         }
     }
-    nr_windows -= sender->has_window;
-    MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0), &sender->inbound);
+    if (sender->has_window) {
+        __atomic_fetch_sub(&nr_windows, 1, __ATOMIC_RELAXED);
+    }
+    MPIDI_ZC_inbound_drop(vci, &sender->inbound);
     MPIDI_ZC_flow_close(&sender->inbound);
-    sender->next = gone;
-    gone = sender;
+    sender->next = own[vci->number].gone;
+    own[vci->number].gone = sender;
 }
 
 void MPIDI_ZC_sender_remove(uint64_t number)
@@ -230,29 +254,30 @@ void MPIDI_ZC_sender_remove_all_of(MPIDI_ZC_process_t * process)
     }
 }
 
-void MPIDI_ZC_sender_free_gone(void)
+void MPIDI_ZC_sender_free_gone(int vci)
 {
-    while (gone) {
-        sender_t *sender = gone;
-        gone = sender->next;
+    while (own[vci].gone) {
+        sender_t *sender = own[vci].gone;
+        own[vci].gone = sender->next;
         MPL_free(sender);
     }
 }
 
-void MPIDI_ZC_sender_drop_messages(void)
+void MPIDI_ZC_sender_drop_messages(MPIDI_ZC_vci_t * vci)
 {
-    for (MPIDI_ZC_link_t * link = MPIDI_ZC_table_next(&senders, NULL); link;
-         link = MPIDI_ZC_table_next(&senders, link)) {
-        MPIDI_ZC_inbound_drop(&MPIDI_ZC_VCI(0),
-                              &MPIDI_ZC_TABLE_ENTRY(link, sender_t, link)->inbound);
+    const MPIDI_ZC_table_t *senders = &own[vci->number].senders;
+
+    for (MPIDI_ZC_link_t * link = MPIDI_ZC_table_next(senders, NULL); link;
+         link = MPIDI_ZC_table_next(senders, link)) {
+        MPIDI_ZC_inbound_drop(vci, &MPIDI_ZC_TABLE_ENTRY(link, sender_t, link)->inbound);
     }
 }
 
-void MPIDI_ZC_sender_free_all(void)
+static void free_all_of(int vci)
 {
     MPIDI_ZC_link_t *link;
 
-    while ((link = MPIDI_ZC_table_next(&senders, NULL))) {
+    while ((link = MPIDI_ZC_table_next(&own[vci].senders, NULL))) {
         sender_t *sender = MPIDI_ZC_TABLE_ENTRY(link, sender_t, link);
         MPIDI_ZC_process_t *process = sender->process;
         remove_sender(sender);
@@ -260,6 +285,13 @@ void MPIDI_ZC_sender_free_all(void)
             MPIDI_ZC_process_tidy(process);
         }
     }
-    MPIDI_ZC_sender_free_gone();
-    MPIDI_ZC_table_free(&senders);
+    MPIDI_ZC_sender_free_gone(vci);
+    MPIDI_ZC_table_free(&own[vci].senders);
+}
+
+void MPIDI_ZC_sender_free_all(void)
+{
+    for (int v = 0; v < MPIDI_CH4_MAX_VCIS; v++) {
+        free_all_of(v);
+    }
 }

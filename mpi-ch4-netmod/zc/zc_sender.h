@@ -15,7 +15,8 @@
  *
  * Then messages are handled, and this process can return credit to the sender (zc_flow.h).
  *
- * All functions are called inside the lock of VCI 0. */
+ * A number has its VCI in it, and each VCI has entries of its own. All functions are called inside the
+ * lock of that VCI. */
 
 #include "zc_impl.h"
 #include "zc_process.h"
@@ -69,16 +70,17 @@ void MPIDI_ZC_sender_unbind(uint64_t number);
 void MPIDI_ZC_sender_remove(uint64_t number);
 void MPIDI_ZC_sender_remove_all_of(MPIDI_ZC_process_t * process);
 
-/* Frees entries that were removed. It is not called inside callbacks of UCP. */
-void MPIDI_ZC_sender_free_gone(void);
+/* Frees entries of @vci that were removed. It is not called inside callbacks of UCP. */
+void MPIDI_ZC_sender_free_gone(int vci);
 
-/* Frees messages that overtook others, which never arrive. */
-void MPIDI_ZC_sender_drop_messages(void);
+/* Frees messages of @vci that overtook others, which never arrive. */
+void MPIDI_ZC_sender_drop_messages(MPIDI_ZC_vci_t * vci);
 
-/* Removes and frees all entries. */
+/* Removes and frees all entries of all VCIs, in MPI_Finalize. */
 void MPIDI_ZC_sender_free_all(void);
 
-/* Returns the number of processes of other worlds that have a window. */
+/* Returns how many windows processes of other worlds have, one for each VCI. Any thread may call
+ * this. */
 size_t MPIDI_ZC_sender_windows(void);
 
 /* UCP's callback for HELLO. */

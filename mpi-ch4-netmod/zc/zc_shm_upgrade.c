@@ -22,14 +22,15 @@ static bool may_offer(const MPIDI_ZC_foreign_t * f)
         MPIDI_ZC_global.transport.shared_memory;
 }
 
-/* Sends a HOST. If it is lost, or the peer makes no offer, the connection stays on the network. */
+/* Sends a HOST. The masks are exchanged on VCI 0. If it is lost, or the peer makes no offer, the connection stays on the network. */
 static void send_message(MPIDI_ZC_foreign_t * f)
 {
     int words;
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(f->vci);
     const uint64_t *mask = MPIDI_ZC_processors_own(&words);
+    words = f->vci == 0 ? words : 0;
     const size_t mask_length = words * sizeof(*mask);
-    const MPIDI_ZC_upid_t *upid = MPIDI_ZC_upid_self();
-    const size_t upid_length = may_offer(f) ? MPIDI_ZC_global.world_stride : 0;
+    const size_t upid_length = may_offer(f) ? sizeof(MPIDI_ZC_upid_t) + vci->address_length : 0;
     const size_t length = sizeof(MPIDI_ZC_host_message_t) + mask_length + upid_length;
 
     MPIDI_ZC_host_message_t *message = MPL_malloc(length, MPL_MEM_ADDRESS);
@@ -49,7 +50,11 @@ static void send_message(MPIDI_ZC_foreign_t * f)
         .upid_length = upid_length,
     };
     memcpy(message + 1, mask, mask_length);
-    memcpy((char *) (message + 1) + mask_length, upid, upid_length);
+    if (upid_length > 0) {
+        MPIDI_ZC_upid_t *upid = (void *) ((char *) (message + 1) + mask_length);
+        *upid = *MPIDI_ZC_upid_self();
+        memcpy(upid->address, vci->address, vci->address_length);
+    }
     f->shm_offered = upid_length > 0;
     if (!UCS_PTR_IS_PTR(ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HOST, NULL, 0, message, length,
                                         &param))) {
@@ -66,10 +71,10 @@ static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid)
         MPIDI_ZC_foreign_endpoint(f, upid, &f->shm_ep) != MPI_SUCCESS) {
         return;
     }
-    MPIDI_ZC_VCI(0).stats.foreign_shared++;
+    MPIDI_ZC_VCI(f->vci).stats.foreign_shared++;
     if (f->avtid >= 0 && f->disconnect.fin == MPIDI_ZC_FIN_NONE) {
         MPIDI_ZC_lane_t *lane = &MPIDI_ZC_foreign_address(f)->lane;
-        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+        MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(f->vci));
         lane->ep = f->shm_ep;
         lane->short_max = MPIDI_ZC_SHORT_MAX_LOCAL;
         lane->one_copy = MPIDI_ZC_global.transport.one_copy;
@@ -77,7 +82,7 @@ static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid)
     }
 }
 
-/* A thread that waits for a process of another world polls VCI 0. */
+/* The other VCIs follow when they get a connection: MPIDI_ZC_foreign_connect_on(). */
 static void processors_changed(void)
 {
     const MPIDI_ZC_share_t share = MPIDI_ZC_processors_of_machine();

@@ -23,13 +23,13 @@
  * have an endpoint over shared memory, or none (zc_disconnect.h), and the next connection waits
  * for that end.
  *
- * All functions are called inside the lock of VCI 0. */
+ * All functions are called inside the lock of the connection's VCI. */
 
 #include "zc_impl.h"
 
 struct MPIDI_ZC_foreign;
 
-/* CH4 knows @f from here on. */
+/* CH4 knows @f, which is of VCI 0, from here on. */
 void MPIDI_ZC_shm_upgrade_attach(struct MPIDI_ZC_foreign *f);
 
 /* @f, which CH4 knows, is open. If the peer is on this machine, it is sent a HOST, and one of its

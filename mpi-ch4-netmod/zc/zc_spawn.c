@@ -125,7 +125,7 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
      * made before it is asked which of them there are. */
     const char *at = remote_upids;
     for (int i = 0; i < size; i++) {
-        MPIDI_ZC_foreign_await_end_of_earlier(MPIDI_ZC_upid_id(at));
+        MPIDI_ZC_foreign_await_end_of_earlier(0, MPIDI_ZC_upid_id(at));
         at += remote_upid_size[i];
     }
     at = remote_upids;

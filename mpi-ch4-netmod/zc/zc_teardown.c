@@ -192,6 +192,7 @@ static void free_vci(MPIDI_ZC_vci_t * vci)
     MPIDI_ZC_bundle_free(vci);
     MPL_free(vci->lanes);
     MPL_free(vci->bulk.eps);
+    MPL_free(vci->net);
     zcp_destroy(vci->predictor);
 }
 
@@ -219,9 +220,9 @@ void MPIDI_ZC_free_all(void)
     MPIDI_ZC_processors_free();
     MPIDIU_avt_free_hook = NULL;
     MPIDIU_foreign_node_hook = NULL;
+    MPIR_Comm_worlds_hook = NULL;
     free_table(MPIDI_ZC_global.world);
     free_table(MPIDI_ZC_global.nets);
-    MPL_free(MPIDI_ZC_global.own_net);
     free_table(MPIDI_ZC_global.lane_addresses);
     MPL_free(MPIDI_ZC_global.params.stats_file);
     zc_destroy(MPIDI_ZC_global.landing);

@@ -98,6 +98,7 @@ typedef struct {
     struct MPIDI_ZC_arrival *free_arrivals;
     bool to_do;                 /* MPIDI_ZC_connect_back() is to be called: */
     MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
+    struct MPIDI_ZC_foreign *given_up;  /* atomic: connections to be ended: zc_foreign_vcis.h */
     void *offered;              /* descriptor that UCP's callback may take over; NULL: declined */
     size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
     zcp_t *predictor;
@@ -116,6 +117,9 @@ typedef struct {
 
     ucp_address_t *address;
     size_t address_length;
+    struct MPIDI_ZC_upid *net;  /* what other worlds get, net_length bytes; owned; NULL: not asked for
+                                 * yet */
+    size_t net_length;
     int wakeup_fd;
 } __attribute__ ((aligned(64))) MPIDI_ZC_vci_t;
 
@@ -130,8 +134,6 @@ typedef struct {
     size_t world_stride;
     struct MPIDI_ZC_upid *nets; /* the same for other worlds, stride net_stride */
     size_t net_stride;
-    struct MPIDI_ZC_upid *own_net;      /* this rank's, net_length bytes; owned */
-    size_t net_length;
     char *lane_addresses;       /* of all ranks' other VCIs, stride lane_stride */
     size_t lane_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */

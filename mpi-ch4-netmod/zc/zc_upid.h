@@ -25,6 +25,12 @@ MPL_STATIC_INLINE_PREFIX const MPIDI_ZC_upid_t *MPIDI_ZC_upid_self(void)
     return MPIDI_ZC_upid_of(MPIR_Process.rank);
 }
 
+/* Returns the bytes that @length bytes take in a table of upids. */
+MPL_STATIC_INLINE_PREFIX size_t MPIDI_ZC_whole_words(size_t length)
+{
+    return (length + 7) & ~(size_t) 7;
+}
+
 /* Draws a random id, without the bit MPIDI_ZC_FOREIGN. */
 int MPIDI_ZC_upid_draw(uint64_t * id);
 

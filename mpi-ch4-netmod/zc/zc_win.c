@@ -64,7 +64,7 @@ static void connect_target(MPIR_Win * win, int rank)
 {
     const int vci = MPIDI_WIN(win, am_vci);
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
-    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(win->comm_ptr, rank));
+    MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(win->comm_ptr, rank), vci);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
 
     if (MPIDI_ZC_lane_endpoint(peer, lane, vci) != MPI_SUCCESS ||

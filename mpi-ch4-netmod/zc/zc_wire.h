@@ -19,9 +19,9 @@
  *   TEARDOWN  0     round (4)                              none
  *   REPORT    0     none                                   MPIDI_ZC_report_t: zc_stats.h
  *   DYNAMIC   0     port_tag (4)                           CH4's message
- *   HELLO     0     none                                   hello (16), upid
- *   HOST      0     none                                   host (16), mask of processors, upid
- *   FIN       0     none                                   fin_message (32)
+ *   HELLO     all   none                                   hello (16), upid
+ *   HOST      all   none                                   host (16), mask of processors, upid
+ *   FIN       all   none                                   fin_message (32)
  *   PATH      0     path_message (32)                      REBIND: UCP's address
  *
  * A mask of processors is an array of words of 64 bits (zc_processors.h). CH4's headers are those
@@ -32,6 +32,8 @@
  *   port names, CH4's exchange between groups     upid (16 and the address)
  *   MPI_Allgather, when a window is made          win_member (24)
  *   MPI_Allgather, at the end of MPI_Init         addresses of UCP workers: zc_addresses.c
+ *   MPI_Allgather, when a communicator across     upid, with the address of one VCI
+ *   worlds is made
  *   frames of libzclane, which has their header   data; the frame's id is a pull_name. One without
  *                                                 data, of id 0, confirms a channel: zc_handshake.h
  *
@@ -74,8 +76,17 @@ enum {
 /* ---- messages of one world ---- */
 
 /* A `sender` in the messages below is the sender's rank in the MPI_COMM_WORLD of both processes, or
- * this bit and the random number that the sender has drawn for a connection: zc_sender.h. */
+ * this bit and the random number that the sender has drawn for a connection: zc_sender.h. The four
+ * bits below it are the number of the connection's VCI, the same on both sides. */
 #define MPIDI_ZC_FOREIGN (1ULL << 63)
+#define MPIDI_ZC_FOREIGN_VCI_SHIFT 59
+#define MPIDI_ZC_FOREIGN_VCI_MASK (15ULL << MPIDI_ZC_FOREIGN_VCI_SHIFT)
+
+/* Returns the VCI of the connection with that number. */
+static inline int MPIDI_ZC_foreign_number_vci(uint64_t number)
+{
+    return (int) ((number & MPIDI_ZC_FOREIGN_VCI_MASK) >> MPIDI_ZC_FOREIGN_VCI_SHIFT);
+}
 
 /* MESSAGE and OFFER. CH4's header follows.
  *

@@ -27,9 +27,9 @@ static const struct handler {
     {MPIDI_ZC_AM_TEARDOWN, MPIDI_ZC_teardown_handler, true},
     {MPIDI_ZC_AM_REPORT, MPIDI_ZC_report_handler, true},
     {MPIDI_ZC_AM_DYNAMIC, MPIDI_ZC_dynamic_handler, true},
-    {MPIDI_ZC_AM_HELLO, MPIDI_ZC_hello_handler, true},
-    {MPIDI_ZC_AM_HOST, MPIDI_ZC_host_handler, true},
-    {MPIDI_ZC_AM_FIN, MPIDI_ZC_fin_handler, true},
+    {MPIDI_ZC_AM_HELLO, MPIDI_ZC_hello_handler, false},
+    {MPIDI_ZC_AM_HOST, MPIDI_ZC_host_handler, false},
+    {MPIDI_ZC_AM_FIN, MPIDI_ZC_fin_handler, false},
     {MPIDI_ZC_AM_PATH, MPIDI_ZC_path_handler, true},
 };
 

@@ -66,6 +66,20 @@ def processes_that_have_ended_are_known_no_more(stage):
         ends_well(stage, job, "know each other, and no others: all right")
 
 
+@suite.test()
+@mpich_only("the counter is ch4:zc's")
+def threads_have_a_vci_each_after_moves(stage):
+    """A pair of ranks uses all VCIs, whatever processes they are in by now."""
+    if stage.netmod != "zc":
+        raise Skip("the counter is ch4:zc's")
+    with Job(stage, "threads", STOP, environment={"MPIR_CVAR_CH4_NUM_VCIS": "4"}) as job:
+        job.until_running()
+        for ranks, host in (([1], H1), ([0, 3], H2), ([0, 1, 2, 3], H1), ([2], H2), ([2], H1)):
+            moved(job, ranks, host)
+            job.until_running(safe_points=job.status()["safe_points"] + 3)
+        ends_well(stage, job, "have a connection each: all right", timeout=120)
+
+
 @suite.test(tags={"openmpi"})
 def initialisation_that_communicates(stage):
     """A resumed rank runs it, too, and has the input that was drawn at the start."""

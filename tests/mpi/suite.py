@@ -216,6 +216,11 @@ TESTS = [
          environment={NUM_VCIS: "1", "EXPECT_LANDING": "1"}, check=something_landed),
     Test("vcis", "blocked", name="vcis-4-blocked", netmods=("zc",),
          environment={NUM_VCIS: "4", "EXPECT_LANDING": "1"}, check=something_landed),
+    *(Test("vcis", "worlds", theirs, name=f"vcis-worlds-{ours}-and-{theirs}-{2 * ranks}-processes",
+           ranks=ranks, netmods=("zc",), environment={NUM_VCIS: ours}, check=something_landed,
+           timeout=120, tags=ONE_HOST if ours == theirs else ())
+      for ours, theirs, ranks in (("4", "4", 1), ("4", "4", 2), ("4", "2", 1), ("2", "3", 2),
+                                  ("1", "4", 1), ("4", "1", 1))),
     Test("vcis", "unequal", name="vcis-unequal", netmods=("zc",), dies=True, timeout=30,
          says=f"{NUM_VCIS} must be the same for all processes: it is . here, and . at rank"),
     Test("vcis", name="vcis-too-many", netmods=("zc",), dies=True, timeout=30,
@@ -348,6 +353,9 @@ TESTS = [
            ranks=2 if arguments == "used" else 1, timeout=60, tags=ONE_HOST)
       for arguments in ("used", "listens", "churn 60", "silent 60", "late 6", "part 3",
                         "finalizes")),
+    *(Test("worlds", what, times, name=f"worlds-{what}", netmods=("zc",), ranks=1, timeout=120,
+           environment={NUM_VCIS: "4"}, tags=ONE_HOST)
+      for what, times in (("vcis", "30"), ("late-vcis", "4"))),
     Test("worlds", "died", name="worlds-died", netmods=("zc",), ranks=1, timeout=60,
          hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",),
          says="the parent has survived"),

@@ -9,9 +9,15 @@
  *                  other, not even on their own communicator's VCI, and what lands for
  *                  others lands
  *   vcis unequal   the processes have different numbers of VCIs: all are told so
+ *   vcis worlds N  traffic, on communicators of the ranks and as many processes that they have
+ *                  spawned, which have N VCIs: each pair of both uses all VCIs that both have, not
+ * the first one alone
  */
 #include "check.h"
+#include "counter.h"
 #include <pthread.h>
+
+static MPI_Comm all; /* of the processes that take part */
 
 enum { WORKERS = 6, ROUNDS = 36, BURST = 6, SLOTS = 64, COMPUTE_MS = 1000 };
 
@@ -179,7 +185,7 @@ static void start(struct worker *w, int number)
     w->in = check_malloc(512 * KIB);
     w->slots = check_malloc(SLOTS * sizeof(*w->slots));
     memset(w->slots, 0, SLOTS * sizeof(*w->slots));
-    MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
+    MPI_Comm_dup(all, &w->comm);
 }
 
 static void finish(struct worker *w)
@@ -307,18 +313,73 @@ static void run_blocked(void)
     }
 }
 
+/* ---- worlds ---- */
+
+/* Merges the worlds of the ranks and of their children. Returns the other one's size. */
+static int meet(char *program, const char *child_vcis)
+{
+    MPI_Comm across;
+    int others;
+
+    MPI_Comm_get_parent(&across);
+    const int is_child = across != MPI_COMM_NULL;
+    if (!is_child) {
+        char *arguments[] = {(char *)"worlds", (char *)child_vcis, NULL};
+        CHECK(MPI_Comm_spawn(program, arguments, check_ranks, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                             &across, MPI_ERRCODES_IGNORE) == MPI_SUCCESS,
+              "spawn");
+    }
+    MPI_Comm_remote_size(across, &others);
+    MPI_Intercomm_merge(across, is_child, &all);
+    MPI_Comm_disconnect(&across);
+    MPI_Comm_rank(all, &check_rank);
+    MPI_Comm_size(all, &check_ranks);
+    MPI_Bcast(&check_seed, 1, MPI_UINT64_T, 0, all);
+    return others;
+}
+
+static int own_vcis(void)
+{
+    const char *vcis = getenv("MPIR_CVAR_CH4_NUM_VCIS");
+    return vcis ? atoi(vcis) : 1;
+}
+
+static void run_worlds(char *program, const char *child_vcis)
+{
+    const int others = meet(program, child_vcis);
+    const int vcis = own_vcis();
+    int common;
+
+    MPI_Allreduce(&vcis, &common, 1, MPI_INT, MPI_MIN, all);
+    run_traffic();
+    struct counter endpoints = counter_open("foreign_endpoints");
+    const unsigned long long made = counter_read(&endpoints);
+    printf("# rank %d of %d, %d of %d VCIs: %llu connections to %d processes of the other world\n",
+           check_rank, check_ranks, common, vcis, made, others);
+    /* A process of VCI 0 need not send to each, but the threads of the others do. */
+    CHECK(made > (unsigned)(others * (common - 1)) && made <= (unsigned)(others * common),
+          "%llu connections to %d processes on %d VCIs", made, others, common);
+    counter_close(&endpoints);
+    MPI_Comm_disconnect(&all);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "traffic";
+    const char *rank = getenv("PMI_RANK");
 
-    if (!strcmp(what, "unequal")) {
-        const char *rank = getenv("PMI_RANK");
+    if (!strcmp(what, "unequal"))
         setenv("MPIR_CVAR_CH4_NUM_VCIS", rank && atoi(rank) == 0 ? "3" : "2", 1);
-    }
+    if (!strcmp(what, "worlds") && getenv("PMI_SPAWNED"))
+        setenv("MPIR_CVAR_CH4_NUM_VCIS", argv[2], 1);
+    all = MPI_COMM_WORLD;
     check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
     if (!strcmp(what, "blocked"))
         run_blocked();
+    else if (!strcmp(what, "worlds"))
+        run_worlds(argv[0], argv[2]);
     else
         run_traffic();
+    MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     return check_finish();
 }

@@ -10,8 +10,11 @@
  *   worlds churn N       two worlds part and meet again, N times, with a message each way: on one
  *                        host each connection goes over shared memory, and nothing grows
  *   worlds silent N      the same without a message: nothing is connected but what the port needs
+ *   worlds vcis N        as churn, and each time they also exchange messages on communicators of
+ *                        the other VCIs, of which there are four
  *   worlds late N        two worlds meet again, N times, while one of them has given up their last
  *                        connection and the other has not: all messages arrive
+ *   worlds late-vcis N   the same on communicators of four VCIs
  *   worlds finalizes     a process finalizes that has just sent 64 MiB: all of it arrives, although
  *                        the end of the connection may overtake it
  *   worlds died          a process dies that has sent what its parent, which has never sent it
@@ -206,11 +209,36 @@ static void meet_at(const char *port, int is_child, MPI_Comm *across)
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, across);
 }
 
+enum { VCIS = 4 };
+
+/* As many communicators as there are VCIs, one after the other, have all. */
+static void meet_on_all(MPI_Comm across, int round, int is_child)
+{
+    MPI_Comm all, each[VCIS];
+    MPI_Intercomm_merge(across, is_child, &all);
+    for (int i = 0; i < VCIS; i++) {
+        MPI_Comm_dup(all, &each[i]);
+    }
+    for (int i = 0; i < VCIS; i++) {
+        const int bytes = (round + i) % 50 == 7 ? LARGE : 8 << (round + i) % 12;
+        if (is_child) {
+            send_to(each[i], 0, bytes, (uint64_t)(round + i));
+            receive_from(each[i], 0, bytes, (uint64_t)(round - i));
+        } else {
+            receive_from(each[i], 1, bytes, (uint64_t)(round + i));
+            send_to(each[i], 1, bytes, (uint64_t)(round - i));
+        }
+        MPI_Comm_free(&each[i]);
+    }
+    MPI_Comm_disconnect(&all);
+}
+
 /* Rounds before it is measured what a process has: at first each makes that a little more. */
 enum { WARM_UP = 120 };
 
-static void churn(MPI_Comm across, int rounds, int sends, int is_child)
+static void churn(MPI_Comm across, int rounds, const char *what, int is_child)
 {
+    const int sends = !strncmp(what, "churn", 5), vcis = !strncmp(what, "vcis", 4);
     const int shares = is_one_host(across);
     const char *port = agree_on_port(across, is_child);
     long kib = 0;
@@ -223,12 +251,17 @@ static void churn(MPI_Comm across, int rounds, int sends, int is_child)
         meet_at(port, is_child, &across);
         if (sends)
             meet(across, i, is_child);
+        if (vcis)
+            meet_on_all(across, i, is_child);
         MPI_Comm_disconnect(&across);
     }
     const unsigned long long more = counter_read(&shared) - before;
     const long grown = (long)status_private_kib() - kib;
-    printf("# %s: %d rounds: %llu over shared memory, %ld KiB more\n",
-           is_child ? "child" : "parent", rounds, more, grown);
+    printf("# %s: %d rounds: %llu connections, %llu over shared memory, %ld KiB more\n",
+           is_child ? "child" : "parent", rounds, counter_read(&endpoints), more, grown);
+    const unsigned long long least = (unsigned)((vcis ? VCIS : 1) * (WARM_UP + rounds));
+    CHECK(counter_read(&endpoints) >= least, "%llu connections, not %llu", counter_read(&endpoints),
+          least);
     CHECK(!sends || more >= (shares ? (unsigned)rounds : 0), "%llu of %d over shared memory", more,
           rounds);
     CHECK(grown <= 1024 + rounds / 2, "memory has grown by %ld KiB", grown);
@@ -275,6 +308,66 @@ static void late(MPI_Comm across, int rounds, int is_child)
         across = next;
     }
     MPI_Comm_disconnect(&across);
+    if (!is_child)
+        MPI_Close_port(port);
+}
+
+struct meeting {
+    MPI_Comm across, all, each[VCIS];
+};
+
+static struct meeting meet_on_vcis(const char *port, int is_child)
+{
+    struct meeting m;
+    meet_at(port, is_child, &m.across);
+    MPI_Intercomm_merge(m.across, is_child, &m.all);
+    for (int i = 0; i < VCIS; i++)
+        MPI_Comm_dup(m.all, &m.each[i]);
+    return m;
+}
+
+static void give_up(struct meeting *m)
+{
+    for (int i = 0; i < VCIS; i++)
+        MPI_Comm_free(&m->each[i]);
+    MPI_Comm_free(&m->all);
+    MPI_Comm_free(&m->across);
+}
+
+static void exchange_on_vcis(const struct meeting *m, int is_child)
+{
+    for (int i = 0; i < VCIS; i++) {
+        const uint64_t content = (uint64_t)i;
+        int word = -1;
+        if (is_child) {
+            MPI_Ssend(&i, 1, MPI_INT, 0, TAG, m->each[i]);
+            receive_from(m->each[i], 0, LARGE, content);
+        } else {
+            MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, TAG, m->each[i], MPI_STATUS_IGNORE);
+            CHECK(word == i, "%d instead of %d", word, i);
+            send_to(m->each[i], 1, LARGE, content);
+        }
+    }
+}
+
+static void late_on_vcis(MPI_Comm across, int rounds, int is_child)
+{
+    const char *port = agree_on_port(across, is_child);
+    struct meeting m = meet_on_vcis(port, is_child);
+    MPI_Comm_free(&across);
+    exchange_on_vcis(&m, is_child);
+    for (int i = 0; i < rounds; i++) {
+        const int gives_up = i % 2 == is_child;
+        if (gives_up)
+            give_up(&m);
+        struct meeting next = meet_on_vcis(port, is_child);
+        exchange_on_vcis(&next, is_child);
+        if (!gives_up)
+            give_up(&m);
+        exchange_on_vcis(&next, is_child);
+        m = next;
+    }
+    give_up(&m);
     if (!is_child)
         MPI_Close_port(port);
 }
@@ -422,6 +515,8 @@ static void be_child(MPI_Comm parent, const char *role)
         be_one_of_many(parent);
     else if (!strncmp(role, "late ", 5))
         late(parent, atoi(strchr(role, ' ')), 1);
+    else if (!strncmp(role, "late-vcis ", 10))
+        late_on_vcis(parent, atoi(strchr(role, ' ')), 1);
     else if (!strcmp(role, "finalizes"))
         send_and_finalize(parent);
     else if (!strcmp(role, "listens"))
@@ -432,7 +527,7 @@ static void be_child(MPI_Comm parent, const char *role)
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         die(parent);
     } else
-        churn(parent, atoi(strchr(role, ' ')), role[0] == 'c', 1);
+        churn(parent, atoi(strchr(role, ' ')), role, 1);
 }
 
 int main(int argc, char **argv)
@@ -469,12 +564,14 @@ int main(int argc, char **argv)
         survive(child);
     else if (!strcmp(what, "late"))
         late(child, count, 0);
+    else if (!strcmp(what, "late-vcis"))
+        late_on_vcis(child, count, 0);
     else if (!strcmp(what, "finalizes"))
         receive_from_finalizing(child);
     else if (!strcmp(what, "listens")) {
         send_words(child);
         MPI_Comm_disconnect(&child);
     } else
-        churn(child, count, what[0] == 'c', 0);
+        churn(child, count, what, 0);
     return check_finish();
 }
