@@ -10,8 +10,10 @@
 #define GRAIN 32
 /* A window grows by this at least. */
 #define GROWTH_MIN 65536
-/* So many processes of other worlds may have windows before these get smaller. */
-#define FOREIGN_FEW 8
+/* No connection to another world begins with more than this part of what is left to begin with. */
+#define FOREIGN_FEW 4
+/* The least that one begins with while there is as much. */
+#define FOREIGN_MIN (8 * MPIDI_ZC_CELL_MIN)
 
 int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vcis)
 {
@@ -77,34 +79,47 @@ static uint32_t grant(MPIDI_ZC_inbound_t * in, size_t least, size_t most)
     return bytes;
 }
 
-/* Returns the window that a process of another world begins with, which gets smaller as there are
- * more of them. All that CH4 knows count, since each may send, and what those that begin have taken
- * the others would lack. Those that have a larger one give the difference back when room becomes
- * scarce. */
-static uint32_t foreign_window(void)
+/* Returns a fair part of @bytes for a connection to another world: there is one for each process and
+ * VCI. All of the processes that CH4 knows count, on all VCIs, since each may send. */
+static uint32_t foreign_window(size_t bytes)
 {
-    const size_t processes = MPL_MAX(MPIDI_ZC_sender_windows(), (size_t) MPIDI_ZC_foreign_known());
-    const size_t share = MPIDI_ZC_global.window_growth / MPL_MAX(FOREIGN_FEW, 2 * processes);
-    return MPL_MAX(GROWTH_MIN, MPL_MIN(MPIDI_ZC_WINDOW_MAX, share));
+    const size_t known = (size_t) MPIDI_ZC_foreign_known() * MPIDI_global.n_vcis;
+    const size_t connections = MPL_MAX(MPIDI_ZC_sender_windows(), known);
+    const size_t share = bytes / MPL_MAX(FOREIGN_FEW, 2 * connections);
+    return MPL_MAX(FOREIGN_MIN, MPL_MIN(MPIDI_ZC_WINDOW_MAX, share));
 }
 
-/* Returns what is left of it beside the windows of processes of other worlds that have not sent
- * yet. */
+/* A half of it, which windows do not grow from, is what connections to other worlds begin with. Each
+ * takes its part of what earlier ones have left, so there is something for the last one, no matter
+ * whether CH4 has learned of all processes together or of one after the other. */
+static size_t for_new_windows(void)
+{
+    return MPIDI_ZC_global.window_growth / 2;
+}
+
+static size_t left_for_new_windows(void)
+{
+    const size_t begun = __atomic_load_n(&MPIDI_ZC_global.begun, __ATOMIC_RELAXED);
+    return begun < for_new_windows() ? for_new_windows() - begun : 0;
+}
+
+/* Returns what windows may grow by. */
 static size_t room_beside_new_windows(void)
 {
-    const size_t room = room_to_grow(), known = MPIDI_ZC_foreign_known();
-    const size_t windows = MPIDI_ZC_sender_windows();
-    const size_t promised = likely(known <= windows) ? 0 : (known - windows) * foreign_window();
-    return room > promised ? room - promised : 0;
+    const size_t room = room_to_grow();
+    const size_t kept = likely(MPIDI_ZC_foreign_known() == 0) ? 0 : left_for_new_windows();
+    return room > kept ? room - kept : 0;
 }
 
-/* Takes back what a window has grown by, out of what is owed, if that half has become scarce. */
+/* Takes back what a window has grown by, out of what is owed, if that half has become scarce. One
+ * that has begun with more than connections do now gives the difference back, too. */
 static void take_back(MPIDI_ZC_inbound_t * in, uint64_t sender)
 {
-    const uint32_t initial = sender & MPIDI_ZC_FOREIGN ? foreign_window() : MPIDI_ZC_global.window;
+    const uint32_t initial = sender & MPIDI_ZC_FOREIGN ? foreign_window(for_new_windows()) :
+        MPIDI_ZC_global.window;
 
     if (in->window > initial && in->held <= in->window / 4 &&
-        room_to_grow() < MPIDI_ZC_global.window_growth / 4) {
+        room_beside_new_windows() < MPIDI_ZC_global.window_growth / 4) {
         const uint32_t bytes = MPL_MIN(in->owed, in->window - initial);
         in->owed -= bytes;
         in->window -= bytes;
@@ -117,11 +132,12 @@ static bool is_limited(void)
     return MPIDI_ZC_global.window != MPIDI_ZC_UNLIMITED;
 }
 
-void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in)
+void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in, uint32_t begun)
 {
     if (is_limited()) {
         give_back(in->window - in->held);
     }
+    __atomic_fetch_sub(&MPIDI_ZC_global.begun, begun, __ATOMIC_RELAXED);
     in->window = in->owed = 0;
 }
 
@@ -187,12 +203,15 @@ static bool send_credit(MPIDI_ZC_vci_t * vci, uint64_t sender, int32_t bytes)
     return !UCS_PTR_IS_ERR(request);
 }
 
-bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender)
+bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
+                        uint32_t * begun)
 {
     if (!is_limited()) {
         return send_credit(vci, sender, MPIDI_ZC_UNLIMITED);
     }
-    in->owed += grant(in, GRAIN, foreign_window());
+    *begun = grant(in, GRAIN, foreign_window(left_for_new_windows()));
+    __atomic_fetch_add(&MPIDI_ZC_global.begun, *begun, __ATOMIC_RELAXED);
+    in->owed += *begun;
     if (in->owed > 0 && send_credit(vci, sender, in->owed)) {
         in->owed = 0;
     }
@@ -290,11 +309,23 @@ void MPIDI_ZC_flow_short(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t
     }
 }
 
+/* Returns the room for a message that @sender has announced. The first ones of another world, which
+ * has no window yet, may take of what is kept for that. */
+static int64_t room_for_announced(const MPIDI_ZC_inbound_t * in, uint64_t sender)
+{
+    int64_t room = room_beside_new_windows();
+
+    if (sender & MPIDI_ZC_FOREIGN) {
+        room = MPL_MAX(room, (int64_t) foreign_window(left_for_new_windows()) - in->held);
+    }
+    return room;
+}
+
 bool MPIDI_ZC_flow_admit(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
                          int32_t cost)
 {
     vci->stats.senders_held++;
-    if (is_limited() && grant(in, cost, cost) == 0) {
+    if (is_limited() && (cost > room_for_announced(in, sender) || grant(in, cost, cost) == 0)) {
         /* The credit that it is owed may be enough for its next message. */
         MPIDI_ZC_flow_return(vci, in, sender);
         vci->stats.unexpected_refusals++;

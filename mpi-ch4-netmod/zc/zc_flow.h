@@ -22,8 +22,9 @@
  * half a receiver adds to the windows of senders whose messages wait, and takes it back when they
  * have been matched if that half becomes scarce. So the windows never add up to more than the
  * budget, and neither do the messages. A process of another world has a window of that other half
- * only. It begins without credit, and gets its window when it has identified itself
- * (zc_foreign.h). The credit that it is owed is sent in packets of their own.
+ * only, one for each VCI, so where there are any, half of that half is kept for them to begin with.
+ * It begins without credit, and gets its window when it has identified itself (zc_foreign.h). The
+ * credit that it is owed is sent in packets of their own.
  *
  * A sender without credit only announces its message (CH4's own rendezvous). The envelope is
  * queued in the message's place, so probes, wildcards and order are the same, and the sender's
@@ -60,12 +61,14 @@ int MPIDI_ZC_flow_await_requests(const MPIDI_ZC_vci_t * vci);
 int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vcis);
 
 /* Gives the process of another world that sends as @sender its window, as large as there is room
- * for, and sends it the credit. False: it has no window yet, and this has to be called again. */
-bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender);
+ * for, and sends it the credit. *@begun, which is 0 before: how large that is, of a limited budget.
+ * False: it has no window yet, and this has to be called again. */
+bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
+                        uint32_t * begun);
 
-/* Closes the window of that process, to which there is no connection any more. What its waiting
- * messages take is given back when they are released. */
-void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in);
+/* Closes the window of that process, which began with @begun bytes, and to which there is no connection
+ * any more. What its waiting messages take is given back when they are released. */
+void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in, uint32_t begun);
 
 /* Is a message of @bytes sent with its data, and not announced, if it is paid for? */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_flow_is_eager(const MPIDI_ZC_lane_t * lane, size_t bytes)

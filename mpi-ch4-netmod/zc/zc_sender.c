@@ -13,6 +13,7 @@ typedef struct MPIDI_ZC_sender {
     MPIDI_ZC_sender_state_t state;
     bool has_window;            /* it has been sent the credit for its window */
     bool has_shm_fin;
+    uint32_t begun;             /* how large the window was then */
     MPIDI_ZC_inbound_t inbound;
 } sender_t;
 
@@ -110,7 +111,8 @@ static void open_window(sender_t * sender)
         MPIDI_ZC_flow_return(vci, &sender->inbound, number);
     } else if (MPIDI_ZC_foreign_sender(number)) {
         __atomic_fetch_add(&nr_windows, 1, __ATOMIC_RELAXED);
-        sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, number);
+        sender->has_window = MPIDI_ZC_flow_open(vci, &sender->inbound, number,
+                                                &sender->begun);
         if (!sender->has_window) {
             __atomic_fetch_sub(&nr_windows, 1, __ATOMIC_RELAXED);
         }
@@ -233,7 +235,7 @@ static void remove_sender(sender_t * sender)
         __atomic_fetch_sub(&nr_windows, 1, __ATOMIC_RELAXED);
     }
     MPIDI_ZC_inbound_drop(vci, &sender->inbound);
-    MPIDI_ZC_flow_close(&sender->inbound);
+    MPIDI_ZC_flow_close(&sender->inbound, sender->begun);
     sender->next = own[vci->number].gone;
     own[vci->number].gone = sender;
 }

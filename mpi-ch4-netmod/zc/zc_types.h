@@ -146,6 +146,7 @@ typedef struct {
     int32_t window;             /* of flow control: that each sender begins with; zc_flow.h */
     size_t window_growth;       /* by which all windows may grow, together */
     size_t granted;             /* atomic: by which they have grown */
+    size_t begun;               /* atomic: of that, what those of other worlds have begun with */
     MPIDI_ZC_params_t params;
 
     bool closing;               /* in finalize: nothing new is landed */

@@ -356,6 +356,10 @@ TESTS = [
     *(Test("worlds", what, times, name=f"worlds-{what}", netmods=("zc",), ranks=1, timeout=120,
            environment={NUM_VCIS: "4"}, tags=ONE_HOST)
       for what, times in (("vcis", "30"), ("late-vcis", "4"))),
+    *(Test("worlds", "credited", children, name=f"worlds-credited-{children}-of-{budget}",
+           netmods=("zc",), ranks=1, timeout=60,
+           environment={NUM_VCIS: str(MOST_VCIS), CVAR + "UNEXPECTED_BUDGET": budget})
+      for children, budget in (("1", "4m"), ("4", "16m"))),
     Test("worlds", "died", name="worlds-died", netmods=("zc",), ranks=1, timeout=60,
          hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",),
          says="the parent has survived"),

@@ -20,8 +20,12 @@
  *   worlds died          a process dies that has sent what its parent, which has never sent it
  *                        anything, has received: sends to it end with an error
  *   worlds part N        a parent and N children part from all but one of each other: the others
- * are known no more, neither where they had a connection nor where they had none worlds many N with
- * N connections a message takes as long as with one, and each of the N senders has credit
+ *                        are known no more, neither where they had a connection nor where they had
+ *                        none
+ *   worlds many N        with N connections a message takes as long as with one, and each of the N
+ *                        senders has credit
+ *   worlds credited N    a parent and each of N children have credit for each other on all VCIs,
+ *                        however many: both send a byte before they receive the other's
  */
 #include "check.h"
 #include "counter.h"
@@ -414,6 +418,58 @@ static void survive(MPI_Comm child)
     fflush(stdout);
 }
 
+/* ---- credited ---- */
+
+enum { MOST_VCIS = 16 };
+
+static void send_byte(int to, MPI_Comm comm)
+{
+    const char byte = 0;
+    MPI_Send(&byte, 1, MPI_BYTE, to, TAG, comm);
+}
+
+static void receive_byte(int from, MPI_Comm comm)
+{
+    char byte;
+    MPI_Recv(&byte, 1, MPI_BYTE, from, TAG, comm, MPI_STATUS_IGNORE);
+}
+
+/* The first message has no credit, and those that follow it open the connection, return credit and
+ * may replace the one over the network. */
+static void open_connection(MPI_Comm comm, int peer, int is_child)
+{
+    for (int i = 0; i < 4; i++) {
+        if (is_child)
+            send_byte(peer, comm);
+        receive_byte(peer, comm);
+        if (!is_child)
+            send_byte(peer, comm);
+    }
+}
+
+static void be_credited(MPI_Comm across, int is_child, int children)
+{
+    MPI_Comm all, each[MOST_VCIS];
+    const int first = is_child ? 0 : 1, end = is_child ? 1 : children + 1;
+    MPI_Intercomm_merge(across, is_child, &all);
+    for (int i = 0; i < MOST_VCIS; i++)
+        MPI_Comm_dup(all, &each[i]);
+    for (int i = 0; i < MOST_VCIS; i++)
+        for (int peer = first; peer < end; peer++)
+            open_connection(each[i], peer, is_child);
+    MPI_Barrier(all);
+    for (int i = 0; i < MOST_VCIS; i++)
+        for (int peer = first; peer < end; peer++)
+            send_byte(peer, each[i]);
+    for (int i = 0; i < MOST_VCIS; i++)
+        for (int peer = first; peer < end; peer++)
+            receive_byte(peer, each[i]);
+    for (int i = 0; i < MOST_VCIS; i++)
+        MPI_Comm_free(&each[i]);
+    MPI_Comm_disconnect(&all);
+    MPI_Comm_disconnect(&across);
+}
+
 /* ---- many ---- */
 
 enum { PINGS = 300, SETS = 9, CREDITED = 20, CREDITED_BYTES = 1000 };
@@ -517,6 +573,8 @@ static void be_child(MPI_Comm parent, const char *role)
         late(parent, atoi(strchr(role, ' ')), 1);
     else if (!strncmp(role, "late-vcis ", 10))
         late_on_vcis(parent, atoi(strchr(role, ' ')), 1);
+    else if (!strncmp(role, "credited ", 9))
+        be_credited(parent, 1, atoi(strchr(role, ' ')));
     else if (!strcmp(role, "finalizes"))
         send_and_finalize(parent);
     else if (!strcmp(role, "listens"))
@@ -550,9 +608,9 @@ int main(int argc, char **argv)
     else
         snprintf(role, sizeof role, "%s", what);
     spawn(argv[0], role,
-          !strcmp(what, "many") || !strcmp(what, "part") ? count
-          : !strcmp(what, "used")                        ? 2
-                                                         : 1,
+          !strcmp(what, "many") || !strcmp(what, "part") || !strcmp(what, "credited") ? count
+          : !strcmp(what, "used")                                                     ? 2
+                                                                                      : 1,
           !strcmp(what, "used") ? MPI_COMM_WORLD : MPI_COMM_SELF, &child);
     if (!strcmp(what, "used"))
         used(child, 0);
@@ -560,6 +618,8 @@ int main(int argc, char **argv)
         many(child, count);
     else if (!strcmp(what, "part"))
         part_from_most(child, 0, count);
+    else if (!strcmp(what, "credited"))
+        be_credited(child, 0, count);
     else if (!strcmp(what, "died"))
         survive(child);
     else if (!strcmp(what, "late"))
