@@ -490,30 +490,27 @@ static MPIDI_ZC_foreign_t *opened_by(const MPIDI_ZC_process_t * process)
     return found;
 }
 
-/* An earlier connection to process @id, given up here, waits for the peer's FIN. */
-static bool lingers(int vci, uint64_t id)
+bool MPIDI_ZC_foreign_lingers(int vci, uint64_t id, const MPL_time_t * since)
 {
     const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, id);
+    MPL_time_t now;
+    double waited = 0;
 
     for (const MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
          f = f->next_of_process) {
         if (f->avtid < 0 && f->net_ep && !f->failed) {
-            return true;
+            MPL_wtime(&now);
+            MPL_wtime_diff(since, &now, &waited);
+            return waited < LINGER_SECONDS;
         }
     }
     return false;
 }
 
-void MPIDI_ZC_foreign_await_end_of_earlier(int vci, uint64_t id)
+void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id, const MPL_time_t * since)
 {
-    MPL_time_t start, now;
-    double waited = 0;
-
-    MPL_wtime(&start);
-    while (lingers(vci, id) && waited < LINGER_SECONDS) {
-        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(vci));
-        MPL_wtime(&now);
-        MPL_wtime_diff(&start, &now, &waited);
+    while (MPIDI_ZC_foreign_lingers(0, id, since)) {
+        MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(0));
     }
 }
 

@@ -45,7 +45,8 @@
 #include "zc_upid.h"
 
 /* Makes a connection of VCI 0 to the process of @upid, which is @length bytes long, as @lpid of
- * @avtid. It is opened when it is first used (MPIDI_ZC_lane_connect()). It is called outside UCP's callbacks. */
+ * @avtid. It is opened when it is first used (MPIDI_ZC_lane_connect()). It is called outside UCP's
+ * callbacks. */
 int MPIDI_ZC_foreign_connect(const MPIDI_ZC_upid_t * upid, size_t length, int avtid, int lpid);
 
 /* Finds the process with @id in CH4's address vector. False: it is not connected. */
@@ -61,9 +62,10 @@ bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 /* Returns the number of processes of other worlds that CH4 knows. Any thread may call this. */
 int MPIDI_ZC_foreign_known(void);
 
-/* Makes progress on @vci, though not for long, until an earlier connection of it to process @id, given
- * up here, has ended. It is called before a new one is made, outside UCP's callbacks. */
-void MPIDI_ZC_foreign_await_end_of_earlier(int vci, uint64_t id);
+/* Makes progress on VCI 0, though not for long after @since, until an earlier connection of it to
+ * process @id, given up here, has ended. It is called before new ones are made, for all that are made
+ * together with the same @since, outside UCP's callbacks. */
+void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id, const MPL_time_t * since);
 
 /* Returns the node of a process of another world: a number of MPIR_Process.node_map or, for a host
  * that this world is not on, a higher one. Those are this process's own. */

@@ -78,7 +78,6 @@ static int new_connection(int vci, const MPIDI_ZC_upid_t * upid, size_t length, 
 {
     int mpi_errno = MPI_SUCCESS;
 
-    MPIDI_ZC_foreign_await_end_of_earlier(vci, upid->id);
     MPIDI_ZC_addr_t *address = MPL_calloc(1, sizeof(*address), MPL_MEM_ADDRESS);
     MPIDI_ZC_foreign_t *f = address ? MPIDI_ZC_foreign_for_ch4(vci, upid, length) : NULL;
     if (!f) {
@@ -120,14 +119,35 @@ static int make_table(MPIDI_ZC_foreign_t * first)
     goto fn_exit;
 }
 
-/* Makes the connection of @vci to the process of @first, unless another thread does so, too. */
+/* As MPIDI_ZC_foreign_await_end_of_earlier(), on @vci. Other threads have the lock in between. Where
+ * the other side still has the earlier connection of VCI 0, which has been waited for, it has that of
+ * @vci, too. */
+static void await_end_of_earlier(int vci, uint64_t id, const MPL_time_t * since)
+{
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    bool lingers = !MPIDI_ZC_foreign_lingers(0, id, since);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    while (lingers) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+        MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(vci));
+        lingers = MPIDI_ZC_foreign_lingers(vci, id, since);
+        if (lingers) {
+            MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(vci));
+        }
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+    }
+}
+
+/* Makes the connection of @vci to the process of @first, unless another thread does so, too. @since:
+ * when that of all in the communicator has begun. */
 static int connect_on(int vci, MPIDI_ZC_foreign_t * first, const MPIDI_ZC_upid_t * upid,
-                      size_t length)
+                      size_t length, const MPL_time_t * since)
 {
     int mpi_errno = MPI_SUCCESS;
 
     mpi_errno = make_table(first);
     MPIR_ERR_CHECK(mpi_errno);
+    await_end_of_earlier(vci, upid->id, since);
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(vci));
     const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, upid->id);
@@ -169,6 +189,7 @@ static int connect_all(MPIR_Comm * comm, int vci)
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
     char *upids = NULL;
+    MPL_time_t since;
     int stride;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
@@ -189,11 +210,12 @@ static int connect_all(MPIR_Comm * comm, int vci)
     MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
 
     set_idle(vci);
+    MPL_wtime(&since);
     for (int rank = 0; rank < comm->local_size; rank++) {
         MPIDI_ZC_foreign_t *first = foreign_of(comm, rank);
         if (first) {
             mpi_errno = connect_on(vci, first, (const MPIDI_ZC_upid_t *)
-                                   (upids + (size_t) rank * stride), stride);
+                                   (upids + (size_t) rank * stride), stride, &since);
             MPIR_ERR_CHECK(mpi_errno);
         }
     }

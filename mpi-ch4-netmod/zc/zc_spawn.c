@@ -124,8 +124,10 @@ int MPIDI_ZC_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
     /* They lie one behind the other, at any alignment. Progress may end other connections, so it is
      * made before it is asked which of them there are. */
     const char *at = remote_upids;
+    MPL_time_t since;
+    MPL_wtime(&since);
     for (int i = 0; i < size; i++) {
-        MPIDI_ZC_foreign_await_end_of_earlier(0, MPIDI_ZC_upid_id(at));
+        MPIDI_ZC_foreign_await_end_of_earlier(MPIDI_ZC_upid_id(at), &since);
         at += remote_upid_size[i];
     }
     at = remote_upids;
