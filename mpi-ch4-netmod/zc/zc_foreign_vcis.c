@@ -84,6 +84,7 @@ static int new_connection(int vci, const MPIDI_ZC_upid_t * upid, size_t length, 
         MPL_free(address);
     }
     MPIR_ERR_CHKANDJUMP(!f, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPL_free(f->address);       /* of one that CH4 had before, and gave up before it was open */
     f->address = address;
     f->avtid = avtid;
     f->lpid = lpid;
