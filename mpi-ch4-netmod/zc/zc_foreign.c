@@ -493,14 +493,14 @@ static MPIDI_ZC_foreign_t *opened_by(const MPIDI_ZC_process_t * process)
 bool MPIDI_ZC_foreign_lingers(int vci, uint64_t id, const MPL_time_t * since)
 {
     const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, id);
-    MPL_time_t now;
+    MPL_time_t begun = *since, now;
     double waited = 0;
 
     for (const MPIDI_ZC_foreign_t * f = process ? process->connections : NULL; f;
          f = f->next_of_process) {
         if (f->avtid < 0 && f->net_ep && !f->failed) {
             MPL_wtime(&now);
-            MPL_wtime_diff(since, &now, &waited);
+            MPL_wtime_diff(&begun, &now, &waited);
             return waited < LINGER_SECONDS;
         }
     }

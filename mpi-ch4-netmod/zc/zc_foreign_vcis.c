@@ -183,32 +183,30 @@ static void set_idle(int vci)
 
 /* ---- when a communicator is made ---- */
 
-/* Exchanges the addresses of @vci, and makes the connections that are missing. */
-static int connect_all(MPIR_Comm * comm, int vci)
+/* Where one process has failed, the others would wait for it: all learn of it. Sets *@failed if that is
+ * set at one of them. */
+static int agree_on_failure(MPIR_Comm * comm, int *failed)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
-    char *upids = NULL;
+
+    mpi_errno = MPIR_Allreduce_allcomm_auto(MPI_IN_PLACE, failed, 1, MPI_INT, MPI_MAX, comm,
+                                            &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Makes the connections of @vci that are missing to the processes of @comm, whose addresses are in
+ * @upids. */
+static int connect_to(MPIR_Comm * comm, int vci, const char *upids, size_t stride)
+{
+    int mpi_errno = MPI_SUCCESS;
     MPL_time_t since;
-    int stride;
-
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    mpi_errno = MPIDI_ZC_addresses_own_net(own);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
-    MPIR_ERR_CHECK(mpi_errno);
-    const int length = (int) MPIDI_ZC_whole_words(own->net_length);
-    mpi_errno = MPIR_Allreduce_allcomm_auto(&length, &stride, 1, MPI_INT, MPI_MAX, comm, &errflag);
-    MPIR_ERR_CHECK(mpi_errno);
-    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
-
-    upids = MPL_calloc(comm->local_size, stride, MPL_MEM_ADDRESS);
-    MPIR_ERR_CHKANDJUMP(!upids, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    memcpy(upids + (size_t) comm->rank * stride, own->net, own->net_length);
-    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE, upids, stride, MPI_BYTE,
-                                            comm, &errflag);
-    MPIR_ERR_CHECK(mpi_errno);
-    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
 
     set_idle(vci);
     MPL_wtime(&since);
@@ -220,6 +218,48 @@ static int connect_all(MPIR_Comm * comm, int vci)
             MPIR_ERR_CHECK(mpi_errno);
         }
     }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Exchanges the addresses of @vci, and makes the connections that are missing. *@failed: a process
+ * cannot, for lack of memory, for example. */
+static int connect_all(MPIR_Comm * comm, int vci, int *failed)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPIDI_ZC_vci_t *own = &MPIDI_ZC_VCI(vci);
+    char *upids = NULL;
+    int stride;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    *failed = MPIDI_ZC_addresses_own_net(own) != MPI_SUCCESS;
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+    const int length = *failed ? INT_MAX : (int) MPIDI_ZC_whole_words(own->net_length);
+    mpi_errno = MPIR_Allreduce_allcomm_auto(&length, &stride, 1, MPI_INT, MPI_MAX, comm, &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    *failed = stride == INT_MAX;
+    if (*failed) {
+        goto fn_exit;
+    }
+
+    upids = MPL_calloc(comm->local_size, stride, MPL_MEM_ADDRESS);
+    *failed = !upids;
+    mpi_errno = agree_on_failure(comm, failed);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (*failed) {
+        goto fn_exit;
+    }
+    memcpy(upids + (size_t) comm->rank * stride, own->net, own->net_length);
+    mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE, upids, stride, MPI_BYTE,
+                                            comm, &errflag);
+    *failed = mpi_errno || errflag || connect_to(comm, vci, upids, stride) != MPI_SUCCESS;
+    mpi_errno = agree_on_failure(comm, failed);
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     MPL_free(upids);
@@ -249,11 +289,12 @@ int MPIDI_ZC_foreign_vcis_choose(MPIR_Comm * comm, int *seq)
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
     const int vci = first[0] % __builtin_popcount(vcis[0]);
+    int failed = 0;
     if (vci > 0 && !(vcis[1] & (uint32_t) 1 << vci)) {
-        mpi_errno = connect_all(comm, vci);
+        mpi_errno = connect_all(comm, vci, &failed);
         MPIR_ERR_CHECK(mpi_errno);
     }
-    *seq = vci;
+    *seq = failed ? 0 : vci;
 
   fn_exit:
     return mpi_errno;

@@ -15,6 +15,7 @@
  *     MPI_Bcast     number of the communicator                        VCI: that number modulo n
  *     MPI_Allreduce VCIs there are, and VCIs whose addresses are known
  *     MPI_Allgather addresses, unless all processes have all
+ *     MPI_Allreduce before and after that: has one of them failed? Then the VCI is 0
  *
  *   CH4's address vector ──▶ foreign, of VCI 0 ──▶ others: foreign of VCI 1, 2, ...
  *                              lane                          address: lane
