@@ -40,26 +40,37 @@ static sender_t *find(uint64_t number)
     return MPIDI_ZC_TABLE_ENTRY(MPIDI_ZC_table_find(table_of(number), number), sender_t, link);
 }
 
-static sender_t *find_or_make(uint64_t number)
-{
-    sender_t *sender = find(number);
+/* Makes the entry of @number, which has none. It is not inline in what is done for every message. */
+static sender_t *make(uint64_t number) __attribute__ ((noinline, cold));
 
-    if (unlikely(!sender)) {
-        sender = MPL_calloc(1, sizeof(*sender), MPL_MEM_ADDRESS);
-        if (sender) {
-            sender->link.number = number;
-            MPIDI_ZC_table_add(table_of(number), &sender->link);
-        }
+static sender_t *make(uint64_t number)
+{
+    sender_t *sender = MPL_calloc(1, sizeof(*sender), MPL_MEM_ADDRESS);
+
+    if (sender) {
+        sender->link.number = number;
+        MPIDI_ZC_table_add(table_of(number), &sender->link);
     }
     return sender;
 }
 
+static sender_t *find_or_make(uint64_t number)
+{
+    sender_t *sender = find(number);
+    return sender ? sender : make(number);
+}
+
 MPIDI_ZC_inbound_t *MPIDI_ZC_sender_inbound(uint64_t number, bool *ready)
 {
-    sender_t *sender = find_or_make(number);
+    sender_t *sender = find(number);
 
-    *ready = sender && sender->state == MPIDI_ZC_SENDER_READY;
-    return sender ? &sender->inbound : NULL;
+    if (unlikely(!sender)) {
+        *ready = false;
+        sender = make(number);
+        return sender ? &sender->inbound : NULL;
+    }
+    *ready = sender->state == MPIDI_ZC_SENDER_READY;
+    return &sender->inbound;
 }
 
 MPIDI_ZC_inbound_t *MPIDI_ZC_sender_inbound_if_any(uint64_t number)
