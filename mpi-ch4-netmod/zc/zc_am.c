@@ -33,8 +33,8 @@ bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status)
     if (unlikely(status != UCS_OK)) {
         sreq->status.MPI_ERROR =
             MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                                 MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "send",
-                                 ucs_status_string(status));
+                                 MPIDI_ZC_error_class(status), "**zc_ucx", "**zc_ucx %s %s",
+                                 "send", ucs_status_string(status));
     }
     return true;
 }

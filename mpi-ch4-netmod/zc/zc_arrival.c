@@ -142,8 +142,8 @@ static void set_transfer_error(MPIR_Request * rreq, ucs_status_t status)
 {
     rreq->status.MPI_ERROR =
         MPIR_Err_create_code(rreq->status.MPI_ERROR, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                             MPI_ERR_OTHER, "**zc_ucx", "**zc_ucx %s %s", "receive",
-                             ucs_status_string(status));
+                             MPIDI_ZC_error_class(status), "**zc_ucx", "**zc_ucx %s %s",
+                             "receive", ucs_status_string(status));
 }
 
 /* ---- delivery of what is already here ---- */

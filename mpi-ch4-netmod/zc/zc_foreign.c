@@ -228,18 +228,7 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
 
 void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
 {
-    switch (status) {
-        case UCS_ERR_CONNECTION_RESET:
-        case UCS_ERR_ENDPOINT_TIMEOUT:
-        case UCS_ERR_NOT_CONNECTED:
-        case UCS_ERR_UNREACHABLE:
-        case UCS_ERR_REJECTED:
-        case UCS_ERR_CANCELED:
-            f->failed = true;
-            break;
-        default:
-            break;              /* no memory, perhaps */
-    }
+    f->failed = f->failed || MPIDI_ZC_is_loss(status);
 }
 
 /* ---- opening ---- */
@@ -270,10 +259,7 @@ int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * up
         .err_handler = {.cb = peer_failed,.arg = f},
     };
     ucs_status_t status = ucp_ep_create(MPIDI_ZC_VCI(f->vci).worker, &params, ep);
-    /* That the process has died is not an error of this one (MPIDI_ZC_dynamic_send()). */
-    MPIR_ERR_CHKANDJUMP2(status != UCS_OK, mpi_errno,
-                         status == UCS_ERR_UNREACHABLE ? MPI_ERR_PORT : MPI_ERR_OTHER, "**zc_ucx",
-                         "**zc_ucx %s %s", "ucp_ep_create", ucs_status_string(status));
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
   fn_exit:
     return mpi_errno;
@@ -335,12 +321,13 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    MPIR_ERR_CHKANDSTMT(f->net_ep || f->failed, mpi_errno, MPIDI_ZC_LOST, goto fn_fail, "**fail");
+    MPIR_ERR_CHKANDSTMT(f->net_ep || f->failed, mpi_errno, MPIDI_ZC_LOST, goto fn_fail,
+                        "**zc_gone");
     mpi_errno = MPIDI_ZC_addresses_own_net(&MPIDI_ZC_VCI(f->vci));
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
-    if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPI_ERR_PORT) {
-        f->failed = true;       /* the process has died */
+    if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
+        f->failed = true;
     }
     MPIR_ERR_CHECK(mpi_errno);
     __atomic_fetch_add(&nr_open, 1, __ATOMIC_RELAXED);

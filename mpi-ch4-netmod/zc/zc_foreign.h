@@ -63,8 +63,8 @@ bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 int MPIDI_ZC_foreign_known(void);
 
 /* Makes progress on VCI 0, though not for long after @since, until an earlier connection of it to
- * process @id, given up here, has ended. It is called before new ones are made, for all that are made
- * together with the same @since, outside UCP's callbacks. */
+ * process @id, given up here, has ended. It is called before new ones are made, outside UCP's
+ * callbacks, for all that are made together with the same @since. */
 void MPIDI_ZC_foreign_await_end_of_earlier(uint64_t id, const MPL_time_t * since);
 
 /* Returns the node of a process of another world: a number of MPIR_Process.node_map or, for a host
@@ -103,8 +103,9 @@ struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_of_self(uint64_t self);
 /* Opens @foreign, which is not open yet. */
 int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign);
 
-/* The error of a request that waited for a process that has died. It is a class alone, since MPICH
- * remembers only the last few errors that have a text, and a flood of messages may be lost. */
+/* The error of a request that waited for a process that has died. It is a class alone, of which
+ * MPI's functions make an error of their own (patches/0046): MPICH remembers only the last 128
+ * errors that have a text, and a flood of messages may be lost. */
 #define MPIDI_ZC_LOST MPIX_ERR_PROC_FAILED
 
 /* Notes that a request of CH4 waits for an answer over @foreign: a send that has been announced
@@ -129,7 +130,8 @@ void MPIDI_ZC_foreign_refused(struct MPIDI_ZC_foreign *foreign, ucs_status_t sta
 
 /* ---- for channels (zc_channel.h) ---- */
 
-/* Returns the open connection by which the process sends as @sender, and which CH4 knows, or NULL. */
+/* Returns the open connection by which the process sends as @sender, and which CH4 knows, or
+ * NULL. */
 struct MPIDI_ZC_foreign *MPIDI_ZC_foreign_of_sender(uint64_t sender);
 
 /* Is @foreign a connection to the process that sends as @sender? It may be another one than that
@@ -143,7 +145,8 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_peer(const struct MPIDI_ZC_foreign *foreign);
 /* Returns the place of its channel. */
 struct MPIDI_ZC_channel **MPIDI_ZC_foreign_channel(struct MPIDI_ZC_foreign *foreign);
 
-/* All data that was asked for on its channel is there: a FIN that has come beside it may be answered. */
+/* All data that was asked for on its channel is there: a FIN that has come beside it may be
+ * answered. */
 void MPIDI_ZC_foreign_pulled(struct MPIDI_ZC_foreign *foreign);
 
 /* Notes that the connection to the process is lost. It is called outside UCP's callbacks. */

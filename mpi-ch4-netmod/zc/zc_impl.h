@@ -26,14 +26,37 @@
 #include "zc_landing_thread.h"
 #include "zc_stream.h"
 
+/* Is that an error of an endpoint whose process, or the network to it, has failed? Others are of
+ * this process: it may have no memory, for example. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_is_loss(ucs_status_t status)
+{
+    switch (status) {
+        case UCS_ERR_CONNECTION_RESET:
+        case UCS_ERR_ENDPOINT_TIMEOUT:
+        case UCS_ERR_NOT_CONNECTED:
+        case UCS_ERR_UNREACHABLE:
+        case UCS_ERR_REJECTED:
+        case UCS_ERR_CANCELED:
+            return true;
+        default:
+            return false;
+    }
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_error_class(ucs_status_t status)
+{
+    return MPIDI_ZC_is_loss(status) ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER;
+}
+
 /* Jumps to fn_fail if a UCX call failed; @what names the call. */
 #define MPIDI_ZC_CHECK_STATUS(status, what)                                    \
     MPIR_ERR_CHKANDJUMP2((status) != UCS_OK && (status) != UCS_INPROGRESS,     \
-                         mpi_errno, MPI_ERR_OTHER, "**zc_ucx",                 \
+                         mpi_errno, MPIDI_ZC_error_class(status), "**zc_ucx",  \
                          "**zc_ucx %s %s", what, ucs_status_string(status))
 
 #define MPIDI_ZC_CHECK_POINTER(ptr, what)                                      \
-    MPIR_ERR_CHKANDJUMP2(UCS_PTR_IS_ERR(ptr), mpi_errno, MPI_ERR_OTHER,        \
+    MPIR_ERR_CHKANDJUMP2(UCS_PTR_IS_ERR(ptr), mpi_errno,                       \
+                         MPIDI_ZC_error_class(UCS_PTR_STATUS(ptr)),            \
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 

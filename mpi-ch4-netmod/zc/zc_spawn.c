@@ -87,6 +87,16 @@ static bool find(uint64_t id, int *avtid, int *lpid)
     return *lpid >= 0;
 }
 
+/* Returns @mpi_errno with the class MPI_ERR_PORT if it says that the other process has died: that is no
+ * error of this one, and an MPI_Comm_accept() goes on with the next request. */
+static int as_error_of_port(int mpi_errno)
+{
+    if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
+        MPIR_ERR_SET(mpi_errno, MPI_ERR_PORT, "**zc_gone");
+    }
+    return mpi_errno;
+}
+
 /* Makes a table for one process, and its connection. @upid: at any alignment, and may be abridged. */
 static int connect_to(const char *upid, int size, int *avtid)
 {
@@ -98,7 +108,7 @@ static int connect_to(const char *upid, int size, int *avtid)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDIU_new_avt(1, avtid);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_ZC_foreign_connect(whole, length, *avtid, 0);
+    mpi_errno = as_error_of_port(MPIDI_ZC_foreign_connect(whole, length, *avtid, 0));
     if (mpi_errno) {
         MPIDIU_free_avt(*avtid);
     }
@@ -360,6 +370,7 @@ int MPIDI_ZC_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int si
         mpi_errno = progress_until(&start, timeout, &in_time);
     }
     const ucs_status_t status = let_go(message);
+    mpi_errno = as_error_of_port(mpi_errno);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP1(status == UCS_INPROGRESS, mpi_errno, MPI_ERR_PORT, "**zc_timeout",
                          "**zc_timeout %d", timeout);

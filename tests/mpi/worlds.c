@@ -18,7 +18,8 @@
  *   worlds finalizes     a process finalizes that has just sent 64 MiB: all of it arrives, although
  *                        the end of the connection may overtake it
  *   worlds died          a process dies that has sent what its parent, which has never sent it
- *                        anything, has received: sends to it end with an error
+ *                        anything, has received: sends to it end with an error, and so does a
+ *                        receive of what has not all come, each of class MPIX_ERR_PROC_FAILED
  *   worlds part N        a parent and N children part from all but one of each other: the others
  *                        are known no more, neither where they had a connection nor where they had
  *                        none
@@ -395,24 +396,57 @@ static void receive_from_finalizing(MPI_Comm child)
 
 static void die(MPI_Comm parent)
 {
+    MPI_Request request;
+    char *buf = check_malloc(LARGE);
     send_to(parent, 0, 1000, 3);
     send_to(parent, 0, LARGE, 4);
+    pattern_fill(buf, LARGE, 5);
+    MPI_Isend(buf, LARGE, MPI_BYTE, 0, TAG, parent, &request);
     MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+static void expect_failed(int error, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int error_class, length;
+    MPI_Error_class(error, &error_class);
+    MPI_Error_string(error, text, &length);
+    CHECK(error_class == MPIX_ERR_PROC_FAILED, "%s: error %d, class %d: %s", what, error,
+          error_class, text);
+    CHECK(strstr(text, "Process failed"), "%s: %s", what, text);
+    printf("# %s: %s\n", what, text);
 }
 
 static void survive(MPI_Comm child)
 {
     int pid = 0, error = MPI_SUCCESS;
+    char *buf = check_malloc(LARGE);
+    MPI_Request requests[3];
     MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
     MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
     receive_from(child, 0, 1000, 3);
     receive_from(child, 0, LARGE, 4);
+    for (int i = 0; i < 2; i++)
+        MPI_Issend(NULL, 0, MPI_BYTE, 0, TAG, child, &requests[i]);
+    MPI_Issend(buf, LARGE, MPI_BYTE, 0, TAG, child, &requests[2]);
     CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    for (int i = 0; i < 3; i++)
+        expect_failed(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), "MPI_Wait");
     for (const double end = MPI_Wtime() + 20; !error && MPI_Wtime() < end;) {
         error = MPI_Ssend(NULL, 0, MPI_BYTE, 0, TAG, child);
         check_sleep_ms(10);
     }
     CHECK(error, "a message to a dead process has been received");
+    expect_failed(error, "MPI_Ssend");
+    expect_failed(MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, child), "MPI_Send");
+    expect_failed(MPI_Send(buf, LARGE, MPI_BYTE, 0, TAG, child), "MPI_Send of much");
+    /* It may be here. */
+    error = MPI_Recv(buf, LARGE, MPI_BYTE, 0, TAG, child, MPI_STATUS_IGNORE);
+    if (error)
+        expect_failed(error, "MPI_Recv");
+    else
+        check_content(buf, LARGE, 5, "last message");
+    free(buf);
     MPI_Comm_disconnect(&child);
     printf("the parent has survived\n");
     fflush(stdout);
