@@ -287,7 +287,7 @@ static int send_hello(MPIDI_ZC_foreign_t * f)
     MPIR_ERR_CHKANDJUMP(!f->hello, mpi_errno, MPI_ERR_OTHER, "**nomem");
     *f->hello = (MPIDI_ZC_hello_t) {
         .number = f->link.number,
-        .upid_length = upid_length,
+        .version = MPIDI_ZC_WIRE_VERSION,
     };
     memcpy(f->hello + 1, vci->net, upid_length);
     ucs_status_ptr_t request = ucp_am_send_nbx(f->net_ep, MPIDI_ZC_AM_HELLO, NULL, 0, f->hello,

@@ -202,7 +202,8 @@ ucs_status_t MPIDI_ZC_hello_handler(void *arg, const void *header, size_t header
     }
     memcpy(&hello, data, sizeof(hello));
     const MPIDI_ZC_vci_t *vci = arg;
-    if (unlikely(MPIDI_ZC_foreign_number_vci(hello.number) != vci->number)) {
+    if (unlikely(hello.version != MPIDI_ZC_WIRE_VERSION ||
+                 MPIDI_ZC_foreign_number_vci(hello.number) != vci->number)) {
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "a process of another world has another build of MPICH");
     }
     /* at any alignment */

@@ -309,10 +309,14 @@ MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_entry_t, 16, 4);
 /* DYNAMIC: the tag that CH4 has given the message. */
 typedef int32_t MPIDI_ZC_port_tag_t;
 
+/* Worlds may have been started with different builds. It grows with each change of a format here,
+ * and is more than a length that earlier builds had in its place. */
+#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 1)
+
 /* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {
     uint64_t number;            /* its `sender` on this connection */
-    uint64_t upid_length;
+    uint64_t version;           /* MPIDI_ZC_WIRE_VERSION of its build */
 } MPIDI_ZC_hello_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_hello_t, 16, 8);
 
