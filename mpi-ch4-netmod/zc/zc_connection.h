@@ -52,12 +52,12 @@ extern MPIDI_ZC_foreign_t *MPIDI_ZC_connections[MPIDI_CH4_MAX_VCIS];
  * there is no memory. */
 MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_new(int vci, const MPIDI_ZC_upid_t * upid, size_t length);
 
-/* Returns the connection of @vci that CH4 shall have to the process of @upid: one that the process has
- * opened before CH4 knew it here, or a new one. NULL: there is no memory. */
+/* Returns the connection of @vci that CH4 shall have to the process of @upid: one that the process
+ * has opened before CH4 knew it here, or a new one. NULL: there is no memory. */
 MPIDI_ZC_foreign_t *MPIDI_ZC_foreign_for_ch4(int vci, const MPIDI_ZC_upid_t * upid, size_t length);
 
-/* Does a new connection of @vci to process @id wait for the end of an earlier one, given up here? CH4
- * may still use that on the other side, so it does not wait for long after @since. */
+/* Does a new connection of @vci to process @id wait for the end of an earlier one, given up here?
+ * CH4 may still use that on the other side, so it does not wait for long after @since. */
 bool MPIDI_ZC_foreign_lingers(int vci, uint64_t id, const MPL_time_t * since);
 
 /* CH4 has @f from here on, which has its place in the address vector. Opens it if the process has

@@ -79,8 +79,8 @@ static uint32_t grant(MPIDI_ZC_inbound_t * in, size_t least, size_t most)
     return bytes;
 }
 
-/* Returns a fair part of @bytes for a connection to another world: there is one for each process and
- * VCI. All of the processes that CH4 knows count, on all VCIs, since each may send. */
+/* Returns a fair part of @bytes for a connection to another world: there is one for each process
+ * and VCI. All of the processes that CH4 knows count, on all VCIs, since each may send. */
 static uint32_t foreign_window(size_t bytes)
 {
     const size_t known = (size_t) MPIDI_ZC_foreign_known() * MPIDI_global.n_vcis;
@@ -89,9 +89,9 @@ static uint32_t foreign_window(size_t bytes)
     return MPL_MAX(FOREIGN_MIN, MPL_MIN(MPIDI_ZC_WINDOW_MAX, share));
 }
 
-/* A half of it, which windows do not grow from, is what connections to other worlds begin with. Each
- * takes its part of what earlier ones have left, so there is something for the last one, no matter
- * whether CH4 has learned of all processes together or of one after the other. */
+/* A half of it, which windows do not grow from, is what connections to other worlds begin with.
+ * Each takes its part of what earlier ones have left, so there is something for the last one, no
+ * matter whether CH4 has learned of all processes together or of one after the other. */
 static size_t for_new_windows(void)
 {
     return MPIDI_ZC_global.window_growth / 2;

@@ -66,8 +66,8 @@ int32_t MPIDI_ZC_flow_initial_window(size_t budget, int nr_processes, int nr_vci
 bool MPIDI_ZC_flow_open(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, uint64_t sender,
                         uint32_t * begun);
 
-/* Closes the window of that process, which began with @begun bytes, and to which there is no connection
- * any more. What its waiting messages take is given back when they are released. */
+/* Closes the window of that process, which began with @begun bytes, and to which there is no
+ * connection any more. What its waiting messages take is given back when they are released. */
 void MPIDI_ZC_flow_close(MPIDI_ZC_inbound_t * in, uint32_t begun);
 
 /* Is a message of @bytes sent with its data, and not announced, if it is paid for? */

@@ -121,8 +121,8 @@ static int make_table(MPIDI_ZC_foreign_t * first)
 }
 
 /* As MPIDI_ZC_foreign_await_end_of_earlier(), on @vci. Other threads have the lock in between. Where
- * the other side still has the earlier connection of VCI 0, which has been waited for, it has that of
- * @vci, too. */
+ * the other side still has the earlier connection of VCI 0, which has been waited for, it has that
+ * of @vci, too. */
 static void await_end_of_earlier(int vci, uint64_t id, const MPL_time_t * since)
 {
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
@@ -183,8 +183,8 @@ static void set_idle(int vci)
 
 /* ---- when a communicator is made ---- */
 
-/* Where one process has failed, the others would wait for it: all learn of it. Sets *@failed if that is
- * set at one of them. */
+/* Where one process has failed, the others would wait for it: all learn of it. Sets *@failed if
+ * that is set at one of them. */
 static int agree_on_failure(MPIR_Comm * comm, int *failed)
 {
     int mpi_errno = MPI_SUCCESS;

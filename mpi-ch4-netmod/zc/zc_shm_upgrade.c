@@ -22,7 +22,8 @@ static bool may_offer(const MPIDI_ZC_foreign_t * f)
         MPIDI_ZC_global.transport.shared_memory;
 }
 
-/* Sends a HOST. The masks are exchanged on VCI 0. If it is lost, or the peer makes no offer, the connection stays on the network. */
+/* Sends a HOST. The masks are exchanged on VCI 0. If it is lost, or the peer makes no offer, the
+ * connection stays on the network. */
 static void send_message(MPIDI_ZC_foreign_t * f)
 {
     int words;
@@ -82,7 +83,7 @@ static void upgrade(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid)
     }
 }
 
-/* The other VCIs follow when they get a connection: MPIDI_ZC_foreign_connect_on(). */
+/* The other VCIs follow when they get a connection: zc_foreign_vcis.c. */
 static void processors_changed(void)
 {
     const MPIDI_ZC_share_t share = MPIDI_ZC_processors_of_machine();

@@ -10,8 +10,8 @@
  *                  others lands
  *   vcis unequal   the processes have different numbers of VCIs: all are told so
  *   vcis worlds N  traffic, on communicators of the ranks and as many processes that they have
- *                  spawned, which have N VCIs: each pair of both uses all VCIs that both have, not
- * the first one alone
+ *                  spawned, which have N VCIs: each pair of both uses all VCIs that both have,
+ *                  not the first one alone
  */
 #include "check.h"
 #include "counter.h"
