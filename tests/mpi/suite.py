@@ -216,6 +216,8 @@ TESTS = [
          environment={NUM_VCIS: "1", "EXPECT_LANDING": "1"}, check=something_landed),
     Test("vcis", "blocked", name="vcis-4-blocked", netmods=("zc",),
          environment={NUM_VCIS: "4", "EXPECT_LANDING": "1"}, check=something_landed),
+    Test("vcis", "tested", name="vcis-4-tested",
+         environment={NUM_VCIS: "4", CVAR + "LANDING_THREAD": "0"}),
     *(Test("vcis", "worlds", theirs, name=f"vcis-worlds-{ours}-and-{theirs}-{2 * ranks}-processes",
            ranks=ranks, netmods=("zc",), environment={NUM_VCIS: ours}, check=something_landed,
            timeout=120, tags=ONE_HOST if ours == theirs else ())

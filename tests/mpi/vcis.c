@@ -8,6 +8,8 @@
  *   vcis blocked   threads that wait (in a receive, a probe, a window's lock) hold up no
  *                  other, not even on their own communicator's VCI, and what lands for
  *                  others lands
+ *   vcis tested    nonblocking collectives on communicators of all VCIs, whose messages have come,
+ *                  end within a few tests of each
  *   vcis unequal   the processes have different numbers of VCIs: all are told so
  *   vcis worlds N  traffic, on communicators of the ranks and as many processes that they have
  *                  spawned, which have N VCIs: each pair of both uses all VCIs that both have,
@@ -313,6 +315,42 @@ static void run_blocked(void)
     }
 }
 
+/* ---- tested ---- */
+
+enum { TESTED = 8, FEW = 32 };
+
+/* A rank finds that a collective has ended with a few tests of it, between which it computes, and
+ * not with a few hundred. */
+static void run_tested(void)
+{
+    MPI_Comm comms[TESTED];
+    MPI_Request barriers[TESTED];
+
+    for (int i = 0; i < TESTED; i++) {
+        MPI_Comm_dup(all, &comms[i]);
+        MPI_Barrier(comms[i]); /* has its connections made */
+    }
+    for (int i = 0; i < TESTED; i++)
+        MPI_Ibarrier(comms[i], &barriers[i]);
+    if (check_rank == 0) {
+        check_sleep_ms(COMPUTE_MS);
+        for (int i = 0; i < TESTED; i++) {
+            int tests = 0, ended = 0;
+            while (!ended) {
+                CHECK(tests < FEW, "communicator %d: not ended after %d tests", i, tests);
+                MPI_Test(&barriers[i], &ended, MPI_STATUS_IGNORE);
+                tests++;
+                if (!ended)
+                    check_sleep_ms(10);
+            }
+            printf("# communicator %d: %d tests\n", i, tests);
+        }
+    }
+    MPI_Waitall(TESTED, barriers, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < TESTED; i++)
+        MPI_Comm_free(&comms[i]);
+}
+
 /* ---- worlds ---- */
 
 /* Merges the worlds of the ranks and of their children. Returns the other one's size. */
@@ -376,6 +414,8 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
     if (!strcmp(what, "blocked"))
         run_blocked();
+    else if (!strcmp(what, "tested"))
+        run_tested();
     else if (!strcmp(what, "worlds"))
         run_worlds(argv[0], argv[2]);
     else
