@@ -16,7 +16,7 @@ typedef enum { ATTACHED, LEAVING, BINDING } state_t;
 static struct {
     state_t state;              /* read by any thread */
     uint32_t round, incarnation;
-    uint64_t deadline;          /* ns; LEAVING, BINDING */
+    uint64_t deadline;          /* ns; LEAVING */
     bool finalizes;
     time_t looked_s;            /* when the last order was looked for */
     long looked_ns;
@@ -63,11 +63,6 @@ static void set_state(state_t state)
 bool MPIDI_ZC_detach_hurries(void)
 {
     return __atomic_load_n(&rank.state, __ATOMIC_RELAXED) != ATTACHED;
-}
-
-static void set_deadline(void)
-{
-    rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
 }
 
 /* ---- refusals ---- */
@@ -189,7 +184,6 @@ static void be_detached(const char *answer, const char *more)
     MPIDI_ZC_order_answer(answer, more);
     rank.incarnation = await_token();
     MPIDI_ZC_end_job_if(make());
-    set_deadline();
 }
 
 static void detach(void)
@@ -217,7 +211,7 @@ static void leave(void)
     } else if (!MPIDI_ZC_paths_pause(++rank.round)) {
         refuse("it has no connection to all ranks", -1);
     } else {
-        set_deadline();
+        rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
         set_state(LEAVING);
     }
 }
@@ -271,7 +265,7 @@ static void binding(void)
 {
     char text[16];
 
-    switch (MPIDI_ZC_paths_binding(now_ns() > rank.deadline)) {
+    switch (MPIDI_ZC_paths_binding()) {
         case MPIDI_ZC_BINDING_AWAITED:
             break;
         case MPIDI_ZC_BINDING_DONE:

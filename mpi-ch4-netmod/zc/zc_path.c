@@ -661,7 +661,7 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
     goto fn_exit;
 }
 
-MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(bool late)
+MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
 {
     int open = 0, stale = 0;
 
@@ -674,7 +674,7 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(bool late)
         return MPIDI_ZC_BINDING_DONE;
     } else if (open > 0 && stale > 0) {
         return MPIDI_ZC_BINDING_SPLIT;
-    } else if (stale > 0 && (late || stale == MPIR_Process.size - 1)) {
+    } else if (stale == MPIR_Process.size - 1) {
         return MPIDI_ZC_BINDING_STALE;
     }
     return MPIDI_ZC_BINDING_AWAITED;

@@ -125,12 +125,13 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation);
 typedef enum {
     MPIDI_ZC_BINDING_AWAITED,   /* not all ranks have answered */
     MPIDI_ZC_BINDING_DONE,      /* all ranks have accepted it: all paths are open */
-    MPIDI_ZC_BINDING_STALE,     /* another copy of this rank has come back */
+    MPIDI_ZC_BINDING_STALE,     /* all ranks have accepted another copy of this rank */
     MPIDI_ZC_BINDING_SPLIT,     /* some ranks have accepted this copy, and some another one */
 } MPIDI_ZC_binding_t;
 
-/* What has become of that? @late: what has not been answered will not be. */
-MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(bool late);
+/* What has become of that? It may take any time: an answer is awaited from each rank, since UCX 1.13 ends
+ * a rank whose answer is under way to a process that has ended. */
+MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void);
 
 /* ---- both ---- */
 

@@ -3,7 +3,9 @@
  * A rank that has left has a copy, which is given a token that was used: the other ranks refuse it,
  * and the rank that came back first loses nothing.
  *
- *     copied FILE     goes on until FILE.0 is there; holder.c tells rank 0 to leave
+ *     copied FILE        goes on until FILE.0 is there; holder.c tells rank 0 to leave
+ *     copied FILE late   the last rank answers the copy seconds after the other: until then the
+ * copy keeps its connections, on which answers may be under way
  *
  * While it is detached, rank 0 waits for its token in poll(), which is this program's: there it
  * makes the copy, a child that gets its orders from this program.
@@ -16,9 +18,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+enum { LATE_MS = 3000 };
+
 static int orders = -1; /* of the copy; -1: there is none yet */
 static pid_t copy;
-static int is_copy;
+static int is_copy, answers_late;
+static int last; /* the process of the last rank */
 
 static void make_copy(int fd)
 {
@@ -45,13 +50,25 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout)
     return (int)syscall(SYS_poll, fds, nr, timeout);
 }
 
+static void check_no_answer(void)
+{
+    struct pollfd one = {.fd = orders, .events = POLLIN};
+    CHECK(poll(&one, 1, LATE_MS) == 0, "the copy has not waited for rank %d", check_ranks - 1);
+}
+
 /** check_copy - it is given the token that this process has got, and answers that it is refused */
 static void check_copy(void)
 {
     static const char token[] = "BIND 1\n";
     char answer[256];
     size_t length = 0;
+    if (answers_late)
+        kill(last, SIGSTOP);
     CHECK(write(orders, token, sizeof token - 1) == sizeof token - 1, "the copy has gone");
+    if (answers_late) {
+        check_no_answer();
+        kill(last, SIGCONT);
+    }
     do {
         const ssize_t more = read(orders, answer + length, sizeof answer - 1 - length);
         CHECK(more > 0, "the copy has gone");
@@ -83,7 +100,10 @@ int main(int argc, char **argv)
     struct stat status;
     int go_on = 1, bound = 0, checked = 0;
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
-    CHECK(argc == 2, "usage: copied FILE");
+    CHECK(argc == 2 || argc == 3, "usage: copied FILE [late]");
+    answers_late = argc == 3;
+    last = getpid();
+    MPI_Bcast(&last, 1, MPI_INT, check_ranks - 1, MPI_COMM_WORLD);
     snprintf(name, sizeof name, "%s.0", argv[1]);
     for (int round = 0; go_on; round++) {
         exchange(round);

@@ -405,10 +405,11 @@ TESTS = [
            environment={CVAR + "UNEXPECTED_BUDGET": "64k", CVAR + "LANDING_BUDGET": "1m"}),
     leaves("holds-nothing-of-ucx", ranks=2, times=20, options=("-c",), timeout=120),
     leaves("stale-token", ranks=2, times=20, options=("-s",), timeout=120),
-    Test("copied", "FILE", name="leaves-stale-copy", ranks=3, netmods=("zc",),
-         hosts=("2", "loopback"), holder=("-r", "0", "-n", "20", "-u", "FILE"), check=left(20),
-         environment={CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0"}, timeout=120,
-         says="the copy was refused"),
+    *(Test("copied", "FILE", *late, name=f"leaves-stale-copy{''.join('-' + word for word in late)}", ranks=3,
+           netmods=("zc",), hosts=("2", "loopback"), holder=("-r", "0", "-n", str(times), "-u", "FILE"),
+           check=left(times), timeout=120, says="the copy was refused",
+           environment={CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0", **more})
+      for late, times, more in (((), 20, {}), (("late",), 1, {CVAR + "DETACH_SECONDS": "1"}))),
     # Of two that are told at once one is refused, and told again.
     leaves("two-at-once", told="0,2", times=20, options=("-w", "1"), timeout=600),
     leaves("silent-peer", told="0", times=50, options=("-t", "in time", "-x", "2", "-w", "200"),
