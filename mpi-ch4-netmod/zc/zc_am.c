@@ -31,10 +31,7 @@ bool MPIDI_ZC_note_send_status(MPIR_Request * sreq, ucs_status_t status)
         return false;
     }
     if (unlikely(status != UCS_OK)) {
-        sreq->status.MPI_ERROR =
-            MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                                 MPIDI_ZC_error_class(status), "**zc_ucx", "**zc_ucx %s %s",
-                                 "send", ucs_status_string(status));
+        sreq->status.MPI_ERROR = MPIDI_ZC_transfer_error(MPI_SUCCESS, "send", status);
     }
     return true;
 }

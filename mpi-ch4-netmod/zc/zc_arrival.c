@@ -140,10 +140,7 @@ static void complete(MPIR_Request * rreq)
 
 static void set_transfer_error(MPIR_Request * rreq, ucs_status_t status)
 {
-    rreq->status.MPI_ERROR =
-        MPIR_Err_create_code(rreq->status.MPI_ERROR, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                             MPIDI_ZC_error_class(status), "**zc_ucx", "**zc_ucx %s %s",
-                             "receive", ucs_status_string(status));
+    rreq->status.MPI_ERROR = MPIDI_ZC_transfer_error(rreq->status.MPI_ERROR, "receive", status);
 }
 
 /* ---- delivery of what is already here ---- */

@@ -60,6 +60,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_error_class(ucs_status_t status)
                          "**zc_ucx", "**zc_ucx %s %s", what,                   \
                          ucs_status_string(UCS_PTR_STATUS(ptr)))
 
+/* Returns the error of a request whose transfer UCX has ended with @status, on top of @before. That a
+ * process has died is a class alone (MPIDI_ZC_LOST). */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_transfer_error(int before, const char *what,
+                                                     ucs_status_t status)
+{
+    return MPIDI_ZC_is_loss(status) ? MPIX_ERR_PROC_FAILED :
+        MPIR_Err_create_code(before, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPI_ERR_OTHER,
+                             "**zc_ucx", "**zc_ucx %s %s", what, ucs_status_string(status));
+}
+
 /* Makes the endpoints that messages wait for, and handles those messages; and lets ranks leave
  * (zc_detach.h). It is called outside UCP's callbacks. */
 void MPIDI_ZC_connect_back(MPIDI_ZC_vci_t * vci);
