@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "page_filler.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <list>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "rank_process.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr const char *kSocket = "lazy-pages.socket";  /* CRIU's name for it */
+constexpr std::uint32_t kAllElseIsThere = 0x52535446; /* CRIU's word for it */
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kAtOnce = 64 << 10; /* a page that is touched waits for that at most */
+constexpr timeval kMoment{5, 0};            /* for what CRIU sends at once */
+
+/** A rank's address space, or that of a child which it has made meanwhile. */
+struct address_space {
+    descriptor faults;
+    pending_pages pending;
+};
+
+/** In a process of its own: no allocation here may fail for a reason that the parent has. */
+class filling {
+  public:
+    filling(const descriptor &faults, const descriptor &connection, const char *store)
+        : connection_(connection.fd), store_(store)
+    {
+        spaces_.emplace_back();
+        spaces_.back().faults = descriptor{dup(faults.fd)};
+    }
+    pending_pages &pending() { return spaces_.front().pending; }
+
+    /** Whether all pages are there, or no process is that needs one. */
+    bool run()
+    {
+        while (!spaces_.empty()) {
+            if (!wait())
+                return false;
+            for (auto at = spaces_.begin(); at != spaces_.end();) {
+                const bool well = hear(*at) && (!restored_ || fill_some(*at));
+                if (!well && errno != ESRCH) /* it has ended */
+                    return false;
+                at = !well || (restored_ && at->pending.is_empty()) ? spaces_.erase(at) : ++at;
+            }
+        }
+        return true;
+    }
+
+  private:
+    /** Until something is touched, as long as the rank is not restored. */
+    bool wait()
+    {
+        if (restored_)
+            return true;
+        std::array<pollfd, 2> those = {
+            {{connection_, POLLIN, 0}, {spaces_.front().faults.fd, POLLIN, 0}}};
+        if (poll(those.data(), those.size(), -1) < 0 && errno != EINTR)
+            return false;
+        std::uint32_t word = 0;
+        if (those[0].revents == 0)
+            return true;
+        restored_ = recv(connection_, &word, sizeof word, MSG_WAITALL) == sizeof word &&
+                    word == kAllElseIsThere;
+        return restored_;
+    }
+
+    bool hear(address_space &of)
+    {
+        uffd_msg said;
+        while (read(of.faults.fd, &said, sizeof said) == sizeof said) {
+            switch (said.event) {
+            case UFFD_EVENT_PAGEFAULT:
+                if (!answer(of, said.arg.pagefault.address & ~(kPage - 1)))
+                    return false;
+                break;
+            case UFFD_EVENT_UNMAP:
+            case UFFD_EVENT_REMOVE:
+                of.pending.drop(said.arg.remove.start, said.arg.remove.end - said.arg.remove.start);
+                break;
+            case UFFD_EVENT_REMAP:
+                of.pending.move(said.arg.remap.from, said.arg.remap.to, said.arg.remap.len);
+                break;
+            case UFFD_EVENT_FORK:
+                spaces_.emplace_back();
+                spaces_.back().faults = descriptor{static_cast<int>(said.arg.fork.ufd)};
+                spaces_.back().pending = of.pending;
+                break;
+            default:
+                errno = EBADMSG;
+                return false;
+            }
+        }
+        return errno == EAGAIN;
+    }
+
+    /** The rank waits for this page. */
+    bool answer(address_space &of, std::uint64_t address)
+    {
+        const std::optional<std::uint64_t> from = of.pending.find(address);
+        if (from && !copy(of, {address, kPage, *from}))
+            return false;
+        if (!from) {
+            uffdio_zeropage zero{{address, kPage}, 0, 0};
+            if (ioctl(of.faults.fd, UFFDIO_ZEROPAGE, &zero) == 0)
+                return true;
+            if (errno != EEXIST && errno != ENOENT && errno != EAGAIN)
+                return false;
+        }
+        /* Others may wait for the same, or for what is unmapped by now. */
+        uffdio_range those{address, kPage};
+        return ioctl(of.faults.fd, UFFDIO_WAKE, &those) == 0 || errno == ENOENT || errno == EINVAL;
+    }
+
+    bool fill_some(address_space &of)
+    {
+        return of.pending.is_empty() || copy(of, of.pending.first(kAtOnce));
+    }
+
+    bool copy(address_space &of, stored_pages what)
+    {
+        uffdio_copy order{};
+        order.dst = what.address;
+        order.src = reinterpret_cast<std::uint64_t>(store_ + what.from);
+        order.len = what.bytes;
+        const int result = ioctl(of.faults.fd, UFFDIO_COPY, &order);
+        const int why = errno;
+        if (order.copy > 0)
+            of.pending.drop(what.address, static_cast<std::uint64_t>(order.copy));
+        if (result == 0 || order.copy > 0 || why == EAGAIN) /* there is an event to be heard */
+            return true;
+        if (why == ENOENT && what.bytes > kPage) { /* they are of two mappings */
+            what.bytes = kPage;
+            return copy(of, what);
+        }
+        errno = why;
+        if (why != EEXIST && why != ENOENT)
+            return false;
+        of.pending.drop(what.address, kPage); /* it is there, or unmapped */
+        return true;
+    }
+
+    int connection_;
+    const char *store_;
+    std::list<address_space> spaces_;
+    bool restored_ = false;
+};
+
+/** Never returns. */
+[[noreturn]] void fill(const descriptor &faults, const descriptor &connection,
+                       const descriptor &store, const std::vector<stored_pages> &memory)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    /* The streams of the rank must have an end when the rank and its holder close them. */
+    close_others({faults.fd, connection.fd, store.fd});
+    struct stat found;
+    if (fstat(store.fd, &found) != 0)
+        _exit(1);
+    const auto bytes = static_cast<std::size_t>(found.st_size);
+    void *const mapped =
+        bytes > 0 ? mmap(nullptr, bytes, PROT_READ, MAP_SHARED, store.fd, 0) : nullptr;
+    if (mapped == MAP_FAILED)
+        _exit(1);
+    bool well = false;
+    try {
+        filling one(faults, connection, static_cast<const char *>(mapped));
+        well = std::all_of(memory.begin(), memory.end(), [&](const stored_pages &each) {
+            one.pending().add(each);
+            return each.bytes <= bytes && each.from <= bytes - each.bytes;
+        });
+        well = well && one.run();
+    } catch (const std::exception &) {
+        well = false; /* no memory */
+    }
+    /* The descriptor that came with the fork is this process's until it ends. */
+    _exit(well ? 0 : 1);
+}
+
+} // namespace
+
+bool page_filler::is_possible()
+{
+    const descriptor made{static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK))};
+    return made.fd >= 0;
+}
+
+page_filler::page_filler(const std::string &directory)
+    : listening_{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)}
+{
+    sockaddr_un place{};
+    place.sun_family = AF_UNIX;
+    const std::string path = directory + "/" + kSocket;
+    if (path.size() >= sizeof place.sun_path)
+        throw error(ENAMETOOLONG, path);
+    path.copy(place.sun_path, path.size());
+    if (listening_.fd < 0 ||
+        bind(listening_.fd, reinterpret_cast<const sockaddr *>(&place), sizeof place) != 0 ||
+        listen(listening_.fd, 1) != 0)
+        throw_errno(errno, path);
+}
+
+page_filler::~page_filler()
+{
+    if (pid_ > 0) {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+}
+
+void page_filler::accept()
+{
+    connection_ = descriptor{accept4(listening_.fd, nullptr, nullptr, SOCK_CLOEXEC)};
+    if (connection_.fd < 0)
+        throw_errno(errno, kSocket);
+    setsockopt(connection_.fd, SOL_SOCKET, SO_RCVTIMEO, &kMoment, sizeof kMoment);
+    listening_ = descriptor{};
+}
+
+void page_filler::start(const descriptor &store, const std::vector<stored_pages> &memory)
+{
+    std::int32_t pid = 0;
+    if (recv(connection_.fd, &pid, sizeof pid, MSG_WAITALL) != sizeof pid || pid <= 0)
+        throw error(EBADMSG, "CRIU does not say whose memory it is");
+    char byte = 0;
+    iovec content{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(connection_.fd, &message, MSG_CMSG_CLOEXEC);
+    const cmsghdr *const head = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (head == nullptr || head->cmsg_type != SCM_RIGHTS)
+        throw error(EBADMSG, "CRIU sends no userfaultfd");
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    faults_ = descriptor{fd};
+    pid_ = fork();
+    if (pid_ < 0)
+        throw_errno(errno, "fork");
+    if (pid_ == 0)
+        fill(faults_, connection_, store, memory);
+    connection_ = descriptor{};
+}
+
+std::optional<bool> page_filler::result()
+{
+    int status = 0;
+    if (pid_ <= 0 || waitpid(pid_, &status, WNOHANG) != pid_)
+        return {};
+    pid_ = -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+} // namespace zc::holder
