@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "crc32c.h"
 #include "error.h"
@@ -43,8 +44,8 @@ std::string store_line(std::size_t bytes)
 }
 
 image_sender::image_sender(const nlohmann::json &manifest, const std::string &directory,
-                           const known_pages *there)
-    : there_(there)
+                           const known_pages *there, std::optional<frozen_memory> memory)
+    : there_(there), memory_(std::move(memory))
 {
     const std::vector<std::uint8_t> coded = nlohmann::json::to_cbor(manifest);
     head_ = line_of({{"manifest", coded.size()}});
@@ -67,27 +68,35 @@ void image_sender::add_run(outgoing &to, const run &what)
 {
     if (what.pages.empty())
         return;
-    if (!what.from) {
-        add(to, line_of({{"content", what.pages.size()}}));
-        add(to, what.pages);
-        return;
-    }
-    add(to, line_of({{"from", *what.from}, {"bytes", what.pages.size()}}));
-    crc_ = zc_crc32c(crc_, what.pages.data(), what.pages.size());
+    nlohmann::json head = {{what.from || what.address ? "bytes" : "content", what.pages.size()}};
+    if (what.address)
+        head["pages"] = *what.address;
+    if (what.from)
+        head["from"] = *what.from;
+    add(to, line_of(head));
+    if (!what.from)
+        return add(to, what.pages);
+    if (!what.address)
+        crc_ = zc_crc32c(crc_, what.pages.data(), what.pages.size());
     bytes_there_ += what.pages.size();
 }
 
-void image_sender::add_pages(outgoing &to, std::string_view pages)
+void image_sender::add_pages(outgoing &to, std::string_view pages,
+                             std::optional<std::uint64_t> address)
 {
     run now;
+    now.address = address;
     for (std::size_t at = 0; at < pages.size(); at += known_pages::kPage) {
         const std::string_view page = pages.substr(at, known_pages::kPage);
-        const auto from = page.size() == known_pages::kPage ? there_->find(page) : std::nullopt;
+        const auto from =
+            there_ && page.size() == known_pages::kPage ? there_->find(page) : std::nullopt;
         const bool goes_on =
             from && now.from ? *from == *now.from + now.pages.size() : !from && !now.from;
         if (!goes_on) {
             add_run(to, now);
-            now = {from, pages.substr(at, 0)};
+            now = {from, pages.substr(at, 0), {}};
+            if (address)
+                now.address = *address + at;
         }
         now.pages = {now.pages.data() ? now.pages.data() : page.data(),
                      now.pages.size() + page.size()};
@@ -109,6 +118,27 @@ void image_sender::open_next(outgoing &to)
     add(to, line_of(head));
 }
 
+void image_sender::add_memory(outgoing &to)
+{
+    page_range &left = memory_->pages[next_range_];
+    const page_range now{left.begin, std::min(left.end, left.begin + outgoing::kLongest)};
+    read_pages(memory_->pid, now, pages_);
+    add_pages(to, pages_, now.begin);
+    bytes_left_out_ += now.end - now.begin;
+    left.begin = now.end;
+    if (left.begin == left.end)
+        next_range_++;
+}
+
+void image_sender::add_end(outgoing &to)
+{
+    nlohmann::json end = {{"crc", crc_}};
+    if (memory_)
+        end["store_crc"] = memory_->store_sum;
+    to.push(line_of(end));
+    done_ = true;
+}
+
 bool image_sender::push(outgoing &to)
 {
     const auto until = std::chrono::steady_clock::now() + kTurn;
@@ -128,9 +158,10 @@ bool image_sender::push(outgoing &to)
             by_parts_ ? add_pages(to, bytes) : add(to, bytes);
         } else if (next_ < files_.size()) {
             open_next(to);
+        } else if (memory_ && next_range_ < memory_->pages.size()) {
+            add_memory(to);
         } else {
-            to.push(line_of({{"crc", crc_}}));
-            done_ = true;
+            add_end(to);
         }
     }
     return done_;
@@ -143,11 +174,11 @@ bool image_receiver::take_content(const std::string &bytes, std::size_t &at)
     if (into_ == into::manifest)
         manifest_bytes_.append(content);
     else
-        write_all(into_ == into::store ? store_.fd : file_.fd, content, directory_);
-    if (into_ == into::store)
+        write_all(into_ == into::file ? file_.fd : store_.fd, content, directory_);
+    if (into_ == into::store || into_ == into::memory)
         stored_ += part;
-    else
-        crc_ = zc_crc32c(crc_, content.data(), part);
+    std::uint32_t &sum = into_ == into::store ? store_crc_ : crc_;
+    sum = zc_crc32c(sum, content.data(), part);
     at += part;
     left_ -= part;
     if (left_ == 0 && into_ == into::manifest)
@@ -194,10 +225,44 @@ void image_receiver::take_part(const nlohmann::json &said)
         left_ = bytes;
 }
 
-void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
+void image_receiver::check_stored(std::uint64_t from, std::uint64_t bytes) const
 {
     if (from > stored_ || bytes > stored_ - from)
         throw error(EBADMSG, "the image names pages that have not come");
+}
+
+/** They stay in the store until the rank has them. */
+void image_receiver::take_pages(const nlohmann::json &said)
+{
+    const std::uint64_t address = said["pages"], bytes = said["bytes"];
+    if ((address | bytes) % known_pages::kPage != 0 || bytes == 0 || address + bytes < address ||
+        (!memory_.empty() && address < memory_.back().address + memory_.back().bytes))
+        throw error(EBADMSG, "the image has memory that is no pages, or in no order");
+    open_store();
+    const bool stored = said.contains("from");
+    const std::uint64_t from = stored ? said["from"].get<std::uint64_t>() : stored_;
+    if (from % known_pages::kPage != 0)
+        throw error(EBADMSG, "the image names what is no page of the store");
+    if (stored) {
+        check_stored(from, bytes);
+    } else {
+        into_ = into::memory;
+        left_ = bytes;
+    }
+    memory_.push_back({address, bytes, from});
+}
+
+void image_receiver::take_end(const nlohmann::json &said)
+{
+    const bool memory_came = memory_.empty() || said.value("store_crc", ~store_crc_) == store_crc_;
+    if (said["crc"] != crc_ || parts_ > 0 || !memory_came)
+        throw error(EBADMSG, "the image has arrived damaged");
+    done_ = true;
+}
+
+void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
+{
+    check_stored(from, bytes);
     std::string part(std::min<std::uint64_t>(bytes, outgoing::kLongest), '\0');
     for (std::uint64_t done = 0; done < bytes;) {
         const std::size_t wanted = std::min<std::uint64_t>(bytes - done, part.size());
@@ -224,9 +289,7 @@ bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
     const std::size_t begin = at;
     at = end + 1;
     if (said.is_object() && said.contains("crc")) {
-        if (said["crc"] != crc_ || parts_ > 0)
-            throw error(EBADMSG, "the image has arrived damaged");
-        done_ = true;
+        take_end(said);
         return false;
     }
     if (said.is_object() && said.contains("store")) {
@@ -243,10 +306,18 @@ bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
         left_ = said["manifest"];
     } else if (said.is_object() && said.contains("name") && said.contains("bytes")) {
         open_file(said);
+    } else if (said.is_object() && said.contains("pages") && said.contains("bytes")) {
+        take_pages(said);
     } else {
         throw error(EBADMSG, "the image has a line that is none of its kinds");
     }
     return true;
+}
+
+void image_receiver::forget_memory()
+{
+    store_ = descriptor{};
+    memory_.clear();
 }
 
 std::optional<nlohmann::json> image_receiver::take(incoming &from)
@@ -261,7 +332,8 @@ std::optional<nlohmann::json> image_receiver::take(incoming &from)
     if (!done_)
         return {};
     file_ = descriptor{};
-    store_ = descriptor{}; /* its memory is the rank's, from now on */
+    if (memory_.empty())
+        store_ = descriptor{}; /* its memory is the rank's, from now on */
     if (!manifest_.is_object())
         throw error(EBADMSG, "the image has no manifest");
     return manifest_;

@@ -11,6 +11,8 @@
 
 #include "descriptor.h"
 #include "known_pages.h"
+#include "pending_pages.h"
+#include "rank_memory.h"
 #include "stream.h"
 
 namespace zc::holder {
@@ -24,45 +26,64 @@ namespace zc::holder {
  *     {"name": NAME, "bytes": BYTES, "parts": true}\n     and parts, as many as make BYTES:
  *         {"from": OFFSET, "bytes": BYTES}\n              which are in the store
  *         {"content": BYTES}\n content                    which are not
- *     {"crc": N}\n
+ *     {"pages": ADDRESS, "bytes": BYTES, "from": OFFSET}\n       memory that CRIU has left out,
+ *     {"pages": ADDRESS, "bytes": BYTES}\n content               as often as need be
+ *     {"crc": N, "store_crc": N}\n
  *
  * The sum, CRC-32C, is of all bytes before its line, but the store; and of what parts stand for.
+ * Memory that was left out is not read at the other host before the rank has it: what of it is in
+ * the store has a sum of its own there, the second one, which is there if memory was left out.
  */
 
 /** Of that many bytes of pages, which follow. */
 std::string store_line(std::size_t bytes);
 
+/** Of a rank that stands still: what CRIU has left out of its image. */
+struct frozen_memory {
+    pid_t pid;
+    std::vector<page_range> pages;
+    std::uint32_t store_sum; /* of what was sent to the store before */
+};
+
 class image_sender {
   public:
     /** The files of @directory are read as they are sent; its logs are not. @there: pages of the
-     * other host's store, by which its pages are sent; it outlives this; nullptr: none. Throws
-     * error. */
+     * other host's store, by which its pages are sent; it outlives this; nullptr: none. @memory: is
+     * read as it is sent. Throws error. */
     image_sender(const nlohmann::json &manifest, const std::string &directory,
-                 const known_pages *there = nullptr);
+                 const known_pages *there = nullptr, std::optional<frozen_memory> memory = {});
     /** Pushes what has room, for a moment. Returns whether all has been pushed. Throws error. */
     bool push(outgoing &to);
     /** Of the image, without what the store had. */
     std::uint64_t bytes() const noexcept { return bytes_; }
     /** Of the image, that the store had. */
     std::uint64_t bytes_there() const noexcept { return bytes_there_; }
+    /** Of memory that CRIU has left out. */
+    std::uint64_t bytes_left_out() const noexcept { return bytes_left_out_; }
 
   private:
     /** A run of pages: in the store from @from on, or sent. */
     struct run {
         std::optional<std::uint64_t> from;
         std::string_view pages;
+        std::optional<std::uint64_t> address; /* of memory that was left out */
     };
     void add(outgoing &to, std::string_view bytes);
-    void add_pages(outgoing &to, std::string_view pages);
+    void add_pages(outgoing &to, std::string_view pages, std::optional<std::uint64_t> address = {});
     void add_run(outgoing &to, const run &what);
     void open_next(outgoing &to);
+    void add_memory(outgoing &to);
+    void add_end(outgoing &to);
     const known_pages *there_;
     bool by_parts_ = false;
-    std::uint64_t bytes_there_ = 0;
+    std::uint64_t bytes_there_ = 0, bytes_left_out_ = 0;
     std::string head_; /* what is pushed first */
     std::vector<std::string> files_;
     std::size_t next_ = 0;
     descriptor file_;
+    std::optional<frozen_memory> memory_;
+    std::size_t next_range_ = 0;
+    std::string pages_;
     std::uint64_t bytes_ = 0;
     std::uint32_t crc_ = 0;
     bool done_ = false;
@@ -77,13 +98,21 @@ class image_receiver {
      * stand for many of the store. To be called again until it returns the manifest, which it does
      * when all has come. Throws error. */
     std::optional<nlohmann::json> take(incoming &from);
+    /** What CRIU has left out, and the store, in which it lies; when all has come. */
+    const std::vector<stored_pages> &memory() const noexcept { return memory_; }
+    const descriptor &store() const noexcept { return store_; }
+    /** Another process has both. */
+    void forget_memory();
 
   private:
-    enum class into { store, manifest, file };
+    enum class into { store, manifest, file, memory };
     bool take_content(const std::string &bytes, std::size_t &at);
     bool take_line(const std::string &bytes, std::size_t &at);
     void take_part(const nlohmann::json &said);
     void take_stored(std::uint64_t from, std::uint64_t bytes);
+    void take_pages(const nlohmann::json &said);
+    void take_end(const nlohmann::json &said);
+    void check_stored(std::uint64_t from, std::uint64_t bytes) const;
     void open_store();
     void open_file(const nlohmann::json &said);
     std::string directory_;
@@ -95,6 +124,8 @@ class image_receiver {
     std::uint64_t parts_ = 0; /* bytes of the file that parts are still to make */
     descriptor store_;
     std::uint64_t stored_ = 0;
+    std::uint32_t store_crc_ = 0; /* of what came before the image */
+    std::vector<stored_pages> memory_;
     std::uint64_t taken_from_store_ = 0; /* by this call */
     descriptor file_;
     std::uint32_t crc_ = 0;

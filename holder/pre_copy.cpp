@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pre_copy.h"
 
+#include "crc32c.h"
 #include "image.h"
 
 namespace zc::holder {
@@ -44,6 +45,7 @@ void pre_copy::send_pages(outgoing &to)
         return;
     to.push(store_line(fresh_.size()));
     to.push(fresh_);
+    sum_ = zc_crc32c(sum_, fresh_.data(), fresh_.size());
     stored_ += fresh_.size();
     round_ += fresh_.size();
 }

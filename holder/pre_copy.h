@@ -38,6 +38,8 @@ class pre_copy {
 
     const known_pages &there() const noexcept { return there_; }
     std::uint64_t bytes() const noexcept { return stored_; }
+    /** CRC-32C of them, in the order of the store. */
+    std::uint32_t sum() const noexcept { return sum_; }
     unsigned rounds() const noexcept { return rounds_; }
 
   private:
@@ -48,6 +50,7 @@ class pre_copy {
     known_pages there_;
     state state_ = state::ROUND;
     std::uint64_t stored_ = 0, round_ = 0, last_round_ = 0; /* bytes */
+    std::uint32_t sum_ = 0;
     unsigned rounds_ = 1;
     std::string pages_, fresh_;
 };

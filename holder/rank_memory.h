@@ -12,6 +12,14 @@
 
 namespace zc::holder {
 
+/** Whole pages of an address space. */
+struct page_range {
+    std::uint64_t begin, end;
+};
+
+/** The pages of a process that stands still, all of them. The caller may trace it. Throws error. */
+void read_pages(pid_t pid, const page_range &what, std::string &pages);
+
 /**
  * The memory of a process that runs, as far as it is its own: private pages that are not those of a
  * file, and that are there (those in swap would be fetched). What changes while it is read is read
@@ -30,13 +38,10 @@ class rank_memory {
     bool read(std::string &pages);
 
   private:
-    struct range {
-        std::uint64_t begin, end;
-    };
-    std::vector<range> find_present(std::uint64_t begin, std::uint64_t end) const;
+    std::vector<page_range> find_present(std::uint64_t begin, std::uint64_t end) const;
     pid_t pid_;
     descriptor pagemap_;
-    std::vector<range> mappings_;
+    std::vector<page_range> mappings_;
     std::size_t at_ = 0;
 };
 

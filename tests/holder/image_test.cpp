@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "crc32c.h"
 #include "error.h"
 #include "forked.h"
 #include "memory_directory.h"
@@ -21,9 +23,9 @@ std::string content(const std::string &path)
 
 /** All bytes that a sender makes of @from, if the other host has pages of @there. */
 std::string sent(const nlohmann::json &manifest, const std::string &from,
-                 const known_pages *there = nullptr)
+                 const known_pages *there = nullptr, std::optional<frozen_memory> memory = {})
 {
-    image_sender sender(manifest, from, there);
+    image_sender sender(manifest, from, there, std::move(memory));
     outgoing out(stream_id::image, 4 * outgoing::kLongest);
     std::string bytes;
     for (bool all = false; !all;) {
@@ -236,6 +238,132 @@ TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
     EXPECT_THROW(received(begin.substr(begin.find("{\"name")) + "{\"from\":0,\"bytes\":1}\n",
                           to_.path(), 65536),
                  error);
+}
+
+/** Memory that is in no file of the image: of this process. */
+class LeftOutTest : public StoreTest {
+  protected:
+    void write_pages(const std::string &pages)
+    {
+        for (std::size_t i = 0; i < pages.size(); i++)
+            memory_.replace(offset() + i * kPage, kPage, page(pages[i]));
+    }
+    std::uint64_t address(std::size_t number) const
+    {
+        return reinterpret_cast<std::uint64_t>(memory_.data()) + offset() + number * kPage;
+    }
+    std::string image_of(const std::vector<page_range> &ranges, bool by_store = true)
+    {
+        return sent({{"pid", 7}}, from_.path(), by_store ? &there_ : nullptr,
+                    frozen_memory{getpid(), ranges, zc_crc32c(0, store_.data(), store_.size())});
+    }
+    /** What a rank would be given at the other host: for each page its first byte. */
+    std::string arrived(const std::string &bytes, std::uint64_t &first)
+    {
+        memory_directory to;
+        image_receiver receiver(to.path());
+        incoming in(stream_id::image);
+        in.accept({frame::DATA, stream_id::image, 0, bytes});
+        if (!receiver.take(in))
+            return "not all";
+        std::string found;
+        first = receiver.memory().empty() ? 0 : receiver.memory().front().address;
+        std::uint64_t next = first;
+        for (const stored_pages &run : receiver.memory()) {
+            found.append((run.address - next) / kPage, '-');
+            next = run.address + run.bytes;
+            for (std::uint64_t at = 0; at < run.bytes; at += kPage) {
+                std::string one(kPage, '\0');
+                const ssize_t got = pread(receiver.store().fd, one.data(), kPage,
+                                          static_cast<off_t>(run.from + at));
+                found += got == static_cast<ssize_t>(kPage) && one == page(one[0]) ? one[0] : '?';
+            }
+        }
+        return found;
+    }
+
+  private:
+    std::size_t offset() const
+    {
+        return kPage - reinterpret_cast<std::uint64_t>(memory_.data()) % kPage;
+    }
+    std::string memory_ = std::string(300 * kPage, 'm');
+};
+
+TEST_F(LeftOutTest, MemoryArrivesWithItsAddresses)
+{
+    write_pages("1ab2aa3");
+    send_before("xab");
+    std::uint64_t first = 0;
+    const std::string bytes =
+        stored() + image_of({{address(0), address(4)}, {address(5), address(7)}});
+    EXPECT_EQ(arrived(bytes, first), "1ab2-a3");
+    EXPECT_EQ(first, address(0));
+    EXPECT_LT(bytes.size(), 700000 + 3 * kPage + store_.size() + 2000);
+}
+
+TEST_F(LeftOutTest, MemoryArrivesWithoutAStoreBefore)
+{
+    write_pages("123");
+    std::uint64_t first = 0;
+    EXPECT_EQ(arrived(image_of({{address(0), address(3)}}, false), first), "123");
+    EXPECT_EQ(arrived(image_of({}, false), first), "");
+}
+
+/** More than is read at once. */
+TEST_F(LeftOutTest, LongMemoryArrives)
+{
+    write_pages("12");
+    send_before("m");
+    std::uint64_t first = 0;
+    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(290)}}), first),
+              "12" + std::string(288, 'm'));
+}
+
+TEST_F(LeftOutTest, ADamagedPageOfTheStoreIsNoticed)
+{
+    write_pages("ab");
+    send_before("ab");
+    const std::string bytes = stored() + image_of({{address(0), address(2)}});
+    std::uint64_t first = 0;
+    ASSERT_EQ(arrived(bytes, first), "ab");
+    std::string damaged = bytes;
+    damaged[bytes.find('\n') + kPage + 5] ^= 1;
+    EXPECT_THROW(arrived(damaged, first), error);
+    const std::size_t sum = bytes.find(",\"store_crc\"");
+    ASSERT_NE(sum, std::string::npos);
+    EXPECT_THROW(arrived(bytes.substr(0, sum) + "}\n", first), error) << "without a sum";
+}
+
+TEST_F(LeftOutTest, ADamagedPageIsNoticed)
+{
+    write_pages("Q");
+    std::string bytes = image_of({{address(0), address(1)}});
+    bytes[bytes.rfind('Q')] ^= 1;
+    std::uint64_t first = 0;
+    EXPECT_THROW(arrived(bytes, first), error);
+}
+
+TEST_F(LeftOutTest, WhatIsNoMemoryIsRefused)
+{
+    const std::string begin = store_line(kPage) + page('a');
+    for (const char *line : {
+             "{\"pages\":4097,\"bytes\":4096,\"from\":0}\n",
+             "{\"pages\":4096,\"bytes\":4095,\"from\":0}\n",
+             "{\"pages\":4096,\"bytes\":0,\"from\":0}\n",
+             "{\"pages\":4096,\"bytes\":4096,\"from\":1}\n",
+             "{\"pages\":4096,\"bytes\":4096,\"from\":4096}\n",
+             "{\"pages\":4096,\"bytes\":8192,\"from\":0}\n",
+             "{\"pages\":18446744073709547520,\"bytes\":8192}\n",
+             "{\"pages\":4096,\"bytes\":4096,\"from\":0}\n{\"pages\":4096,\"bytes\":4096,\"from\":"
+             "0}\n",
+             "{\"pages\":8192,\"bytes\":4096,\"from\":0}\n{\"pages\":4096,\"bytes\":4096,\"from\":"
+             "0}\n",
+         }) {
+        SCOPED_TRACE(line);
+        std::uint64_t first = 0;
+        EXPECT_THROW(arrived(begin + line, first), error);
+    }
 }
 
 } // namespace
