@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kTurn = 50;  /* ms */
 constexpr int kMoving = 5; /* while ZeroMQ may be able to take what it could not */
+constexpr const char *kUnfillable = "the rank cannot be given its memory";
 
 ino_t inode_of(int fd)
 {
@@ -78,9 +79,57 @@ void arrival::restore(const nlohmann::json &manifest)
     for (const auto &each : manifest.at("ends"))
         new_ends_.emplace_back(each);
     since_ = clock::now();
+    if (!receiver_.memory().empty())
+        begin_filling();
     criu_ = std::make_unique<criu_run>(how_.criu, "restore", images_->path(),
-                                       restore_options(new_ends_));
+                                       restore_options(new_ends_, filler_ != nullptr));
     state_ = state::RESTORING;
+}
+
+void arrival::begin_filling()
+{
+    filler_ = std::make_unique<page_filler>(images_->path());
+    loop_.watch(filler_->fd(), POLLIN, [this] { fill(); });
+}
+
+/** CRIU has connected, or has sent what the filler needs. */
+void arrival::fill()
+{
+    loop_.forget(filler_->fd());
+    try {
+        if (filler_->is_connected()) {
+            filler_->start(receiver_.store(), receiver_.memory());
+            receiver_.forget_memory();
+        } else {
+            filler_->accept();
+            loop_.watch(filler_->fd(), POLLIN, [this] { fill(); });
+        }
+    } catch (const std::exception &problem) {
+        spdlog::error("{}", reason_of(problem));
+        filler_.reset(); /* then CRIU fails, too */
+    }
+}
+
+/** The rank does not run without some of its memory. */
+void arrival::filler_ended(bool well)
+{
+    if (!well && state_ == state::RESTORING) {
+        unfillable_ = true;
+        criu_->finish();
+    } else if (!well && holder_ && !status_) {
+        give_up(kUnfillable);
+        kill(pid_, SIGKILL);
+    }
+    if (!well)
+        return; /* as long as the filler is there the rank waits, and sees no page of zeros */
+    filler_.reset();
+    obey_later();
+}
+
+void arrival::obey_later()
+{
+    for (const nlohmann::json &request : std::exchange(later_, {}))
+        obey(request);
 }
 
 /** Stopped, until it has the token. */
@@ -142,6 +191,8 @@ void arrival::obey(const nlohmann::json &request)
         holder_->rank().pass_on(request.at("number"));
     } else if (what == "broken" && holder_) {
         relay_.close_reading(static_cast<stream_id>(request.at("stream").get<int>()));
+    } else if (filler_) {
+        later_.push_back(request); /* it would be dumped without what is missing */
     } else if (holder_ && state_ == state::HOLDING) {
         holder_->obey(request);
     }
@@ -149,15 +200,21 @@ void arrival::obey(const nlohmann::json &request)
 
 void arrival::child_ended()
 {
+    if (filler_) {
+        if (const std::optional<bool> well = filler_->result())
+            filler_ended(*well);
+    }
     if (state_ == state::RESTORING) {
         const std::optional<bool> well = criu_->result();
         if (!well)
             return;
-        if (*well) {
+        if (*well && !unfillable_) {
             restored();
         } else {
             state_ = state::ENDING;
-            give_up(criu_->reason());
+            give_up(*well ? kUnfillable : criu_->reason());
+            if (*well)
+                kill(pid_, SIGKILL);
         }
         criu_.reset();
         return;
@@ -169,7 +226,8 @@ void arrival::child_ended()
     /* The first process of a PID namespace has the orphans, too. */
     siginfo_t other{};
     while (getpid() == 1 && waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           other.si_pid > 0 && other.si_pid != pid_ && !criu_)
+           other.si_pid > 0 && other.si_pid != pid_ && !criu_ &&
+           !(filler_ && other.si_pid == filler_->pid()))
         waitpid(other.si_pid, nullptr, 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "holder.h"
 #include "launch.h"
+#include "page_filler.h"
 
 namespace zc::holder {
 
@@ -18,6 +19,9 @@ namespace zc::holder {
  * process for each; it may be the first of a PID namespace.
  *
  *   WAITING ── image ──▶ RESTORING ──▶ RESTORED ── go ──▶ HOLDING ── the rank ends ──▶ ENDING
+ *
+ * If CRIU has left memory out, a page_filler gives it to the rank, from RESTORING on, and until
+ * some time in HOLDING: requests to move it on wait for that. Without it the rank is ended.
  *
  * In any state "end", and an origin that gives no sign for too long, end the rank and this process.
  */
@@ -39,7 +43,11 @@ class arrival : public surroundings {
     void thaw() override;
 
     void obey(const nlohmann::json &request);
+    void obey_later();
     void take_image();
+    void begin_filling();
+    void fill();
+    void filler_ended(bool well);
     void restore(const nlohmann::json &manifest);
     void restored();
     void child_ended();
@@ -60,9 +68,11 @@ class arrival : public surroundings {
     pid_t pid_ = -1;
     clock::time_point since_;
     std::unique_ptr<criu_run> criu_;
+    std::unique_ptr<page_filler> filler_;
+    std::vector<nlohmann::json> later_; /* requests, when the memory is there */
     std::optional<holder> holder_;
     std::optional<int> status_; /* of the rank, which has ended */
-    bool told_ = false, over_ = false;
+    bool unfillable_ = false, told_ = false, over_ = false;
 };
 
 } // namespace zc::holder

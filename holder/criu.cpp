@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kMostReasons = 4;
+/* For what takes some milliseconds. */
+constexpr int kFinishTries = 5000;
+constexpr useconds_t kFinishPause = 1000;
 
 [[noreturn]] void execute(pid_t parent, const std::vector<std::string> &words)
 {
@@ -68,6 +72,17 @@ std::optional<bool> criu_run::result()
     return WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
 }
 
+void criu_run::finish()
+{
+    for (int tries = 0; !result() && tries < kFinishTries; tries++)
+        usleep(kFinishPause);
+    if (pid_ > 0) {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, &status_, 0);
+        pid_ = -1;
+    }
+}
+
 std::string criu_run::reason() const
 {
     if (WIFEXITED(status_) && WEXITSTATUS(status_) == 127)
@@ -99,9 +114,41 @@ std::vector<std::string> dump_options(pid_t pid, const std::vector<end> &ends)
     return options;
 }
 
-std::vector<std::string> restore_options(const std::vector<new_end> &ends)
+dump_pause::dump_pause()
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        throw_errno(errno, "socketpair");
+    ours_ = descriptor{pair[0]};
+    server_ = descriptor{pair[1]};
+    status_ = descriptor{dup(server_.fd)}; /* CRIU closes it when it has written to it */
+    if (status_.fd < 0 || fcntl(server_.fd, F_SETFD, 0) != 0)
+        throw_errno(errno, "dup");
+}
+
+std::vector<std::string> dump_pause::options() const
+{
+    return {"--lazy-pages", "--ps-socket", std::to_string(server_.fd), "--status-fd",
+            std::to_string(status_.fd)};
+}
+
+void dump_pause::started()
+{
+    server_ = descriptor{};
+    status_ = descriptor{};
+}
+
+bool dump_pause::has_come()
+{
+    char byte;
+    return read(ours_.fd, &byte, 1) == 1;
+}
+
+std::vector<std::string> restore_options(const std::vector<new_end> &ends, bool filled)
 {
     std::vector<std::string> options = {"--restore-detached", "--restore-sibling"};
+    if (filled)
+        options.emplace_back("--lazy-pages");
     for (const new_end &each : ends) {
         fcntl(each.theirs.fd, F_SETFD, 0);
         options.emplace_back("--inherit-fd");

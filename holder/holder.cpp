@@ -14,6 +14,7 @@
 #include <zmq.h>
 
 #include "error.h"
+#include "pagemap.h"
 #include "preflight.h"
 
 namespace zc::holder {
@@ -44,6 +45,8 @@ holder::~holder()
         loop_.forget(orders_.fd);
     if (line_)
         loop_.forget(line_->socket());
+    if (pause_)
+        loop_.forget(pause_->fd());
 }
 
 void holder::fail(const std::string &why)
@@ -111,7 +114,7 @@ void holder::obey(const nlohmann::json &request)
         else if (what == "leave")
             leave();
         else if (what == "send")
-            dump(request.at("to"));
+            dump(request.at("to"), request.value("lazy", false));
         else if (what == "thaw")
             thaw(request.at("incarnation"));
         else if (what == "end")
@@ -186,7 +189,7 @@ void holder::detached()
                 {"refused", cannot_move(rank_.pid(), ends_, true)}});
 }
 
-void holder::dump(const std::string &to)
+void holder::dump(const std::string &to, bool lazy)
 {
     if (state_ != state::DETACHED)
         return fail("the rank is not detached");
@@ -195,9 +198,42 @@ void holder::dump(const std::string &to)
     to_ = to;
     images_ = std::make_unique<memory_directory>();
     dump_begin_ = clock::now();
-    criu_ = std::make_unique<criu_run>(how_.criu, "dump", images_->path(),
-                                       dump_options(rank_.pid(), ends_));
+    std::vector<std::string> options = dump_options(rank_.pid(), ends_);
+    if (lazy) {
+        const std::vector<std::string> more = pause_.emplace().options();
+        options.insert(options.end(), more.begin(), more.end());
+    }
+    criu_ = std::make_unique<criu_run>(how_.criu, "dump", images_->path(), options);
+    if (pause_) {
+        pause_->started();
+        loop_.watch(pause_->fd(), POLLIN, [this] { paused(); });
+    }
     state_ = state::DUMPING;
+}
+
+/** All but the memory is dumped; or CRIU has ended, and child_ended() tells why. */
+void holder::paused()
+{
+    loop_.forget(pause_->fd());
+    if (!pause_->has_come())
+        return;
+    try {
+        dumped();
+    } catch (const std::exception &problem) {
+        dump_fails(reason_of(problem));
+    }
+}
+
+/** The rank stays stopped. */
+void holder::end_dump()
+{
+    if (!pause_)
+        return;
+    loop_.forget(pause_->fd());
+    pause_.reset();
+    if (criu_)
+        criu_->finish();
+    criu_.reset();
 }
 
 void holder::dumped()
@@ -207,8 +243,11 @@ void holder::dumped()
         {"pid", rank_.pid()}, {"ends", frozen.at("ends")}, {"streams", frozen.at("streams")}};
     if (!line_)
         connect(to_);
+    std::optional<frozen_memory> memory;
+    if (pause_)
+        memory = {rank_.pid(), left_out(images_->path(), rank_.pid()), copy_ ? copy_->sum() : 0};
     sender_ = std::make_unique<image_sender>(manifest, images_->path(),
-                                             copy_ ? &copy_->there() : nullptr);
+                                             copy_ ? &copy_->there() : nullptr, std::move(memory));
     since_ = clock::now();
     state_ = state::SENDING;
 }
@@ -235,6 +274,7 @@ void holder::lose_other_host(const std::string &why)
     if (state_ == state::SENDING)
         state_ = state::SENT; /* it stands still, and waits for what its owner says */
     forget_other_host();
+    end_dump();
     images_.reset();
     owner_.say({{"said", "failed"}, {"why", why}, {"other_host", true}});
 }
@@ -245,25 +285,32 @@ void holder::send_on()
     line_->pump();
     if (!all || !line_->image_out().is_done())
         return;
+    if (pause_ && criu_->result()) /* what was read may be of a rank that runs: child_ended() */
+        return;
     state_ = state::SENT;
     owner_.say(
         {{"said", "sent"},
          {"bytes", sender_->bytes()},
          {"bytes_there", sender_->bytes_there()},
+         {"left_out", sender_->bytes_left_out()},
          {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
          {"send_ms", ms_since(since_)}});
+    end_dump();
     forget_other_host();
     images_.reset();
 }
 
 void holder::thaw(std::uint64_t incarnation)
 {
+    if (state_ == state::SENDING)
+        end_dump(); /* CRIU would stop the rank again */
     state_ = state::BINDING;
     since_ = clock::now();
     owner_.thaw();
     order("BIND " + std::to_string(incarnation));
     kill(rank_.pid(), SIGCONT);
     criu_.reset(); /* what takes time, when the rank runs */
+    end_dump();
     images_.reset();
     forget_other_host();
 }
@@ -271,27 +318,39 @@ void holder::thaw(std::uint64_t incarnation)
 void holder::kill_rank()
 {
     loop_.forget(orders_.fd);
+    end_dump();
     rank_.kill_and_reap();
     state_ = state::ENDED;
+}
+
+void holder::dump_fails(const std::string &why)
+{
+    end_dump();
+    criu_.reset();
+    state_ = state::SENT;
+    fail(why);
+}
+
+void holder::criu_ended(bool well)
+{
+    const std::string why = well ? "criu dump: the rank is no longer frozen" : criu_->reason();
+    const bool paused = pause_.has_value();
+    criu_.reset();
+    try {
+        if (state_ == state::DUMPING && well && !paused)
+            dumped();
+        else
+            throw error(EIO, why);
+    } catch (const std::exception &problem) {
+        dump_fails(reason_of(problem));
+    }
 }
 
 std::optional<int> holder::child_ended()
 {
     if (criu_) {
-        try {
-            if (const std::optional<bool> well = criu_->result()) {
-                const std::string why = *well ? "" : criu_->reason();
-                criu_.reset();
-                if (*well)
-                    dumped();
-                else
-                    throw error(EIO, why);
-            }
-        } catch (const std::exception &problem) {
-            criu_.reset();
-            state_ = state::SENT;
-            fail(reason_of(problem));
-        }
+        if (const std::optional<bool> well = criu_->result())
+            criu_ended(*well);
     }
     return rank_.reap();
 }

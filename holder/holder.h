@@ -29,6 +29,7 @@ struct settings {
     std::string job; /* what it is called; empty: as the launcher does */
     std::chrono::seconds patience{60};
     bool pre_copy = true; /* send memory while the rank runs */
+    bool lazy = false;    /* restore it before it has its memory, which the other host has */
 };
 
 /** What a holder leaves to its owner, which relays the rank's streams or does not. */
@@ -59,7 +60,7 @@ class surroundings {
  *   copy {to, most}     copied                     its memory is sent while it runs (pre_copy.h)
  *   stay                                           it does not leave: what was sent is forgotten
  *   leave               detached: refused          it runs still, and has nothing of UCX
- *   send {to}           sent                       dumped, stopped, and its image is at another's
+ *   send {to, lazy}     sent                       dumped, stopped, and its image is at another's
  *   thaw {incarnation}  bound                      the token is for the rank here
  *   end                                            it is killed: it lives elsewhere
  *
@@ -74,6 +75,9 @@ class surroundings {
  *    │   └─ REFUSED ──┘              └───────┬─────┴───────────┴─────────┘  ▼
  *    │                                     thaw                           ENDED
  *    └────────── BOUND ─── BINDING ◀─────────┘
+ *
+ * With "lazy" CRIU leaves memory out of the image, and keeps the rank frozen, until SENT: in
+ * SENDING the holder reads it from the rank itself. If CRIU ends before, the move has failed.
  */
 class holder {
   public:
@@ -117,8 +121,12 @@ class holder {
     void lose_other_host(const std::string &why);
     void leave();
     void detached();
-    void dump(const std::string &to);
+    void dump(const std::string &to, bool lazy);
+    void paused();
     void dumped();
+    void criu_ended(bool well);
+    void end_dump();
+    void dump_fails(const std::string &why);
     void thaw(std::uint64_t incarnation);
     void kill_rank();
     void fail(const std::string &why);
@@ -135,6 +143,7 @@ class holder {
     std::string to_;
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
+    std::optional<dump_pause> pause_;
     std::unique_ptr<line> line_; /* to the other host, for the image */
     std::unique_ptr<pre_copy> copy_;
     std::unique_ptr<image_sender> sender_;

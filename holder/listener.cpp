@@ -22,6 +22,7 @@
 #include "error.h"
 #include "host_name.h"
 #include "memory_directory.h"
+#include "page_filler.h"
 #include "preflight.h"
 #include "request_server.h"
 #include "zch/ports.h"
@@ -197,6 +198,7 @@ nlohmann::json listener::prepare(const nlohmann::json &needs)
     }
     nlohmann::json made = start_holder(has_taken(needs));
     made["room"] = has_room_ahead(needs);
+    made["lazy"] = page_filler::is_possible();
     return made;
 }
 

@@ -76,9 +76,9 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         if (what.contains("refused") && !what.at("refused").empty())
             return give_up(all_of(what.at("refused")), now);
         enter(phase::SENDING, now);
-        parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}});
+        parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}, {"lazy", lazy_}});
     } else if (said == "sent" && phase_ == phase::SENDING) {
-        for (const char *name : {"bytes", "bytes_there", "dump_ms", "send_ms"})
+        for (const char *name : {"bytes", "bytes_there", "left_out", "dump_ms", "send_ms"})
             note(what, name, name);
         sent_ = true;
         enter(phase::RESTORING, now);
@@ -109,6 +109,7 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     if (what.contains("refused"))
         return other_host_fails("the other host: " + all_of(what.at("refused")), now);
     result_["image"] = what.at("image");
+    lazy_ = what.value("lazy", false);
     if (!can_copy_ || !what.value("room", false) || kib_ < kWorthKib)
         return ask_to_leave(now);
     copies_ = true;

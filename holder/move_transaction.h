@@ -84,8 +84,8 @@ class move_transaction {
     void begin();
 
     void source_said(const nlohmann::json &what, time_point now);
-    /** Of the host: "image", where the image goes, and whether it has "room" for memory before; or
-     * "refused". */
+    /** Of the host: "image", where the image goes, whether it has "room" for memory before, and
+     * whether the rank is to go on there before it has its memory, "lazy"; or "refused". */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);
@@ -114,7 +114,7 @@ class move_transaction {
     phase phase_ = phase::EXAMINING;
     time_point begin_, since_;
     std::uint64_t kib_ = 0; /* of the rank's memory */
-    bool can_copy_ = false;
+    bool can_copy_ = false, lazy_ = false;
     /* Memory that has been sent is not thrown away if another rank is just moving. */
     std::string refusal_;
     std::optional<time_point> again_at_;

@@ -294,6 +294,7 @@ void origin::host_answered()
             said["image"] = with_host_of(to_, said.at("image"));
             to_name_ = said.value("host", to_);
             said["room"] = how_.pre_copy && said.value("room", false);
+            said["lazy"] = how_.lazy && said.value("lazy", false);
         }
     } catch (const std::exception &problem) {
         said = {{"refused", {reason_of(problem)}}};

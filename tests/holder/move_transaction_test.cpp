@@ -107,6 +107,21 @@ TEST(MoveTransactionTest, MovesARank)
     EXPECT_EQ(w.result.at("incarnation"), 5);
 }
 
+TEST(MoveTransactionTest, LeavesMemoryOutIfTheTargetCanFillIt)
+{
+    for (const bool lazy : {true, false}) {
+        world w;
+        go(w, 2);
+        nlohmann::json image = kImage;
+        if (lazy)
+            image["lazy"] = true;
+        w.move.prepared(image, w.now);
+        w.move.source_said(said("detached"), w.now);
+        EXPECT_EQ(w.last_asked.at("do"), "send");
+        EXPECT_EQ(w.last_asked.at("lazy"), lazy);
+    }
+}
+
 /* ---- memory that is sent while the rank runs ---- */
 
 constexpr std::uint64_t kMuch = 100 << 10; /* KiB */

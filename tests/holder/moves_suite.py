@@ -4,13 +4,14 @@
 The ranks are those of tests/detach: plain UCX, every message, line and question numbered and checked.
 """
 import contextlib
+import json
 import os
 import pathlib
 import signal
 import subprocess
 import time
 
-from testbed import mpi
+from testbed import mpi, process
 from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
@@ -346,12 +347,16 @@ def memory_is_sent_while_it_changes(setup):
         return note(job, job.finish())
 
 
-@suite.test("memory-is-sent-at-once-if-that-is-asked-for")
-def memory_is_sent_at_once(setup):
-    with held(setup, options=CHANGING, hold_options=["--no-pre-copy"]) as job:
+def sent_at_once(setup, hold_options):
+    with held(setup, options=CHANGING, hold_options=hold_options) as job:
         said = job.move(2)
         check("copied" not in said and said["bytes"] >= BALLAST << 20, f"it says {said}")
         return note(job, job.finish())
+
+
+@suite.test("memory-is-sent-at-once-if-that-is-asked-for")
+def memory_is_sent_at_once(setup):
+    return sent_at_once(setup, ["--no-pre-copy"])
 
 
 @suite.test("memory-of-512-mib-moves")
@@ -361,6 +366,135 @@ def memory_moves(setup):
             said = job.move(host)
             check(said["bytes"] < BALLAST << 20, f"{said['bytes']} bytes were sent when it stood still")
         return note(job, job.finish())
+
+
+# ---- memory that the rank has when it runs: see page_filler.h ----
+
+LAZY = ("--lazy",)
+
+
+def moves_lazily(setup, moves, **more):
+    """The rank goes back and forth, its memory after it."""
+    with held(setup, hold_options=LAZY, **more) as job:
+        for move in range(moves):
+            said = job.move(2 - move % 2)
+            check(said["left_out"] > 0, f"CRIU has left nothing out: {said}")
+        return note(job, job.finish())
+
+
+@suite.test("rank-runs-before-it-has-its-memory", tags={"fast"})
+def runs_before_it_has_its_memory(setup):
+    """It is asked to move on before it has all: then that waits."""
+    return moves_lazily(setup, setup.options.moves_held)
+
+
+@suite.test("rank-runs-before-it-has-memory-that-changes", tags={"fast"})
+def runs_before_it_has_memory(setup):
+    with held(setup, options=CHANGING, hold_options=LAZY) as job:
+        for host in (2, 1, 2):
+            said = job.move(host)
+            check(said["left_out"] >= BALLAST << 20, f"{said['left_out']} bytes were left out")
+            check(said["bytes_there"] > 0, "nothing of what was sent before was of use")
+        return note(job, job.finish())
+
+
+@suite.test("rank-runs-before-it-has-memory-that-was-sent-at-once")
+def runs_before_it_has_memory_at_once(setup):
+    return sent_at_once(setup, [*LAZY, "--no-pre-copy"])
+
+
+@suite.test("ranks-of-mpi-run-before-they-have-their-memory", tags={"fast"})
+def ranks_of_mpi_run_before_they_have_their_memory(setup):
+    with ring(setup, hold_options=LAZY) as job:
+        for move in range(setup.options.moves_held):
+            rank, turn = move % 3, move // 3
+            check(job.move((rank + turn + 1) % 3 + 1, rank)["left_out"] > 0, "CRIU has left nothing out")
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
+def child_with(holder, word):
+    """A process that HOLDER has started and that has WORD in its command line; None: there is none."""
+    for child in process.children(holder):
+        with contextlib.suppress(OSError):
+            if word.encode() in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                return child
+    return None
+
+
+def filler_of(holder):
+    """The process that gives the rank of HOLDER its memory; None: there is none."""
+    for child in process.children(holder):
+        with contextlib.suppress(OSError):
+            folder = pathlib.Path(f"/proc/{child}")
+            if b"--arrival" in (folder / "cmdline").read_bytes().split(b"\0") and \
+                    any("userfaultfd" in os.readlink(entry) for entry in (folder / "fd").iterdir()):
+                return child
+    return None
+
+
+@suite.test("goes-on-if-it-cannot-be-given-its-memory", tags={"fast"})
+def goes_on_if_it_cannot_be_given_its_memory(setup):
+    """It is not told to go on at the target, where CRIU has restored it, or is about to."""
+    def kill_filler(holder):
+        end = time.monotonic() + 60
+        while not (filler := filler_of(holder)):
+            check(time.monotonic() < end, "nothing gives the rank its memory", job.said())
+        os.kill(filler, signal.SIGKILL)
+
+    with held(setup, options=["--ballast", 512], hold_options=LAZY) as job:
+        said = job.move_disturbed(2, kill_filler, copying=True)
+        check(not said["ok"], f"it says {said}")
+        check("cannot be given its memory" in said["why"] or "criu restore" in said["why"], f"it says {said}")
+        job.check_alive()
+        check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("goes-on-if-it-does-not-stay-frozen", tags={"fast"})
+def goes_on_if_it_does_not_stay_frozen(setup):
+    """CRIU ends while its memory is read: what has been read may be older than what comes."""
+    def kill_dump(_):
+        dumping = child_with(job.pid, "dump")
+        check(dumping, "CRIU has ended", job.said())
+        os.kill(dumping, signal.SIGKILL)
+
+    with held(setup, options=["--ballast", 512], hold_options=[*LAZY, "--no-pre-copy"]) as job:
+        said = job.move_disturbed(2, kill_dump, copying=True)
+        check(not said["ok"] and "criu dump" in said["why"], f"it says {said}")
+        job.check_alive()
+        check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
+        job.move(2)
+        return note(job, job.finish())
+
+
+@suite.test("is-lost-if-it-is-no-longer-given-its-memory", tags={"fast"})
+def is_lost_if_it_is_no_longer_given_its_memory(setup):
+    """It would find zeros where its memory was, from the time on when the target has the token."""
+    def lose_memory(holder):
+        record = job.folder / "runtime/zcm" / f"hold-{job.pid}.record"
+        end = time.monotonic() + 60
+        filler, stopped = None, False
+        while not record.exists() or not json.loads(record.read_text(encoding="ascii"))["place"]:
+            check(time.monotonic() < end, "the target does not get the token", job.said())
+            filler = filler or filler_of(holder)
+            if filler and not stopped and not child_with(holder, "restore"):
+                os.kill(filler, signal.SIGSTOP)
+                stopped = True
+        check(stopped, "the rank has had all its memory before it could be taken from it")
+        os.kill(filler, signal.SIGKILL)
+
+    with held(setup, options=["--ballast", 512], hold_options=LAZY) as job:
+        job.move_disturbed(2, lose_memory, copying=True)
+        rank = job.job.ranks[MOVER]
+        rank.process.wait(30 * setup.patience)
+        for reader in rank.readers:
+            reader.join(timeout=5)
+        said = "".join(rank.err)
+        check(rank.process.returncode != 0, "it ends well", said)
+        check("cannot be given its memory" in said, "it does not say why", said)
+        wait_for_no_copy(setup, job)
 
 
 # The origin notices it, or the holder that sends.
