@@ -3,7 +3,8 @@
 
 The rank (changing.c) has random memory, of which a share changes each second, and is checked at the end.
 It has no messages and gives up nothing: what is measured is the image. Every run is one move between
-two hosts (network namespaces, links of a rate), each with memory that is sent ahead and without.
+two hosts (network namespaces, links of a rate), each with memory that is sent ahead, with and without
+--lazy, and with none sent ahead.
 
   copy, leave, dump, send, restore, bind   what zc-hold says: the phases
   copied, sent, there   bytes: while the rank ran, of its image, and of that what had been copied
@@ -42,7 +43,7 @@ TIMES = ("copy_ms", "leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "
 NUMBERS = ("rounds", "copied", "bytes", "bytes_there", "source_bytes", "target_bytes")
 UNITS = {**{name: "ms" for name in TIMES}, **{name: "bytes" for name in NUMBERS}, "rounds": "rounds"}
 COPIES = 5      # of the rank's memory are there at most: itself, twice, images, and what was sent ahead
-WAYS = {"ahead": [], "plain": ["--no-pre-copy"]}
+WAYS = {"ahead": [], "lazy": ["--lazy"], "plain": ["--no-pre-copy"]}
 
 
 class Memory:
@@ -240,7 +241,8 @@ def parse():
     parser.add_argument("--changes", type=int, nargs="+", default=[10], metavar="PERCENT",
                         help="of the memory that changes each second")
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS],
-                        help="memory is sent ahead while the rank runs, or all when it stands still")
+                        help="memory is sent ahead while the rank runs, and the rank goes on when it has it, or "
+                             "before that; or all is sent when it stands still")
     parser.add_argument("--json-out", metavar="FILE", help="the results, JSON lines")
     return parser.parse_args()
 
