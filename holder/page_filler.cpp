@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "error.h"
 #include "rank_process.h"
@@ -30,11 +31,13 @@ constexpr std::uint32_t kAllElseIsThere = 0x52535446; /* CRIU's word for it */
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kAtOnce = 64 << 10; /* a page that is touched waits for that at most */
 constexpr timeval kMoment{5, 0};            /* for what CRIU sends at once */
+constexpr int kMostHeard = 256;             /* of what is touched, before more is filled in order */
 
 /** A rank's address space, or that of a child which it has made meanwhile. */
 struct address_space {
     descriptor faults;
     pending_pages pending;
+    std::vector<std::uint64_t> put_off; /* pages that wait until the events have been heard */
 };
 
 /** In a process of its own: no allocation here may fail for a reason that the parent has. */
@@ -65,6 +68,8 @@ class filling {
     }
 
   private:
+    enum class given { YES, LATER, NO };
+
     /** Until something is touched, as long as the rank is not restored. */
     bool wait()
     {
@@ -82,10 +87,17 @@ class filling {
         return restored_;
     }
 
+    /**
+     * The kernel tells what is touched before it tells events, and as long as there is an event
+     * that has not been heard it takes no page. So what is touched meanwhile is put off: if it was
+     * woken at once it would be touched again, and no event would ever be heard.
+     */
     bool hear(address_space &of)
     {
         uffd_msg said;
-        while (read(of.faults.fd, &said, sizeof said) == sizeof said) {
+        for (int heard = 0; heard < kMostHeard; heard++) {
+            if (read(of.faults.fd, &said, sizeof said) != sizeof said)
+                return errno == EAGAIN && wake_those_put_off(of);
             switch (said.event) {
             case UFFD_EVENT_PAGEFAULT:
                 if (!answer(of, said.arg.pagefault.address & ~(kPage - 1)))
@@ -108,33 +120,54 @@ class filling {
                 return false;
             }
         }
-        return errno == EAGAIN;
+        return true;
+    }
+
+    /** Others may wait for the same page, or for what is unmapped by now. */
+    static bool wake(const address_space &of, std::uint64_t address)
+    {
+        uffdio_range those{address, kPage};
+        return ioctl(of.faults.fd, UFFDIO_WAKE, &those) == 0 || errno == ENOENT || errno == EINVAL;
+    }
+
+    static bool wake_those_put_off(address_space &of)
+    {
+        const std::vector<std::uint64_t> those = std::exchange(of.put_off, {});
+        return std::all_of(those.begin(), those.end(),
+                           [&](std::uint64_t address) { return wake(of, address); });
     }
 
     /** The rank waits for this page. */
     bool answer(address_space &of, std::uint64_t address)
     {
         const std::optional<std::uint64_t> from = of.pending.find(address);
-        if (from && !copy(of, {address, kPage, *from}))
-            return false;
-        if (!from) {
-            uffdio_zeropage zero{{address, kPage}, 0, 0};
-            if (ioctl(of.faults.fd, UFFDIO_ZEROPAGE, &zero) == 0)
-                return true;
-            if (errno != EEXIST && errno != ENOENT && errno != EAGAIN)
-                return false;
+        switch (from ? copy(of, {address, kPage, *from}) : give_zeros(of, address)) {
+        case given::YES:
+            return wake(of, address);
+        case given::LATER:
+            of.put_off.push_back(address);
+            return true;
+        case given::NO:
+            break;
         }
-        /* Others may wait for the same, or for what is unmapped by now. */
-        uffdio_range those{address, kPage};
-        return ioctl(of.faults.fd, UFFDIO_WAKE, &those) == 0 || errno == ENOENT || errno == EINVAL;
+        return false;
+    }
+
+    /** The image has nothing of it. */
+    static given give_zeros(const address_space &of, std::uint64_t address)
+    {
+        uffdio_zeropage zero{{address, kPage}, 0, 0};
+        if (ioctl(of.faults.fd, UFFDIO_ZEROPAGE, &zero) == 0 || errno == EEXIST || errno == ENOENT)
+            return given::YES;
+        return errno == EAGAIN ? given::LATER : given::NO;
     }
 
     bool fill_some(address_space &of)
     {
-        return of.pending.is_empty() || copy(of, of.pending.first(kAtOnce));
+        return of.pending.is_empty() || copy(of, of.pending.first(kAtOnce)) != given::NO;
     }
 
-    bool copy(address_space &of, stored_pages what)
+    given copy(address_space &of, stored_pages what)
     {
         uffdio_copy order{};
         order.dst = what.address;
@@ -144,17 +177,19 @@ class filling {
         const int why = errno;
         if (order.copy > 0)
             of.pending.drop(what.address, static_cast<std::uint64_t>(order.copy));
-        if (result == 0 || order.copy > 0 || why == EAGAIN) /* there is an event to be heard */
-            return true;
+        if (result == 0 || order.copy > 0)
+            return given::YES;
+        if (why == EAGAIN) /* there is an event to be heard */
+            return given::LATER;
         if (why == ENOENT && what.bytes > kPage) { /* they are of two mappings */
             what.bytes = kPage;
             return copy(of, what);
         }
         errno = why;
         if (why != EEXIST && why != ENOENT)
-            return false;
+            return given::NO;
         of.pending.drop(what.address, kPage); /* it is there, or unmapped */
-        return true;
+        return given::YES;
     }
 
     int connection_;

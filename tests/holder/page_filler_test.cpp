@@ -1,31 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "page_filler.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <linux/userfaultfd.h>
 #include <memory>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "error.h"
+#include "forked.h"
 #include "memory_directory.h"
 
 namespace zc::holder {
 namespace {
 
-constexpr std::size_t kPage = 4096, kPages = 600;
+constexpr std::size_t kPages = 600;
 constexpr std::uint32_t kRestored = 0x52535446;
+
+/** As CRIU, which restores from @directory. */
+descriptor connected(const std::string &directory)
+{
+    descriptor made{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_un place{AF_UNIX, {}};
+    (directory + "/lazy-pages.socket").copy(place.sun_path, sizeof place.sun_path - 1);
+    if (connect(made.fd, reinterpret_cast<sockaddr *>(&place), sizeof place) != 0)
+        made = descriptor{};
+    return made;
+}
+
+bool send_faults(int connection, int faults)
+{
+    const std::int32_t pid = getpid();
+    char byte = 0;
+    iovec one{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &one;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr *const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(head), &faults, sizeof(int));
+    return send(connection, &pid, sizeof pid, 0) == sizeof pid &&
+           sendmsg(connection, &message, 0) == 1;
+}
 
 /** This process is CRIU, and the rank: it has memory of which no page is there. */
 class PageFillerTest : public ::testing::Test {
@@ -51,11 +88,9 @@ class PageFillerTest : public ::testing::Test {
             const std::string page(kPage, content(kPages - 1 - i));
             ASSERT_EQ(write(store_.fd, page.data(), kPage), static_cast<ssize_t>(kPage));
         }
-        connection_ = descriptor{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        sockaddr_un place{AF_UNIX, {}};
-        (directory_.path() + "/lazy-pages.socket").copy(place.sun_path, sizeof place.sun_path - 1);
         filler_ = std::make_unique<page_filler>(directory_.path());
-        ASSERT_EQ(connect(connection_.fd, reinterpret_cast<sockaddr *>(&place), sizeof place), 0);
+        connection_ = connected(directory_.path());
+        ASSERT_GE(connection_.fd, 0);
         filler_->accept();
     }
 
@@ -77,28 +112,9 @@ class PageFillerTest : public ::testing::Test {
         return all;
     }
 
-    void send_descriptor()
-    {
-        const std::int32_t pid = getpid();
-        ASSERT_EQ(send(connection_.fd, &pid, sizeof pid, 0), static_cast<ssize_t>(sizeof pid));
-        char byte = 0;
-        iovec one{&byte, 1};
-        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-        msghdr message{};
-        message.msg_iov = &one;
-        message.msg_iovlen = 1;
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        cmsghdr *const head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(head), &faults_.fd, sizeof(int));
-        ASSERT_EQ(sendmsg(connection_.fd, &message, 0), 1);
-    }
     void begin(const std::vector<stored_pages> &memory)
     {
-        send_descriptor();
+        ASSERT_TRUE(send_faults(connection_.fd, faults_.fd));
         filler_->start(store_, memory);
         faults_ = descriptor{}; /* as the rank, which has none */
     }
@@ -207,6 +223,171 @@ TEST_F(PageFillerTest, RefusesWhatIsNoUserfaultfd)
     ASSERT_EQ(send(connection_.fd, &pid, sizeof pid, 0), static_cast<ssize_t>(sizeof pid));
     ASSERT_EQ(send(connection_.fd, "x", 1, 0), 1);
     EXPECT_THROW(filler_->start(store_, {}), error);
+}
+
+/** The rank is a process of its own here, as it is elsewhere, so it can fork. */
+class PageFillerRankTest : public ::testing::Test {
+  protected:
+    static constexpr std::size_t kMore = 2048; /* pages after the others, of which none is stored */
+
+    /** @does: in the rank, which CRIU has restored, and of which none of @count pages is there:
+     * whether it finds what it has to. */
+    void expect_well(std::size_t count, const std::function<bool()> &does)
+    {
+        pages_ = count;
+        memory_ = pages_of_memory(count + kMore);
+        const memory_directory directory;
+        auto filler = std::make_unique<page_filler>(directory.path());
+        const pid_t rank = fork();
+        ASSERT_GE(rank, 0);
+        if (rank == 0)
+            _exit(be_rank(directory.path(), does));
+        int status = -1;
+        pollfd connects{filler->fd(), POLLIN, 0};
+        while (poll(&connects, 1, 10) == 0 && waitpid(rank, &status, WNOHANG) == 0)
+            continue;
+        if (!(connects.revents & POLLIN))
+            GTEST_SKIP() << "this kernel does not let a userfaultfd follow a process that forks";
+        filler->accept();
+        filler->start(store(directory.path()), {{at(0), count * kPage, 0}});
+        std::optional<bool> result;
+        while (!(result = filler->result()))
+            usleep(1000);
+        EXPECT_TRUE(*result);
+        filler.reset();
+        EXPECT_EQ(waitpid(rank, &status, 0), rank);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    }
+
+    char *page(std::size_t number) const { return memory_ + number * kPage; }
+    bool is_right(std::size_t number) const { return is_right(page(number), number); }
+    static bool is_right(const char *there, std::size_t number)
+    {
+        return std::memcmp(there, page_of(number).data(), kPage) == 0;
+    }
+    bool are_right(std::size_t from, std::size_t to) const
+    {
+        for (std::size_t i = from; i < to; i++) {
+            if (!is_right(i))
+                return false;
+        }
+        return true;
+    }
+    bool are_zero(std::size_t from, std::size_t to) const
+    {
+        return std::all_of(page(from), page(to), [](char byte) { return byte == 0; });
+    }
+    /** Whether @does returns true in a child. */
+    static bool forks(const std::function<bool()> &does)
+    {
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(does() ? 0 : 1);
+        int status = -1;
+        return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+
+    std::size_t pages_ = 0;
+    char *memory_ = nullptr;
+
+  private:
+    std::uint64_t at(std::size_t number) const
+    {
+        return reinterpret_cast<std::uint64_t>(page(number));
+    }
+    descriptor store(const std::string &directory) const
+    {
+        descriptor made{open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+        for (std::size_t i = 0; i < pages_; i++) {
+            if (write(made.fd, page_of(i).data(), kPage) != static_cast<ssize_t>(kPage))
+                throw error(EIO, directory);
+        }
+        return made;
+    }
+    /** Returns the exit status. */
+    int be_rank(const std::string &directory, const std::function<bool()> &does) const
+    {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        descriptor faults{static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK))};
+        uffdio_api api{UFFD_API,
+                       UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_UNMAP |
+                           UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_FORK,
+                       0};
+        uffdio_register all{{at(0), (pages_ + kMore) * kPage}, UFFDIO_REGISTER_MODE_MISSING, 0};
+        if (faults.fd < 0 || ioctl(faults.fd, UFFDIO_API, &api) != 0 ||
+            ioctl(faults.fd, UFFDIO_REGISTER, &all) != 0)
+            return 2;
+        const descriptor connection = connected(directory);
+        if (connection.fd < 0 || !send_faults(connection.fd, faults.fd))
+            return 2;
+        faults = descriptor{};
+        send(connection.fd, &kRestored, sizeof kRestored, MSG_NOSIGNAL);
+        return does() ? 0 : 1;
+    }
+};
+
+/** As long as there is an event that has not been heard the kernel takes no page. */
+TEST_F(PageFillerRankTest, HearsOfMemoryThatIsGivenBackWhileMuchIsTouched)
+{
+    constexpr std::size_t kThreads = 64, kTouched = 40000;
+    expect_well(kTouched, [this] {
+        std::atomic<bool> stop{false}, right{true};
+        std::thread gives_back([&] {
+            for (std::size_t i = 0; !stop; i = (i + 1) % kMore) {
+                madvise(page(kTouched + i), kPage, MADV_DONTNEED);
+                usleep(1000);
+            }
+        });
+        std::vector<std::thread> touch;
+        for (std::size_t first = 0; first < kThreads; first++)
+            touch.emplace_back([&, first] {
+                for (std::size_t i = first; i < kTouched; i += kThreads)
+                    right = is_right(kTouched - 1 - i) && right;
+            });
+        for (std::thread &each : touch)
+            each.join();
+        stop = true;
+        gives_back.join();
+        return right.load();
+    });
+}
+
+TEST_F(PageFillerRankTest, FollowsAChild)
+{
+    expect_well(kPages, [this] {
+        return forks([this] {
+                   return forks([this] { return are_right(0, kPages); }) && are_right(0, kPages);
+               }) &&
+               are_right(0, kPages);
+    });
+}
+
+TEST_F(PageFillerRankTest, FollowsARankThatFreesAndMovesAndForks)
+{
+    constexpr std::size_t kMany = 20000, kPart = 100, kEach = 1000;
+    expect_well(kMany, [this] {
+        char *const elsewhere = pages_of_memory(kMany);
+        bool right = true;
+        for (std::size_t first = 0; first < kMany && right; first += kEach) {
+            char *const there = elsewhere + first * kPage;
+            right = mremap(page(first), kPart * kPage, kPart * kPage, MREMAP_MAYMOVE | MREMAP_FIXED,
+                           there) == there &&
+                    madvise(page(first + kPart), kPart * kPage, MADV_DONTNEED) == 0 &&
+                    munmap(page(first + 2 * kPart), kPart * kPage) == 0;
+            const auto is_as_it_is_to_be = [&] {
+                for (std::size_t i = 0; i < kPart; i++) {
+                    if (!is_right(there + i * kPage, first + i))
+                        return false;
+                }
+                return are_zero(first + kPart, first + 2 * kPart) &&
+                       are_right(first + 3 * kPart, first + kEach);
+            };
+            if (first % (5 * kEach) == 0)
+                right = right && forks(is_as_it_is_to_be);
+            right = right && is_as_it_is_to_be();
+        }
+        return right;
+    });
 }
 
 } // namespace
