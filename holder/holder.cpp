@@ -21,6 +21,7 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongestOrder = 4096;
+constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
 /* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): a matter of time. */
 constexpr const char *kMeanwhile[] = {" another rank is away", " another rank leaves"};
 
@@ -227,13 +228,23 @@ void holder::paused()
 /** The rank stays stopped. */
 void holder::end_dump()
 {
+    if (!pause_ && !let_go_)
+        return;
+    let_go();
+    if (criu_)
+        criu_->finish();
+    criu_.reset();
+    let_go_.reset();
+}
+
+/** CRIU ends, and leaves the rank stopped. */
+void holder::let_go()
+{
     if (!pause_)
         return;
     loop_.forget(pause_->fd());
     pause_.reset();
-    if (criu_)
-        criu_->finish();
-    criu_.reset();
+    let_go_ = clock::now();
 }
 
 void holder::dumped()
@@ -285,8 +296,18 @@ void holder::send_on()
     line_->pump();
     if (!all || !line_->image_out().is_done())
         return;
-    if (pause_ && criu_->result()) /* what was read may be of a rank that runs: child_ended() */
+    if (pause_) {
+        if (!criu_
+                 ->result()) /* if it has: what was read may be of a rank that runs, criu_ended() */
+            let_go();
         return;
+    }
+    if (let_go_ && (criu_ || !rank_.is_stopped())) {
+        if (clock::now() - *let_go_ > kLetGo)
+            dump_fails(criu_ ? "criu dump does not end" : "criu dump: the rank is not stopped");
+        return;
+    }
+    let_go_.reset();
     state_ = state::SENT;
     owner_.say(
         {{"said", "sent"},
@@ -295,7 +316,6 @@ void holder::send_on()
          {"left_out", sender_->bytes_left_out()},
          {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
          {"send_ms", ms_since(since_)}});
-    end_dump();
     forget_other_host();
     images_.reset();
 }
@@ -336,6 +356,8 @@ void holder::criu_ended(bool well)
     const std::string why = well ? "criu dump: the rank is no longer frozen" : criu_->reason();
     const bool paused = pause_.has_value();
     criu_.reset();
+    if (state_ == state::SENDING && let_go_ && well)
+        return; /* send_on() */
     try {
         if (state_ == state::DUMPING && well && !paused)
             dumped();

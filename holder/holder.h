@@ -77,7 +77,8 @@ class surroundings {
  *    └────────── BOUND ─── BINDING ◀─────────┘
  *
  * With "lazy" CRIU leaves memory out of the image, and keeps the rank frozen, until SENT: in
- * SENDING the holder reads it from the rank itself. If CRIU ends before, the move has failed.
+ * SENDING the holder reads it from the rank itself. If CRIU ends before, or does not end well then
+ * and leave the rank stopped, the move has failed: the rank may run.
  */
 class holder {
   public:
@@ -126,6 +127,7 @@ class holder {
     void dumped();
     void criu_ended(bool well);
     void end_dump();
+    void let_go();
     void dump_fails(const std::string &why);
     void thaw(std::uint64_t incarnation);
     void kill_rank();
@@ -144,6 +146,8 @@ class holder {
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
     std::optional<dump_pause> pause_;
+    std::optional<clock::time_point>
+        let_go_;                 /* when the pause has ended, until the rank is stopped */
     std::unique_ptr<line> line_; /* to the other host, for the image */
     std::unique_ptr<pre_copy> copy_;
     std::unique_ptr<image_sender> sender_;

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +89,22 @@ void rank_process::pass_on(int signal) const
     const bool stops = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
     if (stops && !has_signal(pid_, "SigCgt:", signal) && !has_signal(pid_, "SigIgn:", signal))
         kill(pid_, SIGSTOP);
+}
+
+bool rank_process::is_stopped() const
+{
+    std::error_code gone;
+    std::size_t stopped = 0;
+    for (const auto &task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task", gone)) {
+        std::ifstream file(task.path() / "stat");
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        const std::size_t name_end = text.rfind(')'); /* then a blank, and the state */
+        if (name_end == std::string::npos || text.compare(name_end + 1, 2, " T") != 0)
+            return false;
+        stopped++;
+    }
+    return stopped > 0;
 }
 
 std::optional<int> rank_process::reap()

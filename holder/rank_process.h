@@ -35,6 +35,8 @@ class rank_process {
     void pass_on(int signal) const;
     /** The status of wait(2), once it has ended; it is called when a child has. */
     std::optional<int> reap();
+    /** Are all its threads stopped, as by SIGSTOP? */
+    bool is_stopped() const;
     /** Has it ended, and been reaped? */
     bool has_ended() const noexcept { return ended_; }
     /** Ends it, whatever it does, and reaps it. */

@@ -452,21 +452,32 @@ def goes_on_if_it_cannot_be_given_its_memory(setup):
         return note(job, job.finish())
 
 
-@suite.test("goes-on-if-it-does-not-stay-frozen", tags={"fast"})
-def goes_on_if_it_does_not_stay_frozen(setup):
-    """CRIU ends while its memory is read: what has been read may be older than what comes."""
-    def kill_dump(_):
+def goes_on_without_dump(setup, number):
+    """CRIU gets the signal NUMBER while the rank's memory is read."""
+    def disturb(_):
         dumping = child_with(job.pid, "dump")
         check(dumping, "CRIU has ended", job.said())
-        os.kill(dumping, signal.SIGKILL)
+        os.kill(dumping, number)
 
     with held(setup, options=["--ballast", 512], hold_options=[*LAZY, "--no-pre-copy"]) as job:
-        said = job.move_disturbed(2, kill_dump, copying=True)
+        said = job.move_disturbed(2, disturb, copying=True)
         check(not said["ok"] and "criu dump" in said["why"], f"it says {said}")
         job.check_alive()
         check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
         job.move(2)
         return note(job, job.finish())
+
+
+@suite.test("goes-on-if-it-does-not-stay-frozen", tags={"fast"})
+def goes_on_if_it_does_not_stay_frozen(setup):
+    """What has been read may be older than what comes."""
+    return goes_on_without_dump(setup, signal.SIGKILL)
+
+
+@suite.test("goes-on-if-criu-does-not-end")
+def goes_on_if_criu_does_not_end(setup):
+    """Nothing says that the rank is stopped at the source: there may be two copies of it."""
+    return goes_on_without_dump(setup, signal.SIGSTOP)
 
 
 @suite.test("is-lost-if-it-is-no-longer-given-its-memory", tags={"fast"})
