@@ -198,7 +198,12 @@ nlohmann::json listener::prepare(const nlohmann::json &needs)
     }
     nlohmann::json made = start_holder(has_taken(needs));
     made["room"] = has_room_ahead(needs);
-    made["lazy"] = page_filler::is_possible();
+    if (!page_filler::is_possible())
+        made["not_lazy"] = "it cannot fill the memory of a rank that runs";
+    else if (!has_room_to_fill(needs))
+        made["not_lazy"] =
+            "it has not as much memory as a rank needs that runs before it has its own";
+    made["lazy"] = !made.contains("not_lazy");
     return made;
 }
 

@@ -110,6 +110,8 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
         return other_host_fails("the other host: " + all_of(what.at("refused")), now);
     result_["image"] = what.at("image");
     lazy_ = what.value("lazy", false);
+    note(what, "lazy", "lazy");
+    note(what, "not_lazy", "not_lazy");
     if (!can_copy_ || !what.value("room", false) || kib_ < kWorthKib)
         return ask_to_leave(now);
     copies_ = true;

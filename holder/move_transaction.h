@@ -85,7 +85,8 @@ class move_transaction {
 
     void source_said(const nlohmann::json &what, time_point now);
     /** Of the host: "image", where the image goes, whether it has "room" for memory before, and
-     * whether the rank is to go on there before it has its memory, "lazy"; or "refused". */
+     * whether the rank is to go on there before it has its memory, "lazy", and if not, though it
+     * was to, why, "not_lazy"; or "refused". */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);

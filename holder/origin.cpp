@@ -294,7 +294,11 @@ void origin::host_answered()
             said["image"] = with_host_of(to_, said.at("image"));
             to_name_ = said.value("host", to_);
             said["room"] = how_.pre_copy && said.value("room", false);
-            said["lazy"] = how_.lazy && said.value("lazy", false);
+            if (!how_.lazy)
+                said.erase("lazy");
+            else if (!said.value("lazy", false))
+                warn("not --lazy: " + to_name_ + ": " +
+                     said.value("not_lazy", "its zc-hold does not have that"));
         }
     } catch (const std::exception &problem) {
         said = {{"refused", {reason_of(problem)}}};

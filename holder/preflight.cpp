@@ -18,6 +18,7 @@
 #include "crc32c.h"
 #include "descriptor.h"
 #include "memory_directory.h"
+#include "memory_room.h"
 
 namespace zc::holder {
 namespace {
@@ -322,15 +323,31 @@ std::uint64_t most_of_store(std::uint64_t kib)
     return kib + kib / 4;
 }
 
+/** KiB that images may take. */
+static std::uint64_t room_for_images()
+{
+    struct statvfs found;
+    return statvfs(memory_directory::kWhere, &found) == 0 ? found.f_bavail * found.f_frsize >> 10
+                                                          : 0;
+}
+
 bool has_room_ahead(const nlohmann::json &needs)
 {
     const std::uint64_t kib = needs.at("kib");
-    struct statvfs found;
-    if (statvfs(memory_directory::kWhere, &found) != 0)
-        return false;
-    const std::uint64_t room = std::min<std::uint64_t>(found.f_bavail * found.f_frsize >> 10,
-                                                       number_of("/proc/meminfo", "MemAvailable"));
+    const std::uint64_t room =
+        std::min(room_for_images(), number_of("/proc/meminfo", "MemAvailable"));
     return most_of_store(kib) + kib <= room;
+}
+
+bool has_room_to_fill(const nlohmann::json &needs, std::uint64_t available, std::uint64_t shared)
+{
+    const std::uint64_t kib = needs.at("kib"), kept = most_of_store(kib) + kib;
+    return kept <= shared && kept + kib <= available;
+}
+
+bool has_room_to_fill(const nlohmann::json &needs)
+{
+    return has_room_to_fill(needs, memory_room(), room_for_images());
 }
 
 bool has_taken(const nlohmann::json &needs)
