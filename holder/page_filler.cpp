@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -54,14 +55,14 @@ class filling {
     /** Whether all pages are there, or no process is that needs one. */
     bool run()
     {
-        while (!spaces_.empty()) {
+        while (!is_done()) {
             if (!wait())
                 return false;
             for (auto at = spaces_.begin(); at != spaces_.end();) {
                 const bool well = hear(*at) && (!restored_ || fill_some(*at));
                 if (!well && errno != ESRCH) /* it has ended */
                     return false;
-                at = !well || (restored_ && at->pending.is_empty()) ? spaces_.erase(at) : ++at;
+                at = well ? ++at : spaces_.erase(at);
             }
         }
         return true;
@@ -70,11 +71,22 @@ class filling {
   private:
     enum class given { YES, LATER, NO };
 
+    /** A process that has all its pages is heard as long as another has not: what it frees, moves
+     * or forks it waits with until somebody has heard of it. */
+    bool is_done() const
+    {
+        return restored_ &&
+               std::all_of(spaces_.begin(), spaces_.end(),
+                           [](const address_space &each) { return each.pending.is_empty(); });
+    }
+
     /** Until something is touched, as long as the rank is not restored. */
     bool wait()
     {
         if (restored_)
             return true;
+        if (spaces_.empty())
+            return false;
         std::array<pollfd, 2> those = {
             {{connection_, POLLIN, 0}, {spaces_.front().faults.fd, POLLIN, 0}}};
         if (poll(those.data(), those.size(), -1) < 0 && errno != EINTR)
@@ -205,6 +217,12 @@ class filling {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
+    /* Each child of the rank takes a descriptor. */
+    rlimit most{};
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &most);
+    }
     /* The streams of the rank must have an end when the rank and its holder close them. */
     close_others({faults.fd, connection.fd, store.fd});
     struct stat found;
