@@ -253,7 +253,11 @@ class filling {
 bool page_filler::is_possible()
 {
     const descriptor made{static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK))};
-    return made.fd >= 0;
+    uffdio_api api{UFFD_API,
+                   UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
+                       UFFD_FEATURE_EVENT_UNMAP,
+                   0};
+    return made.fd >= 0 && ioctl(made.fd, UFFDIO_API, &api) == 0;
 }
 
 page_filler::page_filler(const std::string &directory)

@@ -28,7 +28,8 @@ namespace zc::holder {
  */
 class page_filler {
   public:
-    /** Whether the kernel lets this process fill the memory of others. */
+    /** Whether the kernel lets this process fill the memory of others, and follow what they do with
+     * it. */
     static bool is_possible();
     /** Listens where CRIU looks for it when it restores from @directory. Throws error. */
     explicit page_filler(const std::string &directory);
