@@ -22,6 +22,8 @@
 #include <utility>
 
 #include "error.h"
+#include "process_tree.h"
+#include "rank_memory.h"
 #include "rank_process.h"
 
 namespace zc::holder {
@@ -37,6 +39,7 @@ constexpr int kMostHeard = 256;             /* of what is touched, before more i
 /** A rank's address space, or that of a child which it has made meanwhile. */
 struct address_space {
     descriptor faults;
+    bool is_of_rank = false;
     pending_pages pending;
     std::vector<std::uint64_t> put_off; /* pages that wait until the events have been heard */
 };
@@ -44,10 +47,11 @@ struct address_space {
 /** In a process of its own: no allocation here may fail for a reason that the parent has. */
 class filling {
   public:
-    filling(const descriptor &faults, const descriptor &connection, const char *store)
-        : connection_(connection.fd), store_(store)
+    filling(pid_t rank, const descriptor &faults, const descriptor &connection, const char *store)
+        : rank_(rank), connection_(connection.fd), store_(store)
     {
         spaces_.emplace_back();
+        spaces_.back().is_of_rank = true;
         spaces_.back().faults = descriptor{dup(faults.fd)};
     }
     pending_pages &pending() { return spaces_.front().pending; }
@@ -123,13 +127,37 @@ class filling {
                 of.pending.move(said.arg.remap.from, said.arg.remap.to, said.arg.remap.len);
                 break;
             case UFFD_EVENT_FORK:
-                spaces_.emplace_back();
-                spaces_.back().faults = descriptor{static_cast<int>(said.arg.fork.ufd)};
-                spaces_.back().pending = of.pending;
+                if (!add_child(of, descriptor{static_cast<int>(said.arg.fork.ufd)}))
+                    return false;
                 break;
             default:
                 errno = EBADMSG;
                 return false;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * It has what its parent has, but for memory that madvise(2) has marked MADV_WIPEONFORK: there
+     * it has zeros. Nothing tells which process has forked, so those of a child's child are not
+     * known: if there may be such memory the filling fails.
+     */
+    bool add_child(const address_space &of, descriptor faults)
+    {
+        spaces_.emplace_back();
+        address_space &child = spaces_.back();
+        child.faults = std::move(faults);
+        child.pending = of.pending;
+        if (child.pending.is_empty())
+            return true;
+        for (const pid_t each : of.is_of_rank ? std::vector{rank_} : tree_of(rank_)) {
+            for (const page_range &wiped : wiped_on_fork(each)) {
+                if (!of.is_of_rank && child.pending.has_any(wiped.begin, wiped.end - wiped.begin)) {
+                    errno = ENOTSUP;
+                    return false;
+                }
+                child.pending.drop(wiped.begin, wiped.end - wiped.begin);
             }
         }
         return true;
@@ -204,6 +232,7 @@ class filling {
         return given::YES;
     }
 
+    pid_t rank_;
     int connection_;
     const char *store_;
     std::list<address_space> spaces_;
@@ -211,7 +240,7 @@ class filling {
 };
 
 /** Never returns. */
-[[noreturn]] void fill(const descriptor &faults, const descriptor &connection,
+[[noreturn]] void fill(pid_t rank, const descriptor &faults, const descriptor &connection,
                        const descriptor &store, const std::vector<stored_pages> &memory)
 {
     sigset_t all;
@@ -235,7 +264,7 @@ class filling {
         _exit(1);
     bool well = false;
     try {
-        filling one(faults, connection, static_cast<const char *>(mapped));
+        filling one(rank, faults, connection, static_cast<const char *>(mapped));
         well = std::all_of(memory.begin(), memory.end(), [&](const stored_pages &each) {
             one.pending().add(each);
             return each.bytes <= bytes && each.from <= bytes - each.bytes;
@@ -316,7 +345,7 @@ void page_filler::start(const descriptor &store, const std::vector<stored_pages>
     if (pid_ < 0)
         throw_errno(errno, "fork");
     if (pid_ == 0)
-        fill(faults_, connection_, store, memory);
+        fill(pid, faults_, connection_, store, memory);
     connection_ = descriptor{};
 }
 

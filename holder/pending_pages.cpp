@@ -19,6 +19,12 @@ std::optional<std::uint64_t> pending_pages::find(std::uint64_t address) const
     return found->second.from + (address - found->first);
 }
 
+bool pending_pages::has_any(std::uint64_t address, std::uint64_t bytes) const
+{
+    const auto next = pieces_.lower_bound(address);
+    return find(address) || (next != pieces_.end() && next->first < address + bytes);
+}
+
 stored_pages pending_pages::first(std::uint64_t most) const
 {
     const auto &[address, found] = *pieces_.begin();

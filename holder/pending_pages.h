@@ -23,6 +23,8 @@ class pending_pages {
     bool is_empty() const noexcept { return pieces_.empty(); }
     /** Where in the store the page at @address lies. */
     std::optional<std::uint64_t> find(std::uint64_t address) const;
+    /** Whether some of them are there. */
+    bool has_any(std::uint64_t address, std::uint64_t bytes) const;
     /** The first of them, at most so many bytes; there is one. */
     stored_pages first(std::uint64_t most) const;
     /** It has them, or needs them no more. */

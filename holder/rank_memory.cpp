@@ -49,6 +49,24 @@ void read_pages(pid_t pid, const page_range &what, std::string &pages)
         throw_errno(got < 0 ? errno : EFAULT, path);
 }
 
+std::vector<page_range> wiped_on_fork(pid_t pid)
+{
+    const std::string path = "/proc/" + std::to_string(pid) + "/smaps";
+    std::ifstream maps(path);
+    if (!maps)
+        throw error(ENOENT, path);
+    std::vector<page_range> found;
+    page_range now{};
+    for (std::string line; std::getline(maps, line);) {
+        page_range next{};
+        if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " ", &next.begin, &next.end) == 2)
+            now = next;
+        else if (line.starts_with("VmFlags:") && (line + " ").find(" wf ") != std::string::npos)
+            found.push_back(now);
+    }
+    return found;
+}
+
 void rank_memory::rewind()
 {
     const std::string proc = "/proc/" + std::to_string(pid_) + "/";

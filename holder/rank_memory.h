@@ -20,6 +20,9 @@ struct page_range {
 /** The pages of a process that stands still, all of them. The caller may trace it. Throws error. */
 void read_pages(pid_t pid, const page_range &what, std::string &pages);
 
+/** What a child of the process @pid finds zeros in: MADV_WIPEONFORK of madvise(2). Throws error. */
+std::vector<page_range> wiped_on_fork(pid_t pid);
+
 /**
  * The memory of a process that runs, as far as it is its own: private pages that are not those of a
  * file, and that are there (those in swap would be fetched). What changes while it is read is read

@@ -474,7 +474,7 @@ def goes_on_if_it_does_not_stay_frozen(setup):
     return goes_on_without_dump(setup, signal.SIGKILL)
 
 
-@suite.test("goes-on-if-criu-does-not-end")
+@suite.test("goes-on-if-criu-does-not-end", tags={"fast"})
 def goes_on_if_criu_does_not_end(setup):
     """Nothing says that the rank is stopped at the source: there may be two copies of it."""
     return goes_on_without_dump(setup, signal.SIGSTOP)

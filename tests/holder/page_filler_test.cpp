@@ -362,6 +362,16 @@ TEST_F(PageFillerRankTest, FollowsAChild)
     });
 }
 
+TEST_F(PageFillerRankTest, WipesOfAChildWhatTheRankWantsWiped)
+{
+    expect_well(kPages, [this] {
+        return madvise(page(100), 50 * kPage, MADV_WIPEONFORK) == 0 && forks([this] {
+                   return are_right(0, 100) && are_zero(100, 150) && are_right(150, kPages);
+               }) &&
+               are_right(0, kPages);
+    });
+}
+
 TEST_F(PageFillerRankTest, FollowsARankThatFreesAndMovesAndForks)
 {
     constexpr std::size_t kMany = 20000, kPart = 100, kEach = 1000;

@@ -77,5 +77,16 @@ TEST_F(PendingPagesTest, ReplaceWhatWasWhereTheyAreMoved)
     EXPECT_EQ(due(2, 8), "- 3 4 5 0 1 - 9 ");
 }
 
+TEST_F(PendingPagesTest, SomeOfARangeMayBeThere)
+{
+    pending_pages all;
+    all.add({0x4000, 0x4000, 0});
+    for (const std::uint64_t begin : {0x3000, 0x4000, 0x5000, 0x7000})
+        EXPECT_TRUE(all.has_any(begin, 0x2000)) << begin;
+    EXPECT_TRUE(all.has_any(0, 0x10000));
+    EXPECT_FALSE(all.has_any(0x2000, 0x2000));
+    EXPECT_FALSE(all.has_any(0x8000, 0x1000));
+}
+
 } // namespace
 } // namespace zc::holder
