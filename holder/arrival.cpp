@@ -13,6 +13,8 @@
 #include <zmq.h>
 
 #include "error.h"
+#include "pagemap.h"
+#include "process_tree.h"
 
 namespace zc::holder {
 namespace {
@@ -79,7 +81,9 @@ void arrival::restore(const nlohmann::json &manifest)
     for (const auto &each : manifest.at("ends"))
         new_ends_.emplace_back(each);
     since_ = clock::now();
-    if (!receiver_.memory().empty())
+    check_left_out(images_->path(), pid_, receiver_.memory());
+    filled_ = receiver_.memory().empty();
+    if (!filled_)
         begin_filling();
     criu_ = std::make_unique<criu_run>(how_.criu, "restore", images_->path(),
                                        restore_options(new_ends_, filler_ != nullptr));
@@ -106,24 +110,44 @@ void arrival::fill()
         }
     } catch (const std::exception &problem) {
         spdlog::error("{}", reason_of(problem));
-        filler_.reset(); /* then CRIU fails, too */
+        cannot_fill();
     }
 }
 
-/** The rank does not run without some of its memory. */
 void arrival::filler_ended(bool well)
 {
-    if (!well && state_ == state::RESTORING) {
-        unfillable_ = true;
-        criu_->finish();
-    } else if (!well && holder_ && !status_) {
-        give_up(kUnfillable);
-        kill(pid_, SIGKILL);
-    }
     if (!well)
-        return; /* as long as the filler is there the rank waits, and sees no page of zeros */
+        return cannot_fill();
+    filled_ = true;
     filler_.reset();
     obey_later();
+}
+
+/** The rank does not run without some of its memory. As long as the filler is there the rank waits,
+ * and sees no page of zeros. */
+void arrival::cannot_fill()
+{
+    unfillable_ = true;
+    if (state_ == state::RESTORING) {
+        criu_->finish(); /* child_ended() does the rest */
+    } else if (holder_ && !status_) {
+        give_up(kUnfillable);
+        end_tree(pid_);
+    }
+}
+
+/** Or it will have, as far as can be told when CRIU has ended. */
+bool arrival::has_memory() const
+{
+    return !unfillable_ && (filled_ || (filler_ && filler_->is_restored()));
+}
+
+/** CRIU, at first, would go on. Its process may be another's, if CRIU has made none. */
+void arrival::end_half_restored()
+{
+    criu_.reset();
+    if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0)
+        end_tree(pid_);
 }
 
 void arrival::obey_later()
@@ -186,6 +210,8 @@ void arrival::obey(const nlohmann::json &request)
     } else if (what == "go" && state_ == state::RESTORED) {
         spdlog::info("rank process {} has the token {}", pid_,
                      request.at("incarnation").get<std::uint64_t>());
+        if (filler_)
+            filler_->rank_runs();
         holder_->obey({{"do", "thaw"}, {"incarnation", request.at("incarnation")}});
     } else if (what == "signal" && holder_) {
         holder_->rank().pass_on(request.at("number"));
@@ -208,15 +234,14 @@ void arrival::child_ended()
         const std::optional<bool> well = criu_->result();
         if (!well)
             return;
-        if (*well && !unfillable_) {
+        if (*well && has_memory()) {
+            criu_.reset();
             restored();
         } else {
             state_ = state::ENDING;
-            give_up(*well ? kUnfillable : criu_->reason());
-            if (*well)
-                kill(pid_, SIGKILL);
+            give_up(*well || unfillable_ ? kUnfillable : criu_->reason());
+            end_half_restored();
         }
-        criu_.reset();
         return;
     }
     if (holder_ && !status_) {
@@ -267,10 +292,12 @@ int arrival::run()
         }
     }
     origin_.pump(); /* that the last request was heard */
+    if (!holder_)
+        end_half_restored();
+    else if (filler_)
+        end_tree(pid_);
     if (holder_ && !status_)
         holder_->rank().kill_and_reap();
-    else if (criu_ && pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0)
-        kill(pid_, SIGKILL); /* half restored */
     return status_ ? 0 : 1;
 }
 

@@ -21,7 +21,8 @@ namespace zc::holder {
  *   WAITING ── image ──▶ RESTORING ──▶ RESTORED ── go ──▶ HOLDING ── the rank ends ──▶ ENDING
  *
  * If CRIU has left memory out, a page_filler gives it to the rank, from RESTORING on, and until
- * some time in HOLDING: requests to move it on wait for that. Without it the rank is ended.
+ * some time in HOLDING: requests to move it on wait for that. Without it the rank is ended, and all
+ * that it has started, before the filler is: they would find zeros.
  *
  * In any state "end", and an origin that gives no sign for too long, end the rank and this process.
  */
@@ -48,8 +49,11 @@ class arrival : public surroundings {
     void begin_filling();
     void fill();
     void filler_ended(bool well);
+    void cannot_fill();
+    bool has_memory() const;
     void restore(const nlohmann::json &manifest);
     void restored();
+    void end_half_restored();
     void child_ended();
     void ended(int status);
     void give_up(const std::string &why);
@@ -72,7 +76,7 @@ class arrival : public surroundings {
     std::vector<nlohmann::json> later_; /* requests, when the memory is there */
     std::optional<holder> holder_;
     std::optional<int> status_; /* of the rank, which has ended */
-    bool unfillable_ = false, told_ = false, over_ = false;
+    bool filled_ = false, unfillable_ = false, told_ = false, over_ = false;
 };
 
 } // namespace zc::holder

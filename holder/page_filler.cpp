@@ -34,7 +34,31 @@ constexpr std::uint32_t kAllElseIsThere = 0x52535446; /* CRIU's word for it */
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kAtOnce = 64 << 10; /* a page that is touched waits for that at most */
 constexpr timeval kMoment{5, 0};            /* for what CRIU sends at once */
-constexpr int kMostHeard = 256;             /* of what is touched, before more is filled in order */
+constexpr int kMomentMs = 5000;
+constexpr int kRoomForChildren = 8 << 20; /* bytes of a socket: for some thousand descriptors */
+constexpr int kMostHeard = 256;           /* of what is touched, before more is filled in order */
+
+constexpr char kRestored = 'r', kChild = 'c', kRuns = 'R'; /* between this object and the process */
+
+/** With @fd, if it is one. Nobody waits for room. */
+bool send_byte(int socket, char byte, int fd = -1)
+{
+    iovec content{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    if (fd >= 0) {
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        cmsghdr *const head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
 
 /** A rank's address space, or that of a child which it has made meanwhile. */
 struct address_space {
@@ -47,8 +71,9 @@ struct address_space {
 /** In a process of its own: no allocation here may fail for a reason that the parent has. */
 class filling {
   public:
-    filling(pid_t rank, const descriptor &faults, const descriptor &connection, const char *store)
-        : rank_(rank), connection_(connection.fd), store_(store)
+    filling(pid_t rank, const descriptor &faults, const descriptor &connection, int holder,
+            const char *store)
+        : rank_(rank), connection_(connection.fd), holder_(holder), store_(store)
     {
         spaces_.emplace_back();
         spaces_.back().is_of_rank = true;
@@ -100,7 +125,7 @@ class filling {
             return true;
         restored_ = recv(connection_, &word, sizeof word, MSG_WAITALL) == sizeof word &&
                     word == kAllElseIsThere;
-        return restored_;
+        return restored_ && tell_holder(kRestored);
     }
 
     /**
@@ -149,6 +174,9 @@ class filling {
         address_space &child = spaces_.back();
         child.faults = std::move(faults);
         child.pending = of.pending;
+        /* The holder has it until it closes the socket: it does not read it. */
+        if (!tell_holder(kChild, child.faults.fd))
+            return false;
         if (child.pending.is_empty())
             return true;
         for (const pid_t each : of.is_of_rank ? std::vector{rank_} : tree_of(rank_)) {
@@ -161,6 +189,21 @@ class filling {
             }
         }
         return true;
+    }
+
+    /** It may have ended: then the kernel ends the rank. */
+    bool tell_holder(char what, int fd = -1) const
+    {
+        return send_byte(holder_, what, fd) || errno == EPIPE || errno == ECONNRESET;
+    }
+
+    /** Before that the rank is stopped: nothing but this can have given it a page or unmapped one.
+     */
+    bool rank_runs()
+    {
+        char byte = 0;
+        runs_ = runs_ || (recv(holder_, &byte, 1, MSG_DONTWAIT) == 1 && byte == kRuns);
+        return runs_;
     }
 
     /** Others may wait for the same page, or for what is unmapped by now. */
@@ -225,23 +268,25 @@ class filling {
             what.bytes = kPage;
             return copy(of, what);
         }
+        const bool may_be = (why == EEXIST || why == ENOENT) && rank_runs();
         errno = why;
-        if (why != EEXIST && why != ENOENT)
+        if (!may_be)
             return given::NO;
         of.pending.drop(what.address, kPage); /* it is there, or unmapped */
         return given::YES;
     }
 
     pid_t rank_;
-    int connection_;
+    int connection_, holder_;
     const char *store_;
     std::list<address_space> spaces_;
-    bool restored_ = false;
+    bool restored_ = false, runs_ = false;
 };
 
 /** Never returns. */
 [[noreturn]] void fill(pid_t rank, const descriptor &faults, const descriptor &connection,
-                       const descriptor &store, const std::vector<stored_pages> &memory)
+                       const descriptor &holder, const descriptor &store,
+                       const std::vector<stored_pages> &memory)
 {
     sigset_t all;
     sigfillset(&all);
@@ -253,7 +298,7 @@ class filling {
         setrlimit(RLIMIT_NOFILE, &most);
     }
     /* The streams of the rank must have an end when the rank and its holder close them. */
-    close_others({faults.fd, connection.fd, store.fd});
+    close_others({faults.fd, connection.fd, holder.fd, store.fd});
     struct stat found;
     if (fstat(store.fd, &found) != 0)
         _exit(1);
@@ -264,7 +309,7 @@ class filling {
         _exit(1);
     bool well = false;
     try {
-        filling one(rank, faults, connection, static_cast<const char *>(mapped));
+        filling one(rank, faults, connection, holder.fd, static_cast<const char *>(mapped));
         well = std::all_of(memory.begin(), memory.end(), [&](const stored_pages &each) {
             one.pending().add(each);
             return each.bytes <= bytes && each.from <= bytes - each.bytes;
@@ -273,7 +318,7 @@ class filling {
     } catch (const std::exception &) {
         well = false; /* no memory */
     }
-    /* The descriptor that came with the fork is this process's until it ends. */
+    /* The descriptors are this process's until it ends; its holder has them, too. */
     _exit(well ? 0 : 1);
 }
 
@@ -341,12 +386,33 @@ void page_filler::start(const descriptor &store, const std::vector<stored_pages>
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
     faults_ = descriptor{fd};
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        throw_errno(errno, "socketpair");
+    process_ = descriptor{pair[0]};
+    const descriptor theirs{pair[1]};
+    if (setsockopt(theirs.fd, SOL_SOCKET, SO_SNDBUFFORCE, &kRoomForChildren,
+                   sizeof kRoomForChildren) != 0)
+        setsockopt(theirs.fd, SOL_SOCKET, SO_SNDBUF, &kRoomForChildren, sizeof kRoomForChildren);
     pid_ = fork();
     if (pid_ < 0)
         throw_errno(errno, "fork");
     if (pid_ == 0)
-        fill(pid, faults_, connection_, store, memory);
+        fill(pid, faults_, connection_, theirs, store, memory);
     connection_ = descriptor{};
+}
+
+bool page_filler::is_restored() const
+{
+    pollfd heard{process_.fd, POLLIN, 0};
+    char byte = 0;
+    return process_.fd >= 0 && poll(&heard, 1, kMomentMs) == 1 &&
+           recv(process_.fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == kRestored;
+}
+
+void page_filler::rank_runs() const
+{
+    send_byte(process_.fd, kRuns);
 }
 
 std::optional<bool> page_filler::result()

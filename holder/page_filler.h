@@ -23,8 +23,9 @@ namespace zc::holder {
  * CRIU sends the rank's process number, its userfaultfd(2), and a word when it has restored all
  * else. Filling is done by a process of its own. When the last descriptor of a userfaultfd is
  * closed the kernel gives pages of zeros for those that are missing, and nothing tells the rank. So
- * this object has one, too, until all pages are there, and the process goes on without its parent:
- * if either of them is killed, the rank waits for the page, and its holder can end it.
+ * this object has one, too, and those of the rank's children, until all pages are there, and the
+ * process goes on without its parent: if either of them is killed, the rank and its children wait
+ * for the page, and its holder can end them.
  */
 class page_filler {
   public:
@@ -46,11 +47,18 @@ class page_filler {
     /** Whether all pages are there; false: the rank will miss some; nothing: not yet. It is called
      * when a child has ended. */
     std::optional<bool> result();
+    /** Has CRIU said that all else is restored? It waits for what it has said to be heard, for a
+     * moment. Before rank_runs(). */
+    bool is_restored() const;
+    /** It is about to run: until then nothing else than this changes its memory. */
+    void rank_runs() const;
     /** Of the process; -1: there is none. */
     pid_t pid() const noexcept { return pid_; }
 
   private:
     descriptor listening_, connection_, faults_;
+    descriptor
+        process_; /* a socket to it, which has the userfaultfds of the rank's children, too */
     pid_t pid_ = -1;
 };
 

@@ -26,6 +26,7 @@
 #include "error.h"
 #include "forked.h"
 #include "memory_directory.h"
+#include "process_tree.h"
 
 namespace zc::holder {
 namespace {
@@ -118,6 +119,11 @@ class PageFillerTest : public ::testing::Test {
         filler_->start(store_, memory);
         faults_ = descriptor{}; /* as the rank, which has none */
     }
+    void give_zeros(std::size_t page) const
+    {
+        uffdio_zeropage zeros{{at(page), kPage}, 0, 0};
+        ASSERT_EQ(ioctl(faults_.fd, UFFDIO_ZEROPAGE, &zeros), 0);
+    }
     /** The filler may have ended before. */
     void say_restored() const { send(connection_.fd, &kRestored, sizeof kRestored, MSG_NOSIGNAL); }
     bool wait_for_result()
@@ -194,6 +200,30 @@ TEST_F(PageFillerTest, FailsIfCriuDoes)
     EXPECT_FALSE(wait_for_result());
 }
 
+TEST_F(PageFillerTest, SaysThatCriuHasRestoredAllElse)
+{
+    begin(pages(0, kPages));
+    say_restored();
+    EXPECT_TRUE(filler_->is_restored());
+}
+
+TEST_F(PageFillerTest, FailsIfSomethingElseGivesAPageToARankThatIsStopped)
+{
+    give_zeros(3);
+    begin(pages(0, kPages));
+    say_restored();
+    EXPECT_FALSE(wait_for_result());
+}
+
+TEST_F(PageFillerTest, ARankThatRunsMayGiveItselfAPage)
+{
+    give_zeros(3);
+    begin(pages(0, kPages));
+    filler_->rank_runs();
+    expect_all_is_given();
+    EXPECT_EQ(read(3), 0);
+}
+
 TEST_F(PageFillerTest, FailsIfTheStoreIsTooShort)
 {
     begin({{at(0), kPage, kPages * kPage}});
@@ -228,34 +258,50 @@ TEST_F(PageFillerTest, RefusesWhatIsNoUserfaultfd)
 /** The rank is a process of its own here, as it is elsewhere, so it can fork. */
 class PageFillerRankTest : public ::testing::Test {
   protected:
+    static constexpr const char *kCannot =
+        "this kernel does not let a userfaultfd follow a process that forks";
     static constexpr std::size_t kMore = 2048; /* pages after the others, of which none is stored */
 
-    /** @does: in the rank, which CRIU has restored, and of which none of @count pages is there:
-     * whether it finds what it has to. */
-    void expect_well(std::size_t count, const std::function<bool()> &does)
+    /** @does: in the rank, of which none of @count pages is there. Its result is the rank's.
+     * Nothing is returned if the kernel has not what is needed. */
+    std::unique_ptr<page_filler> begin(std::size_t count, const std::function<bool()> &does)
     {
         pages_ = count;
         memory_ = pages_of_memory(count + kMore);
         const memory_directory directory;
         auto filler = std::make_unique<page_filler>(directory.path());
-        const pid_t rank = fork();
-        ASSERT_GE(rank, 0);
-        if (rank == 0)
+        rank_ = fork();
+        if (rank_ == 0)
             _exit(be_rank(directory.path(), does));
-        int status = -1;
         pollfd connects{filler->fd(), POLLIN, 0};
-        while (poll(&connects, 1, 10) == 0 && waitpid(rank, &status, WNOHANG) == 0)
+        while (poll(&connects, 1, 10) == 0 && waitpid(rank_, nullptr, WNOHANG) == 0)
             continue;
         if (!(connects.revents & POLLIN))
-            GTEST_SKIP() << "this kernel does not let a userfaultfd follow a process that forks";
+            return {};
         filler->accept();
         filler->start(store(directory.path()), {{at(0), count * kPage, 0}});
+        return filler;
+    }
+    static bool wait_for_result(page_filler &of)
+    {
         std::optional<bool> result;
-        while (!(result = filler->result()))
+        while (!(result = of.result()))
             usleep(1000);
-        EXPECT_TRUE(*result);
+        return *result;
+    }
+
+    /** @does: whether the rank, which CRIU has restored, finds what it has to. */
+    void expect_well(std::size_t count, const std::function<bool()> &does)
+    {
+        std::unique_ptr<page_filler> filler = begin(count, does);
+        if (!filler)
+            GTEST_SKIP() << kCannot;
+        EXPECT_TRUE(filler->is_restored());
+        filler->rank_runs();
+        EXPECT_TRUE(wait_for_result(*filler));
         filler.reset();
-        EXPECT_EQ(waitpid(rank, &status, 0), rank);
+        int status = -1;
+        EXPECT_EQ(waitpid(rank_, &status, 0), rank_);
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     }
 
@@ -289,6 +335,8 @@ class PageFillerRankTest : public ::testing::Test {
 
     std::size_t pages_ = 0;
     char *memory_ = nullptr;
+    pid_t rank_ = -1;
+    bool is_restored_ = true; /* CRIU says so */
 
   private:
     std::uint64_t at(std::size_t number) const
@@ -321,7 +369,8 @@ class PageFillerRankTest : public ::testing::Test {
         if (connection.fd < 0 || !send_faults(connection.fd, faults.fd))
             return 2;
         faults = descriptor{};
-        send(connection.fd, &kRestored, sizeof kRestored, MSG_NOSIGNAL);
+        if (is_restored_)
+            send(connection.fd, &kRestored, sizeof kRestored, MSG_NOSIGNAL);
         return does() ? 0 : 1;
     }
 };
@@ -398,6 +447,36 @@ TEST_F(PageFillerRankTest, FollowsARankThatFreesAndMovesAndForks)
         }
         return right;
     });
+}
+
+/** As the rank does: it is ended before this object is, as the rank is. */
+TEST_F(PageFillerRankTest, AChildWaitsForWhatItWasNotGivenIfTheFillerIsKilled)
+{
+    enum { NOTHING, FORKED, KILLED, RIGHT, WRONG };
+    auto *const now = reinterpret_cast<std::atomic<int> *>(pages_of_memory(1, MAP_SHARED));
+    is_restored_ = false; /* so that nothing is given but what is touched */
+    std::unique_ptr<page_filler> filler = begin(kPages, [this, now] {
+        return forks([this, now] {
+            *now = FORKED;
+            while (*now != KILLED)
+                usleep(1000);
+            *now = is_right(7) ? RIGHT : WRONG;
+            return true;
+        });
+    });
+    if (!filler)
+        GTEST_SKIP() << kCannot;
+    while (*now != FORKED)
+        usleep(1000);
+    kill(filler->pid(), SIGKILL);
+    EXPECT_FALSE(wait_for_result(*filler));
+    *now = KILLED;
+    usleep(200000);
+    EXPECT_EQ(*now, KILLED);
+    end_tree(rank_);
+    filler.reset();
+    waitpid(rank_, nullptr, 0);
+    EXPECT_EQ(*now, KILLED);
 }
 
 } // namespace
