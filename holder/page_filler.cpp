@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <list>
@@ -22,6 +21,7 @@
 #include <utility>
 
 #include "error.h"
+#include "passed_descriptor.h"
 #include "process_tree.h"
 #include "rank_memory.h"
 #include "rank_process.h"
@@ -39,26 +39,6 @@ constexpr int kRoomForChildren = 8 << 20; /* bytes of a socket: for some thousan
 constexpr int kMostHeard = 256;           /* of what is touched, before more is filled in order */
 
 constexpr char kRestored = 'r', kChild = 'c', kRuns = 'R'; /* between this object and the process */
-
-/** With @fd, if it is one. Nobody waits for room. */
-bool send_byte(int socket, char byte, int fd = -1)
-{
-    iovec content{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &content;
-    message.msg_iovlen = 1;
-    if (fd >= 0) {
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        cmsghdr *const head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    }
-    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
 
 /** A rank's address space, or that of a child which it has made meanwhile. */
 struct address_space {
@@ -194,7 +174,7 @@ class filling {
     /** It may have ended: then the kernel ends the rank. */
     bool tell_holder(char what, int fd = -1) const
     {
-        return send_byte(holder_, what, fd) || errno == EPIPE || errno == ECONNRESET;
+        return pass_descriptor(holder_, what, fd) || errno == EPIPE || errno == ECONNRESET;
     }
 
     /** Before that the rank is stopped: nothing but this can have given it a page or unmapped one.
@@ -371,21 +351,9 @@ void page_filler::start(const descriptor &store, const std::vector<stored_pages>
     std::int32_t pid = 0;
     if (recv(connection_.fd, &pid, sizeof pid, MSG_WAITALL) != sizeof pid || pid <= 0)
         throw error(EBADMSG, "CRIU does not say whose memory it is");
-    char byte = 0;
-    iovec content{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &content;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t got = recvmsg(connection_.fd, &message, MSG_CMSG_CLOEXEC);
-    const cmsghdr *const head = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (head == nullptr || head->cmsg_type != SCM_RIGHTS)
+    faults_ = take_passed_descriptor(connection_.fd);
+    if (faults_.fd < 0)
         throw error(EBADMSG, "CRIU sends no userfaultfd");
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
-    faults_ = descriptor{fd};
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         throw_errno(errno, "socketpair");
@@ -412,7 +380,7 @@ bool page_filler::is_restored() const
 
 void page_filler::rank_runs() const
 {
-    send_byte(process_.fd, kRuns);
+    pass_descriptor(process_.fd, kRuns);
 }
 
 std::optional<bool> page_filler::result()

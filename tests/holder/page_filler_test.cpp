@@ -26,6 +26,7 @@
 #include "error.h"
 #include "forked.h"
 #include "memory_directory.h"
+#include "passed_descriptor.h"
 #include "process_tree.h"
 
 namespace zc::holder {
@@ -48,21 +49,8 @@ descriptor connected(const std::string &directory)
 bool send_faults(int connection, int faults)
 {
     const std::int32_t pid = getpid();
-    char byte = 0;
-    iovec one{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &one;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr *const head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(head), &faults, sizeof(int));
     return send(connection, &pid, sizeof pid, 0) == sizeof pid &&
-           sendmsg(connection, &message, 0) == 1;
+           pass_descriptor(connection, 0, faults);
 }
 
 /** This process is CRIU, and the rank: it has memory of which no page is there. */
