@@ -190,13 +190,14 @@ void holder::detached()
                 {"refused", cannot_move(rank_.pid(), ends_, true)}});
 }
 
-void holder::dump(const std::string &to, bool lazy)
+void holder::dump(const std::string &to, bool lazy, const std::string &not_lazy)
 {
     if (state_ != state::DETACHED)
         return fail("the rank is not detached");
     if (to != to_)
         forget_other_host();
     to_ = to;
+    not_lazy_ = not_lazy;
     images_ = std::make_unique<memory_directory>();
     dump_begin_ = clock::now();
     std::vector<std::string> options = dump_options(rank_.pid(), ends_);
@@ -309,13 +310,18 @@ void holder::send_on()
     }
     let_go_.reset();
     state_ = state::SENT;
-    owner_.say(
-        {{"said", "sent"},
-         {"bytes", sender_->bytes()},
-         {"bytes_there", sender_->bytes_there()},
-         {"left_out", sender_->bytes_left_out()},
-         {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
-         {"send_ms", ms_since(since_)}});
+    nlohmann::json said = {
+        {"said", "sent"},
+        {"bytes", sender_->bytes()},
+        {"bytes_there", sender_->bytes_there()},
+        {"left_out", sender_->bytes_left_out()},
+        {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
+        {"send_ms", ms_since(since_)}};
+    if (!not_lazy_.empty()) {
+        said["lazy"] = false;
+        said["not_lazy"] = not_lazy_;
+    }
+    owner_.say(said);
     forget_other_host();
     images_.reset();
 }
@@ -358,11 +364,25 @@ void holder::criu_ended(bool well)
     criu_.reset();
     if (state_ == state::SENDING && let_go_ && well)
         return; /* send_on() */
+    if (state_ == state::DUMPING && paused && !well)
+        return dump_all(why);
     try {
         if (state_ == state::DUMPING && well && !paused)
             dumped();
         else
             throw error(EIO, why);
+    } catch (const std::exception &problem) {
+        dump_fails(reason_of(problem));
+    }
+}
+
+/** The rank's memory, too, as CRIU cannot leave it out. */
+void holder::dump_all(const std::string &why)
+{
+    end_dump();
+    state_ = state::DETACHED;
+    try {
+        dump(to_, false, why);
     } catch (const std::exception &problem) {
         dump_fails(reason_of(problem));
     }

@@ -78,7 +78,8 @@ class surroundings {
  *
  * With "lazy" CRIU leaves memory out of the image, and keeps the rank frozen, until SENT: in
  * SENDING the holder reads it from the rank itself. If CRIU ends before, or does not end well then
- * and leave the rank stopped, the move has failed: the rank may run.
+ * and leave the rank stopped, the move has failed: the rank may run. If CRIU cannot leave it out,
+ * the rank is dumped once more, with its memory.
  */
 class holder {
   public:
@@ -122,12 +123,13 @@ class holder {
     void lose_other_host(const std::string &why);
     void leave();
     void detached();
-    void dump(const std::string &to, bool lazy);
+    void dump(const std::string &to, bool lazy, const std::string &not_lazy = "");
     void paused();
     void dumped();
     void criu_ended(bool well);
     void end_dump();
     void let_go();
+    void dump_all(const std::string &why);
     void dump_fails(const std::string &why);
     void thaw(std::uint64_t incarnation);
     void kill_rank();
@@ -143,6 +145,7 @@ class holder {
     std::string partial_;
     clock::time_point since_;
     std::string to_;
+    std::string not_lazy_; /* why the memory is in the image all the same; empty: it is not */
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
     std::optional<dump_pause> pause_;

@@ -78,7 +78,8 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         enter(phase::SENDING, now);
         parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}, {"lazy", lazy_}});
     } else if (said == "sent" && phase_ == phase::SENDING) {
-        for (const char *name : {"bytes", "bytes_there", "left_out", "dump_ms", "send_ms"})
+        for (const char *name :
+             {"bytes", "bytes_there", "left_out", "dump_ms", "send_ms", "lazy", "not_lazy"})
             note(what, name, name);
         sent_ = true;
         enter(phase::RESTORING, now);

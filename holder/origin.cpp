@@ -229,6 +229,8 @@ void origin::take_streams()
 void origin::source_says(const nlohmann::json &what)
 {
     const std::string said = what.value("said", "");
+    if (what.contains("not_lazy"))
+        warn("not --lazy: " + what.value("not_lazy", ""));
     if (said == "exited")
         status_ = what.at("status").get<int>();
     else if (said == "broken")

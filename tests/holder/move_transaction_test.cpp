@@ -122,6 +122,22 @@ TEST(MoveTransactionTest, LeavesMemoryOutIfTheTargetCanFillIt)
     }
 }
 
+TEST(MoveTransactionTest, SaysThatMemoryCouldNotBeLeftOut)
+{
+    world w;
+    go(w, 2);
+    nlohmann::json image = kImage;
+    image["lazy"] = true;
+    w.move.prepared(image, w.now);
+    w.move.source_said(said("detached"), w.now);
+    w.move.source_said({{"said", "sent"}, {"lazy", false}, {"not_lazy", "a reason"}}, w.now);
+    w.move.target_said(said("restored"), w.now);
+    w.move.target_said(said("bound"), w.now);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_EQ(w.result.at("lazy"), false);
+    EXPECT_EQ(w.result.at("not_lazy"), "a reason");
+}
+
 /* ---- memory that is sent while the rank runs ---- */
 
 constexpr std::uint64_t kMuch = 100 << 10; /* KiB */

@@ -403,6 +403,19 @@ def runs_before_it_has_memory_at_once(setup):
     return sent_at_once(setup, [*LAZY, "--no-pre-copy"])
 
 
+@suite.test("takes-its-memory-along-if-criu-cannot-leave-it-out", tags={"fast"})
+def takes_its_memory_along(setup):
+    with held(setup, options=CHANGING, hold_options=LAZY) as job:
+        job.fault("dump fails")
+        said = job.move(2)
+        check(said["left_out"] == 0 and not said["lazy"] and "criu dump" in said["not_lazy"], f"it says {said}")
+        said = job.move(1)
+        check(said["left_out"] > 0 and said["lazy"] and "not_lazy" not in said, f"it does not try again: {said}")
+        results = job.finish()
+        check(job.errors().count("not --lazy: criu dump") == 1, f"it is not said, or not once: {job.errors()}")
+        return note(job, results)
+
+
 @suite.test("ranks-of-mpi-run-before-they-have-their-memory", tags={"fast"})
 def ranks_of_mpi_run_before_they_have_their_memory(setup):
     with ring(setup, hold_options=LAZY) as job:
