@@ -36,6 +36,7 @@ case $fault in
 *fails) exit 1 ;;
 *late) sleep 3; exec {criu} "$@" ;;
 *lingers) {criu} "$@"; sleep 3; exit 1 ;;
+*slowly) {criu} "$@"; status=$?; sleep 1; exit $status ;;
 esac
 """
 
@@ -210,15 +211,21 @@ class Hosts:
     def move_disturbed(self, host, act, copying=False):
         """ACT(process number of the target's holder) when that runs CRIU, or while memory is COPYING; what
         zc-hold says of the move."""
-        before = self.holders(has_child)
+        before = self.holders(lambda pid: True)
+
+        def is_new(pid):
+            return pid not in before and (has_store(pid) if copying else has_child(pid))
+
         with self.start_move(host) as request:
-            if copying:
-                found = self.wait_for_holder(has_store)
-            else:
-                found = self.wait_for_holder(lambda pid: has_child(pid) and pid not in before)
-                time.sleep(1)       # CRIU itself may have something to do
-            act(found)
-            said, _ = request.communicate(timeout=ANSWER_SECONDS)
+            try:
+                found = self.wait_for_holder(is_new)
+                if not copying:
+                    time.sleep(1)       # CRIU itself may have something to do
+                act(found)
+                said, _ = request.communicate(timeout=ANSWER_SECONDS)
+            except BaseException:
+                request.kill()          # or its end would be waited for
+                raise
         return json.loads(said)
 
     def move_fails(self, host, why):

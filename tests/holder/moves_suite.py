@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from testbed import mpi, process
+from testbed import mpi, network, process
 from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
@@ -435,6 +435,27 @@ def child_with(holder, word):
     return None
 
 
+def awaits_end_of_child(pid):
+    """One has ended, and PID has not taken note."""
+    return any(state_of(child) == "Z" for child in process.children(pid))
+
+
+def state_of(pid):
+    """As proc(5) has it; "": it is no more."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    return ""
+
+
+def is_stopped(pid):
+    """By a signal that this sends; False: it had ended before."""
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGSTOP)
+    while (state := state_of(pid)) not in ("T", "Z", "X", ""):
+        time.sleep(0.001)
+    return state == "T"
+
+
 def filler_of(holder):
     """The process that gives the rank of HOLDER its memory; None: there is none."""
     for child in process.children(holder):
@@ -446,6 +467,10 @@ def filler_of(holder):
     return None
 
 
+TIMES_TO_HIT = 10   # a move whose memory is there before it can be disturbed goes well: then the next is
+BALLAST_AT_ONCE = {"options": ["--ballast", 512], "hold_options": [*LAZY, "--no-pre-copy"]}
+
+
 @suite.test("goes-on-if-it-cannot-be-given-its-memory", tags={"fast"})
 def goes_on_if_it_cannot_be_given_its_memory(setup):
     """It is not told to go on at the target, where CRIU has restored it, or is about to."""
@@ -453,15 +478,25 @@ def goes_on_if_it_cannot_be_given_its_memory(setup):
         end = time.monotonic() + 60
         while not (filler := filler_of(holder)):
             check(time.monotonic() < end, "nothing gives the rank its memory", job.said())
-        os.kill(filler, signal.SIGKILL)
+        # As long as CRIU has not ended the rank is given no token.
+        restoring = child_with(holder, "restore")
+        if restoring and is_stopped(restoring):
+            with contextlib.suppress(OSError):
+                os.kill(filler, signal.SIGKILL)
+            os.kill(restoring, signal.SIGCONT)
 
-    with held(setup, options=["--ballast", 512], hold_options=LAZY) as job:
-        said = job.move_disturbed(2, kill_filler, copying=True)
+    with held(setup, **BALLAST_AT_ONCE) as job:
+        for time_to_hit in range(TIMES_TO_HIT):
+            host = 2 - time_to_hit % 2
+            job.fault("restore slowly")     # so that there is time for it
+            said = job.move_disturbed(host, kill_filler, copying=True)
+            job.check_alive()
+            if not said["ok"]:
+                break
         check(not said["ok"], f"it says {said}")
         check("cannot be given its memory" in said["why"] or "criu restore" in said["why"], f"it says {said}")
-        job.check_alive()
         check(len(rank_processes(job)) == 1, f"copies: {rank_processes(job)}")
-        job.move(2)
+        job.move(host)
         return note(job, job.finish())
 
 
@@ -472,7 +507,7 @@ def goes_on_without_dump(setup, number):
         check(dumping, "CRIU has ended", job.said())
         os.kill(dumping, number)
 
-    with held(setup, options=["--ballast", 512], hold_options=[*LAZY, "--no-pre-copy"]) as job:
+    with held(setup, **BALLAST_AT_ONCE) as job:
         said = job.move_disturbed(2, disturb, copying=True)
         check(not said["ok"] and "criu dump" in said["why"], f"it says {said}")
         job.check_alive()
@@ -493,24 +528,42 @@ def goes_on_if_criu_does_not_end(setup):
     return goes_on_without_dump(setup, signal.SIGSTOP)
 
 
+def read_record(job):
+    """What the origin has decided last; {}: nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        return json.loads((job.folder / "runtime/zcm" / f"hold-{job.pid}.record").read_text(encoding="ascii"))
+    return {}
+
+
 @suite.test("is-lost-if-it-is-no-longer-given-its-memory", tags={"fast"})
 def is_lost_if_it_is_no_longer_given_its_memory(setup):
     """It would find zeros where its memory was, from the time on when the target has the token."""
     def lose_memory(holder):
-        record = job.folder / "runtime/zcm" / f"hold-{job.pid}.record"
+        """Its filler is stopped when CRIU has ended, and killed when the target has the token."""
         end = time.monotonic() + 60
-        filler, stopped = None, False
-        while not record.exists() or not json.loads(record.read_text(encoding="ascii"))["place"]:
-            check(time.monotonic() < end, "the target does not get the token", job.said())
-            filler = filler or filler_of(holder)
-            if filler and not stopped and not child_with(holder, "restore"):
-                os.kill(filler, signal.SIGSTOP)
-                stopped = True
-        check(stopped, "the rank has had all its memory before it could be taken from it")
-        os.kill(filler, signal.SIGKILL)
+        filler = None
+        while (record := read_record(job)).get("incarnation", 0) <= incarnation:
+            check(time.monotonic() < end, "the move does not end", job.said())
+            time.sleep(0.001)
+            if filler or child_with(holder, "restore") or awaits_end_of_child(holder):
+                continue
+            filler = filler_of(holder)
+            if filler and not is_stopped(filler):
+                filler = None
+        # If it was stopped before it had heard that all else was restored the move has been given up.
+        if filler and record["place"] == f"tcp://{network.address(host)}:{PORT}":
+            os.kill(filler, signal.SIGKILL)
+            hit.append(filler)
 
-    with held(setup, options=["--ballast", 512], hold_options=LAZY) as job:
-        job.move_disturbed(2, lose_memory, copying=True)
+    hit, host = [], 2
+    with held(setup, **BALLAST_AT_ONCE) as job:
+        for incarnation in range(TIMES_TO_HIT):
+            said = job.move_disturbed(host, lose_memory, copying=True)
+            if hit:
+                break
+            job.check_alive()
+            host = 3 - host if said["ok"] else host
+        check(hit, "each time the rank had all its memory before it could be taken from it")
         rank = job.job.ranks[MOVER]
         rank.process.wait(30 * setup.patience)
         for reader in rank.readers:
