@@ -298,8 +298,8 @@ void holder::send_on()
     if (!all || !line_->image_out().is_done())
         return;
     if (pause_) {
-        if (!criu_
-                 ->result()) /* if it has: what was read may be of a rank that runs, criu_ended() */
+        /* If it has ended, what was read may be of a rank that runs: criu_ended(). */
+        if (!criu_->result())
             let_go();
         return;
     }
