@@ -7,7 +7,7 @@
  * each thread has one of its own, in a process that a rank has moved to, too: by ch4:zc's counter
  * it has a connection to each of both ranks on each of them. It ends once FILE exists.
  */
-#include <mpi.h>
+#include "../mpi/counter.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,6 @@
 
 enum { THREADS = 4, WORDS = 20, LARGE = 1 << 20, NEIGHBOURS = 2 };
 
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: ", rank);                                                    \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static int rank, ranks;
 static long step;
 static MPI_Comm comms[THREADS];
 
@@ -68,36 +57,23 @@ static void exchange_large(MPI_Comm comm, int before, int behind, int number)
 static void *exchange(void *argument)
 {
     const int number = (int)((MPI_Comm *)argument - comms);
-    const int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
+    const int before = (check_rank + check_ranks - 1) % check_ranks,
+              behind = (check_rank + 1) % check_ranks;
     exchange_words(comms[number], before, behind, number);
     exchange_large(comms[number], before, behind, number);
     return NULL;
 }
 
-static unsigned long long connections(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
-{
-    unsigned long long value = 0;
-    CHECK(MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS, "cannot read the counter");
-    return value;
-}
-
 int main(int argc, char **argv)
 {
-    int provided, level, index, count, stop = 0;
+    int provided, stop = 0;
     pthread_t threads[THREADS];
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(argc == 2 && ranks > NEIGHBOURS && provided == MPI_THREAD_MULTIPLE, "threads FILE");
-    CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &level) == MPI_SUCCESS &&
-              MPI_T_pvar_session_create(&session) == MPI_SUCCESS &&
-              MPI_T_pvar_get_index("ch4_zc_foreign_endpoints", MPI_T_PVAR_CLASS_COUNTER, &index) ==
-                  MPI_SUCCESS &&
-              MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS,
-          "no counter");
+    MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &check_ranks);
+    CHECK(argc == 2 && check_ranks > NEIGHBOURS && provided == MPI_THREAD_MULTIPLE, "threads FILE");
+    struct counter made = counter_open("foreign_endpoints");
     for (int i = 0; i < THREADS; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
     CHECK(zcm_init(&argc, &argv) == 0 && zcm_register("step", &step, 1, MPI_LONG) == 0, "libzcm");
@@ -107,18 +83,16 @@ int main(int argc, char **argv)
             CHECK(!pthread_create(&threads[i], NULL, exchange, &comms[i]), "no thread");
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
-        CHECK(connections(session, handle) >= THREADS * NEIGHBOURS,
-              "%llu connections in step %ld, not %d", connections(session, handle), step,
-              THREADS * NEIGHBOURS);
-        stop = rank == 0 && access(argv[1], F_OK) == 0;
+        CHECK(counter_read(&made) >= THREADS * NEIGHBOURS, "%llu connections in step %ld, not %d",
+              counter_read(&made), step, THREADS * NEIGHBOURS);
+        stop = check_rank == 0 && access(argv[1], F_OK) == 0;
         MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);
         usleep(1000);
     }
-    if (rank == 0)
-        printf("the threads of %d ranks have a connection each: all right\n", ranks);
+    if (check_rank == 0)
+        printf("the threads of %d ranks have a connection each: all right\n", check_ranks);
     zcm_finalize();
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
+    counter_close(&made);
     MPI_Finalize();
     return 0;
 }
