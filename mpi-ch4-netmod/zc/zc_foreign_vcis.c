@@ -257,7 +257,10 @@ static int connect_all(MPIR_Comm * comm, int vci, int *failed)
     memcpy(upids + (size_t) comm->rank * stride, own->net, own->net_length);
     mpi_errno = MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_BYTE, upids, stride, MPI_BYTE,
                                             comm, &errflag);
-    *failed = mpi_errno || errflag || connect_to(comm, vci, upids, stride) != MPI_SUCCESS;
+    /* If that fails others may wait in it: there is nothing to agree on. */
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    *failed = connect_to(comm, vci, upids, stride) != MPI_SUCCESS;
     mpi_errno = agree_on_failure(comm, failed);
     MPIR_ERR_CHECK(mpi_errno);
 
