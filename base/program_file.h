@@ -7,7 +7,8 @@
 
 namespace zc {
 
-/** The file that execvp(3) would run for @name, which has links as they are; empty: none. */
+/** Returns the file that execvp(3) would run for @name, without following links; empty: there is
+ * none. */
 std::filesystem::path program_file(const std::string &name);
 
 } // namespace zc
