@@ -30,6 +30,7 @@ typedef struct MPIDI_ZC_foreign {
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
     bool failed;                /* the process or the network has failed: nothing can be sent */
+    bool receives_ended;        /* those that waited for it then */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
     MPIDI_ZC_addr_t *address;   /* other VCIs than 0: the peer there; owned */
@@ -72,6 +73,12 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
 
 /* Makes an endpoint to @upid, over the network or over shared memory. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_foreign_set_failed(MPIDI_ZC_foreign_t * f)
+{
+    f->failed = true;
+    MPIDI_ZC_VCI(f->vci).has_lost = true;
+}
 
 /* Have all connections to @process failed, or been given up by CH4? */
 bool MPIDI_ZC_foreign_process_is_lost(const MPIDI_ZC_process_t * process);

@@ -223,7 +223,9 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
 
     ucp_request_free(request);
     f->disconnect.nr_sending--;
-    f->failed = f->failed || status != UCS_OK;
+    if (status != UCS_OK) {
+        MPIDI_ZC_foreign_set_failed(f);
+    }
     MPIDI_ZC_foreign_settle(f);
     MPIDI_ZC_disconnect_close_if_over(f);
 }
@@ -254,7 +256,9 @@ static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_
                                                    sizeof(*message), &param);
         if (!UCS_PTR_IS_PTR(request)) {
             d->nr_sending--;
-            f->failed = f->failed || UCS_PTR_IS_ERR(request);
+            if (UCS_PTR_IS_ERR(request)) {
+                MPIDI_ZC_foreign_set_failed(f);
+            }
         }
     }
 }

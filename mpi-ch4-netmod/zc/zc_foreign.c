@@ -224,18 +224,24 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     }
     MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
+    if (!f->receives_ended) {
+        f->receives_ended = true;
+        MPIDI_ZC_match_end_receives(&MPIDI_ZC_VCI(f->vci));
+    }
 }
 
 void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
 {
-    f->failed = f->failed || MPIDI_ZC_is_loss(status);
+    if (MPIDI_ZC_is_loss(status)) {
+        MPIDI_ZC_foreign_set_failed(f);
+    }
 }
 
 /* ---- opening ---- */
 
 void MPIDI_ZC_foreign_lost(MPIDI_ZC_foreign_t * f)
 {
-    f->failed = true;
+    MPIDI_ZC_foreign_set_failed(f);
     MPIDI_ZC_foreign_settle(f);
     MPIDI_ZC_disconnect_close_if_over(f);
 }
@@ -327,7 +333,7 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
     if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
-        f->failed = true;
+        MPIDI_ZC_foreign_set_failed(f);
     }
     MPIR_ERR_CHECK(mpi_errno);
     __atomic_fetch_add(&nr_open, 1, __ATOMIC_RELAXED);
@@ -335,7 +341,7 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
     mpi_errno = send_hello(f);
     if (mpi_errno) {
         /* What the peer does not know of cannot be used. */
-        f->failed = true;
+        MPIDI_ZC_foreign_set_failed(f);
     }
     MPIR_ERR_CHECK(mpi_errno);
     if (f->avtid >= 0) {

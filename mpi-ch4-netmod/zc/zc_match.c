@@ -216,6 +216,45 @@ void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci)
     }
 }
 
+/* Has the process of @source, which may be any, died? */
+static bool source_is_lost(const MPIDI_ZC_vci_t * vci, MPIR_Comm * comm, int source)
+{
+    return unlikely(vci->has_lost) && source >= 0 &&
+        MPIDI_ZC_foreign_has_failed(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, source),
+                                                     vci->number)->foreign);
+}
+
+static void end_posted(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq)
+{
+    MPIR_Request **posted = &MPIDI_VCI(vci->number).posted_list;
+
+    DL_DELETE(*posted, rreq);
+    MPIDIG_index_removed(posted, MPIDIG_PT2PT_POSTED, rreq);
+    MPIDIG_PVAR_QUEUE_LEVEL_DEC(MPIDIG_PT2PT_POSTED);
+    MPIR_Datatype_release_if_not_builtin(MPIDIG_REQUEST(rreq, datatype));
+    rreq->status.MPI_SOURCE = MPIDIG_REQUEST(rreq, u.recv.source);
+    rreq->status.MPI_TAG = MPIDIG_REQUEST(rreq, u.recv.tag);
+    rreq->status.MPI_ERROR = MPIDI_ZC_LOST;
+    MPIR_STATUS_SET_COUNT(rreq->status, 0);
+    MPID_Request_complete(rreq);
+}
+
+void MPIDI_ZC_match_end_if_lost(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq)
+{
+    if (source_is_lost(vci, rreq->comm, MPIDIG_REQUEST(rreq, u.recv.source))) {
+        end_posted(vci, rreq);
+    }
+}
+
+void MPIDI_ZC_match_end_receives(MPIDI_ZC_vci_t * vci)
+{
+    MPIR_Request *rreq, *next;
+
+    DL_FOREACH_SAFE(MPIDI_VCI(vci->number).posted_list, rreq, next) {
+        MPIDI_ZC_match_end_if_lost(vci, rreq);
+    }
+}
+
 /* ---- a message comes ---- */
 
 /* Receives a message that @rreq, a posted receive, has matched. */
@@ -506,16 +545,20 @@ static void fill_status(MPIDI_ZC_message_t * m, MPI_Status * status)
 }
 
 int MPIDI_ZC_match_probe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
-                         int *flag, MPI_Status * status)
+                         MPIR_Comm * comm, int *flag, MPI_Status * status)
 {
+    int mpi_errno = MPI_SUCCESS;
+
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci->number).lock);
     MPIDI_ZC_message_t *m = MPIDI_ZC_match_find(vci, source, tag, context);
     *flag = m != NULL;
     if (m) {
         fill_status(m, status);
+    } else if (source_is_lost(vci, comm, source)) {
+        mpi_errno = MPIDI_ZC_LOST;
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci->number).lock);
-    return MPI_SUCCESS;
+    return mpi_errno;
 }
 
 int MPIDI_ZC_match_mprobe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
@@ -538,6 +581,8 @@ int MPIDI_ZC_match_mprobe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Contex
         take(vci, m);
         MPIDI_ZC_AM_REQUEST(req).message = m;
         *message = req;
+    } else if (source_is_lost(vci, comm, source)) {
+        mpi_errno = MPIDI_ZC_LOST;
     }
 
   fn_exit:

@@ -65,9 +65,10 @@ int MPIDI_ZC_match_receive(MPIDI_ZC_vci_t * vci, MPIDI_ZC_message_t * message, v
                            MPI_Aint count, MPI_Datatype datatype, MPIR_Comm * comm,
                            MPIR_Request ** req_p);
 
-/* These functions take the lock of the VCI. */
+/* These functions take the lock of the VCI. A message of a process of another world that has died, if
+ * none has come, is an error. */
 int MPIDI_ZC_match_probe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
-                         int *flag, MPI_Status * status);
+                         MPIR_Comm * comm, int *flag, MPI_Status * status);
 int MPIDI_ZC_match_mprobe(MPIDI_ZC_vci_t * vci, int source, int tag, MPIR_Context_id_t context,
                           MPIR_Comm * comm, int *flag, MPIR_Request ** message,
                           MPI_Status * status);
@@ -75,6 +76,13 @@ int MPIDI_ZC_match_mrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_
 
 /* Ends what waits for data of processes of other worlds that have died. */
 void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci);
+
+/* Ends the posted receives that name a process of another world that has died. One of any source goes
+ * on waiting: others may send. */
+void MPIDI_ZC_match_end_receives(MPIDI_ZC_vci_t * vci);
+
+/* Does the same for @rreq, which has just been posted, if any process has died. */
+void MPIDI_ZC_match_end_if_lost(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq);
 
 /* Frees every message that has not been matched. */
 void MPIDI_ZC_match_drop(MPIDI_ZC_vci_t * vci);

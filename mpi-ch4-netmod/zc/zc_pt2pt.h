@@ -196,6 +196,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_D
     } else {
         mpi_errno = MPIDIG_do_irecv(buf, count, datatype, rank, tag, comm, context_offset, vci,
                                     req_p, 1, 0);
+        if (unlikely(own->has_lost) && mpi_errno == MPI_SUCCESS) {
+            MPIDI_ZC_match_end_if_lost(own, *req_p);
+        }
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     if (MPIDU_device_gate.enabled) {
@@ -225,7 +228,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm 
                                                  int *flag, MPI_Status * status)
 {
     return MPIDI_ZC_match_probe(&MPIDI_ZC_VCI(MPIDI_ZC_recv_vci(comm, source, tag)), source, tag,
-                                comm->recvcontext_id + context_offset, flag, status);
+                                comm->recvcontext_id + context_offset, comm, flag, status);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm * comm,

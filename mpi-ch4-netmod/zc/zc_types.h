@@ -86,6 +86,7 @@ typedef struct {
         MPIDI_ZC_message_t *first, *last;
     } fetching;                 /* messages of other worlds that have been asked for: zc_match.c */
     bool announce_next;         /* the send that CH4 is about to make has no credit */
+    bool has_lost;              /* a connection to another world has failed on it */
     int nr_held;                /* sends announced for lack of credit that were not asked for yet */
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
     MPIDI_ZC_arrivals_t queued; /* those that wait for landing memory, the oldest first */

@@ -417,11 +417,32 @@ static void expect_failed(int error, const char *what)
     printf("# %s: %s\n", what, text);
 }
 
+enum {
+    NEVER = 1 << 10,
+    WAITING = 300
+}; /* tags that are never sent from here on; so many receives */
+
+/* Receives that were posted before the process has died, and those of any source do not end. */
+static void check_receives(MPI_Request receives[], MPI_Request *any)
+{
+    int found = 0;
+    for (int i = 0; i < WAITING; i++)
+        if (i == 0 || i == WAITING - 1)
+            expect_failed(MPI_Wait(&receives[i], MPI_STATUS_IGNORE), "MPI_Wait for a receive");
+        else
+            CHECK(MPI_Wait(&receives[i], MPI_STATUS_IGNORE), "receive %d has gone well", i);
+    MPI_Test(any, &found, MPI_STATUS_IGNORE);
+    CHECK(!found, "a receive of any source has ended");
+    MPI_Cancel(any);
+    CHECK(MPI_Wait(any, MPI_STATUS_IGNORE) == MPI_SUCCESS, "it cannot be cancelled");
+}
+
 static void survive(MPI_Comm child)
 {
-    int pid = 0, error = MPI_SUCCESS;
+    int pid = 0, error = MPI_SUCCESS, found = 0;
     char *buf = check_malloc(LARGE);
-    MPI_Request requests[3];
+    MPI_Message message;
+    MPI_Request requests[3], receives[WAITING], any;
     MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
     MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
     receive_from(child, 0, 1000, 3);
@@ -429,7 +450,11 @@ static void survive(MPI_Comm child)
     for (int i = 0; i < 2; i++)
         MPI_Issend(NULL, 0, MPI_BYTE, 0, TAG, child, &requests[i]);
     MPI_Issend(buf, LARGE, MPI_BYTE, 0, TAG, child, &requests[2]);
+    for (int i = 0; i < WAITING; i++)
+        MPI_Irecv(NULL, 0, MPI_BYTE, 0, NEVER + i, child, &receives[i]);
+    MPI_Irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, NEVER, child, &any);
     CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    check_receives(receives, &any);
     for (int i = 0; i < 3; i++)
         expect_failed(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), "MPI_Wait");
     for (const double end = MPI_Wtime() + 20; !error && MPI_Wtime() < end;) {
@@ -446,6 +471,13 @@ static void survive(MPI_Comm child)
         expect_failed(error, "MPI_Recv");
     else
         check_content(buf, LARGE, 5, "last message");
+    expect_failed(MPI_Recv(NULL, 0, MPI_BYTE, 0, NEVER, child, MPI_STATUS_IGNORE), "MPI_Recv");
+    expect_failed(MPI_Probe(0, NEVER, child, MPI_STATUS_IGNORE), "MPI_Probe");
+    expect_failed(MPI_Iprobe(0, NEVER, child, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    expect_failed(MPI_Improbe(0, NEVER, child, &found, &message, MPI_STATUS_IGNORE), "MPI_Improbe");
+    CHECK(MPI_Iprobe(MPI_ANY_SOURCE, NEVER, child, &found, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+              !found,
+          "a message of any source");
     free(buf);
     MPI_Comm_disconnect(&child);
     printf("the parent has survived\n");
