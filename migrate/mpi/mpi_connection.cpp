@@ -41,7 +41,9 @@ mpi_connection::mpi_connection(MPI_Comm between, bool successor, std::unique_ptr
 MPI_Comm mpi_connection::merge() const
 {
     MPI_Comm merged;
-    PMPI_Intercomm_merge(between_, successor_, &merged);
+    const int code = PMPI_Intercomm_merge(between_, successor_, &merged);
+    if (code != MPI_SUCCESS)
+        end_unlinked(code);
     return merged;
 }
 

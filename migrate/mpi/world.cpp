@@ -5,6 +5,7 @@
 #include <climits>
 #include <set>
 
+#include "process.h"
 #include "returned_errors.h"
 #include "roll_call.h"
 
@@ -67,38 +68,67 @@ std::vector<int> stayers(const growth &how)
     return all;
 }
 
+/** Ends the job at an error of a communicator by which the new world is made, as there is no way
+ * back; MPI's own handler would not tell what was being done. */
+class linking {
+  public:
+    linking() { PMPI_Comm_create_errhandler(end_at_error, &handler_); }
+    ~linking() { PMPI_Errhandler_free(&handler_); }
+    linking(const linking &) = delete;
+    linking &operator=(const linking &) = delete;
+
+    /** Returns @comm. */
+    MPI_Comm watch(MPI_Comm comm) const
+    {
+        if (comm != MPI_COMM_NULL)
+            PMPI_Comm_set_errhandler(comm, handler_);
+        return comm;
+    }
+    /** It goes on with MPI's own. */
+    static void leave(MPI_Comm comm)
+    {
+        if (comm != MPI_COMM_NULL)
+            PMPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+    }
+
+  private:
+    static void end_at_error(MPI_Comm *, int *code, ...) { end_unlinked(*code); }
+
+    MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
 /** Collective: @mine and the group behind @remote, a rank of @bridge. */
-MPI_Comm link(MPI_Comm mine, MPI_Comm bridge, int remote)
+MPI_Comm link(const linking &all, MPI_Comm mine, MPI_Comm bridge, int remote)
 {
     MPI_Comm between;
     PMPI_Intercomm_create(mine, 0, bridge, remote, kLinkTag, &between);
-    return between;
+    return all.watch(between);
 }
 
 /** Collective: both groups of @between are one; it and @mine, the nearer of them, are given up. */
-void merge(MPI_Comm &mine, MPI_Comm between, bool follows)
+void merge(const linking &all, MPI_Comm &mine, MPI_Comm between, bool follows)
 {
     MPI_Comm both;
     PMPI_Intercomm_merge(between, follows, &both);
     part(between);
     part(mine);
-    mine = both;
+    mine = all.watch(both);
 }
 
 /** Collective: all leavers and their successors, two groups at a time. A leaver is the first of
  *  each, and finds the other in @bridge. */
-MPI_Comm join_pairs(const growth &how, MPI_Comm bridge)
+MPI_Comm join_pairs(const linking &all, const growth &how, MPI_Comm bridge)
 {
-    const int all = static_cast<int>(how.leavers.size());
-    MPI_Comm joined = how.line;
-    for (int width = 1; width < all; width *= 2) {
+    const int pairs = static_cast<int>(how.leavers.size());
+    MPI_Comm joined = all.watch(how.line);
+    for (int width = 1; width < pairs; width *= 2) {
         const int first = how.index / (2 * width) * (2 * width);
         const int second = first + width;
-        if (second >= all)
+        if (second >= pairs)
             continue; /* alone in this round */
         const bool follows = how.index >= second;
         const int remote = how.leavers[static_cast<std::size_t>(follows ? first : second)];
-        merge(joined, link(joined, bridge, remote), follows);
+        merge(all, joined, link(all, joined, bridge, remote), follows);
     }
     return joined;
 }
@@ -169,6 +199,12 @@ void connect(MPI_Comm between, MPI_Comm pairs, const growth &how, const std::vec
 
 } // namespace
 
+void end_unlinked(int code)
+{
+    end_job(-1, "the ranks are not linked up with the successors: a process died, as it seems: " +
+                    words_of(code));
+}
+
 MPI_Comm part_of(MPI_Comm comm, const std::vector<int> &ranks)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -190,20 +226,23 @@ world grow(const growth &how)
 {
     const bool leaves = how.old != nullptr && how.index >= 0;
     const bool stays = how.old != nullptr && how.index < 0;
-    const MPI_Comm bridge = how.old ? how.old->ours : MPI_COMM_NULL;
+    const linking all;
+    const MPI_Comm bridge = all.watch(how.old ? how.old->ours : MPI_COMM_NULL);
     const std::vector<int> staying = stayers(how);
     /* Those who stay make theirs while the leavers join their successors. */
-    MPI_Comm grown = stays ? part_of(bridge, staying) : join_pairs(how, bridge);
+    MPI_Comm grown = stays ? all.watch(part_of(bridge, staying)) : join_pairs(all, how, bridge);
     if (!staying.empty()) {
-        MPI_Comm between = link(grown, bridge, stays ? how.leavers.front() : staying.front());
+        MPI_Comm between = link(all, grown, bridge, stays ? how.leavers.front() : staying.front());
         if (!leaves)
             connect(between, grown, how, staying);
-        merge(grown, between, !stays);
+        merge(all, grown, between, !stays);
     }
     world fresh;
     if (!leaves)
         fresh.ours = part_of(grown, places(how, staying));
     part(grown);
+    linking::leave(bridge);
+    linking::leave(fresh.ours);
     if (fresh.ours != MPI_COMM_NULL) {
         PMPI_Comm_dup(fresh.ours, &fresh.user);
         PMPI_Comm_rank(fresh.ours, &fresh.rank);

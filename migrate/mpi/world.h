@@ -47,6 +47,9 @@ struct growth {
 };
 world grow(const growth &how);
 
+/** Ends the job at the error @code of what makes the new world: there is no way back from go. */
+[[noreturn]] void end_unlinked(int code);
+
 /** Collective over @ranks of @comm, which are in that order in the new communicator. */
 MPI_Comm part_of(MPI_Comm comm, const std::vector<int> &ranks);
 
