@@ -29,14 +29,16 @@ typedef struct MPIDI_ZC_foreign {
     MPIDI_ZC_hello_t *hello;    /* owned; UCP reads it until it is sent */
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
-    bool failed;                /* the process or the network has failed: nothing can be sent */
+    bool failed;                /* nothing can be sent */
+    bool dead;                  /* since the process or the network has failed: nothing comes */
     bool receives_ended;        /* those that waited for it then */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
     MPIDI_ZC_addr_t *address;   /* other VCIs than 0: the peer there; owned */
     struct MPIDI_ZC_foreign **others;   /* VCI 0: the connections of the others from 1 on, NULL while
                                          * there are none: zc_foreign_vcis.h; owned */
-    struct MPIDI_ZC_foreign *next_given_up;
+    struct MPIDI_ZC_foreign *next_given_up, *next_lost;
+    bool told_lost;             /* other VCIs than 0; inside the lock of VCI 0 */
     MPIR_Request *await_answer, *await_ack;     /* requests of CH4's: zc_foreign.h */
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
@@ -74,10 +76,14 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
 /* Makes an endpoint to @upid, over the network or over shared memory. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);
 
-MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_foreign_set_failed(MPIDI_ZC_foreign_t * f)
+/* @f cannot be used any more, because of @status. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_foreign_set_failed(MPIDI_ZC_foreign_t * f,
+                                                          ucs_status_t status)
 {
     f->failed = true;
-    MPIDI_ZC_VCI(f->vci).has_lost = true;
+    if (MPIDI_ZC_is_loss(status)) {
+        f->dead = MPIDI_ZC_VCI(f->vci).has_lost = true;
+    }
 }
 
 /* Have all connections to @process failed, or been given up by CH4? */

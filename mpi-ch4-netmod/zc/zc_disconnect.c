@@ -224,7 +224,7 @@ static void message_sent(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
     f->disconnect.nr_sending--;
     if (status != UCS_OK) {
-        MPIDI_ZC_foreign_set_failed(f);
+        MPIDI_ZC_foreign_set_failed(f, status);
     }
     MPIDI_ZC_foreign_settle(f);
     MPIDI_ZC_disconnect_close_if_over(f);
@@ -257,7 +257,7 @@ static void send_message(MPIDI_ZC_foreign_t * f, ucp_ep_h ep, MPIDI_ZC_fin_kind_
         if (!UCS_PTR_IS_PTR(request)) {
             d->nr_sending--;
             if (UCS_PTR_IS_ERR(request)) {
-                MPIDI_ZC_foreign_set_failed(f);
+                MPIDI_ZC_foreign_set_failed(f, UCS_PTR_STATUS(request));
             }
         }
     }

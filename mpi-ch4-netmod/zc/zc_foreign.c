@@ -224,16 +224,19 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     }
     MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
-    if (!f->receives_ended) {
+    if (f->dead && !f->receives_ended) {
         f->receives_ended = true;
         MPIDI_ZC_match_end_receives(&MPIDI_ZC_VCI(f->vci));
+        if (f->vci == 0) {
+            MPIDI_ZC_foreign_vcis_tell_lost(f);
+        }
     }
 }
 
 void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
 {
     if (MPIDI_ZC_is_loss(status)) {
-        MPIDI_ZC_foreign_set_failed(f);
+        MPIDI_ZC_foreign_set_failed(f, status);
     }
 }
 
@@ -241,7 +244,7 @@ void MPIDI_ZC_foreign_refused(MPIDI_ZC_foreign_t * f, ucs_status_t status)
 
 void MPIDI_ZC_foreign_lost(MPIDI_ZC_foreign_t * f)
 {
-    MPIDI_ZC_foreign_set_failed(f);
+    MPIDI_ZC_foreign_set_failed(f, UCS_ERR_CONNECTION_RESET);
     MPIDI_ZC_foreign_settle(f);
     MPIDI_ZC_disconnect_close_if_over(f);
 }
@@ -333,15 +336,15 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDI_ZC_foreign_endpoint(f, f->upid, &f->net_ep);
     if (mpi_errno && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
-        MPIDI_ZC_foreign_set_failed(f);
+        MPIDI_ZC_foreign_set_failed(f, UCS_ERR_UNREACHABLE);
     }
     MPIR_ERR_CHECK(mpi_errno);
     __atomic_fetch_add(&nr_open, 1, __ATOMIC_RELAXED);
     MPIDI_ZC_VCI(f->vci).stats.foreign_endpoints++;
     mpi_errno = send_hello(f);
     if (mpi_errno) {
-        /* What the peer does not know of cannot be used. */
-        MPIDI_ZC_foreign_set_failed(f);
+        /* What the peer does not know of cannot be used, which is no death. */
+        MPIDI_ZC_foreign_set_failed(f, UCS_ERR_NO_MEMORY);
     }
     MPIR_ERR_CHECK(mpi_errno);
     if (f->avtid >= 0) {
@@ -605,6 +608,11 @@ bool MPIDI_ZC_foreign_has_failed(const MPIDI_ZC_foreign_t * f)
     return f && f->failed;
 }
 
+bool MPIDI_ZC_foreign_is_dead(const MPIDI_ZC_foreign_t * f)
+{
+    return f && f->dead;
+}
+
 /* ---- the end ---- */
 
 void MPIDI_ZC_foreign_detach(int avtid)
@@ -631,7 +639,7 @@ void MPIDI_ZC_foreign_finalize(void)
                 detach(f);
             }
         }
-        MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(v));
+        MPIDI_ZC_foreign_vcis_end(&MPIDI_ZC_VCI(v));
     }
     MPIDI_ZC_disconnect_all();
 }

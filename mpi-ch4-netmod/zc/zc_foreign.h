@@ -59,6 +59,9 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const struct MPIDI_ZC_foreign *fore
 /* Has the connection failed? NULL has not. */
 bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 
+/* Has it failed since the process has died, or the network to it? */
+bool MPIDI_ZC_foreign_is_dead(const struct MPIDI_ZC_foreign *foreign);
+
 /* Returns the number of processes of other worlds that CH4 knows. Any thread may call this. */
 int MPIDI_ZC_foreign_known(void);
 

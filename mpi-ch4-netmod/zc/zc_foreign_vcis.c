@@ -17,31 +17,62 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(const MPIDI_ZC_foreign_t * f, int vc
     return likely(other) ? other->address : &nobody;
 }
 
+/* Puts @f on one of the lists of its VCI, which takes it off when it makes progress. */
+static void put(MPIDI_ZC_foreign_t ** list, MPIDI_ZC_foreign_t * f, MPIDI_ZC_foreign_t ** next)
+{
+    *next = __atomic_load_n(list, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(list, next, f, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+    __atomic_store_n(&MPIDI_ZC_VCI(f->vci).has_ends, true, __ATOMIC_RELEASE);
+}
+
 void MPIDI_ZC_foreign_vcis_give_up(MPIDI_ZC_foreign_t * f)
 {
     for (int v = 1; f->others && v < MPIDI_global.n_vcis; v++) {
         MPIDI_ZC_foreign_t *other = f->others[v - 1];
-        MPIDI_ZC_foreign_t **list = &MPIDI_ZC_VCI(v).given_up;
         if (other) {
-            other->next_given_up = __atomic_load_n(list, __ATOMIC_RELAXED);
-            while (!__atomic_compare_exchange_n(list, &other->next_given_up, other, true,
-                                                __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-            }
+            put(&MPIDI_ZC_VCI(v).given_up, other, &other->next_given_up);
         }
     }
     MPL_free(f->others);
     f->others = NULL;
 }
 
-void MPIDI_ZC_foreign_vcis_end_given_up(MPIDI_ZC_vci_t * vci)
+static void tell_lost(MPIDI_ZC_foreign_t * f)
 {
-    MPIDI_ZC_foreign_t *f = __atomic_exchange_n(&vci->given_up, NULL, __ATOMIC_ACQUIRE);
+    if (!f->told_lost) {
+        f->told_lost = true;
+        put(&MPIDI_ZC_VCI(f->vci).lost, f, &f->next_lost);
+    }
+}
 
+void MPIDI_ZC_foreign_vcis_tell_lost(const MPIDI_ZC_foreign_t * f)
+{
+    for (int v = 1; f->others && v < MPIDI_global.n_vcis; v++) {
+        if (f->others[v - 1]) {
+            tell_lost(f->others[v - 1]);
+        }
+    }
+}
+
+void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci)
+{
+    __atomic_store_n(&vci->has_ends, false, __ATOMIC_RELAXED);
+    /* A connection that is in both lists was lost first: what is in the first one that is taken is,
+     * if it was lost, in the second, or was. */
+    MPIDI_ZC_foreign_t *given_up = __atomic_exchange_n(&vci->given_up, NULL, __ATOMIC_ACQ_REL);
+    MPIDI_ZC_foreign_t *lost = __atomic_exchange_n(&vci->lost, NULL, __ATOMIC_ACQUIRE);
+
+    while (lost) {
+        MPIDI_ZC_foreign_t *next = lost->next_lost;
+        MPIDI_ZC_foreign_lost(lost);
+        lost = next;
+    }
     MPIDI_ZC_disconnect_progress(vci->number);
-    while (f) {
-        MPIDI_ZC_foreign_t *next = f->next_given_up;
-        MPIDI_ZC_foreign_end(f);
-        f = next;
+    while (given_up) {
+        MPIDI_ZC_foreign_t *next = given_up->next_given_up;
+        MPIDI_ZC_foreign_end(given_up);
+        given_up = next;
     }
 }
 
@@ -130,7 +161,7 @@ static void await_end_of_earlier(int vci, uint64_t id, const MPL_time_t * since)
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     while (lingers) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-        MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(vci));
+        MPIDI_ZC_foreign_vcis_end(&MPIDI_ZC_VCI(vci));
         lingers = MPIDI_ZC_foreign_lingers(vci, id, since);
         if (lingers) {
             MPIDI_ZC_progress_vci(&MPIDI_ZC_VCI(vci));
@@ -150,7 +181,7 @@ static int connect_on(int vci, MPIDI_ZC_foreign_t * first, const MPIDI_ZC_upid_t
     MPIR_ERR_CHECK(mpi_errno);
     await_end_of_earlier(vci, upid->id, since);
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
-    MPIDI_ZC_foreign_vcis_end_given_up(&MPIDI_ZC_VCI(vci));
+    MPIDI_ZC_foreign_vcis_end(&MPIDI_ZC_VCI(vci));
     const MPIDI_ZC_process_t *process = MPIDI_ZC_process_find(vci, upid->id);
     MPIDI_ZC_foreign_t *f = process ? process->attached : NULL;
     if (!f) {
@@ -161,6 +192,9 @@ static int connect_on(int vci, MPIDI_ZC_foreign_t * first, const MPIDI_ZC_upid_t
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     if (first->others[vci - 1] != f) {
         first->others[vci - 1] = f;     /* else it may be being read, inside the lock of @vci */
+    }
+    if (first->dead) {
+        tell_lost(f);
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
 

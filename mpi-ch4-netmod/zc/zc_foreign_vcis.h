@@ -22,9 +22,10 @@
  *
  * Where the first process has one VCI, which all can know from the MPI_Bcast, that is all.
  *
- * The connections of a process end with that of VCI 0. Which thread gives that up has the lock of VCI
- * 0, and may have one of another VCI's, so the others are put on lists, and each VCI ends its own when
- * it makes progress. No thread that has the lock of VCI 0 waits for another one's. */
+ * The connections of a process end with that of VCI 0, and are lost with it when it has died. The thread
+ * that finds that out has the lock of VCI 0, and may have one of another VCI's, so the others are put on
+ * lists, and each VCI ends its own when it makes progress. No thread that has the lock of VCI 0 waits
+ * for another one's. */
 
 #include "zc_impl.h"
 
@@ -42,8 +43,12 @@ MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(const struct MPIDI_ZC_foreign *forei
  * of VCI 0. */
 void MPIDI_ZC_foreign_vcis_give_up(struct MPIDI_ZC_foreign *foreign);
 
-/* Ends the connections of @vci that have been given up. It is called inside the lock of @vci, outside
- * UCP's callbacks. */
-void MPIDI_ZC_foreign_vcis_end_given_up(MPIDI_ZC_vci_t * vci);
+/* The process of @foreign, which is of VCI 0, has died: so it has for the other VCIs, which may have no
+ * endpoint that would tell them. It is called inside the lock of VCI 0. */
+void MPIDI_ZC_foreign_vcis_tell_lost(const struct MPIDI_ZC_foreign *foreign);
+
+/* Ends the connections of @vci that have been given up, and what waits for those whose process has
+ * died. It is called inside the lock of @vci, outside UCP's callbacks. */
+void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci);
 
 #endif /* ZC_FOREIGN_VCIS_H_INCLUDED */

@@ -79,13 +79,13 @@ void MPIDI_ZC_unconnected_drop(MPIDI_ZC_vci_t * vci);
 void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender);
 
 /* As in zc_foreign_vcis.h and zc_channel.h, which include this file. */
-void MPIDI_ZC_foreign_vcis_end_given_up(MPIDI_ZC_vci_t * vci);
+void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci);
 unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);
 
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
 {
-    if (unlikely(__atomic_load_n(&vci->given_up, __ATOMIC_RELAXED))) {
-        MPIDI_ZC_foreign_vcis_end_given_up(vci);
+    if (unlikely(__atomic_load_n(&vci->has_ends, __ATOMIC_RELAXED))) {
+        MPIDI_ZC_foreign_vcis_end(vci);
     }
     unsigned events = ucp_worker_progress(vci->worker);
     if (unlikely(vci->channels || vci->channel_messages.first)) {

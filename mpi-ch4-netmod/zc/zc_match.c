@@ -220,8 +220,8 @@ void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci)
 static bool source_is_lost(const MPIDI_ZC_vci_t * vci, MPIR_Comm * comm, int source)
 {
     return unlikely(vci->has_lost) && source >= 0 &&
-        MPIDI_ZC_foreign_has_failed(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, source),
-                                                     vci->number)->foreign);
+        MPIDI_ZC_foreign_is_dead(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, source),
+                                                  vci->number)->foreign);
 }
 
 static void end_posted(MPIDI_ZC_vci_t * vci, MPIR_Request * rreq)

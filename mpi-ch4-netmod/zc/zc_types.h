@@ -99,7 +99,9 @@ typedef struct {
     struct MPIDI_ZC_arrival *free_arrivals;
     bool to_do;                 /* MPIDI_ZC_connect_back() is to be called: */
     MPIDI_ZC_unconnected_t *unconnected;        /* senders of messages that wait for endpoints */
-    struct MPIDI_ZC_foreign *given_up;  /* atomic: connections to be ended: zc_foreign_vcis.h */
+    /* atomic: connections that end, and those whose process has died: zc_foreign_vcis.h */
+    struct MPIDI_ZC_foreign *given_up, *lost;
+    bool has_ends;              /* atomic: there are some */
     void *offered;              /* descriptor that UCP's callback may take over; NULL: declined */
     size_t whole_bytes;         /* of messages packed as a whole: zc_stream.h */
     zcp_t *predictor;
