@@ -362,9 +362,12 @@ TESTS = [
            netmods=("zc",), ranks=1, timeout=60,
            environment={NUM_VCIS: str(MOST_VCIS), CVAR + "UNEXPECTED_BUDGET": budget})
       for children, budget in (("1", "4m"), ("4", "16m"))),
-    Test("worlds", "died", name="worlds-died", netmods=("zc",), ranks=1, timeout=60,
-         hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",),
-         says="the parent has survived"),
+    *(Test("worlds", what, name=f"worlds-{what}", netmods=("zc",), ranks=ranks, timeout=60,
+           hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",), says=says, environment=more)
+      for what, ranks, says, more in (
+          ("died", 1, "the parent has survived", None),
+          ("died-vcis", 1, "the parent has survived", {NUM_VCIS: "4"}),
+          ("leaders", 2, "the parents have survived", None))),
     Test("worlds", "many", "24", name="worlds-many", netmods=("zc",), ranks=1, timeout=120,
          environment={CVAR + "UNEXPECTED_BUDGET": "16m"}),
     Test("worlds", "churn", "1000", name="worlds-churn-1000", netmods=("zc",), ranks=1,

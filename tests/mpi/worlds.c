@@ -20,6 +20,10 @@
  *   worlds died          a process dies that has sent what its parent, which has never sent it
  *                        anything, has received: sends to it end with an error, and so does a
  *                        receive of what has not all come, each of class MPIX_ERR_PROC_FAILED
+ *   worlds died-vcis     so do receives on communicators of other VCIs, over which no message has
+ *                        gone
+ *   worlds leaders       of two processes whose child has died both get an error of
+ *                        MPI_Intercomm_merge, for which their leaders exchange something
  *   worlds part N        a parent and N children part from all but one of each other: the others
  *                        are known no more, neither where they had a connection nor where they had
  *                        none
@@ -484,6 +488,71 @@ static void survive(MPI_Comm child)
     fflush(stdout);
 }
 
+/* Communicators of all VCIs, on which nothing is sent. */
+static void make_several(MPI_Comm across, int is_child, MPI_Comm made[VCIS])
+{
+    MPI_Comm all;
+    MPI_Intercomm_merge(across, is_child, &all);
+    for (int i = 0; i < VCIS; i++) {
+        MPI_Comm_dup(all, &made[i]);
+        MPI_Comm_set_errhandler(made[i], MPI_ERRORS_RETURN);
+    }
+    MPI_Comm_free(&all);
+}
+
+static void die_on_vcis(MPI_Comm parent)
+{
+    MPI_Comm made[VCIS];
+    make_several(parent, 1, made);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+static void survive_on_vcis(MPI_Comm child)
+{
+    int pid;
+    MPI_Comm made[VCIS];
+    MPI_Request receives[VCIS];
+    MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    make_several(child, 0, made);
+    for (int i = 0; i < VCIS; i++)
+        MPI_Irecv(NULL, 0, MPI_BYTE, 1, TAG, made[i], &receives[i]);
+    CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    for (int i = 0; i < VCIS; i++) {
+        expect_failed(MPI_Wait(&receives[i], MPI_STATUS_IGNORE), "MPI_Wait");
+        expect_failed(MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG, made[i], MPI_STATUS_IGNORE), "MPI_Recv");
+        MPI_Comm_free(&made[i]);
+    }
+    MPI_Comm_disconnect(&child);
+    printf("the parent has survived\n");
+}
+
+/* ---- leaders ---- */
+
+/* Its leader is connected with it. */
+static void die_connected(MPI_Comm parent)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, parent, MPI_STATUS_IGNORE);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+static void lead(MPI_Comm child)
+{
+    MPI_Comm all;
+    int pid;
+    MPI_Comm_set_errhandler(child, MPI_ERRORS_RETURN);
+    if (check_rank == 0) {
+        MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, child);
+        CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    }
+    CHECK(MPI_Intercomm_merge(child, 0, &all) != MPI_SUCCESS, "it is merged with a dead process");
+    MPI_Comm_free(&child);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank == 0)
+        printf("the parents have survived\n");
+}
+
 /* ---- credited ---- */
 
 enum { MOST_VCIS = 16 };
@@ -647,9 +716,14 @@ static void be_child(MPI_Comm parent, const char *role)
         be_listener(parent);
     else if (!strncmp(role, "part ", 5))
         part_from_most(parent, 1, atoi(role + 5));
-    else if (!strcmp(role, "died")) {
+    else if (!strcmp(role, "died") || !strcmp(role, "died-vcis") || !strcmp(role, "leaders")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
-        die(parent);
+        if (!strcmp(role, "died"))
+            die(parent);
+        else if (!strcmp(role, "died-vcis"))
+            die_on_vcis(parent);
+        else
+            die_connected(parent);
     } else
         churn(parent, atoi(strchr(role, ' ')), role, 1);
 }
@@ -677,7 +751,8 @@ int main(int argc, char **argv)
           !strcmp(what, "many") || !strcmp(what, "part") || !strcmp(what, "credited") ? count
           : !strcmp(what, "used")                                                     ? 2
                                                                                       : 1,
-          !strcmp(what, "used") ? MPI_COMM_WORLD : MPI_COMM_SELF, &child);
+          !strcmp(what, "used") || !strcmp(what, "leaders") ? MPI_COMM_WORLD : MPI_COMM_SELF,
+          &child);
     if (!strcmp(what, "used"))
         used(child, 0);
     else if (!strcmp(what, "many"))
@@ -688,6 +763,10 @@ int main(int argc, char **argv)
         be_credited(child, 0, count);
     else if (!strcmp(what, "died"))
         survive(child);
+    else if (!strcmp(what, "died-vcis"))
+        survive_on_vcis(child);
+    else if (!strcmp(what, "leaders"))
+        lead(child);
     else if (!strcmp(what, "late"))
         late(child, count, 0);
     else if (!strcmp(what, "late-vcis"))
