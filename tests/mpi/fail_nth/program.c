@@ -566,12 +566,32 @@ static void exchange_between(MPI_Comm worlds, bool parent)
     }
 }
 
+/* Makes communicators of the other VCIs, if there are any, and uses each. */
+static void use_vcis_between(MPI_Comm across, bool is_child)
+{
+    const char *several = getenv("MPIR_CVAR_CH4_NUM_VCIS");
+    MPI_Comm all, comm;
+    if (!several)
+        return;
+    MUST(MPI_Intercomm_merge(across, is_child, &all));
+    for (int i = 0; i < atoi(several); i++) {
+        int sum = 0, size;
+        MUST(MPI_Comm_dup(all, &comm));
+        MUST(MPI_Comm_size(comm, &size));
+        MUST(MPI_Allreduce(&(int){1}, &sum, 1, MPI_INT, MPI_SUM, comm));
+        CHECK(sum == size, "%d of %d", sum, size);
+        MUST(MPI_Comm_free(&comm));
+    }
+    MUST(MPI_Comm_disconnect(&all));
+}
+
 static void child(void)
 {
     MPI_Comm parent;
     MUST(MPI_Comm_get_parent(&parent));
     return_errors(parent, fatal);
     exchange_between(parent, false);
+    use_vcis_between(parent, true);
     MUST(MPI_Comm_disconnect(&parent));
 }
 
@@ -586,6 +606,7 @@ static void spawn(void)
                         MPI_ERRCODES_IGNORE));
     return_errors(children, fatal);
     exchange_between(children, true);
+    use_vcis_between(children, false);
     MUST(MPI_Comm_disconnect(&children));
 }
 

@@ -71,6 +71,7 @@ CASES = {
     "atomics": {CVAR + "NATIVE_ATOMICS": "1"},
     "vcis": {"MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "spawn": {},
+    "spawn@vcis": {"MPIR_CVAR_CH4_NUM_VCIS": "3"},
     "leaves": {CVAR + "DETACH": "1"},
     "leaves@no-thread": {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0"},
     "leaves@announced": {CVAR + "DETACH": "1", CVAR + "LANDING_THRESHOLD": "inf",
