@@ -112,10 +112,10 @@ void job::refresh_status()
     mine.pid = getpid();
     mine.features = control_.own().features;
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
-    MPI_Request request;
-    PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, now_.ours,
-                    &request);
-    wait_gently(request);
+    carry_out(now_.ours, [&](MPI_Request *request) {
+        return PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,
+                               now_.ours, request);
+    });
     for (const whereabouts &one : all) {
         hosts_.insert(one.host);
         control_.need_features(one.features);
@@ -337,9 +337,7 @@ std::string job::finish()
         checksums_->reach({safe_points_.load(), true});
     /* Rank 0 may be looking for a meeting: it must find out, and we must make progress. */
     agreement_.never_again();
-    MPI_Request barrier;
-    PMPI_Ibarrier(now_.ours, &barrier);
-    wait_gently(barrier);
+    carry_out(now_.ours, [&](MPI_Request *request) { return PMPI_Ibarrier(now_.ours, request); });
     if (report_) {
         report_->await(); /* the successors have come here, so the leavers have told */
         look_for_report();

@@ -60,9 +60,10 @@ std::string traffic::in_flight(MPI_Comm world)
 {
     const std::vector<std::int64_t> sent = all_sent();
     std::vector<std::int64_t> sent_here(sent.size());
-    MPI_Request request;
-    PMPI_Ialltoall(sent.data(), 1, MPI_INT64_T, sent_here.data(), 1, MPI_INT64_T, world, &request);
-    wait_gently(request);
+    carry_out(world, [&](MPI_Request *request) {
+        return PMPI_Ialltoall(sent.data(), 1, MPI_INT64_T, sent_here.data(), 1, MPI_INT64_T, world,
+                              request);
+    });
     int here = 0;
     PMPI_Comm_rank(world, &here);
     for (int rank = 0; rank < size_; rank++) {

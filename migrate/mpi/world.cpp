@@ -242,19 +242,20 @@ world grow(const growth &how)
         fresh.ours = part_of(grown, places(how, staying));
     part(grown);
     linking::leave(bridge);
-    linking::leave(fresh.ours);
-    if (fresh.ours != MPI_COMM_NULL) {
-        PMPI_Comm_dup(fresh.ours, &fresh.user);
+    if (all.watch(fresh.ours) != MPI_COMM_NULL) {
+        PMPI_Comm_dup(fresh.ours, &fresh.user); /* which has the handler, too */
         PMPI_Comm_rank(fresh.ours, &fresh.rank);
         PMPI_Comm_size(fresh.ours, &fresh.size);
     }
+    linking::leave(fresh.ours);
+    linking::leave(fresh.user);
     return fresh;
 }
 
-void wait_gently(MPI_Request &request)
+void wait_gently(MPI_Request &request, MPI_Comm over)
 {
-    /* MPICH has the handler of its own world deal with errors of nonblocking collectives. */
-    const returned_errors_of_communicator returned(MPI_COMM_WORLD);
+    /* MPICH has the handler of its own world deal with errors of some nonblocking collectives. */
+    const returned_errors_of_communicator returned(MPI_COMM_WORLD), returned_over(over);
     pause pause;
     for (int done = 0;;) {
         if (const int code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS)
@@ -264,6 +265,15 @@ void wait_gently(MPI_Request &request)
         roll_call::look();
         pause.rest();
     }
+}
+
+void carry_out(MPI_Comm over, const std::function<int(MPI_Request *)> &start)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    const returned_errors_of_communicator returned(over);
+    if (const int code = start(&request); code != MPI_SUCCESS)
+        roll_call::find_lost(words_of(code));
+    wait_gently(request, over);
 }
 
 namespace {
@@ -287,17 +297,17 @@ struct beginning {
 
 void share(MPI_Comm comm, int root, std::string &text)
 {
-    MPI_Request request;
     beginning begun(text);
-    PMPI_Ibcast(&begun, sizeof begun, MPI_BYTE, root, comm, &request);
-    wait_gently(request);
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Ibcast(&begun, sizeof begun, MPI_BYTE, root, comm, request);
+    });
     text.resize(begun.length);
     std::copy_n(begun.text, begun.here(), text.begin());
-    if (begun.rest() > 0) {
-        PMPI_Ibcast(text.data() + begun.here(), static_cast<int>(begun.rest()), MPI_CHAR, root,
-                    comm, &request);
-        wait_gently(request);
-    }
+    if (begun.rest() > 0)
+        carry_out(comm, [&](MPI_Request *request) {
+            return PMPI_Ibcast(text.data() + begun.here(), static_cast<int>(begun.rest()), MPI_CHAR,
+                               root, comm, request);
+        });
 }
 
 std::string agree(MPI_Comm comm, const std::string &complaint)
@@ -318,10 +328,10 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
     PMPI_Comm_size(comm, &size);
     const beginning mine(text);
     std::vector<beginning> begun(static_cast<std::size_t>(size));
-    MPI_Request request;
-    PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, begun.data(), sizeof mine, MPI_BYTE, comm,
-                    &request);
-    wait_gently(request);
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, begun.data(), sizeof mine, MPI_BYTE,
+                               comm, request);
+    });
     std::vector<std::string> texts;
     std::vector<int> lengths, places;
     int all = 0;
@@ -334,9 +344,11 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
     if (all == 0)
         return texts;
     std::string rests(static_cast<std::size_t>(all), '\0');
-    PMPI_Iallgatherv(text.data() + mine.here(), static_cast<int>(mine.rest()), MPI_CHAR,
-                     rests.data(), lengths.data(), places.data(), MPI_CHAR, comm, &request);
-    wait_gently(request);
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Iallgatherv(text.data() + mine.here(), static_cast<int>(mine.rest()), MPI_CHAR,
+                                rests.data(), lengths.data(), places.data(), MPI_CHAR, comm,
+                                request);
+    });
     for (std::size_t rank = 0; rank < texts.size(); rank++)
         texts[rank].append(rests, static_cast<std::size_t>(places[rank]),
                            static_cast<std::size_t>(lengths[rank]));
@@ -350,10 +362,10 @@ std::vector<Value> reduce(MPI_Comm comm, const std::vector<Value> &values, MPI_D
                           MPI_Op op)
 {
     std::vector<Value> result(values.size());
-    MPI_Request request;
-    PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), type, op, comm,
-                    &request);
-    wait_gently(request);
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Iallreduce(values.data(), result.data(), static_cast<int>(values.size()), type,
+                               op, comm, request);
+    });
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <functional>
 #include <mpi.h>
 #include <string>
 #include <vector>
@@ -68,8 +69,15 @@ void make_progress();
 /** Before MPI_Finalize. */
 void end_progress();
 
-/** Wait without occupying the processor: others on this host start programs meanwhile. */
-void wait_gently(MPI_Request &request);
+/**
+ * Wait without occupying the processor: others on this host start programs meanwhile. If a rank is
+ * lost the job ends, with its name, and not by the error handler of MPI_COMM_WORLD or @over, the
+ * communicator of @request.
+ */
+void wait_gently(MPI_Request &request, MPI_Comm over = MPI_COMM_WORLD);
+
+/** Starts a nonblocking operation of all of @over by @start, and waits for it. Collective. */
+void carry_out(MPI_Comm over, const std::function<int(MPI_Request *)> &start);
 
 /** Everyone hears the first complaint, "" if there is none. Collective. */
 std::string agree(MPI_Comm comm, const std::string &complaint);
