@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <dlfcn.h>
 #include <fstream>
 #include <iostream>
@@ -17,12 +18,16 @@ namespace {
 int ended_rank = 0;
 
 /* Launchers do not care how a process ends whose world is its own; its peers would wait for
- * it for ever, and the job's exit status would be 0. */
+ * it for ever, and the job's exit status would be 0. MPI may have ended this one because another
+ * has died, which it finds out as soon as the launcher of that one: the launcher says first how. */
 void watch_exit(int status, void *)
 {
-    if (status != 0)
-        end_job(ended_rank,
-                "ended with exit status " + std::to_string(status) + ", so the job ends too");
+    constexpr timespec kFirst{0, 500'000'000};
+    if (status == 0)
+        return;
+    nanosleep(&kFirst, nullptr);
+    end_job(ended_rank,
+            "ended with exit status " + std::to_string(status) + ", so the job ends too");
 }
 
 } // namespace
