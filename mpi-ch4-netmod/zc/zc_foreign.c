@@ -356,6 +356,9 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
   fn_exit:
     return mpi_errno;
   fn_fail:
+    if (f->dead) {
+        MPIDI_ZC_foreign_settle(f);     /* what else waits for the process */
+    }
     goto fn_exit;
 }
 
