@@ -367,7 +367,8 @@ TESTS = [
       for what, ranks, says, more in (
           ("died", 1, "the parent has survived", None),
           ("died-vcis", 1, "the parent has survived", {NUM_VCIS: "4"}),
-          ("leaders", 2, "the parents have survived", None))),
+          ("leaders", 2, "the parents have survived", None),
+          ("left-alone", 2, "the buffer is left alone", {"MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM": "pairwise"}))),
     Test("worlds", "many", "24", name="worlds-many", netmods=("zc",), ranks=1, timeout=120,
          environment={CVAR + "UNEXPECTED_BUDGET": "16m"}),
     Test("worlds", "churn", "1000", name="worlds-churn-1000", netmods=("zc",), ranks=1,

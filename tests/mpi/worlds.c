@@ -24,6 +24,8 @@
  *                        gone
  *   worlds leaders       of two processes whose child has died both get an error of
  *                        MPI_Intercomm_merge, for which their leaders exchange something
+ *   worlds left-alone    a collective operation that ended as a process had died does not write to
+ *                        its buffer when another process sends what belongs there
  *   worlds part N        a parent and N children part from all but one of each other: the others
  *                        are known no more, neither where they had a connection nor where they had
  *                        none
@@ -553,6 +555,52 @@ static void lead(MPI_Comm child)
         printf("the parents have survived\n");
 }
 
+/* ---- left-alone ---- */
+
+/* In the first step of pairwise exchanges of three processes, of which rank 2 is dead, rank 1 sends
+ * to that and receives from rank 0. */
+static void be_left_alone(MPI_Comm child)
+{
+    enum { COUNT = 1000, DEAD = 2 };
+    static int sent[3 * COUNT], buf[3 * COUNT];
+    MPI_Comm all;
+    int pid, error = MPI_SUCCESS;
+    MPI_Intercomm_merge(child, 0, &all);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    if (check_rank == 0) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(MPI_Alltoall(sent, COUNT, MPI_INT, buf, COUNT, MPI_INT, all) != MPI_SUCCESS,
+              "rank 0 has got all");
+        MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(&pid, 1, MPI_INT, DEAD, TAG, all, MPI_STATUS_IGNORE);
+        CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+        while (!error)
+            error = MPI_Ssend(NULL, 0, MPI_BYTE, DEAD, TAG, all);
+        CHECK(MPI_Alltoall(sent, COUNT, MPI_INT, buf, COUNT, MPI_INT, all) != MPI_SUCCESS,
+              "rank 1 has got all");
+        memset(buf, -1, sizeof buf);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = 0; i < 3 * COUNT; i++)
+            CHECK(buf[i] == -1, "number %d has been written", i);
+    }
+    MPI_Comm_free(&all);
+    MPI_Comm_free(&child);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank == 0)
+        printf("the buffer is left alone\n");
+}
+
+static void die_merged(MPI_Comm parent)
+{
+    const int pid = getpid();
+    MPI_Comm all;
+    MPI_Intercomm_merge(parent, 1, &all);
+    MPI_Send(&pid, 1, MPI_INT, 1, TAG, all);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
 /* ---- credited ---- */
 
 enum { MOST_VCIS = 16 };
@@ -716,6 +764,8 @@ static void be_child(MPI_Comm parent, const char *role)
         be_listener(parent);
     else if (!strncmp(role, "part ", 5))
         part_from_most(parent, 1, atoi(role + 5));
+    else if (!strcmp(role, "left-alone"))
+        die_merged(parent);
     else if (!strcmp(role, "died") || !strcmp(role, "died-vcis") || !strcmp(role, "leaders")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         if (!strcmp(role, "died"))
@@ -751,7 +801,9 @@ int main(int argc, char **argv)
           !strcmp(what, "many") || !strcmp(what, "part") || !strcmp(what, "credited") ? count
           : !strcmp(what, "used")                                                     ? 2
                                                                                       : 1,
-          !strcmp(what, "used") || !strcmp(what, "leaders") ? MPI_COMM_WORLD : MPI_COMM_SELF,
+          !strcmp(what, "used") || !strcmp(what, "leaders") || !strcmp(what, "left-alone")
+              ? MPI_COMM_WORLD
+              : MPI_COMM_SELF,
           &child);
     if (!strcmp(what, "used"))
         used(child, 0);
@@ -767,6 +819,8 @@ int main(int argc, char **argv)
         survive_on_vcis(child);
     else if (!strcmp(what, "leaders"))
         lead(child);
+    else if (!strcmp(what, "left-alone"))
+        be_left_alone(child);
     else if (!strcmp(what, "late"))
         late(child, count, 0);
     else if (!strcmp(what, "late-vcis"))
