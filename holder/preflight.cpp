@@ -284,6 +284,12 @@ nlohmann::json needs_of(pid_t pid)
              number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap")}};
 }
 
+/** Of memory, to processes that this one starts. */
+static std::uint64_t kib_available()
+{
+    return memory_room() >> 10;
+}
+
 std::vector<std::string> lacks(const nlohmann::json &needs)
 {
     reasons found;
@@ -310,7 +316,7 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
         found.push_back("its processor has not: " + joined(missing));
     /* Its memory, and its image in memory. */
     const std::uint64_t kib = 2 * needs.at("kib").get<std::uint64_t>();
-    const std::uint64_t available = number_of("/proc/meminfo", "MemAvailable");
+    const std::uint64_t available = kib_available();
     if (kib > available)
         found.push_back("it has " + std::to_string(available >> 10) + " MiB of memory, and " +
                         std::to_string(kib >> 10) + " MiB are needed");
@@ -334,8 +340,7 @@ static std::uint64_t room_for_images()
 bool has_room_ahead(const nlohmann::json &needs)
 {
     const std::uint64_t kib = needs.at("kib");
-    const std::uint64_t room =
-        std::min(room_for_images(), number_of("/proc/meminfo", "MemAvailable"));
+    const std::uint64_t room = std::min(room_for_images(), kib_available());
     return most_of_store(kib) + kib <= room;
 }
 
@@ -347,7 +352,7 @@ bool has_room_to_fill(const nlohmann::json &needs, std::uint64_t available, std:
 
 bool has_room_to_fill(const nlohmann::json &needs)
 {
-    return has_room_to_fill(needs, memory_room(), room_for_images());
+    return has_room_to_fill(needs, kib_available(), room_for_images());
 }
 
 bool has_taken(const nlohmann::json &needs)

@@ -12,7 +12,7 @@
 #include "error.h"
 #include "image_file.h"
 #include "job.h"
-#include "room.h"
+#include "memory_room.h"
 
 namespace zc::migrate {
 
@@ -118,7 +118,7 @@ bool checkpoint_transaction::has_room_for_copies()
     case settings::saving::automatic:
         break;
     }
-    if (needed > room_in_memory() / 2 || job_.settings_.fault_injected(fault::no_room))
+    if (needed > memory_room() / 2 || job_.settings_.fault_injected(fault::no_room))
         return false;
     try {
         memory_.reserve(mine[1]);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "error.h"
+#include "memory_room.h"
 #include "mpi_connection.h"
 #include "recorder.h"
 #include "requests.h"
@@ -32,7 +33,7 @@ std::string job::why_not_here(const greeting &said) const
     if (!why.empty() || !said.moved || !settings_.checks.memory)
         return why;
     const std::uint64_t there =
-        settings_.fault_injected(fault::no_memory) ? 1 << 20 : available_memory();
+        settings_.fault_injected(fault::no_memory) ? 1 << 20 : memory_room();
     return why_no_room(said.bytes, there, host_name());
 }
 

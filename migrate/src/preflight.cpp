@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "preflight.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <link.h> /* and what is in an object */
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "crc32c.h"
 #include "error.h"
+#include "memory_room.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -98,68 +95,12 @@ std::string identity_of(const void *address)
            std::to_string(file.size());
 }
 
-std::uint64_t number_in(const std::string &path)
-{
-    const std::string text = contents(path);
-    if (text.empty() || text[0] < '0' || text[0] > '9') /* "max" */
-        return std::numeric_limits<std::uint64_t>::max();
-    return std::strtoull(text.c_str(), nullptr, 10);
-}
-
-/** What @of says in KiB after @name; 0 if it does not. */
-std::uint64_t kib_of(const std::string &of, const std::string &name)
-{
-    const std::size_t at = of.find("\n" + name + ":");
-    return at == std::string::npos
-               ? 0
-               : std::strtoull(of.c_str() + at + name.size() + 2, nullptr, 10) << 10;
-}
-
-/** What the limits of a cgroup and all above it leave. */
-std::uint64_t left_in_cgroups(const std::string &base, std::string path, const char *limit,
-                              const char *used)
-{
-    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    for (;; path.resize(path.rfind('/'))) {
-        const std::uint64_t most = number_in(base + path + "/" + limit);
-        const std::uint64_t now = number_in(base + path + "/" + used);
-        /* In version 1 no limit is a large number. */
-        if (most < (std::uint64_t{1} << 62) && now <= (std::uint64_t{1} << 62))
-            least = std::min(least, most > now ? most - now : 0);
-        if (path.empty() || path == "/")
-            return least;
-    }
-}
-
 std::string mebibytes(std::uint64_t bytes)
 {
     return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
 }
 
 } // namespace
-
-std::uint64_t available_memory(const std::string &root)
-{
-    const std::string of_machine = "\n" + contents(root + "/proc/meminfo");
-    std::uint64_t least = kib_of(of_machine, "MemAvailable");
-    std::istringstream lines(contents(root + "/proc/self/cgroup"));
-    for (std::string line; std::getline(lines, line);) {
-        /* "0::PATH" is of version 2; "N:memory:PATH" of version 1. */
-        const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-        if (second == std::string::npos)
-            continue;
-        const std::string kinds = line.substr(first + 1, second - first - 1);
-        const std::string path = line.substr(second + 1);
-        if (kinds.empty())
-            least = std::min(least, left_in_cgroups(root + "/sys/fs/cgroup", path, "memory.max",
-                                                    "memory.current"));
-        else if (kinds == "memory")
-            least =
-                std::min(least, left_in_cgroups(root + "/sys/fs/cgroup/memory", path,
-                                                "memory.limit_in_bytes", "memory.usage_in_bytes"));
-    }
-    return least;
-}
 
 const std::vector<std::string_view> &feature_names()
 {
@@ -234,7 +175,7 @@ preflight preflight::of_this_process()
     found.program = identity_of(nullptr);
     found.library = identity_of(reinterpret_cast<const void *>(&look_at));
     found.features = features_in("\n" + contents("/proc/cpuinfo"));
-    found.memory = available_memory();
+    found.memory = memory_room();
     return found;
 }
 

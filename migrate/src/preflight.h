@@ -53,7 +53,4 @@ std::string why_not(const preflight &needed, const preflight &found, const std::
 /** The same of @bytes of state that are to come there. */
 std::string why_no_room(std::uint64_t bytes, std::uint64_t found, const std::string &host);
 
-/** Bytes that could still be had, by /proc/meminfo and the limits of the cgroup below @root. */
-std::uint64_t available_memory(const std::string &root = "");
-
 } // namespace zc::migrate

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "preflight.h"
 
 namespace zc::migrate {
 namespace {
-
-namespace fs = std::filesystem;
 
 preflight some()
 {
@@ -97,55 +92,6 @@ TEST(Preflight, CountsWhatTheStateNeeds)
     EXPECT_EQ(why_no_room(512 << 20, 1 << 30, "h"), "");
     EXPECT_EQ(why_no_room(std::uint64_t{1} << 30, 100 << 20, "h"),
               "host h has too little memory: found 100 MiB that could be had, needed 1088 MiB");
-}
-
-/** A machine as far as its files tell. */
-class Memory : public testing::Test {
-  protected:
-    Memory() : root_(fs::temp_directory_path() / ("zcm-memory-" + std::to_string(getpid())))
-    {
-        write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4096 kB\n");
-    }
-    ~Memory() override { fs::remove_all(root_); }
-    void write(const std::string &path, const std::string &text) const
-    {
-        fs::create_directories((root_ / path).parent_path());
-        std::ofstream(root_ / path) << text;
-    }
-    std::uint64_t available() const { return available_memory(root_.string()); }
-
-  private:
-    const fs::path root_;
-};
-
-TEST_F(Memory, IsThatOfTheMachine)
-{
-    EXPECT_EQ(available(), 4096u << 10);
-    write("proc/self/cgroup", "0::/\n");
-    EXPECT_EQ(available(), 4096u << 10);
-}
-
-TEST_F(Memory, IsWhatTheLeastOfTheCgroupsLeaves)
-{
-    write("proc/self/cgroup", "0::/job/step\n");
-    write("sys/fs/cgroup/job/step/memory.max", "max\n");
-    write("sys/fs/cgroup/job/step/memory.current", "1000\n");
-    EXPECT_EQ(available(), 4096u << 10);
-    write("sys/fs/cgroup/job/memory.max", "2000000\n");
-    write("sys/fs/cgroup/job/memory.current", "500000\n");
-    EXPECT_EQ(available(), 1500000u);
-    write("sys/fs/cgroup/job/memory.current", "3000000\n");
-    EXPECT_EQ(available(), 0u);
-}
-
-TEST_F(Memory, IsLimitedByCgroupsOfVersionOneToo)
-{
-    write("proc/self/cgroup", "3:cpu:/x\n4:memory:/job\n");
-    write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3000000\n");
-    write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1000000\n");
-    EXPECT_EQ(available(), 2000000u);
-    write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
-    EXPECT_EQ(available(), 4096u << 10);
 }
 
 } // namespace
