@@ -30,8 +30,8 @@ typedef struct MPIDI_ZC_foreign {
     ucp_ep_h net_ep;            /* over the network; NULL: not open */
     ucp_ep_h shm_ep;            /* over shared memory, or NULL */
     bool failed;                /* nothing can be sent */
-    bool dead;                  /* since the process or the network has failed: nothing comes */
-    bool receives_ended;        /* those that waited for it then */
+    bool lost;                  /* since the process or the network has failed */
+    bool dead;                  /* what it had sent has been read: nothing comes any more */
 
     int avtid, lpid;            /* in CH4's address vector; -1: CH4 does not know it (any more) */
     MPIDI_ZC_addr_t *address;   /* other VCIs than 0: the peer there; owned */
@@ -76,13 +76,14 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
 /* Makes an endpoint to @upid, over the network or over shared memory. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);
 
-/* @f cannot be used any more, because of @status. */
+/* @f cannot be used any more, because of @status. That a peer is gone that has finalized or given the
+ * connection up is no loss. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_foreign_set_failed(MPIDI_ZC_foreign_t * f,
                                                           ucs_status_t status)
 {
     f->failed = true;
-    if (MPIDI_ZC_is_loss(status)) {
-        f->dead = MPIDI_ZC_VCI(f->vci).has_lost = true;
+    if (MPIDI_ZC_is_loss(status) && f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+        f->lost = MPIDI_ZC_VCI(f->vci).has_losses = true;
     }
 }
 

@@ -224,12 +224,23 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     }
     MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
-    if (f->dead && !f->receives_ended) {
-        f->receives_ended = true;
-        MPIDI_ZC_match_end_receives(&MPIDI_ZC_VCI(f->vci));
-        if (f->vci == 0) {
-            MPIDI_ZC_foreign_vcis_tell_lost(f);
+}
+
+void MPIDI_ZC_foreign_end_losses(MPIDI_ZC_vci_t * vci)
+{
+    vci->has_losses = false;
+    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci->number], *next; f; f = next) {
+        next = f->next;
+        if (f->lost && !f->dead) {
+            f->dead = vci->has_dead = true;
+            if (f->vci == 0) {
+                MPIDI_ZC_foreign_vcis_tell_lost(f);
+            }
+            MPIDI_ZC_foreign_settle(f); /* one that could not be opened has not been */
         }
+    }
+    if (vci->has_dead && !MPIDI_ZC_global.over) {
+        MPIDI_ZC_match_end_receives(vci);
     }
 }
 
@@ -356,9 +367,6 @@ int MPIDI_ZC_foreign_open(MPIDI_ZC_foreign_t * f)
   fn_exit:
     return mpi_errno;
   fn_fail:
-    if (f->dead) {
-        MPIDI_ZC_foreign_settle(f);     /* what else waits for the process */
-    }
     goto fn_exit;
 }
 

@@ -59,7 +59,7 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_foreign_upid(const struct MPIDI_ZC_foreign *fore
 /* Has the connection failed? NULL has not. */
 bool MPIDI_ZC_foreign_has_failed(const struct MPIDI_ZC_foreign *foreign);
 
-/* Has it failed since the process has died, or the network to it? */
+/* Has it failed since the process has died, or the network to it, and nothing comes any more? */
 bool MPIDI_ZC_foreign_is_dead(const struct MPIDI_ZC_foreign *foreign);
 
 /* Returns the number of processes of other worlds that CH4 knows. Any thread may call this. */
@@ -154,6 +154,11 @@ void MPIDI_ZC_foreign_pulled(struct MPIDI_ZC_foreign *foreign);
 
 /* Notes that the connection to the process is lost. It is called outside UCP's callbacks. */
 void MPIDI_ZC_foreign_lost(struct MPIDI_ZC_foreign *foreign);
+
+/* Connections of @vci have been lost, and all that their processes had sent has been read: they are
+ * dead, and receives that name them end. It is called inside the lock of the VCI, outside UCP's
+ * callbacks. */
+void MPIDI_ZC_foreign_end_losses(MPIDI_ZC_vci_t * vci);
 
 /* Ends the connections of all VCIs to the processes in a table of the address vector that CH4 gives
  * up. */

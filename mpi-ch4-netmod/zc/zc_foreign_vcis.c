@@ -65,7 +65,9 @@ void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci)
 
     while (lost) {
         MPIDI_ZC_foreign_t *next = lost->next_lost;
-        MPIDI_ZC_foreign_lost(lost);
+        if (!lost->net_ep) {
+            MPIDI_ZC_foreign_lost(lost);        /* UCX tells of the others, after what they have sent */
+        }
         lost = next;
     }
     MPIDI_ZC_disconnect_progress(vci->number);

@@ -80,6 +80,7 @@ void MPIDI_ZC_am_await(MPIDI_ZC_vci_t * vci, uint64_t sender);
 
 /* As in zc_foreign_vcis.h and zc_channel.h, which include this file. */
 void MPIDI_ZC_foreign_vcis_end(MPIDI_ZC_vci_t * vci);
+void MPIDI_ZC_foreign_end_losses(MPIDI_ZC_vci_t * vci);
 unsigned MPIDI_ZC_channels_progress(MPIDI_ZC_vci_t * vci, bool look);
 
 MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
@@ -88,6 +89,9 @@ MPL_STATIC_INLINE_PREFIX unsigned MPIDI_ZC_worker_progress(MPIDI_ZC_vci_t * vci)
         MPIDI_ZC_foreign_vcis_end(vci);
     }
     unsigned events = ucp_worker_progress(vci->worker);
+    if (unlikely(vci->has_losses) && events == 0) {
+        MPIDI_ZC_foreign_end_losses(vci);
+    }
     if (unlikely(vci->channels || vci->channel_messages.first)) {
         events += MPIDI_ZC_channels_progress(vci, false);
     }

@@ -219,7 +219,7 @@ void MPIDI_ZC_match_lost(MPIDI_ZC_vci_t * vci)
 /* Has the process of @source, which may be any, died? */
 static bool source_is_lost(const MPIDI_ZC_vci_t * vci, MPIR_Comm * comm, int source)
 {
-    return unlikely(vci->has_lost) && source >= 0 &&
+    return unlikely(vci->has_dead) && source >= 0 &&
         MPIDI_ZC_foreign_is_dead(MPIDI_ZC_peer_on(MPIDIU_comm_rank_to_av(comm, source),
                                                   vci->number)->foreign);
 }

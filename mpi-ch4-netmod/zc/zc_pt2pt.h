@@ -196,7 +196,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_D
     } else {
         mpi_errno = MPIDIG_do_irecv(buf, count, datatype, rank, tag, comm, context_offset, vci,
                                     req_p, 1, 0);
-        if (unlikely(own->has_lost) && mpi_errno == MPI_SUCCESS) {
+        if (unlikely(own->has_dead) && mpi_errno == MPI_SUCCESS) {
             MPIDI_ZC_match_end_if_lost(own, *req_p);
         }
     }

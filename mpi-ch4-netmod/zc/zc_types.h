@@ -86,7 +86,9 @@ typedef struct {
         MPIDI_ZC_message_t *first, *last;
     } fetching;                 /* messages of other worlds that have been asked for: zc_match.c */
     bool announce_next;         /* the send that CH4 is about to make has no credit */
-    bool has_lost;              /* a connection to another world has failed on it */
+    bool has_losses;            /* connections to other worlds have been lost: they are dead when no
+                                 * events are left */
+    bool has_dead;              /* some are dead */
     int nr_held;                /* sends announced for lack of credit that were not asked for yet */
     MPIDI_ZC_arrivals_t arrivals;       /* messages not yet delivered */
     MPIDI_ZC_arrivals_t queued; /* those that wait for landing memory, the oldest first */

@@ -24,6 +24,10 @@
  *                        gone
  *   worlds leaders       of two processes whose child has died both get an error of
  *                        MPI_Intercomm_merge, for which their leaders exchange something
+ *   worlds ended         a process has finalized without parting from its parent: that is no
+ *                        death, a receive that names it goes on waiting and can be cancelled, and
+ *                        a probe finds nothing
+ *   worlds ended-vcis    the same of other VCIs, on which messages are to be received before that
  *   worlds left-alone    a collective operation that ended as a process had died does not write to
  *                        its buffer when another process sends what belongs there
  *   worlds part N        a parent and N children part from all but one of each other: the others
@@ -555,6 +559,78 @@ static void lead(MPI_Comm child)
         printf("the parents have survived\n");
 }
 
+/* ---- ended ---- */
+
+static void end_attached(MPI_Comm parent)
+{
+    for (int i = 0; i < WAITING; i++)
+        MPI_Send(&i, 1, MPI_INT, 0, TAG, parent);
+}
+
+static void end_attached_on_vcis(MPI_Comm parent)
+{
+    MPI_Comm made[VCIS];
+    make_several(parent, 1, made);
+    for (int i = 0; i < VCIS; i++)
+        end_attached(made[i]);
+}
+
+/* Until it has. Progress is made on VCI 0. */
+static void await_end(MPI_Comm child, int pid)
+{
+    const double end = MPI_Wtime() + 30;
+    int found = 0;
+    while (kill(pid, 0) == 0 && MPI_Wtime() < end)
+        MPI_Iprobe(0, NEVER, child, &found, MPI_STATUS_IGNORE);
+    CHECK(kill(pid, 0) != 0, "process %d does not end", pid);
+}
+
+static void see_end_on_vcis(MPI_Comm child)
+{
+    static int got[VCIS][WAITING];
+    static MPI_Request requests[VCIS][WAITING];
+    MPI_Comm made[VCIS];
+    int pid;
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    make_several(child, 0, made);
+    for (int v = 0; v < VCIS; v++)
+        for (int i = 0; i < WAITING; i++)
+            MPI_Irecv(&got[v][i], 1, MPI_INT, 1, TAG, made[v], &requests[v][i]);
+    await_end(child, pid);
+    for (int v = VCIS; v-- > 0;) {
+        CHECK(MPI_Waitall(WAITING, requests[v], MPI_STATUSES_IGNORE) == MPI_SUCCESS,
+              "receives of communicator %d have failed", v);
+        for (int i = 0; i < WAITING; i++)
+            CHECK(got[v][i] == i, "%d instead of %d", got[v][i], i);
+        MPI_Comm_free(&made[v]);
+    }
+    MPI_Comm_free(&child);
+    printf("it has ended well\n");
+}
+
+static void see_end(MPI_Comm child)
+{
+    int pid, found = 0;
+    MPI_Request request;
+    MPI_Recv(&pid, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+    MPI_Irecv(NULL, 0, MPI_BYTE, 0, NEVER, child, &request);
+    await_end(child, pid);
+    for (int i = 0; i < WAITING; i++) {
+        int got = -1;
+        MPI_Recv(&got, 1, MPI_INT, 0, TAG, child, MPI_STATUS_IGNORE);
+        CHECK(got == i, "%d instead of %d", got, i);
+    }
+    for (int i = 0; i < 1000 && !found; i++)
+        MPI_Iprobe(0, NEVER, child, &found, MPI_STATUS_IGNORE);
+    CHECK(!found, "a message that was not sent");
+    MPI_Test(&request, &found, MPI_STATUS_IGNORE);
+    CHECK(!found, "a receive has ended");
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&child);
+    printf("it has ended well\n");
+}
+
 /* ---- left-alone ---- */
 
 /* In the first step of pairwise exchanges of three processes, of which rank 2 is dead, rank 1 sends
@@ -766,7 +842,13 @@ static void be_child(MPI_Comm parent, const char *role)
         part_from_most(parent, 1, atoi(role + 5));
     else if (!strcmp(role, "left-alone"))
         die_merged(parent);
-    else if (!strcmp(role, "died") || !strcmp(role, "died-vcis") || !strcmp(role, "leaders")) {
+    else if (!strcmp(role, "ended") || !strcmp(role, "ended-vcis")) {
+        MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
+        if (!strcmp(role, "ended"))
+            end_attached(parent);
+        else
+            end_attached_on_vcis(parent);
+    } else if (!strcmp(role, "died") || !strcmp(role, "died-vcis") || !strcmp(role, "leaders")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         if (!strcmp(role, "died"))
             die(parent);
@@ -821,6 +903,10 @@ int main(int argc, char **argv)
         lead(child);
     else if (!strcmp(what, "left-alone"))
         be_left_alone(child);
+    else if (!strcmp(what, "ended"))
+        see_end(child);
+    else if (!strcmp(what, "ended-vcis"))
+        see_end_on_vcis(child);
     else if (!strcmp(what, "late"))
         late(child, count, 0);
     else if (!strcmp(what, "late-vcis"))
