@@ -29,7 +29,8 @@
  *                        a probe finds nothing
  *   worlds ended-vcis    the same of other VCIs, on which messages are to be received before that
  *   worlds left-alone    a collective operation that ended as a process had died does not write to
- *                        its buffer when another process sends what belongs there
+ *                        its buffer when another process sends what belongs there; one that is not
+ *                        blocking ends with an error, too
  *   worlds part N        a parent and N children part from all but one of each other: the others
  *                        are known no more, neither where they had a connection nor where they had
  *                        none
@@ -640,9 +641,11 @@ static void be_left_alone(MPI_Comm child)
     enum { COUNT = 1000, DEAD = 2 };
     static int sent[3 * COUNT], buf[3 * COUNT];
     MPI_Comm all;
+    MPI_Request request;
     int pid, error = MPI_SUCCESS;
     MPI_Intercomm_merge(child, 0, &all);
     MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (check_rank == 0) {
         MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK(MPI_Alltoall(sent, COUNT, MPI_INT, buf, COUNT, MPI_INT, all) != MPI_SUCCESS,
@@ -661,6 +664,10 @@ static void be_left_alone(MPI_Comm child)
         for (int i = 0; i < 3 * COUNT; i++)
             CHECK(buf[i] == -1, "number %d has been written", i);
     }
+    /* Rank 1 sends to both others, and is refused by the dead one. */
+    MPI_Ibcast(buf, COUNT, MPI_INT, 1, all, &request);
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(check_rank == 0 || error, "a dead process has received");
     MPI_Comm_free(&all);
     MPI_Comm_free(&child);
     MPI_Barrier(MPI_COMM_WORLD);
