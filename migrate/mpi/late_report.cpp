@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "clock.h"
+#include "returned_errors.h"
 #include "world.h"
 
 namespace zc::migrate {
@@ -19,8 +20,15 @@ late_report::late_report(MPI_Comm between, std::function<std::string(const effor
 
 bool late_report::is_there()
 {
+    if (lost_)
+        return false;
     int done = 0;
-    PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
+    /* Errors of several requests are for its handler. */
+    const returned_errors_of_communicator returned(MPI_COMM_WORLD);
+    lost_ = PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                         MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+    if (lost_)
+        return false;
     if (done && between_ != MPI_COMM_NULL)
         part(between_);
     return done;
@@ -28,7 +36,7 @@ bool late_report::is_there()
 
 void late_report::await()
 {
-    for (pause pause; !is_there(); pause.rest())
+    for (pause pause; !is_there() && !lost_; pause.rest())
         continue;
 }
 

@@ -22,9 +22,10 @@ class late_report {
     late_report(const late_report &) = delete;
     late_report &operator=(const late_report &) = delete;
 
-    /** Does not block, but for what the leavers have begun. */
+    /** Does not block, but for what the leavers have begun. It never is if one of them has died:
+     * its successor says what that means. */
     bool is_there();
-    /** Until it is; others are answered meanwhile. */
+    /** Until it is or cannot be any more; others are answered meanwhile. */
     void await();
     /** Once it is there. */
     std::string text() const { return text_(told_); }
@@ -35,6 +36,7 @@ class late_report {
     const effort_of_all none_; /* this rank's part: it has not moved */
     effort_of_all told_;
     std::array<MPI_Request, 2> requests_{};
+    bool lost_ = false;
 };
 
 } // namespace zc::migrate

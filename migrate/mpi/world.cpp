@@ -194,7 +194,12 @@ void connect(MPI_Comm between, MPI_Comm pairs, const growth &how, const std::vec
             exchange(between,
                      static_cast<int>(std::ranges::find(staying, other) - staying.begin()));
     }
-    PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    /* Errors of several requests are for the handler of MPI_COMM_WORLD. */
+    const returned_errors_of_communicator returned(MPI_COMM_WORLD);
+    if (const int code =
+            PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+        code != MPI_SUCCESS)
+        end_unlinked(code);
 }
 
 } // namespace
