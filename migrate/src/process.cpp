@@ -16,6 +16,7 @@ namespace zc::migrate {
 namespace {
 
 int ended_rank = 0;
+pid_t ended_process = 0; /* not one that it has forked */
 
 /* Launchers do not care how a process ends whose world is its own; its peers would wait for
  * it for ever, and the job's exit status would be 0. MPI may have ended this one because another
@@ -23,7 +24,7 @@ int ended_rank = 0;
 void watch_exit(int status, void *)
 {
     constexpr timespec kFirst{0, 500'000'000};
-    if (status == 0)
+    if (status == 0 || getpid() != ended_process)
         return;
     nanosleep(&kFirst, nullptr);
     end_job(ended_rank,
@@ -76,6 +77,7 @@ void flush_output()
 void become_rank(int rank)
 {
     ended_rank = rank;
+    ended_process = getpid();
     on_exit(watch_exit, nullptr);
 }
 
