@@ -444,18 +444,22 @@ TEST_F(PageFillerRankTest, AChildWaitsForWhatItWasNotGivenIfTheFillerIsKilled)
     auto *const now = reinterpret_cast<std::atomic<int> *>(pages_of_memory(1, MAP_SHARED));
     is_restored_ = false; /* so that nothing is given but what is touched */
     std::unique_ptr<page_filler> filler = begin(kPages, [this, now] {
-        return forks([this, now] {
-            *now = FORKED;
+        const pid_t child = fork();
+        if (child == 0) {
             while (*now != KILLED)
                 usleep(1000);
             *now = is_right(7) ? RIGHT : WRONG;
-            return true;
-        });
+            _exit(0);
+        }
+        /* The filler has passed the child's descriptor on when it gives the rank its next page. */
+        *now = child > 0 && is_right(3) ? FORKED : WRONG;
+        return waitpid(child, nullptr, 0) == child;
     });
     if (!filler)
         GTEST_SKIP() << kCannot;
-    while (*now != FORKED)
+    while (*now == NOTHING)
         usleep(1000);
+    ASSERT_EQ(*now, FORKED);
     kill(filler->pid(), SIGKILL);
     EXPECT_FALSE(wait_for_result(*filler));
     *now = KILLED;
