@@ -8,6 +8,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "markup.h"
+
 namespace {
 
 constexpr double kWidth = 300; /* of a panel's diagram */
@@ -20,14 +22,6 @@ constexpr double kLegendRow = 16;
 /* Distinguishable without colour vision too (Okabe and Ito). */
 constexpr std::array<const char *, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000", "#999999"};
-
-std::string escaped(const std::string &text)
-{
-    std::string out;
-    for (const char c : text)
-        out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-    return out;
-}
 
 /** Whether a linear axis has few enough whole numbers to name each. */
 bool countable(double first, double last)
@@ -105,13 +99,13 @@ void draw_axes(std::ofstream &out, const plot &p, const scale &to, double left, 
         out << fmt::format("<text x='{:.1f}' y='{}' text-anchor='middle'>{:.4g}</text>\n",
                            to.x(value), top + kHeight + 16, value);
     out << fmt::format("<text x='{}' y='{}' text-anchor='middle'>{}</text>\n", left + kWidth / 2,
-                       top + kHeight + 36, escaped(p.x_label));
+                       top + kHeight + 36, zc::escaped(p.x_label));
     out << fmt::format("<text x='{}' y='{}' text-anchor='middle' font-weight='bold'>{}</text>\n",
-                       left + kWidth / 2, top - 8, escaped(caption));
+                       left + kWidth / 2, top - 8, zc::escaped(caption));
     if (left == kLeft)
         out << fmt::format("<text x='14' y='{0}' text-anchor='middle' "
                            "transform='rotate(-90 14 {0})'>{1}</text>\n",
-                           top + kHeight / 2, escaped(p.y_label));
+                           top + kHeight / 2, zc::escaped(p.y_label));
 }
 
 void draw_curve(std::ofstream &out, const scale &to, const curve &c, const char *colour)
@@ -140,7 +134,7 @@ void draw_panel(std::ofstream &out, const plot &p, size_t panel, double left, do
                            "stroke-width='2'{4}/>\n<text x='{5}' y='{6}'>{7}</text>\n",
                            left, left + 22, y, colour,
                            curves[c].dashed ? " stroke-dasharray='5 3'" : "", left + 28, y + 4,
-                           escaped(curves[c].label));
+                           zc::escaped(curves[c].label));
     }
 }
 
@@ -161,7 +155,7 @@ void write_svg(const plot &p, const std::string &path)
                        "<rect width='100%' height='100%' fill='white'/>\n"
                        "<text x='{2}' y='24' font-size='15'>{3}</text>\n",
                        width, kTop + static_cast<double>(lines) * line - 20, kLeft,
-                       escaped(p.title));
+                       zc::escaped(p.title));
     for (size_t i = 0; i < p.panels.size(); i++)
         draw_panel(out, p, i, kLeft + static_cast<double>(i % columns) * (kWidth + kLeft),
                    kTop + static_cast<double>(i / columns) * line);
