@@ -76,13 +76,12 @@ void MPIDI_ZC_foreign_remove(MPIDI_ZC_foreign_t * f);
 /* Makes an endpoint to @upid, over the network or over shared memory. */
 int MPIDI_ZC_foreign_endpoint(MPIDI_ZC_foreign_t * f, const MPIDI_ZC_upid_t * upid, ucp_ep_h * ep);
 
-/* @f cannot be used any more, because of @status. That a peer is gone that has finalized or given the
- * connection up is no loss. */
+/* @f cannot be used any more, because of @status. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_foreign_set_failed(MPIDI_ZC_foreign_t * f,
                                                           ucs_status_t status)
 {
     f->failed = true;
-    if (MPIDI_ZC_is_loss(status) && f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+    if (MPIDI_ZC_is_loss(status)) {
         f->lost = MPIDI_ZC_VCI(f->vci).has_losses = true;
     }
 }

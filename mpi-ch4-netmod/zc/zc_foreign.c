@@ -226,18 +226,48 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
 }
 
+/* Has the process of @f given up all its connections, or finalized? That it is gone then is no death.
+ * It may have parted and come back, which makes a second connection. */
+static bool has_parted(const MPIDI_ZC_foreign_t * f)
+{
+    if (f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+        return false;
+    }
+    for (const MPIDI_ZC_foreign_t * g = f->process->connections; g; g = g->next_of_process) {
+        if (g->other != 0 && g->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns a connection of @vci that has been lost and is not dead yet, or NULL. */
+static MPIDI_ZC_foreign_t *find_lost(const MPIDI_ZC_vci_t * vci)
+{
+    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci->number]; f; f = f->next) {
+        if (f->lost && !f->dead) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
 void MPIDI_ZC_foreign_end_losses(MPIDI_ZC_vci_t * vci)
 {
+    MPIDI_ZC_foreign_t *f;
+
     vci->has_losses = false;
-    for (MPIDI_ZC_foreign_t * f = MPIDI_ZC_connections[vci->number], *next; f; f = next) {
-        next = f->next;
-        if (f->lost && !f->dead) {
-            f->dead = vci->has_dead = true;
-            if (f->vci == 0) {
-                MPIDI_ZC_foreign_vcis_tell_lost(f);
-            }
-            MPIDI_ZC_foreign_settle(f); /* one that could not be opened has not been */
+    while ((f = find_lost(vci))) {
+        f->lost = !has_parted(f);
+        if (!f->lost) {
+            continue;
         }
+        f->dead = vci->has_dead = true;
+        if (f->vci == 0) {
+            MPIDI_ZC_foreign_vcis_tell_lost(f);
+        }
+        /* One that could not be opened has not been. This may end other connections. */
+        MPIDI_ZC_foreign_settle(f);
     }
     if (vci->has_dead && !MPIDI_ZC_global.over) {
         MPIDI_ZC_match_end_receives(vci);
