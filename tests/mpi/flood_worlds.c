@@ -50,7 +50,8 @@ static void check_budget(int flooded)
 {
     const unsigned long long bytes = counter_read(&high);
     CHECK(bytes <= budget, "%llu bytes waited, budget %llu", bytes, (unsigned long long)budget);
-    /* A window that has doubled until there was no room, while the other senders waited for some. */
+    /* A window that has doubled until there was no room, while the other senders waited for some.
+     */
     CHECK(!flooded || bytes >= budget / 4, "%llu bytes waited: no flood", bytes);
     CHECK(!flooded || counter_read(&held) > 0, "no sender was held: no flood");
 }
