@@ -367,6 +367,7 @@ TESTS = [
       for what, ranks, says, more in (
           ("died", 1, "the parent has survived", None),
           ("died-vcis", 1, "the parent has survived", {NUM_VCIS: "4"}),
+          ("came-back", 1, "the parent has survived", None),
           ("leaders", 2, "the parents have survived", None),
           ("ended", 1, "it has ended well", None),
           ("ended-vcis", 1, "it has ended well", {NUM_VCIS: "4"}),

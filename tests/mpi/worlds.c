@@ -22,6 +22,8 @@
  *                        receive of what has not all come, each of class MPIX_ERR_PROC_FAILED
  *   worlds died-vcis     so do receives on communicators of other VCIs, over which no message has
  *                        gone
+ *   worlds came-back     so do those that name a process which has given its first connection up,
+ *                        made a second one, and died, while its parent has both
  *   worlds leaders       of two processes whose child has died both get an error of
  *                        MPI_Intercomm_merge, for which their leaders exchange something
  *   worlds ended         a process has finalized without parting from its parent: that is no
@@ -534,6 +536,34 @@ static void survive_on_vcis(MPI_Comm child)
     printf("the parent has survived\n");
 }
 
+static void come_back(MPI_Comm across, int is_child)
+{
+    int pid = getpid();
+    MPI_Comm next;
+    MPI_Request request;
+    if (is_child)
+        MPI_Send(&pid, 1, MPI_INT, 0, TAG, across);
+    else
+        MPI_Recv(&pid, 1, MPI_INT, 0, TAG, across, MPI_STATUS_IGNORE);
+    const char *port = agree_on_port(across, is_child);
+    exchange(across, is_child);
+    if (is_child)
+        MPI_Comm_free(&across);
+    meet_at(port, is_child, &next);
+    exchange(next, is_child);
+    if (is_child)
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Comm_set_errhandler(next, MPI_ERRORS_RETURN);
+    MPI_Irecv(NULL, 0, MPI_BYTE, 0, NEVER, next, &request);
+    CHECK(kill(pid, SIGKILL) == 0, "process %d is not there", pid);
+    expect_failed(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    expect_failed(MPI_Recv(NULL, 0, MPI_BYTE, 0, NEVER, next, MPI_STATUS_IGNORE), "MPI_Recv");
+    MPI_Comm_free(&next);
+    MPI_Comm_free(&across);
+    MPI_Close_port(port);
+    printf("the parent has survived\n");
+}
+
 /* ---- leaders ---- */
 
 /* Its leader is connected with it. */
@@ -849,6 +879,8 @@ static void be_child(MPI_Comm parent, const char *role)
         part_from_most(parent, 1, atoi(role + 5));
     else if (!strcmp(role, "left-alone"))
         die_merged(parent);
+    else if (!strcmp(role, "came-back"))
+        come_back(parent, 1);
     else if (!strcmp(role, "ended") || !strcmp(role, "ended-vcis")) {
         MPI_Send(&pid, 1, MPI_INT, 0, TAG, parent);
         if (!strcmp(role, "ended"))
@@ -910,6 +942,8 @@ int main(int argc, char **argv)
         lead(child);
     else if (!strcmp(what, "left-alone"))
         be_left_alone(child);
+    else if (!strcmp(what, "came-back"))
+        come_back(child, 0);
     else if (!strcmp(what, "ended"))
         see_end(child);
     else if (!strcmp(what, "ended-vcis"))
