@@ -49,7 +49,8 @@ std::uint64_t room_of_groups(const std::string &mounted, std::string path, const
     std::uint64_t least = room_of_group(mounted, of);
     while (!path.empty() && path != "/") {
         least = std::min(least, room_of_group(mounted + path, of));
-        path.erase(path.find_last_of('/'));
+        const std::size_t last = path.find_last_of('/');
+        path.erase(last == std::string::npos ? 0 : last);
     }
     return least;
 }

@@ -35,6 +35,8 @@ TEST_F(MemoryRoomTest, IsWhatTheKernelHas)
     EXPECT_EQ(memory_room(root_), 80u * 1024);
     write("/proc/self/cgroup", "0::/\n");
     EXPECT_EQ(memory_room(root_), 80u * 1024);
+    write("/proc/self/cgroup", "0::nonsense\n0::\n");
+    EXPECT_EQ(memory_room(root_), 80u * 1024);
     EXPECT_EQ(memory_room(root_ + "/none"), ~0ull);
     EXPECT_LT(memory_room(), ~0ull);
     EXPECT_GT(memory_room(), 0u);
