@@ -20,13 +20,11 @@ late_report::late_report(MPI_Comm between, std::function<std::string(const effor
 
 bool late_report::is_there()
 {
-    if (lost_)
-        return false;
     int done = 0;
     /* Errors of several requests are for its handler. */
     const returned_errors_of_communicator returned(MPI_COMM_WORLD);
-    lost_ = PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                         MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+    lost_ = lost_ || PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                                  MPI_STATUSES_IGNORE) != MPI_SUCCESS;
     if (lost_)
         return false;
     if (done && between_ != MPI_COMM_NULL)

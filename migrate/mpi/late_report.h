@@ -22,8 +22,8 @@ class late_report {
     late_report(const late_report &) = delete;
     late_report &operator=(const late_report &) = delete;
 
-    /** Does not block, but for what the leavers have begun. It never is if one of them has died:
-     * its successor says what that means. */
+    /** Does not block, but for what the leavers have begun. It never is there if one of them has
+     * died, which its successor finds out and reports. */
     bool is_there();
     /** Until it is or cannot be any more; others are answered meanwhile. */
     void await();
