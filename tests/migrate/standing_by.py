@@ -2,6 +2,7 @@
 """Successors are started before the ranks meet, and stand by: whatever becomes of one of them, or of
 the request, costs the move at most, and leaves nothing behind."""
 import os
+import pathlib
 import signal
 import threading
 
@@ -40,15 +41,22 @@ def lost_rank_0(stage, patience=60, start=60):
 
 def standing_by(job, before):
     """The successor's pid, once it has come to zcm_init(): then it waits for what it is told."""
-    def found():
-        for pid, line in job.processes_on("h1"):
-            if pid not in before and line.split()[0].endswith("/state"):
-                with open(f"/proc/{pid}/wchan", encoding="utf-8") as what:
-                    if "poll" in what.read():
-                        return pid
-        return None
-    wait_for("a successor stands by", found, 30)
-    return found()
+    found = []
+
+    def looked():
+        found[:] = [pid for pid in programs_on_h1(job) - before if "poll" in wait_channel(pid)]
+        return found
+    wait_for("a successor stands by", looked, 30)
+    return found[0]
+
+
+def wait_channel(pid):
+    """The function of the kernel that it sleeps in; "": it has ended, as that has which shows, before
+    a successor is started, that the program runs there."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/wchan").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def programs_on_h1(job):
