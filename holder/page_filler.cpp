@@ -9,6 +9,7 @@
 #include <linux/userfaultfd.h>
 #include <list>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,10 +36,9 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kAtOnce = 64 << 10; /* a page that is touched waits for that at most */
 constexpr timeval kMoment{5, 0};            /* for what CRIU sends at once */
 constexpr int kMomentMs = 5000;
-constexpr int kRoomForChildren = 8 << 20; /* bytes of a socket: for some thousand descriptors */
-constexpr int kMostHeard = 256;           /* of what is touched, before more is filled in order */
+constexpr int kMostHeard = 256; /* of what is touched, before more is filled in order */
 
-constexpr char kRestored = 'r', kChild = 'c', kRuns = 'R'; /* between this object and the process */
+constexpr char kRestored = 'r', kRuns = 'R'; /* between this object and the process */
 
 /** A rank's address space, or that of a child which it has made meanwhile. */
 struct address_space {
@@ -105,7 +105,7 @@ class filling {
             return true;
         restored_ = recv(connection_, &word, sizeof word, MSG_WAITALL) == sizeof word &&
                     word == kAllElseIsThere;
-        return restored_ && tell_holder(kRestored);
+        return restored_ && tell_holder_restored();
     }
 
     /**
@@ -154,9 +154,6 @@ class filling {
         address_space &child = spaces_.back();
         child.faults = std::move(faults);
         child.pending = of.pending;
-        /* The holder has it until it closes the socket: it does not read it. */
-        if (!tell_holder(kChild, child.faults.fd))
-            return false;
         if (child.pending.is_empty())
             return true;
         for (const pid_t each : of.is_of_rank ? std::vector{rank_} : tree_of(rank_)) {
@@ -172,9 +169,10 @@ class filling {
     }
 
     /** It may have ended: then the kernel ends the rank. */
-    bool tell_holder(char what, int fd = -1) const
+    bool tell_holder_restored() const
     {
-        return pass_descriptor(holder_, what, fd) || errno == EPIPE || errno == ECONNRESET;
+        return send(holder_, &kRestored, 1, MSG_NOSIGNAL) == 1 || errno == EPIPE ||
+               errno == ECONNRESET;
     }
 
     /** Before that the rank is stopped: nothing but this can have given it a page or unmapped one.
@@ -263,6 +261,23 @@ class filling {
     bool restored_ = false, runs_ = false;
 };
 
+/**
+ * Makes a process that has the descriptors of this one, those included which the kernel adds to
+ * them when the rank forks: from then on two have them, without a moment between. It has them until
+ * the
+ * @holder closes the socket, or ends.
+ */
+bool share_descriptors(const descriptor &holder)
+{
+    const long made = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (made != 0)
+        return made > 0;
+    pollfd closed{holder.fd, 0, 0};
+    while (poll(&closed, 1, -1) <= 0)
+        continue;
+    _exit(0); /* what it closed itself would be closed for both */
+}
+
 /** Never returns. */
 [[noreturn]] void fill(pid_t rank, const descriptor &faults, const descriptor &connection,
                        const descriptor &holder, const descriptor &store,
@@ -280,7 +295,7 @@ class filling {
     /* The streams of the rank must have an end when the rank and its holder close them. */
     close_others({faults.fd, connection.fd, holder.fd, store.fd});
     struct stat found;
-    if (fstat(store.fd, &found) != 0)
+    if (!share_descriptors(holder) || fstat(store.fd, &found) != 0)
         _exit(1);
     const auto bytes = static_cast<std::size_t>(found.st_size);
     void *const mapped =
@@ -298,7 +313,6 @@ class filling {
     } catch (const std::exception &) {
         well = false; /* no memory */
     }
-    /* The descriptors are this process's until it ends; its holder has them, too. */
     _exit(well ? 0 : 1);
 }
 
@@ -359,9 +373,6 @@ void page_filler::start(const descriptor &store, const std::vector<stored_pages>
         throw_errno(errno, "socketpair");
     process_ = descriptor{pair[0]};
     const descriptor theirs{pair[1]};
-    if (setsockopt(theirs.fd, SOL_SOCKET, SO_SNDBUFFORCE, &kRoomForChildren,
-                   sizeof kRoomForChildren) != 0)
-        setsockopt(theirs.fd, SOL_SOCKET, SO_SNDBUF, &kRoomForChildren, sizeof kRoomForChildren);
     pid_ = fork();
     if (pid_ < 0)
         throw_errno(errno, "fork");
@@ -380,7 +391,7 @@ bool page_filler::is_restored() const
 
 void page_filler::rank_runs() const
 {
-    pass_descriptor(process_.fd, kRuns);
+    send(process_.fd, &kRuns, 1, MSG_NOSIGNAL);
 }
 
 std::optional<bool> page_filler::result()

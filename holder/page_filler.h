@@ -23,9 +23,9 @@ namespace zc::holder {
  * CRIU sends the rank's process number, its userfaultfd(2), and a word when it has restored all
  * else. Filling is done by a process of its own. When the last descriptor of a userfaultfd is
  * closed the kernel gives pages of zeros for those that are missing, and nothing tells the rank. So
- * this object has one, too, and those of the rank's children, until all pages are there, and the
- * process goes on without its parent: if either of them is killed, the rank and its children wait
- * for the page, and its holder can end them.
+ * a second process shares all descriptors of the first, those of the rank's children included, as
+ * long as this object is there, and the first goes on without this: whichever is killed, the rank
+ * and its children wait for the page, and its holder can end them.
  */
 class page_filler {
   public:
@@ -57,8 +57,7 @@ class page_filler {
 
   private:
     descriptor listening_, connection_, faults_;
-    descriptor
-        process_; /* a socket to it, which has the userfaultfds of the rank's children, too */
+    descriptor process_; /* a socket to it, and to the one that shares its descriptors */
     pid_t pid_ = -1;
 };
 

@@ -7,49 +7,19 @@
 #include <sys/uio.h>
 
 namespace zc::holder {
-namespace {
-
-/** A byte, and room for one descriptor. */
-struct one_message {
-    explicit one_message(char what) : byte(what)
-    {
-        head.msg_iov = &content;
-        head.msg_iovlen = 1;
-        head.msg_control = control.data();
-        head.msg_controllen = control.size();
-    }
-    one_message(const one_message &) = delete;
-    one_message &operator=(const one_message &) = delete;
-
-    char byte;
-    iovec content{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr head{};
-};
-
-} // namespace
-
-bool pass_descriptor(int socket, char byte, int fd)
-{
-    one_message message(byte);
-    if (fd >= 0) {
-        cmsghdr *const passed = CMSG_FIRSTHDR(&message.head);
-        passed->cmsg_level = SOL_SOCKET;
-        passed->cmsg_type = SCM_RIGHTS;
-        passed->cmsg_len = CMSG_LEN(sizeof fd);
-        std::memcpy(CMSG_DATA(passed), &fd, sizeof fd);
-    } else {
-        message.head.msg_control = nullptr;
-        message.head.msg_controllen = 0;
-    }
-    return sendmsg(socket, &message.head, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
 
 descriptor take_passed_descriptor(int socket)
 {
-    one_message message(0);
-    const ssize_t got = recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
-    const cmsghdr *const passed = got >= 0 ? CMSG_FIRSTHDR(&message.head) : nullptr;
+    char byte = 0;
+    iovec content{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    const cmsghdr *const passed = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
     int fd = -1;
     if (passed != nullptr && passed->cmsg_type == SCM_RIGHTS)
         std::memcpy(&fd, CMSG_DATA(passed), sizeof fd);

@@ -14,8 +14,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <thread>
@@ -26,7 +28,6 @@
 #include "error.h"
 #include "forked.h"
 #include "memory_directory.h"
-#include "passed_descriptor.h"
 #include "process_tree.h"
 
 namespace zc::holder {
@@ -49,8 +50,17 @@ descriptor connected(const std::string &directory)
 bool send_faults(int connection, int faults)
 {
     const std::int32_t pid = getpid();
+    char byte = 0;
+    iovec content{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof faults)> control{};
+    msghdr message{nullptr, 0, &content, 1, control.data(), control.size(), 0};
+    cmsghdr *const passed = CMSG_FIRSTHDR(&message);
+    passed->cmsg_level = SOL_SOCKET;
+    passed->cmsg_type = SCM_RIGHTS;
+    passed->cmsg_len = CMSG_LEN(sizeof faults);
+    std::memcpy(CMSG_DATA(passed), &faults, sizeof faults);
     return send(connection, &pid, sizeof pid, 0) == sizeof pid &&
-           pass_descriptor(connection, 0, faults);
+           sendmsg(connection, &message, 0) == 1;
 }
 
 /** This process is CRIU, and the rank: it has memory of which no page is there. */
@@ -437,38 +447,88 @@ TEST_F(PageFillerRankTest, FollowsARankThatFreesAndMovesAndForks)
     });
 }
 
-/** As the rank does: it is ended before this object is, as the rank is. */
-TEST_F(PageFillerRankTest, AChildWaitsForWhatItWasNotGivenIfTheFillerIsKilled)
+/** Until the process @pid, which this one has begun to trace, has heard that a process has forked:
+ * it is stopped where the kernel has made a descriptor for it, and has done nothing with that. */
+void stop_when_it_has_heard_of_a_child(pid_t pid)
 {
-    enum { NOTHING, FORKED, KILLED, RIGHT, WRONG };
-    auto *const now = reinterpret_cast<std::atomic<int> *>(pages_of_memory(1, MAP_SHARED));
-    is_restored_ = false; /* so that nothing is given but what is touched */
-    std::unique_ptr<page_filler> filler = begin(kPages, [this, now] {
-        const pid_t child = fork();
-        if (child == 0) {
-            while (*now != KILLED)
-                usleep(1000);
-            *now = is_right(7) ? RIGHT : WRONG;
-            _exit(0);
+    std::uint64_t number = 0, buffer = 0;
+    for (int status = 0; waitpid(pid, &status, 0) == pid && WIFSTOPPED(status);
+         ptrace(PTRACE_SYSCALL, pid, 0, 0)) {
+        __ptrace_syscall_info now{};
+        ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof now, &now);
+        if (now.op == PTRACE_SYSCALL_INFO_ENTRY) {
+            number = now.entry.nr;
+            buffer = now.entry.args[1];
+        } else if (now.op == PTRACE_SYSCALL_INFO_EXIT && number == SYS_read &&
+                   now.exit.rval == static_cast<std::int64_t>(sizeof(uffd_msg)) &&
+                   (ptrace(PTRACE_PEEKDATA, pid, buffer, 0) & 0xff) == UFFD_EVENT_FORK) {
+            return;
         }
-        /* The filler has passed the child's descriptor on when it gives the rank its next page. */
-        *now = child > 0 && is_right(3) ? FORKED : WRONG;
-        return waitpid(child, nullptr, 0) == child;
-    });
-    if (!filler)
-        GTEST_SKIP() << kCannot;
-    while (*now == NOTHING)
-        usleep(1000);
-    ASSERT_EQ(*now, FORKED);
-    kill(filler->pid(), SIGKILL);
-    EXPECT_FALSE(wait_for_result(*filler));
-    *now = KILLED;
-    usleep(200000);
-    EXPECT_EQ(*now, KILLED);
-    end_tree(rank_);
-    filler.reset();
-    waitpid(rank_, nullptr, 0);
-    EXPECT_EQ(*now, KILLED);
+    }
+    FAIL() << "the filler has ended";
+}
+
+class PageFillerChildTest : public PageFillerRankTest {
+  protected:
+    enum { NOTHING, BEGUN, FORKED, KILLED, RIGHT, WRONG };
+
+    /** The rank forks when it is @now to have BEGUN, and its child reads when that is KILLED. */
+    void SetUp() override
+    {
+        is_restored_ = false; /* so that nothing is given but what is touched */
+        filler_ = begin(kPages, [this] {
+            wait_for(BEGUN);
+            const pid_t child = fork();
+            if (child == 0) {
+                wait_for(KILLED);
+                *now_ = is_right(7) ? RIGHT : WRONG;
+                _exit(0);
+            }
+            *now_ = child > 0 ? FORKED : WRONG;
+            return waitpid(child, nullptr, 0) == child;
+        });
+        if (!filler_)
+            GTEST_SKIP() << kCannot;
+    }
+    void wait_for(int what) const
+    {
+        while (*now_ != what)
+            usleep(1000);
+    }
+    /** As the rank does: it is ended before this object is, as the rank is. */
+    void expect_the_child_waits()
+    {
+        kill(filler_->pid(), SIGKILL);
+        EXPECT_FALSE(wait_for_result(*filler_));
+        wait_for(FORKED);
+        *now_ = KILLED;
+        usleep(200000);
+        EXPECT_EQ(*now_, KILLED);
+        end_tree(rank_);
+        filler_.reset();
+        waitpid(rank_, nullptr, 0);
+        EXPECT_EQ(*now_, KILLED);
+    }
+
+    std::atomic<int> *const now_ =
+        reinterpret_cast<std::atomic<int> *>(pages_of_memory(1, MAP_SHARED));
+    std::unique_ptr<page_filler> filler_;
+};
+
+TEST_F(PageFillerChildTest, WaitsForWhatItWasNotGivenIfTheFillerIsKilled)
+{
+    *now_ = BEGUN;
+    wait_for(FORKED);
+    expect_the_child_waits();
+}
+
+TEST_F(PageFillerChildTest, WaitsIfTheFillerIsKilledWhenItHasJustHeardOfTheChild)
+{
+    ASSERT_EQ(ptrace(PTRACE_SEIZE, filler_->pid(), 0, PTRACE_O_TRACESYSGOOD), 0);
+    ASSERT_EQ(ptrace(PTRACE_INTERRUPT, filler_->pid(), 0, 0), 0);
+    *now_ = BEGUN;
+    stop_when_it_has_heard_of_a_child(filler_->pid());
+    expect_the_child_waits();
 }
 
 } // namespace
