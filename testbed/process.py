@@ -19,15 +19,15 @@ MARK = "ZC_LAUNCH"
 class Running:
     """A run that others look at while it goes on; ended with its block, and all that it started.
 
-    COMMAND's processes are known by MARK, which is in ENVIRONMENT.
+    COMMAND's processes are known by MARK, which is in ENVIRONMENT. STDIN: as of subprocess.
     """
 
-    def __init__(self, command, mark, environment, directory):
+    def __init__(self, command, mark, environment, directory, stdin=subprocess.DEVNULL):
         self.mark = mark
         self.out, self.err = [], []
         self.begin = time.monotonic()
         self.process = subprocess.Popen(command, env=environment, cwd=directory,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stdout, self.out),

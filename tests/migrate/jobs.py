@@ -32,7 +32,7 @@ def open_stage(setup):
                   [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
                    HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
                    HERE / "communicators.c", HERE / "mpi_1.c", HERE / "cliques.c",
-                   HERE / "known.c", HERE / "threads.c"],
+                   HERE / "known.c", HERE / "threads.c", HERE / "asks.c"],
                   scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                   environment=setup.environment, patience=setup.patience)
     stage.seed = setup.seed
@@ -71,6 +71,14 @@ def state_of(pid):
     """As proc(5) has it; "" if there is no such process."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def wait_channel(pid):
+    """The function of the kernel that it sleeps in; "": there is no such process."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/wchan").read_text(encoding="ascii")
     except (FileNotFoundError, ProcessLookupError):
         return ""
 

@@ -2,13 +2,12 @@
 """Successors are started before the ranks meet, and stand by: whatever becomes of one of them, or of
 the request, costs the move at most, and leaves nothing behind."""
 import os
-import pathlib
 import signal
 import threading
 
 from testbed.migration import H1, H2, STOP, Job
 from testbed.outcome import check, wait_for
-from tests.migrate.jobs import IDENTICAL, ends_well, heat, hosts_of, moved, mpich_only, suite
+from tests.migrate.jobs import IDENTICAL, ends_well, heat, hosts_of, moved, mpich_only, suite, wait_channel
 
 LATE = "rank 0 did not come to a safe point"
 
@@ -40,7 +39,8 @@ def lost_rank_0(stage, patience=60, start=60):
 
 
 def standing_by(job, before):
-    """The successor's pid, once it has come to zcm_init(): then it waits for what it is told."""
+    """The successor's pid, once it has come to zcm_init(): then it waits for what it is told. The program
+    has run there before, and ended, to show that it can."""
     found = []
 
     def looked():
@@ -48,15 +48,6 @@ def standing_by(job, before):
         return found
     wait_for("a successor stands by", looked, 30)
     return found[0]
-
-
-def wait_channel(pid):
-    """The function of the kernel that it sleeps in; "": it has ended, as that has which shows, before
-    a successor is started, that the program runs there."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/wchan").read_text(encoding="ascii")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def programs_on_h1(job):
