@@ -36,6 +36,17 @@ void write_all(int fd, std::string_view bytes, const std::string &where)
     }
 }
 
+/** Each of outgoing::kLongest bytes at most. */
+std::vector<page_range> in_parts(const std::vector<page_range> &all)
+{
+    std::vector<page_range> parts;
+    for (const page_range &each : all) {
+        for (std::uint64_t at = each.begin; at < each.end; at += outgoing::kLongest)
+            parts.push_back({at, std::min(each.end, at + outgoing::kLongest)});
+    }
+    return parts;
+}
+
 } // namespace
 
 std::string store_line(std::size_t bytes)
@@ -47,6 +58,8 @@ image_sender::image_sender(const nlohmann::json &manifest, const std::string &di
                            const known_pages *there, std::optional<frozen_memory> memory)
     : there_(there), memory_(std::move(memory))
 {
+    if (memory_)
+        memory_->pages = in_parts(memory_->pages);
     const std::vector<std::uint8_t> coded = nlohmann::json::to_cbor(manifest);
     head_ = line_of({{"manifest", coded.size()}});
     head_.append(coded.begin(), coded.end());
@@ -81,15 +94,15 @@ void image_sender::add_run(outgoing &to, const run &what)
     bytes_there_ += what.pages.size();
 }
 
-void image_sender::add_pages(outgoing &to, std::string_view pages,
+void image_sender::add_pages(outgoing &to, const read_part &part,
                              std::optional<std::uint64_t> address)
 {
+    const std::string_view pages = part.pages;
     run now;
     now.address = address;
-    for (std::size_t at = 0; at < pages.size(); at += known_pages::kPage) {
+    for (std::size_t at = 0, number = 0; at < pages.size(); at += known_pages::kPage, number++) {
         const std::string_view page = pages.substr(at, known_pages::kPage);
-        const auto from =
-            there_ && page.size() == known_pages::kPage ? there_->find(page) : std::nullopt;
+        const auto from = number < part.places.size() ? part.places[number] : std::nullopt;
         const bool goes_on =
             from && now.from ? *from == *now.from + now.pages.size() : !from && !now.from;
         if (!goes_on) {
@@ -112,22 +125,40 @@ void image_sender::open_next(outgoing &to)
     if (file_.fd < 0 || fstat(file_.fd, &found) != 0)
         throw_errno(errno, path);
     nlohmann::json head = {{"name", path.filename()}, {"bytes", found.st_size}};
-    by_parts_ = there_ && path.filename().string().starts_with(kPages);
-    if (by_parts_)
+    if (there_ && path.filename().string().starts_with(kPages)) {
         head["parts"] = true;
+        const auto bytes = static_cast<std::size_t>(found.st_size);
+        reader_ = std::make_unique<page_reader>(
+            (bytes + outgoing::kLongest - 1) / outgoing::kLongest,
+            [fd = file_.fd, path, bytes](std::size_t number, std::string &pages) {
+                const std::size_t at = number * outgoing::kLongest;
+                pages.resize(std::min(bytes - at, outgoing::kLongest));
+                const ssize_t got = pread(fd, pages.data(), pages.size(), static_cast<off_t>(at));
+                if (got != static_cast<ssize_t>(pages.size()))
+                    throw_errno(got < 0 ? errno : EIO, path);
+            },
+            there_);
+    }
     add(to, line_of(head));
+}
+
+void image_sender::open_memory()
+{
+    reader_ = std::make_unique<page_reader>(
+        memory_->pages.size(),
+        [&from = *memory_](std::size_t number, std::string &pages) {
+            read_pages(from.pid, from.pages[number], pages);
+        },
+        there_);
 }
 
 void image_sender::add_memory(outgoing &to)
 {
-    page_range &left = memory_->pages[next_range_];
-    const page_range now{left.begin, std::min(left.end, left.begin + outgoing::kLongest)};
-    read_pages(memory_->pid, now, pages_);
-    add_pages(to, pages_, now.begin);
-    bytes_left_out_ += now.end - now.begin;
-    left.begin = now.end;
-    if (left.begin == left.end)
-        next_range_++;
+    if (!reader_)
+        open_memory();
+    add_pages(to, reader_->next(), memory_->pages[next_range_].begin);
+    const page_range &range = memory_->pages[next_range_++];
+    bytes_left_out_ += range.end - range.begin;
 }
 
 void image_sender::add_end(outgoing &to)
@@ -147,6 +178,13 @@ bool image_sender::push(outgoing &to)
         if (!head_.empty()) {
             add(to, head_);
             head_.clear();
+        } else if (file_.fd >= 0 && reader_) {
+            if (!reader_->is_at_end())
+                add_pages(to, reader_->next());
+            if (reader_->is_at_end()) {
+                reader_.reset();
+                file_ = descriptor{};
+            }
         } else if (file_.fd >= 0) {
             buffer.resize(outgoing::kLongest);
             const ssize_t got = read(file_.fd, buffer.data(), buffer.size());
@@ -154,8 +192,7 @@ bool image_sender::push(outgoing &to)
                 throw_errno(errno, files_[next_ - 1]);
             if (got == 0)
                 file_ = descriptor{};
-            const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-            by_parts_ ? add_pages(to, bytes) : add(to, bytes);
+            add(to, {buffer.data(), static_cast<std::size_t>(got)});
         } else if (next_ < files_.size()) {
             open_next(to);
         } else if (memory_ && next_range_ < memory_->pages.size()) {

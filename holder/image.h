@@ -3,6 +3,7 @@
 #define ZC_HOLDER_IMAGE_H_INCLUDED
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "descriptor.h"
 #include "known_pages.h"
+#include "page_reader.h"
 #include "pending_pages.h"
 #include "rank_memory.h"
 #include "stream.h"
@@ -69,21 +71,21 @@ class image_sender {
         std::optional<std::uint64_t> address; /* of memory that was left out */
     };
     void add(outgoing &to, std::string_view bytes);
-    void add_pages(outgoing &to, std::string_view pages, std::optional<std::uint64_t> address = {});
+    void add_pages(outgoing &to, const read_part &part, std::optional<std::uint64_t> address = {});
+    void open_memory();
     void add_run(outgoing &to, const run &what);
     void open_next(outgoing &to);
     void add_memory(outgoing &to);
     void add_end(outgoing &to);
     const known_pages *there_;
-    bool by_parts_ = false;
     std::uint64_t bytes_there_ = 0, bytes_left_out_ = 0;
     std::string head_; /* what is pushed first */
     std::vector<std::string> files_;
     std::size_t next_ = 0;
     descriptor file_;
-    std::optional<frozen_memory> memory_;
+    std::optional<frozen_memory> memory_; /* ranges of kLongest bytes at most */
     std::size_t next_range_ = 0;
-    std::string pages_;
+    std::unique_ptr<page_reader> reader_; /* of the file's pages, or of memory */
     std::uint64_t bytes_ = 0;
     std::uint32_t crc_ = 0;
     bool done_ = false;

@@ -2,39 +2,66 @@
 #include "known_pages.h"
 
 #include <cerrno>
-#include <sodium.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
 
 #include "error.h"
 
 namespace zc::holder {
+namespace {
 
-known_pages::known_pages()
+page_key drawn_key()
 {
-    if (sodium_init() < 0)
-        throw error(EIO, "libsodium cannot be used");
-    static_assert(crypto_onetimeauth_poly1305_KEYBYTES == sizeof key_);
-    static_assert(crypto_onetimeauth_poly1305_BYTES == sizeof(sum));
-    randombytes_buf(key_.data(), key_.size());
+    page_key key;
+    if (RAND_bytes(key.data(), key.size()) != 1)
+        throw error(EIO, "OpenSSL has no random numbers");
+    return key;
 }
 
-known_pages::sum known_pages::sum_of(std::string_view page) const
+EVP_MAC_CTX *new_context()
 {
-    sum made;
-    crypto_onetimeauth_poly1305(reinterpret_cast<unsigned char *>(made.data()),
-                                reinterpret_cast<const unsigned char *>(page.data()), page.size(),
-                                key_.data());
+    EVP_MAC *const poly1305 = EVP_MAC_fetch(nullptr, "POLY1305", nullptr);
+    EVP_MAC_CTX *const made = poly1305 ? EVP_MAC_CTX_new(poly1305) : nullptr;
+    EVP_MAC_free(poly1305); /* the context has it */
+    if (!made)
+        throw error(EIO, "OpenSSL has no Poly1305");
     return made;
 }
 
-std::optional<std::uint64_t> known_pages::find(std::string_view page) const
+} // namespace
+
+void page_summer::free_context::operator()(EVP_MAC_CTX *context) const noexcept
 {
-    const auto found = places_.find(sum_of(page));
-    return found == places_.end() ? std::nullopt : std::optional(found->second);
+    EVP_MAC_CTX_free(context);
 }
+
+page_summer::page_summer(const page_key &key) : key_(key), context_(new_context()) {}
+
+page_sum page_summer::sum_of(std::string_view page)
+{
+    page_sum made;
+    std::size_t length = 0;
+    if (EVP_MAC_init(context_.get(), key_.data(), key_.size(), nullptr) != 1 ||
+        EVP_MAC_update(context_.get(), reinterpret_cast<const unsigned char *>(page.data()),
+                       page.size()) != 1 ||
+        EVP_MAC_final(context_.get(), reinterpret_cast<unsigned char *>(made.data()), &length,
+                      sizeof made) != 1 ||
+        length != sizeof made)
+        throw error(EIO, "OpenSSL makes no sum");
+    return made;
+}
+
+known_pages::known_pages() : key_(drawn_key()), summer_(key_) {}
 
 bool known_pages::add(std::string_view page, std::uint64_t at)
 {
-    return places_.try_emplace(sum_of(page), at).second;
+    return places_.try_emplace(summer_.sum_of(page), at).second;
+}
+
+std::optional<std::uint64_t> page_finder::find(std::string_view page)
+{
+    const auto found = known_.places_.find(summer_.sum_of(page));
+    return found == known_.places_.end() ? std::nullopt : std::optional(found->second);
 }
 
 } // namespace zc::holder

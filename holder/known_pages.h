@@ -5,11 +5,33 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include <openssl/types.h>
+
 namespace zc::holder {
+
+using page_key = std::array<unsigned char, 32>;
+using page_sum = std::array<std::uint64_t, 2>;
+
+/** Makes the sums of pages, in one thread. */
+class page_summer {
+  public:
+    /** Throws error. */
+    explicit page_summer(const page_key &key);
+    /** Of a page of known_pages::kPage bytes. Throws error. */
+    page_sum sum_of(std::string_view page);
+
+  private:
+    struct free_context {
+        void operator()(EVP_MAC_CTX *context) const noexcept;
+    };
+    page_key key_;
+    std::unique_ptr<EVP_MAC_CTX, free_context> context_;
+};
 
 /**
  * Pages that the other host has already, by their content: where in its store each is.
@@ -24,9 +46,8 @@ class known_pages {
 
     static constexpr std::size_t kMostReserved = 1 << 24; /* 64 GiB */
 
+    /** Throws error. */
     known_pages();
-    /** Of a page of kPage bytes. */
-    std::optional<std::uint64_t> find(std::string_view page) const;
     /** It lies there from now on, if it was not known. Returns false if it was. */
     bool add(std::string_view page, std::uint64_t at);
     /** For so many pages, of which each takes some 60 bytes: making room later would take a second
@@ -35,13 +56,26 @@ class known_pages {
     std::size_t size() const noexcept { return places_.size(); }
 
   private:
-    using sum = std::array<std::uint64_t, 2>;
+    friend class page_finder;
     struct low_half {
-        std::size_t operator()(const sum &of) const noexcept { return of[0]; }
+        std::size_t operator()(const page_sum &of) const noexcept { return of[0]; }
     };
-    sum sum_of(std::string_view page) const;
-    std::array<unsigned char, 32> key_;
-    std::unordered_map<sum, std::uint64_t, low_half> places_;
+    page_key key_;
+    page_summer summer_;
+    std::unordered_map<page_sum, std::uint64_t, low_half> places_;
+};
+
+/** Finds known pages, in one thread. Several may do so at once, as long as none is added. */
+class page_finder {
+  public:
+    /** Throws error. */
+    explicit page_finder(const known_pages &known) : known_(known), summer_(known.key_) {}
+    /** Of a page of kPage bytes. */
+    std::optional<std::uint64_t> find(std::string_view page);
+
+  private:
+    const known_pages &known_;
+    page_summer summer_;
 };
 
 } // namespace zc::holder

@@ -38,7 +38,7 @@ struct copied {
     /** Where it says that the page is, it is. */
     bool has(const std::string &page) const
     {
-        const auto at = copy.there().find(page);
+        const auto at = page_finder(copy.there()).find(page);
         return at && store.compare(*at, kPage, page) == 0;
     }
     pre_copy copy;

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "page_reader.h"
+
+#include <algorithm>
+#include <csignal>
+#include <sched.h>
+#include <system_error>
+#include <utility>
+
+namespace zc::holder {
+namespace {
+
+/** Of the processors that this process may use; 1 if that cannot be told. */
+unsigned count_processors()
+{
+    cpu_set_t usable;
+    return sched_getaffinity(0, sizeof usable, &usable) == 0
+               ? static_cast<unsigned>(CPU_COUNT(&usable))
+               : 1;
+}
+
+} // namespace
+
+page_reader::page_reader(std::size_t parts, reading read, const known_pages *there,
+                         unsigned threads)
+    : parts_(parts), read_(std::move(read)), there_(there)
+{
+    if (threads == 0)
+        threads = std::min(count_processors(), kMostThreads);
+    threads = static_cast<unsigned>(std::min<std::size_t>(threads, parts));
+    if (threads < 2)
+        return;
+    most_ahead_ = std::size_t{2} * threads;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */
+    try {
+        for (unsigned i = 0; i < threads; i++)
+            threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error &) {
+        /* Those that there are do it, or next() does. */
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+page_reader::~page_reader()
+{
+    {
+        const std::lock_guard guard(lock_);
+        over_ = true;
+    }
+    has_room_.notify_all();
+    for (std::thread &each : threads_)
+        each.join();
+}
+
+page_reader::slot page_reader::read_one(std::size_t number,
+                                        std::optional<page_finder> &finder) const
+{
+    slot made;
+    made.is_read = true;
+    try {
+        if (there_ && !finder)
+            finder.emplace(*there_);
+        std::string &pages = made.part.pages;
+        read_(number, pages);
+        for (std::size_t at = 0; at + known_pages::kPage <= pages.size(); at += known_pages::kPage)
+            made.part.places.push_back(
+                there_ ? finder->find({pages.data() + at, known_pages::kPage}) : std::nullopt);
+    } catch (...) {
+        made.failure = std::current_exception();
+    }
+    return made;
+}
+
+void page_reader::work()
+{
+    std::optional<page_finder> finder;
+    std::unique_lock held(lock_);
+    for (;;) {
+        has_room_.wait(
+            held, [this] { return over_ || begun_ == parts_ || begun_ < taken_ + most_ahead_; });
+        if (over_ || begun_ == parts_)
+            return;
+        const std::size_t number = begun_++;
+        ahead_.emplace_back();
+        held.unlock();
+        slot made = read_one(number, finder);
+        held.lock();
+        ahead_[number - taken_] = std::move(made);
+        has_read_.notify_one();
+    }
+}
+
+read_part page_reader::next()
+{
+    slot made;
+    if (threads_.empty()) {
+        made = read_one(taken_++, finder_);
+    } else {
+        std::unique_lock held(lock_);
+        has_read_.wait(held, [this] { return !ahead_.empty() && ahead_.front().is_read; });
+        made = std::move(ahead_.front());
+        ahead_.pop_front();
+        taken_++;
+        has_room_.notify_one();
+    }
+    if (made.failure)
+        std::rethrow_exception(made.failure);
+    return std::move(made.part);
+}
+
+} // namespace zc::holder
