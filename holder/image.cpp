@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
+constexpr std::int64_t kFollows = -1;    /* instead of a place in the store */
 /* A sender's owner has other things to do. */
 constexpr std::chrono::milliseconds kTurn{50};
 
@@ -77,44 +78,43 @@ void image_sender::add(outgoing &to, std::string_view bytes)
     to.push(bytes);
 }
 
-void image_sender::add_run(outgoing &to, const run &what)
-{
-    if (what.pages.empty())
-        return;
-    nlohmann::json head = {{what.from || what.address ? "bytes" : "content", what.pages.size()}};
-    if (what.address)
-        head["pages"] = *what.address;
-    if (what.from)
-        head["from"] = *what.from;
-    add(to, line_of(head));
-    if (!what.from)
-        return add(to, what.pages);
-    if (!what.address)
-        crc_ = zc_crc32c(crc_, what.pages.data(), what.pages.size());
-    bytes_there_ += what.pages.size();
-}
-
 void image_sender::add_pages(outgoing &to, const read_part &part,
                              std::optional<std::uint64_t> address)
 {
     const std::string_view pages = part.pages;
-    run now;
-    now.address = address;
+    nlohmann::json::array_t runs;
+    std::string fresh;
+    std::uint64_t next = 0; /* place in the store, if the run goes on there */
+    std::size_t begin = 0;  /* of the run */
+    bool is_there = false;
+    const auto end_run = [&](std::size_t end) {
+        const std::string_view run = pages.substr(begin, end - begin);
+        if (run.empty())
+            return;
+        runs.emplace_back(run.size());
+        runs.emplace_back(is_there ? static_cast<std::int64_t>(next - run.size()) : kFollows);
+        if (!is_there)
+            fresh += run;
+        else
+            bytes_there_ += run.size();
+        begin = end;
+    };
     for (std::size_t at = 0, number = 0; at < pages.size(); at += known_pages::kPage, number++) {
-        const std::string_view page = pages.substr(at, known_pages::kPage);
         const auto from = number < part.places.size() ? part.places[number] : std::nullopt;
-        const bool goes_on =
-            from && now.from ? *from == *now.from + now.pages.size() : !from && !now.from;
-        if (!goes_on) {
-            add_run(to, now);
-            now = {from, pages.substr(at, 0), {}};
-            if (address)
-                now.address = *address + at;
-        }
-        now.pages = {now.pages.data() ? now.pages.data() : page.data(),
-                     now.pages.size() + page.size()};
+        if (from ? !is_there || *from != next : is_there)
+            end_run(at);
+        is_there = from.has_value();
+        next = from.value_or(0) + known_pages::kPage;
     }
-    add_run(to, now);
+    end_run(pages.size());
+    nlohmann::json head = {{"runs", std::move(runs)}};
+    if (address)
+        head["pages"] = *address;
+    add(to, line_of(head));
+    const std::string_view summed = address ? std::string_view(fresh) : pages;
+    crc_ = zc_crc32c(crc_, summed.data(), summed.size());
+    bytes_ += fresh.size();
+    to.push(fresh);
 }
 
 void image_sender::open_next(outgoing &to)
@@ -246,20 +246,36 @@ void image_receiver::open_file(const nlohmann::json &said)
     into_ = into::file;
 }
 
-void image_receiver::take_part(const nlohmann::json &said)
+void image_receiver::take_runs(const nlohmann::json &said)
 {
-    const bool stored = said.is_object() && said.contains("from") && said.contains("bytes");
-    if (!stored && !(said.is_object() && said.contains("content")))
-        throw error(EBADMSG, "the image has a line that is no part of a file");
-    const std::uint64_t bytes = said[stored ? "bytes" : "content"];
-    if (bytes == 0 || bytes > parts_)
-        throw error(EBADMSG, "the image has a part that is longer than its file");
-    parts_ -= bytes;
+    const nlohmann::json &runs = said["runs"];
+    if (!runs.is_array() || runs.empty() || runs.size() % 2 != 0 ||
+        !std::all_of(runs.begin(), runs.end(),
+                     [](const auto &each) { return each.is_number_integer(); }))
+        throw error(EBADMSG, "the image has a line that is none of its kinds");
+    runs_ = runs.get<std::vector<std::int64_t>>();
+    next_run_ = 0;
+    address_.reset();
+    if (said.contains("pages"))
+        address_ = said["pages"].get<std::uint64_t>();
+}
+
+void image_receiver::take_run()
+{
+    const std::int64_t bytes = runs_[next_run_], from = runs_[next_run_ + 1];
+    next_run_ += 2;
+    if (bytes <= 0 || from < kFollows)
+        throw error(EBADMSG, "the image has a run without a length, or from nowhere");
+    if (address_)
+        return take_pages(static_cast<std::uint64_t>(bytes), from);
+    if (static_cast<std::uint64_t>(bytes) > parts_)
+        throw error(EBADMSG, "the image has a run that is longer than its file");
+    parts_ -= static_cast<std::uint64_t>(bytes);
     into_ = into::file;
-    if (stored)
-        take_stored(said["from"], bytes);
+    if (from == kFollows)
+        left_ = static_cast<std::uint64_t>(bytes);
     else
-        left_ = bytes;
+        take_stored(static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(bytes));
 }
 
 void image_receiver::check_stored(std::uint64_t from, std::uint64_t bytes) const
@@ -269,15 +285,15 @@ void image_receiver::check_stored(std::uint64_t from, std::uint64_t bytes) const
 }
 
 /** They stay in the store until the rank has them. */
-void image_receiver::take_pages(const nlohmann::json &said)
+void image_receiver::take_pages(std::uint64_t bytes, std::int64_t place)
 {
-    const std::uint64_t address = said["pages"], bytes = said["bytes"];
-    if ((address | bytes) % known_pages::kPage != 0 || bytes == 0 || address + bytes < address ||
+    const std::uint64_t address = *address_;
+    if ((address | bytes) % known_pages::kPage != 0 || address + bytes < address ||
         (!memory_.empty() && address < memory_.back().address + memory_.back().bytes))
         throw error(EBADMSG, "the image has memory that is no pages, or in no order");
     open_store();
-    const bool stored = said.contains("from");
-    const std::uint64_t from = stored ? said["from"].get<std::uint64_t>() : stored_;
+    const bool stored = place != kFollows;
+    const std::uint64_t from = stored ? static_cast<std::uint64_t>(place) : stored_;
     if (from % known_pages::kPage != 0)
         throw error(EBADMSG, "the image names what is no page of the store");
     if (stored) {
@@ -287,6 +303,7 @@ void image_receiver::take_pages(const nlohmann::json &said)
         left_ = bytes;
     }
     memory_.push_back({address, bytes, from});
+    *address_ += bytes;
 }
 
 void image_receiver::take_end(const nlohmann::json &said)
@@ -336,15 +353,16 @@ bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
         return true;
     }
     crc_ = zc_crc32c(crc_, bytes.data() + begin, at - begin);
-    if (parts_ > 0) {
-        take_part(said);
+    const bool runs = said.is_object() && said.contains("runs");
+    if (parts_ > 0 ? !runs || said.contains("pages") : runs && !said.contains("pages"))
+        throw error(EBADMSG, "the image has a line that is no part of a file");
+    if (runs) {
+        take_runs(said);
     } else if (said.is_object() && said.contains("manifest")) {
         into_ = into::manifest;
         left_ = said["manifest"];
     } else if (said.is_object() && said.contains("name") && said.contains("bytes")) {
         open_file(said);
-    } else if (said.is_object() && said.contains("pages") && said.contains("bytes")) {
-        take_pages(said);
     } else {
         throw error(EBADMSG, "the image has a line that is none of its kinds");
     }
@@ -362,9 +380,12 @@ std::optional<nlohmann::json> image_receiver::take(incoming &from)
     const std::string &bytes = from.bytes();
     std::size_t at = 0;
     taken_from_store_ = 0;
-    while (!done_ && taken_from_store_ < kMostOfStore &&
-           (left_ > 0 ? take_content(bytes, at) : take_line(bytes, at)))
-        continue;
+    while (
+        !done_ && taken_from_store_ < kMostOfStore &&
+        (left_ > 0 ? take_content(bytes, at) : next_run_ < runs_.size() || take_line(bytes, at))) {
+        if (left_ == 0 && next_run_ < runs_.size())
+            take_run();
+    }
     from.use(at);
     if (!done_)
         return {};

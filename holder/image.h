@@ -25,16 +25,18 @@ namespace zc::holder {
  *     {"store": BYTES}\n pages ...    before the image, as often as need be (pre_copy.h)
  *     {"manifest": BYTES}\n CBOR
  *     {"name": NAME, "bytes": BYTES}\n content
- *     {"name": NAME, "bytes": BYTES, "parts": true}\n     and parts, as many as make BYTES:
- *         {"from": OFFSET, "bytes": BYTES}\n              which are in the store
- *         {"content": BYTES}\n content                    which are not
- *     {"pages": ADDRESS, "bytes": BYTES, "from": OFFSET}\n       memory that CRIU has left out,
- *     {"pages": ADDRESS, "bytes": BYTES}\n content               as often as need be
+ *     {"name": NAME, "bytes": BYTES, "parts": true}\n     and runs, as many as make BYTES
+ *     {"runs": [BYTES, OFFSET, BYTES, -1, ...]}\n content    of which a run is in the store, from
+ *                                                            OFFSET on, or (-1) is content that
+ *                                                            follows
+ *     {"runs": [...], "pages": ADDRESS}\n content            memory that CRIU has left out, from
+ *                                                            ADDRESS on, as often as need be
  *     {"crc": N, "store_crc": N}\n
  *
- * The sum, CRC-32C, is of all bytes before its line, but the store; and of what parts stand for.
- * Memory that was left out is not read at the other host before the rank has it: what of it is in
- * the store has a sum of its own there, the second one, which is there if memory was left out.
+ * The sum, CRC-32C, is of all bytes before its line, but the store; and of what runs of a file
+ * stand for. Memory that was left out is not read at the other host before the rank has it: what of
+ * it is in the store has a sum of its own there, the second one, which is there if memory was left
+ * out.
  */
 
 /** Of that many bytes of pages, which follow. */
@@ -64,16 +66,9 @@ class image_sender {
     std::uint64_t bytes_left_out() const noexcept { return bytes_left_out_; }
 
   private:
-    /** A run of pages: in the store from @from on, or sent. */
-    struct run {
-        std::optional<std::uint64_t> from;
-        std::string_view pages;
-        std::optional<std::uint64_t> address; /* of memory that was left out */
-    };
     void add(outgoing &to, std::string_view bytes);
     void add_pages(outgoing &to, const read_part &part, std::optional<std::uint64_t> address = {});
     void open_memory();
-    void add_run(outgoing &to, const run &what);
     void open_next(outgoing &to);
     void add_memory(outgoing &to);
     void add_end(outgoing &to);
@@ -110,9 +105,10 @@ class image_receiver {
     enum class into { store, manifest, file, memory };
     bool take_content(const std::string &bytes, std::size_t &at);
     bool take_line(const std::string &bytes, std::size_t &at);
-    void take_part(const nlohmann::json &said);
+    void take_runs(const nlohmann::json &said);
+    void take_run();
     void take_stored(std::uint64_t from, std::uint64_t bytes);
-    void take_pages(const nlohmann::json &said);
+    void take_pages(std::uint64_t bytes, std::int64_t from);
     void take_end(const nlohmann::json &said);
     void check_stored(std::uint64_t from, std::uint64_t bytes) const;
     void open_store();
@@ -122,8 +118,11 @@ class image_receiver {
     std::string manifest_bytes_;
     bool done_ = false;
     into into_ = into::manifest;
-    std::uint64_t left_ = 0;  /* of what is being read */
-    std::uint64_t parts_ = 0; /* bytes of the file that parts are still to make */
+    std::uint64_t left_ = 0;         /* of what is being read */
+    std::uint64_t parts_ = 0;        /* bytes of the file that runs are still to make */
+    std::vector<std::int64_t> runs_; /* of a line: bytes and OFFSET of each */
+    std::size_t next_run_ = 0;
+    std::optional<std::uint64_t> address_; /* of the next run, which is of memory */
     descriptor store_;
     std::uint64_t stored_ = 0;
     std::uint32_t store_crc_ = 0; /* of what came before the image */

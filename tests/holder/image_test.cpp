@@ -218,14 +218,24 @@ TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
     const std::string begin = store_line(kPage) + page('a') +
                               "{\"name\":\"pages-1.img\",\"bytes\":8192,\"parts\":true}\n";
     for (const char *part : {
-             "{\"from\":1,\"bytes\":4096}\n",
-             "{\"from\":4097,\"bytes\":1}\n",
-             "{\"from\":18446744073709551615,\"bytes\":4096}\n",
-             "{\"from\":0,\"bytes\":18446744073709551615}\n",
-             "{\"from\":0,\"bytes\":0}\n",
-             "{\"from\":0,\"bytes\":8193}\n",
-             "{\"content\":8193}\n",
-             "{\"content\":0}\n",
+             "{\"runs\":[4096,1]}\n",
+             "{\"runs\":[1,4097]}\n",
+             "{\"runs\":[4096,9223372036854775807]}\n",
+             "{\"runs\":[9223372036854775807,0]}\n",
+             "{\"runs\":[0,0]}\n",
+             "{\"runs\":[-4096,0]}\n",
+             "{\"runs\":[4096,-2]}\n",
+             "{\"runs\":[8193,0]}\n",
+             "{\"runs\":[8193,-1]}\n",
+             "{\"runs\":[0,-1]}\n",
+             "{\"runs\":[4096,0,4097,-1]}\n",
+             "{\"runs\":[4096]}\n",
+             "{\"runs\":[]}\n",
+             "{\"runs\":[4096,0.5]}\n",
+             "{\"runs\":[4096,\"0\"]}\n",
+             "{\"runs\":4096}\n",
+             "{\"runs\":[18446744073709551615,0]}\n",
+             "{\"runs\":[4096,0],\"pages\":4096}\n",
              "{\"name\":\"b.img\",\"bytes\":1}\n",
              "{\"crc\":0}\n",
              "7\n",
@@ -235,9 +245,9 @@ TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
         EXPECT_THROW(received(begin + part, to.path(), 65536), error);
     }
     /* Before there is any store. */
-    EXPECT_THROW(received(begin.substr(begin.find("{\"name")) + "{\"from\":0,\"bytes\":1}\n",
-                          to_.path(), 65536),
-                 error);
+    EXPECT_THROW(
+        received(begin.substr(begin.find("{\"name")) + "{\"runs\":[1,0]}\n", to_.path(), 65536),
+        error);
 }
 
 /** Memory that is in no file of the image: of this process. */
@@ -348,17 +358,18 @@ TEST_F(LeftOutTest, WhatIsNoMemoryIsRefused)
 {
     const std::string begin = store_line(kPage) + page('a');
     for (const char *line : {
-             "{\"pages\":4097,\"bytes\":4096,\"from\":0}\n",
-             "{\"pages\":4096,\"bytes\":4095,\"from\":0}\n",
-             "{\"pages\":4096,\"bytes\":0,\"from\":0}\n",
-             "{\"pages\":4096,\"bytes\":4096,\"from\":1}\n",
-             "{\"pages\":4096,\"bytes\":4096,\"from\":4096}\n",
-             "{\"pages\":4096,\"bytes\":8192,\"from\":0}\n",
-             "{\"pages\":18446744073709547520,\"bytes\":8192}\n",
-             "{\"pages\":4096,\"bytes\":4096,\"from\":0}\n{\"pages\":4096,\"bytes\":4096,\"from\":"
-             "0}\n",
-             "{\"pages\":8192,\"bytes\":4096,\"from\":0}\n{\"pages\":4096,\"bytes\":4096,\"from\":"
-             "0}\n",
+             "{\"pages\":4097,\"runs\":[4096,0]}\n",
+             "{\"pages\":4096,\"runs\":[4095,0]}\n",
+             "{\"pages\":4096,\"runs\":[0,0]}\n",
+             "{\"pages\":4096,\"runs\":[4096,1]}\n",
+             "{\"pages\":4096,\"runs\":[4096,4096]}\n",
+             "{\"pages\":4096,\"runs\":[8192,0]}\n",
+             "{\"pages\":18446744073709547520,\"runs\":[8192,-1]}\n",
+             "{\"pages\":-1,\"runs\":[4096,0]}\n",
+             "{\"pages\":4096,\"runs\":[4096,-2]}\n",
+             "{\"pages\":4096,\"runs\":[4096,0]}\n{\"pages\":4096,\"runs\":[4096,0]}\n",
+             "{\"pages\":8192,\"runs\":[4096,0]}\n{\"pages\":4096,\"runs\":[4096,0]}\n",
+             "{\"runs\":[4096,0]}\n",
          }) {
         SCOPED_TRACE(line);
         std::uint64_t first = 0;
