@@ -146,6 +146,11 @@ def rank_zero_and_its_socket(cluster):
         ends_well(job)
 
 
+# Heat's ranks send to their neighbours, and every 16th iteration down the tree of MPI_Bcast, which has
+# these pairs as well; few patterns have such a message.
+BROADCAST = {(0, 2), (1, 3)}
+
+
 def teiresias(cluster, grouping):
     """Four ranks on one host; the two that go to the other one are neighbours."""
     # Short samples: ranks of this program send some hundred messages a second.
@@ -163,7 +168,8 @@ def teiresias(cluster, grouping):
         cluster.wait_for(f"{grouping} foretells messages", foretold)
         check(page["grouping"] == grouping and page["jobs"][0]["no_groups"] is None, f"{page}")
         for flow in page["jobs"][0]["flows"]:
-            check(abs(flow["src"] - flow["dst"]) == 1, f"ranks that are no neighbours: {flow}")
+            check(abs(flow["src"] - flow["dst"]) == 1 or (flow["src"], flow["dst"]) in BROADCAST,
+                  f"ranks that do not communicate: {flow}; {page}")
         one = moved_by_itself(cluster, job)
         check(one["to_host"] == "h1", f"{one}")
         cluster.note(f"{grouping}: ranks {one['ranks']}")
