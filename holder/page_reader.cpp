@@ -30,7 +30,7 @@ page_reader::page_reader(std::size_t parts, reading read, const known_pages *the
     threads = static_cast<unsigned>(std::min<std::size_t>(threads, parts));
     if (threads < 2)
         return;
-    most_ahead_ = std::size_t{2} * threads;
+    ahead_.resize(std::size_t{2} * threads);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */
@@ -79,15 +79,14 @@ void page_reader::work()
     std::unique_lock held(lock_);
     for (;;) {
         has_room_.wait(
-            held, [this] { return over_ || begun_ == parts_ || begun_ < taken_ + most_ahead_; });
+            held, [this] { return over_ || begun_ == parts_ || begun_ < taken_ + ahead_.size(); });
         if (over_ || begun_ == parts_)
             return;
         const std::size_t number = begun_++;
-        ahead_.emplace_back();
         held.unlock();
         slot made = read_one(number, finder);
         held.lock();
-        ahead_[number - taken_] = std::move(made);
+        ahead_[number % ahead_.size()] = std::move(made);
         has_read_.notify_one();
     }
 }
@@ -99,9 +98,9 @@ read_part page_reader::next()
         made = read_one(taken_++, finder_);
     } else {
         std::unique_lock held(lock_);
-        has_read_.wait(held, [this] { return !ahead_.empty() && ahead_.front().is_read; });
-        made = std::move(ahead_.front());
-        ahead_.pop_front();
+        slot &next = ahead_[taken_ % ahead_.size()];
+        has_read_.wait(held, [&next] { return next.is_read; });
+        made = std::exchange(next, {});
         taken_++;
         has_room_.notify_one();
     }

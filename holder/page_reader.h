@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -64,8 +63,7 @@ class page_reader {
     std::optional<page_finder> finder_; /* of the caller's thread */
     std::mutex lock_;                   /* of what follows */
     std::condition_variable has_room_, has_read_;
-    std::deque<slot> ahead_; /* those after the last one that was taken */
-    std::size_t most_ahead_ = 0;
+    std::vector<slot> ahead_; /* those after the last one that was taken; part n at n mod size */
     std::size_t taken_ = 0, begun_ = 0;
     bool over_ = false;
     std::vector<std::thread> threads_;
