@@ -6,12 +6,13 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import time
 
-from testbed.migration import H2, SAID, STOP, Job
+from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, heat, hosts_of, moved, mpich_only,
-                                stop, suite, wait_channel)
+                                state_of, stop, suite, wait_channel)
 
 
 def is_asleep(pid):
@@ -26,7 +27,7 @@ def is_asleep(pid):
 def stops_unanswered(job, pid):
     """Is mpiexec stopped when it has not begun with an answer for the process PID, on h2?"""
     stop(job.process.pid)
-    [proxy] = [pid for pid, line in job.processes_on("h2") if "hydra_pmi_proxy" in line.split()[0]]
+    [proxy] = [one for one, line in job.processes_on("h2") if "hydra_pmi_proxy" in line.split()[0]]
     if is_asleep(pid) and "poll" in wait_channel(proxy):
         return True
     os.kill(job.process.pid, signal.SIGCONT)    # its proxy waits for the rest
@@ -38,11 +39,12 @@ def ended_before_its_answer(stage, *options):
     """A job whose rank 1 has been killed, and whose proxy has ended, before mpiexec answers what it has
     asked."""
     with Job(stage, "asks", STOP, ranks=2, migrate=False, mpiexec=options) as job:
-        wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30)
+        wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
         rank_1 = int(re.search(r"rank 1 is (\d+)", job.said())[1])
-        wait_for("it waits for an answer, and so far has none", lambda: stops_unanswered(job, rank_1), 30)
+        wait_for("it waits for an answer, and so far has none", lambda: stops_unanswered(job, rank_1),
+                 30 * stage.patience)
         os.kill(rank_1, signal.SIGKILL)
-        job.until_free("h2")
+        job.until_free("h2", timeout=20 * stage.patience)
         os.kill(job.process.pid, signal.SIGCONT)
         yield job
 
@@ -52,7 +54,7 @@ def ended_before_its_answer(stage, *options):
 def an_answer_for_an_ended_proxy_is_dropped(stage):
     """mpiexec was ended by SIGPIPE, without a word; now it says what has ended the job."""
     with ended_before_its_answer(stage) as job:
-        ends_with_error(job, "BAD TERMINATION", 30)
+        ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
 
 
 @suite.test()
@@ -62,7 +64,82 @@ def others_go_on_without_an_answer_for_an_ended_proxy(stage):
         time.sleep(0.5)
         check(job.process.poll() is None, "the job has ended", job.said()[-SAID:])
         job.stop()
-        check(job.wait(30) is not None and "all right" in job.said(), "rank 0 has ended", job.said()[-SAID:])
+        check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "rank 0 has ended", job.said()[-SAID:])
+
+
+# Speaks PMI-1 itself. Rank 1 is killed before its proxy, which it stops, has answered it.
+UNANSWERED = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)   # by which Hydra says that another process has ended
+proxy, pmi, rank = os.getppid(), int(os.environ["PMI_FD"]), os.getpid()
+if os.environ["PMI_RANK"] == "1":
+    open(sys.argv[1] + ".begun", "w").close()
+    os.kill(proxy, signal.SIGSTOP)
+    os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+    if os.fork():
+        os.kill(rank, signal.SIGKILL)
+    os.close(pmi)
+    while os.getppid() == rank:
+        time.sleep(0.01)
+    os.kill(proxy, signal.SIGCONT)
+else:
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+    print("all right")
+"""
+
+# Rank 1 has ended, and its proxy, before the barrier that it has come to is over.
+IN_A_BARRIER = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+pmi = int(os.environ["PMI_FD"])
+os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+os.read(pmi, 1000)
+while os.environ["PMI_RANK"] == "0" and not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+os.write(pmi, b"cmd=barrier_in\\n")
+if os.environ["PMI_RANK"] == "0":
+    assert b"barrier_out" in os.read(pmi, 1000)
+    print("all right")
+else:
+    open(sys.argv[1] + ".begun", "w").close()
+    time.sleep(0.2)
+"""
+
+
+READ_NO_MORE = "standard input is read no more"
+
+
+def give(job, text):
+    """To the standard input of JOB, and no more."""
+    with contextlib.suppress(BrokenPipeError):
+        job.process.stdin.write(text)
+        job.process.stdin.close()
+
+
+def others_go_on(stage, program):
+    with Job(stage, sys.executable, "-c", program, STOP, ranks=2, migrate=False,
+             mpiexec=["-disable-auto-cleanup"]) as job:
+        wait_for("rank 1 has begun", lambda: os.path.exists(job.stop_file + ".begun"), 30 * stage.patience)
+        job.until_free("h2", timeout=20 * stage.patience)
+        check(job.process.poll() is None, "the job has ended", job.said()[-SAID:])
+        job.stop()
+        check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "rank 0 has ended",
+              job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def others_go_on_without_a_proxy_s_answer(stage):
+    """The proxy gave up when it could not send its own answer."""
+    others_go_on(stage, UNANSWERED)
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def others_come_out_of_a_barrier_with_an_ended_proxy(stage):
+    """mpiexec gave up at the first proxy that could not be told."""
+    others_go_on(stage, IN_A_BARRIER)
 
 
 @suite.test()
@@ -74,9 +151,32 @@ def standard_input_of_a_rank_that_has_moved(stage):
             job.until_running()
             moved(job, [0], H2)
             check(hosts_of(job) == ["h2", "h2"], f"hosts {hosts_of(job)}")
-            job.until_free("h1")
-            with contextlib.suppress(BrokenPipeError):
-                job.process.stdin.write(text)
-                job.process.stdin.close()
+            job.until_free("h1", timeout=20 * stage.patience)
+            give(job, text)
             ends_well(stage, job, IDENTICAL)
-            check(job.said().count("standard input is read no more") == says, f"of '{text}'", job.said()[-SAID:])
+            check(job.said().count(READ_NO_MORE) == says, f"of '{text}'", job.said()[-SAID:])
+
+
+RANK_0_ENDS = """
+import os, sys, time
+print("rank", os.environ["PMI_RANK"], "is", os.getpid(), flush=True)
+while os.environ["PMI_RANK"] == "1" and not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def standard_input_of_a_rank_that_has_ended(stage):
+    """Its proxy has another rank, and ended both, and the job, when it could not pass a line on."""
+    with Job(stage, sys.executable, "-c", RANK_0_ENDS, STOP, ranks=2, hosts=(H1,), migrate=False,
+             stdin=subprocess.PIPE) as job:
+        wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
+        rank_0 = int(re.search(r"rank 0 is (\d+)", job.said())[1])
+        wait_for("rank 0 has ended", lambda: state_of(rank_0) == "", 20 * stage.patience)
+        give(job, "a line\n")
+        wait_for("it is said", lambda: READ_NO_MORE in job.said(), 20 * stage.patience)
+        job.stop()
+        check(job.wait(30 * stage.patience) == 0 and job.said().count("all right") == 2, "it does not end well",
+              job.said()[-SAID:])
