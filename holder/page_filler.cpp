@@ -378,14 +378,15 @@ void page_filler::start(const descriptor &store, const std::vector<stored_pages>
         throw_errno(errno, "fork");
     if (pid_ == 0)
         fill(pid, faults_, connection_, theirs, store, memory);
+    end_ = descriptor{static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))};
     connection_ = descriptor{};
 }
 
 bool page_filler::is_restored() const
 {
-    pollfd heard{process_.fd, POLLIN, 0};
+    std::array<pollfd, 2> those = {{{process_.fd, POLLIN, 0}, {end_.fd, POLLIN, 0}}};
     char byte = 0;
-    return process_.fd >= 0 && poll(&heard, 1, kMomentMs) == 1 &&
+    return process_.fd >= 0 && poll(those.data(), those.size(), kMomentMs) > 0 &&
            recv(process_.fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == kRestored;
 }
 

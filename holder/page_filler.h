@@ -59,6 +59,7 @@ class page_filler {
     descriptor listening_, connection_, faults_;
     descriptor process_; /* a socket to it, and to the one that shares its descriptors */
     pid_t pid_ = -1;
+    descriptor end_; /* of the process: readable then (pidfd_open(2)) */
 };
 
 } // namespace zc::holder

@@ -31,6 +31,7 @@ page_reader::page_reader(std::size_t parts, reading read, const known_pages *the
     if (threads < 2)
         return;
     ahead_.resize(std::size_t{2} * threads);
+    threads_.reserve(threads);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -189,6 +190,15 @@ TEST_F(PageFillerTest, FollowsWhatTheRankDoesWithItsMemory)
     }
     EXPECT_EQ(read(19), content(19));
     EXPECT_EQ(read(110), content(110));
+}
+
+TEST_F(PageFillerTest, IsNotWaitedForWhenItHasEnded)
+{
+    begin(pages(0, kPages));
+    kill(filler_->pid(), SIGKILL);
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_FALSE(filler_->is_restored());
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(4));
 }
 
 TEST_F(PageFillerTest, FailsIfCriuDoes)
@@ -470,7 +480,7 @@ void stop_when_it_has_heard_of_a_child(pid_t pid)
 
 class PageFillerChildTest : public PageFillerRankTest {
   protected:
-    enum { NOTHING, BEGUN, FORKED, KILLED, RIGHT, WRONG };
+    enum { NOTHING, BEGUN, FORKED, KILLED, READS, RIGHT, WRONG };
 
     /** The rank forks when it is @now to have BEGUN, and its child reads when that is KILLED. */
     void SetUp() override
@@ -481,6 +491,7 @@ class PageFillerChildTest : public PageFillerRankTest {
             const pid_t child = fork();
             if (child == 0) {
                 wait_for(KILLED);
+                *now_ = READS;
                 *now_ = is_right(7) ? RIGHT : WRONG;
                 _exit(0);
             }
@@ -502,12 +513,14 @@ class PageFillerChildTest : public PageFillerRankTest {
         EXPECT_FALSE(wait_for_result(*filler_));
         wait_for(FORKED);
         *now_ = KILLED;
+        while (*now_ == KILLED)
+            usleep(1000);
         usleep(200000);
-        EXPECT_EQ(*now_, KILLED);
+        EXPECT_EQ(*now_, READS);
         end_tree(rank_);
         filler_.reset();
         waitpid(rank_, nullptr, 0);
-        EXPECT_EQ(*now_, KILLED);
+        EXPECT_EQ(*now_, READS);
     }
 
     std::atomic<int> *const now_ =
@@ -527,7 +540,7 @@ TEST_F(PageFillerChildTest, WaitsIfTheFillerIsKilledWhenItHasJustHeardOfTheChild
     ASSERT_EQ(ptrace(PTRACE_SEIZE, filler_->pid(), 0, PTRACE_O_TRACESYSGOOD), 0);
     ASSERT_EQ(ptrace(PTRACE_INTERRUPT, filler_->pid(), 0, 0), 0);
     *now_ = BEGUN;
-    stop_when_it_has_heard_of_a_child(filler_->pid());
+    ASSERT_NO_FATAL_FAILURE(stop_when_it_has_heard_of_a_child(filler_->pid()));
     expect_the_child_waits();
 }
 
