@@ -4,6 +4,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include "forked.h"
 
@@ -51,6 +52,19 @@ TEST(KnownPagesTest, FindsEachOfMany)
     for (std::uint64_t i = 0; i < kMany; i++)
         ASSERT_EQ(page_finder(known).find(page_of(i)), i * kPage);
     EXPECT_FALSE(page_finder(known).find(page_of(kMany)));
+}
+
+/** A host may be configured so, and then OpenSSL finds no Poly1305 for the others. */
+TEST(KnownPagesTest, DoesNotDependOnWhatOpensslIsToPrefer)
+{
+    ASSERT_EQ(EVP_set_default_properties(nullptr, "fips=yes"), 1);
+    EXPECT_EQ(EVP_MAC_fetch(nullptr, "POLY1305", nullptr), nullptr);
+    EXPECT_NO_THROW({
+        known_pages known;
+        known.add(page_of(0), 0);
+        EXPECT_EQ(page_finder(known).find(page_of(0)), 0u);
+    });
+    EVP_set_default_properties(nullptr, "");
 }
 
 } // namespace
