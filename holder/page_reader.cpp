@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <sched.h>
-#include <system_error>
 #include <utility>
 
 namespace zc::holder {
@@ -38,8 +38,8 @@ page_reader::page_reader(std::size_t parts, reading read, const known_pages *the
     try {
         for (unsigned i = 0; i < threads; i++)
             threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error &) {
-        /* Those that there are do it, or next() does. */
+    } catch (const std::exception &) {
+        /* There are no more, or no memory: those that there are do it, or next() does. */
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

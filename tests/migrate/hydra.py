@@ -72,8 +72,10 @@ UNANSWERED = """
 import os, signal, sys, time
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)   # by which Hydra says that another process has ended
 proxy, pmi, rank = os.getppid(), int(os.environ["PMI_FD"]), os.getpid()
+open(sys.argv[1] + ".ready-" + os.environ["PMI_RANK"], "w").close()
 if os.environ["PMI_RANK"] == "1":
-    open(sys.argv[1] + ".begun", "w").close()
+    while not os.path.exists(sys.argv[1] + ".ready-0"):
+        time.sleep(0.01)
     os.kill(proxy, signal.SIGSTOP)
     os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
     if os.fork():
@@ -93,6 +95,7 @@ IN_A_BARRIER = """
 import os, signal, sys, time
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 pmi = int(os.environ["PMI_FD"])
+open(sys.argv[1] + ".ready-" + os.environ["PMI_RANK"], "w").close()
 os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
 os.read(pmi, 1000)
 while os.environ["PMI_RANK"] == "0" and not os.path.exists(sys.argv[1]):
@@ -102,7 +105,8 @@ if os.environ["PMI_RANK"] == "0":
     assert b"barrier_out" in os.read(pmi, 1000)
     print("all right")
 else:
-    open(sys.argv[1] + ".begun", "w").close()
+    while not os.path.exists(sys.argv[1] + ".ready-0"):
+        time.sleep(0.01)
     time.sleep(0.2)
 """
 
@@ -120,7 +124,8 @@ def give(job, text):
 def others_go_on(stage, program):
     with Job(stage, sys.executable, "-c", program, STOP, ranks=2, migrate=False,
              mpiexec=["-disable-auto-cleanup"]) as job:
-        wait_for("rank 1 has begun", lambda: os.path.exists(job.stop_file + ".begun"), 30 * stage.patience)
+        wait_for("both ranks have begun", lambda: all(
+            os.path.exists(f"{job.stop_file}.ready-{rank}") for rank in (0, 1)), 30 * stage.patience)
         job.until_free("h2", timeout=20 * stage.patience)
         check(job.process.poll() is None, "the job has ended", job.said()[-SAID:])
         job.stop()
@@ -174,7 +179,7 @@ def standard_input_of_a_rank_that_has_ended(stage):
              stdin=subprocess.PIPE) as job:
         wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
         rank_0 = int(re.search(r"rank 0 is (\d+)", job.said())[1])
-        wait_for("rank 0 has ended", lambda: state_of(rank_0) == "", 20 * stage.patience)
+        wait_for("rank 0 has ended", lambda: state_of(rank_0) in ("Z", ""), 20 * stage.patience)
         give(job, "a line\n")
         wait_for("it is said", lambda: READ_NO_MORE in job.said(), 20 * stage.patience)
         job.stop()
