@@ -59,7 +59,7 @@ page_sum page_summer::sum_of(std::string_view page)
     return made;
 }
 
-known_pages::known_pages() : key_(drawn_key()), summer_(key_) {}
+known_pages::known_pages() : summer_(drawn_key()) {}
 
 bool known_pages::add(std::string_view page, std::uint64_t at)
 {

@@ -24,6 +24,7 @@ class page_summer {
     explicit page_summer(const page_key &key);
     /** Of a page of known_pages::kPage bytes. Throws error. */
     page_sum sum_of(std::string_view page);
+    const page_key &key() const noexcept { return key_; }
 
   private:
     struct free_context {
@@ -60,8 +61,7 @@ class known_pages {
     struct low_half {
         std::size_t operator()(const page_sum &of) const noexcept { return of[0]; }
     };
-    page_key key_;
-    page_summer summer_;
+    page_summer summer_; /* which has the key */
     std::unordered_map<page_sum, std::uint64_t, low_half> places_;
 };
 
@@ -69,7 +69,7 @@ class known_pages {
 class page_finder {
   public:
     /** Throws error. */
-    explicit page_finder(const known_pages &known) : known_(known), summer_(known.key_) {}
+    explicit page_finder(const known_pages &known) : known_(known), summer_(known.summer_.key()) {}
     /** Of a page of kPage bytes. */
     std::optional<std::uint64_t> find(std::string_view page);
 

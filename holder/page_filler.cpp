@@ -262,10 +262,9 @@ class filling {
 };
 
 /**
- * Makes a process that has the descriptors of this one, those included which the kernel adds to
- * them when the rank forks: from then on two have them, without a moment between. It has them until
- * the
- * @holder closes the socket, or ends.
+ * Makes a process that shares the descriptors of this one, those included which the kernel adds
+ * when the rank forks: at no moment has one process alone a descriptor. It ends when the holder
+ * closes its end of the socket, or ends.
  */
 bool share_descriptors(const descriptor &holder)
 {
