@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "boot_time.h"
 #include "crc32c.h"
 #include "descriptor.h"
 #include "memory_directory.h"
@@ -279,6 +280,7 @@ nlohmann::json needs_of(pid_t pid)
     return {{"files", files},
             {"tasks", tasks},
             {"directory", directory},
+            {"booted", boot_time(pid)},
             {"features", processor_features()},
             {"kib",
              number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap")}};
@@ -314,6 +316,11 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
     }
     if (!missing.empty())
         found.push_back("its processor has not: " + joined(missing));
+    const bool makes_namespace = geteuid() == 0 && access("/proc/self/timens_offsets", F_OK) == 0;
+    const std::string clock =
+        clock_reason(needs.at("booted"), boot_time(getpid()), makes_namespace);
+    if (!clock.empty())
+        found.push_back(clock);
     /* Its memory, and its image in memory. */
     const std::uint64_t kib = 2 * needs.at("kib").get<std::uint64_t>();
     const std::uint64_t available = kib_available();

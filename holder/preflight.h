@@ -20,7 +20,7 @@ namespace zc::holder {
  */
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
 
-/** What it needs on another host: files, processor features, memory, process numbers. */
+/** What it needs on another host: files, processor features, memory, process numbers, its clock. */
 nlohmann::json needs_of(pid_t pid);
 
 /** What of @needs this host has not, each by its name. */

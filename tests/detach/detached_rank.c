@@ -28,6 +28,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ typedef struct {
     long done;         /* cycles */
     bool finishing;    /* no more messages are made */
     double since, leaving, moved;
-    double spent; /* ms, of this cycle */
+    double begun, begun_real; /* ms, by CLOCK_MONOTONIC and CLOCK_REALTIME */
+    double spent;             /* ms, of this cycle */
     times_t times;
     census_t before; /* UCX was first made */
     census_t first, half,
@@ -73,11 +75,16 @@ typedef struct {
     unsigned turns;
 } process_t;
 
-static double now_ms(void)
+static double clock_ms(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+static double now_ms(void)
+{
+    return clock_ms(CLOCK_MONOTONIC);
 }
 
 static void lock(process_t *process)
@@ -239,9 +246,20 @@ static void attach(process_t *process, uint32_t incarnation)
     process->phase = BINDING;
 }
 
+/* A host that was booted at another time has another CLOCK_MONOTONIC: that of the process goes on,
+ * but for the time in which it stands still. */
+static void check_clock(const process_t *process)
+{
+    const double jump = now_ms() - process->begun - clock_ms(CLOCK_REALTIME) + process->begun_real;
+    if (fabs(jump) > 60e3) {
+        die("CLOCK_MONOTONIC has jumped by %.0f s", jump / 1e3);
+    }
+}
+
 static void note_bound(process_t *process)
 {
     const double now = now_ms();
+    check_clock(process);
     process->times.binding += now - process->moved;
     process->spent += now - process->moved;
     if (process->spent > process->times.longest) {
@@ -529,7 +547,8 @@ static void begin(process_t *process)
     for_links(process, link_connect);
     for_links(process, lanes_connect);
     unlock(process);
-    process->since = now_ms();
+    process->since = process->begun = now_ms();
+    process->begun_real = clock_ms(CLOCK_REALTIME);
 }
 
 static void end(process_t *process)

@@ -56,6 +56,17 @@ def moves_between_hosts(setup):
         return note(job, job.finish())
 
 
+@suite.test("its-clock-goes-on-where-another-runs", tags={"fast"})
+def its_clock_goes_on_where_another_runs(setup):
+    """Monotonic time of h2 is a day ahead, as if it had been booted then. The rank looks at its own."""
+    with held(setup) as job:
+        job.end_listener(2)
+        job.listen(2, before=["unshare", "--time", "--monotonic", 86400, "--boottime", 86400])
+        for host in (2, 1, 2):
+            job.move(host)
+        return note(job, job.finish())
+
+
 # ---- ranks of MPI: every one of them, PMI and standard streams included ----
 
 def ring(setup, *options, kind=HeldMpi, **more):
