@@ -201,10 +201,13 @@ class Hosts:
             check(time.monotonic() < end, "CRIU does not begin", self.said())
             time.sleep(0.005)
 
-    def wait_for_holder(self, which):
+    def wait_for_holder(self, which, request=None):
+        """The first of which WHICH(process number) is true, while REQUEST, of a move, is not answered."""
         end = time.monotonic() + ANSWER_SECONDS
         while not (found := self.holders(which)):
             check(time.monotonic() < end, "the move does not begin", self.said())
+            if request and request.poll() is not None:
+                raise Fail("the move has ended", request.stdout.read() + self.said())
             time.sleep(0.005)
         return found[0]
 
@@ -218,7 +221,7 @@ class Hosts:
 
         with self.start_move(host) as request:
             try:
-                found = self.wait_for_holder(is_new)
+                found = self.wait_for_holder(is_new, request)
                 if not copying:
                     time.sleep(1)       # CRIU itself may have something to do
                 act(found)

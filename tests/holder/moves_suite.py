@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -446,11 +447,6 @@ def child_with(holder, word):
     return None
 
 
-def awaits_end_of_child(pid):
-    """One has ended, and PID has not taken note."""
-    return any(state_of(child) == "Z" for child in process.children(pid))
-
-
 def state_of(pid):
     """As proc(5) has it; "": it is no more."""
     with contextlib.suppress(OSError):
@@ -476,6 +472,15 @@ def filler_of(holder):
                     any("userfaultfd" in os.readlink(entry) for entry in (folder / "fd").iterdir()):
                 return child
     return None
+
+
+def has_begun_to_fill(filler):
+    """It does when it has heard that all else is restored, and has told the holder; before, CRIU may
+    have touched some pages."""
+    with contextlib.suppress(OSError):
+        status = pathlib.Path(f"/proc/{filler}/status").read_text(encoding="ascii")
+        return int(re.search(r"RssShmem:\s+(\d+) kB", status)[1]) > 16 << 10     # of the store
+    return False
 
 
 TIMES_TO_HIT = 10   # a move whose memory is there before it can be disturbed goes well: then the next is
@@ -550,19 +555,16 @@ def read_record(job):
 def is_lost_if_it_is_no_longer_given_its_memory(setup):
     """It would find zeros where its memory was, from the time on when the target has the token."""
     def lose_memory(holder):
-        """Its filler is stopped when CRIU has ended, and killed when the target has the token."""
+        """Its filler is stopped when it has begun to fill, and killed when the target has the token."""
         end = time.monotonic() + 60
         filler = None
         while (record := read_record(job)).get("incarnation", 0) <= incarnation:
             check(time.monotonic() < end, "the move does not end", job.said())
             time.sleep(0.001)
-            if filler or child_with(holder, "restore") or awaits_end_of_child(holder):
-                continue
-            filler = filler_of(holder)
-            if filler and not is_stopped(filler):
-                filler = None
-        # If it was stopped before it had heard that all else was restored the move has been given up.
-        if filler and record["place"] == f"tcp://{network.address(host)}:{PORT}":
+            filler = filler or filler_of(holder)
+            if filler and has_begun_to_fill(filler) and not is_stopped(filler):
+                break
+        if filler and is_stopped(filler) and record["place"] == f"tcp://{network.address(host)}:{PORT}":
             os.kill(filler, signal.SIGKILL)
             hit.append(filler)
 
