@@ -104,7 +104,8 @@ class Job(processes.Running):
     """One run of a program that can migrate."""
 
     def __init__(self, stage, program, *args, ranks=4, hosts=(H1, H2), environment=None,
-                 mpiexec=(), migrate=True, launcher=None, stdin=subprocess.DEVNULL):
+                 mpiexec=(), migrate=True, launcher=None, stdin=subprocess.DEVNULL,
+                 stderr=subprocess.PIPE):
         self.stage = stage
         mark = uuid.uuid4().hex
         self.directory = tempfile.mkdtemp(prefix="job-", dir=stage.scratch)
@@ -122,7 +123,7 @@ class Job(processes.Running):
         env.update(environment or {})
         super().__init__([*stage.mpiexec(hosts, ranks, mpiexec, launcher, env),
                           stage.programs.get(program, program), *map(str, args)],
-                         mark, env, self.directory, stdin)
+                         mark, env, self.directory, stdin, stderr)
 
     def stop(self):
         pathlib.Path(self.stop_file).touch()

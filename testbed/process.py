@@ -19,19 +19,21 @@ MARK = "ZC_LAUNCH"
 class Running:
     """A run that others look at while it goes on; ended with its block, and all that it started.
 
-    COMMAND's processes are known by MARK, which is in ENVIRONMENT. STDIN: as of subprocess.
+    COMMAND's processes are known by MARK, which is in ENVIRONMENT. STDIN: as of subprocess; STDERR,
+    too, and `err` stays empty if it is not a pipe.
     """
 
-    def __init__(self, command, mark, environment, directory, stdin=subprocess.DEVNULL):
+    def __init__(self, command, mark, environment, directory, stdin=subprocess.DEVNULL,
+                 stderr=subprocess.PIPE):
         self.mark = mark
         self.out, self.err = [], []
         self.begin = time.monotonic()
         self.process = subprocess.Popen(command, env=environment, cwd=directory,
                                         stdin=stdin, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
+                                        stderr=stderr, text=True, start_new_session=True)
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stdout, self.out),
-                                     (self.process.stderr, self.err))]
+                                     (self.process.stderr, self.err)) if pair[0]]
         for reader in self.readers:
             reader.start()
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What mpiexec makes of processes that have ended while it had something for them."""
+"""What mpiexec makes of processes that have ended, or do not take what it has for them."""
 import contextlib
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
@@ -115,10 +117,11 @@ READ_NO_MORE = "standard input is read no more"
 
 
 def give(job, text):
-    """To the standard input of JOB, and no more."""
-    with contextlib.suppress(BrokenPipeError):
-        job.process.stdin.write(text)
-        job.process.stdin.close()
+    """To the standard input of JOB, and no more; what is not taken at once is given while the job runs."""
+    def write():
+        with contextlib.suppress(OSError), job.process.stdin:
+            job.process.stdin.write(text)
+    threading.Thread(target=write, daemon=True).start()
 
 
 def others_go_on(stage, program):
@@ -162,26 +165,44 @@ def standard_input_of_a_rank_that_has_moved(stage):
             check(job.said().count(READ_NO_MORE) == says, f"of '{text}'", job.said()[-SAID:])
 
 
+# Each line in one piece: those of others may come between two.
 RANK_0_ENDS = """
 import os, sys, time
-print("rank", os.environ["PMI_RANK"], "is", os.getpid(), flush=True)
+os.write(1, f"rank {os.environ['PMI_RANK']} is {os.getpid()}\\n".encode())
 while os.environ["PMI_RANK"] == "1" and not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
 print("all right")
 """
 
 
-@suite.test()
-@mpich_only("Hydra")
-def standard_input_of_a_rank_that_has_ended(stage):
-    """Its proxy has another rank, and ended both, and the job, when it could not pass a line on."""
+@contextlib.contextmanager
+def rank_0_has_ended(stage, stderr=subprocess.PIPE):
+    """Its proxy has another rank, and mpiexec's standard input is still open."""
     with Job(stage, sys.executable, "-c", RANK_0_ENDS, STOP, ranks=2, hosts=(H1,), migrate=False,
-             stdin=subprocess.PIPE) as job:
+             stdin=subprocess.PIPE, stderr=stderr) as job:
         wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
         rank_0 = int(re.search(r"rank 0 is (\d+)", job.said())[1])
         wait_for("rank 0 has ended", lambda: state_of(rank_0) in ("Z", ""), 20 * stage.patience)
-        give(job, "a line\n")
-        wait_for("it is said", lambda: READ_NO_MORE in job.said(), 20 * stage.patience)
+        yield job
         job.stop()
         check(job.wait(30 * stage.patience) == 0 and job.said().count("all right") == 2, "it does not end well",
               job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra")
+def standard_input_of_a_rank_that_has_ended(stage):
+    """Its proxy ended the other rank, too, and the job, when it could not pass a line on."""
+    with rank_0_has_ended(stage) as job:
+        give(job, "a line\n")
+        wait_for("it is said", lambda: READ_NO_MORE in job.said(), 20 * stage.patience)
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_word_for_a_socket_without_a_reader(stage):
+    """mpiexec tried to write it for ever, and never saw the job end."""
+    reader, end = socket.socketpair()
+    with reader, end, rank_0_has_ended(stage, stderr=end) as job:
+        reader.close()
+        give(job, "a line\n")
