@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What mpiexec makes of processes that have ended, or do not take what it has for them."""
 import contextlib
+import hashlib
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
+import string
 import subprocess
 import sys
 import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
-from testbed.outcome import check, wait_for
+from testbed.outcome import Fail, check, wait_for
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, heat, hosts_of, moved, mpich_only,
                                 state_of, stop, suite, wait_channel)
 
@@ -206,3 +209,135 @@ def a_word_for_a_socket_without_a_reader(stage):
     with reader, end, rank_0_has_ended(stage, stderr=end) as job:
         reader.close()
         give(job, "a line\n")
+
+
+# May have closed its output and what it does not know, as daemons do; then it says all to a file.
+READS_LATE = """
+import hashlib, os, sys, time
+print("begins", flush=True)
+if len(sys.argv) > 2:
+    said = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    os.closerange(3, 1 << 16)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+data = sys.stdin.buffer.read()
+print("took", len(data), hashlib.sha256(data).hexdigest())
+"""
+PIPES = 1 << 20         # more than pipes and pieces between us and the program hold
+
+
+def give_what_is_taken(job, data):
+    """How much of DATA mpiexec takes, until it has taken nothing for a second."""
+    fd, taken = job.process.stdin.fileno(), 0
+    os.set_blocking(fd, False)
+    last = time.monotonic()
+    while time.monotonic() < last + 1:
+        try:
+            taken += os.write(fd, data[taken:taken + PIPES].encode())
+            last = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.01)
+    os.set_blocking(fd, True)
+    return taken
+
+
+def took(data):
+    return f"took {len(data)} {hashlib.sha256(data.encode()).hexdigest()}"
+
+
+def processes_of_hydra(job):
+    return [job.process.pid,
+            *(one for one, line in job.processes_on("h1") if "hydra_pmi_proxy" in line.split()[0])]
+
+
+def read_late(stage, *options, said=None):
+    """The program reads 64 MiB, but nothing until mpiexec reads nothing either, and all is there."""
+    data = "".join(random.Random(1).choices(string.printable[:95], k=1 << 20)) * 64
+    with Job(stage, sys.executable, "-c", READS_LATE, STOP, *([said] if said else []), ranks=1, hosts=(H1,),
+             migrate=False, mpiexec=options, stdin=subprocess.PIPE) as job:
+        wait_for("it begins", lambda: "begins" in job.said(), 30 * stage.patience)
+        taken = give_what_is_taken(job, data)
+        check(0 < taken <= PIPES, f"mpiexec has read {taken} bytes that the program has not")
+        for pid in processes_of_hydra(job):
+            wait_for("Hydra sleeps", lambda pid=pid: is_asleep(pid), 10 * stage.patience)
+        job.stop()
+        give(job, data[taken:])
+        check(job.wait(60 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
+        text = pathlib.Path(said).read_text(encoding="ascii") if said else job.said()
+        check(took(data) in text, f"not '{took(data)}'", text[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra")
+def standard_input_waits_for_its_reader(stage):
+    """"process reading stdin too slowly; can't keep up" ended the job."""
+    read_late(stage)
+    read_late(stage, "-demux", "select")
+
+
+@suite.test()
+@mpich_only("Hydra")
+def standard_input_of_which_a_line_is_read(stage):
+    """The rest has no reader: the job ends as it would without it."""
+    with Job(stage, sys.executable, "-c", "print('took', input())", ranks=1, hosts=(H1,), migrate=False,
+             stdin=subprocess.PIPE) as job:
+        give(job, "a line\n" * (1 << 20))
+        check(job.wait(30 * stage.patience) == 0 and "took a line" in job.said(), "it does not end well",
+              job.said()[-SAID:])
+
+
+CLOSES_ITS_INPUT = """
+import os, sys, time
+if os.environ["PMI_RANK"] == "0":
+    print("took", input(), flush=True)
+    os.close(0)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def standard_input_that_has_been_closed(stage):
+    """What writes it learns that, and does not wait while the job runs."""
+    for program in CLOSES_ITS_INPUT, CLOSES_ITS_INPUT.replace("os.close(0)", "sys.exit()"):
+        with Job(stage, sys.executable, "-c", program, STOP, ranks=2, hosts=(H1,), migrate=False,
+                 stdin=subprocess.PIPE) as job:
+            try:
+                job.process.stdin.write("a line\n" * (1 << 20))
+            except BrokenPipeError:
+                pass
+            else:
+                raise Fail("all has been read, by nobody")
+            check(job.process.poll() is None, "the job has ended", job.said()[-SAID:])
+            job.stop()
+            check(job.wait(30 * stage.patience) == 0 and "took a line" in job.said(), "it does not end well",
+                  job.said()[-SAID:])
+            check(job.said().count(READ_NO_MORE) == 1, "it is not said once", job.said()[-SAID:])
+
+
+# Speaks PMI-1 at a port, whose connection may get the number that standard input had.
+AT_A_PORT = """
+import os, socket, sys
+rank = int(os.environ["PMI_ID"])
+if rank == 0:
+    print("took", len(sys.stdin.buffer.read()), flush=True)
+place, number = os.environ["PMI_PORT"].rsplit(":", 1)
+pmi = socket.create_connection((place, int(number)))
+for command in (b"cmd=init pmi_version=1 pmi_subversion=1", b"cmd=initack pmiid=%d" % rank, b"cmd=finalize"):
+    pmi.sendall(command + b"\\n")
+    assert pmi.recv(4000)
+"""
+
+
+@suite.test()
+@mpich_only("Hydra's -pmi-port")
+def a_connection_after_the_end_of_standard_input(stage):
+    """Its number was that of the standard input, which the proxy listened to still."""
+    with Job(stage, sys.executable, "-c", AT_A_PORT, ranks=3, hosts=(H1,), migrate=False, mpiexec=["-pmi-port"],
+             stdin=subprocess.PIPE) as job:
+        give(job, "x" * PIPES)
+        check(job.wait(30 * stage.patience) == 0 and f"took {PIPES}" in job.said(), "it does not end well",
+              job.said()[-SAID:])
