@@ -279,6 +279,13 @@ def standard_input_waits_for_its_reader(stage):
 
 @suite.test()
 @mpich_only("Hydra")
+def standard_input_of_what_has_closed_its_output(stage):
+    """Its proxy waited for its end, and for nothing else."""
+    read_late(stage, said=pathlib.Path(stage.new_directory(), "said"))
+
+
+@suite.test()
+@mpich_only("Hydra")
 def standard_input_of_which_a_line_is_read(stage):
     """The rest has no reader: the job ends as it would without it."""
     with Job(stage, sys.executable, "-c", "print('took', input())", ranks=1, hosts=(H1,), migrate=False,
@@ -341,3 +348,77 @@ def a_connection_after_the_end_of_standard_input(stage):
         give(job, "x" * PIPES)
         check(job.wait(30 * stage.patience) == 0 and f"took {PIPES}" in job.said(), "it does not end well",
               job.said()[-SAID:])
+
+
+KILLS_ITSELF = """
+import os, signal, sys, time
+if os.environ["PMI_RANK"] == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def a_process_killed_beside_another(stage):
+    """Its proxy killed the other, too, which the user does not want."""
+    with Job(stage, sys.executable, "-c", KILLS_ITSELF, STOP, ranks=2, hosts=(H1,), migrate=False,
+             mpiexec=["-disable-auto-cleanup"]) as job:
+        time.sleep(0.5)
+        job.stop()
+        check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "the other was killed",
+              job.said()[-SAID:])
+
+
+EXITS_WITH_3 = """
+import os, signal, sys
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def exit_status_after_a_signal(stage):
+    """It was 0 at times, since a signal was taken for the end of the job."""
+    with Job(stage, sys.executable, "-c", EXITS_WITH_3, ranks=1, hosts=(H1,), migrate=False) as job:
+        wait_for("it is ready", lambda: "ready" in job.said(), 30 * stage.patience)
+        os.kill(job.process.pid, signal.SIGUSR1)
+        check(job.wait(30 * stage.patience) == 3, f"exit status {job.process.returncode}", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra")
+def what_a_process_has_left_behind_is_ended(stage):
+    """It has the output still, and is reached by the group of the process, which has ended."""
+    for number in signal.SIGTERM, signal.SIGUSR1:
+        with Job(stage, "sh", "-c", "sleep 1000 & exit 0", ranks=1, hosts=(H1,), migrate=False) as job:
+            wait_for("it has ended", lambda job=job: [line for _, line in job.processes_on("h1")
+                                                      if "hydra_pmi_proxy" not in line] == ["sleep 1000"],
+                     20 * stage.patience)
+            os.kill(job.process.pid, number)
+            check(job.wait(20 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
+            job.until_free("h1", timeout=20 * stage.patience)
+
+
+CLOSES_ALL = """
+import os, time
+os.closerange(0, 1 << 16)
+time.sleep(0.3)
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def an_end_where_its_signal_is_blocked(stage):
+    """As by a daemon that reads signals from a descriptor, and starts mpiexec."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    try:
+        job = Job(stage, sys.executable, "-c", CLOSES_ALL, ranks=4, hosts=(H1,), migrate=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with job:
+        check(job.wait(30 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
