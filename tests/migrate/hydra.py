@@ -350,6 +350,62 @@ def a_connection_after_the_end_of_standard_input(stage):
               job.said()[-SAID:])
 
 
+CLOSES_WHAT_IT_DOES_NOT_KNOW = """
+import os, sys, time
+os.closerange(3, 1 << 16)
+print("closed", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_program_that_closes_what_it_does_not_know(stage):
+    """As ssh and sudo do. Its proxy used up a processor while it ran on."""
+    with Job(stage, sys.executable, "-c", CLOSES_WHAT_IT_DOES_NOT_KNOW, STOP, ranks=1, hosts=(H1,),
+             migrate=False) as job:
+        wait_for("it runs", lambda: "closed" in job.said(), 30 * stage.patience)
+        for pid in processes_of_hydra(job):
+            wait_for("Hydra sleeps", lambda pid=pid: is_asleep(pid), 10 * stage.patience)
+        job.stop()
+        check(job.wait(30 * stage.patience) == 0 and "all right" in job.said(), "it does not end well",
+              job.said()[-SAID:])
+
+
+HALF_A_COMMAND = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+pmi, rank = int(os.environ["PMI_FD"]), os.environ["PMI_RANK"]
+os.write(1, f"rank {rank} is {os.getpid()}\\n".encode())
+if rank == "1":
+    os.write(pmi, sys.argv[2].encode())
+else:
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+    for command in b"cmd=init pmi_version=1 pmi_subversion=1\\n", b"cmd=finalize\\n":
+        os.write(pmi, command)
+        assert os.read(pmi, 1000)
+    print("all right")
+"""
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def half_a_command_of_a_process_that_has_ended(stage):
+    """The next command of another was taken for its other half; or one of its own was freed twice."""
+    for half in "cmd=in", "cmd=init pmi_version=1 pmi_subversion=1\ncmd=":
+        with Job(stage, sys.executable, "-c", HALF_A_COMMAND, STOP, half, ranks=2, hosts=(H1,), migrate=False,
+                 mpiexec=["-disable-auto-cleanup"]) as job:
+            wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
+            rank_1 = int(re.search(r"rank 1 is (\d+)", job.said())[1])
+            wait_for("rank 1 has ended", lambda: state_of(rank_1) in ("Z", ""), 20 * stage.patience)
+            job.stop()
+            check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "it does not end well",
+                  job.said()[-SAID:])
+
+
 KILLS_ITSELF = """
 import os, signal, sys, time
 if os.environ["PMI_RANK"] == "1":
