@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What mpiexec makes of processes that have ended, or do not take what it has for them."""
 import contextlib
+import copy
 import hashlib
 import os
 import pathlib
@@ -404,6 +405,95 @@ def half_a_command_of_a_process_that_has_ended(stage):
             job.stop()
             check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "it does not end well",
                   job.said()[-SAID:])
+
+
+SPAWNS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGUSR1, lambda *_: print("a signal", flush=True))
+pmi = int(os.environ["PMI_FD"])
+print("rank 0 is", os.getpid(), flush=True)
+os.write(pmi, b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+assert os.read(pmi, 1000)
+os.write(pmi, f'''mcmd=spawn
+nprocs=1
+execname={sys.argv[3]}
+totspawns=1
+spawnssofar=1
+arg1={sys.argv[4]}
+argcnt=1
+preput_num=0
+info_num=1
+info_key_0=host
+info_val_0={sys.argv[2]}
+endcmd
+'''.encode())
+assert os.read(pmi, 1000)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+os.write(pmi, b"cmd=finalize\\n")
+assert os.read(pmi, 1000)
+"""
+
+
+@contextlib.contextmanager
+def slow_launcher(stage):
+    """A stage whose mpiexec reaches another host only when `go` is called; `begun`: it is about to."""
+    slow = copy.copy(stage)
+    slow.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    begun, go = (pathlib.Path(f"{slow.rsh}.{what}") for what in ("begun", "go"))
+    slow.rsh.write_text(f"""#!/bin/sh
+: > {begun}
+while ! [ -e {go} ]; do sleep 0.05; done
+exec {stage.rsh} "$@"
+""", encoding="utf-8")
+    slow.rsh.chmod(0o755)
+    slow.until_begun = lambda: wait_for("a host is about to be reached", begun.exists, 30 * stage.patience)
+    slow.go = go.touch
+    try:
+        yield slow
+    finally:
+        slow.go()
+
+
+def spawns(stage, program="touch", argument=STOP):
+    """It ends when its stop file is there."""
+    return Job(stage, sys.executable, "-c", SPAWNS, STOP, H2, program, argument, ranks=1, hosts=(H1,),
+               migrate=False)
+
+
+@suite.test()
+@mpich_only("Hydra")
+def what_was_launched_for_a_job_that_has_ended(stage):
+    """Its proxy connects after the end of what has spawned it: it began all the same."""
+    with slow_launcher(stage) as slow, spawns(slow) as job:
+        slow.until_begun()
+        os.kill(int(re.search(r"rank 0 is (\d+)", job.said())[1]), signal.SIGKILL)
+        wait_for("its end is noticed", lambda: "BAD TERMINATION" in job.said(), 20 * stage.patience)
+        slow.go()
+        ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
+        check(not os.path.exists(job.stop_file), "what was spawned has run", job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_process_killed_before_a_proxy_here_has_connected(stage):
+    """mpiexec crashed: the proxy is its child, and has a connection before it says which one it is."""
+    slow = copy.copy(stage)
+    slow.prefix = pathlib.Path(stage.new_directory())
+    real, ours, go = pathlib.Path(stage.prefix, "bin"), slow.prefix / "bin", slow.prefix / "go"
+    ours.mkdir()
+    (ours / "mpiexec").symlink_to(real / "mpiexec")
+    (ours / "hydra_pmi_proxy").write_text(f"""#!/bin/bash
+while [ "${{@: -1}}" = 1 ] && ! [ -e {go} ]; do sleep 0.05; done
+exec {real}/hydra_pmi_proxy "$@"
+""", encoding="utf-8")
+    (ours / "hydra_pmi_proxy").chmod(0o755)
+    with Job(slow, "sh", "-c", "kill -KILL $$", ranks=2, hosts=(H1, "127.0.0.1"), migrate=False) as job:
+        wait_for("its end is noticed", lambda: "BAD TERMINATION" in job.said(), 20 * stage.patience)
+        go.touch()
+        ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
+        check(job.process.returncode > 0, "mpiexec has crashed", job.said()[-SAID:])
 
 
 KILLS_ITSELF = """
