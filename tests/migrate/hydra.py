@@ -477,6 +477,46 @@ def what_was_launched_for_a_job_that_has_ended(stage):
 
 @suite.test()
 @mpich_only("Hydra")
+def a_signal_while_processes_are_spawned(stage):
+    """Those that run get it. It ended the job."""
+    with slow_launcher(stage) as slow, spawns(slow) as job:
+        slow.until_begun()
+        os.kill(job.process.pid, signal.SIGUSR1)
+        wait_for("it has come", lambda: "a signal" in job.said(), 20 * stage.patience)
+        slow.go()
+        check(job.wait(30 * stage.patience) == 0 and os.path.exists(job.stop_file), "it does not end well",
+              job.said()[-SAID:])
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_signal_for_processes_that_are_about_to_begin(stage):
+    """A handler of their proxy took it at times, before they were programs of their own."""
+    for _ in range(10):
+        with slow_launcher(stage) as slow, spawns(slow, "sleep", 1000) as job:
+            slow.until_begun()
+            os.kill(job.process.pid, signal.SIGTERM)
+            slow.go()
+            ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
+
+
+@suite.test()
+@mpich_only("Hydra")
+def a_signal_before_a_host_is_reached(stage):
+    """The job is to end, and has not begun: it ends at once, and does not wait for the host."""
+    for number in signal.SIGTERM, signal.SIGINT:
+        with slow_launcher(stage) as slow, \
+                Job(slow, "sleep", 1000, ranks=2, hosts=(H1, H2), migrate=False) as job:
+            slow.until_begun()
+            os.kill(job.process.pid, number)
+            ends_with_error(job, f"signal {int(number)} before all hosts have been reached", 20 * stage.patience)
+            slow.go()
+            wait_for("nothing is left", lambda: not job.processes_on("h1") + job.processes_on("h2"),
+                     20 * stage.patience)
+
+
+@suite.test()
+@mpich_only("Hydra")
 def a_process_killed_before_a_proxy_here_has_connected(stage):
     """mpiexec crashed: the proxy is its child, and has a connection before it says which one it is."""
     slow = copy.copy(stage)
