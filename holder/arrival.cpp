@@ -248,11 +248,11 @@ void arrival::child_ended()
         if (const std::optional<int> status = holder_->child_ended())
             ended(*status);
     }
-    /* The first process of a PID namespace has the orphans, too. */
+    /* What the filler has shared its descriptors with; and the first process of a PID namespace has
+     * the orphans, too. */
     siginfo_t other{};
-    while (getpid() == 1 && waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           other.si_pid > 0 && other.si_pid != pid_ && !criu_ &&
-           !(filler_ && other.si_pid == filler_->pid()))
+    while (waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT) == 0 && other.si_pid > 0 &&
+           other.si_pid != pid_ && !criu_ && !(filler_ && other.si_pid == filler_->pid()))
         waitpid(other.si_pid, nullptr, 0);
 }
 

@@ -264,11 +264,11 @@ class filling {
 /**
  * Makes a process that shares the descriptors of this one, those included which the kernel adds
  * when the rank forks: at no moment has one process alone a descriptor. It ends when the holder
- * closes its end of the socket, or ends.
+ * closes its end of the socket, or ends. It is a child of the holder, as this one is.
  */
 bool share_descriptors(const descriptor &holder)
 {
-    const long made = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    const long made = syscall(SYS_clone, CLONE_FILES | CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
     if (made != 0)
         return made > 0;
     pollfd closed{holder.fd, 0, 0};

@@ -25,7 +25,8 @@ namespace zc::holder {
  * closed the kernel gives pages of zeros for those that are missing, and nothing tells the rank. So
  * a second process shares all descriptors of the first, those of the rank's children included, as
  * long as this object is there, and the first goes on without this: whichever is killed, the rank
- * and its children wait for the page, and its holder can end them.
+ * and its children wait for the page, and its holder can end them. The second one is a child of
+ * this process, too, which has to take note of its end.
  */
 class page_filler {
   public:

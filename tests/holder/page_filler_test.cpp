@@ -94,6 +94,13 @@ class PageFillerTest : public ::testing::Test {
         filler_->accept();
     }
 
+    void TearDown() override
+    {
+        filler_.reset();
+        while (waitpid(-1, nullptr, 0) > 0)
+            continue;
+    }
+
     static char content(std::size_t number) { return static_cast<char>('A' + number % 50); }
     std::uint64_t at(std::size_t page) const
     {
@@ -199,6 +206,17 @@ TEST_F(PageFillerTest, IsNotWaitedForWhenItHasEnded)
     const auto before = std::chrono::steady_clock::now();
     EXPECT_FALSE(filler_->is_restored());
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(4));
+}
+
+/** Where process 1 takes no note of others' children it would be left. */
+TEST_F(PageFillerTest, WhatSharesItsDescriptorsIsAChildOfThisProcess)
+{
+    begin(pages(0, kPages));
+    expect_all_is_given();
+    int status = -1;
+    ASSERT_GT(waitpid(-1, &status, 0), 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(waitpid(-1, nullptr, 0), -1);
 }
 
 TEST_F(PageFillerTest, FailsIfCriuDoes)
