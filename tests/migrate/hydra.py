@@ -17,7 +17,7 @@ import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Fail, check, wait_for
-from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, heat, hosts_of, moved, mpich_only,
+from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, finishes, heat, hosts_of, moved, mpich_only,
                                 state_of, stop, suite, wait_channel)
 
 
@@ -30,10 +30,19 @@ def is_asleep(pid):
     return time_used() == before
 
 
+def proxies_on(job, host):
+    return [pid for pid, line in job.processes_on(host) if "hydra_pmi_proxy" in line.split()[0]]
+
+
+def process_of(job, rank):
+    """Which RANK has said that it is."""
+    return int(re.search(rf"rank {rank} is (\d+)", job.said())[1])
+
+
 def stops_unanswered(job, pid):
     """Is mpiexec stopped when it has not begun with an answer for the process PID, on h2?"""
     stop(job.process.pid)
-    [proxy] = [one for one, line in job.processes_on("h2") if "hydra_pmi_proxy" in line.split()[0]]
+    [proxy] = proxies_on(job, "h2")
     if is_asleep(pid) and "poll" in wait_channel(proxy):
         return True
     os.kill(job.process.pid, signal.SIGCONT)    # its proxy waits for the rest
@@ -46,7 +55,7 @@ def ended_before_its_answer(stage, *options):
     asked."""
     with Job(stage, "asks", STOP, ranks=2, migrate=False, mpiexec=options) as job:
         wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
-        rank_1 = int(re.search(r"rank 1 is (\d+)", job.said())[1])
+        rank_1 = process_of(job, 1)
         wait_for("it waits for an answer, and so far has none", lambda: stops_unanswered(job, rank_1),
                  30 * stage.patience)
         os.kill(rank_1, signal.SIGKILL)
@@ -185,7 +194,7 @@ def rank_0_has_ended(stage, stderr=subprocess.PIPE):
     with Job(stage, sys.executable, "-c", RANK_0_ENDS, STOP, ranks=2, hosts=(H1,), migrate=False,
              stdin=subprocess.PIPE, stderr=stderr) as job:
         wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
-        rank_0 = int(re.search(r"rank 0 is (\d+)", job.said())[1])
+        rank_0 = process_of(job, 0)
         wait_for("rank 0 has ended", lambda: state_of(rank_0) in ("Z", ""), 20 * stage.patience)
         yield job
         job.stop()
@@ -248,9 +257,9 @@ def took(data):
     return f"took {len(data)} {hashlib.sha256(data.encode()).hexdigest()}"
 
 
-def processes_of_hydra(job):
-    return [job.process.pid,
-            *(one for one, line in job.processes_on("h1") if "hydra_pmi_proxy" in line.split()[0])]
+def until_hydra_sleeps(stage, job):
+    for pid in [job.process.pid, *proxies_on(job, "h1")]:
+        wait_for("Hydra sleeps", lambda pid=pid: is_asleep(pid), 10 * stage.patience)
 
 
 def read_late(stage, *options, said=None):
@@ -261,11 +270,10 @@ def read_late(stage, *options, said=None):
         wait_for("it begins", lambda: "begins" in job.said(), 30 * stage.patience)
         taken = give_what_is_taken(job, data)
         check(0 < taken <= PIPES, f"mpiexec has read {taken} bytes that the program has not")
-        for pid in processes_of_hydra(job):
-            wait_for("Hydra sleeps", lambda pid=pid: is_asleep(pid), 10 * stage.patience)
+        until_hydra_sleeps(stage, job)
         job.stop()
         give(job, data[taken:])
-        check(job.wait(60 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
+        finishes(stage, job, "begins")
         text = pathlib.Path(said).read_text(encoding="ascii") if said else job.said()
         check(took(data) in text, f"not '{took(data)}'", text[-SAID:])
 
@@ -292,8 +300,7 @@ def standard_input_of_which_a_line_is_read(stage):
     with Job(stage, sys.executable, "-c", "print('took', input())", ranks=1, hosts=(H1,), migrate=False,
              stdin=subprocess.PIPE) as job:
         give(job, "a line\n" * (1 << 20))
-        check(job.wait(30 * stage.patience) == 0 and "took a line" in job.said(), "it does not end well",
-              job.said()[-SAID:])
+        finishes(stage, job, "took a line", 30)
 
 
 CLOSES_ITS_INPUT = """
@@ -320,9 +327,7 @@ def standard_input_that_has_been_closed(stage):
             else:
                 raise Fail("all has been read, by nobody")
             check(job.process.poll() is None, "the job has ended", job.said()[-SAID:])
-            job.stop()
-            check(job.wait(30 * stage.patience) == 0 and "took a line" in job.said(), "it does not end well",
-                  job.said()[-SAID:])
+            ends_well(stage, job, "took a line", 30)
             check(job.said().count(READ_NO_MORE) == 1, "it is not said once", job.said()[-SAID:])
 
 
@@ -347,8 +352,7 @@ def a_connection_after_the_end_of_standard_input(stage):
     with Job(stage, sys.executable, "-c", AT_A_PORT, ranks=3, hosts=(H1,), migrate=False, mpiexec=["-pmi-port"],
              stdin=subprocess.PIPE) as job:
         give(job, "x" * PIPES)
-        check(job.wait(30 * stage.patience) == 0 and f"took {PIPES}" in job.said(), "it does not end well",
-              job.said()[-SAID:])
+        finishes(stage, job, f"took {PIPES}", 30)
 
 
 CLOSES_WHAT_IT_DOES_NOT_KNOW = """
@@ -368,11 +372,8 @@ def a_program_that_closes_what_it_does_not_know(stage):
     with Job(stage, sys.executable, "-c", CLOSES_WHAT_IT_DOES_NOT_KNOW, STOP, ranks=1, hosts=(H1,),
              migrate=False) as job:
         wait_for("it runs", lambda: "closed" in job.said(), 30 * stage.patience)
-        for pid in processes_of_hydra(job):
-            wait_for("Hydra sleeps", lambda pid=pid: is_asleep(pid), 10 * stage.patience)
-        job.stop()
-        check(job.wait(30 * stage.patience) == 0 and "all right" in job.said(), "it does not end well",
-              job.said()[-SAID:])
+        until_hydra_sleeps(stage, job)
+        ends_well(stage, job, "all right", 30)
 
 
 HALF_A_COMMAND = """
@@ -400,7 +401,7 @@ def half_a_command_of_a_process_that_has_ended(stage):
         with Job(stage, sys.executable, "-c", HALF_A_COMMAND, STOP, half, ranks=2, hosts=(H1,), migrate=False,
                  mpiexec=["-disable-auto-cleanup"]) as job:
             wait_for("both ranks run", lambda: job.said().count("rank ") == 2, 30 * stage.patience)
-            rank_1 = int(re.search(r"rank 1 is (\d+)", job.said())[1])
+            rank_1 = process_of(job, 1)
             wait_for("rank 1 has ended", lambda: state_of(rank_1) in ("Z", ""), 20 * stage.patience)
             job.stop()
             check(job.wait(30 * stage.patience) is not None and "all right" in job.said(), "it does not end well",
@@ -468,7 +469,7 @@ def what_was_launched_for_a_job_that_has_ended(stage):
     """Its proxy connects after the end of what has spawned it: it began all the same."""
     with slow_launcher(stage) as slow, spawns(slow) as job:
         slow.until_begun()
-        os.kill(int(re.search(r"rank 0 is (\d+)", job.said())[1]), signal.SIGKILL)
+        os.kill(process_of(job, 0), signal.SIGKILL)
         wait_for("its end is noticed", lambda: "BAD TERMINATION" in job.said(), 20 * stage.patience)
         slow.go()
         ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
@@ -484,8 +485,8 @@ def a_signal_while_processes_are_spawned(stage):
         os.kill(job.process.pid, signal.SIGUSR1)
         wait_for("it has come", lambda: "a signal" in job.said(), 20 * stage.patience)
         slow.go()
-        check(job.wait(30 * stage.patience) == 0 and os.path.exists(job.stop_file), "it does not end well",
-              job.said()[-SAID:])
+        finishes(stage, job, "a signal", 30)
+        check(os.path.exists(job.stop_file), "what was spawned has not run", job.said()[-SAID:])
 
 
 @suite.test()
@@ -586,7 +587,7 @@ def what_a_process_has_left_behind_is_ended(stage):
                                                       if "hydra_pmi_proxy" not in line] == ["sleep 1000"],
                      20 * stage.patience)
             os.kill(job.process.pid, number)
-            check(job.wait(20 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
+            finishes(stage, job, "", 20)
             job.until_free("h1", timeout=20 * stage.patience)
 
 
@@ -607,4 +608,4 @@ def an_end_where_its_signal_is_blocked(stage):
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     with job:
-        check(job.wait(30 * stage.patience) == 0, "it does not end well", job.said()[-SAID:])
+        finishes(stage, job, "", 30)
