@@ -79,7 +79,8 @@ def checkpoint_other_type_on_restart(stage):
 
 @suite.test()
 def program_asks_for_checkpoints(stage):
-    with heat(stage, "--checkpoint", 50, iterations=190) as job:
+    """Each when the one before is over: it is refused while another request is under way."""
+    with heat(stage, "--checkpoint", 5000, iterations=19000) as job:
         finishes(stage, job, IDENTICAL)
         names = sorted(os.listdir(job.directory + "/saved"))
         check([name[:3] for name in names] == ["at-", "at-", "lat", "loc"], f"{names}")
