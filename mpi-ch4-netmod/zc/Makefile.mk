@@ -33,9 +33,11 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_order.h          \
                       src/mpid/ch4/netmod/zc/zc_params.h         \
                       src/mpid/ch4/netmod/zc/zc_parked.h         \
+                      src/mpid/ch4/netmod/zc/zc_part.h           \
                       src/mpid/ch4/netmod/zc/zc_path.h           \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
+                      src/mpid/ch4/netmod/zc/zc_pready.h         \
                       src/mpid/ch4/netmod/zc/zc_proc.h           \
                       src/mpid/ch4/netmod/zc/zc_process.h        \
                       src/mpid/ch4/netmod/zc/zc_processors.h     \
@@ -89,6 +91,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_order.c          \
                       src/mpid/ch4/netmod/zc/zc_params.c         \
                       src/mpid/ch4/netmod/zc/zc_parked.c         \
+                      src/mpid/ch4/netmod/zc/zc_part.c           \
                       src/mpid/ch4/netmod/zc/zc_path.c           \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
                       src/mpid/ch4/netmod/zc/zc_process.c        \

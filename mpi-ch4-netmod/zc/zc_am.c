@@ -8,6 +8,7 @@
 #include "zc_foreign.h"
 #include "zc_match.h"
 #include "zc_parked.h"
+#include "zc_part.h"
 #include "zc_peer.h"
 #include "zc_sender.h"
 
@@ -157,12 +158,45 @@ static int receive_answer(MPIDI_ZC_vci_t * vci, const void *am_hdr, void *data,
 
 /* Is the message the answer for a request that has ended, since the connection to its sender has
  * failed? Messages over shared memory may still arrive. */
-static bool comes_too_late(const MPIDI_ZC_am_header_t * h)
+static bool comes_too_late(const MPIDI_ZC_am_header_t * h, const void *am_hdr)
 {
-    return unlikely(h->sender & MPIDI_ZC_FOREIGN) &&
-        (h->handler_id == MPIDIG_SEND_CTS || h->handler_id == MPIDIG_SEND_DATA ||
-         h->handler_id == MPIDIG_SSEND_ACK) &&
-        MPIDI_ZC_foreign_is_lost(h->sender);
+    if (likely(!(h->sender & MPIDI_ZC_FOREIGN))) {
+        return false;
+    }
+    switch (h->handler_id) {
+        case MPIDIG_SEND_CTS:
+        case MPIDIG_SEND_DATA:
+        case MPIDIG_SSEND_ACK:
+        case MPIDIG_PART_CTS:
+            return MPIDI_ZC_foreign_is_lost(h->sender);
+        case MPIDIG_PART_SEND_DATA:
+            {
+                MPIDIG_part_send_data_msg_t data;
+                memcpy(&data, am_hdr, sizeof(data));
+                return !MPIDI_ZC_foreign_awaits_part(h->sender, data.rreq_ptr);
+            }
+        default:
+            return false;
+    }
+}
+
+/* Notes which request of this process a message of another world answers. CH4's handler does the
+ * rest. */
+static void note_answer(const MPIDI_ZC_am_header_t * h, const void *am_hdr)
+{
+    if (h->handler_id == MPIDIG_SSEND_ACK) {
+        MPIDIG_ssend_ack_msg_t ack;
+        memcpy(&ack, am_hdr, sizeof(ack));
+        MPIDI_ZC_foreign_acked(ack.sreq_ptr);
+    } else if (h->handler_id == MPIDIG_PART_CTS) {
+        MPIDIG_part_cts_msg_t cts;
+        memcpy(&cts, am_hdr, sizeof(cts));
+        MPIDI_ZC_part_answered(cts.sreq_ptr);
+    } else if (h->handler_id == MPIDIG_PART_SEND_DATA) {
+        MPIDIG_part_send_data_msg_t data;
+        memcpy(&data, am_hdr, sizeof(data));
+        MPIDI_ZC_part_answered(data.rreq_ptr);
+    }
 }
 
 /* Handles one message that is in order: a send is matched, for all others there is a handler of
@@ -181,7 +215,12 @@ static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *h
         MPIR_ERR_CHECK(mpi_errno);
         goto fn_exit;
     }
-    if (comes_too_late(&h)) {
+    if (unlikely(h.handler_id == MPIDIG_PART_SEND_INIT)) {
+        mpi_errno = MPIDI_ZC_part_init_arrived(h.sender, am_hdr);
+        MPIR_ERR_CHECK(mpi_errno);
+        goto fn_exit;
+    }
+    if (comes_too_late(&h, am_hdr)) {
         if (descriptor) {
             MPIDI_ZC_arrival_decline(vci, descriptor);
         }
@@ -194,10 +233,8 @@ static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *h
         if (taken) {
             goto fn_exit;
         }
-    } else if (unlikely(h.handler_id == MPIDIG_SSEND_ACK && h.sender & MPIDI_ZC_FOREIGN)) {
-        MPIDIG_ssend_ack_msg_t ack;
-        memcpy(&ack, am_hdr, sizeof(ack));
-        MPIDI_ZC_foreign_acked(ack.sreq_ptr);
+    } else if (unlikely(h.sender & MPIDI_ZC_FOREIGN)) {
+        note_answer(&h, am_hdr);
     }
 
     uint32_t attr = 0;
@@ -211,7 +248,8 @@ static int dispatch(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in, const char *h
 
     if (descriptor && rreq) {
         mpi_errno = MPIDI_ZC_arrival_answer(vci, rreq, h.sender, descriptor, h.data_size,
-                                            h.handler_id == MPIDIG_SEND_DATA);
+                                            h.handler_id == MPIDIG_SEND_DATA ||
+                                            h.handler_id == MPIDIG_PART_SEND_DATA);
         MPIR_ERR_CHECK(mpi_errno);
     } else if (descriptor) {
         MPIDI_ZC_arrival_decline(vci, descriptor);

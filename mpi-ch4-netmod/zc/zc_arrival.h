@@ -37,7 +37,7 @@ typedef struct MPIDI_ZC_arrival {
     MPIDI_ZC_arrival_state_t state;
     bool matched;
     bool predicted;             /* claim is valid */
-    bool is_send;               /* and no message of RMA */
+    bool is_send;               /* partitioned or not, and no message of RMA */
     ucs_status_t status;        /* LANDED: of the transfer */
     MPIR_Request *rreq;         /* NULL: not matched */
     uint64_t sender;

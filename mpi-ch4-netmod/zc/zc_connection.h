@@ -39,7 +39,8 @@ typedef struct MPIDI_ZC_foreign {
                                          * there are none: zc_foreign_vcis.h; owned */
     struct MPIDI_ZC_foreign *next_given_up, *next_lost;
     bool told_lost;             /* other VCIs than 0; inside the lock of VCI 0 */
-    MPIR_Request *await_answer, *await_ack;     /* requests of CH4's: zc_foreign.h */
+    /* requests of CH4's: zc_foreign.h */
+    MPIR_Request *await_answer, *await_ack, *await_part;
 
     MPIDI_ZC_neighbour_t *neighbour;    /* its processors if it is on this machine, or NULL */
     struct MPIDI_ZC_channel *channel;   /* for its bulk, or NULL */

@@ -8,6 +8,7 @@
 #include "zc_handshake.h"
 #include "zc_match.h"
 #include "zc_node.h"
+#include "zc_part.h"
 
 /* A connection waits so long for the end of an earlier one to the same process, which CH4 may still
  * use on the other side. */
@@ -117,6 +118,11 @@ static MPIDI_ZC_waiting_t *ack_of(MPIR_Request * req)
     return &MPIDI_ZC_AM_REQUEST(req).ack;
 }
 
+static MPIDI_ZC_waiting_t *part_of(MPIR_Request * req)
+{
+    return &MPIDI_ZC_PART_REQUEST(req).waiting;
+}
+
 static void add(MPIR_Request ** list, MPIR_Request * req, waiting_of_t of)
 {
     MPIDI_ZC_waiting_t *waiting = of(req);
@@ -180,6 +186,32 @@ void MPIDI_ZC_foreign_acked(MPIR_Request * req)
     take_out(req, ack_of);
 }
 
+void MPIDI_ZC_foreign_await_part(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
+{
+    await(f ? &f->await_part : NULL, req, part_of);
+}
+
+void MPIDI_ZC_foreign_part_answered(MPIR_Request * req)
+{
+    take_out(req, part_of);
+}
+
+bool MPIDI_ZC_foreign_awaits_part(uint64_t number, const MPIR_Request * req)
+{
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+    const MPIDI_ZC_foreign_t *f = process ? process->attached : NULL;
+
+    if (f && likely(!f->failed)) {
+        return true;
+    }
+    for (MPIR_Request * each = f ? f->await_part : NULL; each; each = part_of(each)->next) {
+        if (each == req) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void end_unanswered(MPIDI_ZC_foreign_t * f, MPIR_Request * req)
 {
     const bool is_send = req->kind == MPIR_REQUEST_KIND__SEND;
@@ -207,6 +239,42 @@ static void end_unacked(MPIR_Request * req)
     MPID_Request_complete(req);
 }
 
+/* Has the process of @f given up all its connections, or finalized? That it is gone then is no death.
+ * It may have parted and come back, which makes a second connection. */
+static bool has_parted(const MPIDI_ZC_foreign_t * f)
+{
+    if (f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+        return false;
+    }
+    for (const MPIDI_ZC_foreign_t * g = f->process->connections; g; g = g->next_of_process) {
+        if (g->other != 0 && g->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The data of a receive may still be read when the process is lost, but not when it is dead, and none
+ * comes if it could not be asked for it. */
+static void end_parts(MPIDI_ZC_foreign_t * f)
+{
+    if (f->vci != 0 || f->avtid < 0) {
+        return;
+    }
+    const bool nothing_comes = f->dead || (!f->lost && !has_parted(f));
+
+    for (MPIR_Request * req = f->await_part, *next; req; req = next) {
+        next = part_of(req)->next;
+        if (nothing_comes || req->kind == MPIR_REQUEST_KIND__PART_SEND) {
+            take_out(req, part_of);
+            MPIDI_ZC_part_end(req);
+        }
+    }
+    if (nothing_comes) {
+        MPIDI_ZC_part_withdraw(f);
+    }
+}
+
 void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
 {
     if (!f || likely(!f->failed) || MPIDI_ZC_global.over) {
@@ -222,23 +290,16 @@ void MPIDI_ZC_foreign_settle(MPIDI_ZC_foreign_t * f)
         take_out(req, ack_of);
         end_unacked(req);
     }
+    end_parts(f);
     MPIDI_ZC_channel_end(f->channel);
     MPIDI_ZC_match_lost(&MPIDI_ZC_VCI(f->vci));
 }
 
-/* Has the process of @f given up all its connections, or finalized? That it is gone then is no death.
- * It may have parted and come back, which makes a second connection. */
-static bool has_parted(const MPIDI_ZC_foreign_t * f)
+void MPIDI_ZC_foreign_settle_sender(uint64_t number)
 {
-    if (f->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
-        return false;
-    }
-    for (const MPIDI_ZC_foreign_t * g = f->process->connections; g; g = g->next_of_process) {
-        if (g->other != 0 && g->disconnect.peer == MPIDI_ZC_PEER_OPEN) {
-            return false;
-        }
-    }
-    return true;
+    const MPIDI_ZC_process_t *process = MPIDI_ZC_sender_process(number);
+
+    MPIDI_ZC_foreign_settle(process ? process->attached : NULL);
 }
 
 /* Returns a connection of @vci that has been lost and is not dead yet, or NULL. */
@@ -675,6 +736,7 @@ void MPIDI_ZC_foreign_finalize(void)
             if (f->avtid >= 0) {
                 forget(&f->await_answer, answer_of);
                 forget(&f->await_ack, ack_of);
+                forget(&f->await_part, part_of);
             }
             if (f->avtid >= 0 && v == 0) {
                 detach(f);

@@ -123,9 +123,22 @@ void MPIDI_ZC_foreign_answered(MPIR_Request * req);
 void MPIDI_ZC_foreign_await_ack(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
 void MPIDI_ZC_foreign_acked(MPIR_Request * req);
 
+/* The same of a partitioned request that has been started: a send that has not been asked for its
+ * data, or a receive that waits for it, which ends when all has been read that the process had
+ * sent. */
+void MPIDI_ZC_foreign_await_part(struct MPIDI_ZC_foreign *foreign, MPIR_Request * req);
+void MPIDI_ZC_foreign_part_answered(MPIR_Request * req);
+
+/* May data that the process that sends as @number has for @req be received? Not if @req has ended,
+ * since the connection has failed; it may have been freed then. */
+bool MPIDI_ZC_foreign_awaits_part(uint64_t number, const MPIR_Request * req);
+
 /* If @foreign has failed, ends the requests that wait for it. The caller uses none of those any
  * more, or has a reference to them. */
 void MPIDI_ZC_foreign_settle(struct MPIDI_ZC_foreign *foreign);
+
+/* Does so with the connection that CH4 has to the process that sends as @number, if there is one. */
+void MPIDI_ZC_foreign_settle_sender(uint64_t number);
 
 /* Notes that UCX has refused to send something on @foreign. An endpoint refuses some time before
  * UCX reports its failure. */

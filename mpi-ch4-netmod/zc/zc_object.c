@@ -3,7 +3,7 @@
 #include "zc_impl.h"
 #include "zc_noinline.h"
 
-/* zc adds nothing to these objects: memory, datatypes, operations and partitioned requests. */
+/* zc adds nothing to these objects: memory, datatypes and operations. */
 
 void *MPIDI_ZC_mpi_alloc_mem(MPI_Aint size, MPIR_Info * info)
 {
@@ -33,18 +33,4 @@ int MPIDI_ZC_mpi_op_commit_hook(MPIR_Op * op_p)
 int MPIDI_ZC_mpi_op_free_hook(MPIR_Op * op_p)
 {
     return MPI_SUCCESS;
-}
-
-int MPIDI_ZC_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
-                            MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
-                            MPIR_Info * info, MPIDI_av_entry_t * av, MPIR_Request ** req_p)
-{
-    return MPIDIG_mpi_psend_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
-}
-
-int MPIDI_ZC_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype,
-                            int rank, int tag, MPIR_Comm * comm, MPIR_Info * info,
-                            MPIDI_av_entry_t * av, MPIR_Request ** req_p)
-{
-    return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
 }

@@ -78,8 +78,10 @@ typedef struct {
     bool atomics;               /* UCX does accumulates where it can: zc_atomic.h */
 } MPIDI_ZC_win_t;
 
-typedef struct {
-    int dummy;
+/* The netmod's part of a partitioned request. */
+typedef union {
+    MPIDI_ZC_waiting_t waiting; /* from its first start on */
+    uint64_t sender;            /* one of CH4's, for a SEND_INIT that waits for its receive */
 } MPIDI_ZC_part_t;
 
 typedef struct {

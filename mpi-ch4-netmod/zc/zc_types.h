@@ -175,5 +175,6 @@ extern MPIDI_ZC_global_t MPIDI_ZC_global __attribute__ ((visibility("hidden")));
 #define MPIDI_ZC_VCI(number) MPIDI_ZC_global.vcis[number]
 #define MPIDI_ZC_AV(av) ((av)->netmod.zc)
 #define MPIDI_ZC_AM_REQUEST(req) ((req)->dev.ch4.am.netmod_am.zc)
+#define MPIDI_ZC_PART_REQUEST(req) MPIDI_PART_REQUEST(req, netmod.zc)
 
 #endif /* ZC_TYPES_H_INCLUDED */

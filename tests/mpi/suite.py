@@ -374,6 +374,12 @@ TESTS = [
           ("left-alone", 2, "the buffer is left alone",
            {"MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM": "pairwise",
             "MPIR_CVAR_IBCAST_INTRA_ALGORITHM": "tsp_tree"}))),
+    Test("partitioned_worlds", "exchange", name="partitioned-worlds-exchange", netmods=("zc",), ranks=1,
+         timeout=60, tags=ONE_HOST),
+    *(Test("partitioned_worlds", what, name=f"partitioned-worlds-{what}", netmods=("zc",), ranks=1,
+           timeout=60, hosts=("2", "loopback"), launcher=("-disable-auto-cleanup",),
+           says="the parent has survived")
+      for what in ("died", "replaced")),
     Test("worlds", "many", "24", name="worlds-many", netmods=("zc",), ranks=1, timeout=120,
          environment={CVAR + "UNEXPECTED_BUDGET": "16m"}),
     Test("worlds", "churn", "1000", name="worlds-churn-1000", netmods=("zc",), ranks=1,

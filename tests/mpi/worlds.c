@@ -43,6 +43,7 @@
  */
 #include "check.h"
 #include "counter.h"
+#include "lost.h"
 #include "status.h"
 #include <signal.h>
 #include <string.h>
@@ -416,18 +417,6 @@ static void die(MPI_Comm parent)
     pattern_fill(buf, LARGE, 5);
     MPI_Isend(buf, LARGE, MPI_BYTE, 0, TAG, parent, &request);
     MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-}
-
-static void expect_failed(int error, const char *what)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int error_class, length;
-    MPI_Error_class(error, &error_class);
-    MPI_Error_string(error, text, &length);
-    CHECK(error_class == MPIX_ERR_PROC_FAILED, "%s: error %d, class %d: %s", what, error,
-          error_class, text);
-    CHECK(strstr(text, "Process failed"), "%s: %s", what, text);
-    printf("# %s: %s\n", what, text);
 }
 
 enum {
