@@ -166,6 +166,7 @@ TESTS = [
     Test("persistent", variants=True, check=something_landed, tags=ONE_HOST),
     Test("persistent_collectives", ranks=4),
     Test("partitioned", variants=True, tags=ONE_HOST),
+    Test("testall"),
     Test("collectives", ranks=4, variants=True, tags=ONE_HOST | THREE_HOSTS),
     Test("rma", variants=True, tags=ONE_HOST | THREE_HOSTS),
     Test("rma", "threads", name="rma-threads"),
