@@ -10,7 +10,8 @@ implementations:
   zc        ch4:zc
   edited    stock ch4:ucx and the program's cure by hand, where there is one
   zc-plain  ch4:zc that lands nothing and has no landing thread     (when asked for)
-  ofi, openmpi  other MPI libraries, as bench/run mpi has them      (when asked for)
+  ofi, openmpi  other MPI libraries, as bench/run mpi has them      (when asked for); then a table
+                compares ch4:zc with the one whose median is the shortest, stock among them
 
 Ranks that wait in MPI poll, and here the ranks that they wait for need their processors. So all ranks,
 whatever the library, rest between their looks at the network (give_way.c). --polling leaves that
@@ -27,7 +28,7 @@ from bench.mpi.report import TOP
 from bench.proof import rounds, wave
 from bench.proof.cases import CASES, HERE, HOSTS, LINKS
 from bench.proof.rounds import Recorded
-from bench.proof.truth import Truth
+from bench.proof.truth import BestPeer, Truth
 from bench.spread import median
 from testbed.mpi import build
 from testbed.outcome import Error
@@ -43,6 +44,7 @@ IMPLEMENTATIONS = {
     "openmpi": peers.PEERS["openmpi"],
 }
 UNASKED = ["ucx", "zc", "edited", "forecast"]
+OTHERS = ["ucx", "ofi", "openmpi"]      # libraries that run a program as it is
 UNITS = {"time_to_solution": "s", "efficiency": "share", "saved": "s", "longest_held": "ms",
          **{f"{what}_{where}": unit for where in ("above", "below") for what, unit in
             (("reach", "ranks"), ("speed", "ranks/step"), ("damping", "share/rank"))}}
@@ -177,6 +179,30 @@ class Measurement:
         report.print_table("time to solution, s; what ch4:zc gains, and what was forecast",
                            ["program", "ranks", "hosts", "link", *rounds.TRUTH_COLUMNS], rows)
 
+    def best_peer(self, setting, case):
+        """None if ch4:zc, or every library but stock, is missing."""
+        times = {impl: self.values_of.get((setting, case, impl, "time_to_solution"))
+                 for impl in ["zc", *OTHERS]}
+        others = {impl: times[impl] for impl in OTHERS if times[impl]}
+        return BestPeer(others, times["zc"]) if times["zc"] and set(others) - {"ucx"} else None
+
+    def print_best_peers(self):
+        rows = []
+        for setting, name in itertools.product(self.options.settings, self.options.cases):
+            found = self.best_peer(setting, name)
+            if not found:
+                continue
+            each = [median(list(found.others[impl].values())) if impl in found.others else None
+                    for impl in OTHERS]
+            rows.append([name, setting.link,
+                         *("" if seconds is None else f"{seconds:.2f}" for seconds in each),
+                         f"{median(list(found.zc.values())):.2f}", found.name, f"{found.ratio:.2f}",
+                         "{:.2f}..{:.2f}".format(*found.ratios)])
+        if rows:
+            report.print_table("time to solution, s; ch4:zc beside the fastest other library",
+                               ["program", "link", *OTHERS, "zc", "fastest", "ratio", "of the rounds"],
+                               rows)
+
     def print_figures(self):
         """What single programs are about."""
         rows = []
@@ -199,9 +225,11 @@ class Measurement:
             yield record | {"ranks": CASES[name].ranks, "hosts": CASES[name].hosts}
 
     def verdict(self):
-        return [{"case": name, "link": setting.link, **found.json()}
+        return [{"case": name, "link": setting.link,
+                 **{key: value for each in found for key, value in each.json().items()}}
                 for setting, name in itertools.product(self.options.settings, self.options.cases)
-                if (found := self.truth(setting, name))]
+                if (found := [each for each in (self.truth(setting, name),
+                                                self.best_peer(setting, name)) if each])]
 
     def draw_waves(self, path):
         """One picture for each link; the paths of those that were drawn."""
@@ -261,6 +289,7 @@ def main():
 
     def show(measurement, about):
         measurement.print_truths()
+        measurement.print_best_peers()
         measurement.print_figures()
         about |= {"load_after": report.load(), "rounds": options.rounds, "polling": options.polling,
                   "failed": measurement.failures, "verdict": measurement.verdict()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A forecast beside what was measured."""
+"""A forecast beside what was measured, and ch4:zc beside the fastest other library."""
 import dataclasses
 
 from bench.spread import median, percentile
@@ -59,3 +59,38 @@ class Truth:
                 "allowed_seconds": round(self.allowed_s, 4), "ratio": round(self.ratio, 4),
                 "ratios": [round(each, 4) for each in self.ratios],
                 "state": "ok" if self.ok else "missed"}
+
+
+@dataclasses.dataclass(frozen=True)
+class BestPeer:
+    """Seconds by round: {library: {round: seconds}} of the others, and {round: seconds} of ch4:zc.
+
+    The best is the library with the shortest median, the same one in all rounds.
+    """
+    others: dict
+    zc: dict
+
+    @property
+    def name(self):
+        return min(self.others, key=lambda name: median(list(self.others[name].values())))
+
+    @property
+    def time_s(self):
+        return median(list(self.others[self.name].values()))
+
+    @property
+    def ratio(self):
+        """How many times faster ch4:zc is."""
+        return self.time_s / median(list(self.zc.values()))
+
+    @property
+    def ratios(self):
+        """(lowest, highest) of the rounds that both have."""
+        best = self.others[self.name]
+        each = [best[turn] / self.zc[turn] for turn in best if turn in self.zc]
+        return (min(each), max(each)) if each else (self.ratio, self.ratio)
+
+    def json(self):
+        return {"best_peer": self.name, "best_peer_seconds": round(self.time_s, 4),
+                "best_peer_ratio": round(self.ratio, 4),
+                "best_peer_ratios": [round(each, 4) for each in self.ratios]}

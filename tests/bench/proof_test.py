@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 from bench.mpi.settings import Setting
 from bench.proof import wave
 from bench.proof.cases import CASES, LINKS
-from bench.proof.truth import Truth
+from bench.proof.truth import BestPeer, Truth
 
 
 class TruthTest(unittest.TestCase):
@@ -30,6 +30,21 @@ class TruthTest(unittest.TestCase):
         self.assertEqual(truth.ratios, (1, 2))
         self.assertEqual(truth.json()["state"], "ok")
         json.dumps(truth.json())
+
+
+class BestPeerTest(unittest.TestCase):
+    def test_the_shortest_median_is_the_best_in_all_rounds(self):
+        found = BestPeer({"ucx": {0: 10, 1: 12, 2: 11}, "ofi": {0: 8, 1: 9, 2: 30}},
+                         {0: 8, 1: 6, 2: 5})
+        self.assertEqual(found.name, "ofi")
+        self.assertEqual(found.ratio, 1.5)
+        self.assertEqual(found.ratios, (1, 6))
+        json.dumps(found.json())
+
+    def test_rounds_that_failed_are_left_out(self):
+        found = BestPeer({"openmpi": {1: 9}}, {0: 3, 1: 6, 2: 6})
+        self.assertEqual((found.ratio, found.ratios), (1.5, (1.5, 1.5)))
+        self.assertEqual(BestPeer({"ofi": {0: 2}}, {1: 1}).ratios, (2, 2))
 
 
 class CasesTest(unittest.TestCase):
