@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inner_calls.h"
+
 struct zct_real zct_real;
 
 /* A library that was opened with RTLD_LOCAL (by an interpreter's MPI module) is
@@ -101,6 +103,7 @@ void zct_real_find(void)
                      : "the program does not use Open MPI: trace it with zc-trace --mpi mpich");
     find_handles();
     find_functions();
+    zct_leave_inner_calls((void *)zct_real.Finalize);
 }
 
 /* Most programs are linked with MPI. Others find it in MPI_Init. */

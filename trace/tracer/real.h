@@ -261,7 +261,8 @@ void zct_real_find(void);
 /*
  * After a wrapper: it has the PMPI name too. Open MPI's Fortran functions, and
  * the mpi_f08 ones of MPICH, call PMPI_X where others call MPI_X. That is safe
- * since the tracer itself finds the library's functions behind its own.
+ * since the tracer itself finds the library's functions behind its own, and what
+ * the library of the C functions calls by itself goes past it (inner_calls.h).
  */
 #define ZCT_WRAPS(name) ZCT_WRAPS_EXPANDED(name)
 #define ZCT_WRAPS_EXPANDED(name)                                                                   \

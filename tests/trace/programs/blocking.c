@@ -43,6 +43,15 @@ int main(int argc, char **argv)
     MPI_Sendrecv_replace(data, 9, MPI_DOUBLE, next, 5, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     p2p(MPI_COMM_WORLD, last, 5, 72, data);
 
+    /* At the border of a domain, and of nothing, Open MPI calls PMPI_Sendrecv in here. */
+    const int up = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
+    const int down = rank > 0 ? rank - 1 : MPI_PROC_NULL;
+    MPI_Sendrecv_replace(data, 9, MPI_DOUBLE, up, 6, down, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (down != MPI_PROC_NULL)
+        p2p(MPI_COMM_WORLD, down, 6, 72, data);
+    MPI_Sendrecv_replace(data, 0, MPI_DOUBLE, next, 6, last, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    p2p(MPI_COMM_WORLD, last, 6, 0, data);
+
     /* To and from MPI_PROC_NULL: no rows. */
     MPI_Send(data, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     MPI_Recv(data, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
