@@ -236,3 +236,15 @@ def nothing_is_left(bench):
     status, out, err = bench.run(["sh", "-c", f"cd {work} && {command}"])
     if status or list(work.iterdir()):
         raise Fail(f"exit code {status}, left: {list(work.iterdir())}", out + err)
+
+
+@suite.test()
+def shared_handle(bench):
+    """Eight words that were there early, of requests that may all have one handle: nothing is waited
+    for but the ninth, whose sender is late."""
+    said = bench.forecast(bench.build("shared_handle.c", "-g"), ranks=3)
+    late_ones = said["total"]["late_receivers"]
+    if late_ones["held_seconds"] or late_ones["transfer_seconds"]:
+        raise Fail(f"late receivers: {late_ones}")
+    if said["total"]["late_senders"]["messages"] != ROUNDS:
+        raise Fail(f"late senders: {said['total']['late_senders']}")

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "shared_handles.h"
+
 static uint64_t bytes_received(const MPI_Status *status)
 {
     int bytes = 0;
@@ -15,13 +17,37 @@ static uint64_t bytes_received(const MPI_Status *status)
     return (uint64_t)bytes;
 }
 
-void zct_request_add_locked(MPI_Request request, const struct zct_request *what)
+static void put_locked(uintptr_t key, const struct zct_request *what)
 {
-    struct zct_request *entry = zct_table_insert(&zct.requests, ZCT_KEY(request));
+    struct zct_request *entry = zct_table_insert(&zct.requests, key);
     if (entry)
         *entry = *what;
     else
         zct.writer.error = ENOMEM;
+}
+
+/* Can a request of this kind be complete when it begins? */
+static bool may_share(const struct zct_request *r)
+{
+    return r->active && !r->persistent &&
+           (r->kind == ZCT_REQUEST_SEND || r->kind == ZCT_REQUEST_COLLECTIVE);
+}
+
+void zct_request_add_locked(MPI_Request request, const struct zct_request *what)
+{
+    const uintptr_t key = ZCT_KEY(request);
+    const struct zct_request *before = zct_table_find(&zct.requests, key);
+    if (ZCT_UNLIKELY(before != NULL) && may_share(before) && may_share(what))
+        zct_shared_keep_locked(key, before);
+    put_locked(key, what);
+}
+
+static void remove_locked(uintptr_t key, struct zct_request *entry)
+{
+    struct zct_request another;
+    zct_table_remove_found(&zct.requests, entry);
+    if (zct_shared_take_locked(key, &another))
+        put_locked(key, &another);
 }
 
 /* Unless the handle is already another request's. */
@@ -33,7 +59,7 @@ static void retire_locked(uintptr_t key, const struct zct_request *known)
     if (known->persistent)
         entry->active = false;
     else
-        zct_table_remove_found(&zct.requests, entry);
+        remove_locked(key, entry);
 }
 
 static void write_receive_locked(const struct zct_request *known, const MPI_Status *status,
@@ -117,11 +143,11 @@ void zct_request_ended_locked(uintptr_t key, const struct zct_request *known,
 static void abandon(MPI_Request request)
 {
     zct_lock();
-    const struct zct_request *entry = zct_table_find(&zct.requests, ZCT_KEY(request));
+    struct zct_request *entry = zct_table_find(&zct.requests, ZCT_KEY(request));
     if (entry) {
         if (entry->active && entry->kind == ZCT_REQUEST_RECEIVE && !entry->cancelled)
             write_lost_locked(entry);
-        zct_table_remove(&zct.requests, ZCT_KEY(request));
+        remove_locked(ZCT_KEY(request), entry);
     }
     zct_unlock();
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "shared_handles.h"
+
 /** Memory of a thread, as large as its largest call needed. */
 struct scratch {
     size_t capacity;
@@ -87,11 +89,20 @@ bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests
     return true;
 }
 
+static bool is_same(const struct zct_request *a, const struct zct_request *b)
+{
+    return a && a->kind == b->kind && a->order == b->order;
+}
+
 void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
                              int64_t time_ns)
 {
     const uintptr_t key = w->keys[idx];
-    const struct zct_request *known = zct.threaded ? &w->known[idx] : zct_request_find_locked(key);
+    const struct zct_request *known = zct_request_find_locked(key);
+    /* Another thread may have been given the handle meanwhile, or have cancelled the receive. That
+     * of a shared handle stands for any of its requests, and another one each time. */
+    if (zct.threaded && !zct_shared_is_locked(key) && !is_same(known, &w->known[idx]))
+        known = &w->known[idx];
     if (!known || known->kind == ZCT_NOT_OURS || code == MPI_ERR_PENDING)
         return;
     if (zct.calls && known->kind == ZCT_REQUEST_SEND)
