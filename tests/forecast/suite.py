@@ -248,3 +248,17 @@ def shared_handle(bench):
         raise Fail(f"late receivers: {late_ones}")
     if said["total"]["late_senders"]["messages"] != ROUNDS:
         raise Fail(f"late senders: {said['total']['late_senders']}")
+
+
+@suite.test()
+def from_another_folder(bench):
+    """The program was called by a relative name: its lines are found from anywhere."""
+    work = bench.folder()
+    shutil.copy(bench.build("late.c", "-g"), work / "program")
+    words = " ".join(map(str, [bench.forecaster, "-o", "run", *bench.mpiexec(2), "./program", 1, 1]))
+    status, out, err = bench.run(["sh", "-c", f"cd {work} && {words}"])
+    if status:
+        raise Fail(f"exit code {status}", out + err)
+    status, out, err = bench.run([bench.forecaster, "report", "--json", work / "run"])
+    if status or not any(site["send"].startswith("main (late.c:") for site in json.loads(out)["sites"]):
+        raise Fail(f"exit code {status}", out + err)

@@ -389,3 +389,34 @@ def interrupted(bench):
     summary = json.loads(running.out[-1])
     if summary["ranks"] != 2 or summary["receives"] < 1000:
         raise Fail(f"{summary}")
+
+
+@suite.test()
+def second_program(bench):
+    """A script runs two MPI programs: the first is traced, the second says that it is not, and its
+    ranks are not taken for more of the first."""
+    work = bench.folder()
+    script = work / "job"
+    first, second = (" ".join(map(str, [*bench.mpiexec(ranks), bench.build("blocking.c")]))
+                     for ranks in (2, 3))
+    script.write_text(f"#!/bin/sh\n{first} && cp {work}/expected.* {work}/kept && {second}\n",
+                      encoding="utf-8")
+    script.chmod(0o755)
+    (work / "kept").mkdir()
+    status, out, err = bench.run([bench.tool, "--json", "--mpi", bench.family, "-o", work / "t.zct",
+                                  script], EXPECT_DIR=str(work))
+    if status or err.count("blocking is not traced: ") != 1:
+        raise Fail(f"exit code {status}", out + err)
+    if sorted(path.name for path in (work / "t.zct").iterdir()) != ["r0.zct", "r1.zct"]:
+        raise Fail("files of the second program")
+    check(bench, work / "t.zct", work / "kept", 2)
+
+
+@suite.test()
+def limited_file_size(bench):
+    """ulimit -f: the trace ends there, and the program does not."""
+    folder, _, summary = bench.trace(bench.build("many.c"), 20000, 16, ranks=2)
+    if summary["complete"] or summary["receives"] >= 20000:
+        raise Fail(f"{summary}")
+    if any(path.stat().st_size > 16 * 1024 for path in folder.iterdir()):
+        raise Fail("a file beyond the limit")

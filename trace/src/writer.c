@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crc32c.h"
@@ -93,11 +95,31 @@ static inline bool make_room(struct zct_writer *w, size_t more)
     return w->capacity - w->len >= more + RECORD_BYTES || grow(w, more);
 }
 
+/* As write(2). Beyond the limit of a file's size (ulimit -f) that also sends a signal, which would
+ * end the program. */
+static ssize_t write_quietly(int fd, const void *from, size_t len)
+{
+    const struct timespec now = {0};
+    sigset_t too_large, before;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    const bool blocked = pthread_sigmask(SIG_BLOCK, &too_large, &before) == 0;
+    const ssize_t written = write(fd, from, len);
+    const int error = errno;
+    if (blocked && !sigismember(&before, SIGXFSZ)) {
+        if (written < 0 && error == EFBIG)
+            sigtimedwait(&too_large, NULL, &now);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    errno = error;
+    return written;
+}
+
 static void write_all(struct zct_writer *w, size_t len)
 {
     const uint8_t *from = w->buffer;
     while (len) {
-        const ssize_t written = write(w->fd, from, len);
+        const ssize_t written = write_quietly(w->fd, from, len);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {
@@ -204,6 +226,7 @@ int zct_writer_open(struct zct_writer *w, const char *path, const struct zct_hea
     if (w->error) {
         const int error = w->error;
         zct_writer_close(w, false);
+        unlink(path); /* a file without a head is no trace */
         return -error;
     }
     begin_block(w);

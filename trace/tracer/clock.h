@@ -12,11 +12,13 @@ struct zct_beginning {
     int64_t zero_ns;   /* the same moment by this rank's CLOCK_MONOTONIC */
     bool apart;        /* this rank's clock is not rank 0's */
     uint64_t error_ns; /* of zero_ns, if so */
+    bool taken;        /* rank 0 must not begin: nothing else is agreed on then */
 };
 
-/** Collective over the world, in MPI_Init: no message of the program is under way. @again: the
- * clocks will be compared in MPI_Finalize too. */
-struct zct_beginning zct_clock_agree(int rank, int processes, bool again);
+/** Collective over the world, in MPI_Init: no message of the program is under way. @taken: at rank
+ * 0, whether the run shall not be traced. @again: the clocks will be compared in MPI_Finalize too.
+ */
+struct zct_beginning zct_clock_agree(int rank, int processes, bool taken, bool again);
 
 /**
  * zct_clock_compare - compare the clocks again, in MPI_Finalize

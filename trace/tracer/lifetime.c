@@ -43,16 +43,29 @@ static void read_command(char *text, size_t capacity)
     text[len] = '\0';
 }
 
-/* Where the files go. A world that was spawned has ranks of its own: a folder below. */
-static bool trace_folder(const struct zct_beginning *beginning, char *path, size_t capacity)
+static bool is_spawned(void)
 {
     MPI_Comm parent = zct_real.comm_null;
     REAL(Comm_get_parent)(&parent);
+    return parent != zct_real.comm_null;
+}
+
+/* Has another program of a script that runs several been traced here? The ranks of two would be
+ * taken for those of one. */
+static bool is_taken(const char *folder)
+{
+    char path[4096];
+    const int len = snprintf(path, sizeof(path), "%s/r0.zct", folder);
+    return !is_spawned() && len > 0 && (size_t)len < sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* Where the files go. A world that was spawned has ranks of its own: a folder below. */
+static bool trace_folder(const struct zct_beginning *beginning, char *path, size_t capacity)
+{
     const char *folder = getenv("ZC_TRACE_DIR");
-    const int len =
-        parent == zct_real.comm_null
-            ? snprintf(path, capacity, "%s", folder)
-            : snprintf(path, capacity, "%s/spawned-%016" PRIx64 ".zct", folder, beginning->run);
+    const int len = !is_spawned() ? snprintf(path, capacity, "%s", folder)
+                                  : snprintf(path, capacity, "%s/spawned-%016" PRIx64 ".zct",
+                                             folder, beginning->run);
     if (len < 0 || (size_t)len >= capacity) {
         errno = ENAMETOOLONG;
         return false;
@@ -112,7 +125,14 @@ static void start(void *caller)
     REAL(Query_thread)(&provided);
     const char *calls = getenv("ZC_TRACE_CALLS");
     zct.calls = calls && strcmp(calls, "1") == 0;
-    const struct zct_beginning beginning = zct_clock_agree(rank, processes, zct.calls);
+    const struct zct_beginning beginning =
+        zct_clock_agree(rank, processes, rank == 0 && is_taken(folder), zct.calls);
+    if (beginning.taken) {
+        if (rank == 0)
+            fprintf(stderr, "zc-trace: %s is not traced: %s has the trace of a program before it\n",
+                    program_invocation_short_name, folder);
+        return;
+    }
     const int error =
         init_tables() ? open_file(rank, processes, &beginning, path, sizeof(path)) : -ENOMEM;
     if (error) {
