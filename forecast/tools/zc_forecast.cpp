@@ -2,10 +2,14 @@
 
 /* zc-forecast: runs an MPI program and says what it would gain with ch4:zc. */
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -30,7 +34,27 @@ struct options {
     std::vector<std::string> command;
 };
 
-/** A folder for a recording that is not kept. */
+/* The scratch folder, and what is said if a signal ends us. */
+std::string unfinished;
+std::string farewell;
+
+void end_by(int signal)
+{
+    /* It goes if it is empty: then the command had not begun to record. */
+    if (rmdir(unfinished.c_str()) != 0) {
+        [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, farewell.data(), farewell.size());
+    }
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+/** How the report of a recording is made again. */
+std::string advice(const fs::path &folder)
+{
+    return "zc-forecast: the recording is kept: zc-forecast report " + folder.string() + "\n";
+}
+
+/** A folder for a recording that is not kept, unless its report fails. */
 class scratch_folder {
   public:
     scratch_folder()
@@ -40,19 +64,56 @@ class scratch_folder {
         if (!mkdtemp(name.data()))
             throw std::runtime_error("no folder can be made here for the recording: use -o DIR");
         path_ = name;
+        unfinished = name;
+        farewell = advice(path_);
+        handle(end_by);
     }
     ~scratch_folder()
     {
+        if (kept_)
+            return;
+        handle(SIG_IGN); /* the end is near */
         std::error_code ignored;
         fs::remove_all(path_, ignored);
     }
     scratch_folder(const scratch_folder &) = delete;
     scratch_folder &operator=(const scratch_folder &) = delete;
     const fs::path &path() const { return path_; }
+    void keep() { kept_ = true; }
 
   private:
+    /** What is ignored stays so. SIGPIPE: our output is read by head(1). */
+    static void handle(void (*handler)(int))
+    {
+        for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE})
+            if (std::signal(signal, handler) == SIG_IGN)
+                std::signal(signal, SIG_IGN);
+    }
+
     fs::path path_;
+    bool kept_ = false;
 };
+
+/** That a file cannot be written is said before the command runs, not after. */
+void check_writable(const fs::path &file)
+{
+    std::error_code problem;
+    const bool exists = fs::exists(file, problem);
+    if (file.empty() || (exists && !fs::is_regular_file(file) && !fs::is_directory(file)))
+        return; /* who reads a pipe would take this for the end */
+    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        throw std::runtime_error(file.string() + ": cannot be written: " + std::strerror(errno));
+    close(fd);
+    if (!exists)
+        fs::remove(fs::canonical(file, problem), problem); /* not the link that names it */
+}
+
+void check_outputs(const options &o)
+{
+    check_writable(o.events);
+    check_writable(o.html);
+}
 
 /** Writes a file beside the report. */
 template <typename Write>
@@ -60,23 +121,24 @@ void write_file(const fs::path &file, Write write)
 {
     if (file.empty())
         return;
+    errno = 0;
     std::ofstream out(file);
     write(out);
     out.close();
     if (!out)
-        throw std::runtime_error(file.string() + ": cannot be written");
+        throw std::runtime_error(file.string() +
+                                 ": cannot be written: " + std::strerror(errno ? errno : EIO));
 }
 
 void report(const fs::path &folder, const options &o)
 {
-    const zct::run run = zct::load(folder);
+    std::vector<std::string> unreadable;
+    const zct::run run = zct::load(folder, &unreadable);
+    for (const std::string &why : unreadable)
+        std::cerr << "zc-forecast: " << why << "; the file is left out\n";
     const std::vector<forecast::message> messages = forecast::messages_of(run);
     const forecast::site_names names(run);
     const forecast::forecast f = forecast::make_forecast(run, messages, names);
-    write_file(o.events,
-               [&](std::ostream &out) { forecast::write_trace_events(out, run, messages, names); });
-    write_file(o.html,
-               [&](std::ostream &out) { forecast::write_html(out, run, messages, names, f); });
     if (o.json)
         forecast::write_json(std::cout, f);
     else
@@ -84,10 +146,15 @@ void report(const fs::path &folder, const options &o)
     std::cout.flush();
     if (!std::cout)
         throw std::runtime_error("standard output: cannot be written");
+    write_file(o.events,
+               [&](std::ostream &out) { forecast::write_trace_events(out, run, messages, names); });
+    write_file(o.html,
+               [&](std::ostream &out) { forecast::write_html(out, run, messages, names, f); });
 }
 
 int record(const options &o)
 {
+    check_outputs(o);
     zct::launch_options launch;
     std::unique_ptr<scratch_folder> scratch;
     if (o.folder.empty())
@@ -99,10 +166,18 @@ int record(const options &o)
     if (!o.mpi.empty())
         launch.mpi = zct::flavour_parse(o.mpi);
     const zct::launch_result result = zct::launch(launch);
-    if (zct::is_trace_folder(result.folder))
-        report(result.folder, o);
-    else
+    if (!zct::is_trace_folder(result.folder)) {
         std::cerr << "zc-forecast: no MPI program ran to MPI_Init: there is nothing to forecast\n";
+        return result.exit_code;
+    }
+    try {
+        report(result.folder, o);
+    } catch (const std::exception &e) { /* the command need not run again for that */
+        if (scratch)
+            scratch->keep();
+        std::cerr << "zc-forecast: " << e.what() << "\n" << advice(result.folder);
+        return zct::kExitFailed;
+    }
     return result.exit_code;
 }
 
@@ -128,6 +203,7 @@ int run_report(int argc, char **argv)
     } catch (const CLI::ParseError &e) {
         return app.exit(e) ? zct::kExitFailed : 0;
     }
+    check_outputs(o);
     report(folder, o);
     return 0;
 }

@@ -9,10 +9,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import xml.etree.ElementTree
 
-from testbed.outcome import Error, Fail
+from testbed.outcome import Error, Fail, wait_for
 from testbed.suite import Bed, Suite
 from tests.trace import suite as trace
 
@@ -236,6 +237,67 @@ def nothing_is_left(bench):
     status, out, err = bench.run(["sh", "-c", f"cd {work} && {command}"])
     if status or list(work.iterdir()):
         raise Fail(f"exit code {status}, left: {list(work.iterdir())}", out + err)
+
+
+@suite.test()
+def interrupted(bench):
+    """A report can be interrupted (here while it waits for who reads its page, which is nobody). It
+    says which folder it leaves, and what to do with it."""
+    work = bench.folder()
+    os.mkfifo(work / "page")
+    words = [bench.forecaster, "--html", "page", *bench.mpiexec(2), bench.build("late.c", "-g"), 1, 1]
+    command = f"cd {work} && exec " + " ".join(map(str, words))
+    with bench.start(["sh", "-c", command]) as running:
+        wait_for("the report is there", lambda: "foreseen" in "".join(running.out),
+                 60 * bench.patience)
+        running.process.send_signal(signal.SIGTERM)
+        status = running.wait(60 * bench.patience)
+        if status is None:
+            raise Fail("no end in time after SIGTERM", running.said())
+    left = [path for path in work.iterdir() if path.name != "page"]
+    if status != -signal.SIGTERM or len(left) != 1:
+        raise Fail(f"exit status {status}, left: {left}", running.said())
+    if f"zc-forecast report {left[0]}\n" not in running.said():
+        raise Fail(f"{left[0]} is left without a word", running.said())
+    status, out, err = bench.run([bench.forecaster, "report", left[0]])
+    if status or "2 of 2 ranks recorded" not in out:
+        raise Fail(f"the recording that was left: exit code {status}", out + err)
+
+
+@suite.test()
+def page_cannot_be_written(bench):
+    """Said before the program runs; if it comes up later, the recording is kept."""
+    work = bench.folder()
+    program = bench.build("late.c", "-g")
+    command = [*bench.mpiexec(2), program, 1, 1]
+    status, out, err = bench.run([bench.forecaster, "--html", work / "none/page", *command])
+    if status != 125 or "none/page: cannot be written" not in err or out:
+        raise Fail(f"exit code {status}", out + err)
+    status, out, err = bench.run([bench.forecaster, "--html", "/dev/full", *command])
+    said = "the recording is kept: zc-forecast report "
+    if status != 125 or "/dev/full: cannot be written" not in err or said not in err:
+        raise Fail(f"exit code {status}", out + err)
+    if "2 of 2 ranks recorded" not in out:
+        raise Fail("no report", out + err)
+    folder = err.split(said)[1].strip()
+    again = bench.run([bench.forecaster, "report", folder])
+    if again[0] or again[1] != out:
+        raise Fail(f"exit code {again[0]}, or another report", "".join(again[1:]))
+    shutil.rmtree(folder)
+
+
+@suite.test()
+def rank_cannot_be_read(bench):
+    """The file of one rank is empty: the others are reported, and there is no forecast."""
+    folder = bench.folder() / "run"
+    bench.forecast(bench.build("late.c", "-g"), 1, 1, options=["-o", folder])
+    (folder / "r1.zct").write_bytes(b"")
+    status, out, err = bench.run([bench.forecaster, "report", "--json", folder])
+    if status or f"{folder}/r1.zct: not a zc-trace file" not in err:
+        raise Fail(f"exit code {status}", out + err)
+    said = json.loads(out)
+    if said["recorded_ranks"] != 1 or said["no_forecast"] != "not all ranks were recorded":
+        raise Fail(f"{said}")
 
 
 @suite.test()

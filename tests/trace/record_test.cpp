@@ -151,6 +151,73 @@ TEST(RecordTest, TellsDamageInTheMiddleFromACutEnd)
     EXPECT_FALSE(file.complete);
 }
 
+/** A file of rank 0 of some processes with one block, of these records. */
+std::vector<std::uint8_t> file_of(std::uint32_t processes, const std::vector<std::uint8_t> &records)
+{
+    const scratch_folder folder;
+    const zct_head head = {0, processes, 7, 0, "some MPI", "program", "program", "host", false};
+    zct_writer writer;
+    EXPECT_EQ(zct_writer_open(&writer, folder.file(0).c_str(), &head), 0);
+    zct_writer_close(&writer, false);
+    std::vector<std::uint8_t> bytes = bytes_of(folder.file(0));
+    const std::size_t block = bytes.size();
+    bytes.resize(block + ZCT_BLOCK_HEAD_BYTES);
+    bytes.insert(bytes.end(), {0, 0, 0, 0}); /* the state */
+    bytes.insert(bytes.end(), records.begin(), records.end());
+    put_u32(bytes, block, static_cast<std::uint32_t>(bytes.size() - block - ZCT_BLOCK_HEAD_BYTES));
+    sign(bytes, block);
+    return bytes;
+}
+
+/* Sixteen million members, which the file has in some bytes a communicator. */
+TEST(RecordTest, ReadsManyDuplicatesOfALargeWorld)
+{
+    constexpr std::int32_t kProcesses = 4096;
+    const scratch_folder folder;
+    {
+        rank_file file(folder, 0, kProcesses);
+        std::vector<int> world(kProcesses);
+        std::iota(world.begin(), world.end(), 0);
+        for (int i = 0; i < kProcesses; i++)
+            zct_write_communicator(&file, world.data(), world.size(), nullptr, 0);
+        file.send(100, kProcesses - 1, 3, 8, kProcesses);
+        file.close();
+    }
+    const file_records file = read_records(folder.file(0));
+    ASSERT_EQ(file.communicators.size(), kProcesses + 1u);
+    EXPECT_EQ(file.communicators[kProcesses].local.size(), std::size_t{kProcesses});
+    EXPECT_EQ(file.communicators[kProcesses].local[kProcesses - 1], kProcesses - 1);
+    EXPECT_EQ(load(folder.path()).communicators.size(), kProcesses + 1u);
+}
+
+TEST(RecordTest, RefusesMoreMembersThanTheWorldHas)
+{
+    const std::uint8_t announce = ZCT_COMMUNICATOR;
+    EXPECT_EQ(error_of(file_of(4, {announce, 4, 0, 4})), "");
+    EXPECT_EQ(error_of(file_of(4, {announce, 8, 0, 4, 7, 4})), /* 0 to 3, twice */
+              "file: a communicator has more members than the world");
+    /* Those outside the world, -1, come on top. */
+    EXPECT_EQ(error_of(file_of(1, {announce, 3, 0, 1, 3, 1, 1, 1})), "");
+}
+
+TEST(RecordTest, RefusesAnImplausiblyLargeWorld)
+{
+    EXPECT_EQ(error_of(file_of(1u << 24, {})), "");
+    EXPECT_EQ(error_of(file_of(0x7fffffff, {})), "file: an implausibly large world");
+}
+
+/* In every second place a block of 64 KiB could begin: the search for one ends some time. */
+TEST(RecordTest, DoesNotSearchAMadeUpFileForever)
+{
+    const std::vector<std::uint8_t> whole = specimen();
+    const std::size_t last = block_starts(whole)[3];
+    std::vector<std::uint8_t> bytes(whole.begin(), whole.begin() + static_cast<long>(last));
+    for (int i = 0; i < 1 << 18; i++)
+        bytes.insert(bytes.end(), {1, 0});
+    bytes.insert(bytes.end(), whole.begin() + static_cast<long>(last), whole.end());
+    EXPECT_EQ(decode_records(bytes, "file").cut_bytes, bytes.size() - last);
+}
+
 TEST(RecordTest, RefusesBytesAfterTheEnd)
 {
     std::vector<std::uint8_t> bytes = specimen();

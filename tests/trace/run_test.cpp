@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "zct/trace.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -247,6 +251,40 @@ TEST(RunTest, RefusesAFileTwice)
     EXPECT_THROW(load(folder.path()), error);
 }
 
+/* A disk that was full when two of the ranks began. */
+TEST(RunTest, LeavesOutFilesThatCannotBeRead)
+{
+    const scratch_folder folder;
+    send_twice(folder);
+    std::ofstream(folder.file(1)).flush();
+    std::ofstream(folder.file(2)) << "something else";
+    EXPECT_THROW(load(folder.path()), error);
+    std::vector<std::string> unreadable;
+    const run run = load(folder.path(), &unreadable);
+    ASSERT_EQ(run.ranks.size(), 1u);
+    EXPECT_EQ(run.ranks[0].sends.size(), 2u);
+    ASSERT_EQ(unreadable.size(), 2u);
+    EXPECT_EQ(unreadable[0], folder.file(1).string() + ": not a zc-trace file");
+    std::filesystem::remove(folder.file(0));
+    EXPECT_THROW(load(folder.path(), &unreadable), error);
+}
+
+TEST(RunTest, NamesTheFilesOfATrace)
+{
+    const scratch_folder folder;
+    const std::filesystem::path spawned = folder.path() / "spawned-0123.zct";
+    const std::filesystem::path other = folder.path() / "other.zct";
+    std::filesystem::create_directories(spawned);
+    std::filesystem::create_directories(other);
+    std::filesystem::create_directories(folder.file(3));
+    for (const auto &file : {folder.file(10), folder.file(2), spawned / "r0.zct", spawned / "notes",
+                             other / "r0.zct", folder.path() / "rx.zct"})
+        std::ofstream(file) << "something";
+    EXPECT_EQ(trace_files(folder.path()),
+              (std::vector{folder.file(2), folder.file(10), spawned / "r0.zct"}));
+    EXPECT_TRUE(trace_files(folder.path() / "missing").empty());
+}
+
 TEST(RunTest, RefusesAFolderWithoutTraces)
 {
     const scratch_folder folder;
@@ -275,6 +313,78 @@ TEST(RunTest, CountsWithoutTakingApart)
     EXPECT_EQ(s.receives, 1u);
     EXPECT_EQ(s.communicators, 1u);
     EXPECT_TRUE(s.complete);
+}
+
+/** KiB by which a process's largest size grows when it counts a file; -1: it failed. */
+long growth_by_counting(const std::filesystem::path &file)
+{
+    int to_us[2];
+    if (pipe(to_us) != 0)
+        return -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rusage before = {};
+        struct rusage after = {};
+        getrusage(RUSAGE_SELF, &before);
+        long grown = -1;
+        try {
+            summarize(file);
+            getrusage(RUSAGE_SELF, &after);
+            grown = after.ru_maxrss - before.ru_maxrss;
+        } catch (const error &) {
+        }
+        _exit(write(to_us[1], &grown, sizeof(grown)) != sizeof(grown));
+    }
+    close(to_us[1]);
+    long grown = -1;
+    if (read(to_us[0], &grown, sizeof(grown)) != sizeof(grown))
+        grown = -1;
+    close(to_us[0]);
+    waitpid(child, nullptr, 0);
+    return grown;
+}
+
+/* Ten MiB of records that would be 250 MB if all were kept. */
+TEST(RunTest, CountsALargeFileInLittleMemory)
+{
+    const scratch_folder folder;
+    constexpr int kSends = 3500000;
+    {
+        rank_file file(folder, 0, 2);
+        for (int i = 0; i < kSends; i++)
+            file.send(i, 1, 1, 1);
+        file.close();
+    }
+    EXPECT_EQ(summarize(folder.file(0)).sends, std::uint64_t{kSends});
+    const long grown = growth_by_counting(folder.file(0));
+    EXPECT_GE(grown, 0);
+    EXPECT_LT(grown, 32 << 10);
+}
+
+/* What is counted is what is read, whatever types of records there are. */
+TEST(RunTest, CountsWhatItReads)
+{
+    const scratch_folder folder;
+    {
+        rank_file file(folder, 0, 2);
+        for (int i = 0; i < 3; i++) {
+            const std::uint64_t call = zct_write_collective(&file, 900, ZCT_BARRIER, 0, -1);
+            zct_write_collective_ready(&file);
+            file.send(1000, 1, 1, 1);
+            zct_writer_flush(&file);
+            zct_write_collective_end(&file, 1100, call);
+            file.receive(1200, 1300, 1, 2, 8, 0x100);
+        }
+        file.close();
+    }
+    const file_records read = read_records(folder.file(0));
+    const file_records counted = count_records(folder.file(0));
+    EXPECT_EQ(read.collectives.size(), counted.counts.collectives);
+    EXPECT_EQ(read.sends.size(), counted.counts.sends);
+    EXPECT_EQ(read.receives.size(), counted.counts.receives);
+    EXPECT_EQ(counted.counts.collectives, 3u);
+    EXPECT_TRUE(counted.collectives.empty() && counted.sends.empty() && counted.receives.empty());
+    EXPECT_TRUE(counted.complete);
 }
 
 TEST(RunTest, WritesMetaThatIsJson)

@@ -392,6 +392,26 @@ def interrupted(bench):
 
 
 @suite.test()
+def unreadable_file(bench):
+    """An empty file of one rank: it is counted, and named once; the other ranks are read."""
+    work = bench.folder()
+    script = work / "job"
+    words = " ".join(map(str, [*bench.mpiexec(2), bench.build("blocking.c")]))
+    script.write_text(f"#!/bin/sh\n{words} && : > {work}/t.zct/r0.zct\n", encoding="utf-8")
+    script.chmod(0o755)
+    status, out, err = bench.run([bench.tool, "--json", "--mpi", bench.family, "-o", work / "t.zct",
+                                  script], EXPECT_DIR=str(work))
+    if status or err.count("1 of 2 files cannot be read") != 1:
+        raise Fail(f"exit code {status}", out + err)
+    summary = json.loads(out.splitlines()[-1])
+    if (summary["ranks"], summary["unreadable"]) != (1, 1) or "r0.zct" not in summary["reason"]:
+        raise Fail(f"{summary}")
+    meta = json.loads(bench.dump("--meta", work / "t.zct"))
+    if list(meta["ranks"]) != ["1"]:
+        raise Fail(f"{meta}")
+
+
+@suite.test()
 def second_program(bench):
     """A script runs two MPI programs: the first is traced, the second says that it is not, and its
     ranks are not taken for more of the first."""

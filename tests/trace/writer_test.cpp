@@ -138,11 +138,11 @@ TEST(WriterTest, KeepsCommunicatorsOfAnyShape)
     const file_records file = read_records(folder.file(0));
     ASSERT_EQ(file.communicators.size(), 4u);
     EXPECT_EQ(file.communicators[0].local.size(), 70000u);
-    EXPECT_EQ(file.communicators[1].local, scattered);
+    EXPECT_EQ(file.communicators[1].local.all(), scattered);
     EXPECT_FALSE(file.communicators[1].inter);
     EXPECT_TRUE(file.communicators[2].inter);
-    EXPECT_EQ(file.communicators[2].remote, strangers);
-    EXPECT_EQ(file.communicators[3].local, reversed);
+    EXPECT_EQ(file.communicators[2].remote.all(), strangers);
+    EXPECT_EQ(file.communicators[3].local.all(), reversed);
 }
 
 /* An alltoallv of many ranks is more than a block. */

@@ -20,7 +20,8 @@ class communicator_names {
   public:
     explicit communicator_names(std::int32_t processes);
 
-    /** Ranks in ascending order, please: the numbers depend on it. */
+    /** Ranks in ascending order, please: the numbers depend on it. Throws error if the run would
+        have more members of communicators than can be kept. */
     void add(const file_records &file);
 
     /** The run's number of a rank's communicator. */
@@ -32,7 +33,10 @@ class communicator_names {
     std::vector<communicator> take() { return std::move(communicators_); }
 
   private:
-    using groups = std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>;
+    using groups = std::pair<member_list, member_list>;
+    std::vector<std::int32_t> with_strangers(const member_list &list, std::int32_t processes);
+
+    std::uint64_t nr_members_ = 0; /* of all communicators */
     std::vector<communicator> communicators_;
     std::map<groups, std::vector<std::uint32_t>> by_groups_; /* in order of creation */
     std::map<std::int32_t, std::vector<std::uint32_t>> names_;
@@ -42,7 +46,8 @@ class communicator_names {
 inline std::int32_t world_rank(const file_records &file, std::uint32_t comm, std::int32_t peer)
 {
     const members_record &members = file.communicators[comm];
-    const std::int32_t rank = (members.inter ? members.remote : members.local)[peer];
+    const std::int32_t rank =
+        (members.inter ? members.remote : members.local)[static_cast<std::size_t>(peer)];
     return rank >= 0 ? rank : file.processes + peer;
 }
 

@@ -6,8 +6,11 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <span>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "crc32c.h"
 
@@ -15,8 +18,8 @@ namespace zc::zct {
 
 namespace {
 
-/* Communicators of a file together: more is damage, not a machine. */
-constexpr std::uint64_t kMaxMembers = std::uint64_t{1} << 24;
+/* More processes are damage, not a machine: what reads a run has tables of them. */
+constexpr std::uint64_t kMaxProcesses = std::uint64_t{1} << 24;
 constexpr std::size_t kHeaderHead = ZCT_MAGIC_BYTES + 8;
 
 std::uint32_t u32_at(std::span<const std::uint8_t> bytes, std::size_t at)
@@ -30,6 +33,35 @@ std::uint32_t u32_at(std::span<const std::uint8_t> bytes, std::size_t at)
 /** Thrown inside a block or header; becomes an error with the file's name. */
 struct malformed {
     const char *reason;
+};
+
+/** A file of which the bytes that are asked for are in memory. */
+class input {
+  public:
+    input(std::istream &in, std::uint64_t size) : in_(in), size_(size) {}
+
+    std::uint64_t size() const { return size_; }
+
+    /** Bytes that the file has; valid until the next call. */
+    std::span<const std::uint8_t> bytes(std::uint64_t at, std::size_t length)
+    {
+        errno = 0;
+        if (buffer_.size() < length)
+            buffer_.resize(length);
+        if (at != at_)
+            in_.seekg(static_cast<std::streamoff>(at));
+        in_.read(reinterpret_cast<char *>(buffer_.data()), static_cast<std::streamsize>(length));
+        if (!in_)
+            throw malformed{std::strerror(errno ? errno : EIO)};
+        at_ = at + length;
+        return std::span(buffer_).first(length);
+    }
+
+  private:
+    std::istream &in_;
+    std::uint64_t size_;
+    std::uint64_t at_ = 0;
+    std::vector<std::uint8_t> buffer_;
 };
 
 /** Takes fields off the front of some bytes. */
@@ -118,10 +150,10 @@ struct last_values {
     std::uint64_t addr = 0;
 };
 
-/** Decodes the blocks of one file, in order. */
+/** Decodes the blocks of one file, in order; keeps the records, or counts them only. */
 class decoder {
   public:
-    explicit decoder(file_records &file) : file_(file) {}
+    decoder(file_records &file, bool keeps) : file_(file), keeps_(keeps) {}
 
     void block(std::span<const std::uint8_t> payload)
     {
@@ -134,18 +166,25 @@ class decoder {
     }
 
   private:
+    template <typename T>
+    void keep(std::vector<T> &records, T record)
+    {
+        if (keeps_)
+            records.push_back(std::move(record));
+    }
+
     void read_state(cursor &in)
     {
         time_ = in.zigzag();
         order_ = in.varint() - 1;
         ended_ = in.varint();
-        if (ended_ != file_.collectives.size() || in.varint() != file_.communicators.size())
+        if (ended_ != file_.counts.collectives || in.varint() != file_.communicators.size())
             throw malformed{"blocks are missing or out of order"};
         if (file_.has_calls &&
-            (in.varint() != file_.sends.size() || in.varint() != file_.sites.size()))
+            (in.varint() != file_.counts.sends || in.varint() != file_.counts.sites))
             throw malformed{"blocks are missing or out of order"};
         ended_--;
-        completed_ = file_.sends.size() - 1;
+        completed_ = file_.counts.sends - 1;
         send_ = receive_ = {};
     }
 
@@ -193,7 +232,8 @@ class decoder {
             where.offset = in.varint();
             where.module = in.string();
             where.symbol = in.string();
-            file_.sites.push_back(std::move(where));
+            file_.counts.sites++;
+            keep(file_.sites, std::move(where));
             break;
         }
         case ZCT_CALL:
@@ -204,7 +244,7 @@ class decoder {
             clock.time_ns = next_time(in);
             clock.ahead_ns = in.zigzag();
             clock.error_ns = in.varint();
-            file_.clocks.push_back(clock);
+            keep(file_.clocks, clock);
             break;
         }
         default:
@@ -225,16 +265,16 @@ class decoder {
         const std::uint64_t nr_sends = in.varint();
         for (std::uint64_t i = 0; i < nr_sends; i++) {
             completed_ = plus(completed_ + 1, in.zigzag());
-            if (completed_ >= file_.sends.size())
+            if (completed_ >= file_.counts.sends)
                 throw malformed{"a call that completed a send that was not begun"};
-            c.sends.push_back(completed_);
+            keep(c.sends, completed_);
         }
-        file_.calls.push_back(std::move(c));
+        keep(file_.calls, std::move(c));
     }
 
     std::uint32_t known_site(std::uint64_t where) const
     {
-        if (where >= file_.sites.size())
+        if (where >= file_.counts.sites)
             throw malformed{"a call site that was not announced"};
         return static_cast<std::uint32_t>(where);
     }
@@ -268,25 +308,27 @@ class decoder {
         return static_cast<std::int32_t>(peer);
     }
 
-    std::vector<std::int32_t> members(cursor &in)
+    /** As many of the world as it has, at most. Each one outside the world costs bytes. */
+    member_list members(cursor &in)
     {
         const std::uint64_t count = in.varint();
-        if (count > kMaxMembers - nr_members_)
-            throw malformed{"implausibly large communicators"};
-        nr_members_ += count;
-        std::vector<std::int32_t> ranks;
+        const auto processes = static_cast<std::uint64_t>(file_.processes);
+        member_list list;
+        std::uint64_t of_the_world = 0;
         std::int64_t expected = 0;
-        while (ranks.size() < count) {
+        while (list.size() < count) {
             const std::int64_t first = plus(expected, in.zigzag());
             const std::uint64_t n = in.varint();
-            if (n == 0 || n > count - ranks.size() || first < -1 ||
+            if (n == 0 || n > processes || n > count - list.size() || first < -1 ||
                 first > file_.processes - static_cast<std::int64_t>(n) || (first < 0 && n > 1))
                 throw malformed{"a communicator's member is not a rank of the world"};
-            for (std::uint64_t i = 0; i < n; i++)
-                ranks.push_back(static_cast<std::int32_t>(first + static_cast<std::int64_t>(i)));
+            of_the_world += first < 0 ? 0 : n;
+            if (of_the_world > processes)
+                throw malformed{"a communicator has more members than the world"};
+            list.add(static_cast<std::int32_t>(first), static_cast<std::uint32_t>(n));
             expected = first + static_cast<std::int64_t>(n);
         }
-        return ranks;
+        return list;
     }
 
     void communicator(cursor &in, bool inter)
@@ -318,8 +360,9 @@ class decoder {
     {
         const std::int64_t time = next_time(in);
         envelope(in, head, send_);
-        file_.sends.push_back({time, send_.comm, send_.peer, send_.tag, send_.bytes,
-                               file_.sends.size(), posted_at(in)});
+        const std::uint64_t number = file_.counts.sends++;
+        keep(file_.sends,
+             {time, send_.comm, send_.peer, send_.tag, send_.bytes, number, posted_at(in)});
     }
 
     void receive(cursor &in, unsigned head)
@@ -341,7 +384,8 @@ class decoder {
         r.bytes = receive_.bytes;
         r.addr = receive_.addr;
         r.done_order = nr_done_++;
-        file_.receives.push_back(r);
+        file_.counts.receives++;
+        keep(file_.receives, r);
     }
 
     void lost(cursor &in)
@@ -352,7 +396,7 @@ class decoder {
         const std::int64_t peer = in.zigzag();
         lost.peer = peer == -1 ? -1 : known_peer(lost.comm, peer);
         lost.tag = narrow<std::int32_t>(in.zigzag(), "a tag of more than 32 bits");
-        file_.lost.push_back(lost);
+        keep(file_.lost, lost);
     }
 
     void collective(cursor &in)
@@ -385,61 +429,70 @@ class decoder {
                 run.addr = plus(run.addr, in.zigzag());
                 run.stride = count > 1 ? plus(run.bytes, in.zigzag()) : 0;
             }
-            c.runs.push_back(run);
+            keep(c.runs, run);
             if (direction == ZCT_RUN_RECEIVE)
                 run.addr += (count - 1) * run.stride + run.bytes;
         }
-        file_.collectives.push_back(std::move(c));
+        file_.counts.collectives++;
+        has_ended_.push_back(false);
+        keep(file_.collectives, std::move(c));
     }
 
     void collective_end(cursor &in)
     {
         const std::int64_t time = next_time(in);
         ended_ = plus(ended_ + 1, in.zigzag());
-        if (ended_ >= file_.collectives.size() || file_.collectives[ended_].ended)
+        if (ended_ >= has_ended_.size() || has_ended_[ended_])
             throw malformed{"the end of a collective that did not begin"};
+        has_ended_[ended_] = true;
+        const std::uint64_t done_order = nr_done_++;
+        if (!keeps_)
+            return;
         collective_record &c = file_.collectives[ended_];
         c.ended = true;
         c.end_ns = time;
-        c.done_order = nr_done_++;
+        c.done_order = done_order;
     }
 
     file_records &file_;
+    bool keeps_;
     std::int64_t time_ = 0;
     std::uint64_t order_ = 0;
     std::uint64_t ended_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t nr_done_ = 0;
-    std::uint64_t nr_members_ = 0;
+    std::vector<bool> has_ended_; /* of each collective */
     last_values send_;
     last_values receive_;
 };
 
 /** Returns the header's length. */
-std::size_t read_header(std::span<const std::uint8_t> bytes, file_records &file)
+std::size_t read_header(input &from, file_records &file)
 {
-    if (bytes.size() < ZCT_MAGIC_BYTES ||
-        std::memcmp(bytes.data(), ZCT_MAGIC, ZCT_MAGIC_BYTES) != 0)
+    const auto head = from.bytes(0, std::min<std::uint64_t>(kHeaderHead, from.size()));
+    if (head.size() < ZCT_MAGIC_BYTES || std::memcmp(head.data(), ZCT_MAGIC, ZCT_MAGIC_BYTES) != 0)
         throw malformed{"not a zc-trace file"};
-    if (bytes.size() < kHeaderHead)
+    if (head.size() < kHeaderHead)
         throw malformed{"ends inside its header"};
-    const std::uint32_t version = u32_at(bytes, ZCT_MAGIC_BYTES);
+    const std::uint32_t version = u32_at(head, ZCT_MAGIC_BYTES);
     if (version != ZCT_VERSION && version != ZCT_VERSION_CALLS)
         throw malformed{"written by another version of zc-trace; this one reads versions 1 and 2"};
     file.has_calls = version == ZCT_VERSION_CALLS;
-    const std::size_t length = u32_at(bytes, ZCT_MAGIC_BYTES + 4);
+    const std::size_t length = u32_at(head, ZCT_MAGIC_BYTES + 4);
     if (length > ZCT_MAX_HEADER_BYTES)
         throw malformed{"its header is damaged"};
-    if (bytes.size() < kHeaderHead + length + 4)
+    if (from.size() < kHeaderHead + length + 4)
         throw malformed{"ends inside its header"};
+    const auto bytes = from.bytes(0, kHeaderHead + length + 4);
     if (zc_crc32c(0, bytes.data(), kHeaderHead + length) != u32_at(bytes, kHeaderHead + length))
         throw malformed{"its header is damaged"};
 
     cursor in(bytes.subspan(kHeaderHead, length));
-    constexpr std::uint64_t kMax = std::numeric_limits<std::int32_t>::max();
     const std::uint64_t rank = in.varint();
     const std::uint64_t processes = in.varint();
-    if (processes > kMax || rank >= processes)
+    if (processes > kMaxProcesses)
+        throw malformed{"an implausibly large world"};
+    if (rank >= processes)
         throw malformed{"its rank is not a rank of the world"};
     file.rank = static_cast<std::int32_t>(rank);
     file.processes = static_cast<std::int32_t>(processes);
@@ -452,21 +505,53 @@ std::size_t read_header(std::span<const std::uint8_t> bytes, file_records &file)
     return kHeaderHead + length + 4;
 }
 
+/** What is in the block that begins at @at, if a whole one does. */
+std::optional<std::span<const std::uint8_t>> block_at(input &in, std::uint64_t at)
+{
+    if (in.size() - at < ZCT_BLOCK_HEAD_BYTES)
+        return {};
+    const auto head = in.bytes(at, ZCT_BLOCK_HEAD_BYTES);
+    const std::size_t length = u32_at(head, 0);
+    const std::uint32_t crc = u32_at(head, 4);
+    const std::uint32_t crc_of_head = zc_crc32c(0, head.data(), 4);
+    if (length > ZCT_MAX_BLOCK_BYTES || length > in.size() - at - ZCT_BLOCK_HEAD_BYTES)
+        return {};
+    const auto payload = in.bytes(at + ZCT_BLOCK_HEAD_BYTES, length);
+    if (zc_crc32c(crc_of_head, payload.data(), length) != crc)
+        return {};
+    return payload;
+}
+
 /* Ordinary blocks are smaller; looking for larger ones could take very long. */
 constexpr std::size_t kSoughtBlock = std::size_t{128} << 10;
+constexpr std::size_t kWindow = std::size_t{1} << 20;
 
-/** Is there a whole block anywhere in the bytes? Only asked of damaged files. */
-bool block_within(std::span<const std::uint8_t> bytes)
+/* So much is read again and again for checksums before the search gives up: a second's work, and
+ * more than an ordinary block that is damaged takes. In a file that was made for it every byte
+ * could begin a large block. */
+constexpr std::uint64_t kMaxSummed = std::uint64_t{1} << 32;
+
+/** Is there a whole block anywhere from @begin on? Only asked of damaged files. */
+bool block_within(input &in, std::uint64_t begin)
 {
-    for (std::size_t at = 0; at + ZCT_BLOCK_HEAD_BYTES < bytes.size(); at++) {
-        const std::size_t length = u32_at(bytes, at);
-        if (length < 4 || length > kSoughtBlock ||
-            length > bytes.size() - at - ZCT_BLOCK_HEAD_BYTES)
-            continue;
-        const std::uint32_t crc =
-            zc_crc32c(zc_crc32c(0, &bytes[at], 4), &bytes[at + ZCT_BLOCK_HEAD_BYTES], length);
-        if (crc == u32_at(bytes, at + 4))
-            return true;
+    std::uint64_t summed = 0;
+    for (; begin < in.size(); begin += kWindow) {
+        const auto bytes =
+            in.bytes(begin, std::min<std::uint64_t>(kWindow + ZCT_BLOCK_HEAD_BYTES + kSoughtBlock,
+                                                    in.size() - begin));
+        for (std::size_t at = 0; at < kWindow && at + ZCT_BLOCK_HEAD_BYTES < bytes.size(); at++) {
+            const std::size_t length = u32_at(bytes, at);
+            if (length < 4 || length > kSoughtBlock ||
+                length > bytes.size() - at - ZCT_BLOCK_HEAD_BYTES)
+                continue;
+            summed += length;
+            if (summed > kMaxSummed)
+                return false;
+            const std::uint32_t crc =
+                zc_crc32c(zc_crc32c(0, &bytes[at], 4), &bytes[at + ZCT_BLOCK_HEAD_BYTES], length);
+            if (crc == u32_at(bytes, at + 4))
+                return true;
+        }
     }
     return false;
 }
@@ -502,36 +587,32 @@ void correct_times(file_records &file)
     }
 }
 
-void read_blocks(std::span<const std::uint8_t> rest, file_records &file)
+void read_blocks(input &in, std::uint64_t at, file_records &file, bool keeps)
 {
-    decoder decoder(file);
-    while (!rest.empty()) {
-        const std::size_t room = rest.size() - std::min<std::size_t>(rest.size(), 8);
-        const std::size_t length = rest.size() < 4 ? 0 : u32_at(rest, 0);
-        const bool whole = rest.size() >= ZCT_BLOCK_HEAD_BYTES && length <= room;
-        if (!whole || zc_crc32c(zc_crc32c(0, rest.data(), 4), rest.data() + ZCT_BLOCK_HEAD_BYTES,
-                                length) != u32_at(rest, 4)) {
+    decoder decoder(file, keeps);
+    while (at < in.size()) {
+        const auto payload = block_at(in, at);
+        if (!payload) {
             if (file.complete)
                 throw malformed{"bytes after the end of the trace"};
-            if (rest.size() > 1 && block_within(rest.subspan(1)))
+            if (block_within(in, at + 1))
                 throw malformed{"a block in the middle is damaged"};
-            file.cut_bytes = rest.size();
+            file.cut_bytes = in.size() - at;
             return;
         }
-        decoder.block(rest.subspan(ZCT_BLOCK_HEAD_BYTES, length));
-        rest = rest.subspan(ZCT_BLOCK_HEAD_BYTES + length);
+        decoder.block(*payload);
+        at += ZCT_BLOCK_HEAD_BYTES + payload->size();
     }
 }
 
-} // namespace
-
-file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::string &name)
+file_records decode(std::istream &in, std::uint64_t size, bool keeps, const std::string &name)
 {
     file_records file{};
-    file.file_bytes = bytes.size();
+    file.file_bytes = size;
     try {
-        const std::span<const std::uint8_t> all(bytes);
-        read_blocks(all.subspan(read_header(all, file)), file);
+        input bytes(in, size);
+        const std::size_t header = read_header(bytes, file);
+        read_blocks(bytes, header, file, keeps);
         correct_times(file);
     } catch (const malformed &m) {
         throw error(name + ": " + m.reason);
@@ -539,7 +620,7 @@ file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::s
     return file;
 }
 
-file_records read_records(const std::filesystem::path &file)
+file_records decode_file(const std::filesystem::path &file, bool keeps)
 {
     errno = 0;
     std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -547,12 +628,26 @@ file_records read_records(const std::filesystem::path &file)
     if (size < 0 || std::filesystem::is_directory(file))
         throw error(file.string() + ": " +
                     (in ? "is a folder" : std::strerror(errno ? errno : EIO)));
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
     in.seekg(0);
-    in.read(reinterpret_cast<char *>(bytes.data()), size);
-    if (in.gcount() != size)
-        throw error(file.string() + ": " + std::strerror(errno ? errno : EIO));
-    return decode_records(bytes, file.string());
+    return decode(in, static_cast<std::uint64_t>(size), keeps, file.string());
+}
+
+} // namespace
+
+file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::string &name)
+{
+    std::istringstream in(std::string(bytes.begin(), bytes.end()));
+    return decode(in, bytes.size(), true, name);
+}
+
+file_records read_records(const std::filesystem::path &file)
+{
+    return decode_file(file, true);
+}
+
+file_records count_records(const std::filesystem::path &file)
+{
+    return decode_file(file, false);
 }
 
 } // namespace zc::zct

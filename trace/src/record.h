@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "member_list.h"
 #include "zct/trace.h"
 
 namespace zc::zct {
 
 struct members_record {
-    std::vector<std::int32_t> local;
-    std::vector<std::int32_t> remote;
+    member_list local;
+    member_list remote;
     bool inter;
 };
 
@@ -78,6 +79,13 @@ struct clock_record {
     std::uint64_t error_ns;
 };
 
+struct record_counts {
+    std::uint64_t sends;
+    std::uint64_t receives;
+    std::uint64_t collectives;
+    std::uint64_t sites;
+};
+
 struct file_records {
     std::int32_t rank;
     std::int32_t processes;
@@ -95,6 +103,7 @@ struct file_records {
     std::vector<site> sites; /* this and what follows of version 2 only */
     std::vector<call> calls;
     std::vector<clock_record> clocks; /* the times are corrected by them already */
+    record_counts counts;
     bool has_calls;
     std::uint64_t file_bytes;
     std::uint64_t cut_bytes;
@@ -108,7 +117,10 @@ struct file_records {
  */
 file_records read_records(const std::filesystem::path &file);
 
-/** The same of bytes in memory; @name for the errors. */
+/** The same, block by block, of which only the communicators and the counts are kept. */
+file_records count_records(const std::filesystem::path &file);
+
+/** As read_records, of bytes in memory; @name for the errors. */
 file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::string &name);
 
 } // namespace zc::zct

@@ -47,8 +47,8 @@ class rank_builder {
     /** Is this rank the first of the communicator? */
     bool is_first(std::uint32_t comm) const
     {
-        const auto &local = file_.communicators[comm].local;
-        return !local.empty() && local[0] == file_.rank;
+        const member_list &local = file_.communicators[comm].local;
+        return local.size() > 0 && local[0] == file_.rank;
     }
 
     bool is_present(std::int32_t rank) const
@@ -269,21 +269,32 @@ std::optional<std::int32_t> rank_of(const fs::path &file)
     return problem == std::errc{} && stop == end && rank >= 0 ? std::optional(rank) : std::nullopt;
 }
 
-std::vector<fs::path> files_of(const fs::path &path)
+/** The r<rank>.zct files of a folder, in order of ranks. */
+std::vector<fs::path> files_in(const fs::path &folder, std::error_code &problem)
 {
-    if (!fs::is_directory(path))
-        return {path};
     std::vector<std::pair<std::int32_t, fs::path>> found;
-    for (const fs::directory_entry &entry : fs::directory_iterator(path))
-        if (const auto rank = rank_of(entry.path()))
-            found.emplace_back(*rank, entry.path());
-    if (found.empty())
-        throw error(path.string() + ": no r<rank>.zct files in this folder");
+    for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
+         at.increment(problem))
+        if (const auto rank = rank_of(at->path()))
+            found.emplace_back(*rank, at->path());
     std::sort(found.begin(), found.end());
     std::vector<fs::path> files;
     files.reserve(found.size());
     for (auto &[rank, file] : found)
         files.push_back(std::move(file));
+    return files;
+}
+
+std::vector<fs::path> files_of(const fs::path &path)
+{
+    std::error_code problem;
+    if (!fs::is_directory(path, problem))
+        return {path};
+    std::vector<fs::path> files = files_in(path, problem);
+    if (problem)
+        throw error(path.string() + ": " + problem.message());
+    if (files.empty())
+        throw error(path.string() + ": no r<rank>.zct files in this folder");
     return files;
 }
 
@@ -297,11 +308,19 @@ std::string run_name(const fs::path &path)
     return whole.extension() == ".zct" ? whole.stem().string() : whole.filename().string();
 }
 
-std::vector<file_records> read_all(const fs::path &path)
+/** As load() of trace.h. */
+std::vector<file_records> read_all(const fs::path &path, std::vector<std::string> *unreadable)
 {
     std::vector<file_records> files;
     for (const fs::path &file : files_of(path)) {
-        files.push_back(read_records(file));
+        try {
+            files.push_back(read_records(file));
+        } catch (const error &e) {
+            if (!unreadable)
+                throw;
+            unreadable->emplace_back(e.what());
+            continue;
+        }
         const file_records &first = files.front();
         const file_records &last = files.back();
         if (last.run != first.run || last.processes != first.processes)
@@ -310,6 +329,8 @@ std::vector<file_records> read_all(const fs::path &path)
             if (files[i].rank == last.rank)
                 throw error(file.string() + ": the same rank as another file");
     }
+    if (files.empty())
+        throw error(unreadable->front());
     std::sort(files.begin(), files.end(),
               [](const file_records &a, const file_records &b) { return a.rank < b.rank; });
     return files;
@@ -334,9 +355,27 @@ bool is_trace_folder(const fs::path &folder)
     return false;
 }
 
-run load(const fs::path &path)
+std::vector<fs::path> trace_files(const fs::path &folder)
 {
-    const std::vector<file_records> files = read_all(path);
+    std::error_code problem;
+    std::vector<fs::path> files = files_in(folder, problem);
+    for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
+         at.increment(problem)) {
+        const std::string name = at->path().filename().string();
+        std::error_code ignored;
+        if (!name.starts_with("spawned-") || !name.ends_with(".zct") || at->is_symlink(ignored) ||
+            !at->is_directory(ignored))
+            continue;
+        const std::vector<fs::path> more = files_in(at->path(), ignored);
+        files.insert(files.end(), more.begin(), more.end());
+    }
+    std::erase_if(files, [&](const fs::path &file) { return fs::is_directory(file, problem); });
+    return files;
+}
+
+run load(const fs::path &path, std::vector<std::string> *unreadable)
+{
+    const std::vector<file_records> files = read_all(path, unreadable);
     const file_records &first = files.front();
     run run{};
     run.name = run_name(path);
@@ -365,13 +404,13 @@ run load(const fs::path &path)
 
 summary summarize(const fs::path &file)
 {
-    const file_records records = read_records(file);
+    const file_records records = count_records(file);
     summary s{};
     s.rank = records.rank;
     s.processes = records.processes;
-    s.sends = records.sends.size();
-    s.receives = records.receives.size();
-    s.collectives = records.collectives.size();
+    s.sends = records.counts.sends;
+    s.receives = records.counts.receives;
+    s.collectives = records.counts.collectives;
     s.communicators = records.communicators.size();
     s.file_bytes = records.file_bytes;
     s.cut_bytes = records.cut_bytes;

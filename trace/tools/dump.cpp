@@ -59,6 +59,16 @@ options parse(const std::vector<std::string> &arguments)
     return o;
 }
 
+/** A run, without those of its files that cannot be read: of these a line is said. */
+run load_readable(const fs::path &path)
+{
+    std::vector<std::string> unreadable;
+    run readable = load(path, &unreadable);
+    for (const std::string &why : unreadable)
+        std::cerr << "zc-trace: " << why << "; the file is left out\n";
+    return readable;
+}
+
 void report_state(const rank_trace &rank)
 {
     if (rank.complete)
@@ -81,7 +91,7 @@ run load_around(const fs::path &file)
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     run alone = load(file);
     try {
-        run all = load(folder);
+        run all = load_readable(folder);
         if (all.id == alone.id)
             return all;
     } catch (const error &e) {
@@ -128,11 +138,11 @@ int dump(const std::vector<std::string> &arguments)
     if (o.help)
         std::cout << kHelp;
     else if (!o.folder.empty())
-        dump_folder(load(o.path), o.folder);
+        dump_folder(load_readable(o.path), o.folder);
     else if (o.events)
-        write_events_csv(std::cout, load(o.path));
+        write_events_csv(std::cout, load_readable(o.path));
     else if (o.meta)
-        write_meta_json(std::cout, load(o.path));
+        write_meta_json(std::cout, load_readable(o.path));
     else if (fs::is_directory(o.path))
         throw std::invalid_argument("dump: " + o.path.string() +
                                     " is a folder: name a file in it, or -o CSVDIR");

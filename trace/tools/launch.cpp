@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -56,13 +57,17 @@ fs::path free_name()
     }
 }
 
-/* Only what an earlier trace left. */
+/* Only what an earlier trace left, and the folders of spawned programs that held nothing else. */
 void remove_trace(const fs::path &folder)
 {
-    for (const fs::directory_entry &entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".zct" &&
-            (is_trace_file(entry.path()) || is_trace_folder(entry.path())))
-            fs::remove_all(entry.path());
+    std::error_code problem;
+    const fs::path here = (folder / "r0.zct").parent_path(); /* spelt as theirs */
+    for (const fs::path &file : trace_files(folder)) {
+        if (!fs::remove(file, problem) && problem)
+            fail(file.string() + ": " + problem.message());
+        if (const fs::path below = file.parent_path(); below != here)
+            fs::remove(below, problem);
+    }
 }
 
 /** Makes the folder if it is not there; true if so. */
@@ -109,24 +114,59 @@ void pass_on(int signal)
         kill(child, signal);
 }
 
-/* An interrupt from the terminal reaches the command itself; we wait for it to
- * end and then report. Others are passed on. */
-void handle_signals()
-{
-    struct sigaction action = {};
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGQUIT, &action, nullptr);
-    action.sa_handler = pass_on;
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGHUP, &action, nullptr);
-}
+/**
+ * The signals that may end us, while the command runs: an interrupt from the terminal reaches the
+ * command itself, and we wait for it to end and then report; others are passed on. What was ignored
+ * when we were started, as nohup(1) has it, is ignored here and in the command. Afterwards all is
+ * as it was.
+ */
+class signals {
+  public:
+    /* None comes from here on, until it is clear to whom. */
+    signals()
+    {
+        sigset_t all;
+        sigemptyset(&all);
+        for (std::size_t i = 0; i < kAll.size(); i++) {
+            sigaddset(&all, kAll[i]);
+            sigaction(kAll[i], nullptr, &before_[i]);
+        }
+        sigprocmask(SIG_BLOCK, &all, &mask_);
+    }
+    ~signals()
+    {
+        for (std::size_t i = 0; i < kAll.size(); i++)
+            sigaction(kAll[i], &before_[i], nullptr);
+        sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    }
+    signals(const signals &) = delete;
+    signals &operator=(const signals &) = delete;
 
-void reset_signals()
-{
-    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
-        std::signal(signal, SIG_DFL);
-}
+    void leave_to_command()
+    {
+        struct sigaction action = {};
+        for (std::size_t i = 0; i < kAll.size(); i++) {
+            action.sa_handler = kAll[i] == SIGINT || kAll[i] == SIGQUIT ? SIG_IGN : pass_on;
+            if (before_[i].sa_handler != SIG_IGN)
+                sigaction(kAll[i], &action, nullptr);
+        }
+        sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    }
+
+    /** In the command's process: a handler of ours is not for it. */
+    void give_to_command()
+    {
+        for (std::size_t i = 0; i < kAll.size(); i++)
+            if (before_[i].sa_handler != SIG_IGN)
+                std::signal(kAll[i], SIG_DFL);
+        sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    }
+
+  private:
+    static constexpr std::array kAll = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    std::array<struct sigaction, kAll.size()> before_ = {};
+    sigset_t mask_ = {};
+};
 
 [[noreturn]] void become(const std::vector<std::string> &command)
 {
@@ -145,16 +185,17 @@ void reset_signals()
 
 int run_command(const std::vector<std::string> &command, const variables &environment)
 {
+    signals signals;
     child = fork();
     if (child < 0)
         fail(std::string("fork: ") + std::strerror(errno));
     if (child == 0) {
-        reset_signals();
+        signals.give_to_command();
         for (const auto &[name, value] : environment)
             setenv(name.c_str(), value.c_str(), 1);
         become(command);
     }
-    handle_signals();
+    signals.leave_to_command();
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

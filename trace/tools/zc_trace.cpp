@@ -101,8 +101,15 @@ struct totals {
     std::uint64_t sends = 0;
     std::uint64_t collectives = 0;
     std::uint64_t bytes = 0;
-    std::vector<fs::path> broken;
+    std::uint64_t unreadable = 0;
+    std::string reason; /* of the first file that cannot be read */
 };
+
+void leave_out(totals &t, const std::string &reason)
+{
+    if (t.unreadable++ == 0)
+        t.reason = reason;
+}
 
 void add(totals &t, const fs::path &file)
 {
@@ -116,19 +123,17 @@ void add(totals &t, const fs::path &file)
         t.collectives += s.collectives;
         t.bytes += s.file_bytes;
     } catch (const error &e) {
-        std::cerr << "zc-trace: " << e.what() << "\n";
-        t.broken.push_back(file);
+        leave_out(t, e.what());
+    } catch (const std::exception &e) { /* of memory, for one */
+        leave_out(t, file.string() + ": " + e.what());
     }
 }
 
-/** Also the folders of spawned programs below. */
 totals count(const fs::path &folder)
 {
     totals t;
-    std::error_code problem;
-    for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder, problem))
-        if (entry.path().extension() == ".zct" && entry.is_regular_file())
-            add(t, entry.path());
+    for (const fs::path &file : trace_files(folder))
+        add(t, file);
     return t;
 }
 
@@ -145,16 +150,24 @@ std::string quoted(const std::string &text)
 
 void print_json(const launch_result &result, const totals &t)
 {
-    std::cout << "{\"trace\":" << (t.ranks ? quoted(result.folder.string()) : "null")
+    const bool written = t.ranks || t.unreadable;
+    std::cout << "{\"trace\":" << (written ? quoted(result.folder.string()) : "null")
               << ",\"mpi\":\"" << flavour_name(result.mpi) << "\",\"exit\":" << result.exit_code
               << ",\"processes\":" << t.processes << ",\"ranks\":" << t.ranks
               << ",\"complete\":" << t.complete << ",\"receives\":" << t.receives
               << ",\"sends\":" << t.sends << ",\"collectives\":" << t.collectives
-              << ",\"bytes\":" << t.bytes << "}" << std::endl;
+              << ",\"bytes\":" << t.bytes << ",\"unreadable\":" << t.unreadable
+              << ",\"reason\":" << (t.unreadable ? quoted(t.reason) : "null") << "}" << std::endl;
 }
 
 void print_text(const launch_result &result, const totals &t)
 {
+    if (t.unreadable) {
+        std::cerr << "zc-trace: " << t.unreadable << " of " << t.ranks + t.unreadable
+                  << " files cannot be read: " << t.reason << "\n";
+        if (!t.ranks)
+            return;
+    }
     if (!t.ranks) {
         std::cerr << "zc-trace: no MPI program ran to MPI_Init: no trace was written\n";
         return;
@@ -170,10 +183,15 @@ void print_text(const launch_result &result, const totals &t)
 int trace(const arguments &a)
 {
     const launch_result result = launch(a.launch);
-    const totals t = count(result.folder);
-    print_text(result, t);
-    if (a.json)
-        print_json(result, t);
+    try {
+        const totals t = count(result.folder);
+        print_text(result, t);
+        if (a.json)
+            print_json(result, t);
+    } catch (const std::exception &e) { /* the command went as it went */
+        std::cerr << "zc-trace: " << result.folder.string() << ": cannot be counted: " << e.what()
+                  << "\n";
+    }
     return result.exit_code;
 }
 

@@ -147,10 +147,18 @@ bool is_trace_file(const std::filesystem::path &file);
 /** Is it a folder that holds r<rank>.zct files? */
 bool is_trace_folder(const std::filesystem::path &folder);
 
-/** A folder of r<rank>.zct files, or one such file (then no sender is known but itself). */
-run load(const std::filesystem::path &path);
+/** The files of a trace, r<rank>.zct: those of the folder, in order of ranks, then those of the
+    programs that it spawned, in folders below. None if the folder cannot be read. */
+std::vector<std::filesystem::path> trace_files(const std::filesystem::path &folder);
 
-/** What a file's header and records say, without taking them apart: quick. */
+/**
+ * A folder of r<rank>.zct files, or one such file (then no sender is known but itself). With
+ * @unreadable, files that cannot be read are left out, and "file: reason" of each is added there; it
+ * is an error only if none can be read.
+ */
+run load(const std::filesystem::path &path, std::vector<std::string> *unreadable = nullptr);
+
+/** What a file's header and records say, block by block: quick, and in little memory. */
 struct summary {
     std::int32_t rank;
     std::int32_t processes;
