@@ -31,10 +31,14 @@ bool is_zct_trace(const fs::path &path)
 std::vector<trace> load_zct_traces(const fs::path &path)
 {
     try {
-        const zct::run run = zct::load(path);
+        std::vector<std::string> unreadable;
+        const zct::run run = zct::load(path, &unreadable);
         std::vector<trace> traces;
         for (const zct::rank_trace &rank : run.ranks)
             traces.push_back(trace_of(run, rank));
+        for (const std::string &why : unreadable) /* the reader has to know, of whichever */
+            traces.front().note += fmt::format("{}{}; the file is left out",
+                                               traces.front().note.empty() ? "" : "; ", why);
         return traces;
     } catch (const zct::error &error) {
         throw trace_error(error.what());

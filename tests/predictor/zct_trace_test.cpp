@@ -66,6 +66,21 @@ TEST(ZctTraceTest, SaysThatARecordingEndsEarly)
     EXPECT_NE(std::string::npos, traces[0].note.find("rank 0 was not recorded to its end"));
 }
 
+TEST(ZctTraceTest, SaysWhichRanksCannotBeRead)
+{
+    scratch_folder folder;
+    {
+        rank_file receiver(folder, 1, 2);
+        receiver.receive(300, 400, 0, 5, 65536, 0x7f0000000010);
+        receiver.close();
+    }
+    write_bytes(folder.file(0), {});
+    const auto traces = load_traces(folder.path().string());
+    ASSERT_EQ(1u, traces.size());
+    EXPECT_EQ(1, traces[0].rank);
+    EXPECT_NE(std::string::npos, traces[0].note.find("r0.zct: not a zc-trace file"));
+}
+
 TEST(ZctTraceTest, RefusesADamagedFile)
 {
     scratch_folder folder;
