@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <unordered_map>
 
 #include "links.h"
 
@@ -32,8 +33,6 @@ struct transfer {
     double send_ns = 0;
     double receive_ns = 0;
 };
-
-using call_key = std::pair<std::uint32_t, std::size_t>; /* communicator, nth */
 
 enum class needs { nothing, all, root, all_at_root, those_before };
 
@@ -63,6 +62,77 @@ needs needs_of(zct_kind kind)
     }
 }
 
+/** The members of a communicator that were recorded. */
+struct group {
+    std::vector<std::size_t> ranks;                       /* by place: index into zct::run::ranks */
+    std::unordered_map<std::int32_t, std::size_t> places; /* of their world ranks */
+
+    std::optional<std::size_t> place_of(std::int32_t world_rank) const
+    {
+        const auto found = places.find(world_rank);
+        return found == places.end() ? std::nullopt : std::optional(found->second);
+    }
+};
+
+/**
+ * One collective of a group: who has begun it, and when.
+ *
+ * Each member is counted when it begins, so that the others, which look again and again, need not
+ * go through all of them.
+ */
+class meeting {
+  public:
+    explicit meeting(std::size_t nr_members) : seats_(nr_members), nr_missing_(nr_members) {}
+
+    /** The member at @place begins; each does so once. */
+    void begin(std::size_t place, double now)
+    {
+        seats_[place].begun = now;
+        last_ = std::max(last_, now);
+        nr_missing_--;
+        for (; nr_first_ < seats_.size() && !std::isnan(seats_[nr_first_].begun); nr_first_++)
+            seats_[nr_first_].up_to_it =
+                std::max(seats_[nr_first_].begun, of_those_before(nr_first_));
+    }
+
+    /** Some wait for the member at @place alone; to be said before any begins. */
+    void name_root(std::size_t place) { seats_[place].root = true; }
+    bool is_root(std::size_t place) const { return seats_[place].root; }
+
+    /** To be held again, with the same roots. */
+    void clear()
+    {
+        for (seat &s : seats_)
+            s.begun = s.up_to_it = kUnknown;
+        nr_missing_ = seats_.size();
+        nr_first_ = 0;
+        last_ = kAtOnce;
+    }
+
+    /** So many of the first members have begun. */
+    std::size_t nr_first() const { return nr_first_; }
+    bool complete() const { return nr_missing_ == 0; }
+
+    /* When they had begun; unknown as long as one of them has not. */
+    double of_all() const { return complete() ? last_ : kUnknown; }
+    double of_one(std::size_t place) const { return seats_[place].begun; }
+    double of_those_before(std::size_t place) const
+    {
+        return place == 0 ? kAtOnce : seats_[place - 1].up_to_it;
+    }
+
+  private:
+    struct seat {
+        double begun = kUnknown;
+        double up_to_it = kUnknown; /* when it and all before it had begun */
+        bool root = false;
+    };
+    std::vector<seat> seats_;
+    std::size_t nr_missing_;
+    std::size_t nr_first_ = 0;
+    double last_ = kAtOnce;
+};
+
 } // namespace
 
 /** One pass over all ranks; with no model, over the recorded times. */
@@ -73,6 +143,7 @@ class replay_pass {
         moments_.resize(r.messages_.size());
         for (std::size_t i = 0; i < r.run_.ranks.size(); i++)
             places_[r.run_.ranks[i].rank] = i;
+        find_meetings();
         record();
     }
 
@@ -80,7 +151,9 @@ class replay_pass {
     std::optional<std::vector<std::int64_t>> play()
     {
         moments_.assign(moments_.size(), {});
-        begun_.clear();
+        for (std::vector<meeting> &on_it : meetings_)
+            for (meeting &m : on_it)
+                m.clear();
         links_ = {};
         ranks_.assign(ranks(), {});
         landing_.assign(ranks(), 0);
@@ -106,6 +179,7 @@ class replay_pass {
         bool entered = false; /* the step at `at` was begun */
         bool waits = false;   /* for what another rank has not done yet */
         std::size_t nr_calls = 0;
+        std::size_t nr_known = 0; /* of what the step at `at` waits for: the first so many */
         std::vector<std::size_t> new_sends; /* posted since the last call that waited */
         std::vector<std::size_t> new_receives;
     };
@@ -126,6 +200,36 @@ class replay_pass {
     }
 
     const std::vector<step> &steps(std::size_t rank) const { return r_.timeline_.ranks[rank]; }
+
+    /** The collectives of the run, and the groups of their communicators. */
+    void find_meetings()
+    {
+        groups_.resize(r_.run_.communicators.size());
+        meetings_.resize(r_.run_.communicators.size());
+        for (const zct::rank_trace &rank : r_.run_.ranks) {
+            for (const zct::collective_call &c : rank.collectives) {
+                std::vector<meeting> &on_it = meetings_[c.comm];
+                if (on_it.empty())
+                    groups_[c.comm] = group_of(r_.run_.communicators[c.comm]);
+                if (on_it.size() <= c.nth)
+                    on_it.resize(c.nth + 1, meeting(groups_[c.comm].ranks.size()));
+                const auto root = groups_[c.comm].place_of(c.root);
+                if (root && needs_of(c.kind) == needs::root)
+                    on_it[c.nth].name_root(*root);
+            }
+        }
+    }
+
+    group group_of(const zct::communicator &comm) const
+    {
+        group g;
+        for (const std::int32_t member : comm.members) {
+            const auto found = places_.find(member);
+            if (found != places_.end() && g.places.emplace(member, g.ranks.size()).second)
+                g.ranks.push_back(found->second);
+        }
+        return g;
+    }
 
     /** The recorded moments, and what each transfer and call took beyond them. */
     void record()
@@ -174,17 +278,21 @@ class replay_pass {
             moments_[s.idx].posted = now;
             receives.push_back(s.idx);
             break;
-        case step::kind::collective: {
-            const zct::collective_call &c = r_.run_.ranks[rank].collectives[s.idx];
-            begun_[{c.comm, c.nth}][r_.run_.ranks[rank].rank] = now;
+        case step::kind::collective:
+            collective_begins(rank, r_.run_.ranks[rank].collectives[s.idx], now);
             break;
-        }
         case step::kind::call:
             for (const std::size_t m : sends)
                 moments_[m].sender_in = now;
             for (const std::size_t m : receives)
                 moments_[m].receiver_in = now;
         }
+    }
+
+    void collective_begins(std::size_t rank, const zct::collective_call &c, double now)
+    {
+        if (const auto place = groups_[c.comm].place_of(r_.run_.ranks[rank].rank))
+            meetings_[c.comm][c.nth].begin(*place, now);
     }
 
     /** Recorded: from when it could begin to when each side saw its end; less if that side came
@@ -224,7 +332,7 @@ class replay_pass {
             now.entered = true;
         }
         if (s.what == step::kind::call) {
-            const double ready = ready_at(rank, s);
+            const double ready = all_known(rank, s) ? ready_at(rank, s) : kUnknown;
             now.waits = std::isnan(ready);
             if (now.waits)
                 return;
@@ -233,6 +341,7 @@ class replay_pass {
             now.recorded = static_cast<double>(s.end_ns);
         }
         now.entered = false;
+        now.nr_known = 0;
         now.at++;
         approach(rank);
     }
@@ -251,7 +360,7 @@ class replay_pass {
             wake(r_.messages_[s.idx].send.rank);
             break;
         case step::kind::collective:
-            wake_members(r_.run_.ranks[rank].collectives[s.idx].comm);
+            wake_members(rank, r_.run_.ranks[rank].collectives[s.idx]);
             break;
         case step::kind::call:
             for (const std::size_t m : now.new_sends)
@@ -272,11 +381,19 @@ class replay_pass {
         turns_.emplace(ranks_[rank].clock, rank);
     }
 
-    void wake_members(std::uint32_t comm)
+    /** Those for whom it may have been the last: all, if it was that of all or is a root; else
+     * those who waited for the first members up to it. */
+    void wake_members(std::size_t rank, const zct::collective_call &c)
     {
-        for (const std::int32_t member : r_.run_.communicators[comm].members)
-            if (const auto found = places_.find(member); found != places_.end())
-                wake(found->second);
+        const group &members = groups_[c.comm];
+        const meeting &its = meetings_[c.comm][c.nth];
+        const auto place = members.place_of(r_.run_.ranks[rank].rank);
+        if (!place)
+            return;
+        const bool all = its.complete() || its.is_root(*place);
+        const std::size_t end = all ? members.ranks.size() : its.nr_first() + 1;
+        for (std::size_t i = all ? 0 : *place + 1; i < std::min(end, members.ranks.size()); i++)
+            wake(members.ranks[i]);
     }
 
     /** zc: it travels at once to a receive that is posted, or into landing memory. */
@@ -381,41 +498,69 @@ class replay_pass {
     double collective_ready(std::size_t rank, std::size_t idx) const
     {
         const zct::collective_call &c = r_.run_.ranks[rank].collectives[idx];
-        const zct::communicator &comm = r_.run_.communicators[c.comm];
         const std::int32_t self = r_.run_.ranks[rank].rank;
-        const needs need = comm.remote.empty() ? needs_of(c.kind) : needs::nothing;
-        if (need == needs::nothing || (need == needs::all_at_root && self != c.root))
+        const bool inter = !r_.run_.communicators[c.comm].remote.empty();
+        const group &members = groups_[c.comm];
+        const meeting &its = meetings_[c.comm][c.nth];
+        switch (inter ? needs::nothing : needs_of(c.kind)) {
+        case needs::nothing:
             return kAtOnce;
-        const auto begun = begun_.find({c.comm, c.nth});
-        double ready = kAtOnce;
-        for (const std::int32_t member : comm.members) {
-            if (need == needs::those_before && member == self)
-                break;
-            if ((need == needs::root && member != c.root) || !places_.contains(member))
-                continue;
-            const auto found = begun->second.find(member);
-            if (found == begun->second.end())
-                return kUnknown;
-            ready = std::max(ready, found->second);
+        case needs::root: {
+            const auto root = members.place_of(c.root);
+            return root ? its.of_one(*root) : kAtOnce;
         }
-        return ready;
+        case needs::all_at_root:
+            return self == c.root ? its.of_all() : kAtOnce;
+        case needs::those_before: {
+            const auto place = members.place_of(self);
+            return place ? its.of_those_before(*place) : its.of_all();
+        }
+        case needs::all:
+            return its.of_all();
+        }
+        return kUnknown;
+    }
+
+    static std::size_t nr_needs(const step &s)
+    {
+        return s.sends.size() + s.receives.size() + s.probed.size() + s.collectives.size();
+    }
+
+    /** When the @nth of what a call waits for is there; unknown as long as that depends on other
+     * ranks. What is known stays known. */
+    double need_ready(std::size_t rank, const step &s, std::size_t nth) const
+    {
+        if (nth < s.sends.size())
+            return send_ready(s.sends[nth]);
+        nth -= s.sends.size();
+        if (nth < s.receives.size())
+            return receive_ready(s.receives[nth]);
+        nth -= s.receives.size();
+        if (nth < s.probed.size())
+            return probe_ready(s.probed[nth]);
+        return collective_ready(rank, s.collectives[nth - s.probed.size()]);
+    }
+
+    /** Is all known that the call at hand waits for? It goes on where it stopped when the rank
+     * looked before: a call looks once for each of its messages. */
+    bool all_known(std::size_t rank, const step &s)
+    {
+        std::size_t &nr_known = ranks_[rank].nr_known;
+        while (nr_known < nr_needs(s) && !std::isnan(need_ready(rank, s, nr_known)))
+            nr_known++;
+        return nr_known == nr_needs(s);
     }
 
     /** When all that a call waits for is there; unknown as long as that depends on other ranks. */
     double ready_at(std::size_t rank, const step &s) const
     {
         double ready = kAtOnce;
-        const auto wait_for = [&](double moment) {
-            ready = std::isnan(ready) || std::isnan(moment) ? kUnknown : std::max(ready, moment);
-        };
-        for (const std::size_t m : s.sends)
-            wait_for(send_ready(m));
-        for (const std::size_t m : s.receives)
-            wait_for(receive_ready(m));
-        for (const std::size_t m : s.probed)
-            wait_for(probe_ready(m));
-        for (const std::size_t c : s.collectives)
-            wait_for(collective_ready(rank, c));
+        for (std::size_t i = 0; i < nr_needs(s); i++) {
+            const double moment = need_ready(rank, s, i);
+            if (std::isnan(moment))
+                return kUnknown;
+            ready = std::max(ready, moment);
+        }
         return ready;
     }
 
@@ -429,7 +574,8 @@ class replay_pass {
     std::vector<std::uint64_t> landing_; /* bytes in landing memory of each rank */
     std::vector<state> ranks_;
     std::priority_queue<turn, std::vector<turn>, std::greater<>> turns_;
-    std::map<call_key, std::map<std::int32_t, double>> begun_;
+    std::vector<group> groups_;                  /* by communicator; of those with collectives */
+    std::vector<std::vector<meeting>> meetings_; /* by communicator; its nth */
 };
 
 namespace {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "forecast.h"
 #include "made_up_run.h"
 
@@ -137,6 +139,130 @@ TEST(ReplayTest, ABarrierWaitsForTheLast)
     /* Rank 0 is there 50 ms earlier, rank 1 at 61.1: all leave 1 ms after it,
      * and end after one more. */
     EXPECT_EQ(o.zc, times(3, 63 * kMs + 145'000));
+}
+
+/* Of four ranks, 2 is held by 3, which is late. With ch4:zc they come to the collective at 50 ms
+ * and not at 100, and at 66.145 ms and not at 70; ranks 0 and 1 come at 20. Each goes on 1 ms after
+ * the last that it waits for, and works for one more. */
+TEST(ReplayTest, ACollectiveWaitsForThoseThatItsKindNeeds)
+{
+    constexpr std::int64_t late = 66 * kMs + 145'000;
+    struct {
+        zct_kind kind;
+        std::int32_t root;
+        times recorded; /* the ends of the calls */
+        times zc;
+    } const kinds[] = {
+        {ZCT_ALLREDUCE, -1, times(4, 101 * kMs), times(4, late + kMs)},
+        {ZCT_BCAST,
+         0,
+         {21 * kMs, 21 * kMs, 101 * kMs, 71 * kMs},
+         {21 * kMs, 21 * kMs, 51 * kMs, late + kMs}},
+        {ZCT_BCAST, 2, times(4, 101 * kMs), {51 * kMs, 51 * kMs, 51 * kMs, late + kMs}},
+        {ZCT_REDUCE,
+         1,
+         {21 * kMs, 101 * kMs, 101 * kMs, 71 * kMs},
+         {21 * kMs, late + kMs, 51 * kMs, late + kMs}},
+        {ZCT_SCAN,
+         -1,
+         {21 * kMs, 21 * kMs, 101 * kMs, 101 * kMs},
+         {21 * kMs, 21 * kMs, 51 * kMs, late + kMs}},
+        {ZCT_NEIGHBOR_ALLTOALL,
+         -1,
+         {21 * kMs, 21 * kMs, 101 * kMs, 71 * kMs},
+         {21 * kMs, 21 * kMs, 51 * kMs, late + kMs}},
+    };
+    for (const auto &k : kinds) {
+        SCOPED_TRACE(zct::kind_name(k.kind));
+        made_up_run made(4);
+        made.message(2, 3, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+        made.collective(k.kind, k.root, {20 * kMs, 20 * kMs, 100 * kMs, 70 * kMs}, k.recorded);
+        times recorded = k.recorded;
+        times zc = k.zc;
+        for (std::size_t i = 0; i < 4; i++)
+            recorded[i] += kMs, zc[i] += kMs;
+        const outcome o = play(made.end(recorded));
+        EXPECT_EQ(o.stock, recorded);
+        EXPECT_EQ(o.zc, zc);
+    }
+}
+
+/* Rank 3 comes first and rank 0 last: each waits for all below it. */
+TEST(ReplayTest, AScanFreesAllThatTheFirstHeldUp)
+{
+    made_up_run made(4);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.collective(ZCT_SCAN, -1, {100 * kMs, 65 * kMs, 30 * kMs, 20 * kMs},
+                    {101 * kMs, 101 * kMs, 101 * kMs, 101 * kMs});
+    const outcome o = play(made.end(times(4, 102 * kMs)));
+    EXPECT_EQ(o.stock, times(4, 102 * kMs));
+    constexpr std::int64_t second = 63 * kMs + 145'000; /* it comes at 61.145 ms */
+    EXPECT_EQ(o.zc, (times{52 * kMs, second, second, second}));
+}
+
+/* As many as a large job has: no rank may look through all others each time one of them comes. All
+ * wait for rank 1 once, which is 33.855 ms less than they waited for rank 0. */
+TEST(ReplayTest, ManyRanksMeetInCollectives)
+{
+    constexpr std::int32_t ranks = 2048;
+    made_up_run made(ranks);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    times begin(ranks, 20 * kMs);
+    begin[0] = 100 * kMs;
+    begin[1] = 70 * kMs;
+    made.collective(ZCT_BARRIER, -1, begin, times(ranks, 101 * kMs));
+    std::int64_t now = 110 * kMs;
+    for (const zct_kind kind : {ZCT_BARRIER, ZCT_BCAST, ZCT_REDUCE, ZCT_ALLREDUCE, ZCT_GATHER,
+                                ZCT_SCATTER, ZCT_ALLTOALL, ZCT_SCAN, ZCT_NEIGHBOR_ALLTOALL}) {
+        for (const bool upwards : {true, false}) {
+            for (std::size_t i = 0; i < ranks; i++)
+                begin[i] = now + 1000 * static_cast<std::int64_t>(upwards ? i : ranks - 1 - i);
+            made.collective(kind, ranks / 2, begin, times(ranks, now + 5 * kMs));
+            now += 10 * kMs;
+        }
+    }
+    const outcome o = play(made.end(times(ranks, now)));
+    EXPECT_EQ(o.stock, times(ranks, now));
+    EXPECT_EQ(o.zc, times(ranks, now - 33'855'000));
+}
+
+/* The receiver waits for all from 9 ms on, while they are sent one after the other; the sender does
+ * from 60 ms on, and has worked meanwhile. */
+TEST(ReplayTest, OneCallCompletesManyMessages)
+{
+    constexpr std::int64_t messages = 100'000;
+    constexpr std::int64_t done = 60 * kMs + messages * kMs;
+    made_up_run made(2);
+    for (std::int64_t i = 0; i < messages; i++)
+        made.message(0, 1, kBytes,
+                     {10 * kMs + 10 * i, 60 * kMs, done, 5 * kMs + 10 * i, 9 * kMs, done});
+    const outcome o = play(made.end(times(2, done + 10 * kMs)));
+    EXPECT_EQ(o.stock, times(2, done + 10 * kMs));
+    ASSERT_EQ(o.zc.size(), 2u);
+    for (const std::int64_t end : o.zc)
+        EXPECT_NEAR(static_cast<double>(end), static_cast<double>(done - 40 * kMs), 1000);
+}
+
+/* A file may say that a call begins before a collective that it ends with, if only by what the
+ * clock rounds. It is not fit for a replay if it waits for its own rank, or for one that waits for
+ * it. */
+TEST(ReplayTest, ACallMayBeginBeforeItsCollective)
+{
+    const auto stock = [](zct_kind kind, std::int32_t root) {
+        made_up_run made(2);
+        made.collective(kind, root, {20 * kMs, 30 * kMs}, {40 * kMs, 40 * kMs});
+        zct::run run = made.end({50 * kMs, 50 * kMs});
+        run.ranks[0].calls.at(1).begin_ns = 10 * kMs;
+        const std::vector<message> messages = messages_of(run);
+        const timeline steps = timeline_of(run, messages);
+        EXPECT_EQ(steps.unusable, "");
+        const network network = measure_network(run, messages);
+        return replay(run, messages, steps, network).stock();
+    };
+    EXPECT_FALSE(stock(ZCT_BARRIER, -1));
+    EXPECT_FALSE(stock(ZCT_BCAST, 0));
+    EXPECT_TRUE(stock(ZCT_BCAST, 1));
+    EXPECT_TRUE(stock(ZCT_REDUCE, 1));
 }
 
 TEST(ReplayTest, BetweenHostsSmallerMessagesAreSentAtOnce)
