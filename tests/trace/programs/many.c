@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * many N KIB: rank 1 receives N words from rank 0. From MPI_Init on, which makes files of its own, no
- * file may grow beyond KIB (ulimit -f).
+ * many N KIB: rank 1 receives N words from rank 0. From MPI_Init on, which makes files of its own,
+ * no file may grow beyond KIB (ulimit -f).
  */
 #include <mpi.h>
 #include <stdlib.h>
