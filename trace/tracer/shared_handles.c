@@ -4,54 +4,85 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A library has one such handle for each kind of operation at most. */
-#define MAX_HANDLES 16
+/* A library has one such handle for each kind of operation at most. For a moment another thread's
+ * request may seem to share one: it was given the handle of a request that has been completed, but
+ * has not been taken out of the table yet. */
+#define MAX_HANDLES 64
 
-static struct {
+struct handle {
     uintptr_t key;
-    size_t nr_kept, room;
+    size_t nr_kept, room; /* nr_kept 0: it may become another handle's */
     struct zct_request *kept;
-} handles[MAX_HANDLES];
+};
+
+static struct handle handles[MAX_HANDLES];
 static size_t nr_handles;
 
-static size_t place_of(uintptr_t key)
+static struct handle *find(uintptr_t key)
 {
-    size_t at = 0;
-    while (at < nr_handles && handles[at].key != key)
-        at++;
-    return at;
+    for (size_t i = 0; i < nr_handles; i++)
+        if (handles[i].nr_kept && handles[i].key == key)
+            return &handles[i];
+    return NULL;
+}
+
+static struct handle *find_unused(void)
+{
+    for (size_t i = 0; i < nr_handles; i++)
+        if (!handles[i].nr_kept)
+            return &handles[i];
+    return nr_handles < MAX_HANDLES ? &handles[nr_handles++] : NULL;
 }
 
 void zct_shared_keep_locked(uintptr_t key, const struct zct_request *request)
 {
-    const size_t at = place_of(key);
-    if (at == MAX_HANDLES)
+    struct handle *of = find(key);
+    if (!of)
+        of = find_unused();
+    if (!of)
         return;
-    if (at == nr_handles)
-        handles[nr_handles++].key = key;
-    if (handles[at].nr_kept == handles[at].room) {
-        const size_t room = handles[at].room ? 2 * handles[at].room : 64;
-        struct zct_request *more = realloc(handles[at].kept, room * sizeof(*more));
+    if (of->nr_kept == of->room) {
+        const size_t room = of->room ? 2 * of->room : 64;
+        struct zct_request *more = realloc(of->kept, room * sizeof(*more));
         if (!more) {
             zct.writer.error = ENOMEM;
             return;
         }
-        handles[at].kept = more;
-        handles[at].room = room;
+        of->kept = more;
+        of->room = room;
     }
-    handles[at].kept[handles[at].nr_kept++] = *request;
+    of->key = key;
+    of->kept[of->nr_kept++] = *request;
 }
 
 bool zct_shared_take_locked(uintptr_t key, struct zct_request *request)
 {
-    const size_t at = place_of(key);
-    if (at == nr_handles || handles[at].nr_kept == 0)
+    struct handle *of = find(key);
+    if (!of)
         return false;
-    *request = handles[at].kept[--handles[at].nr_kept];
+    *request = of->kept[--of->nr_kept];
     return true;
 }
 
 bool zct_shared_is_locked(uintptr_t key)
 {
-    return place_of(key) < nr_handles;
+    return find(key) != NULL;
+}
+
+const struct zct_request *zct_shared_peek_locked(uintptr_t key, size_t nth)
+{
+    const struct handle *of = find(key);
+    return of && nth < of->nr_kept ? &of->kept[of->nr_kept - 1 - nth] : NULL;
+}
+
+bool zct_shared_drop_locked(uintptr_t key, const struct zct_request *request)
+{
+    struct handle *of = find(key);
+    for (size_t i = of ? of->nr_kept : 0; i-- > 0;) {
+        if (zct_request_is(&of->kept[i], request)) {
+            of->kept[i] = of->kept[--of->nr_kept];
+            return true;
+        }
+    }
+    return false;
 }

@@ -18,7 +18,19 @@ void zct_shared_keep_locked(uintptr_t key, const struct zct_request *request);
 /** Takes back the one that was kept last. False: there is none. */
 bool zct_shared_take_locked(uintptr_t key, struct zct_request *request);
 
-/** Has the handle been returned again before it was completed, at any time? */
+/** Is any kept? */
 bool zct_shared_is_locked(uintptr_t key);
+
+/** The one that was kept as the @nth before the last, or NULL. Valid until the next is kept. */
+const struct zct_request *zct_shared_peek_locked(uintptr_t key, size_t nth);
+
+/** Takes out exactly @request. False: it is not kept. */
+bool zct_shared_drop_locked(uintptr_t key, const struct zct_request *request);
+
+/** Do they stand for the same operation? */
+static inline bool zct_request_is(const struct zct_request *a, const struct zct_request *b)
+{
+    return a && a->kind == b->kind && a->order == b->order;
+}
 
 #endif

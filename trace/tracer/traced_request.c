@@ -29,8 +29,7 @@ static void put_locked(uintptr_t key, const struct zct_request *what)
 /* Can a request of this kind be complete when it begins? */
 static bool may_share(const struct zct_request *r)
 {
-    return r->active && !r->persistent &&
-           (r->kind == ZCT_REQUEST_SEND || r->kind == ZCT_REQUEST_COLLECTIVE);
+    return r->active && !r->persistent && r->kind != ZCT_REQUEST_RECEIVE;
 }
 
 void zct_request_add_locked(MPI_Request request, const struct zct_request *what)
@@ -54,7 +53,7 @@ static void remove_locked(uintptr_t key, struct zct_request *entry)
 static void retire_locked(uintptr_t key, const struct zct_request *known)
 {
     struct zct_request *entry = zct_table_find(&zct.requests, key);
-    if (!entry || entry->order != known->order || entry->kind != known->kind)
+    if (!zct_request_is(entry, known))
         return;
     if (known->persistent)
         entry->active = false;

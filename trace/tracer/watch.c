@@ -55,11 +55,20 @@ static MPI_Status *make_room(struct zct_watch *w, size_t n)
     return (MPI_Status *)(void *)(memory + known_bytes + keys_bytes + sends_bytes);
 }
 
+/* Of requests that share a handle, each stands for another one. */
 static void keep_known(struct zct_watch *w, size_t n)
 {
+    uintptr_t shared = 0; /* its handle; few calls have more than one */
+    size_t nr_shared = 0; /* so many of it before */
     zct_lock();
     for (size_t i = 0; i < n; i++) {
         const struct zct_request *found = zct_request_find_locked(w->keys[i]);
+        if (found && zct_shared_is_locked(w->keys[i])) {
+            nr_shared = w->keys[i] == shared ? nr_shared + 1 : 0;
+            shared = w->keys[i];
+            if (nr_shared)
+                found = zct_shared_peek_locked(shared, nr_shared - 1);
+        }
         if (found)
             w->known[i] = *found;
         else
@@ -89,20 +98,24 @@ bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests
     return true;
 }
 
-static bool is_same(const struct zct_request *a, const struct zct_request *b)
+/* What @kept was when the call began, as it is now. Another thread may have been given the handle
+ * since, or have cancelled the receive, or have completed another request with the same handle. */
+static const struct zct_request *find_kept(uintptr_t key, const struct zct_request *kept)
 {
-    return a && a->kind == b->kind && a->order == b->order;
+    const struct zct_request *now = zct_request_find_locked(key);
+    if (zct_request_is(now, kept))
+        return now;
+    const bool is_shared = zct_shared_is_locked(key);
+    return !zct_shared_drop_locked(key, kept) && is_shared && now && now->kind == kept->kind ? now
+                                                                                             : kept;
 }
 
 void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
                              int64_t time_ns)
 {
     const uintptr_t key = w->keys[idx];
-    const struct zct_request *known = zct_request_find_locked(key);
-    /* Another thread may have been given the handle meanwhile, or have cancelled the receive. That
-     * of a shared handle stands for any of its requests, and another one each time. */
-    if (zct.threaded && !zct_shared_is_locked(key) && !is_same(known, &w->known[idx]))
-        known = &w->known[idx];
+    const struct zct_request *known =
+        zct.threaded ? find_kept(key, &w->known[idx]) : zct_request_find_locked(key);
     if (!known || known->kind == ZCT_NOT_OURS || code == MPI_ERR_PENDING)
         return;
     if (zct.calls && known->kind == ZCT_REQUEST_SEND)

@@ -2,7 +2,8 @@
 /*
  * Rank 0 sends rank 1 eight words at once, which are there long before their receives are posted.
  * The library may have one handle for all eight. Rank 1 then waits 100 ms for rank 2, with all
- * receives in one call: nobody was held, and no transfer was waited for.
+ * receives in one call: nobody was held, and no transfer was waited for. With an argument several
+ * threads may call MPI, of which one does.
  */
 #include "rest.h"
 
@@ -10,9 +11,9 @@ enum { WORDS = 8, ROUNDS = 5, TAG = 1 };
 
 int main(int argc, char **argv)
 {
-    int rank, words[WORDS + 1] = {0};
+    int rank, provided, words[WORDS + 1] = {0};
     MPI_Request requests[WORDS + 1];
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Barrier(MPI_COMM_WORLD);
