@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -82,10 +83,10 @@ class scratch_folder {
     void keep() { kept_ = true; }
 
   private:
-    /** What is ignored stays so. SIGPIPE: our output is read by head(1). */
+    /** What is ignored stays so. */
     static void handle(void (*handler)(int))
     {
-        for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE})
+        for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
             if (std::signal(signal, handler) == SIG_IGN)
                 std::signal(signal, SIG_IGN);
     }
@@ -94,13 +95,27 @@ class scratch_folder {
     bool kept_ = false;
 };
 
-/** That a file cannot be written is said before the command runs, not after. */
-void check_writable(const fs::path &file)
+/** Is the file in the folder, or below it? */
+bool is_within(const fs::path &file, const fs::path &folder)
+{
+    std::error_code problem;
+    const fs::path inner = fs::weakly_canonical(file, problem);
+    const fs::path outer = fs::weakly_canonical(folder, problem);
+    return !folder.empty() &&
+           std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
+               outer.end();
+}
+
+/** That a file cannot be written is said before the command runs, not after. @made: the folder that
+ * the recording makes. */
+void check_writable(const fs::path &file, const fs::path &made)
 {
     std::error_code problem;
     const bool exists = fs::exists(file, problem);
     if (file.empty() || (exists && !fs::is_regular_file(file) && !fs::is_directory(file)))
         return; /* who reads a pipe would take this for the end */
+    if (!fs::exists(file.parent_path(), problem) && is_within(file, made))
+        return;
     const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         throw std::runtime_error(file.string() + ": cannot be written: " + std::strerror(errno));
@@ -111,8 +126,8 @@ void check_writable(const fs::path &file)
 
 void check_outputs(const options &o)
 {
-    check_writable(o.events);
-    check_writable(o.html);
+    check_writable(o.events, o.folder);
+    check_writable(o.html, o.folder);
 }
 
 /** Writes a file beside the report. */
@@ -139,17 +154,18 @@ void report(const fs::path &folder, const options &o)
     const std::vector<forecast::message> messages = forecast::messages_of(run);
     const forecast::site_names names(run);
     const forecast::forecast f = forecast::make_forecast(run, messages, names);
+    std::signal(SIGPIPE, SIG_IGN); /* who reads the text may have enough: the files are written */
     if (o.json)
         forecast::write_json(std::cout, f);
     else
         forecast::write_text(std::cout, f, o.nr_sites);
     std::cout.flush();
-    if (!std::cout)
-        throw std::runtime_error("standard output: cannot be written");
     write_file(o.events,
                [&](std::ostream &out) { forecast::write_trace_events(out, run, messages, names); });
     write_file(o.html,
                [&](std::ostream &out) { forecast::write_html(out, run, messages, names, f); });
+    if (!std::cout)
+        throw std::runtime_error("standard output: cannot be written");
 }
 
 int record(const options &o)

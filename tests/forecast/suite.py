@@ -287,6 +287,18 @@ def page_cannot_be_written(bench):
 
 
 @suite.test()
+def page_in_the_folder(bench):
+    """Of the recording, which is not there yet; and the reader of the text has enough of it."""
+    work = bench.folder()
+    words = " ".join(map(str, [bench.forecaster, "-o", "run", "--html", "run/page.html",
+                               *bench.mpiexec(2), bench.build("late.c", "-g"), 1, 1]))
+    status, out, err = bench.run(["sh", "-c", f"cd {work} && {{ {words}; echo $? >&3; }} 3>code | :"])
+    code = (work / "code").read_text(encoding="utf-8")
+    if status or code not in ("0\n", "125\n") or not (work / "run/page.html").stat().st_size:
+        raise Fail(f"exit code {code}", out + err)
+
+
+@suite.test()
 def rank_cannot_be_read(bench):
     """The file of one rank is empty: the others are reported, and there is no forecast."""
     folder = bench.folder() / "run"
