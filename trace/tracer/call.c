@@ -7,13 +7,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "tracer.h"
 
 /* The file that @address is in, in @path or as the dynamic linker names it. That names the program
  * itself as it was called, which may be from another folder than the one that the trace is read in.
- */
+ * Where the dynamic linker was called to run the program, /proc/self/exe is the linker. */
 static const char *find_module(void *address, Dl_info *info, char *path, size_t capacity)
 {
     struct link_map *map = NULL;
@@ -21,7 +22,7 @@ static const char *find_module(void *address, Dl_info *info, char *path, size_t 
         *info = (Dl_info){0};
         return "";
     }
-    if (map && !*map->l_name) {
+    if (map && !*map->l_name && getauxval(AT_BASE)) {
         const ssize_t n = readlink("/proc/self/exe", path, capacity - 1);
         if (n > 0) {
             path[n] = '\0';

@@ -29,7 +29,25 @@ struct library {
     const char *names;
     const ElfW(Rela) * calls, *others;
     size_t call_bytes, other_bytes;
+    uintptr_t relro_begin, relro_end; /* read-only once it is relocated; 0, 0: nothing is */
 };
+
+/* Finds what is read-only of the library at @arg's base. */
+static int find_relro(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct library *l = arg;
+    (void)size;
+    if (info->dlpi_addr != l->base)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_GNU_RELRO) {
+            l->relro_begin = l->base + segment->p_vaddr;
+            l->relro_end = l->relro_begin + segment->p_memsz;
+        }
+    }
+    return 1;
+}
 
 static struct library read_dynamic(const struct link_map *map)
 {
@@ -68,15 +86,17 @@ static bool is_of_mpi(const char *name)
     return strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0;
 }
 
-/* The page may be read-only once the library is relocated. If it cannot be written the call stays
- * as it is. */
-static void put(uintptr_t at, uintptr_t value)
+/* If the page cannot be written the call stays as it is. */
+static void put(const struct library *l, uintptr_t at, uintptr_t value)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *begin = (void *)(at & ~(page - 1));
+    const uintptr_t begin = at & ~(page - 1);
     uintptr_t *place = (uintptr_t *)at;
-    if (*place != value && mprotect(begin, page, PROT_READ | PROT_WRITE) == 0)
-        *place = value;
+    if (*place == value || mprotect((void *)begin, page, PROT_READ | PROT_WRITE) != 0)
+        return;
+    *place = value;
+    if (begin >= l->relro_begin && begin + page <= l->relro_end)
+        mprotect((void *)begin, page, PROT_READ);
 }
 
 static void bind_own(const struct library *l, const ElfW(Rela) * relocations, size_t bytes)
@@ -89,18 +109,23 @@ static void bind_own(const struct library *l, const ElfW(Rela) * relocations, si
         const ElfW(Sym) *symbol = &l->symbols[ELF64_R_SYM(r->r_info)];
         if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
             is_of_mpi(l->names + symbol->st_name))
-            put(l->base + r->r_offset, l->base + symbol->st_value);
+            put(l, l->base + r->r_offset, l->base + symbol->st_value);
     }
 }
 
 static bool has_fortran(const char *path, const void *base)
 {
     Dl_info info;
+    static const char *const names[] = {"mpi_send_", "mpi_send", "mpi_send__", "MPI_SEND"};
     void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library ? dlsym(library, "mpi_send_") : NULL;
+    bool has = false;
+    for (size_t i = 0; library && i < sizeof(names) / sizeof(*names); i++) {
+        void *found = dlsym(library, names[i]);
+        has |= found && dladdr(found, &info) && info.dli_fbase == base;
+    }
     if (library)
         dlclose(library);
-    return found && dladdr(found, &info) && info.dli_fbase == base;
+    return has;
 }
 
 void zct_leave_inner_calls(void *function)
@@ -110,9 +135,10 @@ void zct_leave_inner_calls(void *function)
     if (!dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ||
         has_fortran(info.dli_fname, info.dli_fbase))
         return;
-    const struct library l = read_dynamic(map);
+    struct library l = read_dynamic(map);
     if (!l.symbols || !l.names)
         return;
+    dl_iterate_phdr(find_relro, &l);
     if (l.calls)
         bind_own(&l, l.calls, l.call_bytes);
     if (l.others)

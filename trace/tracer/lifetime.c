@@ -50,8 +50,8 @@ static bool is_spawned(void)
     return parent != zct_real.comm_null;
 }
 
-/* Has another program of a script that runs several been traced here? The ranks of two would be
- * taken for those of one. */
+/* Has another program of a script that runs several been traced here, or another process that was
+ * started as a world of its own? The ranks of two would be taken for those of one. */
 static bool is_taken(const char *folder)
 {
     char path[4096];
@@ -129,7 +129,8 @@ static void start(void *caller)
         zct_clock_agree(rank, processes, rank == 0 && is_taken(folder), zct.calls);
     if (beginning.taken) {
         if (rank == 0)
-            fprintf(stderr, "zc-trace: %s is not traced: %s has the trace of a program before it\n",
+            fprintf(stderr,
+                    "zc-trace: %s is not traced: %s has the trace of another MPI_COMM_WORLD\n",
                     program_invocation_short_name, folder);
         return;
     }
