@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -104,6 +105,8 @@ class Bench:
             if fortran and ("mpi.mod" in done.stderr or "mpi_f08" in done.stderr or
                             "not found" in done.stderr):
                 raise Skip("this MPI was built without Fortran")
+            if re.search("implicit declaration of function .MPI_File_open", done.stderr):
+                raise Skip("this MPI was built without MPI-IO")
             raise Fail(f"{source} does not compile", done.stderr)
         return target
 
@@ -209,7 +212,8 @@ def rows_as_expected(bench, name, ranks):
 
 for the_name, its_ranks in (("blocking", (2, 4)), ("nonblocking", (2,)), ("wildcard", (2, 4)),
                             ("persistent", (2, 4)), ("collectives", (2, 4)),
-                            ("communicators", (2, 4)), ("datatypes", (2, 4))):
+                            ("communicators", (2, 4)), ("datatypes", (2, 4)),
+                            ("file_io", (2, 4))):
     suite.test(the_name)(functools.partial(rows_as_expected, name=the_name, ranks=its_ranks))
 
 
