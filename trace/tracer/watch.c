@@ -105,9 +105,9 @@ static const struct zct_request *find_kept(uintptr_t key, const struct zct_reque
     const struct zct_request *now = zct_request_find_locked(key);
     if (zct_request_is(now, kept))
         return now;
-    const bool is_shared = zct_shared_is_locked(key);
-    return !zct_shared_drop_locked(key, kept) && is_shared && now && now->kind == kept->kind ? now
-                                                                                             : kept;
+    if (zct_shared_drop_locked(key, kept))
+        return kept;
+    return zct_shared_is_locked(key) && now && now->kind == kept->kind ? now : kept;
 }
 
 void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
