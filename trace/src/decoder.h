@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZCT_DECODER_H_INCLUDED
+#define ZCT_DECODER_H_INCLUDED
+
+/* The records in a file's blocks (zct/format.h). */
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cursor.h"
+#include "record.h"
+
+namespace zc::zct {
+
+/** What the values of the next record of a type are relative to. */
+struct last_values {
+    std::uint32_t comm = 0;
+    std::int32_t peer = 0;
+    std::int32_t tag = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t addr = 0;
+};
+
+/** Decodes the blocks of one file, in order; keeps the records, or counts them only. */
+class decoder {
+  public:
+    decoder(file_records &file, bool keeps) : file_(file), keeps_(keeps) {}
+
+    void block(std::span<const std::uint8_t> payload)
+    {
+        cursor in(payload);
+        if (file_.complete)
+            throw malformed{"records after the end of the trace"};
+        read_state(in);
+        while (!in.at_end())
+            record(in);
+    }
+
+  private:
+    template <typename T>
+    void keep(std::vector<T> &records, T record)
+    {
+        if (keeps_)
+            records.push_back(std::move(record));
+    }
+
+    void read_state(cursor &in)
+    {
+        time_ = in.zigzag();
+        order_ = in.varint() - 1;
+        ended_ = in.varint();
+        if (ended_ != file_.counts.collectives || in.varint() != file_.communicators.size())
+            throw malformed{"blocks are missing or out of order"};
+        if (file_.has_calls &&
+            (in.varint() != file_.counts.sends || in.varint() != file_.counts.sites))
+            throw malformed{"blocks are missing or out of order"};
+        ended_--;
+        completed_ = file_.counts.sends - 1;
+        send_ = receive_ = {};
+    }
+
+    void record(cursor &in)
+    {
+        const std::uint8_t head = in.byte();
+        switch (head & ZCT_TYPE_MASK) {
+        case ZCT_END:
+            if (file_.has_calls && head != ZCT_END) {
+                record_of_calls(in, head);
+                break;
+            }
+            file_.complete = true;
+            if (!in.at_end())
+                throw malformed{"records after the end of the trace"};
+            break;
+        case ZCT_COMMUNICATOR:
+            communicator(in, head & ZCT_INTER);
+            break;
+        case ZCT_SEND:
+            send(in, head);
+            break;
+        case ZCT_RECEIVE:
+        case ZCT_MATCHED:
+            receive(in, head);
+            break;
+        case ZCT_LOST:
+            lost(in);
+            break;
+        case ZCT_COLLECTIVE:
+            collective(in);
+            break;
+        default:
+            collective_end(in);
+        }
+    }
+
+    /** What version 2 adds. */
+    void record_of_calls(cursor &in, std::uint8_t head)
+    {
+        switch (head) {
+        case ZCT_SITE: {
+            site where{};
+            where.address = in.varint();
+            where.offset = in.varint();
+            where.module = in.string();
+            where.symbol = in.string();
+            file_.counts.sites++;
+            keep(file_.sites, std::move(where));
+            break;
+        }
+        case ZCT_CALL:
+            call_end(in);
+            break;
+        case ZCT_CLOCK: {
+            clock_record clock{};
+            clock.time_ns = next_time(in);
+            clock.ahead_ns = in.zigzag();
+            clock.error_ns = in.varint();
+            keep(file_.clocks, clock);
+            break;
+        }
+        default:
+            throw malformed{"an unknown record"};
+        }
+    }
+
+    void call_end(cursor &in)
+    {
+        call c{};
+        c.end_ns = next_time(in);
+        c.begin_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(c.end_ns) - in.varint());
+        const unsigned function = in.byte();
+        if (function >= ZCT_NR_FUNCTIONS)
+            throw malformed{"an unknown call"};
+        c.function = static_cast<zct_function>(function);
+        c.site = known_site(in.varint());
+        const std::uint64_t nr_sends = in.varint();
+        for (std::uint64_t i = 0; i < nr_sends; i++) {
+            completed_ = plus(completed_ + 1, in.zigzag());
+            if (completed_ >= file_.counts.sends)
+                throw malformed{"a call that completed a send that was not begun"};
+            keep(c.sends, completed_);
+        }
+        keep(file_.calls, std::move(c));
+    }
+
+    std::uint32_t known_site(std::uint64_t where) const
+    {
+        if (where >= file_.counts.sites)
+            throw malformed{"a call site that was not announced"};
+        return static_cast<std::uint32_t>(where);
+    }
+
+    /** Where a send, receive or collective was posted. */
+    std::uint32_t posted_at(cursor &in) const
+    {
+        return file_.has_calls ? known_site(in.varint()) : 0;
+    }
+
+    std::int64_t next_time(cursor &in) { return time_ = plus(time_, in.zigzag()); }
+
+    std::uint32_t known_comm(std::uint64_t comm) const
+    {
+        if (comm >= file_.communicators.size())
+            throw malformed{"a communicator that was not announced"};
+        return static_cast<std::uint32_t>(comm);
+    }
+
+    /** Those a rank of the communicator names when it sends or receives. */
+    std::size_t peers(std::uint32_t comm) const
+    {
+        const members_record &members = file_.communicators[comm];
+        return members.inter ? members.remote.size() : members.local.size();
+    }
+
+    std::int32_t known_peer(std::uint32_t comm, std::int64_t peer) const
+    {
+        if (peer < 0 || static_cast<std::uint64_t>(peer) >= peers(comm))
+            throw malformed{"a rank outside its communicator"};
+        return static_cast<std::int32_t>(peer);
+    }
+
+    /** As many of the world as it has, at most. Each one outside the world costs bytes. */
+    member_list members(cursor &in)
+    {
+        const std::uint64_t count = in.varint();
+        const auto processes = static_cast<std::uint64_t>(file_.processes);
+        member_list list;
+        std::uint64_t of_the_world = 0;
+        std::int64_t expected = 0;
+        while (list.size() < count) {
+            const std::int64_t first = plus(expected, in.zigzag());
+            const std::uint64_t n = in.varint();
+            if (n == 0 || n > processes || n > count - list.size() || first < -1 ||
+                first > file_.processes - static_cast<std::int64_t>(n) || (first < 0 && n > 1))
+                throw malformed{"a communicator's member is not a rank of the world"};
+            of_the_world += first < 0 ? 0 : n;
+            if (of_the_world > processes)
+                throw malformed{"a communicator has more members than the world"};
+            list.add(static_cast<std::int32_t>(first), static_cast<std::uint32_t>(n));
+            expected = first + static_cast<std::int64_t>(n);
+        }
+        return list;
+    }
+
+    void communicator(cursor &in, bool inter)
+    {
+        members_record record;
+        record.inter = inter;
+        record.local = members(in);
+        if (inter)
+            record.remote = members(in);
+        file_.communicators.push_back(std::move(record));
+    }
+
+    void envelope(cursor &in, unsigned flags, last_values &last)
+    {
+        if (flags & ZCT_HAS_COMM)
+            last.comm = known_comm(in.varint());
+        if (flags & ZCT_HAS_PEER)
+            last.peer = narrow<std::int32_t>(plus(std::int64_t{last.peer}, in.zigzag()),
+                                             "a rank outside its communicator");
+        if (flags & ZCT_HAS_TAG)
+            last.tag = narrow<std::int32_t>(plus(std::int64_t{last.tag}, in.zigzag()),
+                                            "a tag of more than 32 bits");
+        if (flags & ZCT_HAS_BYTES)
+            last.bytes = in.varint();
+        known_peer(known_comm(last.comm), last.peer);
+    }
+
+    void send(cursor &in, unsigned head)
+    {
+        const std::int64_t time = next_time(in);
+        envelope(in, head, send_);
+        const std::uint64_t number = file_.counts.sends++;
+        keep(file_.sends,
+             {time, send_.comm, send_.peer, send_.tag, send_.bytes, number, posted_at(in)});
+    }
+
+    void receive(cursor &in, unsigned head)
+    {
+        receive_record r{};
+        r.done_ns = next_time(in);
+        r.posted_ns =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(r.done_ns) - in.varint());
+        r.order = r.matched = order_ = plus(order_ + 1, in.zigzag());
+        envelope(in, head, receive_);
+        if (head & ZCT_HAS_ADDR)
+            receive_.addr = plus(receive_.addr, in.zigzag());
+        if ((head & ZCT_TYPE_MASK) == ZCT_MATCHED)
+            r.matched -= in.varint();
+        r.site = posted_at(in);
+        r.comm = receive_.comm;
+        r.peer = receive_.peer;
+        r.tag = receive_.tag;
+        r.bytes = receive_.bytes;
+        r.addr = receive_.addr;
+        r.done_order = nr_done_++;
+        file_.counts.receives++;
+        keep(file_.receives, r);
+    }
+
+    void lost(cursor &in)
+    {
+        lost_record lost{};
+        lost.order = in.varint();
+        lost.comm = known_comm(in.varint());
+        const std::int64_t peer = in.zigzag();
+        lost.peer = peer == -1 ? -1 : known_peer(lost.comm, peer);
+        lost.tag = narrow<std::int32_t>(in.zigzag(), "a tag of more than 32 bits");
+        keep(file_.lost, lost);
+    }
+
+    void collective(cursor &in)
+    {
+        collective_record c{};
+        c.begin_ns = next_time(in);
+        c.order = order_ = plus(order_ + 1, in.zigzag());
+        const unsigned kind = in.byte();
+        if (kind == ZCT_P2P || kind >= ZCT_NR_KINDS)
+            throw malformed{"an unknown collective"};
+        c.kind = static_cast<zct_kind>(kind);
+        c.comm = known_comm(in.varint());
+        c.root = narrow<std::int32_t>(in.zigzag(), "a root of more than 32 bits");
+        c.site = posted_at(in);
+        run_record last[3] = {};
+        std::int64_t next[3] = {};
+        while (const unsigned direction = in.byte()) {
+            if (direction > ZCT_RUN_RECEIVE)
+                throw malformed{"an unknown direction"};
+            run_record &run = last[direction];
+            run.direction = static_cast<zct_direction>(direction);
+            run.first = known_peer(c.comm, plus(next[direction], in.zigzag()));
+            const std::uint64_t count = in.varint();
+            if (count == 0 || count > peers(c.comm) - static_cast<std::size_t>(run.first))
+                throw malformed{"a rank outside its communicator"};
+            run.count = static_cast<std::uint32_t>(count);
+            next[direction] = run.first + static_cast<std::int64_t>(count);
+            run.bytes = plus(run.bytes, in.zigzag());
+            if (direction == ZCT_RUN_RECEIVE) {
+                run.addr = plus(run.addr, in.zigzag());
+                run.stride = count > 1 ? plus(run.bytes, in.zigzag()) : 0;
+            }
+            keep(c.runs, run);
+            if (direction == ZCT_RUN_RECEIVE)
+                run.addr += (count - 1) * run.stride + run.bytes;
+        }
+        file_.counts.collectives++;
+        has_ended_.push_back(false);
+        keep(file_.collectives, std::move(c));
+    }
+
+    void collective_end(cursor &in)
+    {
+        const std::int64_t time = next_time(in);
+        ended_ = plus(ended_ + 1, in.zigzag());
+        if (ended_ >= has_ended_.size() || has_ended_[ended_])
+            throw malformed{"the end of a collective that did not begin"};
+        has_ended_[ended_] = true;
+        const std::uint64_t done_order = nr_done_++;
+        if (!keeps_)
+            return;
+        collective_record &c = file_.collectives[ended_];
+        c.ended = true;
+        c.end_ns = time;
+        c.done_order = done_order;
+    }
+
+    file_records &file_;
+    bool keeps_;
+    std::int64_t time_ = 0;
+    std::uint64_t order_ = 0;
+    std::uint64_t ended_ = 0;
+    std::uint64_t completed_ = 0;
+    std::uint64_t nr_done_ = 0;
+    std::vector<bool> has_ended_; /* of each collective */
+    last_values send_;
+    last_values receive_;
+};
+
+} // namespace zc::zct
+
+#endif
