@@ -65,7 +65,7 @@ void replay_all(const zct::run &run, const replay &replay, const timeline &steps
 } // namespace
 
 forecast make_forecast(const zct::run &run, const std::vector<message> &messages,
-                       const site_names &names)
+                       const site_names &names, const predictability &prediction)
 {
     forecast f;
     f.program = run.program;
@@ -78,7 +78,7 @@ forecast make_forecast(const zct::run &run, const std::vector<message> &messages
             std::max(f.clock_error_us, static_cast<double>(rank.clock_error_ns) / 1e3);
     f.found = find(run, messages, names);
     f.links = measure_network(run, messages);
-    f.prediction = predict(run, zc_model().announce_local);
+    f.prediction = prediction;
     const timeline steps = timeline_of(run, messages);
     f.no_forecast = steps.unusable;
     if (f.no_forecast.empty() && f.recorded_ranks != static_cast<std::size_t>(f.processes))

@@ -44,9 +44,9 @@ struct forecast {
     predictability prediction;
 };
 
-/** @run as recorded with calls. */
+/** @run as recorded with calls; @prediction: of its receives (predict). */
 forecast make_forecast(const zct::run &run, const std::vector<message> &messages,
-                       const site_names &names);
+                       const site_names &names, const predictability &prediction);
 
 /** At most @nr_sites call sites, those that cost most. */
 void write_text(std::ostream &out, const forecast &f, std::size_t nr_sites);

@@ -31,7 +31,9 @@ std::vector<event> events_of(const zct::rank_trace &rank)
     return events;
 }
 
-void predict_rank(const zct::rank_trace &rank, std::uint64_t least_bytes, predictability &result)
+} // namespace
+
+void predict(const zct::rank_trace &rank, std::uint64_t least_bytes, predictability &result)
 {
     zcp_t *made = nullptr;
     if (zcp_create(nullptr, &made) != 0)
@@ -60,16 +62,6 @@ void predict_rank(const zct::rank_trace &rank, std::uint64_t least_bytes, predic
             zcp_receive(engine.get(), &receive);
         }
     }
-}
-
-} // namespace
-
-predictability predict(const zct::run &run, std::uint64_t least_bytes)
-{
-    predictability result;
-    for (const zct::rank_trace &rank : run.ranks)
-        predict_rank(rank, least_bytes, result);
-    return result;
 }
 
 } // namespace zc::forecast

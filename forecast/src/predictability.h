@@ -22,8 +22,9 @@ struct predictability {
     }
 };
 
-/** Feeds the receives of all ranks, each to an engine of its own, in the order of the run. */
-predictability predict(const zct::run &run, std::uint64_t least_bytes);
+/** Feeds the receives of a rank to an engine of its own, in the order of the run. Of messages below
+ * @least_bytes it learns, but is not asked. */
+void predict(const zct::rank_trace &rank, std::uint64_t least_bytes, predictability &result);
 
 } // namespace zc::forecast
 

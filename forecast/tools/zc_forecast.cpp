@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "forecast.h"
+#include "model.h"
 #include "zct/launch.h"
 
 namespace fs = std::filesystem;
@@ -148,12 +149,15 @@ void write_file(const fs::path &file, Write write)
 void report(const fs::path &folder, const options &o)
 {
     std::vector<std::string> unreadable;
-    const zct::run run = zct::load(folder, &unreadable);
+    forecast::predictability prediction;
+    const zct::run run = zct::load_in_turn(folder, &unreadable, [&](const zct::rank_trace &rank) {
+        forecast::predict(rank, forecast::zc_model().announce_local, prediction);
+    });
     for (const std::string &why : unreadable)
         std::cerr << "zc-forecast: " << why << "; the file is left out\n";
     const std::vector<forecast::message> messages = forecast::messages_of(run);
     const forecast::site_names names(run);
-    const forecast::forecast f = forecast::make_forecast(run, messages, names);
+    const forecast::forecast f = forecast::make_forecast(run, messages, names, prediction);
     std::signal(SIGPIPE, SIG_IGN); /* who reads the text may have enough: the files are written */
     if (o.json)
         forecast::write_json(std::cout, f);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model.h"
+
 namespace zc::forecast::test {
 
 made_up_run::made_up_run(std::int32_t processes)
@@ -93,6 +95,19 @@ const zct::run &made_up_run::end(const std::vector<std::int64_t> &times)
         });
     }
     return run_;
+}
+
+predictability prediction_of(const zct::run &run)
+{
+    predictability result;
+    for (const zct::rank_trace &rank : run.ranks)
+        predict(rank, zc_model().announce_local, result);
+    return result;
+}
+
+forecast forecast_of(const zct::run &run)
+{
+    return make_forecast(run, messages_of(run), site_names(run), prediction_of(run));
 }
 
 } // namespace zc::forecast::test

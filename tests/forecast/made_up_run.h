@@ -2,7 +2,7 @@
 #ifndef ZCF_TESTS_MADE_UP_RUN_H_INCLUDED
 #define ZCF_TESTS_MADE_UP_RUN_H_INCLUDED
 
-#include "zct/trace.h"
+#include "forecast.h"
 
 namespace zc::forecast::test {
 
@@ -42,6 +42,10 @@ class made_up_run {
     zct::run run_;
     std::size_t nr_collectives_ = 0;
 };
+
+/** What zc-forecast makes of a run. */
+predictability prediction_of(const zct::run &run);
+forecast forecast_of(const zct::run &run);
 
 } // namespace zc::forecast::test
 

@@ -18,7 +18,7 @@ predictability of_addresses(std::uint64_t stride)
         made.message(0, 1, 1 << 20, {at, at, at + 60, at + 50, at + 50, at + 60}, addr);
         addr = addr * 6364136223846793005 * stride + 0x100000 + stride;
     }
-    return predict(made.end({9000 * kMs, 9000 * kMs}), 32 << 10);
+    return prediction_of(made.end({9000 * kMs, 9000 * kMs}));
 }
 
 TEST(PredictabilityTest, OneBufferIsForeseen)
@@ -41,7 +41,7 @@ TEST(PredictabilityTest, SmallMessagesAreNotAsked)
 {
     made_up_run made(2);
     made.message(0, 1, 1000, {10, 10, 11, 30, 30, 31});
-    const predictability p = predict(made.end({100, 100}), 32 << 10);
+    const predictability p = prediction_of(made.end({100, 100}));
     EXPECT_EQ(p.asked, 0u);
     EXPECT_EQ(p.hit_rate(), 1);
 }

@@ -85,7 +85,7 @@ TEST(ReplayTest, TimeOffTheCriticalPathIsNoGain)
     made_up_run made(2);
     made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
     const zct::run run = made.end({65 * kMs, 264 * kMs});
-    const forecast f = make_forecast(run, messages_of(run), site_names(run));
+    const forecast f = forecast_of(run);
     EXPECT_EQ(f.no_forecast, "");
     /* The receiver's transfer less a copy (the first message is not foreseen), not the 50 ms. */
     EXPECT_NEAR(f.job.saved_s, 0.00346, 0.0001);

@@ -25,7 +25,7 @@ std::string text_of(void (*write)(std::ostream &, const forecast &, More...), co
                     More... more)
 {
     std::ostringstream out;
-    write(out, make_forecast(run, messages_of(run), site_names(run)), more...);
+    write(out, forecast_of(run), more...);
     return out.str();
 }
 
@@ -100,7 +100,7 @@ TEST(ReportTest, ThePageShowsCallsHeldSendersAndTheForecast)
     run.program = "a<b & \"c\"\n";
     std::ostringstream out;
     const std::vector<message> messages = messages_of(run);
-    write_html(out, run, messages, site_names(run), make_forecast(run, messages, site_names(run)));
+    write_html(out, run, messages, site_names(run), forecast_of(run));
     const std::string page = out.str();
     EXPECT_EQ(count(page, "<rect class=\"call\""), 6u);
     EXPECT_EQ(count(page, "<rect class=\"held\""), 1u);
@@ -119,7 +119,7 @@ TEST(ReportTest, APageOfNoCallsIsAPage)
         rank.calls.clear();
     std::ostringstream out;
     const std::vector<message> messages = messages_of(run);
-    write_html(out, run, messages, site_names(run), make_forecast(run, messages, site_names(run)));
+    write_html(out, run, messages, site_names(run), forecast_of(run));
     EXPECT_EQ(out.str().find("nan"), std::string::npos);
     EXPECT_NE(out.str().find("</html>"), std::string::npos);
 }

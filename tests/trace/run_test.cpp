@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "zct/trace.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
 
@@ -315,35 +311,6 @@ TEST(RunTest, CountsWithoutTakingApart)
     EXPECT_TRUE(s.complete);
 }
 
-/** KiB by which a process's largest size grows when it counts a file; -1: it failed. */
-long growth_by_counting(const std::filesystem::path &file)
-{
-    int to_us[2];
-    if (pipe(to_us) != 0)
-        return -1;
-    const pid_t child = fork();
-    if (child == 0) {
-        struct rusage before = {};
-        struct rusage after = {};
-        getrusage(RUSAGE_SELF, &before);
-        long grown = -1;
-        try {
-            summarize(file);
-            getrusage(RUSAGE_SELF, &after);
-            grown = after.ru_maxrss - before.ru_maxrss;
-        } catch (const error &) {
-        }
-        _exit(write(to_us[1], &grown, sizeof(grown)) != sizeof(grown));
-    }
-    close(to_us[1]);
-    long grown = -1;
-    if (read(to_us[0], &grown, sizeof(grown)) != sizeof(grown))
-        grown = -1;
-    close(to_us[0]);
-    waitpid(child, nullptr, 0);
-    return grown;
-}
-
 /* Ten MiB of records that would be 250 MB if all were kept. */
 TEST(RunTest, CountsALargeFileInLittleMemory)
 {
@@ -356,7 +323,7 @@ TEST(RunTest, CountsALargeFileInLittleMemory)
         file.close();
     }
     EXPECT_EQ(summarize(folder.file(0)).sends, std::uint64_t{kSends});
-    const long grown = growth_by_counting(folder.file(0));
+    const long grown = growth_by([&] { summarize(folder.file(0)); });
     EXPECT_GE(grown, 0);
     EXPECT_LT(grown, 32 << 10);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -74,6 +78,34 @@ void write_bytes(const fs::path &file, const std::vector<std::uint8_t> &bytes)
     std::ofstream out(file, std::ios::binary | std::ios::trunc);
     out.write(reinterpret_cast<const char *>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
+}
+
+long growth_by(const std::function<void()> &something)
+{
+    int to_us[2];
+    if (pipe(to_us) != 0)
+        return -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rusage before = {};
+        struct rusage after = {};
+        getrusage(RUSAGE_SELF, &before);
+        long grown = -1;
+        try {
+            something();
+            getrusage(RUSAGE_SELF, &after);
+            grown = after.ru_maxrss - before.ru_maxrss;
+        } catch (const std::exception &) {
+        }
+        _exit(write(to_us[1], &grown, sizeof(grown)) != sizeof(grown));
+    }
+    close(to_us[1]);
+    long grown = -1;
+    if (read(to_us[0], &grown, sizeof(grown)) != sizeof(grown))
+        grown = -1;
+    close(to_us[0]);
+    waitpid(child, nullptr, 0);
+    return grown;
 }
 
 } // namespace zc::zct::test

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -55,6 +56,9 @@ class rank_file {
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path &file);
 void write_bytes(const std::filesystem::path &file, const std::vector<std::uint8_t> &bytes);
+
+/** KiB by which a process's largest size grows when it does something; -1: that failed. */
+long growth_by(const std::function<void()> &something);
 
 } // namespace zc::zct::test
 

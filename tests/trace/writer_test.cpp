@@ -2,6 +2,7 @@
 #include <random>
 
 #include "crc32c.h"
+#include "runs.h"
 #include "support.h"
 
 using namespace zc::zct;
@@ -172,14 +173,16 @@ TEST(WriterTest, KeepsLargeCollectives)
     EXPECT_TRUE(c.ended);
     EXPECT_EQ(c.begin_ns, 100);
     EXPECT_EQ(c.end_ns, 200);
-    ASSERT_EQ(c.runs.size(), runs.size());
+    std::vector<run_record> read;
+    for_each_run(file, c, [&](const run_record &run) { read.push_back(run); });
+    ASSERT_EQ(read.size(), runs.size());
     for (std::size_t i = 0; i < runs.size(); i++) {
-        ASSERT_EQ(c.runs[i].first, runs[i].first);
-        ASSERT_EQ(c.runs[i].count, runs[i].count);
-        ASSERT_EQ(c.runs[i].bytes, runs[i].bytes);
-        ASSERT_EQ(c.runs[i].addr, runs[i].addr);
+        ASSERT_EQ(read[i].first, runs[i].first);
+        ASSERT_EQ(read[i].count, runs[i].count);
+        ASSERT_EQ(read[i].bytes, runs[i].bytes);
+        ASSERT_EQ(read[i].addr, runs[i].addr);
     }
-    EXPECT_EQ(c.runs.back().stride, 800u);
+    EXPECT_EQ(read.back().stride, 800u);
 }
 
 TEST(WriterTest, IsCompact)

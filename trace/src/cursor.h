@@ -24,6 +24,9 @@ class cursor {
 
     bool at_end() const { return at_ == bytes_.size(); }
 
+    /** What was not taken yet. */
+    std::span<const std::uint8_t> rest() const { return bytes_.subspan(at_); }
+
     std::uint8_t byte()
     {
         if (at_end())

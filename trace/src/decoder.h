@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cursor.h"
-#include "record.h"
+#include "runs.h"
 
 namespace zc::zct {
 
@@ -167,16 +166,9 @@ class decoder {
         return static_cast<std::uint32_t>(comm);
     }
 
-    /** Those a rank of the communicator names when it sends or receives. */
-    std::size_t peers(std::uint32_t comm) const
-    {
-        const members_record &members = file_.communicators[comm];
-        return members.inter ? members.remote.size() : members.local.size();
-    }
-
     std::int32_t known_peer(std::uint32_t comm, std::int64_t peer) const
     {
-        if (peer < 0 || static_cast<std::uint64_t>(peer) >= peers(comm))
+        if (peer < 0 || static_cast<std::uint64_t>(peer) >= file_.communicators[comm].peers())
             throw malformed{"a rank outside its communicator"};
         return static_cast<std::int32_t>(peer);
     }
@@ -284,28 +276,12 @@ class decoder {
         c.comm = known_comm(in.varint());
         c.root = narrow<std::int32_t>(in.zigzag(), "a root of more than 32 bits");
         c.site = posted_at(in);
-        run_record last[3] = {};
-        std::int64_t next[3] = {};
-        while (const unsigned direction = in.byte()) {
-            if (direction > ZCT_RUN_RECEIVE)
-                throw malformed{"an unknown direction"};
-            run_record &run = last[direction];
-            run.direction = static_cast<zct_direction>(direction);
-            run.first = known_peer(c.comm, plus(next[direction], in.zigzag()));
-            const std::uint64_t count = in.varint();
-            if (count == 0 || count > peers(c.comm) - static_cast<std::size_t>(run.first))
-                throw malformed{"a rank outside its communicator"};
-            run.count = static_cast<std::uint32_t>(count);
-            next[direction] = run.first + static_cast<std::int64_t>(count);
-            run.bytes = plus(run.bytes, in.zigzag());
-            if (direction == ZCT_RUN_RECEIVE) {
-                run.addr = plus(run.addr, in.zigzag());
-                run.stride = count > 1 ? plus(run.bytes, in.zigzag()) : 0;
-            }
-            keep(c.runs, run);
-            if (direction == ZCT_RUN_RECEIVE)
-                run.addr += (count - 1) * run.stride + run.bytes;
-        }
+        c.runs_at = file_.run_bytes.size();
+        const auto runs = in.rest();
+        take_runs(in, file_.communicators[c.comm].peers(), [](const run_record &) {});
+        const auto taken = runs.first(runs.size() - in.rest().size());
+        if (keeps_)
+            file_.run_bytes.insert(file_.run_bytes.end(), taken.begin(), taken.end());
         file_.counts.collectives++;
         has_ended_.push_back(false);
         keep(file_.collectives, std::move(c));

@@ -18,6 +18,9 @@ struct members_record {
     member_list local;
     member_list remote;
     bool inter;
+
+    /** So many a rank of the communicator can name when it sends or receives. */
+    std::size_t peers() const { return inter ? remote.size() : local.size(); }
 };
 
 struct send_record {
@@ -51,15 +54,6 @@ struct lost_record {
     std::int32_t tag;
 };
 
-struct run_record {
-    zct_direction direction;
-    std::int32_t first;
-    std::uint32_t count;
-    std::uint64_t bytes;
-    std::uint64_t addr;
-    std::uint64_t stride;
-};
-
 struct collective_record {
     std::int64_t begin_ns;
     std::int64_t end_ns;
@@ -70,7 +64,7 @@ struct collective_record {
     std::uint64_t order;
     std::uint64_t done_order;
     std::uint32_t site;
-    std::vector<run_record> runs;
+    std::uint64_t runs_at; /* where its runs begin in file_records::run_bytes (runs.h) */
 };
 
 struct clock_record {
@@ -100,6 +94,7 @@ struct file_records {
     std::vector<receive_record> receives;
     std::vector<lost_record> lost;
     std::vector<collective_record> collectives;
+    std::vector<std::uint8_t> run_bytes;
     std::vector<site> sites; /* this and what follows of version 2 only */
     std::vector<call> calls;
     std::vector<clock_record> clocks; /* the times are corrected by them already */

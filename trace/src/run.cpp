@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
 #include "match.h"
+#include "runs.h"
 
 namespace fs = std::filesystem;
 
@@ -15,14 +17,17 @@ namespace zc::zct {
 
 namespace {
 
-/** Makes the rows of one rank. */
+/** Of a collective, which messages become rows. */
+enum class collective_rows { all, received };
+
+/** Makes the rows of one rank. Takes from its file what no other rank needs. */
 class rank_builder {
   public:
-    rank_builder(const file_records &file, const communicator_names &names,
+    rank_builder(file_records &file, collective_rows rows, const communicator_names &names,
                  sends_in_flight &in_flight, const collective_calls &calls,
                  const std::vector<bool> &present, run &run)
-        : file_(file), names_(names), in_flight_(in_flight), calls_(calls), present_(present),
-          run_(run)
+        : file_(file), rows_(rows), names_(names), in_flight_(in_flight), calls_(calls),
+          present_(present), run_(run)
     {
     }
 
@@ -31,6 +36,7 @@ class rank_builder {
         number_collectives();
         match_receives();
         add_rows();
+        file_.receives = {};
         add_sends();
         number_orders();
         rank_.rank = file_.rank;
@@ -149,30 +155,28 @@ class rank_builder {
     void add_collective(std::size_t idx)
     {
         const collective_record &call = file_.collectives[idx];
-        for (const run_record &run : call.runs) {
-            if (run.direction != ZCT_RUN_RECEIVE)
-                continue;
-            for (std::uint32_t i = 0; i < run.count; i++)
-                add_collective_row(idx, call, run, i);
-        }
-    }
-
-    void add_collective_row(std::size_t idx, const collective_record &call, const run_record &run,
-                            std::uint32_t i)
-    {
         receive row{};
         row.comm = names_.name(file_.rank, call.comm);
-        row.source = world_rank(file_, call.comm, run.first + static_cast<std::int32_t>(i));
         row.tag = -1;
-        row.bytes = run.bytes;
-        row.addr = run.addr + i * run.stride;
         row.kind = call.kind;
         row.collective = static_cast<std::int64_t>(idx);
         row.posted_ns = call.begin_ns;
         row.done_ns = call.end_ns;
         row.done_order = call.done_order;
         row.site = call.site;
+        for_each_run(file_, call, [&](const run_record &run) {
+            for (std::uint32_t i = 0; run.direction == ZCT_RUN_RECEIVE && i < run.count; i++)
+                add_collective_row(row, idx, run, i);
+        });
+    }
 
+    /** @row: what all of the call have in common. */
+    void add_collective_row(receive row, std::size_t idx, const run_record &run, std::uint32_t i)
+    {
+        const collective_record &call = file_.collectives[idx];
+        row.source = world_rank(file_, call.comm, run.first + static_cast<std::int32_t>(i));
+        row.bytes = run.bytes;
+        row.addr = run.addr + i * run.stride;
         const collective_record *sender = calls_.at(row.source, row.comm, nth_[idx]);
         std::optional<std::int64_t> sent;
         if (sender && sender->kind == call.kind)
@@ -189,23 +193,26 @@ class rank_builder {
             rank_.sends.push_back({s.time_ns, names_.name(file_.rank, s.comm),
                                    world_rank(file_, s.comm, s.peer), s.tag, s.bytes, ZCT_P2P,
                                    s.site, static_cast<std::int64_t>(s.number)});
-        for (const collective_record &call : file_.collectives)
-            for (const run_record &run : call.runs)
-                if (run.direction == ZCT_RUN_SEND)
-                    add_collective_sends(call, run);
+        if (rows_ == collective_rows::all)
+            for (const collective_record &call : file_.collectives)
+                add_collective_sends(call);
+        file_.run_bytes = {};
         std::stable_sort(rank_.sends.begin(), rank_.sends.end(),
                          [](const send &a, const send &b) { return a.sent_ns < b.sent_ns; });
     }
 
-    void add_collective_sends(const collective_record &call, const run_record &run)
+    void add_collective_sends(const collective_record &call)
     {
         const auto sent = collective_sent_ns(call, result_from_first(call.kind) &&
                                                        !inter(call.comm) && is_first(call.comm));
-        for (std::uint32_t i = 0; sent && i < run.count; i++)
-            rank_.sends.push_back(
-                {*sent, names_.name(file_.rank, call.comm),
-                 world_rank(file_, call.comm, run.first + static_cast<std::int32_t>(i)), -1,
-                 run.bytes, call.kind, call.site});
+        const std::uint32_t comm = names_.name(file_.rank, call.comm);
+        for_each_run(file_, call, [&](const run_record &run) {
+            for (std::uint32_t i = 0; sent && run.direction == ZCT_RUN_SEND && i < run.count; i++)
+                rank_.sends.push_back(
+                    {*sent, comm,
+                     world_rank(file_, call.comm, run.first + static_cast<std::int32_t>(i)), -1,
+                     run.bytes, call.kind, call.site});
+        });
     }
 
     /** The calls as they are: what only some readers need. */
@@ -220,8 +227,8 @@ class rank_builder {
                  rooted ? world_rank(file_, c.comm, c.root) : -1, nth_[i], c.site});
         }
         rank_.has_calls = file_.has_calls;
-        rank_.sites = file_.sites;
-        rank_.calls = file_.calls;
+        rank_.sites = std::move(file_.sites);
+        rank_.calls = std::move(file_.calls);
         for (const clock_record &clock : file_.clocks)
             rank_.clock_error_ns = std::max(rank_.clock_error_ns, clock.error_ns);
     }
@@ -245,7 +252,8 @@ class rank_builder {
             rows[order[i]].arrival_order = i;
     }
 
-    const file_records &file_;
+    file_records &file_;
+    collective_rows rows_;
     const communicator_names &names_;
     sends_in_flight &in_flight_;
     const collective_calls &calls_;
@@ -336,6 +344,50 @@ std::vector<file_records> read_all(const fs::path &path, std::vector<std::string
     return files;
 }
 
+/** Frees the memory of the others. */
+void leave_point_to_point(rank_trace &rank)
+{
+    const auto is_one = [](const receive &r) { return r.kind == ZCT_P2P; };
+    std::vector<receive> left;
+    left.reserve(static_cast<std::size_t>(
+        std::count_if(rank.receives.begin(), rank.receives.end(), is_one)));
+    std::copy_if(rank.receives.begin(), rank.receives.end(), std::back_inserter(left), is_one);
+    rank.receives = std::move(left);
+}
+
+/** @finish: called with each rank before the next is made. */
+run load_as(const fs::path &path, std::vector<std::string> *unreadable, collective_rows rows,
+            const std::function<void(rank_trace &)> &finish)
+{
+    std::vector<file_records> files = read_all(path, unreadable);
+    const file_records &first = files.front();
+    run run{};
+    run.name = run_name(path);
+    run.program = first.program;
+    run.command = first.command;
+    run.mpi = first.mpi;
+    run.processes = first.processes;
+    run.id = first.run;
+    run.start_ns = first.start_ns;
+
+    communicator_names names(first.processes);
+    std::vector<bool> present(static_cast<std::size_t>(first.processes));
+    for (const file_records &file : files) {
+        names.add(file);
+        present[static_cast<std::size_t>(file.rank)] = true;
+    }
+    sends_in_flight in_flight(files, names);
+    const collective_calls calls(files, names);
+    for (file_records &file : files) {
+        run.ranks.push_back(
+            rank_builder(file, rows, names, in_flight, calls, present, run).build());
+        finish(run.ranks.back());
+    }
+    run.unmatched_sends = in_flight.left(present);
+    run.communicators = names.take();
+    return run;
+}
+
 } // namespace
 
 bool is_trace_file(const fs::path &file)
@@ -375,31 +427,16 @@ std::vector<fs::path> trace_files(const fs::path &folder)
 
 run load(const fs::path &path, std::vector<std::string> *unreadable)
 {
-    const std::vector<file_records> files = read_all(path, unreadable);
-    const file_records &first = files.front();
-    run run{};
-    run.name = run_name(path);
-    run.program = first.program;
-    run.command = first.command;
-    run.mpi = first.mpi;
-    run.processes = first.processes;
-    run.id = first.run;
-    run.start_ns = first.start_ns;
+    return load_as(path, unreadable, collective_rows::all, [](const rank_trace &) {});
+}
 
-    communicator_names names(first.processes);
-    std::vector<bool> present(static_cast<std::size_t>(first.processes));
-    for (const file_records &file : files) {
-        names.add(file);
-        present[static_cast<std::size_t>(file.rank)] = true;
-    }
-    sends_in_flight in_flight(files, names);
-    const collective_calls calls(files, names);
-    for (const file_records &file : files) {
-        run.ranks.push_back(rank_builder(file, names, in_flight, calls, present, run).build());
-    }
-    run.unmatched_sends = in_flight.left(present);
-    run.communicators = names.take();
-    return run;
+run load_in_turn(const fs::path &path, std::vector<std::string> *unreadable,
+                 const std::function<void(const rank_trace &)> &see)
+{
+    return load_as(path, unreadable, collective_rows::received, [&](rank_trace &rank) {
+        see(rank);
+        leave_point_to_point(rank);
+    });
 }
 
 summary summarize(const fs::path &file)

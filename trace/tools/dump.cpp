@@ -59,13 +59,18 @@ options parse(const std::vector<std::string> &arguments)
     return o;
 }
 
+void say(const std::vector<std::string> &unreadable)
+{
+    for (const std::string &why : unreadable)
+        std::cerr << "zc-trace: " << why << "; the file is left out\n";
+}
+
 /** A run, without those of its files that cannot be read: of these a line is said. */
 run load_readable(const fs::path &path)
 {
     std::vector<std::string> unreadable;
     run readable = load(path, &unreadable);
-    for (const std::string &why : unreadable)
-        std::cerr << "zc-trace: " << why << "; the file is left out\n";
+    say(unreadable);
     return readable;
 }
 
@@ -85,27 +90,32 @@ void write_rank(std::ostream &out, const rank_trace &rank)
     write_csv(out, rank);
 }
 
-/** The run of a file: the folder it is in, or alone if that cannot be read. */
-run load_around(const fs::path &file)
+/** The rank of a file, and when it was sent what it received: the files beside it know, if they can
+ * be read and are of its run. */
+rank_trace load_among_others(const fs::path &file)
 {
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     run alone = load(file);
+    rank_trace &known = alone.ranks.front();
     try {
-        run all = load_readable(folder);
+        std::vector<std::string> unreadable;
+        rank_trace among_others;
+        const run all = load_in_turn(folder, &unreadable, [&](const rank_trace &rank) {
+            if (rank.rank == known.rank)
+                among_others = rank;
+        });
+        say(unreadable);
         if (all.id == alone.id)
-            return all;
+            return among_others;
     } catch (const error &e) {
         std::cerr << "zc-trace: " << e.what() << "; times of sending are not known\n";
     }
-    return alone;
+    return std::move(known);
 }
 
 void dump_file(const fs::path &file)
 {
-    const std::int32_t rank = summarize(file).rank;
-    for (const rank_trace &r : load_around(file).ranks)
-        if (r.rank == rank)
-            write_rank(std::cout, r);
+    write_rank(std::cout, load_among_others(file));
 }
 
 void write_file(const fs::path &file, const std::function<void(std::ostream &)> &write)

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iosfwd>
 #include <stdexcept>
 #include <string>
@@ -157,6 +158,15 @@ std::vector<std::filesystem::path> trace_files(const std::filesystem::path &fold
  * is an error only if none can be read.
  */
 run load(const std::filesystem::path &path, std::vector<std::string> *unreadable = nullptr);
+
+/**
+ * As load(), for runs whose collectives are too many messages to have in memory at once: in every
+ * MPI_Alltoall of 256 ranks they are 65,536. @see is called with each rank, and sees all that it
+ * received. Of the run that is returned, and of what was sent, the messages of collectives are left
+ * out; places in orders count them.
+ */
+run load_in_turn(const std::filesystem::path &path, std::vector<std::string> *unreadable,
+                 const std::function<void(const rank_trace &)> &see);
 
 /** What a file's header and records say, block by block: quick, and in little memory. */
 struct summary {
