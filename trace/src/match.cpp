@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "match.h"
 
+#include <algorithm>
+
 namespace zc::zct {
 
 namespace {
@@ -35,6 +37,14 @@ sends_in_flight::sends_in_flight(const std::vector<file_records> &files,
             queues_[{names.name(file.rank, send.comm), file.rank,
                      world_rank(file, send.comm, send.peer), send.tag}]
                 .sends.push_back(&send);
+    /* A file has them in the order in which their calls succeeded. Those of one thread began in
+     * that order, too; a message of several threads overtakes by when it was begun. */
+    const auto earlier = [](const send_record *a, const send_record *b) {
+        return a->time_ns < b->time_ns;
+    };
+    for (auto &[to, sent] : queues_)
+        if (!std::is_sorted(sent.sends.begin(), sent.sends.end(), earlier))
+            std::stable_sort(sent.sends.begin(), sent.sends.end(), earlier);
 }
 
 const send_record *sends_in_flight::take(std::uint32_t comm, std::int32_t source, std::int32_t dest,

@@ -211,7 +211,7 @@ static bool neighbours_of(struct neighbours *n, MPI_Comm comm)
     int EXPANDED_PASTE(MPI_, name)(UNWRAP parameters)                                              \
     {                                                                                              \
         current.caller = ZCT_CALLER;                                                               \
-        const uint64_t call = zct.active ? note : NO_CALL;                                         \
+        const uint64_t call = zct.active && comm != zct_real.comm_null ? note : NO_CALL;           \
         const int code = REAL(name)(UNWRAP arguments);                                             \
         ended(call, code);                                                                         \
         return code;                                                                               \
@@ -219,7 +219,7 @@ static bool neighbours_of(struct neighbours *n, MPI_Comm comm)
     int EXPANDED_PASTE(MPI_, iname)(UNWRAP parameters, MPI_Request * request)                      \
     {                                                                                              \
         current.caller = ZCT_CALLER;                                                               \
-        const uint64_t call = zct.active ? note : NO_CALL;                                         \
+        const uint64_t call = zct.active && comm != zct_real.comm_null ? note : NO_CALL;           \
         const int code = REAL(iname)(UNWRAP arguments, request);                                   \
         pending(call, code, request);                                                              \
         return code;                                                                               \

@@ -11,54 +11,68 @@ struct zct_message {
     uint32_t comm;
 };
 
-/** A send that was recorded. */
-struct sent {
-    bool recorded; /* and its end is to be recorded, too */
-    uint32_t site;
+/** A call that may send a message has begun. The message is recorded when the call has succeeded:
+ * one that fails sends none, and recorded it would be taken for what another receive got. */
+struct sending {
+    bool traced;
     int64_t begin_ns;
+    void *caller;
+};
+
+/** A message that was sent and recorded. */
+struct sent {
+    bool recorded;
+    uint32_t site;
     uint64_t number;
 };
 
-static struct sent note_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                             void *caller)
+static struct sending send_begins(int dest, void *caller)
+{
+    const bool traced = zct.active && dest >= 0; /* MPI_PROC_NULL */
+    return (struct sending){traced, traced ? zct_now() : 0, caller};
+}
+
+static struct sent note_sent_locked(const struct sending *begun, int64_t count, MPI_Datatype type,
+                                    int dest, int tag, MPI_Comm comm)
 {
     struct sent sent = {.recorded = false};
-    if (!zct.active || dest < 0) /* MPI_PROC_NULL */
-        return sent;
-    const int64_t now = zct_now();
-    const uint64_t bytes = zct_bytes(count, type);
-    zct_lock();
     const struct zct_comm *known = zct_comm_get_locked(comm);
     if (dest < known->peers) {
-        sent.begin_ns = now;
-        sent.recorded = zct.calls;
-        sent.site = zct.writer.site = zct_site_locked(caller);
-        sent.number = zct_write_send(&zct.writer, now, known->id, dest, tag, bytes);
+        const uint64_t bytes = zct_bytes(count, type);
+        sent.recorded = true;
+        sent.site = zct.writer.site = zct_site_locked(begun->caller);
+        sent.number = zct_write_send(&zct.writer, begun->begin_ns, known->id, dest, tag, bytes);
     }
-    zct_unlock();
     return sent;
 }
 
 /* A blocking send ends. */
-static void send_ended(const struct sent *sent)
+static void send_ended(const struct sending *begun, int code, int64_t count, MPI_Datatype type,
+                       int dest, int tag, MPI_Comm comm)
 {
-    if (!sent->recorded || !zct.active)
+    if (!begun->traced || code != MPI_SUCCESS || !zct.active)
         return;
     const int64_t now = zct_now_after();
     zct_lock();
-    zct_call_ended_locked(ZCT_FUNCTION_SEND, sent->site, sent->begin_ns, now, &sent->number, 1);
+    const struct sent sent = note_sent_locked(begun, count, type, dest, tag, comm);
+    if (sent.recorded && zct.calls)
+        zct_call_ended_locked(ZCT_FUNCTION_SEND, sent.site, begun->begin_ns, now, &sent.number, 1);
     zct_unlock();
 }
 
 /* A nonblocking send began: its end is of interest if calls are recorded. */
-static void send_pending(const struct sent *sent, int code, MPI_Request request)
+static void send_pending(const struct sending *begun, int code, int64_t count, MPI_Datatype type,
+                         int dest, int tag, MPI_Comm comm, MPI_Request request)
 {
-    if (!sent->recorded || code != MPI_SUCCESS || request == zct_real.request_null)
+    if (!begun->traced || code != MPI_SUCCESS || !zct.active)
         return;
-    const struct zct_request r = {
-        .kind = ZCT_REQUEST_SEND, .active = true, .site = sent->site, .order = sent->number};
     zct_lock();
-    zct_request_add_locked(request, &r);
+    const struct sent sent = note_sent_locked(begun, count, type, dest, tag, comm);
+    if (sent.recorded && zct.calls && request != zct_real.request_null) {
+        const struct zct_request r = {
+            .kind = ZCT_REQUEST_SEND, .active = true, .site = sent.site, .order = sent.number};
+        zct_request_add_locked(request, &r);
+    }
     zct_unlock();
 }
 
@@ -77,23 +91,48 @@ static void begin(struct zct_request *r, const void *buffer, MPI_Datatype type, 
     r->posted_ns = zct_now();
 }
 
-static bool traced(int source)
+/* The library says that there is no such communicator. */
+static bool traced(int source, MPI_Comm comm)
 {
-    return zct.active && source != MPI_PROC_NULL;
+    return zct.active && source != MPI_PROC_NULL && comm != zct_real.comm_null;
 }
 
-/* A receive that no request stands for; @sent: of MPI_Sendrecv. */
-static void settle(const struct zct_request *r, const MPI_Status *status, int code,
-                   const struct sent *sent)
+/* A receive that no request stands for. */
+static void settle(const struct zct_request *r, const MPI_Status *status, int code)
 {
     const int64_t now = zct_now_after();
-    const bool both = sent && sent->recorded;
     zct_lock();
     zct_receive_ended_locked(r, status, code, now);
     if (zct.calls && zct.active)
-        zct_call_ended_locked(sent ? ZCT_FUNCTION_SENDRECV : ZCT_FUNCTION_RECEIVE, r->site,
-                              both ? sent->begin_ns : r->posted_ns, now,
-                              both ? &sent->number : NULL, both);
+        zct_call_ended_locked(ZCT_FUNCTION_RECEIVE, r->site, r->posted_ns, now, NULL, 0);
+    zct_unlock();
+}
+
+/* Has a call that sends and receives sent its message? A receive that has no room says nothing of
+ * that; other errors are found before anything is sent. */
+static bool was_sent(int code)
+{
+    int class = MPI_SUCCESS;
+    if (ZCT_UNLIKELY(code != MPI_SUCCESS))
+        REAL(Error_class)(code, &class);
+    return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE;
+}
+
+/* Both are over: MPI_Sendrecv. */
+static void settle_both(const struct zct_request *r, const MPI_Status *status, int code,
+                        const struct sending *begun, int64_t count, MPI_Datatype type, int dest,
+                        int tag, MPI_Comm comm)
+{
+    struct sent sent = {.recorded = false};
+    const int64_t now = zct_now_after();
+    zct_lock();
+    if (begun->traced && was_sent(code))
+        sent = note_sent_locked(begun, count, type, dest, tag, comm);
+    zct_receive_ended_locked(r, status, code, now);
+    if (zct.calls && zct.active)
+        zct_call_ended_locked(ZCT_FUNCTION_SENDRECV, r->site,
+                              sent.recorded ? begun->begin_ns : r->posted_ns, now,
+                              sent.recorded ? &sent.number : NULL, sent.recorded);
     zct_unlock();
 }
 
@@ -117,9 +156,9 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
-        const struct sent sent = note_send(count, type, dest, tag, comm, ZCT_CALLER);              \
+        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm);                         \
-        send_ended(&sent);                                                                         \
+        send_ended(&begun, code, count, type, dest, tag, comm);                                    \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
@@ -128,9 +167,10 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
-        const struct sent sent = note_send(count, type, dest, tag, comm, ZCT_CALLER);              \
+        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
-        send_pending(&sent, code, *request);                                                       \
+        send_pending(&begun, code, count, type, dest, tag, comm,                                   \
+                     code == MPI_SUCCESS ? *request : zct_real.request_null);                      \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
@@ -165,7 +205,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                              MPI_Comm comm, MPI_Request request)
 {
     struct zct_request r = {.kind = ZCT_REQUEST_RECEIVE, .persistent = true};
-    if (!traced(source))
+    if (!traced(source, comm))
         return;
     r.peer = source;
     r.tag = tag;
@@ -180,7 +220,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
     int MPI_Recv##suffix(void *buffer, count_t count, MPI_Datatype type, int source, int tag,      \
                          MPI_Comm comm, MPI_Status *status)                                        \
     {                                                                                              \
-        if (!traced(source))                                                                       \
+        if (!traced(source, comm))                                                                 \
             return REAL(Recv##suffix)(buffer, count, type, source, tag, comm, status);             \
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
@@ -188,7 +228,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         struct zct_request r;                                                                      \
         begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Recv##suffix)(buffer, count, type, source, tag, comm, to);           \
-        settle(&r, to, code, NULL);                                                                \
+        settle(&r, to, code);                                                                      \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Recv##suffix)                                                                        \
@@ -196,7 +236,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
     int MPI_Irecv##suffix(void *buffer, count_t count, MPI_Datatype type, int source, int tag,     \
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
-        if (!traced(source))                                                                       \
+        if (!traced(source, comm))                                                                 \
             return REAL(Irecv##suffix)(buffer, count, type, source, tag, comm, request);           \
         struct zct_request r;                                                                      \
         begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
@@ -227,7 +267,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         MPI_Status own;                                                                            \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         const int code = REAL(Mrecv##suffix)(buffer, count, type, message, to);                    \
-        settle(&r, to, code, NULL);                                                                \
+        settle(&r, to, code);                                                                      \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Mrecv##suffix)                                                                       \
@@ -250,12 +290,12 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                              int source, int tag, MPI_Comm comm, MPI_Status *status)               \
     {                                                                                              \
         void *const caller = ZCT_CALLER;                                                           \
-        const struct sent sent = note_send(nr_from, from_type, dest, send_tag, comm, caller);      \
-        if (!traced(source)) {                                                                     \
+        const struct sending begun = send_begins(dest, caller);                                    \
+        if (!traced(source, comm)) {                                                               \
             const int code =                                                                       \
                 REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count,    \
                                        type, source, tag, comm, status);                           \
-            send_ended(&sent);                                                                     \
+            send_ended(&begun, code, nr_from, from_type, dest, send_tag, comm);                    \
             return code;                                                                           \
         }                                                                                          \
         MPI_Status own;                                                                            \
@@ -264,7 +304,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,  \
                                                 count, type, source, tag, comm, to);               \
-        settle(&r, to, code, &sent);                                                               \
+        settle_both(&r, to, code, &begun, nr_from, from_type, dest, send_tag, comm);               \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv##suffix)                                                                    \
@@ -274,11 +314,11 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                      MPI_Status *status)                                           \
     {                                                                                              \
         void *const caller = ZCT_CALLER;                                                           \
-        const struct sent sent = note_send(count, type, dest, send_tag, comm, caller);             \
-        if (!traced(source)) {                                                                     \
+        const struct sending begun = send_begins(dest, caller);                                    \
+        if (!traced(source, comm)) {                                                               \
             const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,   \
                                                             source, tag, comm, status);            \
-            send_ended(&sent);                                                                     \
+            send_ended(&begun, code, count, type, dest, send_tag, comm);                           \
             return code;                                                                           \
         }                                                                                          \
         MPI_Status own;                                                                            \
@@ -287,7 +327,7 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
         begin(&r, buffer, type, source, tag, comm, caller);                                        \
         const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,       \
                                                         source, tag, comm, to);                    \
-        settle(&r, to, code, &sent);                                                               \
+        settle_both(&r, to, code, &begun, count, type, dest, send_tag, comm);                      \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(Sendrecv_replace##suffix)
@@ -298,15 +338,16 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                               int send_tag, void *buffer, count_t count, MPI_Datatype type,        \
                               int source, int tag, MPI_Comm comm, MPI_Request *request)            \
     {                                                                                              \
-        note_send(nr_from, from_type, dest, send_tag, comm, ZCT_CALLER);                           \
-        if (!traced(source))                                                                       \
-            return REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer,       \
-                                           count, type, source, tag, comm, request);               \
-        struct zct_request r;                                                                      \
-        begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
+        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        const bool receives = traced(source, comm);                                                \
+        struct zct_request r = {0};                                                                \
+        if (receives)                                                                              \
+            begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                \
         const int code = REAL(Isendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, \
                                                  count, type, source, tag, comm, request);         \
-        if (code == MPI_SUCCESS)                                                                   \
+        send_pending(&begun, code, nr_from, from_type, dest, send_tag, comm,                       \
+                     zct_real.request_null);                                                       \
+        if (receives && code == MPI_SUCCESS)                                                       \
             add_silent(*request, &r);                                                              \
         return code;                                                                               \
     }                                                                                              \
@@ -316,15 +357,15 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                       int send_tag, int source, int tag, MPI_Comm comm,            \
                                       MPI_Request *request)                                        \
     {                                                                                              \
-        note_send(count, type, dest, send_tag, comm, ZCT_CALLER);                                  \
-        if (!traced(source))                                                                       \
-            return REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag, source,    \
-                                                   tag, comm, request);                            \
-        struct zct_request r;                                                                      \
-        begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                    \
+        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        const bool receives = traced(source, comm);                                                \
+        struct zct_request r = {0};                                                                \
+        if (receives)                                                                              \
+            begin(&r, buffer, type, source, tag, comm, ZCT_CALLER);                                \
         const int code = REAL(Isendrecv_replace##suffix)(buffer, count, type, dest, send_tag,      \
                                                          source, tag, comm, request);              \
-        if (code == MPI_SUCCESS)                                                                   \
+        send_pending(&begun, code, count, type, dest, send_tag, comm, zct_real.request_null);      \
+        if (receives && code == MPI_SUCCESS)                                                       \
             add_silent(*request, &r);                                                              \
         return code;                                                                               \
     }                                                                                              \
@@ -448,20 +489,19 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
 }
 ZCT_WRAPS(Improbe)
 
-/* A persistent request begins another round. */
-static void started(MPI_Request request, void *caller)
+/* A persistent request has begun another round. */
+static void started(MPI_Request request, int64_t begin_ns, void *caller)
 {
-    const int64_t now = zct_now();
     zct_lock();
     struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
     if (r && r->kind == ZCT_REQUEST_SEND) {
         zct.writer.site = zct_site_locked(caller);
-        r->order = zct_write_send(&zct.writer, now, r->comm, r->peer, r->tag, r->bytes);
+        r->order = zct_write_send(&zct.writer, begin_ns, r->comm, r->peer, r->tag, r->bytes);
         r->active = zct.calls;
     } else if (r && r->kind == ZCT_REQUEST_RECEIVE) {
         r->site = zct_site_locked(caller);
         r->order = r->matched = zct_writer_begin(&zct.writer);
-        r->posted_ns = now;
+        r->posted_ns = begin_ns;
         r->seen_ns = 0;
         r->cancelled = false;
         r->active = true;
@@ -471,17 +511,21 @@ static void started(MPI_Request request, void *caller)
 
 int MPI_Start(MPI_Request *request)
 {
-    if (zct.active)
-        started(*request, ZCT_CALLER);
-    return REAL(Start)(request);
+    const int64_t begin_ns = zct.active ? zct_now() : 0;
+    const int code = REAL(Start)(request);
+    if (zct.active && code == MPI_SUCCESS)
+        started(*request, begin_ns, ZCT_CALLER);
+    return code;
 }
 ZCT_WRAPS(Start)
 
 int MPI_Startall(int count, MPI_Request requests[])
 {
-    for (int i = 0; zct.active && i < count; i++)
-        started(requests[i], ZCT_CALLER);
-    return REAL(Startall)(count, requests);
+    const int64_t begin_ns = zct.active ? zct_now() : 0;
+    const int code = REAL(Startall)(count, requests);
+    for (int i = 0; zct.active && code == MPI_SUCCESS && i < count; i++)
+        started(requests[i], begin_ns, ZCT_CALLER);
+    return code;
 }
 ZCT_WRAPS(Startall)
 
