@@ -213,7 +213,7 @@ def rows_as_expected(bench, name, ranks):
 for the_name, its_ranks in (("blocking", (2, 4)), ("nonblocking", (2,)), ("wildcard", (2, 4)),
                             ("persistent", (2, 4)), ("collectives", (2, 4)),
                             ("communicators", (2, 4)), ("datatypes", (2, 4)),
-                            ("file_io", (2, 4)), ("failing", (2, 4))):
+                            ("file_io", (2, 4)), ("failing", (2, 4)), ("mpi4", (2, 4))):
     suite.test(the_name)(functools.partial(rows_as_expected, name=the_name, ranks=its_ranks))
 
 

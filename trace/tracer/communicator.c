@@ -156,6 +156,16 @@ CREATES(Comm_connect, newcomm,
         (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm),
         (port, info, root, comm, newcomm))
 CREATES(Comm_join, newcomm, (int fd, MPI_Comm *newcomm), (fd, newcomm))
+#if ZCT_LARGE_COUNT
+CREATES(Comm_create_from_group, newcomm,
+        (MPI_Group group, const char *name, MPI_Info info, MPI_Errhandler handler,
+         MPI_Comm *newcomm),
+        (group, name, info, handler, newcomm))
+CREATES(Intercomm_create_from_groups, newcomm,
+        (MPI_Group local, int local_leader, MPI_Group remote, int remote_leader, const char *name,
+         MPI_Info info, MPI_Errhandler handler, MPI_Comm *newcomm),
+        (local, local_leader, remote, remote_leader, name, info, handler, newcomm))
+#endif
 CREATES(Comm_spawn, newcomm,
         (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm,
          MPI_Comm *newcomm, int errcodes[]),

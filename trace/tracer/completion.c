@@ -139,17 +139,33 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 }
 ZCT_WRAPS(Request_get_status)
 
-int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+/* The duplicate is there when its request is complete. */
+static void dup_pending(MPI_Comm comm, MPI_Comm *newcomm, int code, const MPI_Request *request)
 {
-    const int code = REAL(Comm_idup)(comm, newcomm, request);
     if (!zct.active || code != MPI_SUCCESS)
-        return code;
+        return;
     struct zct_request r = {.kind = ZCT_REQUEST_DUP, .active = true, .made = newcomm};
     zct_lock();
     r.dup = zct_comm_announce_locked(comm);
     r.order = r.dup.id;
     zct_request_add_locked(*request, &r);
     zct_unlock();
+}
+
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+    const int code = REAL(Comm_idup)(comm, newcomm, request);
+    dup_pending(comm, newcomm, code, request);
     return code;
 }
 ZCT_WRAPS(Comm_idup)
+
+#if ZCT_LARGE_COUNT
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request)
+{
+    const int code = REAL(Comm_idup_with_info)(comm, info, newcomm, request);
+    dup_pending(comm, newcomm, code, request);
+    return code;
+}
+ZCT_WRAPS(Comm_idup_with_info)
+#endif

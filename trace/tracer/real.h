@@ -169,6 +169,8 @@
     X(Bcast_c)                                                                                     \
     X(Bsend_c)                                                                                     \
     X(Bsend_init_c)                                                                                \
+    X(Comm_create_from_group)                                                                      \
+    X(Comm_idup_with_info)                                                                         \
     X(Exscan_c)                                                                                    \
     X(Gather_c)                                                                                    \
     X(Gatherv_c)                                                                                   \
@@ -193,6 +195,7 @@
     X(Isendrecv_c)                                                                                 \
     X(Isendrecv_replace)                                                                           \
     X(Isendrecv_replace_c)                                                                         \
+    X(Intercomm_create_from_groups)                                                                \
     X(Irecv_c)                                                                                     \
     X(Ireduce_c)                                                                                   \
     X(Ireduce_scatter_block_c)                                                                     \
