@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <malloc.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "zc_detach.h"
 #include "zc_addresses.h"
 #include "zc_connection.h"
@@ -216,6 +220,20 @@ static void leave(void)
     }
 }
 
+/* The rank itself has to open it: a userfaultfd is of the process that has. No fault is ever left to
+ * the holder, so one for faults of user mode alone will do, which needs no privilege. */
+static void track(void)
+{
+    const int fd = (int) syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+    if (fd < 0) {
+        MPIDI_ZC_order_answer("UNTRACKED", strerror(errno));
+    } else {
+        MPIDI_ZC_order_pass("TRACKED", fd);
+        close(fd);
+    }
+}
+
 /* Looks for orders every few milliseconds: that is a call into the kernel. */
 static void look_for_order(void)
 {
@@ -232,6 +250,9 @@ static void look_for_order(void)
     switch (MPIDI_ZC_order_take(false, &incarnation)) {
         case MPIDI_ZC_ORDER_LEAVE:
             leave();
+            break;
+        case MPIDI_ZC_ORDER_TRACK:
+            track();
             break;
         case MPIDI_ZC_ORDER_BIND:
             MPIDI_ZC_order_answer("REFUSED", "it is not detached");

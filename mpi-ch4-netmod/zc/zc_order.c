@@ -36,6 +36,9 @@ static MPIDI_ZC_order_t parse(const char *line, uint32_t * incarnation)
     if (!strcmp(line, "LEAVE")) {
         return MPIDI_ZC_ORDER_LEAVE;
     }
+    if (!strcmp(line, "TRACK")) {
+        return MPIDI_ZC_ORDER_TRACK;
+    }
     if (sscanf(line, "BIND %u%c", &number, &rest) == 1) {
         *incarnation = number;
         return MPIDI_ZC_ORDER_BIND;
@@ -106,5 +109,28 @@ void MPIDI_ZC_order_answer(const char *answer, const char *more)
     if (holder.fd >= 0 && length < (int) sizeof(line)) {
         /* A holder that has gone is noticed when its next order is awaited. */
         (void) send(holder.fd, line, length, MSG_NOSIGNAL);
+    }
+}
+
+void MPIDI_ZC_order_pass(const char *answer, int fd)
+{
+    char line[64];
+    const int length = snprintf(line, sizeof(line), "%s\n", answer);
+    struct iovec content = {.iov_base = line,.iov_len = length };
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(fd))];
+    } control = { 0 };
+    const struct msghdr message = {
+        .msg_iov = &content,.msg_iovlen = 1,
+        .msg_control = &control,.msg_controllen = sizeof(control)
+    };
+
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(fd));
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    if (holder.fd >= 0 && length < (int) sizeof(line)) {
+        (void) sendmsg(holder.fd, &message, MSG_NOSIGNAL);      /* as above */
     }
 }

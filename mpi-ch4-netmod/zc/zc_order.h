@@ -13,6 +13,12 @@
  *   BIND <incarnation>  ───▶                       to one that is detached: the token
  *                       ◀───   BOUND <incarnation> all others have its new address
  *                       ◀───   REFUSED <reason>    it still waits for a token
+ *   TRACK               ───▶                       to one that is not detached
+ *                       ◀───   TRACKED             with a userfaultfd(2) of its memory (SCM_RIGHTS)
+ *                       ◀───   UNTRACKED <reason>  or it has none
+ *
+ * With the descriptor of TRACKED the holder asks the kernel which pages are written, while the rank
+ * goes on: the rank keeps none.
  *
  * <incarnation> is a decimal number, higher each time; that of a rank that never left is 0. When the
  * holder closes its end, a rank that is detached ends the job, and any other takes no more orders.
@@ -26,6 +32,7 @@ typedef enum {
     MPIDI_ZC_ORDER_NONE,
     MPIDI_ZC_ORDER_LEAVE,
     MPIDI_ZC_ORDER_BIND,
+    MPIDI_ZC_ORDER_TRACK,
     MPIDI_ZC_ORDER_UNKNOWN,
     MPIDI_ZC_ORDER_CLOSED,      /* there is no holder any more, or none that can be heard */
 } MPIDI_ZC_order_t;
@@ -41,5 +48,8 @@ MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * incarnation);
 
 /* Sends the holder a line: @answer and, if it is not NULL, @more. */
 void MPIDI_ZC_order_answer(const char *answer, const char *more);
+
+/* Sends the holder the line @answer, and with it the descriptor @fd, which stays the caller's. */
+void MPIDI_ZC_order_pass(const char *answer, int fd);
 
 #endif /* ZC_ORDER_H_INCLUDED */

@@ -15,19 +15,21 @@
  *     -t WHY     expect refusals for this reason, at least one, among the detachments
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
- *     -s         give a stale token before each true one
- *     -c         compare what the rank holds of the system, detached: descriptors and mappings of
- * UCX
+ *     -f         before the first order, ask for the rank's userfaultfd(2), which tells what it
+ * writes -s         give a stale token before each true one -c         compare what the rank holds
+ * of the system, detached: descriptors and mappings of UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -38,7 +40,7 @@ static struct {
     const char *ranks, *begin, *until, *expected, *tolerated;
     int stopped, killed;
     int times, between_ms, away_ms;
-    bool stale, census;
+    bool stale, census, userfault;
 } options = {
     .ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
@@ -198,6 +200,32 @@ static void mark(const char *suffix)
     fclose(file);
 }
 
+/** take_userfault - asks for it, and looks at it; nothing is buffered of the rank's answers yet */
+static void take_userfault(void)
+{
+    char line[64] = "";
+    struct iovec content = {.iov_base = line, .iov_len = sizeof line - 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &content,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct uffdio_api what = {.api = UFFD_API};
+    int fd = -1;
+
+    tell("TRACK\n");
+    if (recvmsg(fileno(orders), &message, MSG_CMSG_CLOEXEC) <= 0 || strcmp(line, "TRACKED\n") != 0)
+        die("the rank does not let itself be tracked", line);
+    if (control.header.cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+    if (ioctl(fd, UFFDIO_API, &what) != 0)
+        die("what comes with TRACKED is no userfaultfd", strerror(errno));
+    close(fd);
+}
+
 /** go_round - false: the rank has ended */
 static bool go_round(unsigned *incarnation)
 {
@@ -254,6 +282,8 @@ static void hold(void)
 
     while (options.begin && access(options.begin, F_OK) != 0)
         sleep_up_to(10);
+    if (options.userfault)
+        take_userfault();
 
     while (options.times == 0 || (options.expected ? refusals : (int)incarnation) < options.times) {
         const unsigned before = incarnation;
@@ -320,7 +350,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:sc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:fsc")) != -1;) {
         switch (option) {
         case 'r':
             options.ranks = optarg;
@@ -351,6 +381,9 @@ int main(int argc, char **argv)
             break;
         case 'k':
             options.killed = atoi(optarg);
+            break;
+        case 'f':
+            options.userfault = true;
             break;
         case 's':
             options.stale = true;
