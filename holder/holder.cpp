@@ -15,6 +15,7 @@
 
 #include "error.h"
 #include "pagemap.h"
+#include "passed_descriptor.h"
 #include "preflight.h"
 
 namespace zc::holder {
@@ -22,7 +23,9 @@ namespace {
 
 constexpr std::size_t kLongestOrder = 4096;
 constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
-/* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): a matter of time. */
+/* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): the first is of one that does
+ * not know TRACK, the others are a matter of time. */
+constexpr const char *kUnknownOrder = "REFUSED unknown order";
 constexpr const char *kMeanwhile[] = {" another rank is away", " another rank leaves"};
 
 double ms_since(clock::time_point begin)
@@ -65,7 +68,8 @@ void holder::order(const std::string &words)
 void holder::listen()
 {
     std::array<char, 512> bytes;
-    const ssize_t got = recv(orders_.fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got =
+        receive_passed(orders_.fd, bytes.data(), bytes.size(), MSG_DONTWAIT, passed_);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) { /* the program has closed it, or ended */
@@ -89,6 +93,12 @@ void holder::heard(const std::string &said)
     } else if (said.starts_with("BOUND")) {
         state_ = state::RUNNING;
         owner_.say({{"said", "bound"}, {"ms", ms_since(since_)}});
+    } else if (said == "TRACKED") {
+        tracked();
+    } else if (said.starts_with("UNTRACKED")) {
+        untracked("the rank:" + said.substr(std::strlen("UNTRACKED")));
+    } else if (asked_to_track_ && said == kUnknownOrder) {
+        untracked("its MPI library does not know how");
     } else if (said.starts_with("REFUSED")) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
@@ -109,7 +119,7 @@ void holder::obey(const nlohmann::json &request)
                         {"copies", true}, /* it knows that request: holders before it did not */
                         {"refused", cannot_move(rank_.pid(), ends_, state_ != state::RUNNING)}});
         else if (what == "copy")
-            copy(request.at("to"), request.at("most"));
+            copy(request.at("to"), request.at("most"), request.value("track", false));
         else if (what == "stay")
             forget_other_host();
         else if (what == "leave")
@@ -145,7 +155,7 @@ void holder::forget_other_host()
         state_ = state::RUNNING;
 }
 
-void holder::copy(const std::string &to, std::uint64_t most)
+void holder::copy(const std::string &to, std::uint64_t most, bool track)
 {
     if (state_ == state::LEAVING || state_ == state::DETACHED) { /* a move before has asked it to */
         owner_.say({{"said", "copied"}});
@@ -157,6 +167,30 @@ void holder::copy(const std::string &to, std::uint64_t most)
     copy_ = std::make_unique<pre_copy>(rank_.pid(), most);
     since_ = clock::now();
     state_ = state::COPYING;
+    not_tracked_ = track ? "the rank has not answered" : "";
+    asked_to_track_ = track;
+    if (track)
+        order("TRACK");
+}
+
+void holder::tracked()
+{
+    asked_to_track_ = false;
+    descriptor userfault = std::exchange(passed_, {});
+    if (state_ != state::COPYING)
+        return;
+    try {
+        copy_->track(std::move(userfault));
+        not_tracked_.clear();
+    } catch (const std::exception &problem) {
+        untracked(reason_of(problem));
+    }
+}
+
+void holder::untracked(const std::string &why)
+{
+    asked_to_track_ = false;
+    not_tracked_ = why;
 }
 
 void holder::copy_on()
@@ -164,10 +198,15 @@ void holder::copy_on()
     if (!copy_->push(line_->image_out()))
         return;
     state_ = state::RUNNING;
-    owner_.say({{"said", "copied"},
-                {"bytes", copy_->bytes()},
-                {"rounds", copy_->rounds()},
-                {"ms", ms_since(since_)}});
+    nlohmann::json said = {{"said", "copied"},
+                           {"bytes", copy_->bytes()},
+                           {"rounds", copy_->rounds()},
+                           {"ms", ms_since(since_)}};
+    if (not_tracked_.empty())
+        not_tracked_ = copy_->not_protected();
+    if (!not_tracked_.empty())
+        said["not_tracked"] = not_tracked_;
+    owner_.say(said);
 }
 
 void holder::leave()
@@ -257,7 +296,8 @@ void holder::dumped()
         connect(to_);
     std::optional<frozen_memory> memory;
     if (pause_)
-        memory = {rank_.pid(), left_out(images_->path(), rank_.pid()), copy_ ? copy_->sum() : 0};
+        memory = {rank_.pid(), left_out(images_->path(), rank_.pid()), copy_ ? copy_->sum() : 0,
+                  copy_ ? copy_->unchanged() : nullptr};
     sender_ = std::make_unique<image_sender>(manifest, images_->path(),
                                              copy_ ? &copy_->there() : nullptr, std::move(memory));
     since_ = clock::now();
@@ -315,6 +355,7 @@ void holder::send_on()
         {"bytes", sender_->bytes()},
         {"bytes_there", sender_->bytes_there()},
         {"left_out", sender_->bytes_left_out()},
+        {"unread", sender_->bytes_unread()},
         {"dump_ms", std::chrono::duration<double, std::milli>(since_ - dump_begin_).count()},
         {"send_ms", ms_since(since_)}};
     if (!not_lazy_.empty()) {

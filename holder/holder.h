@@ -30,6 +30,7 @@ struct settings {
     std::chrono::seconds patience{60};
     bool pre_copy = true; /* send memory while the rank runs */
     bool lazy = false;    /* restore it before it has its memory, which the other host has */
+    bool tracking = true; /* with lazy: let the kernel tell what the rank writes meanwhile */
 };
 
 /** What a holder leaves to its owner, which relays the rank's streams or does not. */
@@ -53,11 +54,14 @@ class surroundings {
  *                       ◀───     DETACHED, or REFUSED and why
  *   BIND incarnation    ───▶                           the token
  *                       ◀───     BOUND incarnation, or REFUSED and why
+ *   TRACK               ───▶                           while it runs
+ *                       ◀───     TRACKED, with a userfaultfd(2), or UNTRACKED and why
  *
  * Requests, and the answers to their owner ("said"):
  *
  *   examine             examined: needs, refused   the rank runs, and is not asked
- *   copy {to, most}     copied                     its memory is sent while it runs (pre_copy.h)
+ *   copy {to, most,     copied                     its memory is sent while it runs (pre_copy.h);
+ *         track}                                   the kernel tells what it writes
  *   stay                                           it does not leave: what was sent is forgotten
  *   leave               detached: refused          it runs still, and has nothing of UCX
  *   send {to, lazy}     sent                       dumped, stopped, and its image is at another's
@@ -115,7 +119,9 @@ class holder {
     void order(const std::string &words);
     void listen();
     void heard(const std::string &line);
-    void copy(const std::string &to, std::uint64_t most);
+    void copy(const std::string &to, std::uint64_t most, bool track);
+    void tracked();
+    void untracked(const std::string &why);
     void copy_on();
     void send_on();
     void connect(const std::string &to);
@@ -140,11 +146,14 @@ class holder {
     surroundings &owner_;
     rank_process rank_;
     descriptor orders_;
+    descriptor passed_; /* the last that has come with an answer */
     std::vector<end> ends_;
     state state_;
     std::string partial_;
     clock::time_point since_;
     std::string to_;
+    bool asked_to_track_ = false; /* and has not answered */
+    std::string not_tracked_;     /* why what is written is not known; empty: it is */
     std::string not_lazy_; /* why the memory is in the image all the same; empty: it is not */
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;

@@ -48,6 +48,28 @@ std::vector<page_range> in_parts(const std::vector<page_range> &all)
     return parts;
 }
 
+/** But for what is unchanged. */
+void read_frozen(const frozen_memory &from, const page_range &where, read_part &part)
+{
+    std::vector<page_range> ranges = {where};
+    if (from.unchanged) {
+        part.places = from.unchanged->find(where);
+        ranges.clear();
+        for (std::size_t i = 0; i < part.places.size(); i++) {
+            const std::uint64_t page = where.begin + i * known_pages::kPage;
+            part.unread.push_back(part.places[i].has_value());
+            if (part.places[i])
+                continue;
+            if (!ranges.empty() && ranges.back().end == page)
+                ranges.back().end += known_pages::kPage;
+            else
+                ranges.push_back({page, page + known_pages::kPage});
+        }
+    }
+    if (!ranges.empty())
+        read_pages(from.pid, ranges, part.pages);
+}
+
 } // namespace
 
 std::string store_line(std::size_t bytes)
@@ -84,29 +106,35 @@ void image_sender::add_pages(outgoing &to, const read_part &part,
     const std::string_view pages = part.pages;
     nlohmann::json::array_t runs;
     std::string fresh;
-    std::uint64_t next = 0; /* place in the store, if the run goes on there */
-    std::size_t begin = 0;  /* of the run */
-    bool is_there = false;
-    const auto end_run = [&](std::size_t end) {
-        const std::string_view run = pages.substr(begin, end - begin);
-        if (run.empty())
+    std::size_t run = 0;               /* bytes of the one that goes on */
+    std::optional<std::uint64_t> from; /* its place in the store */
+    const auto end_run = [&] {
+        if (run == 0)
             return;
-        runs.emplace_back(run.size());
-        runs.emplace_back(is_there ? static_cast<std::int64_t>(next - run.size()) : kFollows);
-        if (!is_there)
-            fresh += run;
-        else
-            bytes_there_ += run.size();
-        begin = end;
+        runs.emplace_back(run);
+        runs.emplace_back(from ? static_cast<std::int64_t>(*from) : kFollows);
+        if (from)
+            bytes_there_ += run;
+        run = 0;
     };
-    for (std::size_t at = 0, number = 0; at < pages.size(); at += known_pages::kPage, number++) {
-        const auto from = number < part.places.size() ? part.places[number] : std::nullopt;
-        if (from ? !is_there || *from != next : is_there)
-            end_run(at);
-        is_there = from.has_value();
-        next = from.value_or(0) + known_pages::kPage;
+    for (std::size_t at = 0, number = 0; at < pages.size() || number < part.unread.size();
+         number++) {
+        const bool unread = number < part.unread.size() && part.unread[number];
+        const std::string_view page =
+            unread ? std::string_view() : pages.substr(at, known_pages::kPage);
+        const std::size_t bytes = unread ? known_pages::kPage : page.size();
+        const auto place = number < part.places.size() ? part.places[number] : std::nullopt;
+        if (place ? !from || *place != *from + run : from.has_value())
+            end_run();
+        if (run == 0)
+            from = place;
+        if (!place)
+            fresh += page;
+        bytes_unread_ += unread ? bytes : 0;
+        run += bytes;
+        at += page.size();
     }
-    end_run(pages.size());
+    end_run();
     nlohmann::json head = {{"runs", std::move(runs)}};
     if (address)
         head["pages"] = *address;
@@ -130,7 +158,8 @@ void image_sender::open_next(outgoing &to)
         const auto bytes = static_cast<std::size_t>(found.st_size);
         reader_ = std::make_unique<page_reader>(
             (bytes + outgoing::kLongest - 1) / outgoing::kLongest,
-            [fd = file_.fd, path, bytes](std::size_t number, std::string &pages) {
+            [fd = file_.fd, path, bytes](std::size_t number, read_part &part) {
+                std::string &pages = part.pages;
                 const std::size_t at = number * outgoing::kLongest;
                 pages.resize(std::min(bytes - at, outgoing::kLongest));
                 const ssize_t got = pread(fd, pages.data(), pages.size(), static_cast<off_t>(at));
@@ -146,8 +175,8 @@ void image_sender::open_memory()
 {
     reader_ = std::make_unique<page_reader>(
         memory_->pages.size(),
-        [&from = *memory_](std::size_t number, std::string &pages) {
-            read_pages(from.pid, from.pages[number], pages);
+        [&from = *memory_](std::size_t number, read_part &part) {
+            read_frozen(from, from.pages[number], part);
         },
         there_);
 }

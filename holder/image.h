@@ -16,6 +16,7 @@
 #include "pending_pages.h"
 #include "rank_memory.h"
 #include "stream.h"
+#include "unchanged_pages.h"
 
 namespace zc::holder {
 
@@ -46,7 +47,8 @@ std::string store_line(std::size_t bytes);
 struct frozen_memory {
     pid_t pid;
     std::vector<page_range> pages;
-    std::uint32_t store_sum; /* of what was sent to the store before */
+    std::uint32_t store_sum;                    /* of what was sent to the store before */
+    const unchanged_pages *unchanged = nullptr; /* they are not read; nullptr: there are none */
 };
 
 class image_sender {
@@ -64,6 +66,8 @@ class image_sender {
     std::uint64_t bytes_there() const noexcept { return bytes_there_; }
     /** Of memory that CRIU has left out. */
     std::uint64_t bytes_left_out() const noexcept { return bytes_left_out_; }
+    /** Of that, what was not read, since it had not been written. */
+    std::uint64_t bytes_unread() const noexcept { return bytes_unread_; }
 
   private:
     void add(outgoing &to, std::string_view bytes);
@@ -73,7 +77,7 @@ class image_sender {
     void add_memory(outgoing &to);
     void add_end(outgoing &to);
     const known_pages *there_;
-    std::uint64_t bytes_there_ = 0, bytes_left_out_ = 0;
+    std::uint64_t bytes_there_ = 0, bytes_left_out_ = 0, bytes_unread_ = 0;
     std::string head_; /* what is pushed first */
     std::vector<std::string> files_;
     std::size_t next_ = 0;

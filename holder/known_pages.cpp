@@ -61,9 +61,10 @@ page_sum page_summer::sum_of(std::string_view page)
 
 known_pages::known_pages() : summer_(drawn_key()) {}
 
-bool known_pages::add(std::string_view page, std::uint64_t at)
+known_pages::added known_pages::add(std::string_view page, std::uint64_t at)
 {
-    return places_.try_emplace(summer_.sum_of(page), at).second;
+    const auto [found, is_new] = places_.try_emplace(summer_.sum_of(page), at);
+    return {found->second, is_new};
 }
 
 std::optional<std::uint64_t> page_finder::find(std::string_view page)

@@ -49,8 +49,12 @@ class known_pages {
 
     /** Throws error. */
     known_pages();
-    /** It lies there from now on, if it was not known. Returns false if it was. */
-    bool add(std::string_view page, std::uint64_t at);
+    struct added {
+        std::uint64_t place;
+        bool is_new;
+    };
+    /** It lies at @at from now on, if it was not known. Returns where it lies. */
+    added add(std::string_view page, std::uint64_t at);
     /** For so many pages, of which each takes some 60 bytes: making room later would take a second
      * of a large rank's. */
     void reserve(std::size_t pages) { places_.reserve(std::min(pages, kMostReserved)); }

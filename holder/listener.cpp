@@ -25,6 +25,7 @@
 #include "page_filler.h"
 #include "preflight.h"
 #include "request_server.h"
+#include "store_room.h"
 #include "zch/ports.h"
 
 namespace zc::holder {
@@ -197,10 +198,11 @@ nlohmann::json listener::prepare(const nlohmann::json &needs)
         return {{"refused", reasons}};
     }
     nlohmann::json made = start_holder(has_taken(needs));
-    made["room"] = has_room_ahead(needs);
+    const std::uint64_t kib = needs.at("kib"), to_fill = room_to_fill(kib, memory_of_host());
+    made["room"] = to_fill > 0 ? to_fill : room_ahead(kib, memory_of_host());
     if (!page_filler::is_possible())
         made["not_lazy"] = "it cannot fill the memory of a rank that runs";
-    else if (!has_room_to_fill(needs))
+    else if (to_fill == 0)
         made["not_lazy"] =
             "it has not as much memory as a rank needs that runs before it has its own";
     made["lazy"] = !made.contains("not_lazy");

@@ -5,8 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include "preflight.h"
-
 namespace zc::holder {
 namespace {
 
@@ -67,6 +65,7 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         note(what, "ms", "copy_ms");
         note(what, "bytes", "copied");
         note(what, "rounds", "rounds");
+        note(what, "not_tracked", "not_tracked");
         ask_to_leave(now);
     } else if (said == "detached" && phase_ != phase::LEAVING) {
         detached_ = true; /* it was asked by a move before, which was given up */
@@ -78,8 +77,8 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         enter(phase::SENDING, now);
         parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}, {"lazy", lazy_}});
     } else if (said == "sent" && phase_ == phase::SENDING) {
-        for (const char *name :
-             {"bytes", "bytes_there", "left_out", "dump_ms", "send_ms", "lazy", "not_lazy"})
+        for (const char *name : {"bytes", "bytes_there", "left_out", "unread", "dump_ms", "send_ms",
+                                 "lazy", "not_lazy"})
             note(what, name, name);
         sent_ = true;
         enter(phase::RESTORING, now);
@@ -113,12 +112,15 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     lazy_ = what.value("lazy", false);
     note(what, "lazy", "lazy");
     note(what, "not_lazy", "not_lazy");
-    if (!can_copy_ || !what.value("room", false) || kib_ < kWorthKib)
+    const std::uint64_t room = what.value("room", std::uint64_t{0});
+    if (!can_copy_ || room == 0 || kib_ < kWorthKib)
         return ask_to_leave(now);
     copies_ = true;
     enter(phase::COPYING, now);
-    parties_.ask_source(
-        {{"do", "copy"}, {"to", result_.at("image")}, {"most", most_of_store(kib_) << 10}});
+    parties_.ask_source({{"do", "copy"},
+                         {"to", result_.at("image")},
+                         {"most", room << 10},
+                         {"track", lazy_ && what.value("track", false)}});
 }
 
 void move_transaction::ask_to_leave(time_point now)

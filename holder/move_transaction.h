@@ -84,9 +84,9 @@ class move_transaction {
     void begin();
 
     void source_said(const nlohmann::json &what, time_point now);
-    /** Of the host: "image", where the image goes, whether it has "room" for memory before, and
-     * whether the rank is to go on there before it has its memory, "lazy", and if not, though it
-     * was to, why, "not_lazy"; or "refused". */
+    /** Of the host: "image", where the image goes, the "room" that it has for memory before,
+     * KiB, whether what is written then is "track"ed, and whether the rank is to go on there before
+     * it has its memory, "lazy", and if not, though it was to, why, "not_lazy"; or "refused". */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);

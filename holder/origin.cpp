@@ -231,6 +231,8 @@ void origin::source_says(const nlohmann::json &what)
     const std::string said = what.value("said", "");
     if (what.contains("not_lazy"))
         warn("not --lazy: " + what.value("not_lazy", ""));
+    if (what.contains("not_tracked"))
+        warn("all its memory is read while it stands still: " + what.value("not_tracked", ""));
     if (said == "exited")
         status_ = what.at("status").get<int>();
     else if (said == "broken")
@@ -295,7 +297,9 @@ void origin::host_answered()
             target_ = connect(with_host_of(to_, said.at("line")));
             said["image"] = with_host_of(to_, said.at("image"));
             to_name_ = said.value("host", to_);
-            said["room"] = how_.pre_copy && said.value("room", false);
+            said["track"] = how_.tracking;
+            if (!how_.pre_copy)
+                said["room"] = 0;
             if (!how_.lazy)
                 said.erase("lazy");
             else if (!said.value("lazy", false))

@@ -55,6 +55,21 @@ page_reader::~page_reader()
         each.join();
 }
 
+void page_reader::find_places(read_part &part, std::optional<page_finder> &finder) const
+{
+    const std::string_view pages = part.pages;
+    if (part.unread.empty())
+        part.places.resize(pages.size() / known_pages::kPage);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < part.places.size(); i++) {
+        if (!part.unread.empty() && part.unread[i])
+            continue;
+        if (there_)
+            part.places[i] = finder->find(pages.substr(at, known_pages::kPage));
+        at += known_pages::kPage;
+    }
+}
+
 page_reader::slot page_reader::read_one(std::size_t number,
                                         std::optional<page_finder> &finder) const
 {
@@ -63,11 +78,8 @@ page_reader::slot page_reader::read_one(std::size_t number,
     try {
         if (there_ && !finder)
             finder.emplace(*there_);
-        std::string &pages = made.part.pages;
-        read_(number, pages);
-        for (std::size_t at = 0; at + known_pages::kPage <= pages.size(); at += known_pages::kPage)
-            made.part.places.push_back(
-                there_ ? finder->find({pages.data() + at, known_pages::kPage}) : std::nullopt);
+        read_(number, made.part);
+        find_places(made.part, finder);
     } catch (...) {
         made.failure = std::current_exception();
     }

@@ -8,22 +8,31 @@
 
 namespace zc::holder {
 
-descriptor take_passed_descriptor(int socket)
+ssize_t receive_passed(int socket, void *bytes, std::size_t room, int flags, descriptor &passed)
 {
-    char byte = 0;
-    iovec content{&byte, 1};
+    iovec content{bytes, room};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
     msghdr message{};
     message.msg_iov = &content;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    const cmsghdr *const passed = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-    int fd = -1;
-    if (passed != nullptr && passed->cmsg_type == SCM_RIGHTS)
-        std::memcpy(&fd, CMSG_DATA(passed), sizeof fd);
-    return descriptor{fd};
+    const ssize_t got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+    const cmsghdr *const one = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (one != nullptr && one->cmsg_type == SCM_RIGHTS) {
+        int fd;
+        std::memcpy(&fd, CMSG_DATA(one), sizeof fd);
+        passed = descriptor{fd};
+    }
+    return got;
+}
+
+descriptor take_passed_descriptor(int socket)
+{
+    char byte;
+    descriptor passed;
+    receive_passed(socket, &byte, 1, 0, passed);
+    return passed;
 }
 
 } // namespace zc::holder

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pre_copy.h"
 
+#include <utility>
+
 #include "crc32c.h"
 #include "image.h"
 
@@ -15,7 +17,22 @@ constexpr std::chrono::milliseconds kTurn{20};
 pre_copy::pre_copy(pid_t pid, std::uint64_t most) : memory_(pid), most_(most)
 {
     there_.reserve(most / known_pages::kPage);
+    begin_round();
+}
+
+void pre_copy::track(descriptor userfault)
+{
+    if (state_ != state::ROUND)
+        return;
+    unchanged_ = std::make_unique<unchanged_pages>(memory_.pid(), std::move(userfault));
+    begin_round();
+}
+
+void pre_copy::begin_round()
+{
     memory_.rewind();
+    if (unchanged_)
+        not_protected_ = unchanged_->protect(memory_.mappings());
 }
 
 bool pre_copy::push(outgoing &to)
@@ -23,7 +40,7 @@ bool pre_copy::push(outgoing &to)
     const auto until = std::chrono::steady_clock::now() + kTurn;
     while (state_ == state::ROUND && to.room() >= 2 * rank_memory::kAtOnce &&
            std::chrono::steady_clock::now() < until) {
-        if (stored_ + rank_memory::kAtOnce <= most_ && memory_.read(pages_))
+        if (stored_ + rank_memory::kAtOnce <= most_ && memory_.read(next_, unchanged_.get()))
             send_pages(to);
         else
             state_ = state::SETTLING;
@@ -36,10 +53,17 @@ bool pre_copy::push(outgoing &to)
 void pre_copy::send_pages(outgoing &to)
 {
     fresh_.clear();
-    for (std::size_t at = 0; at < pages_.size(); at += known_pages::kPage) {
-        const std::string_view page(pages_.data() + at, known_pages::kPage);
-        if (there_.add(page, stored_ + fresh_.size()))
-            fresh_ += page;
+    std::size_t at = 0; /* in the pages */
+    for (const page_range &each : next_.ranges) {
+        for (std::uint64_t address = each.begin; address < each.end;
+             address += known_pages::kPage, at += known_pages::kPage) {
+            const std::string_view page(next_.pages.data() + at, known_pages::kPage);
+            const auto [place, is_new] = there_.add(page, stored_ + fresh_.size());
+            if (is_new)
+                fresh_ += page;
+            if (unchanged_)
+                unchanged_->note(address, place);
+        }
     }
     if (fresh_.empty())
         return;
@@ -61,7 +85,7 @@ void pre_copy::end_round()
     rounds_++;
     last_round_ = round_;
     round_ = 0;
-    memory_.rewind();
+    begin_round();
     state_ = state::ROUND;
 }
 

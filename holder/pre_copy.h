@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "known_pages.h"
 #include "rank_memory.h"
 #include "stream.h"
+#include "unchanged_pages.h"
 
 namespace zc::holder {
 
@@ -22,8 +24,9 @@ namespace zc::holder {
  * its memory as fast as it is sent), after kMostRounds, or when the store would be larger than it
  * may be. When the rank stands still its image names what is in the store, and sends the rest. So
  * no help of the kernel is needed, which would tell what has changed: the price is reading, and the
- * sum of each page, in each round, and once more while the rank stands still. Pre-copy with rounds
- * is of Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
+ * sum of each page, in each round, and once more while the rank stands still. With that help
+ * (track()) pages are left out that have not been written since they were read. Pre-copy with
+ * rounds is of Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
  */
 class pre_copy {
   public:
@@ -33,26 +36,37 @@ class pre_copy {
 
     /** @most: bytes of the store. */
     pre_copy(pid_t pid, std::uint64_t most);
+    /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
+     * process has opened. The round begins anew. Throws error if it cannot. */
+    void track(descriptor userfault);
     /** Pushes what has room, for a moment. Returns whether it is done, and all has been taken. */
     bool push(outgoing &to);
 
     const known_pages &there() const noexcept { return there_; }
+    /** nullptr: the kernel does not tell. */
+    const unchanged_pages *unchanged() const noexcept { return unchanged_.get(); }
+    /** Why some of what could be unchanged is not known to be; empty: all is. */
+    const std::string &not_protected() const noexcept { return not_protected_; }
     std::uint64_t bytes() const noexcept { return stored_; }
     /** CRC-32C of them, in the order of the store. */
     std::uint32_t sum() const noexcept { return sum_; }
     unsigned rounds() const noexcept { return rounds_; }
 
   private:
+    void begin_round();
     void send_pages(outgoing &to);
     void end_round();
     rank_memory memory_;
     std::uint64_t most_;
     known_pages there_;
+    std::unique_ptr<unchanged_pages> unchanged_;
+    std::string not_protected_;
     state state_ = state::ROUND;
     std::uint64_t stored_ = 0, round_ = 0, last_round_ = 0; /* bytes */
     std::uint32_t sum_ = 0;
     unsigned rounds_ = 1;
-    std::string pages_, fresh_;
+    read_memory next_;
+    std::string fresh_;
 };
 
 } // namespace zc::holder

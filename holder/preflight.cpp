@@ -11,14 +11,12 @@
 #include <set>
 #include <sstream>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "boot_time.h"
 #include "crc32c.h"
 #include "descriptor.h"
-#include "memory_directory.h"
 #include "memory_room.h"
 
 namespace zc::holder {
@@ -286,12 +284,6 @@ nlohmann::json needs_of(pid_t pid)
              number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap")}};
 }
 
-/** Of memory, to processes that this one starts. */
-static std::uint64_t kib_available()
-{
-    return memory_room() >> 10;
-}
-
 std::vector<std::string> lacks(const nlohmann::json &needs)
 {
     reasons found;
@@ -323,43 +315,11 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
         found.push_back(clock);
     /* Its memory, and its image in memory. */
     const std::uint64_t kib = 2 * needs.at("kib").get<std::uint64_t>();
-    const std::uint64_t available = kib_available();
+    const std::uint64_t available = memory_room() >> 10;
     if (kib > available)
         found.push_back("it has " + std::to_string(available >> 10) + " MiB of memory, and " +
                         std::to_string(kib >> 10) + " MiB are needed");
     return found;
-}
-
-/** What the rank changes meanwhile is sent twice. */
-std::uint64_t most_of_store(std::uint64_t kib)
-{
-    return kib + kib / 4;
-}
-
-/** KiB that images may take. */
-static std::uint64_t room_for_images()
-{
-    struct statvfs found;
-    return statvfs(memory_directory::kWhere, &found) == 0 ? found.f_bavail * found.f_frsize >> 10
-                                                          : 0;
-}
-
-bool has_room_ahead(const nlohmann::json &needs)
-{
-    const std::uint64_t kib = needs.at("kib");
-    const std::uint64_t room = std::min(room_for_images(), kib_available());
-    return most_of_store(kib) + kib <= room;
-}
-
-bool has_room_to_fill(const nlohmann::json &needs, std::uint64_t available, std::uint64_t shared)
-{
-    const std::uint64_t kib = needs.at("kib"), kept = most_of_store(kib) + kib;
-    return kept <= shared && kept + kib <= available;
-}
-
-bool has_room_to_fill(const nlohmann::json &needs)
-{
-    return has_room_to_fill(needs, kib_available(), room_for_images());
 }
 
 bool has_taken(const nlohmann::json &needs)

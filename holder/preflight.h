@@ -26,23 +26,6 @@ nlohmann::json needs_of(pid_t pid);
 /** What of @needs this host has not, each by its name. */
 std::vector<std::string> lacks(const nlohmann::json &needs);
 
-/** The most that is sent ahead of the rank's image (pre_copy.h), which has @kib of memory: both
- * KiB.
- */
-std::uint64_t most_of_store(std::uint64_t kib);
-
-/** Whether this host has memory for that beside the image, where both are kept. */
-bool has_room_ahead(const nlohmann::json &needs);
-
-/**
- * Whether it has memory for a rank that runs before it has its memory, when that takes most: what
- * was sent ahead, what came for the image, both of which stay until the rank has all, and the rank.
- * After the record nobody else has the rank, so there is no way back then. @available, @shared:
- * what this host has, and what it has where images are kept, both KiB.
- */
-bool has_room_to_fill(const nlohmann::json &needs, std::uint64_t available, std::uint64_t shared);
-bool has_room_to_fill(const nlohmann::json &needs);
-
 /** Are the process numbers of @needs taken here, in the caller's PID namespace? */
 bool has_taken(const nlohmann::json &needs);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 #include <fcntl.h>
 #include <fstream>
@@ -31,22 +32,31 @@ bool is_own(const std::array<char, 5> &mode, const std::string &line)
 
 } // namespace
 
-void read_pages(pid_t pid, const page_range &what, std::string &pages)
+void read_pages(pid_t pid, const std::vector<page_range> &what, std::string &pages)
 {
-    const std::size_t bytes = what.end - what.begin;
+    std::size_t bytes = 0;
+    std::vector<iovec> from;
+    for (const page_range &each : what) {
+        from.push_back({reinterpret_cast<void *>(each.begin), each.end - each.begin});
+        bytes += from.back().iov_len;
+    }
     pages.resize(bytes);
     const iovec to{pages.data(), bytes};
-    const iovec from{reinterpret_cast<void *>(what.begin), bytes};
-    ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
-    if (got == static_cast<ssize_t>(bytes))
+    if (from.size() <= IOV_MAX &&
+        process_vm_readv(pid, &to, 1, from.data(), from.size(), 0) == static_cast<ssize_t>(bytes))
         return;
     /* What the process itself may not read is read in this way only. */
     const std::string path = "/proc/" + std::to_string(pid) + "/mem";
     const descriptor memory{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    got =
-        memory.fd < 0 ? -1 : pread(memory.fd, pages.data(), bytes, static_cast<off_t>(what.begin));
-    if (got != static_cast<ssize_t>(bytes))
-        throw_errno(got < 0 ? errno : EFAULT, path);
+    std::size_t at = 0;
+    for (const iovec &each : from) {
+        const auto place = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(each.iov_base));
+        const ssize_t got =
+            memory.fd < 0 ? -1 : pread(memory.fd, pages.data() + at, each.iov_len, place);
+        if (got != static_cast<ssize_t>(each.iov_len))
+            throw_errno(got < 0 ? errno : EFAULT, path);
+        at += each.iov_len;
+    }
 }
 
 std::vector<page_range> wiped_on_fork(pid_t pid)
@@ -72,6 +82,7 @@ void rank_memory::rewind()
     const std::string proc = "/proc/" + std::to_string(pid_) + "/";
     pagemap_ = descriptor{open((proc + "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
     mappings_.clear();
+    mapping_ = 0;
     at_ = 0;
     std::ifstream maps(proc + "maps");
     for (std::string line; std::getline(maps, line);) {
@@ -84,17 +95,19 @@ void rank_memory::rewind()
     }
 }
 
-std::vector<page_range> rank_memory::find_present(std::uint64_t begin, std::uint64_t end) const
+std::vector<page_range> rank_memory::find_present(const page_range &where,
+                                                  const unchanged_pages *unchanged) const
 {
     std::array<std::uint64_t, kAtOnce / kPage> entries;
-    const std::size_t wanted = (end - begin) / kPage * sizeof entries[0];
+    const std::size_t wanted = (where.end - where.begin) / kPage * sizeof entries[0];
     const ssize_t got = pread(pagemap_.fd, entries.data(), wanted,
-                              static_cast<off_t>(begin / kPage * sizeof entries[0]));
+                              static_cast<off_t>(where.begin / kPage * sizeof entries[0]));
+    const auto places = unchanged ? unchanged->find(where) : decltype(unchanged->find(where)){};
     std::vector<page_range> found;
     for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got) / sizeof entries[0]; i++) {
-        if (!(entries[i] & kPresent) || entries[i] & kOfFile)
+        if (!(entries[i] & kPresent) || entries[i] & kOfFile || (unchanged && places[i]))
             continue;
-        const std::uint64_t page = begin + i * kPage;
+        const std::uint64_t page = where.begin + i * kPage;
         if (!found.empty() && found.back().end == page)
             found.back().end += kPage;
         else
@@ -103,31 +116,38 @@ std::vector<page_range> rank_memory::find_present(std::uint64_t begin, std::uint
     return found;
 }
 
-bool rank_memory::read(std::string &pages)
+bool rank_memory::read(read_memory &next, const unchanged_pages *unchanged)
 {
-    pages.clear();
-    if (at_ == mappings_.size() || pagemap_.fd < 0)
+    next.pages.clear();
+    next.ranges.clear();
+    if (mapping_ == mappings_.size() || pagemap_.fd < 0)
         return false;
-    page_range &now = mappings_[at_];
-    const std::uint64_t end = std::min(now.end, now.begin + kAtOnce);
-    const std::vector<page_range> present = find_present(now.begin, end);
-    now.begin = end;
-    if (now.begin == now.end)
-        at_++;
+    const page_range &mapping = mappings_[mapping_];
+    page_range where{at_ ? at_ : mapping.begin, 0};
+    where.end = std::min(mapping.end, where.begin + kAtOnce);
+    at_ = where.end;
+    if (at_ == mapping.end) {
+        mapping_++;
+        at_ = 0;
+    }
+    const std::vector<page_range> present = find_present(where, unchanged);
     std::size_t bytes = 0;
     for (const page_range &each : present)
         bytes += each.end - each.begin;
-    pages.resize(bytes);
+    next.pages.resize(bytes);
     std::size_t filled = 0;
     for (const page_range &each : present) {
         /* Each by itself: what has been unmapped meanwhile ends a call. */
-        const iovec to{pages.data() + filled, each.end - each.begin};
+        const iovec to{next.pages.data() + filled, each.end - each.begin};
         const iovec from{reinterpret_cast<void *>(each.begin), each.end - each.begin};
         const ssize_t got = process_vm_readv(pid_, &to, 1, &from, 1, 0);
-        if (got > 0)
-            filled += static_cast<std::size_t>(got) / kPage * kPage;
+        if (got >= static_cast<ssize_t>(kPage)) {
+            const std::size_t whole = static_cast<std::size_t>(got) / kPage * kPage;
+            next.ranges.push_back({each.begin, each.begin + whole});
+            filled += whole;
+        }
     }
-    pages.resize(filled);
+    next.pages.resize(filled);
     return true;
 }
 

@@ -9,16 +9,20 @@
 #include <sys/types.h>
 
 #include "descriptor.h"
+#include "page_range.h"
+#include "unchanged_pages.h"
 
 namespace zc::holder {
 
-/** Whole pages of an address space. */
-struct page_range {
-    std::uint64_t begin, end;
-};
+/** The pages of a process that stands still, all of them, in this order. The caller may trace it.
+ * Throws error. */
+void read_pages(pid_t pid, const std::vector<page_range> &what, std::string &pages);
 
-/** The pages of a process that stands still, all of them. The caller may trace it. Throws error. */
-void read_pages(pid_t pid, const page_range &what, std::string &pages);
+/** Pages that were read, and where: as many. */
+struct read_memory {
+    std::string pages;
+    std::vector<page_range> ranges;
+};
 
 /** What a child of the process @pid finds zeros in: MADV_WIPEONFORK of madvise(2). Throws error. */
 std::vector<page_range> wiped_on_fork(pid_t pid);
@@ -34,18 +38,24 @@ class rank_memory {
     static constexpr std::size_t kAtOnce = 1 << 20; /* bytes of the address space */
 
     explicit rank_memory(pid_t pid) : pid_(pid) {}
+    pid_t pid() const noexcept { return pid_; }
     /** From the beginning: the mappings as they are now. */
     void rewind();
-    /** The next pages, whole, in order of their addresses; maybe none of the next MiB. False: there
-     * are no more, or the process is gone. */
-    bool read(std::string &pages);
+    /** As of the last rewind(). */
+    const std::vector<page_range> &mappings() const noexcept { return mappings_; }
+    /** The next pages, whole, in order of their addresses; maybe none of the next MiB. Those that
+     * are among @unchanged, if it is not nullptr, are left out. False: there are no more, or the
+     * process is gone. */
+    bool read(read_memory &next, const unchanged_pages *unchanged = nullptr);
 
   private:
-    std::vector<page_range> find_present(std::uint64_t begin, std::uint64_t end) const;
+    std::vector<page_range> find_present(const page_range &where,
+                                         const unchanged_pages *unchanged) const;
     pid_t pid_;
     descriptor pagemap_;
     std::vector<page_range> mappings_;
-    std::size_t at_ = 0;
+    std::size_t mapping_ = 0;
+    std::uint64_t at_ = 0; /* 0: at the beginning of the mapping */
 };
 
 } // namespace zc::holder

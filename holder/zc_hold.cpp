@@ -56,6 +56,9 @@ void add_options(CLI::App &app, arguments &a)
     app.add_flag("!--no-pre-copy", a.how.pre_copy, "send no memory while the rank still runs");
     app.add_flag("--lazy", a.how.lazy,
                  "let a rank go on at the other host while it is given its memory there");
+    app.add_flag("!--no-tracking", a.how.tracking,
+                 "with --lazy: read all memory of a rank that stands still, as the kernel is not "
+                 "asked what the rank writes");
     app.add_option("--job", a.how.job, "what zcctl calls the job, the same for all its ranks");
     app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST or HOST:PORT");
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");

@@ -4,7 +4,7 @@
 The rank (changing.c) has random memory, of which a share changes each second, and is checked at the end.
 It has no messages and gives up nothing: what is measured is the image. Every run is one move between
 two hosts (network namespaces, links of a rate), each with memory that is sent ahead, with and without
---lazy, and with none sent ahead.
+--lazy (and that with and without tracking what the rank writes), and with none sent ahead.
 
   copy, leave, dump, send, restore, bind   what zc-hold says: the phases
   copied, sent, there   bytes: while the rank ran, of its image, and of that what had been copied
@@ -40,10 +40,10 @@ TOP = HERE.parents[1]
 SHARED = pathlib.Path("/dev/shm")
 LOOK_SECONDS = 0.05
 TIMES = ("copy_ms", "leave_ms", "dump_ms", "send_ms", "restore_ms", "bind_ms", "ms", "still_ms")
-NUMBERS = ("rounds", "copied", "bytes", "bytes_there", "source_bytes", "target_bytes")
+NUMBERS = ("rounds", "copied", "bytes", "bytes_there", "unread", "source_bytes", "target_bytes")
 UNITS = {**{name: "ms" for name in TIMES}, **{name: "bytes" for name in NUMBERS}, "rounds": "rounds"}
 COPIES = 5      # of the rank's memory are there at most: itself, twice, images, and what was sent ahead
-WAYS = {"ahead": [], "lazy": ["--lazy"], "plain": ["--no-pre-copy"]}
+WAYS = {"ahead": [], "lazy": ["--lazy"], "read": ["--lazy", "--no-tracking"], "plain": ["--no-pre-copy"]}
 
 
 class Memory:
@@ -162,7 +162,8 @@ def prepared(options, link):
             raise Skip(hosts.why)
         scratch = pathlib.Path(scratch)
         program = scratch / "changing"
-        subprocess.run(["cc", "-O2", "-o", program, HERE / "changing.c"], check=True)
+        subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I", TOP / "tests/detach", "-o", program, HERE / "changing.c"],
+                       check=True)
         yield types.SimpleNamespace(options=options, scratch=scratch, network=hosts, environment={}, criu=criu,
                                     program=str(program), patience=20)
 
@@ -223,7 +224,7 @@ def run(options):
     if options.json_out:
         write(options, samples)
     heads = [name.removesuffix("_ms").replace("ms", "total") for name in TIMES] + \
-        ["rounds", "copied", "sent", "there", "source", "target"]
+        ["rounds", "copied", "sent", "there", "unread", "source", "target"]
     print(f"medians; ms, and MiB\n{'':30}" + "".join(f"{name:>8}" for name in heads))
     for case, runs in samples.items():
         print(row(case, runs))
@@ -242,7 +243,8 @@ def parse():
                         help="of the memory that changes each second")
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS],
                         help="memory is sent ahead while the rank runs, and the rank goes on when it has it, or "
-                             "before that; or all is sent when it stands still")
+                             "before that, with the kernel's knowledge of what it writes or by reading all; or "
+                             "all is sent when it stands still")
     parser.add_argument("--json-out", metavar="FILE", help="the results, JSON lines")
     return parser.parse_args()
 

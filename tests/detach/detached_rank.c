@@ -7,7 +7,8 @@
  *   --every MS     after so long (default 5)
  *   --away MS      and for so long (default 1)
  *   --orders IN,OUT  or when it is told, by lines on the descriptors, as zc-hold does it:
- *                      IN: LEAVE; BIND INCARNATION; end   OUT: DETACHED; BOUND INCARNATION; REFUSED
+ *                      IN: LEAVE; BIND INCARNATION; TRACK; end
+ *                      OUT: DETACHED; BOUND INCARNATION; REFUSED; TRACKED
  * WHY
  *                      MISLEAD INCARNATION is BIND, after the address before it left
  *   --held         likewise, both on the socket $MPIR_CVAR_CH4_ZC_DETACH_FD; SIGUSR1 is "end"
@@ -23,6 +24,7 @@
 #include "census.h"
 #include "launcher.h"
 #include "link.h"
+#include "userfault.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -405,6 +407,10 @@ static void obey(process_t *process, const char *order)
     } else if (sscanf(order, "MISLEAD %u", &incarnation) == 1 && process->phase == DETACHED) {
         process->rank.misleads = true;
         attach(process, incarnation);
+    } else if (strcmp(order, "TRACK") == 0 && process->phase == RUN) {
+        if (userfault_pass(process->orders) != 0) {
+            die("no userfaultfd");
+        }
     } else if (strcmp(order, "end") == 0 && process->phase == RUN) {
         begin_to_end(process);
     } else {

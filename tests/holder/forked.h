@@ -5,15 +5,20 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <fcntl.h>
 #include <functional>
+#include <linux/userfaultfd.h>
+#include <new>
 #include <stdexcept>
 #include <string>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "known_pages.h"
 
 namespace zc::holder {
@@ -49,6 +54,12 @@ class forked {
     forked &operator=(const forked &) = delete;
 
     pid_t pid() const noexcept { return pid_; }
+    /** A descriptor of the process, by its number there. */
+    descriptor take(int number) const
+    {
+        const descriptor process{static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))};
+        return descriptor{static_cast<int>(syscall(SYS_pidfd_getfd, process.fd, number, 0))};
+    }
     void end()
     {
         if (pid_ > 0) {
@@ -73,6 +84,33 @@ inline char *pages_of_memory(std::size_t count, int flags = MAP_PRIVATE)
         throw std::runtime_error("no memory");
     return static_cast<char *>(at);
 }
+
+/** What of a rank opens it for its holder. */
+inline int own_userfault()
+{
+    return static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+}
+
+/** A process and what shares memory with it: steps that the one does when the other says so. */
+struct stepped {
+    std::atomic<int> asked, done;
+    static stepped &make() { return *new (pages_of_memory(1, MAP_SHARED)) stepped; }
+    /** In the process, again and again. */
+    void serve(const std::function<void(int step)> &step)
+    {
+        const int now = asked;
+        if (now != done) {
+            step(now);
+            done = now;
+        }
+        usleep(100);
+    }
+    void ask(int step)
+    {
+        for (asked = step; done != step;)
+            usleep(100);
+    }
+};
 
 /** A page like no other, by @number. */
 inline std::string page_of(std::uint64_t number)

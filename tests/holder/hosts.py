@@ -367,12 +367,12 @@ class HeldJob(Hosts):
 
 
 class HeldMpi(HeldJob):
-    """The ring of ring.c."""
+    """The ring of ring.c. MIB: memory of each rank, which is checked in the end."""
 
-    def __init__(self, setup, words, **more):
+    def __init__(self, setup, words, mib=0, **more):
         super().__init__(setup, words, **more)
         self.over = self.folder / "over"
-        self.program.append(str(self.over))
+        self.program += [str(self.over), str(mib)]
 
     def has_begun(self):
         """They are through MPI_Init."""

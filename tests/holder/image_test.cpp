@@ -104,7 +104,7 @@ class StoreTest : public ImageTest {
     void send_before(const std::string &pages)
     {
         for (const char each : pages) {
-            if (there_.add(page(each), store_.size()))
+            if (there_.add(page(each), store_.size()).is_new)
                 store_ += page(each);
         }
     }

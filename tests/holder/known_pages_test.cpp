@@ -16,7 +16,7 @@ TEST(KnownPagesTest, FindsAPageByItsContent)
     known_pages known;
     const std::string page(kPage, 'a');
     EXPECT_FALSE(page_finder(known).find(page));
-    EXPECT_TRUE(known.add(page, 8 * kPage));
+    EXPECT_TRUE(known.add(page, 8 * kPage).is_new);
     EXPECT_EQ(page_finder(known).find(std::string(kPage, 'a')), 8 * kPage);
 }
 
@@ -25,7 +25,9 @@ TEST(KnownPagesTest, KeepsThePlaceWhereAPageWasFirst)
     known_pages known;
     const std::string page(kPage, 'a');
     known.add(page, 0);
-    EXPECT_FALSE(known.add(page, kPage));
+    const known_pages::added again = known.add(page, kPage);
+    EXPECT_FALSE(again.is_new);
+    EXPECT_EQ(again.place, 0u);
     EXPECT_EQ(page_finder(known).find(page), 0u);
     EXPECT_EQ(known.size(), 1u);
 }
@@ -48,7 +50,7 @@ TEST(KnownPagesTest, FindsEachOfMany)
     known_pages known;
     constexpr std::uint64_t kMany = 100000;
     for (std::uint64_t i = 0; i < kMany; i++)
-        ASSERT_TRUE(known.add(page_of(i), i * kPage));
+        ASSERT_TRUE(known.add(page_of(i), i * kPage).is_new);
     for (std::uint64_t i = 0; i < kMany; i++)
         ASSERT_EQ(page_finder(known).find(page_of(i)), i * kPage);
     EXPECT_FALSE(page_finder(known).find(page_of(kMany)));

@@ -143,7 +143,7 @@ TEST(MoveTransactionTest, SaysThatMemoryCouldNotBeLeftOut)
 constexpr std::uint64_t kMuch = 100 << 10; /* KiB */
 
 /** Until the source is asked to copy, or to leave. */
-void prepare(world &w, std::uint64_t kib, bool room)
+void prepare(world &w, std::uint64_t kib, std::uint64_t room)
 {
     nlohmann::json examined = kExamined, image = kImage;
     examined["needs"]["kib"] = kib;
@@ -156,10 +156,11 @@ void prepare(world &w, std::uint64_t kib, bool room)
 TEST(MoveTransactionTest, CopiesMemoryFirst)
 {
     world w;
-    prepare(w, kMuch, true);
+    prepare(w, kMuch, 2 * kMuch);
     EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "copy"}));
     EXPECT_EQ(w.last_asked.at("to"), kImage.at("image"));
-    EXPECT_GT(w.last_asked.at("most"), kMuch << 10);
+    EXPECT_EQ(w.last_asked.at("most"), 2 * kMuch << 10);
+    EXPECT_EQ(w.last_asked.at("track"), false);
     w.move.tick(w.now + 1000s); /* that takes as long as it does */
     EXPECT_EQ(w.move.now(), phase::COPYING);
     w.move.source_said({{"said", "copied"}, {"bytes", 7}, {"rounds", 2}, {"ms", 5.0}}, w.now);
@@ -174,7 +175,8 @@ TEST(MoveTransactionTest, CopiesMemoryFirst)
 
 TEST(MoveTransactionTest, CopiesNothingIfThatIsNotWorthItOrNotPossible)
 {
-    for (const auto &[kib, room] : {std::pair{kMuch, false}, {std::uint64_t{1000}, true}}) {
+    for (const auto &[kib, room] :
+         {std::pair{kMuch, std::uint64_t{0}}, {std::uint64_t{1000}, kMuch}}) {
         world w;
         prepare(w, kib, room);
         EXPECT_EQ(w.source_asked, (std::vector<std::string>{"examine", "leave"}));
@@ -188,7 +190,7 @@ TEST(MoveTransactionTest, AsksNoHolderToCopyThatCannot)
     nlohmann::json examined = kExamined, image = kImage;
     examined.erase("copies");
     examined["needs"]["kib"] = kMuch;
-    image["room"] = true;
+    image["room"] = 2 * kMuch;
     w.move.begin();
     w.move.source_said(examined, w.now);
     w.move.prepared(image, w.now);
@@ -201,7 +203,7 @@ TEST(MoveTransactionTest, AsksAgainIfAnotherRankIsAwayAfterTheCopy)
     nlohmann::json refusal = failed();
     refusal["again"] = true;
     world w;
-    prepare(w, kMuch, true);
+    prepare(w, kMuch, 2 * kMuch);
     w.move.source_said(said("copied"), w.now);
     std::size_t asked = w.source_asked.size();
     for (auto pause = 250ms; pause < 4s; pause *= 2) {
@@ -239,7 +241,7 @@ TEST(MoveTransactionTest, StaysIfWhatIsCopiedToIsLost)
     for (const bool leaving : {false, true}) {
         for (const auto &one : fails) {
             world w;
-            prepare(w, kMuch, true);
+            prepare(w, kMuch, 2 * kMuch);
             if (leaving)
                 w.move.source_said(said("copied"), w.now);
             one(w);
@@ -251,7 +253,7 @@ TEST(MoveTransactionTest, StaysIfWhatIsCopiedToIsLost)
         }
     }
     world w;
-    prepare(w, kMuch, true);
+    prepare(w, kMuch, 2 * kMuch);
     EXPECT_TRUE(w.move.source_lost("a reason", w.now));
     EXPECT_FALSE(w.result.at("ok"));
 }

@@ -407,6 +407,26 @@ def runs_before_it_has_memory(setup):
             said = job.move(host)
             check(said["left_out"] >= BALLAST << 20, f"{said['left_out']} bytes were left out")
             check(said["bytes_there"] > 0, "nothing of what was sent before was of use")
+            check(said["unread"] > 0 and "not_tracked" not in said, f"all was read again: {said}")
+        return note(job, job.finish())
+
+
+@suite.test("reads-all-memory-if-it-is-told-to")
+def reads_all_memory(setup):
+    with held(setup, options=CHANGING, hold_options=[*LAZY, "--no-tracking"]) as job:
+        said = job.move(2)
+        check(said["bytes_there"] > 0 and said["unread"] == 0, f"it says {said}")
+        return note(job, job.finish())
+
+
+@suite.test("reads-all-memory-if-something-may-write-it-unseen", tags={"fast"})
+def reads_all_memory_if_something_may_write(setup):
+    """As a ring of io_uring may, which the rank has until it leaves."""
+    with held(setup, options=CHANGING, of_all=["--lanes", "uring"], hold_options=LAZY) as job:
+        said = job.move(2)
+        check(said["bytes_there"] > 0 and said["unread"] == 0, f"it says {said}")
+        check("io_uring" in said["not_tracked"], f"it says {said}")
+        check(job.errors().count("is read while it stands still") == 1, f"it is not said, or not once: {job.errors()}")
         return note(job, job.finish())
 
 
@@ -426,6 +446,17 @@ def takes_its_memory_along(setup):
         results = job.finish()
         check(job.errors().count("not --lazy: criu dump") == 1, f"it is not said, or not once: {job.errors()}")
         return note(job, results)
+
+
+@suite.test("knows-what-a-rank-of-mpi-writes", tags={"fast"})
+def knows_what_a_rank_of_mpi_writes(setup):
+    with ring(setup, mib=128, hold_options=LAZY) as job:
+        for host in (2, 3, 1):
+            said = job.move(host, 0)
+            check("not_tracked" not in said, f"it is not told: {said}")
+            check(said["unread"] > 100 << 20, f"it reads what was not written: {said}")
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 
 
 @suite.test("ranks-of-mpi-run-before-they-have-their-memory", tags={"fast"})

@@ -154,28 +154,5 @@ TEST(PreflightTest, NamesWhatAHostLacks)
     EXPECT_NE(found.find("MiB are needed"), std::string::npos) << found;
 }
 
-TEST(PreflightTest, ThereIsRoomForMemoryAheadOfALittleRank)
-{
-    EXPECT_TRUE(has_room_ahead({{"kib", 1000}}));
-    EXPECT_FALSE(has_room_ahead({{"kib", std::uint64_t{1} << 40}}));
-}
-
-/** Three times its memory and a quarter, all but the rank itself where images are. */
-TEST(PreflightTest, ARankThatRunsBeforeItHasItsMemoryNeedsMore)
-{
-    const nlohmann::json needs = {{"kib", 1000}};
-    EXPECT_TRUE(has_room_to_fill(needs, 3250, 2250));
-    EXPECT_FALSE(has_room_to_fill(needs, 3249, 2250));
-    EXPECT_FALSE(has_room_to_fill(needs, 3250, 2249));
-    EXPECT_FALSE(has_room_to_fill({{"kib", std::uint64_t{1} << 40}}));
-}
-
-/** Of a rank that changes its memory, pages are sent twice. */
-TEST(PreflightTest, AStoreMayBeLargerThanTheMemory)
-{
-    EXPECT_GT(most_of_store(1000), 1000u);
-    EXPECT_LT(most_of_store(1000), 2000u);
-}
-
 } // namespace
 } // namespace zc::holder

@@ -15,11 +15,15 @@ std::multiset<std::string> all_pages(rank_memory &memory)
 {
     std::multiset<std::string> found;
     memory.rewind();
-    for (std::string pages; memory.read(pages);) {
-        EXPECT_EQ(pages.size() % kPage, 0u);
-        EXPECT_LE(pages.size(), rank_memory::kAtOnce);
-        for (std::size_t at = 0; at < pages.size(); at += kPage)
-            found.insert(pages.substr(at, kPage));
+    for (read_memory next; memory.read(next);) {
+        EXPECT_LE(next.pages.size(), rank_memory::kAtOnce);
+        std::size_t bytes = 0;
+        for (const page_range &each : next.ranges)
+            bytes += each.end - each.begin;
+        EXPECT_EQ(next.pages.size(), bytes);
+        EXPECT_EQ(bytes % kPage, 0u);
+        for (std::size_t at = 0; at < bytes; at += kPage)
+            found.insert(next.pages.substr(at, kPage));
     }
     return found;
 }
@@ -78,9 +82,9 @@ TEST(RankMemoryTest, ReadsTheRestIfAPartIsUnmappedMeanwhile)
     while (*static_cast<volatile char *>(told) != 2)
         usleep(1000);
     std::multiset<std::string> found;
-    for (std::string pages; memory.read(pages);) {
-        for (std::size_t i = 0; i < pages.size(); i += kPage)
-            found.insert(pages.substr(i, kPage));
+    for (read_memory next; memory.read(next);) {
+        for (std::size_t i = 0; i < next.pages.size(); i += kPage)
+            found.insert(next.pages.substr(i, kPage));
     }
     EXPECT_EQ(found.count(page_of(0)), 1u);
     EXPECT_EQ(found.count(page_of(kMany - 1)), 1u);
@@ -93,11 +97,11 @@ TEST(RankMemoryTest, OfAProcessThatHasEndedThereIsNone)
     rank_memory memory(other.pid());
     memory.rewind();
     other.end();
-    std::string pages;
-    while (memory.read(pages))
-        EXPECT_TRUE(pages.empty());
+    read_memory next;
+    while (memory.read(next))
+        EXPECT_TRUE(next.pages.empty() && next.ranges.empty());
     memory.rewind();
-    EXPECT_FALSE(memory.read(pages));
+    EXPECT_FALSE(memory.read(next));
 }
 
 } // namespace

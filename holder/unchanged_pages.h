@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_UNCHANGED_PAGES_H_INCLUDED
+#define ZC_HOLDER_UNCHANGED_PAGES_H_INCLUDED
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "descriptor.h"
+#include "page_range.h"
+#include "write_tracker.h"
+
+namespace zc::holder {
+
+/**
+ * Pages of a process that need not be read again, since nothing has written to them: where in the
+ * other host's store the content of each is.
+ *
+ * A page counts as one if it was protected (write_tracker) while nothing that had looked it up was
+ * about to write to it, was read afterwards, and is unwritten still. What looks it up later in
+ * order to write to it takes the protection away. So it has to be protected while all threads of
+ * the process stand still, none of them in a system call (stopped_process.h), and only if nothing
+ * else may write (direct_writes.h). That takes some milliseconds for a GiB. If it cannot be done,
+ * pages that were protected before stay what they are.
+ */
+class unchanged_pages {
+  public:
+    /** Of the process @pid, which has opened @userfault. Throws error if this kernel cannot do it.
+     */
+    unchanged_pages(pid_t pid, descriptor userfault);
+    /** Protects what was written. Returns why it could not; empty: it could. */
+    std::string protect(const std::vector<page_range> &mappings);
+    /** The page at @address, read since it was protected, is at @place of the store. */
+    void note(std::uint64_t address, std::uint64_t place);
+    /** Of each page of @where: its place, if it is unchanged. Any thread may call this, several at
+     * once, while no other function is called. */
+    std::vector<std::optional<std::uint64_t>> find(const page_range &where) const;
+
+  private:
+    static constexpr std::uint64_t kPage = 4096, kChunk = 256 * kPage, kNowhere = ~std::uint64_t{0};
+    using chunk = std::array<std::uint64_t, kChunk / kPage>; /* places */
+
+    void forget(const page_range &where);
+    pid_t pid_;
+    write_tracker tracker_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<chunk>> places_; /* by address / kChunk */
+};
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stopped_process.h"
+
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "error.h"
+#include "forked.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr std::size_t kThreads = 8;
+
+using counters = std::array<std::atomic<std::uint64_t>, kThreads>;
+
+counters &shared_counters()
+{
+    return *new (pages_of_memory(1, MAP_SHARED)) counters;
+}
+
+std::vector<std::uint64_t> values(const counters &all)
+{
+    return {all.begin(), all.end()};
+}
+
+/** Each thread counts, and looks at a system call in between. */
+void count_for_ever(counters &all)
+{
+    std::vector<std::thread> threads;
+    for (std::atomic<std::uint64_t> &each : all) {
+        threads.emplace_back([&each] {
+            for (;;) {
+                each++;
+                usleep(10);
+            }
+        });
+    }
+    threads[0].join();
+}
+
+void expect_all_count(const counters &all)
+{
+    const std::vector<std::uint64_t> before = values(all);
+    for (std::size_t i = 0; i < kThreads; i++) {
+        while (all[i] == before[i])
+            usleep(100);
+    }
+}
+
+std::string status_of(pid_t pid)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(StoppedProcessTest, NoThreadRunsMeanwhileAndAllDoAfterwards)
+{
+    counters &all = shared_counters();
+    forked other([] {}, [&] { count_for_ever(all); });
+    for (int times = 0; times < 20; times++) {
+        expect_all_count(all);
+        bool called = false;
+        while_stopped(other.pid(), [&] {
+            called = true;
+            const std::vector<std::uint64_t> before = values(all);
+            usleep(5000);
+            EXPECT_EQ(values(all), before);
+        });
+        EXPECT_TRUE(called);
+    }
+    expect_all_count(all);
+    EXPECT_NE(status_of(other.pid()).find("TracerPid:\t0\n"), std::string::npos);
+}
+
+TEST(StoppedProcessTest, ThreadsThatComeMeanwhileAreStopped)
+{
+    counters &all = shared_counters();
+    forked other([] {}, [&] { std::thread([&] { all[0]++; }).join(); });
+    for (int times = 0; times < 50; times++) {
+        while_stopped(other.pid(), [&] {
+            const std::uint64_t before = all[0];
+            usleep(1000);
+            EXPECT_EQ(all[0], before);
+        });
+    }
+}
+
+std::atomic<std::uint64_t> *handled; /* by the process */
+
+/** None is lost, and none comes twice. */
+TEST(StoppedProcessTest, SignalsArriveOnce)
+{
+    handled = &shared_counters()[0];
+    forked other([] { signal(SIGUSR1, [](int) { ++*handled; }); });
+    std::uint64_t sent = 0;
+    const auto send = [&] {
+        kill(other.pid(), SIGUSR1);
+        sent++;
+    };
+    for (int times = 0; times < 200; times++) {
+        send();
+        while_stopped(other.pid(), [] {});
+        while (*handled != sent)
+            usleep(100);
+        while_stopped(other.pid(), send);
+        while (*handled != sent)
+            usleep(100);
+    }
+    usleep(10000);
+    EXPECT_EQ(*handled, sent);
+}
+
+TEST(StoppedProcessTest, AStoppedOneStaysStopped)
+{
+    counters &all = shared_counters();
+    forked other([] {}, [&] { count_for_ever(all); });
+    kill(other.pid(), SIGSTOP);
+    waitpid(other.pid(), nullptr, WUNTRACED);
+    while_stopped(other.pid(), [] {});
+    const std::vector<std::uint64_t> before = values(all);
+    usleep(20000);
+    EXPECT_EQ(values(all), before);
+    kill(other.pid(), SIGCONT);
+    expect_all_count(all);
+}
+
+/** As one that waits in the kernel for what nothing interrupts: here for the end of its child. */
+TEST(StoppedProcessTest, IsGivenUpIfAThreadDoesNotStop)
+{
+    stepped &steps = stepped::make();
+    forked other([] {},
+                 [&] {
+                     if (vfork() == 0) {
+                         steps.done = 1;
+                         while (steps.asked != 1)
+                             usleep(100);
+                         _exit(0);
+                     }
+                     steps.done = 2;
+                 });
+    while (steps.done != 1)
+        usleep(100);
+    bool called = false;
+    try {
+        while_stopped(
+            other.pid(), [&] { called = true; }, std::chrono::milliseconds(20));
+        ADD_FAILURE() << "it has stopped";
+    } catch (const error &problem) {
+        EXPECT_EQ(problem.code(), ETIMEDOUT) << problem.what();
+    }
+    EXPECT_FALSE(called);
+    EXPECT_NE(status_of(other.pid()).find("TracerPid:\t0\n"), std::string::npos);
+    steps.ask(1); /* the child ends, and the parent goes on as if nothing had been */
+    while (steps.done != 2)
+        usleep(100);
+}
+
+TEST(StoppedProcessTest, ItsEndStaysItsParents)
+{
+    forked other([] {});
+    while_stopped(other.pid(), [&] { kill(other.pid(), SIGKILL); });
+    int status = 0;
+    EXPECT_EQ(waitpid(other.pid(), &status, 0), other.pid());
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+    EXPECT_ANY_THROW(while_stopped(other.pid(), [] {}));
+}
+
+TEST(StoppedProcessTest, WhatIsThrownIsTheCallers)
+{
+    counters &all = shared_counters();
+    forked other([] {}, [&] { count_for_ever(all); });
+    EXPECT_THROW(while_stopped(other.pid(), [] { throw error(EBUSY, "it is busy"); }), error);
+    expect_all_count(all);
+}
+
+} // namespace
+} // namespace zc::holder

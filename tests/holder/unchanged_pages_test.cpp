@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unchanged_pages.h"
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
+
+#include <gtest/gtest.h>
+
+#include "direct_writes.h"
+#include "error.h"
+#include "forked.h"
+#include "stopped_process.h"
+
+namespace zc::holder {
+namespace {
+
+using places = std::vector<std::optional<std::uint64_t>>;
+
+/** Not before Linux 6.7. */
+std::string kernel_cannot()
+{
+    try {
+        write_tracker::check_kernel();
+    } catch (const std::exception &problem) {
+        return problem.what();
+    }
+    return {};
+}
+
+/** A process with @count pages, which does steps. */
+class UnchangedPagesTest : public ::testing::Test {
+  protected:
+    void SetUp() override
+    {
+        const std::string cannot = kernel_cannot();
+        if (!cannot.empty())
+            GTEST_SKIP() << cannot;
+    }
+    void begin(std::size_t count, const std::function<void(int step)> &step)
+    {
+        at_ = pages_of_memory(count);
+        all_ = {{address(0), address(count)}};
+        other_ = std::make_unique<forked>(
+            [this, count] {
+                write_pages(at_, 0, count);
+                steps_.served = own_userfault();
+            },
+            [this, step] { steps_.steps.serve(step); });
+        pages_ = std::make_unique<unchanged_pages>(other_->pid(), other_->take(steps_.served));
+    }
+    std::uint64_t address(std::size_t page) const
+    {
+        return reinterpret_cast<std::uint64_t>(at_) + page * kPage;
+    }
+    void protect() { EXPECT_EQ(pages_->protect(all_), ""); }
+    /** Page i lies at i. */
+    void note_all()
+    {
+        for (std::uint64_t at = all_[0].begin; at < all_[0].end; at += kPage)
+            pages_->note(at, (at - all_[0].begin) / kPage);
+    }
+    void step(int number) { steps_.steps.ask(number); }
+    /** Numbers of those that are unchanged. */
+    std::vector<std::uint64_t> unchanged() const
+    {
+        std::vector<std::uint64_t> found;
+        for (const std::optional<std::uint64_t> &each : pages_->find(all_[0])) {
+            if (each)
+                found.push_back(*each);
+        }
+        return found;
+    }
+
+    struct shared {
+        stepped steps;
+        std::atomic<int> served;
+    };
+    shared &steps_ = *new (pages_of_memory(1, MAP_SHARED)) shared;
+    char *at_ = nullptr;
+    std::vector<page_range> all_;
+    std::unique_ptr<forked> other_;
+    std::unique_ptr<unchanged_pages> pages_;
+};
+
+TEST_F(UnchangedPagesTest, ArePagesThatWereProtectedAndReadAndNotWritten)
+{
+    begin(4, [this](int) { at_[2 * kPage + 17] = 1; });
+    note_all();
+    EXPECT_TRUE(unchanged().empty()) << "nothing is protected";
+    protect();
+    EXPECT_TRUE(unchanged().empty()) << "what was known of them is older";
+    note_all();
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 2, 3}));
+    step(1);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 3}));
+    protect();
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 3})) << "it is to be read again";
+    pages_->note(address(2), 77);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 77, 3}));
+}
+
+TEST_F(UnchangedPagesTest, AreNotThoseThatTheKernelWritesForIt)
+{
+    begin(8, [this](int) {
+        const descriptor zero{open("/dev/zero", O_RDONLY)};
+        EXPECT_EQ(read(zero.fd, at_ + kPage + 100, 2 * kPage), static_cast<ssize_t>(2 * kPage));
+    });
+    protect();
+    note_all();
+    step(1);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 4, 5, 6, 7}));
+}
+
+/** As libzc rebinds them. */
+TEST_F(UnchangedPagesTest, AreNotThoseThatOthersHaveTakenThePlaceOf)
+{
+    begin(8, [this](int number) {
+        if (number == 1) { /* two of these, over another one */
+            mremap(at_ + kPage, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                   at_ + 6 * kPage);
+        } else if (number == 2) { /* and away, and back */
+            char *const away = pages_of_memory(1);
+            mremap(at_ + 3 * kPage, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, away);
+            mremap(away, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, at_ + 3 * kPage);
+        } else {
+            munmap(at_ + 4 * kPage, kPage);
+            mmap(at_ + 4 * kPage, kPage, PROT_READ | PROT_WRITE,
+                 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            madvise(at_ + 5 * kPage, kPage, MADV_DONTNEED);
+            at_[4 * kPage] = at_[5 * kPage] = 1;
+        }
+    });
+    protect();
+    note_all();
+    step(1);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 2, 3, 4, 5, 7}));
+    step(2);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 2, 4, 5, 7}));
+    step(3);
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 2, 7}));
+    protect(); /* the new ones, too */
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 2, 7})) << "they are to be read again";
+}
+
+/** More ranges than the kernel tells at once. */
+TEST_F(UnchangedPagesTest, AreToldOfManyRanges)
+{
+    constexpr std::size_t kMany = 20000;
+    begin(kMany, [this](int) {
+        for (std::size_t i = 0; i < kMany; i += 2)
+            at_[i * kPage] = 1;
+    });
+    protect();
+    note_all();
+    step(1);
+    for (int times = 0; times < 2; times++) {
+        const std::vector<std::uint64_t> found = unchanged();
+        ASSERT_EQ(found.size(), kMany / 2);
+        for (std::size_t i = 0; i < found.size(); i++)
+            ASSERT_EQ(found[i], 2 * i + 1);
+        protect();
+    }
+}
+
+TEST_F(UnchangedPagesTest, AreNoMoreThanTheyWereWhereSomethingMayWriteBesides)
+{
+    begin(4, [this](int number) {
+        if (number == 1) {
+            io_uring_params how{};
+            EXPECT_GE(syscall(SYS_io_uring_setup, 4, &how), 0);
+            at_[0] = 1;
+        }
+    });
+    protect();
+    note_all();
+    step(1);
+    EXPECT_NE(pages_->protect(all_).find("io_uring"), std::string::npos);
+    note_all();
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST_F(UnchangedPagesTest, NoneAreFoundWhereTheProcessHasEnded)
+{
+    begin(4, {});
+    protect();
+    note_all();
+    other_->end();
+    EXPECT_NE(pages_->protect(all_), "");
+    EXPECT_TRUE(unchanged().empty());
+}
+
+/** A process that writes its memory in every way at random, while it is protected and read; then it
+ * is stopped, and what is said to be unchanged has to be what was read. */
+TEST_F(UnchangedPagesTest, AreWhatTheyWereWhateverTheProcessDoes)
+{
+    constexpr std::size_t kMany = 64;
+    const std::string path = ::testing::TempDir() + "/unchanged-" + std::to_string(getpid());
+    descriptor file{open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600)};
+    const bool direct = file.fd >= 0;
+    if (direct) {
+        unlink(path.c_str());
+        char *const content = pages_of_memory(1);
+        for (std::size_t i = 0; i < kMany; i++) {
+            write_pages(content, 1000000 + i, 1);
+            ASSERT_EQ(pwrite(file.fd, content, kPage, static_cast<off_t>(i * kPage)),
+                      static_cast<ssize_t>(kPage));
+        }
+    }
+    begin(kMany, [&](int) {
+        const auto some_page = [](std::mt19937 &drawn) {
+            return std::uniform_int_distribution<std::size_t>(0, kMany - 9)(drawn);
+        };
+        std::thread([&] { /* reads of a device that go on for a while */
+                          for (std::mt19937 drawn(7); direct;)
+                              EXPECT_GE(pread(file.fd, at_ + some_page(drawn) * kPage, 8 * kPage,
+                                              static_cast<off_t>(some_page(drawn) * kPage)),
+                                        0);
+        })
+            .detach();
+        std::thread([&] {
+            char *const spare = pages_of_memory(8);
+            std::mt19937 drawn(8);
+            for (std::uint64_t number = 2000000;; number += 8) {
+                char *const to = at_ + some_page(drawn) * kPage;
+                switch (drawn() % 4) {
+                case 0:
+                    write_pages(to, number, 8);
+                    break;
+                case 1: /* exchanged, as libzc does it */
+                    write_pages(spare, number, 8);
+                    mremap(spare, 8 * kPage, 8 * kPage,
+                           MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+                    break;
+                case 2:
+                    madvise(to, kPage, MADV_DONTNEED);
+                    break;
+                default:
+                    usleep(500);
+                }
+            }
+        }).detach();
+    });
+    step(1);
+    std::size_t found = 0;
+    for (int times = 0; times < 1000; times++) {
+        if (times % 2 == 0)
+            protect();
+        std::map<std::uint64_t, std::string> read;
+        for (std::uint64_t at = all_[0].begin; at < all_[0].end; at += kPage) {
+            std::string page;
+            try {
+                read_pages(other_->pid(), {{at, at + kPage}}, page);
+            } catch (const error &) {
+                continue; /* it is nowhere for the moment */
+            }
+            read[at] = page;
+            pages_->note(at, at);
+        }
+        usleep(times % 4 * 100);
+        while_stopped(other_->pid(), [&] {
+            for (const std::uint64_t at : unchanged()) {
+                std::string page;
+                read_pages(other_->pid(), {{at, at + kPage}}, page);
+                ASSERT_TRUE(page == read[at]) << times << ", page " << (at - all_[0].begin) / kPage;
+                found++;
+            }
+        });
+    }
+    EXPECT_GT(found, 0u);
+}
+
+TEST(DirectWritesTest, NamesWhatMayWriteBesides)
+{
+    forked nothing([] {});
+    EXPECT_EQ(direct_writer(nothing.pid()), "");
+    forked ring([] {
+        io_uring_params how{};
+        syscall(SYS_io_uring_setup, 4, &how);
+    });
+    EXPECT_NE(direct_writer(ring.pid()).find("io_uring"), std::string::npos);
+    forked requests([] {
+        aio_context_t context = 0;
+        syscall(SYS_io_setup, 4, &context);
+    });
+    EXPECT_EQ(direct_writer(requests.pid()), "requests of io_submit(2)");
+    forked device([] { open("/dev/kmsg", O_RDONLY); });
+    EXPECT_EQ(direct_writer(device.pid()), "/dev/kmsg");
+    device.end();
+    EXPECT_ANY_THROW(direct_writer(device.pid()));
+}
+
+} // namespace
+} // namespace zc::holder
