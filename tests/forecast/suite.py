@@ -156,6 +156,20 @@ def overlap(bench):
     check_order(said["forecast"])
 
 
+def polling(bench, how, waits):
+    """Rank 1 has what it waits for 50 ms earlier, in each of the rounds, if its looking for that is
+    a wait. What it does between two looks is work, which the forecast keeps."""
+    said = bench.forecast(bench.build("polling.c", "-g"), how, ranks=3)
+    saved = said["forecast"]["saved_seconds"] / (ROUNDS * REST)
+    if waits != (saved > 0.6) or (saved > 0.3 and not waits):
+        raise Fail(f"{said['forecast']}")
+
+
+for the_poll in ("probe", "iprobe", "improbe", "test", "testsome", "busy"):
+    suite.test(f"polling_{the_poll}")(
+        lambda bench, how=the_poll: polling(bench, how, how != "busy"))
+
+
 @suite.test()
 def fortran(bench):
     """The call sites are the program's, not those of the MPI library's wrappers."""

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "polling.h"
 #include "watch.h"
 
 /* An empty status and an inactive request mean: it was not our request. */
@@ -12,6 +13,16 @@ static void settle_one(struct zct_watch *w, enum zct_function function, int idx,
     zct_watch_settle_locked(w, idx, status, code, now);
     zct_watch_end_locked(w, function, now);
     zct_unlock();
+}
+
+/* Has a test found @something? Then it ends the waiting of those before it that did not. */
+static bool found(struct zct_watch *w, bool something)
+{
+    if (zct.calls && something)
+        w->begin_ns = zct_polling_began(w->begin_ns);
+    else if (zct.calls)
+        zct_polling_failed(w->begin_ns);
+    return something;
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -31,7 +42,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     if (!zct_watch_begin(&w, 1, request, &status, ZCT_CALLER))
         return REAL(Test)(request, flag, status);
     const int code = REAL(Test)(request, flag, status);
-    if (code != MPI_SUCCESS || *flag)
+    if (found(&w, code != MPI_SUCCESS || *flag))
         settle_one(&w, ZCT_FUNCTION_TEST, 0, status, code);
     return code;
 }
@@ -69,7 +80,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
     if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testall)(count, requests, flag, statuses);
     const int code = REAL(Testall)(count, requests, flag, statuses);
-    if (code != MPI_SUCCESS || *flag)
+    if (found(&w, code != MPI_SUCCESS || *flag))
         settle_several(&w, ZCT_FUNCTION_TEST, count, NULL, statuses, code);
     return code;
 }
@@ -93,7 +104,7 @@ int MPI_Testany(int count, MPI_Request requests[], int *idx, int *flag, MPI_Stat
     if (!zct_watch_begin(&w, count, requests, &status, ZCT_CALLER))
         return REAL(Testany)(count, requests, idx, flag, status);
     const int code = REAL(Testany)(count, requests, idx, flag, status);
-    if ((code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count)
+    if (found(&w, (code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count))
         settle_one(&w, ZCT_FUNCTION_TEST, *idx, status, code);
     return code;
 }
@@ -119,7 +130,7 @@ int MPI_Testsome(int count, MPI_Request requests[], int *nr_done, int indices[],
     if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testsome)(count, requests, nr_done, indices, statuses);
     const int code = REAL(Testsome)(count, requests, nr_done, indices, statuses);
-    if (*nr_done != MPI_UNDEFINED && *nr_done > 0)
+    if (found(&w, *nr_done != MPI_UNDEFINED && *nr_done > 0))
         settle_several(&w, ZCT_FUNCTION_TEST, *nr_done, indices, statuses, code);
     return code;
 }

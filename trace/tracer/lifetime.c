@@ -13,18 +13,17 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "probe.h"
 #include "traced_request.h"
 
 struct zct_tracer zct = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-bool zct_point_to_point_init(void);
 
 static bool init_tables(void)
 {
     return zct_table_init(&zct.requests, sizeof(struct zct_request)) &&
            zct_table_init(&zct.comms, sizeof(struct zct_comm)) &&
            zct_table_init(&zct.bounds, sizeof(int64_t)) &&
-           zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_point_to_point_init();
+           zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_probe_init();
 }
 
 /* The command line, arguments apart by blanks. */

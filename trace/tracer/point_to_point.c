@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <string.h>
 
 #include "datatype.h"
+#include "probe.h"
 #include "traced_request.h"
-
-/** A message MPI_Mprobe took out of the queue. */
-struct zct_message {
-    uint64_t order;
-    uint32_t comm;
-};
 
 /** A call that may send a message has begun. The message is recorded when the call has succeeded:
  * one that fails sends none, and recorded it would be taken for what another receive got. */
@@ -371,20 +365,6 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
     }                                                                                              \
     ZCT_WRAPS(Isendrecv_replace##suffix)
 
-static void note_probed(MPI_Message message, MPI_Comm comm)
-{
-    if (!zct.active || message == zct_real.message_no_proc || message == zct_real.message_null)
-        return;
-    zct_lock();
-    const uint32_t id = zct_comm_get_locked(comm)->id;
-    struct zct_message *entry = zct_table_insert(&zct.messages, ZCT_KEY(message));
-    if (entry)
-        *entry = (struct zct_message){zct_writer_begin(&zct.writer), id};
-    else
-        zct.writer.error = ENOMEM;
-    zct_unlock();
-}
-
 /* Begins the receive of a probed message; false if there is nothing to trace. */
 static bool begin_matched(struct zct_request *r, const void *buffer, MPI_Datatype type,
                           MPI_Message message, void *caller)
@@ -445,50 +425,6 @@ ISENDRECVS(, int)
 ISENDRECVS(_c, MPI_Count)
 #endif
 
-/* Looking for a message may take as long as receiving it. */
-static int64_t probe_begins(void)
-{
-    return zct.active && zct.calls ? zct_now() : 0;
-}
-
-static void probe_ended(int64_t begin_ns, void *caller)
-{
-    if (begin_ns && zct.active)
-        zct_call_ended(ZCT_FUNCTION_PROBE, caller, begin_ns, zct_now_after());
-}
-
-int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
-{
-    void *const caller = ZCT_CALLER;
-    const int64_t begin_ns = probe_begins();
-    const int code = REAL(Probe)(source, tag, comm, status);
-    probe_ended(begin_ns, caller);
-    return code;
-}
-ZCT_WRAPS(Probe)
-
-int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
-    void *const caller = ZCT_CALLER;
-    const int64_t begin_ns = probe_begins();
-    const int code = REAL(Mprobe)(source, tag, comm, message, status);
-    if (code == MPI_SUCCESS)
-        note_probed(*message, comm);
-    probe_ended(begin_ns, caller);
-    return code;
-}
-ZCT_WRAPS(Mprobe)
-
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-                MPI_Status *status)
-{
-    const int code = REAL(Improbe)(source, tag, comm, flag, message, status);
-    if (code == MPI_SUCCESS && *flag)
-        note_probed(*message, comm);
-    return code;
-}
-ZCT_WRAPS(Improbe)
-
 /* A persistent request has begun another round. */
 static void started(MPI_Request request, int64_t begin_ns, void *caller)
 {
@@ -528,8 +464,3 @@ int MPI_Startall(int count, MPI_Request requests[])
     return code;
 }
 ZCT_WRAPS(Startall)
-
-bool zct_point_to_point_init(void)
-{
-    return zct_table_init(&zct.messages, sizeof(struct zct_message));
-}

@@ -101,6 +101,7 @@
     X(Init_thread)                                                                                 \
     X(Intercomm_create)                                                                            \
     X(Intercomm_merge)                                                                             \
+    X(Iprobe)                                                                                      \
     X(Irecv)                                                                                       \
     X(Ireduce)                                                                                     \
     X(Ireduce_scatter)                                                                             \

@@ -126,8 +126,8 @@ enum zct_function {
     ZCT_FUNCTION_RECEIVE,
     ZCT_FUNCTION_SENDRECV,
     ZCT_FUNCTION_WAIT,
-    ZCT_FUNCTION_TEST, /* that found something complete */
-    ZCT_FUNCTION_PROBE,
+    ZCT_FUNCTION_TEST,  /* that found something complete, and those before it that did not if they */
+    ZCT_FUNCTION_PROBE, /* are one loop with it, in MPI for half of the time; a probe alike */
     ZCT_FUNCTION_COLLECTIVE,
     ZCT_NR_FUNCTIONS
 };
