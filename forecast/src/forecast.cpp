@@ -79,6 +79,7 @@ forecast make_forecast(const zct::run &run, const std::vector<message> &messages
     f.found = find(run, messages, names);
     f.links = measure_network(run, messages);
     f.prediction = prediction;
+    f.unrecorded = find_unrecorded(run, names);
     const timeline steps = timeline_of(run, messages);
     f.no_forecast = steps.unusable;
     if (f.no_forecast.empty() && f.recorded_ranks != static_cast<std::size_t>(f.processes))

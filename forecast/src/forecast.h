@@ -8,6 +8,7 @@
 #include "network.h"
 #include "predictability.h"
 #include "site_names.h"
+#include "unrecorded.h"
 
 namespace zc::forecast {
 
@@ -42,6 +43,7 @@ struct forecast {
     findings found;
     network links;
     predictability prediction;
+    unrecorded_by_place unrecorded;
 };
 
 /** @run as recorded with calls; @prediction: of its receives (predict). */

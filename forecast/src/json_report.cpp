@@ -49,6 +49,18 @@ json json_of(const network::path &p)
             {"measured_by", p.samples}};
 }
 
+json json_of(const unrecorded_by_place &unrecorded)
+{
+    json all = json::array();
+    for (const auto &[place, calls] : unrecorded)
+        all.push_back({{"function", name_of(place.what)},
+                       {"site", place.site},
+                       {"calls", calls.calls},
+                       {"bytes", calls.bytes},
+                       {"seconds", seconds(static_cast<std::int64_t>(calls.ns))}});
+    return all;
+}
+
 json forecast_of(const forecast &f)
 {
     if (!f.no_forecast.empty())
@@ -94,6 +106,7 @@ void write_json(std::ostream &out, const forecast &f)
          {{"asked", p.asked}, {"right", p.right}, {"wrong", p.wrong}, {"unknown", p.unknown}}},
         {"links", {{"remote", json_of(f.links.remote)}, {"local", json_of(f.links.local)}}},
         {"sites", sites},
+        {"not_recorded", json_of(f.unrecorded)},
     };
     out << all.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
 }

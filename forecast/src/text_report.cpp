@@ -86,6 +86,38 @@ void write_sites(std::ostream &out, const forecast &f, std::size_t nr_sites)
         out << fmt::format("(and {} more pairs of call sites: --sites)\n", rows.size() - nr_sites);
 }
 
+void write_unrecorded(std::ostream &out, const forecast &f, std::size_t nr_sites)
+{
+    using row = unrecorded_by_place::value_type;
+    std::vector<const row *> rows;
+    unrecorded_calls total;
+    for (const row &r : f.unrecorded) {
+        rows.push_back(&r);
+        total.bytes += r.second.bytes;
+        total.ns += r.second.ns;
+    }
+    if (rows.empty())
+        return;
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const row *a, const row *b) { return a->second.ns > b->second.ns; });
+    out << fmt::format(
+        "\nnot in the forecast: {} that went one-sided, and {} in such calls or in "
+        "starting persistent\ncollectives or messages in parts. No receive says when "
+        "that was needed: all of it counts as work.\n",
+        bytes_text(total.bytes), time_text(static_cast<std::int64_t>(total.ns)));
+    if (!nr_sites)
+        return;
+    out << fmt::format("{:>8} {:>10} {:>10}  {}\n", "calls", "bytes", "time", "called in");
+    for (std::size_t i = 0; i < std::min(rows.size(), nr_sites); i++) {
+        const auto &[place, r] = *rows[i];
+        out << fmt::format("{:>8} {:>10} {:>10}  {}: {}\n", r.calls, bytes_text(r.bytes),
+                           time_text(static_cast<std::int64_t>(r.ns)), name_of(place.what),
+                           place.site);
+    }
+    if (rows.size() > nr_sites)
+        out << fmt::format("(and {} more call sites: --sites)\n", rows.size() - nr_sites);
+}
+
 std::string rate_text(const network::path &path)
 {
     return path.samples
@@ -129,6 +161,7 @@ void write_text(std::ostream &out, const forecast &f, std::size_t nr_sites)
                        f.processes, f.mpi);
     write_findings(out, f);
     write_sites(out, f, nr_sites);
+    write_unrecorded(out, f, nr_sites);
     write_forecast(out, f);
     if (f.unmatched)
         out << fmt::format("\n{} receives were left out: their sends were not found\n",

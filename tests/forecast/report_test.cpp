@@ -93,6 +93,27 @@ std::size_t count(const std::string &text, const std::string &what)
     return found;
 }
 
+TEST(ReportTest, SaysWhatIsNotInTheForecast)
+{
+    zct::run run = late_receiver();
+    EXPECT_EQ(text_of(write_text, run, std::size_t{10}).find("not in the forecast"),
+              std::string::npos);
+    for (zct::rank_trace &rank : run.ranks)
+        rank.unrecorded_calls = {{ZCT_UNRECORDED_PUT, 0, 3, 12 << 20, 2 * kMs},
+                                 {ZCT_UNRECORDED_WINDOW, 1, 4, 0, 30 * kMs}};
+    const std::string text = text_of(write_text, run, std::size_t{1});
+    EXPECT_NE(text.find("24 MiB that went one-sided, and 64.0 ms"), std::string::npos) << text;
+    EXPECT_NE(text.find("       8        0 B    60.0 ms  MPI_Win_*: receive"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("(and 1 more call sites"), std::string::npos) << text;
+    const json said = json::parse(text_of(write_json, run));
+    ASSERT_EQ(said["not_recorded"].size(), 2u);
+    EXPECT_EQ(said["not_recorded"][0]["function"], "MPI_Put");
+    EXPECT_EQ(said["not_recorded"][0]["calls"], 6);
+    EXPECT_EQ(said["not_recorded"][0]["bytes"], 24 << 20);
+    EXPECT_EQ(said["not_recorded"][0]["seconds"], 0.004);
+}
+
 /* That it is well-formed, and what a browser makes of it: tests/run forecast. */
 TEST(ReportTest, ThePageShowsCallsHeldSendersAndTheForecast)
 {

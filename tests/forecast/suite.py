@@ -171,6 +171,26 @@ for the_poll in ("probe", "iprobe", "improbe", "test", "testsome", "busy"):
 
 
 @suite.test()
+def one_sided(bench):
+    """What is not recorded is counted by function and call site, and said to be no part of this."""
+    folder = bench.folder() / "run"
+    said = bench.forecast(bench.build("one_sided.c", "-g"), options=["-o", folder])
+    found = {}
+    for use in said["not_recorded"]:
+        if not use["site"].startswith(("main (one_sided.c:", "start_persistent (one_sided.c:")):
+            raise Fail(f"{use}")
+        calls, size = found.get(use["function"], (0, 0))
+        found[use["function"]] = calls + use["calls"], size + use["bytes"]
+    wanted = {"MPI_Put": (10, 40960), "MPI_Get": (2, 2048), "MPI_Accumulate": (2, 16),
+              "MPI_Fetch_and_op": (2, 16), "MPI_Win_*": (10, 0)}
+    if found not in (wanted, {**wanted, "MPI_Start": (6, 0)}):    # MPI-3, MPI-4
+        raise Fail(f"{found}")
+    status, out, err = bench.run([bench.forecaster, "report", folder])
+    if status or "not in the forecast: 42 KiB that went one-sided" not in out:
+        raise Fail(f"exit code {status}", out + err)
+
+
+@suite.test()
 def fortran(bench):
     """The call sites are the program's, not those of the MPI library's wrappers."""
     for flags, name in (((), "late90"), (("-DUSE_F08=1",), "late08")):

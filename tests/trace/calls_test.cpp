@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Version 2 of the format: calls, call sites, and clocks that were compared twice. */
+/* Versions 2 and 3 of the format: calls, call sites, and clocks that were compared twice. */
 
+#include "crc32c.h"
 #include "support.h"
 
 namespace zc::zct::test {
@@ -51,6 +52,42 @@ TEST(CallsTest, ComeBackAsWritten)
     EXPECT_EQ(rank.calls[0].function, ZCT_FUNCTION_WAIT);
     EXPECT_EQ(rank.calls[0].site, 1u);
     EXPECT_EQ(rank.calls[0].sends, (std::vector<std::uint64_t>{2, 0, 1}));
+}
+
+TEST(CallsTest, CountsOfWhatIsNotRecordedComeBack)
+{
+    const scratch_folder folder;
+    rank_file file(folder, 0, 1, 7, true);
+    zct_write_site(&file, 1, 1, "", "");
+    const zct_unrecorded_count count = {ZCT_UNRECORDED_GET, 0, 3, std::uint64_t{5} << 40, 700};
+    zct_write_unrecorded(&file, &count);
+    file.close();
+    const run run = load(folder.path());
+    ASSERT_EQ(run.ranks.at(0).unrecorded_calls.size(), 1u);
+    const unrecorded &u = run.ranks[0].unrecorded_calls[0];
+    EXPECT_EQ(u.what, ZCT_UNRECORDED_GET);
+    EXPECT_EQ(u.site, 0u);
+    EXPECT_EQ(u.calls, 3u);
+    EXPECT_EQ(u.bytes, std::uint64_t{5} << 40);
+    EXPECT_EQ(u.ns, 700u);
+}
+
+/* What version 3 adds is not in a file of version 2; all else is the same. */
+TEST(CallsTest, ReadsFilesOfVersion2)
+{
+    const scratch_folder folder;
+    rank_file file(folder, 0, 1, 7, true);
+    zct_write_site(&file, 1, 1, "", "");
+    write_call(&file, ZCT_FUNCTION_WAIT, 1, 2, 0, {});
+    file.close();
+    std::vector<std::uint8_t> bytes = bytes_of(folder.file(0));
+    bytes[8] = 2;
+    const std::size_t head = 16 + bytes[12]; /* its length is below 256 */
+    const std::uint32_t crc = zc_crc32c(0, bytes.data(), head);
+    for (unsigned i = 0; i < 4; i++)
+        bytes[head + i] = static_cast<std::uint8_t>(crc >> (8 * i));
+    write_bytes(folder.file(0), bytes);
+    EXPECT_EQ(load(folder.path()).ranks.at(0).calls.size(), 1u);
 }
 
 TEST(CallsTest, OldFilesHaveNone)

@@ -123,9 +123,9 @@ TEST(RecordTest, RefusesOtherFiles)
 TEST(RecordTest, RefusesAnotherVersion)
 {
     std::vector<std::uint8_t> bytes = specimen();
-    bytes[8] = 3;
+    bytes[8] = 4;
     EXPECT_EQ(error_of(bytes),
-              "file: written by another version of zc-trace; this one reads versions 1 and 2");
+              "file: written by another version of zc-trace; this one reads versions 1 to 3");
 }
 
 TEST(RecordTest, RefusesADamagedHeader)

@@ -94,7 +94,7 @@ class decoder {
         }
     }
 
-    /** What version 2 adds. */
+    /** What versions 2 and 3 add. */
     void record_of_calls(cursor &in, std::uint8_t head)
     {
         switch (head) {
@@ -110,6 +110,9 @@ class decoder {
         }
         case ZCT_CALL:
             call_end(in);
+            break;
+        case ZCT_UNRECORDED:
+            unrecorded_calls(in);
             break;
         case ZCT_CLOCK: {
             clock_record clock{};
@@ -142,6 +145,20 @@ class decoder {
             keep(c.sends, completed_);
         }
         keep(file_.calls, std::move(c));
+    }
+
+    void unrecorded_calls(cursor &in)
+    {
+        unrecorded u{};
+        const unsigned what = in.byte();
+        if (what >= ZCT_NR_UNRECORDED)
+            throw malformed{"an unknown call"};
+        u.what = static_cast<zct_unrecorded>(what);
+        u.site = known_site(in.varint());
+        u.calls = in.varint();
+        u.bytes = in.varint();
+        u.ns = in.varint();
+        keep(file_.unrecorded_calls, u);
     }
 
     std::uint32_t known_site(std::uint64_t where) const

@@ -67,9 +67,9 @@ std::size_t read_header(input &from, file_records &file)
     if (head.size() < kHeaderHead)
         throw malformed{"ends inside its header"};
     const std::uint32_t version = u32_at(head, ZCT_MAGIC_BYTES);
-    if (version != ZCT_VERSION && version != ZCT_VERSION_CALLS)
-        throw malformed{"written by another version of zc-trace; this one reads versions 1 and 2"};
-    file.has_calls = version == ZCT_VERSION_CALLS;
+    file.has_calls = version == ZCT_VERSION_CALLS || version == ZCT_VERSION_CALLS_OLD;
+    if (version != ZCT_VERSION && !file.has_calls)
+        throw malformed{"written by another version of zc-trace; this one reads versions 1 to 3"};
     const std::size_t length = u32_at(head, ZCT_MAGIC_BYTES + 4);
     if (length > ZCT_MAX_HEADER_BYTES)
         throw malformed{"its header is damaged"};

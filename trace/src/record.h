@@ -95,8 +95,9 @@ struct file_records {
     std::vector<lost_record> lost;
     std::vector<collective_record> collectives;
     std::vector<std::uint8_t> run_bytes;
-    std::vector<site> sites; /* this and what follows of version 2 only */
+    std::vector<site> sites; /* this and what follows of version 2 and 3 only */
     std::vector<call> calls;
+    std::vector<unrecorded> unrecorded_calls;
     std::vector<clock_record> clocks; /* the times are corrected by them already */
     record_counts counts;
     bool has_calls;

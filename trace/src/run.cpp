@@ -229,6 +229,7 @@ class rank_builder {
         rank_.has_calls = file_.has_calls;
         rank_.sites = std::move(file_.sites);
         rank_.calls = std::move(file_.calls);
+        rank_.unrecorded_calls = std::move(file_.unrecorded_calls);
         for (const clock_record &clock : file_.clocks)
             rank_.clock_error_ns = std::max(rank_.clock_error_ns, clock.error_ns);
     }

@@ -474,6 +474,20 @@ void zct_write_clock(struct zct_writer *w, int64_t time_ns, int64_t ahead_ns, ui
     record_done(w, to);
 }
 
+void zct_write_unrecorded(struct zct_writer *w, const struct zct_unrecorded_count *count)
+{
+    if (!usable(w))
+        return;
+    uint8_t *to = end_of(w);
+    put_byte(&to, ZCT_UNRECORDED);
+    put_byte(&to, count->what);
+    put_varint(&to, count->site);
+    put_varint(&to, count->calls);
+    put_varint(&to, count->bytes);
+    put_varint(&to, count->ns);
+    record_done(w, to);
+}
+
 int zct_writer_close(struct zct_writer *w, bool finished)
 {
     if (usable(w) && finished) {

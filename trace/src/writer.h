@@ -31,7 +31,7 @@ struct zct_head {
     const char *program;
     const char *command;
     const char *host;
-    bool calls; /* version 2: zct_write_site, _call and _clock may be used */
+    bool calls; /* version 3: zct_write_site, _call, _clock and _unrecorded may be used */
 };
 
 /** The values that the next record of a type is relative to. */
@@ -61,8 +61,8 @@ struct zct_writer {
     uint64_t nr_sends;
     uint64_t nr_sites;
     uint64_t completed; /* the last send that a call is recorded to have completed */
-    bool calls;         /* version 2 */
-    uint32_t site;      /* of the sends, receives and collectives written next; version 2 */
+    bool calls;         /* version 3 */
+    uint32_t site;      /* of the sends, receives and collectives written next; version 3 */
     struct zct_last send;
     struct zct_last receive;
     struct {
@@ -70,6 +70,15 @@ struct zct_writer {
         uint64_t bytes;
         uint64_t addr;
     } run[3];
+};
+
+/** Calls of which nothing else is written. */
+struct zct_unrecorded_count {
+    enum zct_unrecorded what;
+    uint32_t site;
+    uint64_t calls;
+    uint64_t bytes;
+    uint64_t ns;
 };
 
 /** A completed receive. */
@@ -138,6 +147,8 @@ void zct_write_call(struct zct_writer *w, const struct zct_call *call);
 
 /** The clocks were compared. */
 void zct_write_clock(struct zct_writer *w, int64_t time_ns, int64_t ahead_ns, uint64_t error_ns);
+
+void zct_write_unrecorded(struct zct_writer *w, const struct zct_unrecorded_count *count);
 
 /** Writes the block out, also if it is not full. */
 void zct_writer_flush(struct zct_writer *w);

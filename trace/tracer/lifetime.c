@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "probe.h"
 #include "traced_request.h"
+#include "unrecorded.h"
 
 struct zct_tracer zct = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -23,7 +24,8 @@ static bool init_tables(void)
     return zct_table_init(&zct.requests, sizeof(struct zct_request)) &&
            zct_table_init(&zct.comms, sizeof(struct zct_comm)) &&
            zct_table_init(&zct.bounds, sizeof(int64_t)) &&
-           zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_probe_init();
+           zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_probe_init() &&
+           zct_unrecorded_init();
 }
 
 /* The command line, arguments apart by blanks. */
@@ -152,6 +154,8 @@ void zct_stop(bool finished)
     if (!zct.active)
         return;
     zct_lock();
+    if (zct.calls)
+        zct_unrecorded_write_locked();
     zct.active = false;
     const int error = zct_writer_close(&zct.writer, finished);
     zct_unlock();

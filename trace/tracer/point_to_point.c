@@ -4,6 +4,7 @@
 #include "datatype.h"
 #include "probe.h"
 #include "traced_request.h"
+#include "unrecorded.h"
 
 /** A call that may send a message has begun. The message is recorded when the call has succeeded:
  * one that fails sends none, and recorded it would be taken for what another receive got. */
@@ -180,11 +181,24 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     }                                                                                              \
     ZCT_WRAPS(name)
 
+/* To or from MPI_PROC_NULL: it is known that there is nothing to record when it is started. */
+static void remember_nobody(MPI_Request request)
+{
+    const struct zct_request r = {.kind = ZCT_NOT_OURS, .persistent = true};
+    zct_lock();
+    zct_request_add_locked(request, &r);
+    zct_unlock();
+}
+
 static void remember_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                           MPI_Request request)
 {
-    if (!zct.active || dest < 0)
+    if (!zct.active)
         return;
+    if (dest < 0) {
+        remember_nobody(request);
+        return;
+    }
     struct zct_request r = {.kind = ZCT_REQUEST_SEND, .persistent = true, .peer = dest, .tag = tag};
     r.bytes = zct_bytes(count, type);
     zct_lock();
@@ -199,8 +213,12 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                              MPI_Comm comm, MPI_Request request)
 {
     struct zct_request r = {.kind = ZCT_REQUEST_RECEIVE, .persistent = true};
-    if (!traced(source, comm))
+    if (!zct.active)
         return;
+    if (source == MPI_PROC_NULL) {
+        remember_nobody(request);
+        return;
+    }
     r.peer = source;
     r.tag = tag;
     zct_lock();
@@ -443,6 +461,8 @@ static void started(MPI_Request request, int64_t begin_ns, void *caller)
         r->active = true;
     }
     zct_unlock();
+    if (!r) /* a persistent collective, or a message in parts */
+        zct_unrecorded_count(ZCT_UNRECORDED_START, caller, 0, zct.calls ? begin_ns : 0);
 }
 
 int MPI_Start(MPI_Request *request)

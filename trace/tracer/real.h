@@ -25,6 +25,29 @@
 
 #define ZCT_REAL_FUNCTIONS(X)                                                                      \
     X(Abort)                                                                                       \
+    X(Accumulate)                                                                                  \
+    X(Compare_and_swap)                                                                            \
+    X(Fetch_and_op)                                                                                \
+    X(Get)                                                                                         \
+    X(Get_accumulate)                                                                              \
+    X(Put)                                                                                         \
+    X(Raccumulate)                                                                                 \
+    X(Rget)                                                                                        \
+    X(Rget_accumulate)                                                                             \
+    X(Rput)                                                                                        \
+    X(Win_complete)                                                                                \
+    X(Win_fence)                                                                                   \
+    X(Win_flush)                                                                                   \
+    X(Win_flush_all)                                                                               \
+    X(Win_flush_local)                                                                             \
+    X(Win_flush_local_all)                                                                         \
+    X(Win_lock)                                                                                    \
+    X(Win_lock_all)                                                                                \
+    X(Win_post)                                                                                    \
+    X(Win_start)                                                                                   \
+    X(Win_unlock)                                                                                  \
+    X(Win_unlock_all)                                                                              \
+    X(Win_wait)                                                                                    \
     X(Allgather)                                                                                   \
     X(Allgatherv)                                                                                  \
     X(Allreduce)                                                                                   \
@@ -162,6 +185,14 @@
 #if ZCT_LARGE_COUNT
 #define ZCT_REAL_LARGE_FUNCTIONS(X)                                                                \
     X(Allgather_c)                                                                                 \
+    X(Accumulate_c)                                                                                \
+    X(Get_accumulate_c)                                                                            \
+    X(Get_c)                                                                                       \
+    X(Put_c)                                                                                       \
+    X(Raccumulate_c)                                                                               \
+    X(Rget_accumulate_c)                                                                           \
+    X(Rget_c)                                                                                      \
+    X(Rput_c)                                                                                      \
     X(Allgatherv_c)                                                                                \
     X(Allreduce_c)                                                                                 \
     X(Alltoall_c)                                                                                  \

@@ -58,7 +58,7 @@
  *   ZCT_COLLECTIVE_END  time collective:zigzag
  *       Number of the call, from 0, relative to the successor of the last ended.
  *
- * Version 2 is written if the calls are recorded that may wait (ZC_TRACE_CALLS).
+ * Version 3, before it 2, is written if the calls are recorded that may wait (ZC_TRACE_CALLS).
  * `state` has two more fields, sends:varint sites:varint (those written before);
  * ZCT_SEND, ZCT_RECEIVE, ZCT_MATCHED end with site:varint, ZCT_COLLECTIVE has it
  * behind its root: where the program posted it. ZCT_END with flags is a type of
@@ -72,6 +72,9 @@
  *       A call that may wait, at its end. It completed these sends, numbered in
  *       the order of the file (number:zigzag, relative to the successor of the
  *       last one), and the receives and collectives that are done at its time.
+ *   ZCT_UNRECORDED  what:byte site:varint calls:varint bytes:varint duration:varint
+ *       Calls made at the site of which there is nothing else in the file: how many, and
+ *       all the bytes they moved and time they took. Since version 3.
  *   ZCT_CLOCK  time ahead:zigzag error:varint
  *       The clocks were compared: this file's was ahead of rank 0's by so much,
  *       beyond what its times are corrected by already, to within the error. Of
@@ -89,7 +92,8 @@
 #define ZCT_MAGIC "\x89ZCT\r\n\x1a\n" /* damaged by text-mode transfers, as PNG's */
 #define ZCT_MAGIC_BYTES 8
 #define ZCT_VERSION 1
-#define ZCT_VERSION_CALLS 2
+#define ZCT_VERSION_CALLS 3
+#define ZCT_VERSION_CALLS_OLD 2 /* without ZCT_UNRECORDED */
 #define ZCT_MAX_HEADER_BYTES (1u << 20)
 #define ZCT_MAX_BLOCK_BYTES (1u << 28)
 #define ZCT_BLOCK_HEAD_BYTES 8
@@ -115,8 +119,8 @@ enum zct_flag {
     ZCT_HAS_ADDR = 0x80,
 };
 
-/* Types of version 2: ZCT_END and a flag. */
-enum zct_record_2 { ZCT_SITE = 0x08, ZCT_CALL = 0x10, ZCT_CLOCK = 0x18 };
+/* Types of version 2 and 3: ZCT_END and flags. */
+enum zct_record_2 { ZCT_SITE = 0x08, ZCT_CALL = 0x10, ZCT_CLOCK = 0x18, ZCT_UNRECORDED = 0x20 };
 
 /* What a ZCT_CALL did. Values are part of the format: append only. */
 enum zct_function {
@@ -130,6 +134,19 @@ enum zct_function {
     ZCT_FUNCTION_PROBE, /* are one loop with it, in MPI for half of the time; a probe alike */
     ZCT_FUNCTION_COLLECTIVE,
     ZCT_NR_FUNCTIONS
+};
+
+/* What a ZCT_UNRECORDED did, with or without a request. Values are part of the format: append only. */
+enum zct_unrecorded {
+    ZCT_UNRECORDED_PUT,
+    ZCT_UNRECORDED_GET,
+    ZCT_UNRECORDED_ACCUMULATE,
+    ZCT_UNRECORDED_GET_ACCUMULATE,
+    ZCT_UNRECORDED_FETCH_AND_OP,
+    ZCT_UNRECORDED_COMPARE_AND_SWAP,
+    ZCT_UNRECORDED_WINDOW, /* MPI_Win_fence, _lock, _unlock, _flush, _start, _complete, _post, _wait */
+    ZCT_UNRECORDED_START,  /* of a persistent collective or a partitioned message */
+    ZCT_NR_UNRECORDED
 };
 
 enum zct_direction { ZCT_RUN_END, ZCT_RUN_SEND, ZCT_RUN_RECEIVE };

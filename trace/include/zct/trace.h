@@ -93,6 +93,15 @@ struct call {
                                          the receives and collectives that are done at end_ns */
 };
 
+/** Calls at a site of which the trace has nothing else. */
+struct unrecorded {
+    zct_unrecorded what;
+    std::uint32_t site;
+    std::uint64_t calls;
+    std::uint64_t bytes; /* that they moved */
+    std::uint64_t ns;    /* that they took */
+};
+
 /** A collective call, not taken apart. */
 struct collective_call {
     std::int64_t begin_ns;
@@ -114,9 +123,10 @@ struct rank_trace {
     std::uint64_t cut_bytes;       /* at the end of the file, in an unfinished block */
     std::string host;
     std::vector<collective_call> collectives; /* in the order in which they began */
-    bool has_calls = false;                   /* the next three were recorded */
+    bool has_calls = false;                   /* the next four were recorded */
     std::vector<site> sites;
     std::vector<call> calls; /* in order of their ends */
+    std::vector<unrecorded> unrecorded_calls;
     std::uint64_t clock_error_ns = 0; /* how far its times may be off those of rank 0 */
 };
 
