@@ -4,7 +4,7 @@
  * thrice. */
 #include "rest.h"
 
-static char mine[8192], other[4096];
+static char other[4096];
 
 static void start_persistent(int next)
 {
@@ -34,12 +34,13 @@ int main(int argc, char **argv)
 {
     int rank, size;
     long one = 1, before = 0;
+    char *mine;
     MPI_Win window;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int next = (rank + 1) % size;
-    MPI_Win_create(mine, sizeof(mine), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_allocate(8192, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &window);
     MPI_Win_fence(0, window);
     for (int i = 0; i < 5; i++)
         MPI_Put(other, 4096, MPI_BYTE, next, 0, 4096, MPI_BYTE, window);
