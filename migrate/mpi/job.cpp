@@ -111,6 +111,8 @@ void job::refresh_status()
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
     mine.features = control_.own().features;
+    if (launcher_card_.size() < sizeof mine.launcher)
+        launcher_card_.copy(mine.launcher, sizeof mine.launcher - 1);
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
     carry_out(now_.ours, [&](MPI_Request *request) {
         return PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,

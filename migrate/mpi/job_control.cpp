@@ -72,27 +72,47 @@ std::shared_ptr<standby> job_control::examine(const request &wanted)
         allowed_.check(one.host);
         hosts.insert(one.host);
     }
-    /* All at once: each may take its time. */
-    std::vector<std::future<void>> answers;
+    const bool starts = launcher_ && wanted.kind == request::what::move;
+    /* All at once: each may take its time. One needs no thread, whose start takes time as well. */
+    const auto how = hosts.size() > 1 ? std::launch::async : std::launch::deferred;
+    std::map<std::string, std::future<std::unique_ptr<wire>>> answers;
     for (const std::string &host : hosts)
-        answers.push_back(
-            std::async(std::launch::async, [this, host] { examine_host(host, !launcher_); }));
-    for (std::future<void> &answer : answers)
+        answers[host] = std::async(how, [this, host, starts] { return reach(host, starts); });
+    for (auto &[host, answer] : answers)
         answer.wait();
-    for (std::future<void> &answer : answers)
-        answer.get();
+    launchers there;
+    for (auto &[host, answer] : answers)
+        there[host] = answer.get();
     std::shared_ptr<standby> successors;
-    if (launcher_ && wanted.kind == request::what::move)
-        successors = have_successors(wanted);
+    if (starts)
+        successors = have_successors(wanted, std::move(there));
     examined_ = seconds();
     return successors;
 }
 
+/** Does @host answer, and is the program there? A launcher that answers shows the first at once,
+ * and says itself if it cannot start the program; what the user wants asked is asked in any case.
+ */
+std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_start) const
+{
+    const bool is_users = settings_.probe != "auto";
+    if (is_users)
+        examine_host(host, !launcher_);
+    std::unique_ptr<wire> line;
+    if (is_to_start && !settings_.fault_injected(fault::no_program) &&
+        !settings_.fault_injected(fault::no_library))
+        line = neighbours_.call_on(host);
+    if (!line && !is_users)
+        examine_host(host, !launcher_);
+    return line;
+}
+
 /** They are the best preflight. One that does not come up is asked why by the other. */
-std::shared_ptr<standby> job_control::have_successors(const request &wanted)
+std::shared_ptr<standby> job_control::have_successors(const request &wanted, launchers there)
 {
     auto successors = std::make_shared<standby>(wanted.moves);
-    launch_by_launcher by(*launcher_);
+    launch_by_launcher by_own(*launcher_);
+    launch_by_neighbour by(std::move(there), by_own);
     start_order order = order_of(command_);
     if (settings_.fault_injected(fault::no_library))
         order.environment.push_back("LD_LIBRARY_PATH=" + settings_.checkpoint_directory);
@@ -171,6 +191,11 @@ void job_control::set_status(const std::string &job, std::int64_t moves, std::ui
 {
     if (!server_)
         return;
+    std::vector<neighbour> told;
+    for (const whereabouts &one : ranks)
+        if (one.launcher[0])
+            told.push_back({one.host, calling_card::from_text(one.launcher)});
+    neighbours_.set(std::move(told));
     json status = {{"ok", true}, {"job", job}, {"moves", moves}, {"epoch", epoch}};
     for (std::size_t rank = 0; rank < ranks.size(); rank++)
         status["ranks"].push_back(

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "allowed_hosts.h"
 #include "control_server.h"
+#include "neighbours.h"
 #include "preflight.h"
 #include "process.h"
 #include "request.h"
@@ -26,6 +28,7 @@ struct whereabouts {
     char host[128];
     int pid;
     std::uint64_t features; /* of the processor */
+    char launcher[512];     /* the card of its launcher; "" if it has none */
 };
 
 /**
@@ -80,12 +83,16 @@ class job_control final : public request_source {
   private:
     std::shared_ptr<standby> examine(const request &wanted);
     void examine_host(const std::string &host, bool runs) const;
-    std::shared_ptr<standby> have_successors(const request &wanted);
+    /** By host; null where the process manager has to start one. */
+    using launchers = std::map<std::string, std::unique_ptr<wire>>;
+    std::unique_ptr<wire> reach(const std::string &host, bool is_to_start) const;
+    std::shared_ptr<standby> have_successors(const request &wanted, launchers there);
     void examine_facts(const std::string &host, const std::string &said) const;
 
     const settings &settings_;
     const command &command_;
     wire *launcher_ = nullptr;
+    neighbours neighbours_;
     std::atomic<bool> closing_{false};
     const allowed_hosts &allowed_; /* does not change while the socket is open */
     std::function<void()> ring_;

@@ -74,9 +74,10 @@ void job::start_as_successor()
 {
     std::unique_ptr<lifeline> line;
     try {
-        const MPI_Comm between =
+        meeting_of_leaver met =
             meet_leaver(launcher_.get(), control_.own().to_line(), settings_.start_s);
-        line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(between, true), true,
+        launcher_card_ = std::move(met.launcher);
+        line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(met.between, true), true,
                                           settings_.timeout_s);
     } catch (const error &problem) {
         complain(-1, std::string("successor: ") + problem.what());

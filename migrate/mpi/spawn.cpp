@@ -185,12 +185,16 @@ std::unique_ptr<wire> own_launcher()
 
 namespace {
 
-/** The ranks may compute for long before they meet; until then this process has nothing to do. */
-void await_leaver(wire &launcher)
+/** The ranks may compute for long before they meet; until then this process has nothing to do.
+ * Returns the card of the launcher, which has told it before. */
+std::string await_leaver(wire &launcher)
 {
-    for (;;) {
-        if (const auto said = launcher.poll(); said && said->contains("accept"))
-            return;
+    for (std::string card;;) {
+        while (const auto said = launcher.poll()) {
+            if (said->contains("accept"))
+                return card;
+            card = said->value("card", card);
+        }
         if (launcher.is_closed())
             throw error(EPIPE, "the launcher is gone");
         pollfd event{launcher.fd(), POLLIN, 0};
@@ -200,14 +204,14 @@ void await_leaver(wire &launcher)
 
 } // namespace
 
-MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s)
+meeting_of_leaver meet_leaver(wire *launcher, const std::string &facts, double limit_s)
 {
     MPI_Comm parent = MPI_COMM_NULL;
     PMPI_Comm_get_parent(&parent);
     if (!launcher) {
         if (parent == MPI_COMM_NULL)
             throw error(EINVAL, "has neither a launcher nor a parent");
-        return parent;
+        return {parent, ""};
     }
     const returned_errors_of_communicator returned(MPI_COMM_SELF);
     char port[MPI_MAX_PORT_NAME];
@@ -217,7 +221,7 @@ MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s)
     if (!launcher->send({{"port", port}, {"facts", facts}}))
         throw error(EPIPE, "the launcher is gone");
     load_hdf5_ahead(); /* nothing waits for this process yet */
-    await_leaver(*launcher);
+    std::string card = await_leaver(*launcher);
     MPI_Info info = limited(limit_s);
     MPI_Comm between = MPI_COMM_NULL;
     code = PMPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &between);
@@ -225,7 +229,7 @@ MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s)
     PMPI_Close_port(port);
     if (code != MPI_SUCCESS)
         throw error(EIO, "the predecessor has not connected: " + words_of(code));
-    return between;
+    return {between, std::move(card)};
 }
 
 void hear_go(wire *launcher)

@@ -56,9 +56,14 @@ start_order order_of(const command &command);
 
 /** A successor's half: its wire to the launcher that has started it, if one has. */
 std::unique_ptr<wire> own_launcher();
+/** How a successor has met its leaver. */
+struct meeting_of_leaver {
+    MPI_Comm between = MPI_COMM_NULL;
+    std::string launcher; /* its card, by which it can be asked for more successors; or "" */
+};
 /** Its connection to the leaver: over a port that the launcher tells it, or the parent. @facts:
  * what the leaver's side hears of this process, a line of preflight.h. Throws error. */
-MPI_Comm meet_leaver(wire *launcher, const std::string &facts, double limit_s);
+meeting_of_leaver meet_leaver(wire *launcher, const std::string &facts, double limit_s);
 /** It has heard go: the launcher, if there is one, need not watch the leaver for it any more. */
 void hear_go(wire *launcher);
 

@@ -117,11 +117,6 @@ std::set<std::string> look_up(const std::string &host)
     return all;
 }
 
-bool is_loopback(const std::string &address)
-{
-    return address.starts_with("127.") || address == "::1";
-}
-
 /** Whether one of the names is @host under another name, and how many names were not looked up for
  *  want of time. Every host is 127.0.0.1 to itself, which says nothing. */
 std::pair<bool, std::size_t> share_address(const std::vector<std::string> &names,
@@ -220,6 +215,11 @@ allowed_hosts find_by_mpiexec()
 }
 
 } // namespace
+
+bool is_loopback(const std::string &address)
+{
+    return address.starts_with("127.") || address == "::1";
+}
 
 std::vector<std::string> expand_node_list(std::string_view text)
 {

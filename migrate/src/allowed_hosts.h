@@ -37,6 +37,9 @@ struct allowed_hosts {
     static allowed_hosts from_json(const std::string &text);
 };
 
+/** Every host has it: it does not tell which one is meant. */
+bool is_loopback(const std::string &address);
+
 /** The host names of Slurm's notation: "a[1-3,07],b" is a1 a2 a3 a07 b. Throws error(EINVAL). */
 std::vector<std::string> expand_node_list(std::string_view text);
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "end_by_signal.h"
 #include "error.h"
 
 extern char **environ;
@@ -27,6 +28,7 @@ using nlohmann::json;
 namespace {
 
 constexpr double kCall = 10; /* seconds at most until a leaver has heard us */
+constexpr const char *kNoManager = "cmd=result rc=-1 msg=no_process_manager";
 
 /** Of the process manager, whose process a successor is not. */
 bool is_the_managers(const char *variable)
@@ -98,6 +100,20 @@ std::vector<char *> pointers(std::vector<std::string> &words)
 
 } // namespace
 
+void close_all_but(std::vector<int> kept)
+{
+    std::ranges::sort(kept);
+    unsigned next = 3;
+    for (const int fd : kept) {
+        if (const auto at = static_cast<unsigned>(fd); at >= next) {
+            if (at > next)
+                close_range(next, at - 1, 0);
+            next = at + 1;
+        }
+    }
+    close_range(next, ~0u, 0);
+}
+
 json start_order::to_json() const
 {
     json cards = json::array();
@@ -123,9 +139,11 @@ start_order start_order::from_json(const json &object)
 }
 
 launcher_process::launcher_process(const start_order &order, process_manager manager,
-                                   std::string tool, volatile int *ranks)
-    : manager_(std::move(manager)), tool_(std::move(tool)), ranks_(ranks),
-      children_(order.leavers.size()), decides_(order.leavers.size(), *this)
+                                   std::string tool, rank_count &ranks, const std::string &first)
+    : order_(order), manager_(std::move(manager)), tool_(std::move(tool)), ranks_(ranks),
+      children_(order.leavers.size()),
+      calls_(first.empty() ? std::make_unique<call_receiver>() : nullptr),
+      first_(calls_ ? calls_->card().to_text() : first), decides_(order.leavers.size(), *this)
 {
     sigset_t ended;
     sigemptyset(&ended);
@@ -137,7 +155,7 @@ launcher_process::launcher_process(const start_order &order, process_manager man
     for (std::size_t i = 0; i < children_.size(); i++)
         children_[i].leaver = call(order.leavers[i], "successor", kCall);
     for (child &one : children_)
-        start(one, order);
+        start(one);
 }
 
 launcher_process::~launcher_process()
@@ -145,10 +163,12 @@ launcher_process::~launcher_process()
     for (const child &one : children_)
         if (one.pid > 0)
             kill(one.pid, SIGKILL);
+    for (const nested &one : nested_)
+        kill(one.pid, SIGKILL);
     close(signals_);
 }
 
-void launcher_process::start(child &one, const start_order &order)
+void launcher_process::start(child &one)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -160,15 +180,85 @@ void launcher_process::start(child &one, const start_order &order)
         close(ends[1]);
         throw_errno(code, "socketpair");
     }
-    one.manager = std::make_unique<singleton_manager>(managed[0]);
+    one.manager = std::make_shared<singleton_manager>(managed[0]);
     const pid_t self = getpid();
     one.pid = fork();
     if (one.pid == 0)
-        become(order, self, ends[1], managed[1]);
+        become(order_, self, ends[1], managed[1]);
     close(ends[1]);
     close(managed[1]);
     if (one.pid < 0)
         throw_errno(errno, "fork");
+    one.own->send({{"card", first_}});
+}
+
+/** Rank 0 wants successors on this host, where ranks are already. */
+void launcher_process::answer_callers()
+{
+    std::string why;
+    while (auto caller = calls_ ? calls_->poll(why) : nullptr)
+        if (why == kStartCall)
+            callers_.push_back(std::move(caller));
+    std::erase_if(callers_, [this](std::unique_ptr<wire> &caller) {
+        const auto said = caller->poll();
+        if (!said)
+            return caller->is_closed();
+        try {
+            std::vector<calling_card> leavers;
+            for (const std::string &text : said->at("leavers").get<std::vector<std::string>>())
+                leavers.push_back(calling_card::from_text(text));
+            nest(leavers, std::move(caller));
+        } catch (const std::exception &problem) {
+            std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
+        }
+        return true;
+    });
+}
+
+/** Where this throws the caller finds its wire closed. */
+void launcher_process::nest(const std::vector<calling_card> &leavers, std::unique_ptr<wire> caller)
+{
+    auto ranks = std::make_unique<rank_count>(&ranks_);
+    int managed[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, managed) != 0)
+        throw_errno(errno, "socketpair");
+    auto manager = std::make_shared<singleton_manager>(managed[0]);
+    const pid_t self = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != self)
+            _exit(1);
+        be_nested(leavers, std::move(caller), managed[1], *ranks);
+    }
+    close(managed[1]);
+    if (pid < 0)
+        throw_errno(errno, "fork");
+    nested_.push_back({pid, std::move(manager), std::move(ranks)});
+}
+
+/** In the child, which has nothing of its parent's but these. */
+void launcher_process::be_nested(const std::vector<calling_card> &leavers,
+                                 std::unique_ptr<wire> caller, int manager, rank_count &ranks) const
+{
+    close_all_but({caller->fd(), manager});
+    start_order order = order_;
+    order.leavers = leavers;
+    int signal = 0;
+    try {
+        launcher_process it(order, process_manager(manager), tool_, ranks, first_);
+        caller->send({{"problem", ""}});
+        caller.reset();
+        signal = it.run();
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
+        if (caller)
+            caller->send({{"problem", problem.what()}});
+        signal = ranks.get() ? SIGKILL : 0;
+    }
+    if (signal)
+        end_by_signal(signal);
+    _exit(0);
 }
 
 bool launcher_process::change_leaver(std::size_t which, const std::string &card)
@@ -205,61 +295,65 @@ void launcher_process::kill_child(std::size_t which)
 
 void launcher_process::spawn(const std::string &host, const std::string &card)
 {
-    errands_.push_back({kOwn, "", host, card});
+    errands_.push_back({nullptr, "", host, card});
     ask_manager();
 }
 
-/** What the MPI of a rank wants of its process manager. */
-void launcher_process::serve(std::size_t i)
+/** What the MPI of a rank, or a nested launcher, wants of its process manager. */
+void launcher_process::serve(const std::shared_ptr<singleton_manager> &manager)
 {
-    child &one = children_[i];
-    while (one.manager && !one.manager->is_closed()) {
-        auto request = one.manager->poll();
+    while (manager && !manager->is_closed()) {
+        const auto request = manager->poll();
         if (!request)
             break;
-        errands_.push_back({static_cast<int>(i), std::move(*request), "", ""});
+        errands_.push_back({manager, *request, "", ""});
+        ask_manager();
     }
-    ask_manager();
 }
 
 void launcher_process::ask_manager()
 {
     while (!asked_ && !errands_.empty()) {
         const errand next = errands_.front();
-        const std::string problem = next.child == kOwn ? manager_.ask(next.host, tool_, next.card)
-                                                       : manager_.forward(next.request);
+        const std::string problem =
+            next.whose ? manager_.forward(next.request) : manager_.ask(next.host, tool_, next.card);
         asked_ = problem.empty();
         if (asked_)
             return;
         errands_.pop_front();
-        if (next.child == kOwn)
-            decides_.spawned(problem);
+        if (next.whose)
+            next.whose->answer(kNoManager);
         else
-            children_[static_cast<std::size_t>(next.child)].manager->answer(
-                "cmd=result rc=-1 msg=no_process_manager");
+            decides_.spawned(problem);
     }
 }
 
 void launcher_process::hear_manager()
 {
-    const int whose = errands_.front().child;
-    if (whose == kOwn) {
-        std::string problem;
-        if (!manager_.answer(problem))
-            return;
-        asked_ = false;
-        errands_.pop_front();
+    const std::shared_ptr<singleton_manager> whose = errands_.front().whose;
+    std::string problem;
+    std::optional<std::string> line;
+    if (whose ? !(line = manager_.reply()) : !manager_.answer(problem))
+        return;
+    asked_ = false;
+    errands_.pop_front();
+    if (whose)
+        whose->answer(line->empty() ? kNoManager : *line);
+    else
         decides_.spawned(problem);
-    } else {
-        const auto line = manager_.reply();
-        if (!line)
-            return;
-        asked_ = false;
-        errands_.pop_front();
-        children_[static_cast<std::size_t>(whose)].manager->answer(
-            line->empty() ? "cmd=result rc=-1 msg=no_process_manager" : *line);
-    }
     ask_manager();
+}
+
+void launcher_process::child_ended(std::size_t i, int status)
+{
+    child &one = children_[i];
+    listen_to(i); /* its last words first */
+    const pid_t pid = std::exchange(one.pid, -1);
+    decides_.child_ended(i, status);
+    if (decides_.signal())
+        std::fprintf(stderr, "zcm-launch: a rank, process %d, %s%s: the job ends\n",
+                     static_cast<int>(pid), describe_end(status).c_str(),
+                     one.left_alone ? ", as its predecessor was gone before it had said go" : "");
 }
 
 void launcher_process::reap()
@@ -268,19 +362,20 @@ void launcher_process::reap()
     while (read(signals_, ignored, sizeof ignored) > 0)
         continue;
     int status = 0;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         for (std::size_t i = 0; i < children_.size(); i++)
-            if (children_[i].pid == pid) {
-                listen_to(i); /* its last words first */
-                children_[i].pid = -1;
-                decides_.child_ended(i, status);
-                if (decides_.signal())
-                    std::fprintf(stderr, "zcm-launch: a rank, process %d, %s%s: the job ends\n",
-                                 static_cast<int>(pid), describe_end(status).c_str(),
-                                 children_[i].left_alone
-                                     ? ", as its predecessor was gone before it had said go"
-                                     : "");
+            if (children_[i].pid == pid)
+                child_ended(i, status);
+        std::erase_if(nested_, [&](const nested &one) {
+            if (one.pid == pid && WIFSIGNALED(status) && one.ranks->get()) {
+                lost_ = WTERMSIG(status);
+                std::fprintf(stderr,
+                             "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
+                             static_cast<int>(pid), describe_end(status).c_str());
             }
+            return one.pid == pid;
+        });
+    }
 }
 
 void launcher_process::listen_to(std::size_t i)
@@ -306,29 +401,42 @@ void launcher_process::listen_to(std::size_t i)
 
 int launcher_process::run()
 {
-    while (!decides_.is_over()) {
+    while (!is_over()) {
         std::vector<pollfd> events{{signals_, POLLIN, 0}};
+        const auto watch = [&events](const auto &one) {
+            if (one && !one->is_closed())
+                events.push_back({one->fd(), POLLIN, 0});
+        };
         if (asked_)
             events.push_back({manager_.fd(), POLLIN, 0});
         for (const child &one : children_) {
-            if (one.pid > 0 && !one.own->is_closed())
-                events.push_back({one.own->fd(), POLLIN, 0});
             if (one.leaver)
                 events.push_back({one.leaver->fd(), POLLIN, 0});
-            if (one.pid > 0 && !one.manager->is_closed())
-                events.push_back({one.manager->fd(), POLLIN, 0});
+            if (one.pid > 0) {
+                watch(one.own);
+                watch(one.manager);
+            }
         }
+        for (const nested &one : nested_)
+            watch(one.manager);
+        for (const auto &one : callers_)
+            watch(one);
+        if (calls_)
+            calls_->watch(events);
         poll(events.data(), events.size(), -1);
         /* First: a child that has ended is not made the rank. */
         reap();
         for (std::size_t i = 0; i < children_.size(); i++) {
             listen_to(i);
-            serve(i);
+            serve(children_[i].manager);
         }
+        for (const nested &one : nested_)
+            serve(one.manager);
         if (asked_)
             hear_manager();
+        answer_callers();
     }
-    return decides_.signal();
+    return signal();
 }
 
 } // namespace zc::migrate

@@ -11,6 +11,7 @@
 
 #include "launcher.h"
 #include "process_manager.h"
+#include "rank_count.h"
 #include "singleton_manager.h"
 #include "wire.h"
 
@@ -35,12 +36,30 @@ inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 /** The variable that tells a successor the descriptor of its wire to the launcher: "fd:N". */
 inline constexpr const char *kSuccessorVariable = "ZC_MIGRATE_SUCCESSOR";
 
-/** zcm-launch: carries out what a launcher decides. One thread; signals come by a descriptor. */
+/** Why rank 0 calls a launcher: it is to start successors. The object that follows has the cards of
+ * those who leave, and the answer what is wrong, "" if nothing is. */
+inline constexpr const char *kStartCall = "start";
+
+/** Closes all descriptors but standard ones and @kept: those of others are known by their end. */
+void close_all_but(std::vector<int> kept);
+
+/**
+ * zcm-launch: carries out what a launcher decides. One thread; signals come by a descriptor.
+ *
+ * The one that the process manager has started is the first on its host. It can be called there to
+ * start more of what it was started for, and nothing else, as its card goes over the network in
+ * clear text. For them it makes a launcher of its own, whose process manager and guard it is, so
+ * that what goes wrong before go costs no rank that is there:
+ *
+ *     mpiexec ── proxy ── guard ── first ─┬─ ranks
+ *                                         └─ nested ── successors, then ranks
+ */
 class launcher_process final : private launcher_actions {
   public:
-    /** @tool: this program, for other hosts. @ranks: shared with the guard (zcm_launch.cpp). */
+    /** @tool: this program, for other hosts. @ranks: for who waits for the end of this process.
+     * @first: the card of the first launcher here; "" if that is this one. Throws error. */
     launcher_process(const start_order &order, process_manager manager, std::string tool,
-                     volatile int *ranks);
+                     rank_count &ranks, const std::string &first = "");
     ~launcher_process() override;
 
     /** Until it is over. Returns the signal by which to end, or 0. */
@@ -51,20 +70,31 @@ class launcher_process final : private launcher_actions {
         pid_t pid = -1;          /* -1: has ended */
         bool left_alone = false; /* killed, as its leaver was gone */
         std::unique_ptr<wire> own, leaver;
-        std::unique_ptr<singleton_manager> manager; /* of its world */
+        std::shared_ptr<singleton_manager> manager; /* of its world */
+    };
+    struct nested {
+        pid_t pid;
+        std::shared_ptr<singleton_manager> manager;
+        std::unique_ptr<rank_count> ranks;
     };
     /** A request for the process manager, which answers one after the other. */
     struct errand {
-        int child;           /* whose; kOwn: the launcher's */
-        std::string request; /* of a child */
+        std::shared_ptr<singleton_manager> whose; /* null: the launcher's */
+        std::string request;                      /* of another */
         std::string host, card;
     };
-    static constexpr int kOwn = -1;
 
-    void start(child &one, const start_order &order);
+    void start(child &one);
+    void answer_callers();
+    void nest(const std::vector<calling_card> &leavers, std::unique_ptr<wire> caller);
+    [[noreturn]] void be_nested(const std::vector<calling_card> &leavers,
+                                std::unique_ptr<wire> caller, int manager, rank_count &ranks) const;
+    int signal() const noexcept { return lost_ ? lost_ : decides_.signal(); }
+    bool is_over() const noexcept { return signal() || (decides_.is_over() && nested_.empty()); }
     void listen_to(std::size_t i);
     void reap();
-    void serve(std::size_t i);
+    void child_ended(std::size_t i, int status);
+    void serve(const std::shared_ptr<singleton_manager> &manager);
     void ask_manager();
     void hear_manager();
 
@@ -72,16 +102,22 @@ class launcher_process final : private launcher_actions {
     void tell_leaver(std::size_t which, const nlohmann::json &what) override;
     void tell_child(std::size_t which, const nlohmann::json &what) override;
     void kill_child(std::size_t which) override;
-    void guard_ranks(std::size_t ranks) override { *ranks_ = static_cast<int>(ranks); }
+    void guard_ranks(std::size_t ranks) override { ranks_.set_own(static_cast<int>(ranks)); }
     void spawn(const std::string &host, const std::string &card) override;
 
+    const start_order order_;
     process_manager manager_;
     const std::string tool_;
-    volatile int *const ranks_;
+    rank_count &ranks_;
     int signals_ = -1;
     std::deque<errand> errands_;
     bool asked_ = false; /* the first of them, and there is no answer yet */
     std::vector<child> children_;
+    std::unique_ptr<call_receiver> calls_;       /* of the first launcher on a host */
+    const std::string first_;                    /* its card */
+    std::vector<std::unique_ptr<wire>> callers_; /* they have not said yet who leaves */
+    std::vector<nested> nested_;
+    int lost_ = 0; /* the signal of a nested launcher that had ranks */
     launcher decides_;
 };
 

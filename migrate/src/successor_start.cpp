@@ -43,11 +43,13 @@ std::string in_seconds(double limit_s)
 
 } // namespace
 
-std::string launch_by_launcher::ask(const std::string &host, const std::string &card)
+std::string launch_by_launcher::ask(const std::string &host,
+                                    const std::vector<calling_card> &leavers)
 {
     asked_.insert(host);
-    return launcher_.send({{"spawn", host}, {"card", card}}) ? ""
-                                                             : "the launcher of this rank is gone";
+    return launcher_.send({{"spawn", host}, {"card", leavers.front().to_text()}})
+               ? ""
+               : "the launcher of this rank is gone";
 }
 
 bool launch_by_launcher::answer(const std::string &host, std::string &problem)
@@ -96,7 +98,7 @@ void successor_start::begin(const std::vector<std::string> &all, start_order ord
     if (!by || here.front().card.key != calls_.card().key)
         return; /* another one has it started */
     by_ = by;
-    if (const std::string problem = by->ask(host_, calls_.card().to_text()); !problem.empty())
+    if (const std::string problem = by->ask(host_, order_.leavers); !problem.empty())
         throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
 }
 

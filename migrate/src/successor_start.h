@@ -19,8 +19,9 @@ namespace zc::migrate {
 class launch_request {
   public:
     virtual ~launch_request() = default;
-    /** "" or what is wrong at once. */
-    virtual std::string ask(const std::string &host, const std::string &card) = 0;
+    /** @leavers: of all successors there; the first is the asking process, whom the launcher that
+     * is new there calls. "" or what is wrong at once. */
+    virtual std::string ask(const std::string &host, const std::vector<calling_card> &leavers) = 0;
     /** True once the answer for @host has come, with @problem, "" if it is done. Does not block. */
     virtual bool answer(const std::string &host, std::string &problem) = 0;
 };
@@ -32,9 +33,9 @@ class launch_by_manager final : public launch_request {
         : manager_(std::move(manager)), tool_(std::move(tool))
     {
     }
-    std::string ask(const std::string &host, const std::string &card) override
+    std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override
     {
-        return manager_.ask(host, tool_, card);
+        return manager_.ask(host, tool_, leavers.front().to_text());
     }
     bool answer(const std::string &, std::string &problem) override
     {
@@ -50,7 +51,7 @@ class launch_by_manager final : public launch_request {
 class launch_by_launcher final : public launch_request {
   public:
     explicit launch_by_launcher(wire &launcher) : launcher_(launcher) {}
-    std::string ask(const std::string &host, const std::string &card) override;
+    std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override;
     bool answer(const std::string &host, std::string &problem) override;
 
   private:

@@ -300,6 +300,13 @@ std::unique_ptr<wire> call_receiver::poll(std::string &why)
     return nullptr;
 }
 
+void call_receiver::watch(std::vector<pollfd> &events) const
+{
+    events.push_back({listener_, POLLIN, 0});
+    for (const auto &one : unproven_)
+        events.push_back({one->fd(), POLLIN, 0});
+}
+
 std::unique_ptr<wire> call(const calling_card &card, const std::string &why, double timeout_s)
 {
     std::string problems;

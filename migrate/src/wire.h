@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ class call_receiver {
     /** The wire to a process that has called and shown the key, with @why it calls; nullptr if none
      * has yet. Whatever others send closes their wires, and is not longer than 4 KiB. */
     std::unique_ptr<wire> poll(std::string &why);
+    /** Adds what poll(2) has to wait for until the next poll() may have something. */
+    void watch(std::vector<pollfd> &events) const;
 
   private:
     int listener_ = -1;

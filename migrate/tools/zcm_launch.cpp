@@ -17,7 +17,6 @@
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <string>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@
 #include "error.h"
 #include "launcher_process.h"
 #include "process_manager.h"
+#include "rank_count.h"
 #include "wire.h"
 
 using namespace zc::migrate;
@@ -42,14 +42,6 @@ std::string own_path()
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "zcm-launch";
 }
 
-/** Descriptors of the process manager's proxy come here, too; held, they would keep it alive. */
-void close_others(int kept)
-{
-    for (int fd = 3; fd < kept; fd++)
-        close(fd);
-    close_range(static_cast<unsigned>(std::max(kept, 2)) + 1, ~0u, 0);
-}
-
 start_order ask_for_order(process_manager &manager)
 {
     const calling_card card = calling_card::from_text(manager.read_secret(kAnswer));
@@ -63,20 +55,46 @@ start_order ask_for_order(process_manager &manager)
     }
 }
 
-int launch(volatile int *ranks)
+int launch(rank_count &ranks)
 {
     try {
         process_manager manager = process_manager::of_this_process();
         if (manager.fd() < 0)
             throw error(EINVAL, "is started by mpiexec for a rank that moves, not by hand");
-        close_others(manager.fd());
+        /* The proxy's come here, too; held, they would keep it alive. */
+        close_all_but({manager.fd()});
         fcntl(manager.fd(), F_SETFD, FD_CLOEXEC);
         const start_order order = ask_for_order(manager);
         return launcher_process(order, manager, own_path(), ranks).run();
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
-        return *ranks ? SIGKILL : 0;
+        return ranks.get() ? SIGKILL : 0;
     }
+}
+
+/** What the process manager knows: it waits, and ends as its child where ranks end with that. */
+int guard()
+{
+    rank_count ranks;
+    const pid_t self = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != self)
+            _exit(1);
+        const int signal = launch(ranks);
+        if (signal)
+            zc::end_by_signal(signal);
+        _exit(0);
+    }
+    if (child < 0)
+        zc::throw_errno(errno, "fork");
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFSIGNALED(status) && ranks.get())
+        zc::end_by_signal(WTERMSIG(status));
+    return 0;
 }
 
 } // namespace
@@ -89,34 +107,12 @@ int main(int argc, char **argv)
                           : "zcm-launch is started by libzcm through mpiexec: see zcm(7)");
         return version || std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
-    void *const shared =
-        mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) {
-        std::perror("zcm-launch: mmap");
-        return 1;
-    }
-    volatile int *const ranks = static_cast<int *>(shared);
     for (int one : kForwarded)
         std::signal(one, SIG_IGN);
-    const pid_t guard = getpid();
-    const pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != guard)
-            _exit(1);
-        const int signal = launch(ranks);
-        if (signal)
-            zc::end_by_signal(signal);
-        _exit(0);
-    }
-    if (child < 0) {
-        std::perror("zcm-launch: fork");
+    try {
+        return guard();
+    } catch (const error &problem) {
+        std::fprintf(stderr, "zcm-launch: %s\n", problem.what());
         return 1;
     }
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFSIGNALED(status) && *ranks)
-        zc::end_by_signal(WTERMSIG(status));
-    return 0;
 }

@@ -254,6 +254,9 @@ def declare_all():
                 killed_says, stopped_says = "the successor was killed by signal 9", "silent for 12 s"
             elif before_go and whose == "launcher":
                 killed_says = r"the successor has ended with its launcher|launcher on \S+ has ended"
+            elif whose == "launcher":
+                # The ranks of its host end with it: there may be nobody left to say more.
+                killed_says = f"{ends}|the successor has ended with its launcher"
             declare(f"{whose}_killed_in_{name}", killed, phase, whose, killed_says,
                     fast=(killed, phase, whose) in FAST)
             if whose != "launcher":

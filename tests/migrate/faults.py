@@ -245,7 +245,7 @@ def a_signal_reaches_all_after_moves(stage):
     """mpiexec passes it on, though some of its proxies have ended: it gave up at the first."""
     with heat(stage) as job:
         job.until_running()
-        moved(job, [1], H1)
+        moved(job, [1, 3], H1)
         moved(job, [1], H2)
         os.kill(job.process.pid, signal.SIGTERM)
         cannot_go_on(stage, job, r"EXIT CODE: 15\b|\(signal 15\)")
@@ -260,7 +260,7 @@ def a_killed_mpiexec_leaves_nothing(stage):
     """Neither what was started before, nor a proxy that it had not heard of yet."""
     with heat(stage) as job:
         job.until_running()
-        moved(job, [1], H1)
+        moved(job, [1, 3], H1)      # h2 has no launcher then, and needs a proxy
         mpiexec = job.process.pid
         before, there = set(children(mpiexec)), job.processes_on("h2")
         asking = threading.Thread(target=job.ask, args=("move", "--rank", 0, "--to", H2))

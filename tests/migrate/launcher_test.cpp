@@ -474,13 +474,13 @@ TEST(ProcessManager, HasTheSecretOfWhoAsked)
 
 class scripted final : public launch_request {
   public:
-    std::string ask(const std::string &host, const std::string &card) override
+    std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override
     {
         asked.push_back(host);
         if (!at_once.empty())
             return at_once;
         if (then)
-            other = std::thread([this, card] { then(calling_card::from_text(card)); });
+            other = std::thread([this, card = leavers.front()] { then(card); });
         return "";
     }
     bool answer(const std::string &, std::string &problem) override

@@ -31,10 +31,10 @@ class launchers final : public launch_request {
             one.join();
         threads_.clear();
     }
-    std::string ask(const std::string &host, const std::string &card) override
+    std::string ask(const std::string &host, const std::vector<calling_card> &cards) override
     {
         asked.push_back(host);
-        threads_.emplace_back([card = calling_card::from_text(card), does = of_host.at(host)] {
+        threads_.emplace_back([card = cards.front(), does = of_host.at(host)] {
             try {
                 const auto line = call(card, "order", 10);
                 std::optional<json> said;
