@@ -25,6 +25,51 @@ void prepare_ucx()
         setenv("UCX_KEEPALIVE_NUM_EPS", "inf", 1);
 }
 
+/**
+ * While MPI is initialised: hwloc does not look at devices. MPICH has it read all of them, and over
+ * ch4:ucx and ch4:zc looks at processors and memory only. In a virtual machine each word of a PCI
+ * device's configuration is asked of the host: six devices took 14 ms of the 32 that a process
+ * needed until MPI_Init had returned, and a process starts for each rank that moves. What the user
+ * has set is left alone, and the program finds the variable as it was.
+ */
+class without_devices {
+  public:
+    without_devices() : hides_(kIsOfUse && ranks_may_move() && !std::getenv(kComponents))
+    {
+        if (hides_)
+            setenv(kComponents, "-linuxio,-pci", 1);
+    }
+    ~without_devices()
+    {
+        if (hides_)
+            unsetenv(kComponents);
+    }
+    without_devices(const without_devices &) = delete;
+    without_devices &operator=(const without_devices &) = delete;
+
+  private:
+    static constexpr const char *kComponents = "HWLOC_COMPONENTS";
+#ifdef OPEN_MPI
+    static constexpr bool kIsOfUse = false; /* it may choose networks by what is found */
+#else
+    static constexpr bool kIsOfUse = true;
+#endif
+    const bool hides_;
+};
+
+template <typename Call>
+int initialise(Call call)
+{
+    prepare_ucx();
+    const int code = [&] {
+        const without_devices quick;
+        return call();
+    }();
+    if (code == MPI_SUCCESS)
+        start_job();
+    return code;
+}
+
 } // namespace
 
 extern "C" {
@@ -32,20 +77,12 @@ extern "C" {
 
 int MPI_Init(int *argc, char ***argv)
 {
-    prepare_ucx();
-    const int code = PMPI_Init(argc, argv);
-    if (code == MPI_SUCCESS)
-        start_job();
-    return code;
+    return initialise([&] { return PMPI_Init(argc, argv); });
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    prepare_ucx();
-    const int code = PMPI_Init_thread(argc, argv, required, provided);
-    if (code == MPI_SUCCESS)
-        start_job();
-    return code;
+    return initialise([&] { return PMPI_Init_thread(argc, argv, required, provided); });
 }
 
 int MPI_Finalize(void)

@@ -7,7 +7,7 @@ import re
 import socket
 import time
 
-from testbed.migration import H1, H2, STOP, Job
+from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check
 from tests.migrate.jobs import (ANY_HOST, IDENTICAL, NO_LOOSE_ENDS, ends_well, heat, hosts_of,
                                 moved, mpich_only, refused, suite)
@@ -235,3 +235,18 @@ def failed_by_way_of_the_disk(stage):
                 says="the successor has ended with exit status 3")
         ends_well(stage, job, IDENTICAL)
         check(not os.listdir(job.directory + "/saved"), "files left behind")
+
+
+@suite.test()
+@mpich_only("MPICH looks at all devices, and uses none of them over ch4:ucx and ch4:zc")
+def devices_are_not_looked_at(stage):
+    """Which takes half of the time in which MPI is initialised. The program finds the variable as it was;
+    what the user has set counts, and a job whose ranks do not move begins as ever."""
+    for given, migrate, looks in ((None, True, False), ("-opencl", True, True), (None, False, True)):
+        environment = {"HWLOC_COMPONENTS_VERBOSE": "1", **({"HWLOC_COMPONENTS": given} if given else {})}
+        with Job(stage, "devices", ranks=1, hosts=(H1,), migrate=migrate, environment=environment) as job:
+            check(job.wait(60 * stage.patience) == 0, "it has failed", job.said()[-SAID:])
+            said = job.said()
+        check(f"HWLOC_COMPONENTS: {given or 'none'}\n" in said, "the variable is another", said[-SAID:])
+        lists = re.findall("Final list of enabled discovery components: (.*)", said)
+        check(lists and all(("pci" in one) == looks for one in lists), f"hwloc has used {lists}", said[-SAID:])
