@@ -301,7 +301,7 @@ class decoder {
             file_.run_bytes.insert(file_.run_bytes.end(), taken.begin(), taken.end());
         file_.counts.collectives++;
         has_ended_.push_back(false);
-        keep(file_.collectives, std::move(c));
+        keep(file_.collectives, c);
     }
 
     void collective_end(cursor &in)
