@@ -6,6 +6,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "calls_by_end.h"
+
 namespace zc::forecast {
 
 namespace {
@@ -18,30 +20,27 @@ std::int64_t positive(std::int64_t ns)
 /** Finds the calls of a rank that saw its sends and receives complete. */
 class call_index {
   public:
-    explicit call_index(const zct::rank_trace &rank) : rank_(rank)
+    explicit call_index(const zct::rank_trace &rank) : rank_(rank), by_end_(rank.calls)
     {
-        for (std::size_t i = 0; i < rank.calls.size(); i++) {
-            by_end_[rank.calls[i].end_ns] = i;
-            for (const std::uint64_t number : rank.calls[i].sends)
-                by_send_[number] = i;
-        }
         for (std::size_t i = 0; i < rank.sends.size(); i++)
             if (rank.sends[i].number >= 0)
-                sends_[rank.sends[i].number] = i;
+                set(sends_, static_cast<std::uint64_t>(rank.sends[i].number), i);
+        for (std::size_t i = 0; i < rank.calls.size(); i++)
+            for (const std::uint64_t number : rank.calls[i].sends)
+                set(by_send_, number, i);
     }
 
     const zct::send *sent(std::int64_t number) const
     {
-        const auto found = sends_.find(number);
-        return found == sends_.end() ? nullptr : &rank_.sends[found->second];
+        const std::size_t found = get(sends_, static_cast<std::uint64_t>(number));
+        return found == kNoCall ? nullptr : &rank_.sends[found];
     }
 
     message_end end_of_send(std::size_t rank, const zct::send &send) const
     {
-        const auto found = by_send_.find(static_cast<std::uint64_t>(send.number));
         message_end end{rank, send.site, kNoCall, send.sent_ns, send.sent_ns, send.sent_ns};
-        if (found != by_send_.end()) {
-            end.call = found->second;
+        end.call = get(by_send_, static_cast<std::uint64_t>(send.number));
+        if (end.call != kNoCall) {
             end.waiting_ns = std::max(rank_.calls[end.call].begin_ns, send.sent_ns);
             end.done_ns = rank_.calls[end.call].end_ns;
         }
@@ -50,20 +49,29 @@ class call_index {
 
     message_end end_of_receive(std::size_t rank, const zct::receive &r) const
     {
-        const auto found = by_end_.find(r.done_ns);
-        message_end end{rank, r.site, kNoCall, r.posted_ns, r.done_ns, r.done_ns};
-        if (found != by_end_.end()) {
-            end.call = found->second;
+        message_end end{rank, r.site, by_end_.at(r.done_ns), r.posted_ns, r.done_ns, r.done_ns};
+        if (end.call != kNoCall)
             end.waiting_ns = std::max(rank_.calls[end.call].begin_ns, r.posted_ns);
-        }
         return end;
     }
 
   private:
+    /* By number of the send: a rank numbers them from 0. */
+    static void set(std::vector<std::size_t> &of, std::uint64_t number, std::size_t place)
+    {
+        if (of.size() <= number)
+            of.resize(number + 1, kNoCall);
+        of[number] = place;
+    }
+    static std::size_t get(const std::vector<std::size_t> &of, std::uint64_t number)
+    {
+        return number < of.size() ? of[number] : kNoCall;
+    }
+
     const zct::rank_trace &rank_;
-    std::unordered_map<std::int64_t, std::size_t> by_end_;
-    std::unordered_map<std::uint64_t, std::size_t> by_send_;
-    std::unordered_map<std::int64_t, std::size_t> sends_;
+    calls_by_end by_end_;
+    std::vector<std::size_t> by_send_;
+    std::vector<std::size_t> sends_;
 };
 
 } // namespace
@@ -108,6 +116,12 @@ std::vector<message> messages_of(const zct::run &run)
     for (const zct::rank_trace &rank : run.ranks)
         hosts.emplace(rank.host, hosts.size());
     std::vector<message> messages;
+    std::size_t most = 0;
+    for (const zct::rank_trace &rank : run.ranks)
+        most += static_cast<std::size_t>(
+            std::count_if(rank.receives.begin(), rank.receives.end(),
+                          [](const zct::receive &r) { return r.send_number >= 0; }));
+    messages.reserve(most);
     for (std::size_t i = 0; i < run.ranks.size(); i++) {
         for (const zct::receive &r : run.ranks[i].receives) {
             const auto source = place.find(r.source);

@@ -521,24 +521,21 @@ class replay_pass {
         return kUnknown;
     }
 
-    static std::size_t nr_needs(const step &s)
+    /** When what a call waits for is there; unknown as long as that depends on other ranks. What is
+     * known stays known. */
+    double need_ready(std::size_t rank, const need &n) const
     {
-        return s.sends.size() + s.receives.size() + s.probed.size() + s.collectives.size();
-    }
-
-    /** When the @nth of what a call waits for is there; unknown as long as that depends on other
-     * ranks. What is known stays known. */
-    double need_ready(std::size_t rank, const step &s, std::size_t nth) const
-    {
-        if (nth < s.sends.size())
-            return send_ready(s.sends[nth]);
-        nth -= s.sends.size();
-        if (nth < s.receives.size())
-            return receive_ready(s.receives[nth]);
-        nth -= s.receives.size();
-        if (nth < s.probed.size())
-            return probe_ready(s.probed[nth]);
-        return collective_ready(rank, s.collectives[nth - s.probed.size()]);
+        switch (n.what) {
+        case need::kind::send:
+            return send_ready(n.idx);
+        case need::kind::receive:
+            return receive_ready(n.idx);
+        case need::kind::probed:
+            return probe_ready(n.idx);
+        case need::kind::collective:
+            return collective_ready(rank, n.idx);
+        }
+        return kUnknown;
     }
 
     /** Is all known that the call at hand waits for? It goes on where it stopped when the rank
@@ -546,17 +543,17 @@ class replay_pass {
     bool all_known(std::size_t rank, const step &s)
     {
         std::size_t &nr_known = ranks_[rank].nr_known;
-        while (nr_known < nr_needs(s) && !std::isnan(need_ready(rank, s, nr_known)))
+        while (nr_known < s.needs.size() && !std::isnan(need_ready(rank, s.needs[nr_known])))
             nr_known++;
-        return nr_known == nr_needs(s);
+        return nr_known == s.needs.size();
     }
 
     /** When all that a call waits for is there; unknown as long as that depends on other ranks. */
     double ready_at(std::size_t rank, const step &s) const
     {
         double ready = kAtOnce;
-        for (std::size_t i = 0; i < nr_needs(s); i++) {
-            const double moment = need_ready(rank, s, i);
+        for (const need &n : s.needs) {
+            const double moment = need_ready(rank, n);
             if (std::isnan(moment))
                 return kUnknown;
             ready = std::max(ready, moment);

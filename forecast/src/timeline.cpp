@@ -2,7 +2,8 @@
 #include "timeline.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "calls_by_end.h"
 
 namespace zc::forecast {
 
@@ -11,12 +12,13 @@ namespace {
 /* Calls of one thread do not overlap; what the clock's correction rounds does not count. */
 constexpr std::int64_t kRoundingNs = 10;
 
-std::vector<step> calls_of(const zct::rank_trace &rank)
+/** With room for the other steps, since a run has millions. */
+std::vector<step> calls_of(const zct::rank_trace &rank, std::size_t nr_ends)
 {
     std::vector<step> steps;
+    steps.reserve(rank.calls.size() + rank.collectives.size() + nr_ends);
     for (std::size_t i = 0; i < rank.calls.size(); i++)
-        steps.push_back(
-            {step::kind::call, rank.calls[i].begin_ns, rank.calls[i].end_ns, i, {}, {}, {}, {}});
+        steps.push_back({step::kind::call, rank.calls[i].begin_ns, rank.calls[i].end_ns, i, {}});
     return steps;
 }
 
@@ -26,15 +28,15 @@ std::int64_t posted_ns(const message_end &end, const std::vector<step> &calls)
     return end.call == kNoCall ? end.posted_ns : std::min(end.posted_ns, calls[end.call].begin_ns);
 }
 
-void add_collectives(const zct::rank_trace &rank, std::vector<step> &steps,
-                     const std::unordered_map<std::int64_t, std::size_t> &by_end)
+void add_collectives(const zct::rank_trace &rank, std::vector<step> &steps)
 {
+    const calls_by_end calls(rank.calls);
     for (std::size_t i = 0; i < rank.collectives.size(); i++) {
         const zct::collective_call &c = rank.collectives[i];
-        steps.push_back({step::kind::collective, c.begin_ns, c.begin_ns, i, {}, {}, {}, {}});
-        const auto ended = by_end.find(c.end_ns);
-        if (c.ended && ended != by_end.end())
-            steps[ended->second].collectives.push_back(i);
+        steps.push_back({step::kind::collective, c.begin_ns, c.begin_ns, i, {}});
+        const std::size_t ended = c.ended ? calls.at(c.end_ns) : kNoCall;
+        if (ended != kNoCall)
+            steps[ended].needs.push_back({need::kind::collective, i});
     }
 }
 
@@ -56,7 +58,7 @@ void find_probed(const zct::rank_trace &rank, const std::vector<message> &messag
         if (s.what != step::kind::receive || !probe)
             continue;
         if (messages[s.idx].send.posted_ns <= probe->end_ns)
-            probe->probed.push_back(s.idx);
+            probe->needs.push_back({need::kind::probed, s.idx});
         probe = nullptr;
     }
 }
@@ -83,29 +85,24 @@ std::string fault_of(const std::vector<step> &steps, const zct::rank_trace &rank
 timeline timeline_of(const zct::run &run, const std::vector<message> &messages)
 {
     timeline all;
-    for (const zct::rank_trace &rank : run.ranks)
-        all.ranks.push_back(calls_of(rank));
-    std::vector<std::unordered_map<std::int64_t, std::size_t>> by_end(run.ranks.size());
+    std::vector<std::size_t> nr_ends(run.ranks.size());
+    for (const message &m : messages)
+        for (const message_end *end : {&m.send, &m.receive})
+            nr_ends[end->rank]++;
     for (std::size_t r = 0; r < run.ranks.size(); r++)
-        for (std::size_t i = 0; i < all.ranks[r].size(); i++)
-            by_end[r][all.ranks[r][i].end_ns] = i;
+        all.ranks.push_back(calls_of(run.ranks[r], nr_ends[r]));
     for (std::size_t r = 0; r < run.ranks.size(); r++)
-        add_collectives(run.ranks[r], all.ranks[r], by_end[r]);
+        add_collectives(run.ranks[r], all.ranks[r]);
     for (std::size_t m = 0; m < messages.size(); m++) {
         for (const bool sends : {true, false}) {
             const message_end &end = sends ? messages[m].send : messages[m].receive;
             std::vector<step> &steps = all.ranks[end.rank];
             if (end.call != kNoCall)
-                (sends ? steps[end.call].sends : steps[end.call].receives).push_back(m);
+                steps[end.call].needs.push_back(
+                    {sends ? need::kind::send : need::kind::receive, m});
             const std::int64_t posted = posted_ns(end, steps);
-            steps.push_back({sends ? step::kind::send : step::kind::receive,
-                             posted,
-                             posted,
-                             m,
-                             {},
-                             {},
-                             {},
-                             {}});
+            steps.push_back(
+                {sends ? step::kind::send : step::kind::receive, posted, posted, m, {}});
         }
     }
     for (std::size_t r = 0; r < run.ranks.size(); r++) {

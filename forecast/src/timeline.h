@@ -8,17 +8,21 @@
 
 namespace zc::forecast {
 
+/** What a call waits for. */
+struct need {
+    enum class kind { send, receive, probed, collective };
+    kind what;
+    std::size_t idx; /* of the message; of the collective its place at the rank */
+};
+
 /** A step of a rank, in the order in which the program made it. */
 struct step {
     enum class kind { send, receive, collective, call };
     kind what;
     std::int64_t begin_ns;
-    std::int64_t end_ns;                  /* of a call; else begin_ns */
-    std::size_t idx;                      /* message, collective (place at the rank), or call */
-    std::vector<std::size_t> sends;       /* messages that a call saw complete */
-    std::vector<std::size_t> receives;    /* likewise */
-    std::vector<std::size_t> collectives; /* likewise */
-    std::vector<std::size_t> probed;      /* the message that a probe found */
+    std::int64_t end_ns;     /* of a call; else begin_ns */
+    std::size_t idx;         /* message, collective (place at the rank), or call */
+    std::vector<need> needs; /* of a call: all that it saw complete, and what a probe found */
 };
 
 /** What all ranks did: the run as the replay needs it. */

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
 
 #include "match.h"
 #include "runs.h"
@@ -120,6 +121,7 @@ class rank_builder {
                 events.push_back({file_.collectives[i].order, i, true});
         std::stable_sort(events.begin(), events.end(),
                          [](const event &a, const event &b) { return a.order < b.order; });
+        rank_.receives.reserve(file_.receives.size());
         for (const event &e : events) {
             if (e.collective)
                 add_collective(e.idx);
@@ -189,6 +191,7 @@ class rank_builder {
 
     void add_sends()
     {
+        rank_.sends.reserve(file_.sends.size());
         for (const send_record &s : file_.sends)
             rank_.sends.push_back({s.time_ns, names_.name(file_.rank, s.comm),
                                    world_rank(file_, s.comm, s.peer), s.tag, s.bytes, ZCT_P2P,
@@ -229,6 +232,7 @@ class rank_builder {
         rank_.has_calls = file_.has_calls;
         rank_.sites = std::move(file_.sites);
         rank_.calls = std::move(file_.calls);
+        rank_.calls.shrink_to_fit();
         rank_.unrecorded_calls = std::move(file_.unrecorded_calls);
         for (const clock_record &clock : file_.clocks)
             rank_.clock_error_ns = std::max(rank_.clock_error_ns, clock.error_ns);
@@ -321,6 +325,7 @@ std::string run_name(const fs::path &path)
 std::vector<file_records> read_all(const fs::path &path, std::vector<std::string> *unreadable)
 {
     std::vector<file_records> files;
+    std::unordered_set<std::int32_t> ranks;
     for (const fs::path &file : files_of(path)) {
         try {
             files.push_back(read_records(file));
@@ -334,9 +339,8 @@ std::vector<file_records> read_all(const fs::path &path, std::vector<std::string
         const file_records &last = files.back();
         if (last.run != first.run || last.processes != first.processes)
             throw error(file.string() + ": is of another run than the files beside it");
-        for (std::size_t i = 0; i + 1 < files.size(); i++)
-            if (files[i].rank == last.rank)
-                throw error(file.string() + ": the same rank as another file");
+        if (!ranks.insert(last.rank).second)
+            throw error(file.string() + ": the same rank as another file");
     }
     if (files.empty())
         throw error(unreadable->front());
