@@ -27,8 +27,9 @@ static struct sending send_begins(int dest, void *caller)
     return (struct sending){traced, traced ? zct_now() : 0, caller};
 }
 
-static struct sent note_sent_locked(const struct sending *begun, int64_t count, MPI_Datatype type,
-                                    int dest, int tag, MPI_Comm comm)
+static inline __attribute__((always_inline)) struct sent
+note_sent_locked(const struct sending *begun, int64_t count, MPI_Datatype type, int dest, int tag,
+                 MPI_Comm comm)
 {
     struct sent sent = {.recorded = false};
     const struct zct_comm *known = zct_comm_get_locked(comm);
