@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <new>
 #include <stdexcept>
 
 #include "forecast.h"
@@ -172,6 +173,13 @@ void report(const fs::path &folder, const options &o)
         throw std::runtime_error("standard output: cannot be written");
 }
 
+std::string reason_of(const std::exception &e)
+{
+    if (dynamic_cast<const std::bad_alloc *>(&e))
+        return "there is not enough memory for so large a recording (zc-forecast(1), NOTES)";
+    return e.what();
+}
+
 int record(const options &o)
 {
     check_outputs(o);
@@ -195,7 +203,7 @@ int record(const options &o)
     } catch (const std::exception &e) { /* the command need not run again for that */
         if (scratch)
             scratch->keep();
-        std::cerr << "zc-forecast: " << e.what() << "\n" << advice(result.folder);
+        std::cerr << "zc-forecast: " << reason_of(e) << "\n" << advice(result.folder);
         return zct::kExitFailed;
     }
     return result.exit_code;
@@ -271,7 +279,7 @@ int main(int argc, char **argv)
         std::cerr << "zc-forecast: " << e.what() << "\n";
         return e.code;
     } catch (const std::exception &e) {
-        std::cerr << "zc-forecast: " << e.what() << "\n";
+        std::cerr << "zc-forecast: " << reason_of(e) << "\n";
         return zct::kExitFailed;
     }
 }
