@@ -87,6 +87,7 @@ SYNCHRONIZES(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, asse
 SYNCHRONIZES(Win_complete, (MPI_Win win), (win))
 SYNCHRONIZES(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win))
 SYNCHRONIZES(Win_wait, (MPI_Win win), (win))
+SYNCHRONIZES(Win_test, (MPI_Win win, int *flag), (win, flag))
 SYNCHRONIZES(Win_lock, (int type, int rank, int assert, MPI_Win win), (type, rank, assert, win))
 SYNCHRONIZES(Win_lock_all, (int assert, MPI_Win win), (assert, win))
 SYNCHRONIZES(Win_unlock, (int rank, MPI_Win win), (rank, win))

@@ -45,6 +45,7 @@
     X(Win_lock_all)                                                                                \
     X(Win_post)                                                                                    \
     X(Win_start)                                                                                   \
+    X(Win_test)                                                                                    \
     X(Win_unlock)                                                                                  \
     X(Win_unlock_all)                                                                              \
     X(Win_wait)                                                                                    \

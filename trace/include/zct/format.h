@@ -144,7 +144,7 @@ enum zct_unrecorded {
     ZCT_UNRECORDED_GET_ACCUMULATE,
     ZCT_UNRECORDED_FETCH_AND_OP,
     ZCT_UNRECORDED_COMPARE_AND_SWAP,
-    ZCT_UNRECORDED_WINDOW, /* MPI_Win_fence, _lock, _unlock, _flush, _start, _complete, _post, _wait */
+    ZCT_UNRECORDED_WINDOW, /* MPI_Win_fence and all else that synchronizes one */
     ZCT_UNRECORDED_START,  /* of a persistent collective or a partitioned message */
     ZCT_NR_UNRECORDED
 };
