@@ -161,7 +161,7 @@ def polling(bench, how, waits):
     a wait. What it does between two looks is work, which the forecast keeps."""
     said = bench.forecast(bench.build("polling.c", "-g"), how, ranks=3)
     saved = said["forecast"]["saved_seconds"] / (ROUNDS * REST)
-    if waits != (saved > 0.6) or (saved > 0.3 and not waits):
+    if waits != (saved > 0.5):
         raise Fail(f"{said['forecast']}")
 
 

@@ -12,7 +12,7 @@ static void look_for_message(const char *how)
     int found = 0;
     while (!found) {
         if (strcmp(how, "busy") == 0)
-            rest(1);
+            rest(10);
         if (strcmp(how, "improbe") == 0)
             MPI_Improbe(0, 1, MPI_COMM_WORLD, &found, &message, MPI_STATUS_IGNORE);
         else
