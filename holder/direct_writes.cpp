@@ -5,47 +5,109 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <linux/kcmp.h>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "descriptor.h"
 
 namespace zc::holder {
 namespace {
 
-/* They copy while they are called; so does /dev/zc, which exchanges no page that is tracked. */
-constexpr std::array<std::string_view, 8> kHarmless = {"/dev/null",    "/dev/zero",    "/dev/full",
-                                                       "/dev/random",  "/dev/urandom", "/dev/tty",
-                                                       "/dev/console", "/dev/zc"};
+namespace fs = std::filesystem;
 
-bool is_harmless(std::string target)
+constexpr std::array<std::string_view, 7> kAnonymous = {
+    "[eventfd]", "[eventpoll]", "[signalfd]", "[timerfd]", "[pidfd]", "[userfaultfd]", "inotify"};
+/* Documentation/admin-guide/devices.txt: null, zero, full, random, urandom; tty and its kin; and
+ * pseudo-terminals. They copy while they are called. */
+constexpr unsigned kMemory = 1, kTerminals = 5, kConsoles = 4, kPseudo = 136, kPseudoEnd = 144;
+constexpr std::array<unsigned, 5> kOfMemory = {3, 5, 7, 8, 9};
+/* Of it /dev/zc is harmless, too: it exchanges no page that is tracked. */
+constexpr std::string_view kOurs = "/dev/zc";
+/* Others may have memory into which the kernel or the device writes by itself: AF_XDP, AF_RDS. */
+constexpr std::array<int, 4> kFamilies = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+template <typename set, typename one>
+bool among(const set &these, const one &this_one)
 {
-    constexpr std::string_view kDeleted = " (deleted)"; /* memory shared without a name, too */
-    if (target.ends_with(kDeleted))
-        target.resize(target.size() - kDeleted.size());
-    if (target.starts_with("anon_inode:"))
-        return target.find("io_uring") == std::string::npos;
-    return !target.starts_with("/dev/") || target.starts_with("/dev/shm/") ||
-           target.starts_with("/dev/pts/") ||
-           std::find(kHarmless.begin(), kHarmless.end(), target) != kHarmless.end();
+    return std::find(these.begin(), these.end(), this_one) != these.end();
+}
+
+bool is_harmless_device(dev_t device)
+{
+    const unsigned kind = major(device);
+    return (kind == kMemory && among(kOfMemory, minor(device))) || kind == kTerminals ||
+           kind == kConsoles || (kind >= kPseudo && kind < kPseudoEnd);
+}
+
+bool is_harmless_socket(int process, int number)
+{
+    const descriptor taken{static_cast<int>(syscall(SYS_pidfd_getfd, process, number, 0))};
+    int family = -1;
+    socklen_t length = sizeof family;
+    return taken.fd >= 0 && getsockopt(taken.fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 &&
+           among(kFamilies, family);
+}
+
+bool is_harmless(int process, const fs::directory_entry &entry, const std::string &target)
+{
+    constexpr std::string_view kKind = "anon_inode:";
+    struct stat found;
+    if (target.starts_with(kKind))
+        return among(kAnonymous, target.substr(kKind.size()));
+    if (target.starts_with("socket:"))
+        return is_harmless_socket(process, std::stoi(entry.path().filename()));
+    return target == kOurs || stat(entry.path().c_str(), &found) != 0 || !S_ISCHR(found.st_mode) ||
+           is_harmless_device(found.st_rdev);
+}
+
+/** What @task has open, which is of @process. */
+std::string direct_descriptor(int process, const fs::path &task)
+{
+    for (const auto &entry : fs::directory_iterator(task / "fd")) {
+        const std::string target = fs::read_symlink(entry);
+        if (!is_harmless(process, entry, target))
+            return target;
+    }
+    return {};
+}
+
+std::string direct_mapping(const std::string &maps)
+{
+    std::ifstream file(maps);
+    for (std::string line; std::getline(file, line);) {
+        if (line.find("/[aio]") != std::string::npos)
+            return "requests of io_submit(2)";
+        if (line.find("anon_inode:[io_uring]") != std::string::npos)
+            return "a ring of io_uring(7)";
+    }
+    return {};
 }
 
 } // namespace
 
 std::string direct_writer(pid_t pid)
 {
-    const std::string proc = "/proc/" + std::to_string(pid) + "/";
-    for (const auto &entry : std::filesystem::directory_iterator(proc + "fd")) {
-        const std::string target = std::filesystem::read_symlink(entry);
-        if (!is_harmless(target))
-            return target;
+    const fs::path proc = "/proc/" + std::to_string(pid);
+    const descriptor process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
+    std::string found = direct_descriptor(process.fd, proc);
+    if (found.empty())
+        found = direct_mapping(proc / "maps");
+    for (const auto &task : fs::directory_iterator(proc / "task")) {
+        if (!found.empty())
+            break;
+        const pid_t tid = std::stoi(task.path().filename());
+        if (tid != pid && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) != 0)
+            found = "a thread with descriptors of its own"; /* they would be other ones here */
+        std::ifstream children(task.path() / "children");
+        if (pid_t child; found.empty() && children >> child)
+            found = "a child, process " + std::to_string(child);
     }
-    std::ifstream maps(proc + "maps");
-    for (std::string line; std::getline(maps, line);) {
-        if (line.ends_with("/[aio] (deleted)") || line.ends_with("/[aio]"))
-            return "requests of io_submit(2)";
-        const std::size_t path = line.find(" /dev/");
-        if (path != std::string::npos && !is_harmless(line.substr(path + 1)))
-            return line.substr(path + 1);
-    }
-    return {};
+    return found;
 }
 
 } // namespace zc::holder

@@ -198,8 +198,9 @@ nlohmann::json listener::prepare(const nlohmann::json &needs)
         return {{"refused", reasons}};
     }
     nlohmann::json made = start_holder(has_taken(needs));
-    const std::uint64_t kib = needs.at("kib"), to_fill = room_to_fill(kib, memory_of_host());
-    made["room"] = to_fill > 0 ? to_fill : room_ahead(kib, memory_of_host());
+    const host_memory has = memory_of_host();
+    const std::uint64_t kib = needs.at("kib"), to_fill = room_to_fill(kib, has);
+    made["room"] = to_fill > 0 ? to_fill : room_ahead(kib, has);
     if (!page_filler::is_possible())
         made["not_lazy"] = "it cannot fill the memory of a rank that runs";
     else if (to_fill == 0)

@@ -16,10 +16,10 @@ ssize_t receive_passed(int socket, void *bytes, std::size_t room, int flags, des
     message.msg_iov = &content;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_LEN(sizeof(int)); /* no room for a second one, which would leak */
     const ssize_t got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
     const cmsghdr *const one = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (one != nullptr && one->cmsg_type == SCM_RIGHTS) {
+    if (one != nullptr && one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS) {
         int fd;
         std::memcpy(&fd, CMSG_DATA(one), sizeof fd);
         passed = descriptor{fd};

@@ -32,7 +32,7 @@ void pre_copy::begin_round()
 {
     memory_.rewind();
     if (unchanged_)
-        not_protected_ = unchanged_->protect(memory_.mappings());
+        not_protected_ = unchanged_->protect(memory_.anonymous());
 }
 
 bool pre_copy::push(outgoing &to)

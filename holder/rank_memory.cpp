@@ -82,16 +82,21 @@ void rank_memory::rewind()
     const std::string proc = "/proc/" + std::to_string(pid_) + "/";
     pagemap_ = descriptor{open((proc + "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
     mappings_.clear();
+    anonymous_.clear();
     mapping_ = 0;
     at_ = 0;
     std::ifstream maps(proc + "maps");
     for (std::string line; std::getline(maps, line);) {
         page_range one{};
         std::array<char, 5> mode{};
-        if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s", &one.begin, &one.end,
-                        mode.data()) == 3 &&
-            is_own(mode, line) && one.end - one.begin <= kLargest)
-            mappings_.push_back(one);
+        unsigned long inode = 0;
+        if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %lu", &one.begin,
+                        &one.end, mode.data(), &inode) != 4 ||
+            !is_own(mode, line) || one.end - one.begin > kLargest)
+            continue;
+        mappings_.push_back(one);
+        if (inode == 0)
+            anonymous_.push_back(one);
     }
 }
 

@@ -41,8 +41,8 @@ class rank_memory {
     pid_t pid() const noexcept { return pid_; }
     /** From the beginning: the mappings as they are now. */
     void rewind();
-    /** As of the last rewind(). */
-    const std::vector<page_range> &mappings() const noexcept { return mappings_; }
+    /** Those of its mappings that are of no file, as of the last rewind(). */
+    const std::vector<page_range> &anonymous() const noexcept { return anonymous_; }
     /** The next pages, whole, in order of their addresses; maybe none of the next MiB. Those that
      * are among @unchanged, if it is not nullptr, are left out. False: there are no more, or the
      * process is gone. */
@@ -53,7 +53,7 @@ class rank_memory {
                                          const unchanged_pages *unchanged) const;
     pid_t pid_;
     descriptor pagemap_;
-    std::vector<page_range> mappings_;
+    std::vector<page_range> mappings_, anonymous_;
     std::size_t mapping_ = 0;
     std::uint64_t at_ = 0; /* 0: at the beginning of the mapping */
 };

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stopped_process.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <poll.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "error.h"
 
 namespace zc::holder {
 namespace {
 
-using clock = std::chrono::steady_clock;
 constexpr useconds_t kPause = 50;
+constexpr int kLetGoMs = 1000; /* for what takes less than one */
 
 bool has_ended(const std::filesystem::path &task)
 {
@@ -32,10 +35,8 @@ bool has_ended(const std::filesystem::path &task)
            text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
 }
 
-/**
- * What one thread traces. It lets go of all when that thread ends, of those that have not stopped,
- * too: nothing else does that.
- */
+/** What this process traces. When the process ends the kernel lets go of those, too, that have not
+ * stopped: nothing else does that. */
 class traced_threads {
   public:
     explicit traced_threads(pid_t pid) : pid_(pid) {}
@@ -71,14 +72,12 @@ class traced_threads {
         return others;
     }
 
-    void await(clock::time_point until)
+    /** Until all that have been asked have stopped or ended. */
+    void await()
     {
         for (auto &[tid, found] : threads_) {
-            while (!look_at(tid, found)) {
-                if (clock::now() > until)
-                    throw error(ETIMEDOUT, "thread " + std::to_string(tid) + " does not stop");
+            while (!look_at(tid, found))
                 usleep(kPause);
-            }
         }
     }
 
@@ -89,15 +88,20 @@ class traced_threads {
         std::intptr_t signal = 0; /* with which it goes on: it was on its way to the thread */
     };
 
-    /** Nothing is taken from the kernel: an end is the parent's, and a signal stays with the
-     * thread, if this one ends. */
-    static bool look_at(pid_t tid, thread &found)
+    /** The process's end is its parent's, so it is not taken from the kernel; nor is a signal,
+     * which stays with the thread if this process is killed. The end of another thread is: one that
+     * executes another program waits until nothing of the others is left. */
+    bool look_at(pid_t tid, thread &found) const
     {
         siginfo_t said{};
         if (found.now != state::ASKED)
             return true;
-        if (waitid(P_PID, static_cast<id_t>(tid), &said,
-                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) {
+        if (tid != pid_)
+            waitid(P_PID, static_cast<id_t>(tid), &said, WEXITED | WNOHANG | __WALL);
+        if (said.si_pid == tid) {
+            found.now = state::ENDED;
+        } else if (waitid(P_PID, static_cast<id_t>(tid), &said,
+                          WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) {
             found.now = state::ENDED;
         } else if (said.si_pid == tid) {
             const bool stopped = said.si_code == CLD_TRAPPED || said.si_code == CLD_STOPPED;
@@ -112,37 +116,84 @@ class traced_threads {
     std::map<pid_t, thread> threads_;
 };
 
-void stop_and_call(pid_t pid, const std::function<void()> &what, std::chrono::milliseconds patience)
+/** The child: says "stopped", or the errno of what went wrong, and lets go when it is told to. */
+enum class word : int { STOPPED = 0 };
+
+[[noreturn]] void trace(pid_t pid, pid_t parent, int socket)
 {
-    const auto until = clock::now() + patience;
-    traced_threads threads(pid);
-    while (threads.ask_others()) /* one that runs may make another one */
-        threads.await(until);
-    what();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int said = static_cast<int>(word::STOPPED);
+    if (getppid() == parent) {
+        traced_threads threads(pid);
+        try {
+            while (threads.ask_others()) /* one that runs may make another one */
+                threads.await();
+        } catch (const error &problem) {
+            said = problem.code();
+        } catch (const std::exception &) {
+            said = ESRCH; /* its folder in /proc has gone */
+        }
+        if (send(socket, &said, sizeof said, MSG_NOSIGNAL) > 0)
+            recv(socket, &said, sizeof said, 0);
+    }
+    _exit(0); /* the threads have been let go of */
 }
+
+/** It is killed where this ends, if it has not ended by then. */
+class tracer {
+  public:
+    explicit tracer(pid_t pid)
+    {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+            throw_errno(errno, "socketpair");
+        socket_ = descriptor{pair[0]};
+        const descriptor theirs{pair[1]};
+        const pid_t parent = getpid();
+        child_ = fork();
+        if (child_ < 0)
+            throw_errno(errno, "fork");
+        if (child_ == 0)
+            trace(pid, parent, theirs.fd);
+    }
+    ~tracer()
+    {
+        const int over = 0;
+        pollfd ended{socket_.fd, POLLIN, 0};
+        if (!stopped_ || send(socket_.fd, &over, sizeof over, MSG_NOSIGNAL) < 0 ||
+            poll(&ended, 1, kLetGoMs) != 1)
+            kill(child_, SIGKILL);
+        waitpid(child_, nullptr, 0);
+    }
+    tracer(const tracer &) = delete;
+    tracer &operator=(const tracer &) = delete;
+
+    void await(std::chrono::milliseconds patience)
+    {
+        pollfd ready{socket_.fd, POLLIN, 0};
+        int said = 0;
+        if (poll(&ready, 1, static_cast<int>(patience.count())) != 1)
+            throw error(ETIMEDOUT, "not all of its threads stop");
+        if (recv(socket_.fd, &said, sizeof said, 0) != sizeof said)
+            throw error(ECHILD, "what was to stop it has ended");
+        if (said != static_cast<int>(word::STOPPED))
+            throw_errno(said, "its threads cannot be stopped");
+        stopped_ = true;
+    }
+
+  private:
+    descriptor socket_;
+    pid_t child_;
+    bool stopped_ = false;
+};
 
 } // namespace
 
 void while_stopped(pid_t pid, const std::function<void()> &what, std::chrono::milliseconds patience)
 {
-    std::exception_ptr failure;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */
-    try {
-        std::thread([&] {
-            try {
-                stop_and_call(pid, what, patience);
-            } catch (...) {
-                failure = std::current_exception();
-            }
-        }).join();
-    } catch (...) {
-        failure = std::current_exception();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (failure)
-        std::rethrow_exception(failure);
+    tracer one(pid);
+    one.await(patience);
+    what();
 }
 
 } // namespace zc::holder

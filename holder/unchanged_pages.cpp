@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include "direct_writes.h"
@@ -10,6 +11,18 @@
 #include "stopped_process.h"
 
 namespace zc::holder {
+namespace {
+
+/** Of a process: vm.max_map_count. */
+std::size_t most_mappings()
+{
+    std::ifstream file("/proc/sys/vm/max_map_count");
+    std::size_t most = 0;
+    file >> most;
+    return most;
+}
+
+} // namespace
 
 unchanged_pages::unchanged_pages(pid_t pid, descriptor userfault)
     : pid_(pid), tracker_(pid, std::move(userfault))
@@ -17,46 +30,59 @@ unchanged_pages::unchanged_pages(pid_t pid, descriptor userfault)
     write_tracker::check_kernel();
 }
 
+bool unchanged_pages::protect_while_stopped()
+{
+    const std::string writer = direct_writer(pid_);
+    if (!writer.empty())
+        throw error(EBUSY, "it has " + writer);
+    try {
+        return tracker_.protect([&](const page_range &where) { arm(where); },
+                                std::chrono::steady_clock::now() + kLongest);
+    } catch (...) {
+        places_.clear(); /* some may be protected that it has not told of */
+        throw;
+    }
+}
+
 std::string unchanged_pages::protect(const std::vector<page_range> &mappings)
 {
     try {
-        while_stopped(pid_, [&] {
-            const std::string writer = direct_writer(pid_);
-            if (!writer.empty())
-                throw error(EBUSY, "it has " + writer);
-            try {
-                tracker_.protect(mappings, [&](const page_range &where) { forget(where); });
-            } catch (...) {
-                places_.clear(); /* some may be protected that it has not told of */
-                throw;
-            }
-        });
+        /* One that is tracked merges with no other, so there may be twice as many. */
+        if (mappings.size() > most_mappings() / 3)
+            return "it has " + std::to_string(mappings.size()) + " mappings";
+        tracker_.follow(mappings);
+        bool all = false;
+        while_stopped(pid_, [&] { all = protect_while_stopped(); });
+        if (!all)
+            return "it has too much memory for " + std::to_string(kLongest.count()) + " ms";
     } catch (const std::exception &problem) {
         return reason_of(problem);
     }
     return {};
 }
 
-void unchanged_pages::forget(const page_range &where)
+void unchanged_pages::arm(const page_range &where)
 {
     for (std::uint64_t at = where.begin; at < where.end;) {
         const std::uint64_t end = std::min(where.end, (at / kChunk + 1) * kChunk);
-        if (const auto found = places_.find(at / kChunk); found != places_.end()) {
-            for (; at < end; at += kPage)
-                (*found->second)[at % kChunk / kPage] = kNowhere;
+        std::unique_ptr<chunk> &places = places_[at / kChunk];
+        if (!places) {
+            places = std::make_unique<chunk>();
+            places->fill(kNotProtected);
         }
-        at = end;
+        for (; at < end; at += kPage)
+            (*places)[at % kChunk / kPage] = kProtected;
     }
 }
 
 void unchanged_pages::note(std::uint64_t address, std::uint64_t place)
 {
-    std::unique_ptr<chunk> &places = places_[address / kChunk];
-    if (!places) {
-        places = std::make_unique<chunk>();
-        places->fill(kNowhere);
-    }
-    (*places)[address % kChunk / kPage] = place;
+    const auto places = places_.find(address / kChunk);
+    if (places == places_.end())
+        return;
+    std::uint64_t &now = (*places->second)[address % kChunk / kPage];
+    if (now != kNotProtected)
+        now = place;
 }
 
 std::vector<std::optional<std::uint64_t>> unchanged_pages::find(const page_range &where) const
@@ -66,8 +92,8 @@ std::vector<std::optional<std::uint64_t>> unchanged_pages::find(const page_range
         for (std::uint64_t at = each.begin; at < each.end; at += kPage) {
             const auto places = places_.find(at / kChunk);
             const std::uint64_t place =
-                places == places_.end() ? kNowhere : (*places->second)[at % kChunk / kPage];
-            if (place != kNowhere)
+                places == places_.end() ? kNotProtected : (*places->second)[at % kChunk / kPage];
+            if (place < kProtected)
                 found[(at - where.begin) / kPage] = place;
         }
     }

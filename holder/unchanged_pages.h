@@ -3,6 +3,7 @@
 #define ZC_HOLDER_UNCHANGED_PAGES_H_INCLUDED
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,27 +27,39 @@ namespace zc::holder {
  * about to write to it, was read afterwards, and is unwritten still. What looks it up later in
  * order to write to it takes the protection away. So it has to be protected while all threads of
  * the process stand still, none of them in a system call (stopped_process.h), and only if nothing
- * else may write (direct_writes.h). That takes some milliseconds for a GiB. If it cannot be done,
- * pages that were protected before stay what they are.
+ * else may write (direct_writes.h). That takes some milliseconds for a GiB, and never more than
+ * kLongest. If it cannot be done, pages that were protected before stay what they are.
+ *
+ *   of a page: NOT_PROTECTED ── protect() ──▶ PROTECTED ── note() ──▶ a place ── protect(), as
+ *                                                 ▲                         it was written ─┐
+ *                                                 └─────────────────────────────────────────┘
  */
 class unchanged_pages {
   public:
     /** Of the process @pid, which has opened @userfault. Throws error if this kernel cannot do it.
      */
     unchanged_pages(pid_t pid, descriptor userfault);
-    /** Protects what was written. Returns why it could not; empty: it could. */
+    /** Protects what was written. @mappings: private ones of no file, since of a file's the kernel
+     * does not tell a page that was given back. Returns why it could not, or not all; empty: it
+     * could. */
     std::string protect(const std::vector<page_range> &mappings);
-    /** The page at @address, read since it was protected, is at @place of the store. */
+    /** The page at @address, just read, is at @place of the store: of a page that was protected
+     * here. */
     void note(std::uint64_t address, std::uint64_t place);
     /** Of each page of @where: its place, if it is unchanged. Any thread may call this, several at
      * once, while no other function is called. */
     std::vector<std::optional<std::uint64_t>> find(const page_range &where) const;
 
   private:
-    static constexpr std::uint64_t kPage = 4096, kChunk = 256 * kPage, kNowhere = ~std::uint64_t{0};
+    static constexpr std::uint64_t kPage = 4096, kChunk = 256 * kPage;
+    static constexpr std::chrono::milliseconds kLongest{200};
+    /* Instead of a place. */
+    static constexpr std::uint64_t kNotProtected = ~std::uint64_t{0},
+                                   kProtected = kNotProtected - 1;
     using chunk = std::array<std::uint64_t, kChunk / kPage>; /* places */
 
-    void forget(const page_range &where);
+    void arm(const page_range &where);
+    bool protect_while_stopped();
     pid_t pid_;
     write_tracker tracker_;
     std::unordered_map<std::uint64_t, std::unique_ptr<chunk>> places_; /* by address / kChunk */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "write_tracker.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -31,6 +32,7 @@ enum category : std::uint64_t { kTracked = 1 << 0, kWritten = 1 << 1, kPresent =
 constexpr std::uint64_t kUnpopulated = 1 << 13, kAsync = 1 << 15; /* of features */
 
 constexpr std::size_t kAtOnce = 512;
+constexpr std::uint64_t kStep = 1 << 30; /* takes some milliseconds */
 constexpr std::size_t kProbe = 4096;
 
 /** Calls @each with what is in all of @wanted, and in none of @unwanted, of the categories. */
@@ -89,14 +91,17 @@ void probe_moves(write_tracker &own)
 {
     probed_page from, to;
     const auto nothing = [](const page_range & /*unused*/) {};
-    own.protect({from.range(), to.range()}, nothing);
+    const auto until = write_tracker::time_point::max();
+    own.follow({from.range(), to.range()});
+    own.protect(nothing, until);
     if (own.unwritten(to.range()).empty())
         throw error(ENOTSUP, "the kernel tracks no writes to memory");
     if (mremap(from.at, kProbe, kProbe, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to.at) !=
         to.at)
         throw_errno(errno, "mremap");
     bool is_written = false;
-    own.protect({to.range()}, [&](const page_range & /*unused*/) { is_written = true; });
+    own.follow({to.range()});
+    own.protect([&](const page_range & /*unused*/) { is_written = true; }, until);
     if (!is_written)
         throw error(ENOTSUP, "the kernel does not notice what mremap(2) moves");
 }
@@ -107,8 +112,10 @@ write_tracker::write_tracker(pid_t pid, descriptor userfault)
     : userfault_(std::move(userfault)),
       pagemap_(open(("/proc/" + std::to_string(pid) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC))
 {
-    if (userfault_.fd < 0 || pagemap_.fd < 0)
-        throw_errno(errno, userfault_.fd < 0 ? "userfaultfd" : "pagemap");
+    if (pagemap_.fd < 0)
+        throw_errno(errno, "pagemap");
+    if (userfault_.fd < 0)
+        throw error(EBADF, "no userfaultfd has come");
     uffdio_api what{};
     what.api = UFFD_API;
     what.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | kUnpopulated | kAsync;
@@ -126,18 +133,29 @@ void write_tracker::check_kernel()
     static_cast<void>(looked);
 }
 
-void write_tracker::protect(const std::vector<page_range> &mappings,
-                            const std::function<void(const page_range &)> &each)
+void write_tracker::follow(const std::vector<page_range> &mappings)
 {
+    followed_.clear();
     for (const page_range &mapping : mappings) {
         uffdio_register what{};
         what.range = {mapping.begin, mapping.end - mapping.begin};
         what.mode = UFFDIO_REGISTER_MODE_WP;
-        /* It fails where the mapping has gone, or is of a kind that is not tracked: then none of
-         * its pages is found. */
-        ioctl(userfault_.fd, UFFDIO_REGISTER, &what);
-        scan(pagemap_.fd, mapping, kProtectMatching, kTracked | kWritten | kPresent, 0, each);
+        if (ioctl(userfault_.fd, UFFDIO_REGISTER, &what) == 0)
+            followed_.push_back(mapping);
     }
+}
+
+bool write_tracker::protect(const std::function<void(const page_range &)> &each, time_point until)
+{
+    for (const page_range &mapping : followed_) {
+        for (std::uint64_t at = mapping.begin; at < mapping.end; at += kStep) {
+            if (std::chrono::steady_clock::now() > until)
+                return false;
+            scan(pagemap_.fd, {at, std::min(mapping.end, at + kStep)}, kProtectMatching,
+                 kTracked | kWritten | kPresent, 0, each);
+        }
+    }
+    return true;
 }
 
 std::vector<page_range> write_tracker::unwritten(const page_range &where) const

@@ -2,6 +2,7 @@
 #include "stopped_process.h"
 
 #include <fstream>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
@@ -157,6 +158,39 @@ TEST(StoppedProcessTest, IsGivenUpIfAThreadDoesNotStop)
     steps.ask(1); /* the child ends, and the parent goes on as if nothing had been */
     while (steps.done != 2)
         usleep(100);
+}
+
+/** ptrace(2) waits for one that executes a program, which waits for all other threads, which may be
+ * traced: that may not be for ever, and the program is executed all the same. */
+TEST(StoppedProcessTest, MayExecuteAnotherProgramMeanwhile)
+{
+    for (int times = 0; times < 60; times++) {
+        stepped &steps = stepped::make();
+        forked other([] {},
+                     [&] {
+                         for (int i = 0; i < 60; i++)
+                             std::thread([] { pause(); }).detach();
+                         std::thread([&] {
+                             steps.done = 1;
+                             while (steps.asked != 1)
+                                 sched_yield();
+                             execl("/bin/true", "true", nullptr);
+                         }).join();
+                     });
+        while (steps.done != 1)
+            usleep(100);
+        steps.asked = 1;
+        for (int i = 0; i < 3; i++) {
+            try {
+                while_stopped(other.pid(), [] {});
+            } catch (const error &) {
+                /* It was too late, or has ended. */
+            }
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(other.pid(), &status, 0), other.pid());
+        EXPECT_EQ(status, 0) << times;
+    }
 }
 
 TEST(StoppedProcessTest, ItsEndStaysItsParents)

@@ -8,6 +8,10 @@
 
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <gtest/gtest.h>
 
@@ -184,6 +188,42 @@ TEST_F(UnchangedPagesTest, AreNoMoreThanTheyWereWhereSomethingMayWriteBesides)
     EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
+/** What the kernel tells is that one's, which may begin anew at any time. */
+TEST_F(UnchangedPagesTest, AreNoneWhereSomethingElseTracksThem)
+{
+    begin(4, [this](int number) {
+        if (number == 1)
+            steps_.served = own_userfault();
+        else
+            at_[0] = 1;
+    });
+    step(1);
+    write_tracker others(other_->pid(), other_->take(steps_.served));
+    const auto protect_theirs = [&] {
+        others.follow(all_);
+        others.protect([](const page_range &) {}, write_tracker::time_point::max());
+    };
+    protect_theirs();
+    protect();
+    note_all();
+    step(2);
+    protect_theirs();
+    EXPECT_TRUE(unchanged().empty());
+}
+
+/** As where it was read before the rank could be stopped. */
+TEST_F(UnchangedPagesTest, AreNotThoseThatWereReadAndNotProtected)
+{
+    begin(4, [this](int) {
+        io_uring_params how{};
+        steps_.served = static_cast<int>(syscall(SYS_io_uring_setup, 4, &how));
+    });
+    step(1);
+    EXPECT_NE(pages_->protect(all_), "");
+    note_all();
+    EXPECT_TRUE(unchanged().empty());
+}
+
 TEST_F(UnchangedPagesTest, NoneAreFoundWhereTheProcessHasEnded)
 {
     begin(4, {});
@@ -283,6 +323,41 @@ TEST(DirectWritesTest, NamesWhatMayWriteBesides)
         syscall(SYS_io_uring_setup, 4, &how);
     });
     EXPECT_NE(direct_writer(ring.pid()).find("io_uring"), std::string::npos);
+    forked unnamed([] { /* as after io_uring_close_ring_fd(3) */
+                        io_uring_params how{};
+                        const int fd = static_cast<int>(syscall(SYS_io_uring_setup, 4, &how));
+                        mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                             IORING_OFF_SQ_RING);
+                        close(fd);
+    });
+    EXPECT_EQ(direct_writer(unnamed.pid()), "a ring of io_uring(7)");
+    forked apart([] {
+        std::thread([] {
+            unshare(CLONE_FILES);
+            pause();
+        }).detach();
+        usleep(20000);
+    });
+    EXPECT_EQ(direct_writer(apart.pid()), "a thread with descriptors of its own");
+    forked parent([] {
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pause();
+        }
+    });
+    EXPECT_NE(direct_writer(parent.pid()).find("a child, process "), std::string::npos);
+    forked frames([] { socket(AF_PACKET, SOCK_RAW, 0); });
+    EXPECT_NE(direct_writer(frames.pid()).find("socket:"), std::string::npos);
+    forked usual([] {
+        socket(AF_INET, SOCK_STREAM, 0);
+        socket(AF_UNIX, SOCK_STREAM, 0);
+        eventfd(0, 0);
+        epoll_create1(0);
+        open("/dev/ptmx", O_RDWR);
+        open("/proc/self/maps", O_RDONLY);
+        std::thread([] { pause(); }).detach();
+    });
+    EXPECT_EQ(direct_writer(usual.pid()), "");
     forked requests([] {
         aio_context_t context = 0;
         syscall(SYS_io_setup, 4, &context);
