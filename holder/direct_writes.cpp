@@ -69,7 +69,7 @@ bool is_harmless(int process, const fs::directory_entry &entry, const std::strin
 std::string direct_descriptor(int process, const fs::path &task)
 {
     for (const auto &entry : fs::directory_iterator(task / "fd")) {
-        const std::string target = fs::read_symlink(entry);
+        std::string target = fs::read_symlink(entry);
         if (!is_harmless(process, entry, target))
             return target;
     }
