@@ -93,15 +93,18 @@ std::shared_ptr<standby> job_control::examine(const request &wanted)
 /** Does @host answer, and is the program there? A launcher that answers shows the first at once,
  * and says itself if it cannot start the program; what the user wants asked is asked in any case.
  */
-std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_start) const
+std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_start)
 {
     const bool is_users = settings_.probe != "auto";
     if (is_users)
         examine_host(host, !launcher_);
     std::unique_ptr<wire> line;
+    std::string problem;
     if (is_to_start && !settings_.fault_injected(fault::no_program) &&
         !settings_.fault_injected(fault::no_library))
-        line = neighbours_.call_on(host);
+        line = neighbours_.call_on(host, problem);
+    if (!problem.empty())
+        complain(0, problem);
     if (!line && !is_users)
         examine_host(host, !launcher_);
     return line;
@@ -111,6 +114,10 @@ std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_sta
 std::shared_ptr<standby> job_control::have_successors(const request &wanted, launchers there)
 {
     auto successors = std::make_shared<standby>(wanted.moves);
+    std::set<std::string> with_neighbour;
+    for (const auto &[host, line] : there)
+        if (line)
+            with_neighbour.insert(host);
     launch_by_launcher by_own(*launcher_);
     launch_by_neighbour by(std::move(there), by_own);
     start_order order = order_of(command_);
@@ -124,13 +131,26 @@ std::shared_ptr<standby> job_control::have_successors(const request &wanted, lau
             pause.rest();
         });
     } catch (const error &) {
-        if (!closing_ && !successors->failed_on().empty())
-            examine_host(successors->failed_on(), true);
+        const std::string host = successors->failed_on();
+        if (!closing_ && !host.empty())
+            ask_why(host, with_neighbour.contains(host));
         throw;
     }
     for (const standby::report &one : successors->reports())
         examine_facts(one.host, one.facts);
     return successors;
+}
+
+/** A successor has not come up on @host. Throws what the host is found to lack; that it cannot be
+ * reached is not why, if a launcher has answered there: what asks goes another way. */
+void job_control::ask_why(const std::string &host, bool has_answered) const
+{
+    try {
+        examine_host(host, true);
+    } catch (const error &found) {
+        if (!has_answered || (found.code() != EHOSTUNREACH && found.code() != ETIMEDOUT))
+            throw;
+    }
 }
 
 /** @runs: the program is run there, too. */
@@ -193,8 +213,8 @@ void job_control::set_status(const std::string &job, std::int64_t moves, std::ui
         return;
     std::vector<neighbour> told;
     for (const whereabouts &one : ranks)
-        if (one.launcher[0])
-            told.push_back({one.host, calling_card::from_text(one.launcher)});
+        if (auto launcher = calling_card::if_any(one.launcher))
+            told.push_back({one.host, std::move(*launcher)});
     neighbours_.set(std::move(told));
     json status = {{"ok", true}, {"job", job}, {"moves", moves}, {"epoch", epoch}};
     for (std::size_t rank = 0; rank < ranks.size(); rank++)

@@ -83,9 +83,10 @@ class job_control final : public request_source {
   private:
     std::shared_ptr<standby> examine(const request &wanted);
     void examine_host(const std::string &host, bool runs) const;
+    void ask_why(const std::string &host, bool has_answered) const;
     /** By host; null where the process manager has to start one. */
     using launchers = std::map<std::string, std::unique_ptr<wire>>;
-    std::unique_ptr<wire> reach(const std::string &host, bool is_to_start) const;
+    std::unique_ptr<wire> reach(const std::string &host, bool is_to_start);
     std::shared_ptr<standby> have_successors(const request &wanted, launchers there);
     void examine_facts(const std::string &host, const std::string &said) const;
 

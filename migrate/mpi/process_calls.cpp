@@ -2,7 +2,10 @@
 
 /* The beginning and the end of MPI, which are those of the job. */
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <mpi.h>
+#include <system_error>
 
 #include "layer.h"
 #include "lifetime.h"
@@ -30,11 +33,13 @@ void prepare_ucx()
  * ch4:ucx and ch4:zc looks at processors and memory only. In a virtual machine each word of a PCI
  * device's configuration is asked of the host: six devices took 14 ms of the 32 that a process
  * needed until MPI_Init had returned, and a process starts for each rank that moves. What the user
- * has set is left alone, and the program finds the variable as it was.
+ * has set is left alone, and the program finds the variable as it was. A process that has threads
+ * already is left alone, too: one that looks into the environment while it is changed may crash.
  */
 class without_devices {
   public:
-    without_devices() : hides_(kIsOfUse && ranks_may_move() && !std::getenv(kComponents))
+    without_devices()
+        : hides_(kIsOfUse && ranks_may_move() && is_alone() && !std::getenv(kComponents))
     {
         if (hides_)
             setenv(kComponents, "-linuxio,-pci", 1);
@@ -48,6 +53,14 @@ class without_devices {
     without_devices &operator=(const without_devices &) = delete;
 
   private:
+    /** Has this process one thread? */
+    static bool is_alone()
+    {
+        std::error_code failed;
+        const std::filesystem::directory_iterator tasks("/proc/self/task", failed), end;
+        return !failed && std::distance(tasks, end) == 1;
+    }
+
     static constexpr const char *kComponents = "HWLOC_COMPONENTS";
 #ifdef OPEN_MPI
     static constexpr bool kIsOfUse = false; /* it may choose networks by what is found */

@@ -28,7 +28,26 @@ using nlohmann::json;
 namespace {
 
 constexpr double kCall = 10; /* seconds at most until a leaver has heard us */
-constexpr const char *kNoManager = "cmd=result rc=-1 msg=no_process_manager";
+
+/** The answer to what a rank, or a nested launcher, wants of a process manager that there is not.
+ */
+std::string no_manager(const std::string &request)
+{
+    return std::string(request.starts_with("mcmd=spawn") ? "cmd=spawn_result" : "cmd=result") +
+           " rc=-1 msg=no_process_manager";
+}
+
+/** To be called is of use, and no more: without it successors come as to a host without ranks. */
+std::unique_ptr<call_receiver> receiver_if_possible()
+{
+    try {
+        return std::make_unique<call_receiver>();
+    } catch (const error &problem) {
+        std::fprintf(stderr, "zcm-launch: cannot be called here, where ranks are: %s\n",
+                     problem.what());
+        return nullptr;
+    }
+}
 
 /** Of the process manager, whose process a successor is not. */
 bool is_the_managers(const char *variable)
@@ -141,8 +160,7 @@ start_order start_order::from_json(const json &object)
 launcher_process::launcher_process(const start_order &order, process_manager manager,
                                    std::string tool, rank_count &ranks, const std::string &first)
     : order_(order), manager_(std::move(manager)), tool_(std::move(tool)), ranks_(ranks),
-      children_(order.leavers.size()),
-      calls_(first.empty() ? std::make_unique<call_receiver>() : nullptr),
+      children_(order.leavers.size()), calls_(first.empty() ? receiver_if_possible() : nullptr),
       first_(calls_ ? calls_->card().to_text() : first), decides_(order.leavers.size(), *this)
 {
     sigset_t ended;
@@ -239,7 +257,8 @@ void launcher_process::nest(const std::vector<calling_card> &leavers, std::uniqu
 
 /** In the child, which has nothing of its parent's but these. */
 void launcher_process::be_nested(const std::vector<calling_card> &leavers,
-                                 std::unique_ptr<wire> caller, int manager, rank_count &ranks) const
+                                 std::unique_ptr<wire> caller, int manager,
+                                 rank_count &ranks) const noexcept
 {
     close_all_but({caller->fd(), manager});
     start_order order = order_;
@@ -322,7 +341,7 @@ void launcher_process::ask_manager()
             return;
         errands_.pop_front();
         if (next.whose)
-            next.whose->answer(kNoManager);
+            next.whose->answer(no_manager(next.request));
         else
             decides_.spawned(problem);
     }
@@ -331,6 +350,7 @@ void launcher_process::ask_manager()
 void launcher_process::hear_manager()
 {
     const std::shared_ptr<singleton_manager> whose = errands_.front().whose;
+    const std::string request = errands_.front().request;
     std::string problem;
     std::optional<std::string> line;
     if (whose ? !(line = manager_.reply()) : !manager_.answer(problem))
@@ -338,7 +358,7 @@ void launcher_process::hear_manager()
     asked_ = false;
     errands_.pop_front();
     if (whose)
-        whose->answer(line->empty() ? kNoManager : *line);
+        whose->answer(line->empty() ? no_manager(request) : *line);
     else
         decides_.spawned(problem);
     ask_manager();
@@ -421,9 +441,8 @@ int launcher_process::run()
             watch(one.manager);
         for (const auto &one : callers_)
             watch(one);
-        if (calls_)
-            calls_->watch(events);
-        poll(events.data(), events.size(), -1);
+        const int wait_ms = calls_ ? calls_->watch(events) : -1;
+        poll(events.data(), events.size(), wait_ms);
         /* First: a child that has ended is not made the rank. */
         reap();
         for (std::size_t i = 0; i < children_.size(); i++) {

@@ -88,7 +88,8 @@ class launcher_process final : private launcher_actions {
     void answer_callers();
     void nest(const std::vector<calling_card> &leavers, std::unique_ptr<wire> caller);
     [[noreturn]] void be_nested(const std::vector<calling_card> &leavers,
-                                std::unique_ptr<wire> caller, int manager, rank_count &ranks) const;
+                                std::unique_ptr<wire> caller, int manager,
+                                rank_count &ranks) const noexcept;
     int signal() const noexcept { return lost_ ? lost_ : decides_.signal(); }
     bool is_over() const noexcept { return signal() || (decides_.is_over() && nested_.empty()); }
     void listen_to(std::size_t i);

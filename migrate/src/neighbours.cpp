@@ -2,6 +2,7 @@
 #include "neighbours.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -13,7 +14,6 @@ namespace zc::migrate {
 namespace {
 
 constexpr double kCall = 5; /* seconds for a launcher to answer; then it is not relied on */
-constexpr const char *kGone = "its launcher has ended";
 
 /** Those by which others reach the host of @launcher. */
 std::set<std::string> addresses_of(const calling_card &launcher)
@@ -39,7 +39,9 @@ std::optional<calling_card> neighbours::on(const std::string &host,
     std::vector<neighbour> all;
     {
         const std::lock_guard lock(mutex_);
-        all = all_;
+        std::ranges::copy_if(all_, std::back_inserter(all), [this](const neighbour &one) {
+            return !silent_.contains(one.launcher.key);
+        });
     }
     std::set<std::string> looked_up;
     const auto is_there = [&](const neighbour &one) {
@@ -62,41 +64,58 @@ std::optional<calling_card> neighbours::on(const std::string &host,
     return is_one ? std::optional(found->launcher) : std::nullopt;
 }
 
-std::unique_ptr<wire> neighbours::call_on(const std::string &host) const
+std::unique_ptr<wire> neighbours::call_on(const std::string &host, std::string &problem)
 {
     const std::optional<calling_card> card = on(host);
     if (!card)
         return nullptr;
     try {
         return call(*card, kStartCall, kCall);
-    } catch (const error &) {
-        return nullptr; /* its last rank may just have left */
+    } catch (const error &reason) {
+        /* Its last rank may just have left, too. */
+        problem = "the launcher on " + host + " is not used any more: it " + reason.what();
+        const std::lock_guard lock(mutex_);
+        silent_.insert(card->key);
+        return nullptr;
     }
 }
 
 std::string launch_by_neighbour::ask(const std::string &host,
                                      const std::vector<calling_card> &leavers)
 {
-    const std::unique_ptr<wire> &line = there_[host];
-    if (!line)
-        return others_.ask(host, leavers);
+    std::unique_ptr<wire> &line = there_[host];
     nlohmann::json cards = nlohmann::json::array();
     for (const calling_card &one : leavers)
         cards.push_back(one.to_text());
-    return line->send({{"leavers", cards}}) ? "" : kGone;
+    if (line && line->send({{"leavers", cards}})) {
+        leavers_[host] = leavers;
+        return "";
+    }
+    line.reset();
+    return others_.ask(host, leavers);
 }
 
 bool launch_by_neighbour::answer(const std::string &host, std::string &problem)
 {
-    const std::unique_ptr<wire> &line = there_[host];
+    std::unique_ptr<wire> &line = there_[host];
     if (!line)
         return others_.answer(host, problem);
-    const auto said = line->poll();
-    if (said)
+    if (const auto said = line->poll()) {
         problem = said->value("problem", "");
-    else if (line->is_closed())
-        problem = kGone;
-    return said || line->is_closed();
+        return true;
+    }
+    if (!line->is_closed())
+        return false;
+    line.reset();
+    problem = others_.ask(host, leavers_[host]);
+    return !problem.empty();
+}
+
+std::string launch_by_neighbour::is_late(const std::string &host) const
+{
+    const auto line = there_.find(host);
+    return line != there_.end() && line->second ? "the one that ranks have there does not answer"
+                                                : others_.is_late(host);
 }
 
 } // namespace zc::migrate

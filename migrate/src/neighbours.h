@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,18 @@ class neighbours {
     /** A launcher on @host, which a user may call by another name, or by an address; nothing where
      * none is there, or where two hosts could be meant: the process manager knows better then. */
     std::optional<calling_card> on(const std::string &host, const name_service &service = {}) const;
-    /** It waits for what it is to start; null where there is none, or it does not answer. */
-    std::unique_ptr<wire> call_on(const std::string &host) const;
+    /** It waits for what it is to start; null where there is none, or it does not answer. One that
+     * has not is not called again: each time would take as long. @problem: why then, once. */
+    std::unique_ptr<wire> call_on(const std::string &host, std::string &problem);
 
   private:
     mutable std::mutex mutex_;
     std::vector<neighbour> all_;
+    std::set<std::string> silent_; /* keys */
 };
 
-/** By a launcher that is there, and by @others on hosts that have none. */
+/** By a launcher that is there, and by @others on hosts that have none, or whose launcher ends
+ * without a word. */
 class launch_by_neighbour final : public launch_request {
   public:
     /** @there: as call_on() has it, or null, by host. */
@@ -50,9 +54,11 @@ class launch_by_neighbour final : public launch_request {
     }
     std::string ask(const std::string &host, const std::vector<calling_card> &leavers) override;
     bool answer(const std::string &host, std::string &problem) override;
+    std::string is_late(const std::string &host) const override;
 
   private:
     std::map<std::string, std::unique_ptr<wire>> there_;
+    std::map<std::string, std::vector<calling_card>> leavers_; /* by host: what was asked there */
     launch_request &others_;
 };
 

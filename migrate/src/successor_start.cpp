@@ -98,6 +98,7 @@ void successor_start::begin(const std::vector<std::string> &all, start_order ord
     if (!by || here.front().card.key != calls_.card().key)
         return; /* another one has it started */
     by_ = by;
+    awaits_answer_ = true;
     if (const std::string problem = by->ask(host_, order_.leavers); !problem.empty())
         throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
 }
@@ -105,8 +106,8 @@ void successor_start::begin(const std::vector<std::string> &all, start_order ord
 void successor_start::await_call()
 {
     std::string problem, why;
-    if (by_ && by_->answer(host_, problem)) {
-        by_ = nullptr;
+    if (awaits_answer_ && by_->answer(host_, problem)) {
+        awaits_answer_ = false;
         if (!problem.empty())
             throw error(EIO, "cannot start a successor on " + host_ + ": " + problem);
     }
@@ -118,9 +119,8 @@ void successor_start::await_call()
     } else if (caller && why == "order") {
         caller->send(order_.to_json());
     } else if (seconds() - since_ > limit_s_) {
-        throw error(ETIMEDOUT,
-                    "no launcher on " + host_ + " after " + in_seconds(limit_s_) +
-                        ": mpiexec has not started zcm-launch there, or it cannot call back");
+        throw error(ETIMEDOUT, "no launcher on " + host_ + " after " + in_seconds(limit_s_) + ": " +
+                                   (by_ ? by_->is_late(host_) : kNotStarted));
     }
 }
 

@@ -15,6 +15,9 @@
 
 namespace zc::migrate {
 
+inline constexpr const char *kNotStarted =
+    "mpiexec has not started zcm-launch there, or it cannot call back";
+
 /** By whom a rank has zcm-launch started on a host. */
 class launch_request {
   public:
@@ -24,6 +27,8 @@ class launch_request {
     virtual std::string ask(const std::string &host, const std::vector<calling_card> &leavers) = 0;
     /** True once the answer for @host has come, with @problem, "" if it is done. Does not block. */
     virtual bool answer(const std::string &host, std::string &problem) = 0;
+    /** What it means that no launcher calls from @host. */
+    virtual std::string is_late(const std::string & /*host*/) const { return kNotStarted; }
 };
 
 /** A process that mpiexec started: by its process manager. */
@@ -114,7 +119,8 @@ class successor_start {
     call_receiver calls_;
     state state_ = state::wanted;
     start_order order_;
-    launch_request *by_ = nullptr; /* has been asked, and has not answered */
+    launch_request *by_ = nullptr; /* has been asked */
+    bool awaits_answer_ = false;   /* of it */
     double limit_s_ = 0, since_ = 0;
     started started_;
 };

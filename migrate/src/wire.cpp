@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "allowed_hosts.h"
 #include "error.h"
 
 namespace zc::migrate {
@@ -32,6 +33,7 @@ constexpr std::size_t kMostAddresses = 6; /* the process manager's values are sh
 constexpr std::size_t kMostUnproven = 32;
 constexpr std::size_t kKeyBytes = 16;
 constexpr int kCut = 30; /* s */
+constexpr std::chrono::seconds kUnproven{5}, kRest{1};
 
 std::string draw_key()
 {
@@ -57,7 +59,7 @@ bool is_key(const std::string &said, const std::string &key)
 }
 
 /** Those of the network first: every host has the others. */
-std::vector<std::string> own_addresses()
+std::vector<std::string> all_addresses()
 {
     ifaddrs *found = nullptr;
     if (getifaddrs(&found) != 0)
@@ -81,8 +83,14 @@ std::vector<std::string> own_addresses()
         (at->ifa_flags & IFF_LOOPBACK ? of_host : of_network).emplace_back(text.data());
     }
     of_network.insert(of_network.end(), of_host.begin(), of_host.end());
-    of_network.resize(std::min(of_network.size(), kMostAddresses));
     return of_network;
+}
+
+std::vector<std::string> own_addresses()
+{
+    std::vector<std::string> all = all_addresses();
+    all.resize(std::min(all.size(), kMostAddresses));
+    return all;
 }
 
 /** A socket that listens on any port of all addresses; of IPv4 alone where there is no IPv6. */
@@ -258,6 +266,13 @@ calling_card calling_card::from_text(const std::string &text)
     return card;
 }
 
+std::optional<calling_card> calling_card::if_any(const std::string &text) noexcept
+try {
+    return from_text(text);
+} catch (const error &) {
+    return std::nullopt;
+}
+
 call_receiver::call_receiver()
 {
     int port = 0;
@@ -272,19 +287,31 @@ call_receiver::~call_receiver()
     close(listener_);
 }
 
-std::unique_ptr<wire> call_receiver::poll(std::string &why)
+void call_receiver::accept_callers()
 {
+    if (clock::now() < rests_until_)
+        return;
     const int caller = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (caller >= 0) {
-        unproven_.push_back(std::make_unique<wire>(caller));
-        unproven_.back()->limit(kLongestCall);
+        unproven_.push_back({std::make_unique<wire>(caller), clock::now() + kUnproven});
+        unproven_.back().line->limit(kLongestCall);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        rests_until_ = clock::now() + kRest; /* the caller stays where poll(2) finds it at once */
     }
     if (unproven_.size() > kMostUnproven)
         unproven_.erase(unproven_.begin());
-    for (auto &one : unproven_) {
+}
+
+std::unique_ptr<wire> call_receiver::poll(std::string &why)
+{
+    accept_callers();
+    for (auto &[one, until] : unproven_) {
         const std::optional<json> said = one->poll();
-        if (!said)
+        if (!said) {
+            if (clock::now() >= until)
+                one->shut_down();
             continue;
+        }
         if (!is_key(text_of(*said, "key"), card_.key)) {
             one->shut_down();
             continue;
@@ -293,33 +320,62 @@ std::unique_ptr<wire> call_receiver::poll(std::string &why)
         one->limit();
         one->send({{"heard", true}});
         std::unique_ptr<wire> found = std::move(one);
-        std::erase(unproven_, nullptr);
+        std::erase_if(unproven_, [](const unproven &each) { return !each.line; });
         return found;
     }
-    std::erase_if(unproven_, [](const auto &one) { return one->is_closed(); });
+    std::erase_if(unproven_, [](const unproven &each) {
+        return each.line->is_closed() || clock::now() >= each.until;
+    });
     return nullptr;
 }
 
-void call_receiver::watch(std::vector<pollfd> &events) const
+int call_receiver::watch(std::vector<pollfd> &events) const
 {
-    events.push_back({listener_, POLLIN, 0});
-    for (const auto &one : unproven_)
-        events.push_back({one->fd(), POLLIN, 0});
+    const clock::time_point now = clock::now();
+    std::optional<clock::time_point> next;
+    if (now < rests_until_)
+        next = rests_until_;
+    else
+        events.push_back({listener_, POLLIN, 0});
+    for (const unproven &one : unproven_) {
+        events.push_back({one.line->fd(), POLLIN, 0});
+        next = std::min(next.value_or(one.until), one.until);
+    }
+    if (!next)
+        return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - now).count();
+    return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+std::vector<std::string> places_to_call(const calling_card &card, const std::set<std::string> &own)
+{
+    std::vector<std::string> others;
+    bool is_of_this_host = true;
+    for (const std::string &place : card.addresses) {
+        const std::string address = place.substr(0, place.rfind('/'));
+        if (own.contains(address))
+            continue;
+        others.push_back(place);
+        is_of_this_host &= is_loopback(address);
+    }
+    return is_of_this_host ? card.addresses : others;
 }
 
 std::unique_ptr<wire> call(const calling_card &card, const std::string &why, double timeout_s)
 {
     std::string problems;
-    const double each_s = timeout_s / static_cast<double>(card.addresses.size());
-    for (const std::string &address : card.addresses) {
-        const int fd = connect_to(address, each_s);
+    const std::vector<std::string> own = all_addresses();
+    const std::vector<std::string> places = places_to_call(card, {own.begin(), own.end()});
+    const double each_s = timeout_s / static_cast<double>(places.size());
+    for (const std::string &place : places) {
+        const int fd = connect_to(place, each_s);
         if (fd >= 0) {
             auto line = std::make_unique<wire>(fd);
             /* Another host may have an address of this name, too. */
             if (line->send({{"key", card.key}, {"why", why}}) && is_heard(*line, each_s))
                 return line;
         }
-        problems += " " + address + ": " + std::strerror(fd < 0 ? -fd : EPIPE);
+        problems += " " + place + ": " + std::strerror(fd < 0 ? -fd : EPIPE);
     }
     throw error(EHOSTUNREACH, "cannot be called at" + problems);
 }

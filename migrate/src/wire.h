@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,13 @@ struct calling_card {
     std::string to_text() const;
     /** Throws error(EBADMSG). */
     static calling_card from_text(const std::string &text);
+    /** Nothing where @text has none. */
+    static std::optional<calling_card> if_any(const std::string &text) noexcept;
 };
+
+/** The places of @card that may be called from a host with the
+ * addresses @own. */
+std::vector<std::string> places_to_call(const calling_card &card, const std::set<std::string> &own);
 
 /** Waits for calls over TCP on all addresses of this host. Throws error where it cannot. */
 class call_receiver {
@@ -67,16 +75,27 @@ class call_receiver {
     /** The wire to a process that has called and shown the key, with @why it calls; nullptr if none
      * has yet. Whatever others send closes their wires, and is not longer than 4 KiB. */
     std::unique_ptr<wire> poll(std::string &why);
-    /** Adds what poll(2) has to wait for until the next poll() may have something. */
-    void watch(std::vector<pollfd> &events) const;
+    /** Adds what poll(2) has to wait for until the next poll() may have something. Returns for how
+     * long at most, ms; -1: for ever. */
+    int watch(std::vector<pollfd> &events) const;
 
   private:
+    using clock = std::chrono::steady_clock;
+    struct unproven { /* the key has not been shown on it */
+        std::unique_ptr<wire> line;
+        clock::time_point until; /* then it is closed */
+    };
+    void accept_callers();
+
     int listener_ = -1;
     calling_card card_;
-    std::vector<std::unique_ptr<wire>> unproven_; /* the key has not been shown on them */
+    std::vector<unproven> unproven_;
+    clock::time_point rests_until_; /* no caller is accepted: this process has no descriptors */
 };
 
-/** Calls, and says @why. Throws error if nobody is there within @timeout_s. */
+/** Calls, and says @why. Where @card is not of this host, addresses that this one has, too, are not
+ * called: another user's process could be there, and be told the key. Throws error if nobody is
+ * there within @timeout_s. */
 std::unique_ptr<wire> call(const calling_card &card, const std::string &why, double timeout_s);
 
 } // namespace zc::migrate

@@ -6,6 +6,8 @@
 #include <netinet/tcp.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <set>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -296,6 +298,22 @@ TEST(CallingCard, GoesThroughTheProcessManager)
         EXPECT_THROW(calling_card::from_text(bad), error) << bad;
 }
 
+/** What is there may be another user's process, which would be told the key. */
+TEST(CallingCard, OfAnotherHostIsNotShownAtAddressesOfThisOne)
+{
+    using places = std::vector<std::string>;
+    const auto called = [](places all, const std::set<std::string> &own) {
+        return places_to_call({std::string(32, 'a'), std::move(all)}, own);
+    };
+    const std::set<std::string> own = {"127.0.0.1", "::1", "10.0.0.1", "172.17.0.1"};
+    EXPECT_EQ(called({"10.0.0.2/5", "172.17.0.1/5", "127.0.0.1/5", "::1/5"}, own),
+              places{"10.0.0.2/5"});
+    const places here = {"10.0.0.1/5", "172.17.0.1/5", "127.0.0.1/5"};
+    EXPECT_EQ(called(here, own), here);
+    EXPECT_EQ(called({"127.0.0.1/5"}, own), places{"127.0.0.1/5"}) << "of a host without a network";
+    EXPECT_EQ(called(here, {"127.0.0.1"}), (places{"10.0.0.1/5", "172.17.0.1/5"}));
+}
+
 TEST(Call, IsReceivedWithItsReason)
 {
     call_receiver receiver;
@@ -364,6 +382,47 @@ int connect_as_stranger(const call_receiver &receiver)
     EXPECT_EQ(connect(fd, found->ai_addr, found->ai_addrlen), 0);
     freeaddrinfo(found);
     return fd;
+}
+
+/** The caller stays where poll(2) finds it, which must not return at once for ever. */
+TEST(Call, WaitsWhereThereAreNoMoreDescriptors)
+{
+    call_receiver receiver;
+    const int stranger = connect_as_stranger(receiver);
+    rlimit before, none;
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 3;
+    setrlimit(RLIMIT_NOFILE, &none);
+    std::string why;
+    EXPECT_EQ(receiver.poll(why), nullptr);
+    setrlimit(RLIMIT_NOFILE, &before);
+    std::vector<pollfd> events;
+    const int rest_ms = receiver.watch(events);
+    EXPECT_TRUE(events.empty());
+    EXPECT_TRUE(rest_ms > 0 && rest_ms <= 1000) << rest_ms;
+    std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms + 1));
+    receiver.poll(why);
+    receiver.watch(events);
+    EXPECT_EQ(events.size(), 2u) << "the one that has waited is not taken";
+    close(stranger);
+}
+
+TEST(Call, ClosesTheWireOfOneThatSaysNothing)
+{
+    call_receiver receiver;
+    const int stranger = connect_as_stranger(receiver);
+    std::string why;
+    EXPECT_EQ(receiver.poll(why), nullptr);
+    std::vector<pollfd> events;
+    const int left_ms = receiver.watch(events);
+    EXPECT_TRUE(left_ms > 0 && left_ms <= 5000) << left_ms;
+    std::this_thread::sleep_for(std::chrono::milliseconds(left_ms + 1));
+    EXPECT_EQ(receiver.poll(why), nullptr);
+    char byte;
+    EXPECT_EQ(recv(stranger, &byte, 1, 0), 0);
+    EXPECT_EQ(receiver.watch(events), -1);
+    close(stranger);
 }
 
 TEST(Call, StrangersMaySendWhatTheyLike)

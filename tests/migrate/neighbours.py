@@ -121,9 +121,13 @@ def a_launcher_that_does_not_answer(stage):
         os.kill(launcher, signal.SIGSTOP)
         try:
             moved(job, [2], H2)
+            moved(job, [2], H1)
+            moved(job, [2], H2)
         finally:
             os.kill(launcher, signal.SIGCONT)
         check(not is_below(job, 2, 1), "a launcher that was stopped has started it")
+        said = job.said().count("is not used any more")
+        check(said == 1, f"that it does not answer is said {said} times")
         ends_well(stage, job, IDENTICAL)
 
 
@@ -154,6 +158,23 @@ def a_launcher_whose_own_ranks_have_left(stage):
         check(job.wait(60 * stage.patience) not in (0, None), "the job has not ended with an error")
         for host in ("h1", "h2"):
             job.until_free(host)
+
+
+@suite.test()
+@mpich_only(LAUNCHERS)
+def a_successor_that_ends_where_ssh_does_not_lead(stage):
+    """What is said is how it has ended: that the host cannot be reached by ssh is not why."""
+    remote = Remote(stage)
+    with Job(remote.stage, "state", "room", 100000, STOP, ranks=3,
+             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "60"}) as job:
+        job.until_running()
+        with remote.broken():
+            asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
+                                      kwargs={"says": r"was killed by signal 9 \(Killed\)"})
+            asking.start()
+            os.kill(stopped_on(job, "h1"), signal.SIGKILL)
+            asking.join()
+        ends_well(stage, job, "all right")
 
 
 @suite.test()

@@ -75,11 +75,21 @@ TEST_F(Neighbours, AreNoneWhereTwoHostsCouldBeMeant)
     EXPECT_EQ(on("10.0.0.4"), "d");
 }
 
+/** That takes seconds, so it is not tried again; another one on the host is. */
 TEST_F(Neighbours, AreNotReliedOnWhereTheyDoNotAnswer)
 {
     it.set({{"h1", card_of('a', {"127.0.0.1/1"})}}); /* nobody listens there */
-    EXPECT_FALSE(it.call_on("h1"));
-    EXPECT_FALSE(it.call_on("h2"));
+    std::string problem;
+    EXPECT_FALSE(it.call_on("h2", problem));
+    EXPECT_EQ(problem, "");
+    EXPECT_FALSE(it.call_on("h1", problem));
+    EXPECT_TRUE(problem.starts_with("the launcher on h1 is not used any more: it cannot be called"))
+        << problem;
+    problem.clear();
+    EXPECT_FALSE(it.call_on("h1", problem));
+    EXPECT_EQ(problem, "");
+    it.set({{"h1", card_of('a', {"127.0.0.1/1"})}, {"h1", card_of('b', {"127.0.0.1/1"})}});
+    EXPECT_EQ(on("h1"), "b");
 }
 
 class elsewhere final : public launch_request {
@@ -104,7 +114,8 @@ class LaunchByNeighbour : public testing::Test {
     {
         neighbours all;
         all.set({{"h1", launcher.card()}});
-        std::thread calls([&] { there["h1"] = all.call_on("h1"); });
+        std::string problem;
+        std::thread calls([&] { there["h1"] = all.call_on("h1", problem); });
         std::string why;
         while (!(line = launcher.poll(why)))
             std::this_thread::yield();
@@ -157,12 +168,18 @@ TEST_F(LaunchByNeighbour, SaysWhyNothingIsStarted)
     EXPECT_EQ(answer(by, "h1"), "no room");
 }
 
-TEST_F(LaunchByNeighbour, SaysThatTheLauncherHasEnded)
+/** As where it has no memory for another process. */
+TEST_F(LaunchByNeighbour, AsksTheOthersIfTheLauncherEndsWithoutAWord)
 {
+    const std::vector<calling_card> leavers = {card_of('a', {"10.0.0.1/5"})};
     launch_by_neighbour by(std::move(there), others);
+    EXPECT_EQ(by.ask("h1", leavers), "");
+    EXPECT_EQ(by.is_late("h1"), "the one that ranks have there does not answer");
     line.reset();
-    by.ask("h1", {card_of('a', {"10.0.0.1/5"})});
-    EXPECT_EQ(answer(by, "h1"), "its launcher has ended");
+    EXPECT_EQ(answer(by, "h1"), "of h1");
+    EXPECT_EQ(others.asked, std::vector<std::string>{"h1"});
+    EXPECT_EQ(by.is_late("h1"), kNotStarted);
+    EXPECT_EQ(by.is_late("h2"), kNotStarted);
 }
 
 } // namespace
