@@ -43,6 +43,28 @@ def launcher_of(job, rank):
     return parent_of(job.status()["ranks"][rank]["pid"])
 
 
+def ends_by_death_of(stage, job, pid):
+    os.kill(pid, signal.SIGKILL)
+    check(job.wait(60 * stage.patience) not in (0, None), "the job has not ended with an error")
+    for host in ("h1", "h2"):
+        job.until_free(host)
+
+
+def with_stopped_successors(stage):
+    """A job whose successors stop before they are ranks."""
+    return Job(stage, "state", "room", 100000, STOP, ranks=3,
+               environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "60"})
+
+
+def kill_successor(job):
+    """That of rank 1, on h1. The move is refused, and says how it has ended."""
+    asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
+                              kwargs={"says": r"was killed by signal 9 \(Killed\)"})
+    asking.start()
+    os.kill(stopped_on(job, "h1"), signal.SIGKILL)
+    asking.join()
+
+
 def is_below(job, rank, other):
     """Has the launcher of OTHER started that of RANK?"""
     return parent_of(launcher_of(job, rank)) == launcher_of(job, other)
@@ -138,10 +160,7 @@ def a_rank_that_was_taken_in_is_one(stage):
     with heat(stage) as job:
         job.until_running()
         moved(job, [1], H1)
-        os.kill(job.status()["ranks"][1]["pid"], signal.SIGKILL)
-        check(job.wait(60 * stage.patience) not in (0, None), "the job has not ended with an error")
-        for host in ("h1", "h2"):
-            job.until_free(host)
+        ends_by_death_of(stage, job, job.status()["ranks"][1]["pid"])
 
 
 @suite.test()
@@ -154,10 +173,7 @@ def a_launcher_whose_own_ranks_have_left(stage):
         first = parent_of(launcher_of(job, 1))
         moved(job, [0], H2)
         check(parent_of(launcher_of(job, 1)) == first, "rank 1 has another launcher")
-        os.kill(first, signal.SIGKILL)
-        check(job.wait(60 * stage.patience) not in (0, None), "the job has not ended with an error")
-        for host in ("h1", "h2"):
-            job.until_free(host)
+        ends_by_death_of(stage, job, first)
 
 
 @suite.test()
@@ -165,15 +181,10 @@ def a_launcher_whose_own_ranks_have_left(stage):
 def a_successor_that_ends_where_ssh_does_not_lead(stage):
     """What is said is how it has ended: that the host cannot be reached by ssh is not why."""
     remote = Remote(stage)
-    with Job(remote.stage, "state", "room", 100000, STOP, ranks=3,
-             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "60"}) as job:
+    with with_stopped_successors(remote.stage) as job:
         job.until_running()
         with remote.broken():
-            asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                                      kwargs={"says": r"was killed by signal 9 \(Killed\)"})
-            asking.start()
-            os.kill(stopped_on(job, "h1"), signal.SIGKILL)
-            asking.join()
+            kill_successor(job)
         ends_well(stage, job, "all right")
 
 
@@ -194,13 +205,8 @@ def a_launcher_ends_with_the_last_that_is_below(stage):
 @mpich_only(LAUNCHERS)
 def a_successor_killed_in_a_launcher_with_ranks(stage):
     """Before it is the rank: its launcher says how it has ended, and its ranks go on."""
-    with Job(stage, "state", "room", 100000, STOP, ranks=3,
-             environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "60"}) as job:
+    with with_stopped_successors(stage) as job:
         before = job.until_running()["ranks"]
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                                  kwargs={"says": r"was killed by signal 9 \(Killed\)"})
-        asking.start()
-        os.kill(stopped_on(job, "h1"), signal.SIGKILL)
-        asking.join()
+        kill_successor(job)
         check(job.status()["ranks"] == before, "ranks are not where they were")
         ends_well(stage, job, "all right")
