@@ -224,6 +224,13 @@ def threads(bench):
 
 
 @suite.test()
+def freed_handles(bench):
+    """Another thread may free what a message was sent with before the call returns."""
+    folder, work, _ = bench.trace(bench.build("freed.c"), ranks=2)
+    check(bench, folder, work, 2)
+
+
+@suite.test()
 def fortran(bench):
     for flags, name in (((), "fortran"), (("-DF08",), "fortran08")):
         program = bench.build("fortran.f90", *flags, output=name)

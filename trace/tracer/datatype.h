@@ -4,6 +4,18 @@
 
 #include "tracer.h"
 
+/** What is remembered of a datatype. */
+struct zct_type {
+    int64_t lower; /* true lower bound */
+    uint64_t size;
+};
+
+/** One of which something is remembered, or NULL. Under the lock. */
+static inline const struct zct_type *zct_type_find_locked(MPI_Datatype type)
+{
+    return zct.types.nr_used ? zct_table_find(&zct.types, ZCT_KEY(type)) : NULL;
+}
+
 /** Bytes of @count elements. */
 uint64_t zct_bytes(int64_t count, MPI_Datatype type);
 
@@ -12,5 +24,8 @@ uint64_t zct_address_locked(const void *buffer, MPI_Datatype type);
 
 /** Distance of consecutive elements. */
 int64_t zct_extent(MPI_Datatype type);
+
+/** False: no memory. */
+bool zct_datatype_init(void);
 
 #endif

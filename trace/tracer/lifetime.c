@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "datatype.h"
 #include "probe.h"
 #include "traced_request.h"
 #include "unrecorded.h"
@@ -22,8 +23,7 @@ struct zct_tracer zct = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static bool init_tables(void)
 {
     return zct_table_init(&zct.requests, sizeof(struct zct_request)) &&
-           zct_table_init(&zct.comms, sizeof(struct zct_comm)) &&
-           zct_table_init(&zct.bounds, sizeof(int64_t)) &&
+           zct_table_init(&zct.comms, sizeof(struct zct_comm)) && zct_datatype_init() &&
            zct_table_init(&zct.sites, sizeof(uint32_t)) && zct_probe_init() &&
            zct_unrecorded_init();
 }

@@ -12,6 +12,13 @@ struct sending {
     bool traced;
     int64_t begin_ns;
     void *caller;
+    /* With MPI_THREAD_MULTIPLE, what was known of its handles. When the message has come, another
+     * thread may hear of it and free them before the call returns. */
+    bool knows_comm;
+    bool knows_bytes;
+    uint32_t comm;
+    int peers;
+    uint64_t bytes;
 };
 
 /** A message that was sent and recorded. */
@@ -21,10 +28,33 @@ struct sent {
     uint64_t number;
 };
 
-static struct sending send_begins(int dest, void *caller)
+/* What the library knows is asked for after the call: of a handle that is not valid it would tell
+ * the program, by an error handler that is not the call's. */
+static void keep_known(struct sending *begun, int64_t count, MPI_Datatype datatype, MPI_Comm comm)
 {
-    const bool traced = zct.active && dest >= 0; /* MPI_PROC_NULL */
-    return (struct sending){traced, traced ? zct_now() : 0, caller};
+    zct_lock();
+    const struct zct_comm *known = zct_table_find(&zct.comms, ZCT_KEY(comm));
+    const struct zct_type *type = zct_type_find_locked(datatype);
+    begun->knows_comm = known;
+    if (known) {
+        begun->comm = known->id;
+        begun->peers = known->peers;
+    }
+    begun->knows_bytes = type;
+    if (type)
+        begun->bytes = count > 0 ? (uint64_t)count * type->size : 0;
+    zct_unlock();
+}
+
+static inline __attribute__((always_inline)) void send_begins(struct sending *begun, int dest,
+                                                              int64_t count, MPI_Datatype type,
+                                                              MPI_Comm comm, void *caller)
+{
+    begun->traced = zct.active && dest >= 0; /* MPI_PROC_NULL */
+    begun->begin_ns = begun->traced ? zct_now() : 0;
+    begun->caller = caller;
+    if (ZCT_UNLIKELY(zct.threaded) && begun->traced)
+        keep_known(begun, count, type, comm);
 }
 
 static inline __attribute__((always_inline)) struct sent
@@ -32,12 +62,22 @@ note_sent_locked(const struct sending *begun, int64_t count, MPI_Datatype type, 
                  MPI_Comm comm)
 {
     struct sent sent = {.recorded = false};
-    const struct zct_comm *known = zct_comm_get_locked(comm);
-    if (dest < known->peers) {
-        const uint64_t bytes = zct_bytes(count, type);
+    uint32_t id = 0;
+    int peers = 0;
+    if (ZCT_UNLIKELY(zct.threaded) && begun->knows_comm) {
+        id = begun->comm;
+        peers = begun->peers;
+    } else {
+        const struct zct_comm *known = zct_comm_get_locked(comm);
+        id = known->id;
+        peers = known->peers;
+    }
+    if (dest < peers) {
+        const bool known = ZCT_UNLIKELY(zct.threaded) && begun->knows_bytes;
+        const uint64_t bytes = known ? begun->bytes : zct_bytes(count, type);
         sent.recorded = true;
         sent.site = zct.writer.site = zct_site_locked(begun->caller);
-        sent.number = zct_write_send(&zct.writer, begun->begin_ns, known->id, dest, tag, bytes);
+        sent.number = zct_write_send(&zct.writer, begun->begin_ns, id, dest, tag, bytes);
     }
     return sent;
 }
@@ -152,7 +192,8 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
-        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, count, type, comm, ZCT_CALLER);                                  \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm);                         \
         send_ended(&begun, code, count, type, dest, tag, comm);                                    \
         return code;                                                                               \
@@ -163,7 +204,8 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
-        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, count, type, comm, ZCT_CALLER);                                  \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
         send_pending(&begun, code, count, type, dest, tag, comm,                                   \
                      code == MPI_SUCCESS ? *request : zct_real.request_null);                      \
@@ -303,7 +345,8 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                              int source, int tag, MPI_Comm comm, MPI_Status *status)               \
     {                                                                                              \
         void *const caller = ZCT_CALLER;                                                           \
-        const struct sending begun = send_begins(dest, caller);                                    \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, nr_from, from_type, comm, caller);                               \
         if (!traced(source, comm)) {                                                               \
             const int code =                                                                       \
                 REAL(Sendrecv##suffix)(from, nr_from, from_type, dest, send_tag, buffer, count,    \
@@ -327,7 +370,8 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                      MPI_Status *status)                                           \
     {                                                                                              \
         void *const caller = ZCT_CALLER;                                                           \
-        const struct sending begun = send_begins(dest, caller);                                    \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, count, type, comm, caller);                                      \
         if (!traced(source, comm)) {                                                               \
             const int code = REAL(Sendrecv_replace##suffix)(buffer, count, type, dest, send_tag,   \
                                                             source, tag, comm, status);            \
@@ -351,7 +395,8 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                               int send_tag, void *buffer, count_t count, MPI_Datatype type,        \
                               int source, int tag, MPI_Comm comm, MPI_Request *request)            \
     {                                                                                              \
-        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, nr_from, from_type, comm, ZCT_CALLER);                           \
         const bool receives = traced(source, comm);                                                \
         struct zct_request r = {0};                                                                \
         if (receives)                                                                              \
@@ -370,7 +415,8 @@ static void remember_receive(const void *buffer, MPI_Datatype type, int source, 
                                       int send_tag, int source, int tag, MPI_Comm comm,            \
                                       MPI_Request *request)                                        \
     {                                                                                              \
-        const struct sending begun = send_begins(dest, ZCT_CALLER);                                \
+        struct sending begun;                                                                      \
+        send_begins(&begun, dest, count, type, comm, ZCT_CALLER);                                  \
         const bool receives = traced(source, comm);                                                \
         struct zct_request r = {0};                                                                \
         if (receives)                                                                              \

@@ -34,7 +34,7 @@ struct zct_tracer {
     struct zct_table requests; /* struct zct_request */
     struct zct_table messages; /* struct zct_message */
     struct zct_table comms;    /* struct zct_comm */
-    struct zct_table bounds;   /* int64_t: true lower bounds that are not 0 */
+    struct zct_table types;    /* struct zct_type */
     struct zct_table sites;    /* uint32_t: numbers of call sites, by return address */
 };
 
