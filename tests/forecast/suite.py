@@ -158,14 +158,20 @@ def overlap(bench):
 
 def polling(bench, how, waits):
     """Rank 1 has what it waits for 50 ms earlier, in each of the rounds, if its looking for that is
-    a wait. What it does between two looks is work, which the forecast keeps."""
-    said = bench.forecast(bench.build("polling.c", "-g"), how, ranks=3)
+    a wait. What it does between two looks is work, which the forecast keeps. Looks in vain leave no
+    records."""
+    folder = bench.folder() / "run"
+    said = bench.forecast(bench.build("polling.c", "-g"), how, ranks=3, options=["-o", folder])
+    size = (folder / "r1.zct").stat().st_size
+    if size > 1 << 14:
+        raise Fail(f"{size} bytes were recorded")
     saved = said["forecast"]["saved_seconds"] / (ROUNDS * REST)
     if waits != (saved > 0.5):
         raise Fail(f"{said['forecast']}")
 
 
-for the_poll in ("probe", "iprobe", "improbe", "test", "testsome", "busy"):
+for the_poll in ("probe", "iprobe", "improbe", "test", "testsome", "each_test", "each_testall",
+                 "each_start", "busy"):
     suite.test(f"polling_{the_poll}")(
         lambda bench, how=the_poll: polling(bench, how, how != "busy"))
 

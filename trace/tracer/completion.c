@@ -15,7 +15,17 @@ static void settle_one(struct zct_watch *w, enum zct_function function, int idx,
     zct_unlock();
 }
 
-/* Has a test found @something? Then it ends the waiting of those before it that did not. */
+/* Does any of some requests, or of those in indices, mean anything to the trace? */
+static bool knows_any(const struct zct_watch *w, int count, const int *indices)
+{
+    for (int i = 0; i < count; i++)
+        if (zct_watch_knows(w, indices ? indices[i] : i))
+            return true;
+    return false;
+}
+
+/* Has a test found @something? Then it ends the waiting of those before it that did not. A request
+ * that had been complete before is nothing: programs test all of several until all are complete. */
 static bool found(struct zct_watch *w, bool something)
 {
     if (zct.calls && something)
@@ -42,17 +52,23 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     if (!zct_watch_begin(&w, 1, request, &status, ZCT_CALLER))
         return REAL(Test)(request, flag, status);
     const int code = REAL(Test)(request, flag, status);
-    if (found(&w, code != MPI_SUCCESS || *flag))
+    if (found(&w, (code != MPI_SUCCESS || *flag) && zct_watch_knows(&w, 0)))
         settle_one(&w, ZCT_FUNCTION_TEST, 0, status, code);
     return code;
 }
 ZCT_WRAPS(Test)
 
+/* After other errors the arguments need not say anything. */
+static bool says_which(int code)
+{
+    return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS;
+}
+
 /* All of some requests, or those in indices, were dealt with. */
 static void settle_several(struct zct_watch *w, enum zct_function function, int count,
                            const int *indices, MPI_Status *statuses, int code)
 {
-    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+    if (!says_which(code))
         return;
     const int64_t now = zct_now_after();
     zct_lock();
@@ -80,7 +96,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
     if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testall)(count, requests, flag, statuses);
     const int code = REAL(Testall)(count, requests, flag, statuses);
-    if (found(&w, code != MPI_SUCCESS || *flag))
+    if (found(&w, (code != MPI_SUCCESS || *flag) && knows_any(&w, count, NULL)))
         settle_several(&w, ZCT_FUNCTION_TEST, count, NULL, statuses, code);
     return code;
 }
@@ -104,7 +120,8 @@ int MPI_Testany(int count, MPI_Request requests[], int *idx, int *flag, MPI_Stat
     if (!zct_watch_begin(&w, count, requests, &status, ZCT_CALLER))
         return REAL(Testany)(count, requests, idx, flag, status);
     const int code = REAL(Testany)(count, requests, idx, flag, status);
-    if (found(&w, (code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count))
+    if (found(&w, (code != MPI_SUCCESS || *flag) && *idx >= 0 && *idx < count &&
+                      zct_watch_knows(&w, *idx)))
         settle_one(&w, ZCT_FUNCTION_TEST, *idx, status, code);
     return code;
 }
@@ -130,7 +147,8 @@ int MPI_Testsome(int count, MPI_Request requests[], int *nr_done, int indices[],
     if (!zct_watch_begin(&w, count, requests, &statuses, ZCT_CALLER))
         return REAL(Testsome)(count, requests, nr_done, indices, statuses);
     const int code = REAL(Testsome)(count, requests, nr_done, indices, statuses);
-    if (found(&w, *nr_done != MPI_UNDEFINED && *nr_done > 0))
+    if (found(&w,
+              says_which(code) && *nr_done != MPI_UNDEFINED && knows_any(&w, *nr_done, indices)))
         settle_several(&w, ZCT_FUNCTION_TEST, *nr_done, indices, statuses, code);
     return code;
 }

@@ -98,6 +98,13 @@ bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests
     return true;
 }
 
+bool zct_watch_knows(const struct zct_watch *w, int idx)
+{
+    const struct zct_request *known =
+        zct.threaded ? &w->known[idx] : zct_request_find_locked(w->keys[idx]);
+    return known && known->kind != ZCT_NOT_OURS;
+}
+
 /* What @kept was when the call began, as it is now. Another thread may have been given the handle
  * since, or have cancelled the receive, or have completed another request with the same handle. */
 static const struct zct_request *find_kept(uintptr_t key, const struct zct_request *kept)

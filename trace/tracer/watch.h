@@ -36,6 +36,10 @@ struct zct_watch {
 bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests,
                      MPI_Status **statuses, void *caller);
 
+/** Is request @idx one that is recorded? One that the program had completed before, or has not
+ * started, counts as complete, too. Until it is settled; not under the lock. */
+bool zct_watch_knows(const struct zct_watch *w, int idx);
+
 /** Request @idx is complete, or failed with @code. */
 void zct_watch_settle_locked(struct zct_watch *w, int idx, const MPI_Status *status, int code,
                              int64_t time_ns);

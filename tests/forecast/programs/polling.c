@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 is held by rank 2, which is late, before it sends to rank 1. That waits for the message as
  * told: probe, or a loop of iprobe, improbe, test or testsome; or it does other things between two
- * looks: busy. */
+ * looks: busy. With each_test, each_testall and each_start it waits for a message of rank 2, too,
+ * and also tests the one of both that it has. */
 #include "rest.h"
 
-static char small[1024];
+static char small[1024], other[1024];
 
 static void look_for_message(const char *how)
 {
@@ -36,11 +37,35 @@ static void test_receive(const char *how)
             MPI_Testsome(1, &request, &found, &idx, MPI_STATUSES_IGNORE);
 }
 
+static void test_each(const char *how)
+{
+    MPI_Request requests[2];
+    int found[2] = {0, 0};
+    const int starts = strcmp(how, "each_start") == 0;
+    if (starts) {
+        MPI_Recv_init(other, sizeof(other), MPI_CHAR, 2, 2, MPI_COMM_WORLD, &requests[0]);
+        MPI_Start(&requests[0]);
+    } else {
+        MPI_Irecv(other, sizeof(other), MPI_CHAR, 2, 2, MPI_COMM_WORLD, &requests[0]);
+    }
+    MPI_Irecv(small, sizeof(small), MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[1]);
+    while (!found[0] || !found[1])
+        for (int i = 0; i < 2; i++)
+            if (strcmp(how, "each_testall") == 0)
+                MPI_Testall(1, &requests[i], &found[i], MPI_STATUSES_IGNORE);
+            else
+                MPI_Test(&requests[i], &found[i], MPI_STATUS_IGNORE);
+    if (starts)
+        MPI_Request_free(&requests[0]);
+}
+
 static void take(const char *how)
 {
     if (strcmp(how, "probe") == 0) {
         MPI_Probe(0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Recv(small, sizeof(small), MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strncmp(how, "each", 4) == 0) {
+        test_each(how);
     } else if (strncmp(how, "test", 4) == 0) {
         test_receive(how);
     } else {
@@ -63,6 +88,8 @@ int main(int argc, char **argv)
             take(argv[1]);
             rest(50);
         } else {
+            if (strncmp(argv[1], "each", 4) == 0)
+                MPI_Send(other, sizeof(other), MPI_CHAR, 1, 2, MPI_COMM_WORLD);
             rest(50);
             MPI_Recv(data, BYTES, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
