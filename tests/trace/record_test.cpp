@@ -43,7 +43,8 @@ std::vector<std::uint8_t> specimen(int blocks = 3)
         const zct_receive matched = {1, 2, order, probed, 1, 1, 4, 5, 6};
         zct_write_receive(&file, &matched);
         zct_write_lost(&file, zct_writer_begin(&file), 0, -1, -1);
-        const std::uint64_t call = zct_write_collective(&file, 900, ZCT_ALLGATHER, 0, -1);
+        const std::uint64_t call =
+            zct_write_collective(&file, 900, zct_writer_begin(&file), ZCT_ALLGATHER, 0, -1);
         const zct_run send = {ZCT_RUN_SEND, 2, 2, 8, 0, 0};
         const zct_run receive = {ZCT_RUN_RECEIVE, 0, 4, 8, 0x1000, 16};
         zct_write_run(&file, &send);

@@ -188,15 +188,16 @@ TEST(RunTest, TakesCollectivesApart)
     const scratch_folder folder;
     for (int rank = 0; rank < 2; rank++) {
         rank_file file(folder, rank, 2);
-        const std::uint64_t call =
-            zct_write_collective(&file, 1000 * (rank + 1), ZCT_ALLREDUCE, 0, -1);
+        const std::uint64_t call = zct_write_collective(
+            &file, 1000 * (rank + 1), zct_writer_begin(&file), ZCT_ALLREDUCE, 0, -1);
         const zct_run send = {ZCT_RUN_SEND, 1 - rank, 1, 8, 0, 0};
         const zct_run receive = {ZCT_RUN_RECEIVE, 0, 1, 8, 0x100, 0};
         zct_write_run(&file, &send);
         zct_write_run(&file, &receive);
         zct_write_collective_ready(&file);
         zct_write_collective_end(&file, 5000 + 1000 * rank, call);
-        const std::uint64_t gather = zct_write_collective(&file, 7000 + rank, ZCT_ALLGATHER, 0, -1);
+        const std::uint64_t gather =
+            zct_write_collective(&file, 7000 + rank, zct_writer_begin(&file), ZCT_ALLGATHER, 0, -1);
         const zct_run blocks = {ZCT_RUN_RECEIVE, 0, 2, 4, 0x200, 16};
         zct_write_run(&file, &blocks);
         zct_write_collective_ready(&file);
@@ -222,7 +223,7 @@ TEST(RunTest, LeavesOutACollectiveThatDidNotEnd)
     const scratch_folder folder;
     {
         rank_file file(folder, 0, 1);
-        zct_write_collective(&file, 1000, ZCT_ALLREDUCE, 0, -1);
+        zct_write_collective(&file, 1000, zct_writer_begin(&file), ZCT_ALLREDUCE, 0, -1);
         const zct_run receive = {ZCT_RUN_RECEIVE, 0, 1, 8, 0x100, 0};
         zct_write_run(&file, &receive);
         zct_write_collective_ready(&file);
@@ -335,7 +336,8 @@ TEST(RunTest, CountsWhatItReads)
     {
         rank_file file(folder, 0, 2);
         for (int i = 0; i < 3; i++) {
-            const std::uint64_t call = zct_write_collective(&file, 900, ZCT_BARRIER, 0, -1);
+            const std::uint64_t call =
+                zct_write_collective(&file, 900, zct_writer_begin(&file), ZCT_BARRIER, 0, -1);
             zct_write_collective_ready(&file);
             file.send(1000, 1, 1, 1);
             zct_writer_flush(&file);

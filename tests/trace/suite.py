@@ -280,6 +280,8 @@ def ends(bench, how, words, well, receives):
 # other rank before it exits. Of 40000 messages a killed rank loses what did not fill a block.
 for how_it_ends in (("finalize", (), True, range(200, 201)), ("exit", (), None, range(100, 201)),
                     ("abort", (), False, range(100, 201)),
+                    ("handler", (), False, range(100, 201)),
+                    ("handler_threads", (), False, range(100, 201)),
                     ("kill", ("40000",), False, range(60001, 80000))):
     suite.test(f"ending_{how_it_ends[0]}")(
         lambda bench, of=how_it_ends: ends(bench, *of))

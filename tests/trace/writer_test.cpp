@@ -155,7 +155,8 @@ TEST(WriterTest, KeepsLargeCollectives)
     std::vector<zct_run> runs;
     {
         rank_file file(folder, 0, kRanks);
-        EXPECT_EQ(zct_write_collective(&file, 100, ZCT_ALLTOALLV, 0, -1), 0u);
+        EXPECT_EQ(zct_write_collective(&file, 100, zct_writer_begin(&file), ZCT_ALLTOALLV, 0, -1),
+                  0u);
         for (int i = 0; i < kRanks; i++) {
             runs.push_back({ZCT_RUN_SEND, i, 1, random(), 0, 0});
             runs.push_back({ZCT_RUN_RECEIVE, i, 1, random(), random(), 0});

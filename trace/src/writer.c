@@ -364,11 +364,10 @@ uint32_t zct_write_communicator(struct zct_writer *w, const int *local, size_t n
     return comm;
 }
 
-uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, enum zct_kind kind,
-                              uint32_t comm, int32_t root)
+uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, uint64_t order,
+                              enum zct_kind kind, uint32_t comm, int32_t root)
 {
     const uint64_t collective = w->nr_collectives++;
-    const uint64_t order = zct_writer_begin(w);
     if (!usable(w))
         return collective;
     uint8_t *to = end_of(w);

@@ -107,7 +107,7 @@ struct zct_run {
 /** Creates the file, which must not exist. 0, -EEXIST and other errors of open(2), -ENOMEM. */
 int zct_writer_open(struct zct_writer *w, const char *path, const struct zct_head *head);
 
-/** The number of the next event; to be called when a receive is posted. */
+/** The number of the next event; to be called when a receive is posted or a collective begins. */
 static inline uint64_t zct_writer_begin(struct zct_writer *w)
 {
     return w->began++;
@@ -123,9 +123,10 @@ void zct_write_lost(struct zct_writer *w, uint64_t order, uint32_t comm, int32_t
 uint32_t zct_write_communicator(struct zct_writer *w, const int *local, size_t nr_local,
                                 const int *remote, size_t nr_remote);
 
-/** A collective call: begin, its messages, ready. Takes an order; returns the call's number. */
-uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, enum zct_kind kind,
-                              uint32_t comm, int32_t root);
+/** A collective call, in whole: its beginning, its messages, ready. @order is from
+ * zct_writer_begin. Returns the call's number. */
+uint64_t zct_write_collective(struct zct_writer *w, int64_t time_ns, uint64_t order,
+                              enum zct_kind kind, uint32_t comm, int32_t root);
 void zct_write_run(struct zct_writer *w, const struct zct_run *run);
 void zct_write_collective_ready(struct zct_writer *w);
 void zct_write_collective_end(struct zct_writer *w, int64_t time_ns, uint64_t collective);

@@ -55,3 +55,11 @@ void zct_call_ended(enum zct_function function, void *caller, int64_t begin_ns, 
     zct_call_ended_locked(function, zct_site_locked(caller), begin_ns, end_ns, NULL, 0);
     zct_unlock();
 }
+
+bool zct_moved(int code)
+{
+    int class = MPI_SUCCESS;
+    if (ZCT_UNLIKELY(code != MPI_SUCCESS))
+        REAL(Error_class)(code, &class);
+    return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE;
+}

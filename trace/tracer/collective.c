@@ -3,16 +3,15 @@
 /*
  * Collective calls, written with the point-to-point messages they stand for
  * (zct/trace.h). What is received is known from the arguments, so all is said
- * when the call begins; its end is one more record.
+ * when the call has returned, and of a nonblocking one its end later. One that
+ * fails took no part in what the other ranks did, and its arguments may be such
+ * that the library must not be asked about them.
  */
 
 #include <stdlib.h>
 
 #include "datatype.h"
 #include "traced_request.h"
-
-/* No call: not traced. */
-#define NO_CALL UINT64_MAX
 
 static bool is_root(const struct zct_comm *c, int root)
 {
@@ -73,21 +72,46 @@ static bool sends_to_first(const struct zct_comm *c)
     return c->inter || c->rank != 0;
 }
 
-/* The collective call that this thread is in: where it was made, and when. */
-static __thread struct {
+/** A collective call has begun. */
+struct collecting {
+    bool traced;
+    MPI_Comm comm;
     void *caller;
     int64_t begin_ns;
-} current __attribute__((tls_model("initial-exec")));
+    uint64_t order;
+    /* With MPI_THREAD_MULTIPLE, what was known of the communicator: when the others are done,
+     * another thread may hear of it and free the handle before the call returns. */
+    bool knows_comm;
+    struct zct_comm known;
+};
 
-/* A call begins: under the lock until the runs are written. */
-static uint64_t begin_locked(enum zct_kind kind, MPI_Comm comm, int root, struct zct_comm *c)
+static void begin(struct collecting *begun, MPI_Comm comm, void *caller)
 {
-    const int64_t now = zct_now();
+    begun->traced = zct.active && comm != zct_real.comm_null;
+    if (!begun->traced)
+        return;
+    begun->comm = comm;
+    begun->caller = caller;
+    begun->begin_ns = zct_now();
     zct_lock();
-    *c = *zct_comm_get_locked(comm);
-    current.begin_ns = now;
-    zct.writer.site = zct_site_locked(current.caller);
-    return zct_write_collective(&zct.writer, now, kind, c->id, root);
+    begun->order = zct_writer_begin(&zct.writer);
+    if (zct.threaded) {
+        const struct zct_comm *known = zct_table_find(&zct.comms, ZCT_KEY(comm));
+        begun->knows_comm = known;
+        if (known)
+            begun->known = *known;
+    }
+    zct_unlock();
+}
+
+/* A call has returned: under the lock until the runs are written. */
+static uint64_t begin_locked(enum zct_kind kind, const struct collecting *begun, int root,
+                             struct zct_comm *c)
+{
+    zct_lock();
+    *c = zct.threaded && begun->knows_comm ? begun->known : *zct_comm_get_locked(begun->comm);
+    zct.writer.site = zct_site_locked(begun->caller);
+    return zct_write_collective(&zct.writer, begun->begin_ns, begun->order, kind, c->id, root);
 }
 
 static void ready_unlock(void)
@@ -96,22 +120,17 @@ static void ready_unlock(void)
     zct_unlock();
 }
 
-static void ended(uint64_t call, int code)
+static void ended(const struct collecting *begun, uint64_t call, int64_t now)
 {
-    if (call == NO_CALL || code != MPI_SUCCESS)
-        return;
-    const int64_t now = zct_now_after();
     zct_lock();
     zct_write_collective_end(&zct.writer, now, call);
     zct_unlock();
     if (zct.calls)
-        zct_call_ended(ZCT_FUNCTION_COLLECTIVE, current.caller, current.begin_ns, now);
+        zct_call_ended(ZCT_FUNCTION_COLLECTIVE, begun->caller, begun->begin_ns, now);
 }
 
-static void pending(uint64_t call, int code, const MPI_Request *request)
+static void pending(uint64_t call, const MPI_Request *request)
 {
-    if (call == NO_CALL || code != MPI_SUCCESS)
-        return;
     const struct zct_request r = {.kind = ZCT_REQUEST_COLLECTIVE, .active = true, .order = call};
     zct_lock();
     zct_request_add_locked(*request, &r);
@@ -210,32 +229,38 @@ static bool neighbours_of(struct neighbours *n, MPI_Comm comm)
 #define WRAPPER(name, iname, parameters, arguments, note)                                          \
     int EXPANDED_PASTE(MPI_, name)(UNWRAP parameters)                                              \
     {                                                                                              \
-        current.caller = ZCT_CALLER;                                                               \
-        const uint64_t call = zct.active && comm != zct_real.comm_null ? note : NO_CALL;           \
+        struct collecting begun;                                                                   \
+        begin(&begun, comm, ZCT_CALLER);                                                           \
         const int code = REAL(name)(UNWRAP arguments);                                             \
-        ended(call, code);                                                                         \
+        if (begun.traced && zct_moved(code) && zct.active) {                                       \
+            const int64_t now = zct_now_after();                                                   \
+            const uint64_t call = note;                                                            \
+            if (code == MPI_SUCCESS)                                                               \
+                ended(&begun, call, now);                                                          \
+        }                                                                                          \
         return code;                                                                               \
     }                                                                                              \
     int EXPANDED_PASTE(MPI_, iname)(UNWRAP parameters, MPI_Request * request)                      \
     {                                                                                              \
-        current.caller = ZCT_CALLER;                                                               \
-        const uint64_t call = zct.active && comm != zct_real.comm_null ? note : NO_CALL;           \
+        struct collecting begun;                                                                   \
+        begin(&begun, comm, ZCT_CALLER);                                                           \
         const int code = REAL(iname)(UNWRAP arguments, request);                                   \
-        pending(call, code, request);                                                              \
+        if (begun.traced && code == MPI_SUCCESS && zct.active)                                     \
+            pending(note, request);                                                                \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)                                                                                \
     ZCT_WRAPS(iname)
 
-static uint64_t note_barrier(MPI_Comm comm)
+static uint64_t note_barrier(const struct collecting *begun)
 {
     struct zct_comm c;
-    const uint64_t call = begin_locked(ZCT_BARRIER, comm, -1, &c);
+    const uint64_t call = begin_locked(ZCT_BARRIER, begun, -1, &c);
     ready_unlock();
     return call;
 }
 
-WRAPPER(Barrier, Ibarrier, (MPI_Comm comm), (comm), note_barrier(comm))
+WRAPPER(Barrier, Ibarrier, (MPI_Comm comm), (comm), note_barrier(&begun))
 
 /* All others, for counts of both types. */
 #define COUNT int

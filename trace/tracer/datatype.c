@@ -16,6 +16,14 @@ static uint64_t size_of(MPI_Datatype type)
     return (uint64_t)size;
 }
 
+static int64_t extent_of(MPI_Datatype type)
+{
+    MPI_Aint lower = 0;
+    MPI_Aint extent = 0;
+    REAL(Type_get_extent)(type, &lower, &extent);
+    return extent;
+}
+
 /*
  * A message begins at the buffer plus the type's true lower bound: the halves
  * of a halo that two subarray types take from one buffer are different places.
@@ -28,14 +36,14 @@ static uint64_t size_of(MPI_Datatype type)
 static void note_type(MPI_Datatype type)
 {
     MPI_Aint lower = 0;
-    MPI_Aint extent = 0;
-    if (!zct.active || REAL(Type_get_true_extent)(type, &lower, &extent) != MPI_SUCCESS)
+    MPI_Aint true_extent = 0;
+    if (!zct.active || REAL(Type_get_true_extent)(type, &lower, &true_extent) != MPI_SUCCESS)
         return;
     zct_lock();
     if (lower || zct.threaded) {
         struct zct_type *value = zct_table_insert(&zct.types, ZCT_KEY(type));
         if (value)
-            *value = (struct zct_type){lower, size_of(type)};
+            *value = (struct zct_type){lower, size_of(type), extent_of(type)};
         else
             zct.writer.error = ENOMEM;
     } else {
@@ -75,12 +83,18 @@ uint64_t zct_address_locked(const void *buffer, MPI_Datatype type)
     return known ? address + (uint64_t)known->lower : address;
 }
 
-int64_t zct_extent(MPI_Datatype type)
+uint64_t zct_bytes_locked(int64_t count, MPI_Datatype type)
 {
-    MPI_Aint lower = 0;
-    MPI_Aint extent = 0;
-    REAL(Type_get_extent)(type, &lower, &extent);
-    return extent;
+    const struct zct_type *known = zct_type_find_locked(type);
+    if (!known)
+        return zct_bytes(count, type);
+    return count > 0 ? (uint64_t)count * known->size : 0;
+}
+
+int64_t zct_extent_locked(MPI_Datatype type)
+{
+    const struct zct_type *known = zct_type_find_locked(type);
+    return known ? known->extent : extent_of(type);
 }
 
 bool zct_datatype_init(void)

@@ -18,7 +18,10 @@
 #include "traced_request.h"
 #include "unrecorded.h"
 
-struct zct_tracer zct = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+struct zct_tracer zct = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
+
+/* Nobody has the lock for longer but one that never gives it back. */
+#define LAST_WAIT_S 5
 
 static bool init_tables(void)
 {
@@ -149,11 +152,24 @@ static void start(void *caller)
         note_start(&beginning, caller);
 }
 
+/* For what comes last. exit() may be called by an error handler: of a call that was made under the
+ * lock, or in a thread that another one waits for which has it. False: nothing must be touched.
+ * Records are whole when the library is asked about what the program gave it. */
+static bool lock_last(void)
+{
+    struct timespec until;
+    if (!zct.threaded)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LAST_WAIT_S;
+    const int error = pthread_mutex_timedlock(&zct.mutex, &until);
+    return error == 0 || error == EDEADLK;
+}
+
 void zct_stop(bool finished)
 {
-    if (!zct.active)
+    if (!zct.active || !lock_last())
         return;
-    zct_lock();
     if (zct.calls)
         zct_unrecorded_write_locked();
     zct.active = false;
@@ -231,8 +247,7 @@ ZCT_WRAPS(Finalize)
 
 int MPI_Abort(MPI_Comm comm, int code)
 {
-    if (zct.active) {
-        zct_lock();
+    if (zct.active && lock_last()) {
         zct_writer_flush(&zct.writer);
         zct_unlock();
     }

@@ -144,16 +144,6 @@ static void settle(const struct zct_request *r, const MPI_Status *status, int co
     zct_unlock();
 }
 
-/* Has a call that sends and receives sent its message? A receive that has no room says nothing of
- * that; other errors are found before anything is sent. */
-static bool was_sent(int code)
-{
-    int class = MPI_SUCCESS;
-    if (ZCT_UNLIKELY(code != MPI_SUCCESS))
-        REAL(Error_class)(code, &class);
-    return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE;
-}
-
 /* Both are over: MPI_Sendrecv. */
 static void settle_both(const struct zct_request *r, const MPI_Status *status, int code,
                         const struct sending *begun, int64_t count, MPI_Datatype type, int dest,
@@ -162,7 +152,7 @@ static void settle_both(const struct zct_request *r, const MPI_Status *status, i
     struct sent sent = {.recorded = false};
     const int64_t now = zct_now_after();
     zct_lock();
-    if (begun->traced && was_sent(code))
+    if (begun->traced && zct_moved(code))
         sent = note_sent_locked(begun, count, type, dest, tag, comm);
     zct_receive_ended_locked(r, status, code, now);
     if (zct.calls && zct.active)

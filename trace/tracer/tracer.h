@@ -104,6 +104,10 @@ static inline void zct_call_ended_locked(enum zct_function function, uint32_t si
     zct_write_call(&zct.writer, &call);
 }
 
+/** Has a call that returns @code taken part in what it is for? One whose receive has no room has,
+ * and says nothing of the rest; other errors are found before anything is sent. */
+bool zct_moved(int code);
+
 /** Ends the trace: @finished as of MPI_Finalize. */
 void zct_stop(bool finished);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ends as told: finalize, exit (without MPI_Finalize), abort, kill, code. */
+/* Ends as told: finalize, exit (without MPI_Finalize), abort, kill, code; handler: as exit, in the
+ * error handler of a collective, and handler_threads: with MPI_THREAD_MULTIPLE. */
 #include "expect.h"
 
 #include <signal.h>
@@ -14,15 +15,38 @@ static void exchange(int i)
     p2p(MPI_COMM_WORLD, rank ^ 1, i, 4, data + 8);
 }
 
+static void exit_in_handler(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    exit(3);
+}
+
+static void fail(void)
+{
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(exit_in_handler, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Bcast(data, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "finalize";
     const int n = argc > 2 ? atoi(argv[2]) : 100;
-    begin(&argc, &argv);
+    int provided;
+    if (strcmp(how, "handler_threads") == 0) {
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+        expect_open();
+    } else {
+        begin(&argc, &argv);
+    }
     for (int i = 0; i < n; i++)
         exchange(i);
     if (strcmp(how, "exit") == 0)
         exit(0);
+    if (strncmp(how, "handler", 7) == 0)
+        fail();
     if (strcmp(how, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, 9);
     if (strcmp(how, "kill") == 0) {

@@ -112,12 +112,39 @@ static void failed_receives(void)
     }
 }
 
+static void whole_bcast(MPI_Comm comm)
+{
+    MPI_Bcast(out, 3, MPI_INT, 0, comm);
+    if (rank != 0)
+        row(comm, 0, -1, 12, out, "bcast", nr_collectives);
+    nr_collectives++;
+}
+
+/* The errors are the communicator's: those of MPI_COMM_WORLD would end the job. */
+static void failed_collectives(void)
+{
+    MPI_Comm own;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (rank == 0)
+        must_fail(MPI_Bcast(out, -1, MPI_INT, 0, own), "MPI_Bcast, count");
+    whole_bcast(own);
+    must_fail(MPI_Bcast(out, 1, MPI_DATATYPE_NULL, 0, own), "MPI_Bcast, type");
+    must_fail(MPI_Ibcast(out, 1, MPI_DATATYPE_NULL, 0, own, &request), "MPI_Ibcast, type");
+    must_fail(MPI_Allgather(out, 1, MPI_INT, in, 1, MPI_DATATYPE_NULL, own), "MPI_Allgather, type");
+    whole_bcast(own);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     failed_sends();
     failed_receives();
+    failed_collectives();
     end();
     return 0;
 }

@@ -49,7 +49,8 @@
  *       A posted receive whose completion was not seen (MPI_Request_free,
  *       truncation): it took a message, -1: of any sender, of any tag.
  *   ZCT_COLLECTIVE  time order kind:byte comm:varint root:zigzag run* 0
- *       A collective call begins. Its point-to-point form follows,
+ *       A collective call that began then, written when it has returned: one that fails is not,
+ *       nor one that a program is killed in. Its point-to-point form follows,
  *       run = direction peer:zigzag count:varint bytes:zigzag addr:zigzag [stride:zigzag]
  *       direction = 1 send, 2 receive; peers peer, peer + 1, ... (relative to the
  *       end of the run before of that direction), `bytes` each (relative likewise),

@@ -122,7 +122,7 @@ struct rank_trace {
     bool complete;                 /* the program reached MPI_Finalize and the file is whole */
     std::uint64_t cut_bytes;       /* at the end of the file, in an unfinished block */
     std::string host;
-    std::vector<collective_call> collectives; /* in the order in which they began */
+    std::vector<collective_call> collectives; /* in the order in which they returned */
     bool has_calls = false;                   /* the next four were recorded */
     std::vector<site> sites;
     std::vector<call> calls; /* in order of their ends */
