@@ -133,6 +133,7 @@ std::vector<message> messages_of(const zct::run &run)
             messages.push_back({r.bytes, run.ranks[source->second].host == run.ranks[i].host,
                                 calls[source->second].end_of_send(source->second, *send),
                                 calls[i].end_of_receive(i, r)});
+            messages.back().synchronous = send->synchronous;
             messages.back().send.host = hosts[run.ranks[source->second].host];
             messages.back().receive.host = hosts[run.ranks[i].host];
         }

@@ -30,6 +30,7 @@ struct message {
     bool one_host;
     message_end send;
     message_end receive;
+    bool synchronous = false; /* its send is not complete before its receive is posted */
 
     /** It was sent before its receive was posted. */
     bool unexpected() const { return send.posted_ns < receive.posted_ns; }

@@ -462,9 +462,27 @@ class replay_pass {
         return std::max(t.sender_in, t.receiver_in) + transfer;
     }
 
+    /** With any protocol the receiver says that the receive was posted. With zc that does not have
+     * to wait for its next call, nor does a transfer that has gone ahead. */
+    double synchronous_ready(std::size_t m) const
+    {
+        const message &message = r_.messages_[m];
+        const moments &t = moments_[m];
+        const bool held = r_.holds(message);
+        const bool ahead = model_ && model_->frees_senders && travels_ahead(t);
+        if (held && !ahead)
+            return stock_ready(m, transfers_[m].send_ns);
+        if (std::isnan(t.posted))
+            return kUnknown;
+        const double said = std::max(t.sent, t.posted) + r_.network_.of(message).latency_ns;
+        return held ? std::max(t.there, said) : said;
+    }
+
     double send_ready(std::size_t m) const
     {
         const message &message = r_.messages_[m];
+        if (message.synchronous)
+            return synchronous_ready(m);
         if (!r_.holds(message))
             return kAtOnce;
         if (model_ && model_->frees_senders) {
@@ -583,7 +601,8 @@ std::uint64_t least_held(const std::vector<message> &messages, bool one_host)
     std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> sizes; /* eager, held */
     std::size_t nr_eager = 0;
     for (const message &m : messages) {
-        if (m.one_host != one_host || !m.unexpected() || m.send.call == kNoCall)
+        /* A synchronous one is held whatever its size. */
+        if (m.one_host != one_host || !m.unexpected() || m.send.call == kNoCall || m.synchronous)
             continue;
         if (m.surely_eager())
             nr_eager++, sizes[m.bytes].first++;

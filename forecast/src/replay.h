@@ -21,7 +21,8 @@ namespace zc::forecast {
  *   stock, large      both sides are in a call that waits, and the transfer
  *                     (sender and receiver): the first such call after it was posted
  *   zc, sent late     both have posted it, and the transfer; below overlap_bytes as stock
- *   zc, sent early    sender: sent, and the transfer; receiver: that too, and if
+ *   zc, sent early    sender: sent, and the transfer (a synchronous one: and its receive
+ *                     posted); receiver: sent, and the transfer, and if
  *                     it has passed already the delivery from landing memory. Without
  *                     landing memory as sent late.
  *

@@ -68,6 +68,11 @@ void made_up_run::message(std::int32_t source, std::int32_t dest, std::uint64_t 
          t.receive_waiting, t.received, {});
 }
 
+void made_up_run::make_synchronous(std::int32_t source)
+{
+    run_.ranks[static_cast<std::size_t>(source)].sends.back().synchronous = true;
+}
+
 void made_up_run::probe(std::int32_t rank, std::int64_t begin, std::int64_t end)
 {
     call(run_.ranks[static_cast<std::size_t>(rank)], ZCT_FUNCTION_PROBE, begin, end, {});

@@ -26,6 +26,9 @@ class made_up_run {
     void message(std::int32_t source, std::int32_t dest, std::uint64_t bytes,
                  const message_times &t, std::uint64_t addr = 0x10000);
 
+    /** The last message of @source is one of MPI_Ssend. */
+    void make_synchronous(std::int32_t source);
+
     /** A probe, which the receive of the next message follows. */
     void probe(std::int32_t rank, std::int64_t begin, std::int64_t end);
 

@@ -60,6 +60,36 @@ TEST(ReplayTest, ALateReceiverFreesItsSenderAndDoesNotWait)
     EXPECT_EQ(o.zc[1], 80 * kMs + 145'000);
 }
 
+/* The sender is told at 60 ms that its receive was posted, and no more waits for the transfer. */
+TEST(ReplayTest, ASynchronousSenderWaitsForItsReceiver)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.make_synchronous(0);
+    const outcome o = play(made.end({164 * kMs, 84 * kMs}));
+    EXPECT_EQ(o.stock, (times{164 * kMs, 84 * kMs}));
+    ASSERT_EQ(o.zc.size(), 2u);
+    EXPECT_NEAR(static_cast<double>(o.zc[0]), 160.0 * kMs, 0.1 * kMs);
+    EXPECT_EQ(o.zc[1], 80 * kMs + 145'000);
+}
+
+/* One that waited says nothing of the size from which the library holds other senders. */
+TEST(ReplayTest, ASmallSynchronousSendIsHeldAlone)
+{
+    made_up_run made(2);
+    made.message(0, 1, 8, {10 * kMs, 10 * kMs, 60 * kMs + 10'000, 60 * kMs, 60 * kMs, 60 * kMs});
+    made.make_synchronous(0);
+    made.message(0, 1, 1024, {70 * kMs, 70 * kMs, 71 * kMs, 69 * kMs, 69 * kMs, 71 * kMs});
+    const zct::run &run = made.end({164 * kMs, 84 * kMs});
+    const std::vector<message> messages = messages_of(run);
+    const timeline steps = timeline_of(run, messages);
+    const network network = measure_network(run, messages);
+    EXPECT_FALSE(replay(run, messages, steps, network).holds(messages.at(1)));
+    const outcome o = play(run);
+    EXPECT_EQ(o.stock, (times{164 * kMs, 84 * kMs}));
+    EXPECT_EQ(o.zc, o.stock);
+}
+
 TEST(ReplayTest, EachReasonAlone)
 {
     made_up_run made(2);

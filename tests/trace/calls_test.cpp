@@ -115,6 +115,29 @@ TEST(CallsTest, ReceivesKnowTheirSends)
     EXPECT_EQ(run.ranks.at(1).receives.at(0).send_number, 1);
 }
 
+TEST(CallsTest, SynchronousSendsAreTold)
+{
+    const scratch_folder folder;
+    for (const bool calls : {true, false}) {
+        rank_file file(folder, calls ? 1 : 0, 2, 7, calls);
+        if (calls)
+            zct_write_site(&file, 1, 1, "", "");
+        file.send(100, 0, 3, 8);
+        (&file)->synchronous = true;
+        file.send(200, 0, 3, 8);
+        (&file)->synchronous = false;
+        file.send(300, 0, 3, 8);
+        file.close();
+    }
+    const run run = load(folder.path());
+    for (const rank_trace &rank : run.ranks) {
+        ASSERT_EQ(rank.sends.size(), 3u);
+        EXPECT_FALSE(rank.sends[0].synchronous);
+        EXPECT_EQ(rank.sends[1].synchronous, rank.has_calls);
+        EXPECT_FALSE(rank.sends[2].synchronous);
+    }
+}
+
 /* A clock that runs 1 % fast is corrected between the two comparisons. */
 TEST(CallsTest, TimesFollowTheDriftOfTheClock)
 {

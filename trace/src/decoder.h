@@ -243,8 +243,8 @@ class decoder {
         const std::int64_t time = next_time(in);
         envelope(in, head, send_);
         const std::uint64_t number = file_.counts.sends++;
-        keep(file_.sends,
-             {time, send_.comm, send_.peer, send_.tag, send_.bytes, number, posted_at(in)});
+        keep(file_.sends, {time, send_.comm, send_.peer, send_.tag, send_.bytes, number,
+                           posted_at(in), file_.has_calls && (head & ZCT_SYNCHRONOUS)});
     }
 
     void receive(cursor &in, unsigned head)

@@ -31,6 +31,7 @@ struct send_record {
     std::uint64_t bytes;
     std::uint64_t number; /* its place in the file */
     std::uint32_t site;   /* 0 in version 1 */
+    bool synchronous = false;
 };
 
 struct receive_record {

@@ -195,7 +195,7 @@ class rank_builder {
         for (const send_record &s : file_.sends)
             rank_.sends.push_back({s.time_ns, names_.name(file_.rank, s.comm),
                                    world_rank(file_, s.comm, s.peer), s.tag, s.bytes, ZCT_P2P,
-                                   s.site, static_cast<std::int64_t>(s.number)});
+                                   s.site, static_cast<std::int64_t>(s.number), s.synchronous});
         if (rows_ == collective_rows::all)
             for (const collective_record &call : file_.collectives)
                 add_collective_sends(call);

@@ -285,7 +285,7 @@ uint64_t zct_write_send(struct zct_writer *w, int64_t time_ns, uint32_t comm, in
     put_time(w, &to, time_ns);
     const unsigned flags = put_envelope(&to, &w->send, comm, peer, tag, bytes);
     put_site(w, &to);
-    *head = (uint8_t)(ZCT_SEND | flags);
+    *head = (uint8_t)(ZCT_SEND | flags | (w->calls && w->synchronous ? ZCT_SYNCHRONOUS : 0));
     record_done(w, to);
     return number;
 }

@@ -63,6 +63,7 @@ struct zct_writer {
     uint64_t completed; /* the last send that a call is recorded to have completed */
     bool calls;         /* version 3 */
     uint32_t site;      /* of the sends, receives and collectives written next; version 3 */
+    bool synchronous;   /* are the sends written next? version 3 */
     struct zct_last send;
     struct zct_last receive;
     struct {

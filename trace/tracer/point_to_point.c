@@ -10,6 +10,7 @@
  * one that fails sends none, and recorded it would be taken for what another receive got. */
 struct sending {
     bool traced;
+    bool synchronous;
     int64_t begin_ns;
     void *caller;
     /* With MPI_THREAD_MULTIPLE, what was known of its handles. When the message has come, another
@@ -50,6 +51,7 @@ static inline __attribute__((always_inline)) void send_begins(struct sending *be
                                                               int64_t count, MPI_Datatype type,
                                                               MPI_Comm comm, void *caller)
 {
+    begun->synchronous = false;
     begun->traced = zct.active && dest >= 0; /* MPI_PROC_NULL */
     begun->begin_ns = begun->traced ? zct_now() : 0;
     begun->caller = caller;
@@ -77,6 +79,7 @@ note_sent_locked(const struct sending *begun, int64_t count, MPI_Datatype type, 
         const uint64_t bytes = known ? begun->bytes : zct_bytes(count, type);
         sent.recorded = true;
         sent.site = zct.writer.site = zct_site_locked(begun->caller);
+        zct.writer.synchronous = begun->synchronous;
         sent.number = zct_write_send(&zct.writer, begun->begin_ns, id, dest, tag, bytes);
     }
     return sent;
@@ -178,24 +181,26 @@ static void add_silent(MPI_Request request, struct zct_request *r)
 #endif
 
 /* Each of the next wrappers exists for counts of two types. */
-#define SENDS(name, count_t)                                                                       \
+#define SENDS(name, count_t, is_synchronous)                                                       \
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm)                                                                  \
     {                                                                                              \
         struct sending begun;                                                                      \
         send_begins(&begun, dest, count, type, comm, ZCT_CALLER);                                  \
+        begun.synchronous = is_synchronous;                                                        \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm);                         \
         send_ended(&begun, code, count, type, dest, tag, comm);                                    \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
 
-#define ISENDS(name, count_t)                                                                      \
+#define ISENDS(name, count_t, is_synchronous)                                                      \
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
         struct sending begun;                                                                      \
         send_begins(&begun, dest, count, type, comm, ZCT_CALLER);                                  \
+        begun.synchronous = is_synchronous;                                                        \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
         send_pending(&begun, code, count, type, dest, tag, comm,                                   \
                      code == MPI_SUCCESS ? *request : zct_real.request_null);                      \
@@ -203,13 +208,13 @@ static void add_silent(MPI_Request request, struct zct_request *r)
     }                                                                                              \
     ZCT_WRAPS(name)
 
-#define SEND_INITS(name, count_t)                                                                  \
+#define SEND_INITS(name, count_t, is_synchronous)                                                  \
     int MPI_##name(const void *buffer, count_t count, MPI_Datatype type, int dest, int tag,        \
                    MPI_Comm comm, MPI_Request *request)                                            \
     {                                                                                              \
         const int code = REAL(name)(buffer, count, type, dest, tag, comm, request);                \
         if (code == MPI_SUCCESS)                                                                   \
-            remember_send(count, type, dest, tag, comm, *request);                                 \
+            remember_send(is_synchronous, count, type, dest, tag, comm, *request);                 \
         return code;                                                                               \
     }                                                                                              \
     ZCT_WRAPS(name)
@@ -223,8 +228,8 @@ static void remember_nobody(MPI_Request request)
     zct_unlock();
 }
 
-static void remember_send(int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                          MPI_Request request)
+static void remember_send(bool synchronous, int64_t count, MPI_Datatype type, int dest, int tag,
+                          MPI_Comm comm, MPI_Request request)
 {
     if (!zct.active)
         return;
@@ -232,7 +237,11 @@ static void remember_send(int64_t count, MPI_Datatype type, int dest, int tag, M
         remember_nobody(request);
         return;
     }
-    struct zct_request r = {.kind = ZCT_REQUEST_SEND, .persistent = true, .peer = dest, .tag = tag};
+    struct zct_request r = {.kind = ZCT_REQUEST_SEND,
+                            .persistent = true,
+                            .synchronous = synchronous,
+                            .peer = dest,
+                            .tag = tag};
     r.bytes = zct_bytes(count, type);
     zct_lock();
     const struct zct_comm *known = zct_comm_get_locked(comm);
@@ -448,33 +457,33 @@ static bool begin_matched(struct zct_request *r, const void *buffer, MPI_Datatyp
     return found;
 }
 
-SENDS(Send, int)
-SENDS(Bsend, int)
-SENDS(Ssend, int)
-SENDS(Rsend, int)
-ISENDS(Isend, int)
-ISENDS(Ibsend, int)
-ISENDS(Issend, int)
-ISENDS(Irsend, int)
-SEND_INITS(Send_init, int)
-SEND_INITS(Bsend_init, int)
-SEND_INITS(Ssend_init, int)
-SEND_INITS(Rsend_init, int)
+SENDS(Send, int, false)
+SENDS(Bsend, int, false)
+SENDS(Ssend, int, true)
+SENDS(Rsend, int, false)
+ISENDS(Isend, int, false)
+ISENDS(Ibsend, int, false)
+ISENDS(Issend, int, true)
+ISENDS(Irsend, int, false)
+SEND_INITS(Send_init, int, false)
+SEND_INITS(Bsend_init, int, false)
+SEND_INITS(Ssend_init, int, true)
+SEND_INITS(Rsend_init, int, false)
 RECVS(, int)
 
 #if ZCT_LARGE_COUNT
-SENDS(Send_c, MPI_Count)
-SENDS(Bsend_c, MPI_Count)
-SENDS(Ssend_c, MPI_Count)
-SENDS(Rsend_c, MPI_Count)
-ISENDS(Isend_c, MPI_Count)
-ISENDS(Ibsend_c, MPI_Count)
-ISENDS(Issend_c, MPI_Count)
-ISENDS(Irsend_c, MPI_Count)
-SEND_INITS(Send_init_c, MPI_Count)
-SEND_INITS(Bsend_init_c, MPI_Count)
-SEND_INITS(Ssend_init_c, MPI_Count)
-SEND_INITS(Rsend_init_c, MPI_Count)
+SENDS(Send_c, MPI_Count, false)
+SENDS(Bsend_c, MPI_Count, false)
+SENDS(Ssend_c, MPI_Count, true)
+SENDS(Rsend_c, MPI_Count, false)
+ISENDS(Isend_c, MPI_Count, false)
+ISENDS(Ibsend_c, MPI_Count, false)
+ISENDS(Issend_c, MPI_Count, true)
+ISENDS(Irsend_c, MPI_Count, false)
+SEND_INITS(Send_init_c, MPI_Count, false)
+SEND_INITS(Bsend_init_c, MPI_Count, false)
+SEND_INITS(Ssend_init_c, MPI_Count, true)
+SEND_INITS(Rsend_init_c, MPI_Count, false)
 RECVS(_c, MPI_Count)
 ISENDRECVS(, int)
 ISENDRECVS(_c, MPI_Count)
@@ -487,6 +496,7 @@ static void started(MPI_Request request, int64_t begin_ns, void *caller)
     struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
     if (r && r->kind == ZCT_REQUEST_SEND) {
         zct.writer.site = zct_site_locked(caller);
+        zct.writer.synchronous = r->synchronous;
         r->order = zct_write_send(&zct.writer, begin_ns, r->comm, r->peer, r->tag, r->bytes);
         r->active = zct.calls;
     } else if (r && r->kind == ZCT_REQUEST_RECEIVE) {

@@ -17,9 +17,10 @@ struct zct_request {
     uint8_t kind; /* enum zct_request_kind */
     bool persistent;
     bool active;
-    bool cancelled; /* MPI_Cancel was called; it may still have completed */
-    bool silent;    /* its status will not say what came */
-    uint32_t site;  /* where it was posted */
+    bool cancelled;   /* MPI_Cancel was called; it may still have completed */
+    bool silent;      /* its status will not say what came */
+    bool synchronous; /* send */
+    uint32_t site;    /* where it was posted */
     uint32_t comm;
     uint64_t order; /* tells requests with one handle apart; of all but receives: their number */
     union {

@@ -62,8 +62,9 @@
  * Version 3, before it 2, is written if the calls are recorded that may wait (ZC_TRACE_CALLS).
  * `state` has two more fields, sends:varint sites:varint (those written before);
  * ZCT_SEND, ZCT_RECEIVE, ZCT_MATCHED end with site:varint, ZCT_COLLECTIVE has it
- * behind its root: where the program posted it. ZCT_END with flags is a type of
- * its own:
+ * behind its root: where the program posted it. ZCT_SEND with ZCT_SYNCHRONOUS is of MPI_Ssend and its like:
+ * it is not complete before its receive is posted (since version 3). ZCT_END with flags
+ * is a type of its own:
  *
  *   ZCT_SITE  address:varint offset:varint module:string symbol:string
  *       A place in the program that calls MPI, numbered in this order from 0: the
@@ -94,7 +95,7 @@
 #define ZCT_MAGIC_BYTES 8
 #define ZCT_VERSION 1
 #define ZCT_VERSION_CALLS 3
-#define ZCT_VERSION_CALLS_OLD 2 /* without ZCT_UNRECORDED */
+#define ZCT_VERSION_CALLS_OLD 2 /* without ZCT_UNRECORDED and ZCT_SYNCHRONOUS */
 #define ZCT_MAX_HEADER_BYTES (1u << 20)
 #define ZCT_MAX_BLOCK_BYTES (1u << 28)
 #define ZCT_BLOCK_HEAD_BYTES 8
@@ -118,6 +119,7 @@ enum zct_flag {
     ZCT_HAS_TAG = 0x20,
     ZCT_HAS_BYTES = 0x40,
     ZCT_HAS_ADDR = 0x80,
+    ZCT_SYNCHRONOUS = 0x80, /* of ZCT_SEND in version 3 */
 };
 
 /* Types of version 2 and 3: ZCT_END and flags. */

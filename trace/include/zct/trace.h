@@ -73,6 +73,7 @@ struct send {
     zct_kind kind;
     std::uint32_t site = 0;   /* as receive::site */
     std::int64_t number = -1; /* place among the rank's point-to-point sends; -1: a collective */
+    bool synchronous = false; /* MPI_Ssend and its like; known if calls were recorded */
 };
 
 /** A place in the program that calls MPI. */
