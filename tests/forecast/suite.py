@@ -179,6 +179,15 @@ for the_poll in ("probe", "iprobe", "improbe", "test", "testsome", "each_test", 
 
 
 @suite.test()
+def polling_late_work(bench):
+    """What rank 1 does between two looks, 14 ms, is work however long it looked before."""
+    said = bench.forecast(bench.build("polling.c", "-g"), "late_work", ranks=3)
+    rank = said["forecast"]["ranks"][1]
+    if rank["recorded_seconds"] - rank["saved_seconds"] < ROUNDS * (0.014 + REST):
+        raise Fail(f"{rank}")
+
+
+@suite.test()
 def one_sided(bench):
     """What is not recorded is counted by function and call site, and said to be no part of this."""
     folder = bench.folder() / "run"

@@ -6,7 +6,8 @@
  * A program that calls MPI_Test or MPI_Iprobe until something is there waits for it, as with
  * MPI_Wait or MPI_Probe. The calls that found nothing are one call with the one that did, as long
  * as at least half of their time is in MPI. One that works, and looks now and then, does not wait:
- * its calls are recorded alone. To be called if zct.calls.
+ * its calls are recorded alone, and what it works between looks that are one call is left out of
+ * that, as if it had come before. To be called if zct.calls.
  */
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 is held by rank 2, which is late, before it sends to rank 1. That waits for the message as
  * told: probe, or a loop of iprobe, improbe, test or testsome; or it does other things between two
- * looks: busy. With each_test, each_testall and each_start it waits for a message of rank 2, too,
- * and also tests the one of both that it has. */
+ * looks: busy, or once, after 46 ms: late_work. With each_test, each_testall and each_start it
+ * waits for a message of rank 2, too, and also tests the one of both that it has. */
 #include "rest.h"
 
 static char small[1024], other[1024];
@@ -23,6 +23,18 @@ static void look_for_message(const char *how)
         MPI_Mrecv(small, sizeof(small), MPI_CHAR, &message, MPI_STATUS_IGNORE);
     else
         MPI_Recv(small, sizeof(small), MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void look_then_work(void)
+{
+    int found = 0;
+    for (const double end = MPI_Wtime() + 0.046; MPI_Wtime() < end && !found;)
+        for (int i = 0; i < 100 && !found; i++)
+            MPI_Iprobe(0, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    rest(14);
+    while (!found)
+        MPI_Iprobe(0, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    MPI_Recv(small, sizeof(small), MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void test_receive(const char *how)
@@ -64,6 +76,8 @@ static void take(const char *how)
     if (strcmp(how, "probe") == 0) {
         MPI_Probe(0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Recv(small, sizeof(small), MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "late_work") == 0) {
+        look_then_work();
     } else if (strncmp(how, "each", 4) == 0) {
         test_each(how);
     } else if (strncmp(how, "test", 4) == 0) {
