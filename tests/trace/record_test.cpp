@@ -325,4 +325,18 @@ TEST(RecordTest, SurvivesRandomRecords)
     }
 }
 
+/* Of a clock that ran some thousand times too fast, and a time far behind that. */
+TEST(RecordTest, RefusesClocksThatAreImplausiblyFarApart)
+{
+    const scratch_folder folder;
+    rank_file file(folder, 0, 1, 7, true);
+    zct_write_site(&file, 1, 1, "", "");
+    zct_write_clock(&file, 0, 0, 0);
+    file.send(std::int64_t{1} << 50, 0, 3, 8);
+    zct_write_clock(&file, (std::int64_t{1} << 50) + 1, INT64_MAX, 0);
+    file.send(std::int64_t{1} << 60, 0, 3, 8);
+    file.close();
+    EXPECT_THROW(read_records(folder.file(0)), zc::zct::error);
+}
+
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -19,6 +20,8 @@ namespace {
 
 /* More processes are damage, not a machine: what reads a run has tables of them. */
 constexpr std::uint64_t kMaxProcesses = std::uint64_t{1} << 24;
+/* Nanoseconds, some 36 years: more fit into a time, but not into the sum of some. */
+constexpr double kMaxDrift = 0x1p60;
 constexpr std::size_t kHeaderHead = ZCT_MAGIC_BYTES + 8;
 
 std::uint32_t u32_at(std::span<const std::uint8_t> bytes, std::size_t at)
@@ -148,6 +151,13 @@ bool block_within(input &in, std::uint64_t begin)
     return false;
 }
 
+/* Times of a damaged file may be any: they wrap. */
+std::int64_t minus(std::int64_t time, std::int64_t other)
+{
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(time) -
+                                     static_cast<std::uint64_t>(other));
+}
+
 /** Moves the times onto rank 0's clock, if that was compared twice. */
 void correct_times(file_records &file)
 {
@@ -155,13 +165,15 @@ void correct_times(file_records &file)
         return;
     const clock_record first = file.clocks.front();
     const clock_record last = file.clocks.back();
-    const auto span = static_cast<double>(last.time_ns - first.time_ns);
+    const auto span = static_cast<double>(minus(last.time_ns, first.time_ns));
     if (span <= 0)
         return;
-    const auto drift = static_cast<double>(last.ahead_ns - first.ahead_ns) / span;
+    const auto drift = static_cast<double>(minus(last.ahead_ns, first.ahead_ns)) / span;
     const auto correct = [&](std::int64_t &time) {
-        const double since = static_cast<double>(time - first.time_ns);
-        time -= first.ahead_ns + static_cast<std::int64_t>(drift * since);
+        const double drifted = drift * static_cast<double>(minus(time, first.time_ns));
+        if (std::abs(drifted) >= kMaxDrift)
+            throw malformed{"its clocks were implausibly far apart"};
+        time = minus(minus(time, first.ahead_ns), static_cast<std::int64_t>(drifted));
     };
     for (send_record &s : file.sends)
         correct(s.time_ns);
