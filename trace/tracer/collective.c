@@ -146,12 +146,20 @@ struct neighbours {
     int few[64]; /* both lists, if they are short */
 };
 
+static int *room_of(size_t nr_ranks)
+{
+    int *room = malloc(nr_ranks * sizeof(*room));
+    if (!room)
+        zct_out_of_memory();
+    return room;
+}
+
 static bool neighbours_room(struct neighbours *n, int nr_sources, int nr_dests)
 {
     const size_t total = (size_t)nr_sources + (size_t)nr_dests;
     n->nr_sources = nr_sources;
     n->nr_dests = nr_dests;
-    n->sources = total <= sizeof(n->few) / sizeof(int) ? n->few : malloc(total * sizeof(int));
+    n->sources = total <= sizeof(n->few) / sizeof(int) ? n->few : room_of(total);
     n->dests = n->sources + nr_sources;
     return n->sources != NULL;
 }
@@ -196,7 +204,7 @@ static bool dist_graph_neighbours(struct neighbours *n, MPI_Comm comm)
     int outdegree = 0;
     int weighted = 0;
     REAL(Dist_graph_neighbors_count)(comm, &indegree, &outdegree, &weighted);
-    int *weights = malloc(((size_t)indegree + (size_t)outdegree + 1) * sizeof(int));
+    int *weights = room_of((size_t)indegree + (size_t)outdegree + 1);
     bool found = weights && neighbours_room(n, indegree, outdegree);
     if (found)
         REAL(Dist_graph_neighbors)

@@ -152,6 +152,13 @@ static void start(void *caller)
         note_start(&beginning, caller);
 }
 
+void zct_out_of_memory(void)
+{
+    zct_lock();
+    zct.writer.error = ENOMEM;
+    zct_unlock();
+}
+
 /* For what comes last. exit() may be called by an error handler: of a call that was made under the
  * lock, or in a thread that another one waits for which has it. False: nothing must be touched.
  * Records are whole when the library is asked about what the program gave it. */

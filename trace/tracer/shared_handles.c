@@ -39,8 +39,10 @@ void zct_shared_keep_locked(uintptr_t key, const struct zct_request *request)
     struct handle *of = find(key);
     if (!of)
         of = find_unused();
-    if (!of)
+    if (!of) {
+        zct.writer.error = ENOMEM;
         return;
+    }
     if (of->nr_kept == of->room) {
         const size_t room = of->room ? 2 * of->room : 64;
         struct zct_request *more = realloc(of->kept, room * sizeof(*more));

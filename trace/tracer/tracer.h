@@ -108,6 +108,11 @@ static inline void zct_call_ended_locked(enum zct_function function, uint32_t si
  * and says nothing of the rest; other errors are found before anything is sent. */
 bool zct_moved(int code);
 
+/** Something will not be recorded: the trace is incomplete, and says so at its end. Not under the
+ * lock.
+ */
+void zct_out_of_memory(void);
+
 /** Ends the trace: @finished as of MPI_Finalize. */
 void zct_stop(bool finished);
 

@@ -84,8 +84,10 @@ bool zct_watch_begin(struct zct_watch *w, int count, const MPI_Request *requests
         return false;
     const size_t n = (size_t)count;
     MPI_Status *own = make_room(w, n);
-    if (!own)
+    if (!own) {
+        zct_out_of_memory();
         return false;
+    }
     for (size_t i = 0; i < n; i++)
         w->keys[i] = ZCT_KEY(requests[i]);
     if (zct.threaded)
