@@ -13,7 +13,7 @@ import signal
 import subprocess
 import xml.etree.ElementTree
 
-from testbed.outcome import Error, Fail, wait_for
+from testbed.outcome import Error, Fail, Skip, wait_for
 from testbed.suite import Bed, Suite
 from tests.trace import suite as trace
 
@@ -205,6 +205,20 @@ def one_sided(bench):
     status, out, err = bench.run([bench.forecaster, "report", folder])
     if status or "not in the forecast: 42 KiB that went one-sided" not in out:
         raise Fail(f"exit code {status}", out + err)
+
+
+@suite.test()
+def startall(bench):
+    """The time of one call that starts many is counted once."""
+    said = bench.forecast(bench.build("startall.c", "-g"))
+    seconds = {use["site"].split(" ")[0]: use["seconds"] for use in said["not_recorded"]
+               if use["function"] == "MPI_Start"}
+    if not seconds:
+        raise Skip("no persistent collectives before MPI-4")
+    if sorted(seconds) != ["start_all", "start_each"]:
+        raise Fail(f"{said['not_recorded']}")
+    if seconds["start_all"] > 20 * seconds["start_each"]:
+        raise Fail(f"{seconds}")
 
 
 @suite.test()

@@ -489,8 +489,9 @@ ISENDRECVS(, int)
 ISENDRECVS(_c, MPI_Count)
 #endif
 
-/* A persistent request has begun another round. */
-static void started(MPI_Request request, int64_t begin_ns, void *caller)
+/* A persistent request has begun another round. False: nothing is known of it; it is a persistent
+ * collective, or a message in parts. */
+static bool started(MPI_Request request, int64_t begin_ns, void *caller)
 {
     zct_lock();
     struct zct_request *r = zct_table_find(&zct.requests, ZCT_KEY(request));
@@ -508,8 +509,19 @@ static void started(MPI_Request request, int64_t begin_ns, void *caller)
         r->active = true;
     }
     zct_unlock();
-    if (!r) /* a persistent collective, or a message in parts */
-        zct_unrecorded_count(ZCT_UNRECORDED_START, caller, 0, zct.calls ? begin_ns : 0);
+    return r != NULL;
+}
+
+/* All @requests were started by one call. The time of that is counted once. */
+static void all_started(int count, const MPI_Request *requests, int64_t begin_ns, void *caller)
+{
+    int64_t since_ns = begin_ns;
+    for (int i = 0; i < count; i++) {
+        if (started(requests[i], begin_ns, caller))
+            continue;
+        zct_unrecorded_count(ZCT_UNRECORDED_START, caller, 0, zct.calls ? since_ns : 0);
+        since_ns = zct_now();
+    }
 }
 
 int MPI_Start(MPI_Request *request)
@@ -517,7 +529,7 @@ int MPI_Start(MPI_Request *request)
     const int64_t begin_ns = zct.active ? zct_now() : 0;
     const int code = REAL(Start)(request);
     if (zct.active && code == MPI_SUCCESS)
-        started(*request, begin_ns, ZCT_CALLER);
+        all_started(1, request, begin_ns, ZCT_CALLER);
     return code;
 }
 ZCT_WRAPS(Start)
@@ -526,8 +538,8 @@ int MPI_Startall(int count, MPI_Request requests[])
 {
     const int64_t begin_ns = zct.active ? zct_now() : 0;
     const int code = REAL(Startall)(count, requests);
-    for (int i = 0; zct.active && code == MPI_SUCCESS && i < count; i++)
-        started(requests[i], begin_ns, ZCT_CALLER);
+    if (zct.active && code == MPI_SUCCESS)
+        all_started(count, requests, begin_ns, ZCT_CALLER);
     return code;
 }
 ZCT_WRAPS(Startall)
