@@ -381,11 +381,17 @@ import os, signal, sys, time
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 pmi, rank = int(os.environ["PMI_FD"]), os.environ["PMI_RANK"]
 os.write(1, f"rank {rank} is {os.getpid()}\\n".encode())
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
 if rank == "1":
+    wait_for(sys.argv[1] + ".0")    # rank 0 gets the signal for its end, and ignores it by now
     os.write(pmi, sys.argv[2].encode())
 else:
-    while not os.path.exists(sys.argv[1]):
-        time.sleep(0.01)
+    open(sys.argv[1] + ".0", "w").close()
+    wait_for(sys.argv[1])
     for command in b"cmd=init pmi_version=1 pmi_subversion=1\\n", b"cmd=finalize\\n":
         os.write(pmi, command)
         assert os.read(pmi, 1000)
