@@ -58,12 +58,8 @@ void read_frozen(const frozen_memory &from, const page_range &where, read_part &
         for (std::size_t i = 0; i < part.places.size(); i++) {
             const std::uint64_t page = where.begin + i * known_pages::kPage;
             part.unread.push_back(part.places[i].has_value());
-            if (part.places[i])
-                continue;
-            if (!ranges.empty() && ranges.back().end == page)
-                ranges.back().end += known_pages::kPage;
-            else
-                ranges.push_back({page, page + known_pages::kPage});
+            if (!part.places[i])
+                append(ranges, {page, page + known_pages::kPage});
         }
     }
     if (!ranges.empty())

@@ -109,11 +109,7 @@ std::vector<page_range> left_out(const std::string &directory, pid_t pid)
         const entry one = entry_of(image.take(image.number()));
         if (!(one.flags & kLazy) || one.flags & kPresent || one.pages == 0)
             continue;
-        const page_range range{one.address, one.address + one.pages * kPage};
-        if (!found.empty() && found.back().end == range.begin)
-            found.back().end = range.end;
-        else
-            found.push_back(range);
+        append(found, {one.address, one.address + one.pages * kPage});
     }
     return found;
 }
@@ -122,12 +118,8 @@ void check_left_out(const std::string &directory, pid_t pid,
                     const std::vector<stored_pages> &memory)
 {
     std::vector<page_range> came;
-    for (const stored_pages &each : memory) {
-        if (!came.empty() && came.back().end == each.address)
-            came.back().end += each.bytes;
-        else
-            came.push_back({each.address, each.address + each.bytes});
-    }
+    for (const stored_pages &each : memory)
+        append(came, {each.address, each.address + each.bytes});
     const std::vector<page_range> wanted = left_out(directory, pid);
     if (!std::equal(came.begin(), came.end(), wanted.begin(), wanted.end(),
                     [](const page_range &one, const page_range &other) {

@@ -113,10 +113,7 @@ std::vector<page_range> rank_memory::find_present(const page_range &where,
         if (!(entries[i] & kPresent) || entries[i] & kOfFile || (unchanged && places[i]))
             continue;
         const std::uint64_t page = where.begin + i * kPage;
-        if (!found.empty() && found.back().end == page)
-            found.back().end += kPage;
-        else
-            found.push_back({page, page + kPage});
+        append(found, {page, page + kPage});
     }
     return found;
 }
