@@ -232,7 +232,8 @@ void origin::source_says(const nlohmann::json &what)
     if (what.contains("not_lazy"))
         warn("not --lazy: " + what.value("not_lazy", ""));
     if (what.contains("not_tracked"))
-        warn("all its memory is read while it stands still: " + what.value("not_tracked", ""));
+        warn("what may not have changed is read while it stands still: " +
+             what.value("not_tracked", ""));
     if (said == "exited")
         status_ = what.at("status").get<int>();
     else if (said == "broken")

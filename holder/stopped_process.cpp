@@ -116,13 +116,12 @@ class traced_threads {
     std::map<pid_t, thread> threads_;
 };
 
-/** The child: says "stopped", or the errno of what went wrong, and lets go when it is told to. */
-enum class word : int { STOPPED = 0 };
-
+/** The child: says 0 when all have stopped, or the errno of what went wrong, and lets go when it is
+ * told to. */
 [[noreturn]] void trace(pid_t pid, pid_t parent, int socket)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int said = static_cast<int>(word::STOPPED);
+    int said = 0;
     if (getppid() == parent) {
         traced_threads threads(pid);
         try {
@@ -176,7 +175,7 @@ class tracer {
             throw error(ETIMEDOUT, "not all of its threads stop");
         if (recv(socket_.fd, &said, sizeof said, 0) != sizeof said)
             throw error(ECHILD, "what was to stop it has ended");
-        if (said != static_cast<int>(word::STOPPED))
+        if (said != 0)
             throw_errno(said, "its threads cannot be stopped");
         stopped_ = true;
     }
