@@ -305,13 +305,11 @@ void call_receiver::accept_callers()
 std::unique_ptr<wire> call_receiver::poll(std::string &why)
 {
     accept_callers();
-    for (auto &[one, until] : unproven_) {
+    for (unproven &each : unproven_) {
+        std::unique_ptr<wire> &one = each.line;
         const std::optional<json> said = one->poll();
-        if (!said) {
-            if (clock::now() >= until)
-                one->shut_down();
+        if (!said)
             continue;
-        }
         if (!is_key(text_of(*said, "key"), card_.key)) {
             one->shut_down();
             continue;
@@ -320,7 +318,7 @@ std::unique_ptr<wire> call_receiver::poll(std::string &why)
         one->limit();
         one->send({{"heard", true}});
         std::unique_ptr<wire> found = std::move(one);
-        std::erase_if(unproven_, [](const unproven &each) { return !each.line; });
+        std::erase_if(unproven_, [](const unproven &other) { return !other.line; });
         return found;
     }
     std::erase_if(unproven_, [](const unproven &each) {
