@@ -214,7 +214,8 @@ TEST(RunTest, TakesCollectivesApart)
                                         "1,0,0,-1,4,200,allgather,1,7,9,7,1,1\n"
                                         "2,0,1,-1,4,210,allgather,1,7,9,7,2,2\n");
     std::ostringstream events;
-    write_events_csv(events, run);
+    run_in_turn in_turn(folder.path());
+    write_events_csv(events, in_turn);
     EXPECT_EQ(events.str(), "t,src,dst,bytes,kind\n2,1,0,8,allreduce\n5,0,1,8,allreduce\n");
 }
 
@@ -361,7 +362,7 @@ TEST(RunTest, WritesMetaThatIsJson)
     const scratch_folder folder;
     rank_file(folder, 0, 1).close();
     std::ostringstream out;
-    write_meta_json(out, load(folder.path()));
+    write_meta_json(out, run_in_turn(folder.path()), {{}});
     EXPECT_NE(out.str().find("\"program\": \"program -x \\\"1\\\"\""), std::string::npos);
     EXPECT_NE(out.str().find("\"comms\": {\"0\": [0]}"), std::string::npos);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <algorithm>
 #include <iomanip>
 #include <ostream>
 #include <vector>
@@ -35,40 +34,18 @@ std::string quoted(const std::string &text)
     return out + '"';
 }
 
-/** The rows that are not where they would be if all came in order of posting. */
-double share_out_of_order(const rank_trace &rank)
+double share_of(std::uint64_t some, std::uint64_t all)
 {
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < rank.receives.size(); i++)
-        n += rank.receives[i].arrival_order != i;
-    return rank.receives.empty()
-               ? 0
-               : static_cast<double>(n) / static_cast<double>(rank.receives.size());
+    return all ? static_cast<double>(some) / static_cast<double>(all) : 0;
 }
 
-double share_sent_before_posted(const rank_trace &rank)
-{
-    std::size_t early = 0;
-    std::size_t all = 0;
-    for (const receive &r : rank.receives) {
-        if (r.kind != ZCT_P2P)
-            continue;
-        all++;
-        early += r.sent_ns < r.posted_ns;
-    }
-    return all ? static_cast<double>(early) / static_cast<double>(all) : 0;
-}
-
-/** {"rank": value, ...} over all ranks. */
+/** {"rank": value, ...} over all ranks; @value is asked by their places. */
 template <typename F>
 void write_by_rank(std::ostream &out, const run &run, const char *name, F value)
 {
     out << " \"" << name << "\": {";
-    const char *comma = "";
-    for (const rank_trace &rank : run.ranks) {
-        out << comma << '"' << rank.rank << "\": " << value(rank);
-        comma = ", ";
-    }
+    for (std::size_t i = 0; i < run.ranks.size(); i++)
+        out << (i ? ", " : "") << '"' << run.ranks[i].rank << "\": " << value(i);
     out << "},\n";
 }
 
@@ -82,58 +59,79 @@ void write_ranks(std::ostream &out, const std::vector<std::int32_t> &ranks)
 
 } // namespace
 
+csv_writer::csv_writer(std::ostream &out) : out_(out)
+{
+    out_ << "i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,done_order,arrival_order\n";
+}
+
+void csv_writer::add(const receive &r)
+{
+    out_ << rows_++ << ',' << r.comm << ',' << r.source << ',' << r.tag << ',' << r.bytes << ','
+         << std::hex << r.addr << std::dec << ',' << kind_name(r.kind) << ',' << r.collective << ','
+         << us(r.posted_ns) << ',' << us(r.done_ns) << ',' << us(r.sent_ns) << ',' << r.done_order
+         << ',' << r.arrival_order << '\n';
+}
+
 void write_csv(std::ostream &out, const rank_trace &rank)
 {
-    out << "i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,done_order,arrival_order\n";
-    for (std::size_t i = 0; i < rank.receives.size(); i++) {
-        const receive &r = rank.receives[i];
-        out << i << ',' << r.comm << ',' << r.source << ',' << r.tag << ',' << r.bytes << ','
-            << std::hex << r.addr << std::dec << ',' << kind_name(r.kind) << ',' << r.collective
-            << ',' << us(r.posted_ns) << ',' << us(r.done_ns) << ',' << us(r.sent_ns) << ','
-            << r.done_order << ',' << r.arrival_order << '\n';
-    }
+    csv_writer csv(out);
+    for (const receive &r : rank.receives)
+        csv.add(r);
 }
 
-void write_events_csv(std::ostream &out, const run &run)
+void write_events_csv(std::ostream &out, run_in_turn &run)
 {
-    struct event {
-        std::int32_t source;
-        const send *what;
-    };
-    std::vector<event> events;
-    for (const rank_trace &rank : run.ranks)
-        for (const send &s : rank.sends)
-            events.push_back({rank.rank, &s});
-    std::stable_sort(events.begin(), events.end(), [](const event &a, const event &b) {
-        return a.what->sent_ns < b.what->sent_ns;
-    });
     out << "t,src,dst,bytes,kind\n";
-    for (const event &e : events)
-        out << us(e.what->sent_ns) << ',' << e.source << ',' << e.what->dest << ',' << e.what->bytes
-            << ',' << kind_name(e.what->kind) << '\n';
+    run.each_send([&](std::int32_t source, const send &s) {
+        out << us(s.sent_ns) << ',' << source << ',' << s.dest << ',' << s.bytes << ','
+            << kind_name(s.kind) << '\n';
+    });
 }
 
-void write_meta_json(std::ostream &out, const run &run)
+void rank_figures::add(const receive &r)
 {
-    std::size_t receives = 0;
-    std::size_t sends = 0;
-    for (const rank_trace &rank : run.ranks) {
-        receives += rank.receives.size();
-        sends += rank.sends.size();
+    out_of_order_ += r.arrival_order != receives_++;
+    if (r.kind != ZCT_P2P)
+        return;
+    point_to_point_++;
+    sent_before_posted_ += r.sent_ns < r.posted_ns;
+}
+
+double rank_figures::share_out_of_order() const
+{
+    return share_of(out_of_order_, receives_);
+}
+
+double rank_figures::share_sent_before_posted() const
+{
+    return share_of(sent_before_posted_, point_to_point_);
+}
+
+void write_meta_json(std::ostream &out, const run_in_turn &in_turn,
+                     const std::vector<rank_figures> &figures)
+{
+    const run &run = in_turn.about();
+    std::uint64_t receives = 0;
+    std::uint64_t sends = 0;
+    for (std::size_t i = 0; i < figures.size(); i++) {
+        receives += figures[i].receives();
+        sends += in_turn.nr_sends(i);
     }
     out << "{\n \"name\": " << quoted(run.name) << ",\n \"processes\": " << run.processes
         << ",\n \"program\": " << quoted(run.command.empty() ? run.program : run.command)
         << ",\n \"mpi\": " << quoted(run.mpi) << ",\n";
-    write_by_rank(out, run, "ranks", [](const rank_trace &r) { return r.receives.size(); });
+    write_by_rank(out, run, "ranks", [&](std::size_t i) { return figures[i].receives(); });
     out << " \"total_messages_all_ranks\": " << receives << ",\n \"send_events_total\": " << sends
         << ",\n \"send_events_stored\": " << sends
         << ",\n \"unmatched_or_size_mismatch\": " << run.unmatched_receives + run.size_mismatches
         << ",\n \"unreceived_sends\": " << run.unmatched_sends << ",\n"
         << std::fixed << std::setprecision(4);
-    write_by_rank(out, run, "arrival_not_in_post_order", share_out_of_order);
-    write_by_rank(out, run, "p2p_sent_before_posted", share_sent_before_posted);
+    write_by_rank(out, run, "arrival_not_in_post_order",
+                  [&](std::size_t i) { return figures[i].share_out_of_order(); });
+    write_by_rank(out, run, "p2p_sent_before_posted",
+                  [&](std::size_t i) { return figures[i].share_sent_before_posted(); });
     write_by_rank(out, run, "complete",
-                  [](const rank_trace &r) { return r.complete ? "true" : "false"; });
+                  [&](std::size_t i) { return run.ranks[i].complete ? "true" : "false"; });
     out << " \"comms\": {";
     for (std::size_t c = 0; c < run.communicators.size(); c++) {
         out << (c ? ", " : "") << '"' << c << "\": ";

@@ -5,6 +5,7 @@
 /* The records in a file's blocks (zct/format.h). */
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,6 +36,21 @@ class decoder {
         read_state(in);
         while (!in.at_end())
             record(in);
+    }
+
+    /** There are no more blocks. The collectives that did not end are kept now. */
+    void finish()
+    {
+        for (const collective_record &c : running_)
+            keep(file_.collectives, c);
+        running_.clear();
+    }
+
+    /** Where the runs of the collectives begin that were not kept yet. */
+    std::uint64_t runs_at() const
+    {
+        return running_.empty() ? file_.runs_before + file_.run_bytes.size()
+                                : running_.front().runs_at;
     }
 
   private:
@@ -119,7 +135,7 @@ class decoder {
             clock.time_ns = next_time(in);
             clock.ahead_ns = in.zigzag();
             clock.error_ns = in.varint();
-            keep(file_.clocks, clock);
+            file_.clocks.push_back(clock);
             break;
         }
         default:
@@ -293,31 +309,29 @@ class decoder {
         c.comm = known_comm(in.varint());
         c.root = narrow<std::int32_t>(in.zigzag(), "a root of more than 32 bits");
         c.site = posted_at(in);
-        c.runs_at = file_.run_bytes.size();
+        c.runs_at = file_.runs_before + file_.run_bytes.size();
         const auto runs = in.rest();
         take_runs(in, file_.communicators[c.comm].peers(), [](const run_record &) {});
         const auto taken = runs.first(runs.size() - in.rest().size());
         if (keeps_)
             file_.run_bytes.insert(file_.run_bytes.end(), taken.begin(), taken.end());
         file_.counts.collectives++;
-        has_ended_.push_back(false);
-        keep(file_.collectives, c);
+        running_.push_back(c);
     }
 
     void collective_end(cursor &in)
     {
         const std::int64_t time = next_time(in);
         ended_ = plus(ended_ + 1, in.zigzag());
-        if (ended_ >= has_ended_.size() || has_ended_[ended_])
+        const std::uint64_t kept = file_.counts.collectives - running_.size();
+        if (ended_ < kept || ended_ >= file_.counts.collectives || running_[ended_ - kept].ended)
             throw malformed{"the end of a collective that did not begin"};
-        has_ended_[ended_] = true;
-        const std::uint64_t done_order = nr_done_++;
-        if (!keeps_)
-            return;
-        collective_record &c = file_.collectives[ended_];
+        collective_record &c = running_[ended_ - kept];
         c.ended = true;
         c.end_ns = time;
-        c.done_order = done_order;
+        c.done_order = nr_done_++;
+        for (; !running_.empty() && running_.front().ended; running_.pop_front())
+            keep(file_.collectives, running_.front());
     }
 
     file_records &file_;
@@ -327,7 +341,7 @@ class decoder {
     std::uint64_t ended_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t nr_done_ = 0;
-    std::vector<bool> has_ended_; /* of each collective */
+    std::deque<collective_record> running_; /* from the first on that has not ended */
     last_values send_;
     last_values receive_;
 };

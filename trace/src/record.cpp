@@ -158,38 +158,54 @@ std::int64_t minus(std::int64_t time, std::int64_t other)
                                      static_cast<std::uint64_t>(other));
 }
 
-/** Moves the times onto rank 0's clock, if that was compared twice. */
-void correct_times(file_records &file)
-{
-    if (file.clocks.size() < 2)
-        return;
-    const clock_record first = file.clocks.front();
-    const clock_record last = file.clocks.back();
-    const auto span = static_cast<double>(minus(last.time_ns, first.time_ns));
-    if (span <= 0)
-        return;
-    const auto drift = static_cast<double>(minus(last.ahead_ns, first.ahead_ns)) / span;
-    const auto correct = [&](std::int64_t &time) {
-        const double drifted = drift * static_cast<double>(minus(time, first.time_ns));
+/** Moves times onto rank 0's clock, if that was compared twice. */
+class clock_correction {
+  public:
+    explicit clock_correction(const std::vector<clock_record> &clocks)
+    {
+        if (clocks.size() < 2)
+            return;
+        first_ = clocks.front();
+        const clock_record &last = clocks.back();
+        const auto span = static_cast<double>(minus(last.time_ns, first_.time_ns));
+        needed_ = span > 0;
+        if (needed_)
+            drift_ = static_cast<double>(minus(last.ahead_ns, first_.ahead_ns)) / span;
+    }
+
+    void correct(file_records &file) const
+    {
+        if (!needed_)
+            return;
+        for (send_record &s : file.sends)
+            correct(s.time_ns);
+        for (receive_record &r : file.receives) {
+            correct(r.posted_ns);
+            correct(r.done_ns);
+        }
+        for (collective_record &c : file.collectives) {
+            correct(c.begin_ns);
+            correct(c.end_ns);
+        }
+        for (call &c : file.calls) {
+            correct(c.begin_ns);
+            correct(c.end_ns);
+        }
+    }
+
+  private:
+    void correct(std::int64_t &time) const
+    {
+        const double drifted = drift_ * static_cast<double>(minus(time, first_.time_ns));
         if (std::abs(drifted) >= kMaxDrift)
             throw malformed{"its clocks were implausibly far apart"};
-        time = minus(minus(time, first.ahead_ns), static_cast<std::int64_t>(drifted));
-    };
-    for (send_record &s : file.sends)
-        correct(s.time_ns);
-    for (receive_record &r : file.receives) {
-        correct(r.posted_ns);
-        correct(r.done_ns);
+        time = minus(minus(time, first_.ahead_ns), static_cast<std::int64_t>(drifted));
     }
-    for (collective_record &c : file.collectives) {
-        correct(c.begin_ns);
-        correct(c.end_ns);
-    }
-    for (call &c : file.calls) {
-        correct(c.begin_ns);
-        correct(c.end_ns);
-    }
-}
+
+    bool needed_ = false;
+    double drift_ = 0;
+    clock_record first_{};
+};
 
 void read_blocks(input &in, std::uint64_t at, file_records &file, bool keeps)
 {
@@ -202,11 +218,56 @@ void read_blocks(input &in, std::uint64_t at, file_records &file, bool keeps)
             if (block_within(in, at + 1))
                 throw malformed{"a block in the middle is damaged"};
             file.cut_bytes = in.size() - at;
-            return;
+            break;
         }
         decoder.block(*payload);
         at += ZCT_BLOCK_HEAD_BYTES + payload->size();
     }
+    decoder.finish();
+}
+
+/** What was seen of a file's records goes. @runs_at: where the runs begin that are needed still. */
+void forget(file_records &file, std::uint64_t runs_at)
+{
+    file.sends.clear();
+    file.receives.clear();
+    file.lost.clear();
+    file.collectives.clear();
+    file.sites.clear();
+    file.calls.clear();
+    file.unrecorded_calls.clear();
+    file.clocks.clear();
+    file.run_bytes.erase(file.run_bytes.begin(),
+                         file.run_bytes.begin() +
+                             static_cast<std::ptrdiff_t>(runs_at - file.runs_before));
+    file.runs_before = runs_at;
+}
+
+/** As each_block() of record.h, of a file whose whole blocks are @in. */
+void decode_blocks(input &in, const file_records &counted,
+                   const std::function<void(file_records &)> &see)
+{
+    const clock_correction clocks(counted.clocks);
+    file_records part{};
+    part.rank = counted.rank;
+    part.processes = counted.processes;
+    part.has_calls = counted.has_calls;
+    decoder decoder(part, true);
+    const auto show = [&] {
+        clocks.correct(part);
+        see(part);
+        forget(part, decoder.runs_at());
+    };
+    for (std::uint64_t at = counted.header_bytes; at < in.size();) {
+        const auto payload = block_at(in, at);
+        if (!payload)
+            throw malformed{"was changed while it was read"};
+        decoder.block(*payload);
+        at += ZCT_BLOCK_HEAD_BYTES + payload->size();
+        show();
+    }
+    decoder.finish();
+    show();
 }
 
 file_records decode(std::istream &in, std::uint64_t size, bool keeps, const std::string &name)
@@ -215,9 +276,9 @@ file_records decode(std::istream &in, std::uint64_t size, bool keeps, const std:
     file.file_bytes = size;
     try {
         input bytes(in, size);
-        const std::size_t header = read_header(bytes, file);
-        read_blocks(bytes, header, file, keeps);
-        correct_times(file);
+        file.header_bytes = read_header(bytes, file);
+        read_blocks(bytes, file.header_bytes, file, keeps);
+        clock_correction(file.clocks).correct(file);
     } catch (const malformed &m) {
         throw error(name + ": " + m.reason);
     }
@@ -252,6 +313,21 @@ file_records read_records(const std::filesystem::path &file)
 file_records count_records(const std::filesystem::path &file)
 {
     return decode_file(file, false);
+}
+
+void each_block(const std::filesystem::path &file, const file_records &counted,
+                const std::function<void(file_records &)> &see)
+{
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    if (!in)
+        throw error(file.string() + ": " + std::strerror(errno ? errno : EIO));
+    try {
+        input bytes(in, counted.file_bytes - counted.cut_bytes);
+        decode_blocks(bytes, counted, see);
+    } catch (const malformed &m) {
+        throw error(file.string() + ": " + m.reason);
+    }
 }
 
 } // namespace zc::zct

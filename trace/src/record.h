@@ -6,6 +6,7 @@
  * communicators, collectives not taken apart. run.cpp makes rows of them. */
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,7 @@ struct collective_record {
     std::uint64_t order;
     std::uint64_t done_order;
     std::uint32_t site;
-    std::uint64_t runs_at; /* where its runs begin in file_records::run_bytes (runs.h) */
+    std::uint64_t runs_at; /* where its runs begin among those of the file (runs.h) */
 };
 
 struct clock_record {
@@ -96,12 +97,14 @@ struct file_records {
     std::vector<lost_record> lost;
     std::vector<collective_record> collectives;
     std::vector<std::uint8_t> run_bytes;
-    std::vector<site> sites; /* this and what follows of version 2 and 3 only */
+    std::uint64_t runs_before; /* bytes of runs that are not kept any more */
+    std::vector<site> sites;   /* this and what follows of version 2 and 3 only */
     std::vector<call> calls;
     std::vector<unrecorded> unrecorded_calls;
     std::vector<clock_record> clocks; /* the times are corrected by them already */
     record_counts counts;
     bool has_calls;
+    std::uint64_t header_bytes;
     std::uint64_t file_bytes;
     std::uint64_t cut_bytes;
     bool complete;
@@ -114,8 +117,17 @@ struct file_records {
  */
 file_records read_records(const std::filesystem::path &file);
 
-/** The same, block by block, of which only the communicators and the counts are kept. */
+/** The same, block by block, of which only the communicators, the clocks and the counts are kept.
+ */
 file_records count_records(const std::filesystem::path &file);
+
+/**
+ * Decodes a file that was counted block by block: @see is called with the records of each, and with
+ * all communicators so far. A collective comes when it and all before it have ended, or at the end.
+ * What the program writes meanwhile behind the blocks that were counted is not read.
+ */
+void each_block(const std::filesystem::path &file, const file_records &counted,
+                const std::function<void(file_records &)> &see);
 
 /** As read_records, of bytes in memory; @name for the errors. */
 file_records decode_records(const std::vector<std::uint8_t> &bytes, const std::string &name);

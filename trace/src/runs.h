@@ -56,7 +56,7 @@ void take_runs(cursor &in, std::size_t nr_peers, Use use)
 template <typename Use>
 void for_each_run(const file_records &file, const collective_record &call, Use use)
 {
-    cursor in(std::span(file.run_bytes).subspan(call.runs_at));
+    cursor in(std::span(file.run_bytes).subspan(call.runs_at - file.runs_before));
     take_runs(in, file.communicators[call.comm].peers(), use);
 }
 

@@ -188,6 +188,10 @@ int trace(const arguments &a)
         print_text(result, t);
         if (a.json)
             print_json(result, t);
+        if (!std::cout) {
+            std::cerr << "zc-trace: standard output: cannot be written\n";
+            return result.exit_code ? result.exit_code : kExitFailed;
+        }
     } catch (const std::exception &e) { /* the command went as it went */
         std::cerr << "zc-trace: " << result.folder.string() << ": cannot be counted: " << e.what()
                   << "\n";

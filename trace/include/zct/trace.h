@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -52,13 +53,13 @@ struct receive {
     std::uint64_t bytes; /* received, not the capacity */
     std::uint64_t addr;  /* of the first byte received: buffer + lower bound of the type */
     zct_kind kind;
-    std::int64_t collective;     /* number of the collective call at this rank; -1 for p2p */
-    std::int64_t posted_ns;      /* since the run began, as all times */
-    std::int64_t done_ns;        /* the application's wait or test saw it complete */
-    std::int64_t sent_ns;        /* the sender entered its call; done_ns if not sent_known */
-    bool sent_known;             /* false: the sender's file is missing or incomplete */
-    std::uint64_t done_order;    /* place in order of completion */
-    std::uint64_t arrival_order; /* place in order of sent_ns */
+    std::int64_t collective;       /* number of the collective call at this rank; -1 for p2p */
+    std::int64_t posted_ns;        /* since the run began, as all times */
+    std::int64_t done_ns;          /* the application's wait or test saw it complete */
+    std::int64_t sent_ns;          /* the sender entered its call; done_ns if not sent_known */
+    bool sent_known;               /* false: the sender's file is missing or incomplete */
+    std::uint64_t done_order;      /* place in order of completion */
+    std::uint64_t arrival_order;   /* place in order of sent_ns */
     std::uint32_t site = 0;        /* index into rank_trace::sites; 0 if there are none */
     std::int64_t send_number = -1; /* send::number at the sender; -1: not known, a collective */
 };
@@ -165,8 +166,8 @@ std::vector<std::filesystem::path> trace_files(const std::filesystem::path &fold
 
 /**
  * A folder of r<rank>.zct files, or one such file (then no sender is known but itself). With
- * @unreadable, files that cannot be read are left out, and "file: reason" of each is added there; it
- * is an error only if none can be read.
+ * @unreadable, files that cannot be read are left out, and "file: reason" of each is added there;
+ * it is an error only if none can be read.
  */
 run load(const std::filesystem::path &path, std::vector<std::string> *unreadable = nullptr);
 
@@ -178,6 +179,39 @@ run load(const std::filesystem::path &path, std::vector<std::string> *unreadable
  */
 run load_in_turn(const std::filesystem::path &path, std::vector<std::string> *unreadable,
                  const std::function<void(const rank_trace &)> &see);
+
+class run_reader;
+
+/**
+ * A run whose rows may be more than fit into memory: they are made one after the other. Some 60 MB
+ * are taken, however many there are, and 24 bytes for each collective call of a rank; what does not
+ * fit there is put in order in temporary files (of TMPDIR or /var/tmp). Files are read up to where
+ * they ended when the object was made. Also throws while rows are made.
+ */
+class run_in_turn {
+  public:
+    /** @path, @unreadable: as of load(). */
+    explicit run_in_turn(const std::filesystem::path &path,
+                         std::vector<std::string> *unreadable = nullptr);
+    ~run_in_turn();
+    run_in_turn(const run_in_turn &) = delete;
+    run_in_turn &operator=(const run_in_turn &) = delete;
+
+    /** The run and its ranks, without rows, sites and calls. What is not matched counts the ranks
+        whose receives were made. */
+    const run &about() const;
+
+    /** What a rank received, in order of posting. @place: in about().ranks. Each rank once, and
+       none after one behind it. */
+    void each_receive(std::size_t place, const std::function<void(const receive &)> &see);
+
+    /** What all ranks sent, in order of time. */
+    void each_send(const std::function<void(std::int32_t source, const send &)> &see);
+    std::uint64_t nr_sends(std::size_t place) const;
+
+  private:
+    std::unique_ptr<run_reader> reader_;
+};
 
 /** What a file's header and records say, block by block: quick, and in little memory. */
 struct summary {
@@ -195,15 +229,44 @@ struct summary {
 };
 summary summarize(const std::filesystem::path &file);
 
-/** As the CSV traces: i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,t_sent,
-    done_order,arrival_order; microseconds, addr in hexadecimal. */
+/** Writes receives as the CSV traces have them: i,comm,src,tag,bytes,addr,kind,coll,t_post,t_done,
+    t_sent,done_order,arrival_order; microseconds, addr in hexadecimal. */
+class csv_writer {
+  public:
+    explicit csv_writer(std::ostream &out);
+    void add(const receive &r);
+
+  private:
+    std::ostream &out_;
+    std::uint64_t rows_ = 0;
+};
+
 void write_csv(std::ostream &out, const rank_trace &rank);
 
 /** All sends of the run in order of time: t,src,dst,bytes,kind. */
-void write_events_csv(std::ostream &out, const run &run);
+void write_events_csv(std::ostream &out, run_in_turn &run);
 
-/** meta.json beside such CSV files. */
-void write_meta_json(std::ostream &out, const run &run);
+/** What meta.json says of the rows of a rank. */
+class rank_figures {
+  public:
+    void add(const receive &r);
+
+    std::uint64_t receives() const { return receives_; }
+    /** Of the rows, those that are not where they would be if all came in order of posting. */
+    double share_out_of_order() const;
+    /** Of the point-to-point messages, those sent before their receive was posted. */
+    double share_sent_before_posted() const;
+
+  private:
+    std::uint64_t receives_ = 0;
+    std::uint64_t out_of_order_ = 0;
+    std::uint64_t point_to_point_ = 0;
+    std::uint64_t sent_before_posted_ = 0;
+};
+
+/** meta.json beside such CSV files. @figures: of each rank, whose receives were made. */
+void write_meta_json(std::ostream &out, const run_in_turn &run,
+                     const std::vector<rank_figures> &figures);
 
 } // namespace zc::zct
 
