@@ -35,7 +35,8 @@ std::vector<std::string> predictor_names()
 
 subject measure(const trace &trace, const std::vector<std::string> &predictors)
 {
-    subject subject{trace.run, trace.rank, trace.receives.size(), 0, find_period(trace), {}};
+    subject subject{trace.run, trace.rank,         trace.note, trace.receives.size(),
+                    0,         find_period(trace), {}};
     for (const traced_receive &r : trace.receives)
         subject.messages_over_8k += r.large();
     for (const std::string &name : predictors) {

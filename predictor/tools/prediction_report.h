@@ -29,6 +29,7 @@ struct measurement {
 struct subject {
     std::string run;
     int rank;
+    std::string note; /* trace::note */
     uint64_t messages;
     uint64_t messages_over_8k;
     period_found period;

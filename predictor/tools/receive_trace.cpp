@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "csv_trace.h"
 #include "zct_trace.h"
@@ -36,15 +36,10 @@ void number_arrivals(std::vector<traced_receive> &receives)
         receives[at].arrival = arrival++;
 }
 
-static void append(std::vector<trace> &out, std::vector<trace> more)
-{
-    std::move(more.begin(), more.end(), std::back_inserter(out));
-}
-
-static void load_folder(const fs::path &folder, std::vector<trace> &out, bool descend)
+static void each_in(const fs::path &folder, const std::function<void(trace)> &see, bool descend)
 {
     if (is_zct_trace(folder))
-        append(out, load_zct_traces(folder));
+        each_zct_trace(folder, see);
     std::vector<fs::path> entries;
     for (const auto &entry : fs::directory_iterator(folder))
         entries.push_back(entry.path());
@@ -52,29 +47,39 @@ static void load_folder(const fs::path &folder, std::vector<trace> &out, bool de
 
     for (const fs::path &entry : entries) {
         if (is_csv_trace(entry))
-            out.push_back(load_csv_trace(entry));
+            see(load_csv_trace(entry));
         else if (descend && fs::is_directory(entry))
-            load_folder(entry, out, false);
+            each_in(entry, see, false);
     }
+}
+
+void each_trace(const std::string &path, const std::function<void(trace)> &see)
+{
+    bool found = false;
+    const auto see_one = [&](trace one) {
+        found = true;
+        see(std::move(one));
+    };
+    try {
+        if (!fs::exists(path))
+            throw trace_error(path + ": no such file or folder");
+        if (fs::is_directory(path))
+            each_in(path, see_one, true);
+        else if (is_zct_trace(path))
+            each_zct_trace(path, see_one);
+        else
+            see_one(load_csv_trace(path));
+    } catch (const fs::filesystem_error &error) {
+        throw trace_error(path + ": " + error.code().message());
+    }
+    if (!found)
+        throw trace_error(path + ": no r<rank>.csv.gz or r<rank>.zct here");
 }
 
 std::vector<trace> load_traces(const std::string &path)
 {
     std::vector<trace> traces;
-    try {
-        if (!fs::exists(path))
-            throw trace_error(path + ": no such file or folder");
-        if (fs::is_directory(path))
-            load_folder(path, traces, true);
-        else if (is_zct_trace(path))
-            append(traces, load_zct_traces(path));
-        else
-            traces.push_back(load_csv_trace(path));
-    } catch (const fs::filesystem_error &error) {
-        throw trace_error(path + ": " + error.code().message());
-    }
-    if (traces.empty())
-        throw trace_error(path + ": no r<rank>.csv.gz or r<rank>.zct here");
+    each_trace(path, [&](trace one) { traces.push_back(std::move(one)); });
     std::stable_sort(traces.begin(), traces.end(), [](const trace &a, const trace &b) {
         return a.run != b.run ? a.run < b.run : a.rank < b.rank;
     });

@@ -3,6 +3,7 @@
 #define ZCP_TOOLS_RECEIVE_TRACE_H_INCLUDED
 
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,9 +44,12 @@ class trace_error : public std::runtime_error {
 };
 
 /**
- * All traces under @path: a trace file, a folder of r<rank>.csv.gz or r<rank>.zct
- * files (one run), or a folder of such folders. Sorted by run and rank. Throws trace_error.
+ * Calls @see with each trace under @path before it reads the next: a trace file, a folder of
+ * r<rank>.csv.gz or r<rank>.zct files (one run), or a folder of such folders. Throws trace_error.
  */
+void each_trace(const std::string &path, const std::function<void(trace)> &see);
+
+/** All of them in memory, sorted by run and rank. */
 std::vector<trace> load_traces(const std::string &path);
 
 } // namespace zc::report

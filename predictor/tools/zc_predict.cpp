@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -36,22 +35,29 @@ void write_file(const std::string &path, const std::string &content)
         throw std::system_error(errno, std::generic_category(), path);
 }
 
+/** Measures the traces of one path one after the other: of all at once there may be too many to
+ * have in memory. Adds them by run and rank. */
+void add_subjects(const std::string &path, const std::vector<std::string> &predictors,
+                  std::vector<subject> &subjects)
+{
+    const auto nr_before = static_cast<std::ptrdiff_t>(subjects.size());
+    each_trace(path, [&](const trace &trace) { subjects.push_back(measure(trace, predictors)); });
+    std::stable_sort(subjects.begin() + nr_before, subjects.end(),
+                     [](const subject &a, const subject &b) {
+                         return a.run != b.run ? a.run < b.run : a.rank < b.rank;
+                     });
+}
+
 void report(const options &options)
 {
-    std::vector<trace> traces;
-    for (const std::string &path : options.paths) {
-        auto more = load_traces(path);
-        std::move(more.begin(), more.end(), std::back_inserter(traces));
-    }
-    for (const trace &trace : traces) {
-        if (!trace.note.empty())
-            fmt::print(stderr, "zc-predict: note: {}\n", trace.note);
-    }
     std::vector<subject> subjects;
-    subjects.reserve(traces.size());
-    for (const trace &trace : traces)
-        subjects.push_back(
-            measure(trace, options.predictors.empty() ? predictor_names() : options.predictors));
+    for (const std::string &path : options.paths)
+        add_subjects(path, options.predictors.empty() ? predictor_names() : options.predictors,
+                     subjects);
+    for (const subject &subject : subjects) {
+        if (!subject.note.empty())
+            fmt::print(stderr, "zc-predict: note: {}\n", subject.note);
+    }
 
     if (!options.svg.empty())
         write_file(options.svg, to_svg(subjects));

@@ -69,3 +69,11 @@ if [ -w /dev/full ]; then
     "$tool" report "$run" --json >/dev/full 2>"$scratch/err" || status=$?
     [ $status -eq 1 ] || fail "does not notice a full disk"
 fi
+
+# Who reads the output may have had enough: then the tool is ended by SIGPIPE, without a word.
+mkfifo "$scratch/gone"
+exec 3<>"$scratch/gone" 4>"$scratch/gone" 3>&-
+status=0
+"$tool" report "$run" --predictor last >&4 2>"$scratch/err" || status=$?
+[ $status -eq 141 ] || fail "exits with $status with nobody there to read"
+[ ! -s "$scratch/err" ] || fail "says with nobody there to read: $(cat "$scratch/err")"
