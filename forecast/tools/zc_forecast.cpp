@@ -3,6 +3,7 @@
 /* zc-forecast: runs an MPI program and says what it would gain with ch4:zc. */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -147,6 +148,15 @@ void write_file(const fs::path &file, Write write)
                                  ": cannot be written: " + std::strerror(errno ? errno : EIO));
 }
 
+/** Who read the report has gone, and did not want all of it. */
+struct reader_gone {};
+
+bool reader_has_gone()
+{
+    pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 void report(const fs::path &folder, const options &o)
 {
     std::vector<std::string> unreadable;
@@ -159,7 +169,8 @@ void report(const fs::path &folder, const options &o)
     const std::vector<forecast::message> messages = forecast::messages_of(run);
     const forecast::site_names names(run);
     const forecast::forecast f = forecast::make_forecast(run, messages, names, prediction);
-    std::signal(SIGPIPE, SIG_IGN); /* who reads the text may have enough: the files are written */
+    /* Who reads the text may have enough: the files are written before that ends us. */
+    const bool ends_us = std::signal(SIGPIPE, SIG_IGN) != SIG_IGN;
     if (o.json)
         forecast::write_json(std::cout, f);
     else
@@ -169,6 +180,8 @@ void report(const fs::path &folder, const options &o)
                [&](std::ostream &out) { forecast::write_trace_events(out, run, messages, names); });
     write_file(o.html,
                [&](std::ostream &out) { forecast::write_html(out, run, messages, names, f); });
+    if (!std::cout && ends_us && reader_has_gone())
+        throw reader_gone();
     if (!std::cout)
         throw std::runtime_error("standard output: cannot be written");
 }
@@ -275,6 +288,9 @@ int main(int argc, char **argv)
 {
     try {
         return run_main(argc, argv);
+    } catch (const reader_gone &) { /* as any other program */
+        std::signal(SIGPIPE, SIG_DFL);
+        return raise(SIGPIPE);
     } catch (const zct::launch_error &e) {
         std::cerr << "zc-forecast: " << e.what() << "\n";
         return e.code;
