@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,12 +30,20 @@ ino_t inode_of(int fd)
     return fstat(fd, &found) == 0 ? found.st_ino : 0;
 }
 
+/** What of its memory it has; 0: it is not there yet. */
+std::uint64_t resident_kib(pid_t pid)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+    std::uint64_t all = 0, resident = 0;
+    return file >> all >> resident ? resident * static_cast<std::uint64_t>(getpagesize()) >> 10 : 0;
+}
+
 } // namespace
 
-arrival::arrival(settings how, network &net, const std::string &address)
+arrival::arrival(settings how, network &net, const std::string &address, promised_room promised)
     : how_(std::move(how)), net_(net), origin_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")),
       image_line_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")), images_(std::in_place),
-      receiver_(images_->path()), relay_(loop_, streams_)
+      receiver_(images_->path()), promised_(std::move(promised)), relay_(loop_, streams_)
 {
     loop_.watch(net_.door().socket(), [this] { net_.door().answer(); });
     loop_.watch(origin_.socket(), [] {});
@@ -73,6 +82,19 @@ void arrival::take_image()
     }
 }
 
+/** Others are promised what is left. */
+void arrival::note_taken()
+{
+    if (promised_.fd() < 0)
+        return;
+    if (state_ == state::WAITING)
+        promised_.came(receiver_.kept() >> 10);
+    else if (state_ == state::RESTORING || (state_ != state::ENDING && !filled_))
+        promised_.rank_has(resident_kib(pid_));
+    else
+        promised_ = promised_room();
+}
+
 void arrival::restore(const nlohmann::json &manifest)
 {
     pid_ = manifest.at("pid");
@@ -83,7 +105,10 @@ void arrival::restore(const nlohmann::json &manifest)
     since_ = clock::now();
     check_left_out(images_->path(), pid_, receiver_.memory());
     filled_ = receiver_.memory().empty();
-    if (!filled_)
+    promised_.rank_has(0); /* before it may take the place of the store */
+    if (filled_)
+        receiver_.forget_memory();
+    else
         begin_filling();
     criu_ = std::make_unique<criu_run>(how_.criu, "restore", images_->path(),
                                        restore_options(new_ends_, filler_ != nullptr));
@@ -272,6 +297,7 @@ int arrival::run()
         loop_.turn(moving ? kMoving : kTurn);
         image_line_.pump();
         take_image();
+        note_taken();
         if (holder_ && !status_)
             holder_->step();
         for (const stream_id which : relay_.take_broken())

@@ -10,6 +10,7 @@
 #include "holder.h"
 #include "launch.h"
 #include "page_filler.h"
+#include "promised_room.h"
 
 namespace zc::holder {
 
@@ -30,8 +31,9 @@ class arrival : public surroundings {
   public:
     enum class state { WAITING, RESTORING, RESTORED, HOLDING, ENDING };
 
-    /** Listens on any ports of @address. Throws error. */
-    arrival(settings how, network &net, const std::string &address);
+    /** Listens on any ports of @address. @promised: the room that the rank has here. Throws error.
+     */
+    arrival(settings how, network &net, const std::string &address, promised_room promised);
     /** What the origin connects with: {"line": endpoint, "image": endpoint}. */
     nlohmann::json endpoints() const;
     /** The exit status of this process. */
@@ -46,6 +48,7 @@ class arrival : public surroundings {
     void obey(const nlohmann::json &request);
     void obey_later();
     void take_image();
+    void note_taken();
     void begin_filling();
     void fill();
     void filler_ended(bool well);
@@ -65,6 +68,7 @@ class arrival : public surroundings {
     line origin_, image_line_;
     std::optional<memory_directory> images_;
     image_receiver receiver_;
+    promised_room promised_;
     state state_ = state::WAITING;
     rank_streams streams_;
     relay relay_;

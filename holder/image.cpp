@@ -237,6 +237,7 @@ bool image_receiver::take_content(const std::string &bytes, std::size_t &at)
         manifest_bytes_.append(content);
     else
         write_all(into_ == into::file ? file_.fd : store_.fd, content, directory_);
+    kept_ += into_ == into::manifest ? 0 : part;
     if (into_ == into::store || into_ == into::memory)
         stored_ += part;
     std::uint32_t &sum = into_ == into::store ? store_crc_ : crc_;
@@ -352,6 +353,7 @@ void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
         write_all(file_.fd, content, directory_);
         crc_ = zc_crc32c(crc_, content.data(), content.size());
         done += content.size();
+        kept_ += content.size();
         taken_from_store_ += content.size();
     }
 }
@@ -415,8 +417,6 @@ std::optional<nlohmann::json> image_receiver::take(incoming &from)
     if (!done_)
         return {};
     file_ = descriptor{};
-    if (memory_.empty())
-        store_ = descriptor{}; /* its memory is the rank's, from now on */
     if (!manifest_.is_object())
         throw error(EBADMSG, "the image has no manifest");
     return manifest_;

@@ -102,8 +102,11 @@ class image_receiver {
     /** What CRIU has left out, and the store, in which it lies; when all has come. */
     const std::vector<stored_pages> &memory() const noexcept { return memory_; }
     const descriptor &store() const noexcept { return store_; }
-    /** Another process has both. */
+    /** Nothing here needs them any more: the store's memory is the rank's, if no other process has
+     * it. */
     void forget_memory();
+    /** Bytes of memory that the store and the files have, as long as none is forgotten. */
+    std::uint64_t kept() const noexcept { return kept_; }
 
   private:
     enum class into { store, manifest, file, memory };
@@ -128,7 +131,7 @@ class image_receiver {
     std::size_t next_run_ = 0;
     std::optional<std::uint64_t> address_; /* of the next run, which is of memory */
     descriptor store_;
-    std::uint64_t stored_ = 0;
+    std::uint64_t stored_ = 0, kept_ = 0;
     std::uint32_t store_crc_ = 0; /* of what came before the image */
     std::vector<stored_pages> memory_;
     std::uint64_t taken_from_store_ = 0; /* by this call */

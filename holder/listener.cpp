@@ -25,7 +25,6 @@
 #include "page_filler.h"
 #include "preflight.h"
 #include "request_server.h"
-#include "store_room.h"
 #include "zch/ports.h"
 
 namespace zc::holder {
@@ -53,18 +52,21 @@ void enter_namespaces()
         throw_errno(errno, "/proc");
 }
 
-[[noreturn]] void become_holder(const settings &how, const std::string &host, int ready, bool apart)
+[[noreturn]] void become_holder(const settings &how, const std::string &host, int ready,
+                                int promise, bool apart)
 {
     try {
         setsid();
         if (apart)
             enter_namespaces();
-        const std::string fd = std::to_string(ready);
+        const std::string fd = std::to_string(ready), promise_fd = std::to_string(promise);
         const std::string patience = std::to_string(how.patience.count());
         fcntl(ready, F_SETFD, 0);
+        if (promise >= 0)
+            fcntl(promise, F_SETFD, 0);
         execl("/proc/self/exe", "zc-hold", "--arrival", host.c_str(), "--ready", fd.c_str(),
-              "--key", how.key_file.c_str(), "--criu", how.criu.c_str(), "--patience",
-              patience.c_str(), nullptr);
+              "--promise", promise_fd.c_str(), "--key", how.key_file.c_str(), "--criu",
+              how.criu.c_str(), "--patience", patience.c_str(), nullptr);
         throw_errno(errno, "zc-hold");
     } catch (const std::exception &problem) {
         const std::string text = nlohmann::json{{"refused", {problem.what()}}}.dump() + "\n";
@@ -135,7 +137,7 @@ void listener::answer(const std::string &asker, const nlohmann::json &request)
 {
     const std::string what = request.at("do");
     if (what == "prepare")
-        send(asker, request, prepare(request.at("needs")));
+        send(asker, request, prepare(request));
     else if (what == "ranks")
         tell_ranks(asker, request);
     else if (what == "move")
@@ -190,27 +192,58 @@ void listener::order_move(const std::string &asker, const nlohmann::json &reques
                });
 }
 
-nlohmann::json listener::prepare(const nlohmann::json &needs)
+std::string listener::find_room(const rank_room &rank, room_offer &offer, promised_room &promise)
 {
-    const std::vector<std::string> reasons = lacks(needs);
+    std::string why;
+    const auto decide = [&](const promised_memory &others) -> std::optional<host_memory> {
+        const free_memory all = memory_of_host();
+        const host_memory left = all.without(others);
+        why = why_no_room(host_name(), rank.kib, all.without({}), left);
+        if (!why.empty())
+            return {};
+        offer = offer_of(rank, left);
+        return offer.together;
+    };
+    try {
+        promise = promised_room::make(rank.kib, decide);
+    } catch (const std::exception &problem) {
+        if (!std::exchange(said_no_promises_, true))
+            spdlog::warn("what is promised to one rank may be promised to another, too: {}",
+                         reason_of(problem));
+        decide({});
+    }
+    return why;
+}
+
+nlohmann::json listener::prepare(const nlohmann::json &request)
+{
+    const nlohmann::json &needs = request.at("needs");
+    const bool lazy = request.value("lazy", true), can_fill = lazy && page_filler::is_possible();
+    const rank_room rank{needs.at("kib"), request.value("ahead", true), can_fill};
+    std::vector<std::string> reasons = lacks(needs);
+    room_offer offer{};
+    promised_room promise;
+    if (reasons.empty()) {
+        const std::string why = find_room(rank, offer, promise);
+        if (!why.empty())
+            reasons.push_back(why);
+    }
     if (!reasons.empty()) {
         spdlog::info("a rank is refused: {}", joined(reasons));
         return {{"refused", reasons}};
     }
-    nlohmann::json made = start_holder(has_taken(needs));
-    const host_memory has = memory_of_host();
-    const std::uint64_t kib = needs.at("kib"), to_fill = room_to_fill(kib, has);
-    made["room"] = to_fill > 0 ? to_fill : room_ahead(kib, has);
-    if (!page_filler::is_possible())
+    nlohmann::json made = start_holder(has_taken(needs), promise);
+    made["room"] = offer.store;
+    made["lazy"] = offer.lazy;
+    if (lazy && !can_fill)
         made["not_lazy"] = "it cannot fill the memory of a rank that runs";
-    else if (to_fill == 0)
+    else if (lazy && !offer.lazy)
         made["not_lazy"] =
             "it has not as much memory as a rank needs that runs before it has its own";
-    made["lazy"] = !made.contains("not_lazy");
     return made;
 }
 
-nlohmann::json listener::start_holder(bool apart)
+nlohmann::json listener::start_holder(bool apart, const promised_room &promise)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -221,7 +254,7 @@ nlohmann::json listener::start_holder(bool apart)
     if (child < 0)
         throw_errno(errno, "fork");
     if (child == 0)
-        become_holder(how_, host_, theirs.fd, apart);
+        become_holder(how_, host_, theirs.fd, promise.fd(), apart);
     theirs = descriptor{};
     auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
     if (!said.is_object())
@@ -230,11 +263,12 @@ nlohmann::json listener::start_holder(bool apart)
     return said;
 }
 
-void run_arrival(const settings &how, network &net, const std::string &address, int ready)
+void run_arrival(const settings &how, network &net, const std::string &address, int ready,
+                 int promise)
 {
     int status;
     {
-        arrival one(how, net, address);
+        arrival one(how, net, address, promise >= 0 ? promised_room(promise) : promised_room());
         const std::string text = one.endpoints().dump() + "\n";
         if (write(ready, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
             _exit(1);

@@ -7,13 +7,17 @@
 #include "door_requests.h"
 #include "holder.h"
 #include "launch.h"
+#include "promised_room.h"
+#include "store_room.h"
 
 namespace zc::holder {
 
 /**
  * What other hosts ask a host for:
  *
- *   prepare {needs}   a holder for a rank, if the host has what the rank needs
+ *   prepare {needs,   a holder for a rank, if the host has what the rank needs, and room for it
+ *            ahead,   that is promised to nobody else (promised_room.h); whether memory is sent
+ *            lazy}    ahead of the image, and whether it is to run before it has its memory
  *   ranks             which ranks were started here below zc-hold, and where they are
  *   move {pid, to}    to tell the zc-hold of this process number to move its rank; answered when
  *                     that has ended
@@ -31,11 +35,14 @@ class listener {
     void answer();
     void answer(const std::string &asker, const nlohmann::json &request);
     void send(const std::string &asker, const nlohmann::json &request, nlohmann::json said);
-    nlohmann::json prepare(const nlohmann::json &needs);
+    nlohmann::json prepare(const nlohmann::json &request);
+    /** For a rank that comes: what it may take, and the @promise; or why there is no room. */
+    std::string find_room(const rank_room &rank, room_offer &offer, promised_room &promise);
     void tell_ranks(const std::string &asker, const nlohmann::json &request);
     void order_move(const std::string &asker, const nlohmann::json &request);
-    /** A process of its own, in a PID namespace of its own if @apart; its endpoints. */
-    nlohmann::json start_holder(bool apart);
+    /** A process of its own, in a PID namespace of its own if @apart; its endpoints. It has the
+     * @promise, too. */
+    nlohmann::json start_holder(bool apart, const promised_room &promise);
 
     settings how_;
     network &net_;
@@ -44,12 +51,12 @@ class listener {
     door_requests doors_;
     std::string host_;
     void *socket_;
-    bool over_ = false;
+    bool over_ = false, said_no_promises_ = false;
 };
 
 /** The holder that a listener has started: it never returns. */
 [[noreturn]] void run_arrival(const settings &how, network &net, const std::string &address,
-                              int ready);
+                              int ready, int promise);
 
 } // namespace zc::holder
 

@@ -272,7 +272,13 @@ void origin::prepare(const nlohmann::json &needs)
     }
     loop_.watch(host_, [this] { host_answered(); });
     number_ = draw_identity();
-    question_ = nlohmann::json{{"do", "prepare"}, {"needs", needs}, {"number", number_}}.dump();
+    question_ = nlohmann::json{
+        {"do", "prepare"},
+        {"needs", needs},
+        {"ahead", how_.pre_copy},
+        {"lazy", how_.lazy},
+        {"number",
+         number_}}.dump();
 }
 
 /** ZeroMQ takes it when it has a connection. */

@@ -17,7 +17,6 @@
 #include "boot_time.h"
 #include "crc32c.h"
 #include "descriptor.h"
-#include "memory_room.h"
 
 namespace zc::holder {
 namespace {
@@ -313,12 +312,6 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
         clock_reason(needs.at("booted"), boot_time(getpid()), makes_namespace);
     if (!clock.empty())
         found.push_back(clock);
-    /* Its memory, and its image in memory. */
-    const std::uint64_t kib = 2 * needs.at("kib").get<std::uint64_t>();
-    const std::uint64_t available = memory_room() >> 10;
-    if (kib > available)
-        found.push_back("it has " + std::to_string(available >> 10) + " MiB of memory, and " +
-                        std::to_string(kib >> 10) + " MiB are needed");
     return found;
 }
 

@@ -23,7 +23,7 @@ std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bo
 /** What it needs on another host: files, processor features, memory, process numbers, its clock. */
 nlohmann::json needs_of(pid_t pid);
 
-/** What of @needs this host has not, each by its name. */
+/** What of @needs this host has not, each by its name; but for memory (store_room.h). */
 std::vector<std::string> lacks(const nlohmann::json &needs);
 
 /** Are the process numbers of @needs taken here, in the caller's PID namespace? */

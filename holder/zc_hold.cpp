@@ -38,7 +38,7 @@ struct arguments {
     settings how;
     std::vector<std::string> words;
     std::string listen, arrival, to, rank;
-    int ready = -1, pid = 0;
+    int ready = -1, promise = -1, pid = 0;
     long patience = 60;
     bool status = false, json = false;
 };
@@ -68,6 +68,7 @@ void add_options(CLI::App &app, arguments &a)
     app.add_flag("--json", a.json, "print answers as JSON");
     app.add_option("--arrival", a.arrival)->group("");
     app.add_option("--ready", a.ready)->group("");
+    app.add_option("--promise", a.promise)->group("");
 }
 
 /** An exit status, if there is nothing more to do. */
@@ -190,7 +191,7 @@ int carry_out(const arguments &a)
     begin_log("zc-hold");
     network net(zc::read_keys(a.how.key_file));
     if (!a.arrival.empty())
-        run_arrival(a.how, net, a.arrival, a.ready);
+        run_arrival(a.how, net, a.arrival, a.ready, a.promise);
     listener(a.how, net, a.listen).run();
     return kDone;
 }

@@ -231,9 +231,9 @@ class Hosts:
                 raise
         return json.loads(said)
 
-    def move_fails(self, host, why):
+    def move_fails(self, host, why, rank=MOVER):
         """The job goes on where it was, and the answer names WHY."""
-        answer = self.ask(*self._order(host, MOVER))
+        answer = self.ask(*self._order(host, rank))
         check(not answer["ok"], "the move went well")
         check(why in answer.get("why", ""), f"the reason is {answer.get('why')!r}, not {why!r}", self.said())
         self.check_alive()

@@ -141,6 +141,27 @@ TEST_F(StoreTest, PagesAreNamedThatWereSentBefore)
     expect_arrives(stored() + bytes);
 }
 
+/** The host has less by that, until the rank may take the place of the store. */
+TEST_F(StoreTest, WhatIsKeptIsCounted)
+{
+    send_before("abc");
+    write_memory(page('a') + page('1') + page('c') + page('c'));
+    image_receiver receiver(to_.path());
+    incoming in(stream_id::image);
+    in.accept({frame::DATA, stream_id::image, 0, stored()});
+    EXPECT_FALSE(receiver.take(in));
+    EXPECT_EQ(receiver.kept(), 3 * kPage);
+    in.accept({frame::DATA, stream_id::image, stored().size(), image()});
+    EXPECT_TRUE(receiver.take(in));
+    std::uint64_t files = 0;
+    for (const auto &entry : std::filesystem::directory_iterator(to_.path()))
+        files += entry.file_size();
+    EXPECT_EQ(receiver.kept(), 3 * kPage + files);
+    EXPECT_GE(receiver.store().fd, 0);
+    receiver.forget_memory();
+    EXPECT_LT(receiver.store().fd, 0);
+}
+
 TEST_F(StoreTest, MemoryOfAnySizeArrives)
 {
     send_before("ab");

@@ -698,6 +698,40 @@ def no_memory_is_sent_ahead(setup):
         return note(job, job.finish())
 
 
+def resident_mib(job, rank):
+    """Of RANK, which is where it was started."""
+    origin = next(each["pid"] for each in job.all_statuses() if each["rank"] == str(rank))
+    status = pathlib.Path(f"/proc/{next(process.children(origin))}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) >> 10
+
+
+@suite.test("memory-is-promised-to-one-rank-only", tags={"fast"})
+def memory_is_promised_to_one_rank_only(setup):
+    """A second one does not find room that the first has not taken yet, and stays, until the first is no more."""
+    with ring(setup, mib=256, patience=SHORT) as job:
+        mib = resident_mib(job, 0)
+        listen_with_room(job, 5 * mib // 2)
+        with job.start_move(2, 0) as request:
+            try:
+                holder = job.wait_for_holder(has_store, request)
+                os.kill(holder, signal.SIGSTOP)
+                try:
+                    refused = job.move_fails(2, "are promised to other ranks", 2)
+                finally:
+                    os.kill(holder, signal.SIGKILL)
+                check("leave_ms" not in refused and refused["incarnation"] == 0, f"the rank has left: {refused}")
+                said = job.move(2, 2)
+                check("copied" in said, f"what was promised is not free: {said}")
+                first = json.loads(request.communicate(timeout=60 * setup.patience)[0])
+            except BaseException:
+                request.kill()          # or its end would be waited for
+                raise
+        check(not first["ok"] and any(each in first["why"] for each in NO_SIGN), f"it says {first}")
+        job.move(2, 0)
+        rounds = job.finish()
+        return Note(f"{refused['why']}; {rounds} rounds", rounds=rounds)
+
+
 @suite.test("rank-ends-while-its-memory-is-sent")
 def rank_ends_while_its_memory_is_sent(setup):
     """By a signal, which reaches it at once; and the job with it, as it would without a move."""

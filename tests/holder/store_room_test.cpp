@@ -36,8 +36,61 @@ TEST(StoreRoomTest, ARankThatRunsBeforeItHasItsMemoryNeedsMore)
 
 TEST(StoreRoomTest, ThisHostHasSome)
 {
-    EXPECT_GT(memory_of_host().available, 0u);
+    EXPECT_GT(memory_of_host().of_kernel, 0u);
+    EXPECT_GT(memory_of_host().allowed, 0u);
     EXPECT_GT(memory_of_host().shared, 0u);
+}
+
+TEST(StoreRoomTest, NoNumberIsTooLarge)
+{
+    for (const std::uint64_t kib : {~std::uint64_t{0}, std::uint64_t{1} << 63, kEnough}) {
+        EXPECT_EQ(room_ahead(kib, {kEnough, kEnough}), 0u);
+        EXPECT_EQ(room_to_fill(kib, {kEnough, kEnough}), 0u);
+        const std::string why = why_no_room("h", kib, {kEnough, kEnough}, {kEnough, kEnough});
+        EXPECT_NE(why, "");
+    }
+    EXPECT_EQ(room_ahead(1000, {~std::uint64_t{0}, ~std::uint64_t{0}}), 2000u);
+}
+
+TEST(StoreRoomTest, AnOfferIsOfWhatIsAskedFor)
+{
+    const host_memory enough{kEnough, kEnough};
+    const room_offer lazy = offer_of({1000}, enough);
+    EXPECT_TRUE(lazy.lazy);
+    EXPECT_EQ(lazy.store, 2000u);
+    EXPECT_EQ(lazy.together.available, 4000u);
+    EXPECT_EQ(lazy.together.shared, 3000u);
+    const room_offer ahead = offer_of({.kib = 1000, .lazy = false}, enough);
+    EXPECT_FALSE(ahead.lazy);
+    EXPECT_EQ(ahead.store, 2000u);
+    EXPECT_EQ(ahead.together.available, 3000u);
+    EXPECT_EQ(ahead.together.shared, 3000u);
+    const room_offer plain = offer_of({.kib = 1000, .ahead = false, .lazy = false}, enough);
+    EXPECT_EQ(plain.store, 0u);
+    EXPECT_EQ(plain.together.available, 2000u);
+    EXPECT_EQ(plain.together.shared, 1000u);
+    const room_offer small = offer_of({1000}, {3300, 2400});
+    EXPECT_TRUE(small.lazy);
+    EXPECT_EQ(small.store, 1300u);
+    EXPECT_EQ(small.together.available, 3300u);
+    EXPECT_EQ(offer_of({1000}, {2249, 2250}).store, 0u);
+    EXPECT_EQ(offer_of({1000}, {2249, 2250}).together.available, 2000u);
+}
+
+TEST(StoreRoomTest, WhatHasNoRoomIsToldWhy)
+{
+    constexpr std::uint64_t kMib = 1024;
+    EXPECT_EQ(why_no_room("h2", 1000, {2000, 1000}, {2000, 1000}), "");
+    EXPECT_EQ(why_no_room("h2", 1500 * kMib, {2500 * kMib, kEnough}, {2500 * kMib, kEnough}),
+              "h2 has 2500 MiB of memory, and 3000 MiB are needed");
+    EXPECT_EQ(why_no_room("h2", 1500 * kMib, {4000 * kMib, kEnough}, {2500 * kMib, kEnough}),
+              "h2 has 4000 MiB of memory, of which 1500 MiB are promised to other ranks, and 3000 "
+              "MiB are needed");
+    EXPECT_EQ(why_no_room("h2", 300 * kMib, {kEnough, 400 * kMib}, {kEnough, 200 * kMib}),
+              "h2 has 400 MiB of memory in /dev/shm, of which 200 MiB are promised to other ranks, "
+              "and 300 MiB are needed");
+    /* It is tried: its image may be smaller. */
+    EXPECT_EQ(why_no_room("h2", 300, {kEnough, 200}, {kEnough, 100}), "");
 }
 
 } // namespace
