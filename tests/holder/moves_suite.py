@@ -708,7 +708,7 @@ def resident_mib(job, rank):
 @suite.test("memory-is-promised-to-one-rank-only", tags={"fast"})
 def memory_is_promised_to_one_rank_only(setup):
     """A second one does not find room that the first has not taken yet, and stays, until the first is no more."""
-    with ring(setup, mib=256, patience=SHORT) as job:
+    with ring(setup, mib=256) as job:
         mib = resident_mib(job, 0)
         listen_with_room(job, 5 * mib // 2)
         with job.start_move(2, 0) as request:
@@ -730,6 +730,21 @@ def memory_is_promised_to_one_rank_only(setup):
         job.move(2, 0)
         rounds = job.finish()
         return Note(f"{refused['why']}; {rounds} rounds", rounds=rounds)
+
+
+@suite.test("moves-where-nothing-can-be-promised", tags={"fast"})
+def moves_where_nothing_can_be_promised(setup):
+    """The file is another user's: the rank moves as if it were the only one, and the listener says so once."""
+    with held(setup) as job:
+        job.end_listener(2)
+        job.listen(2, ["unshare", "--mount", "sh", "-c",
+                       "mount -t tmpfs tmpfs /dev/shm && file=/dev/shm/zc-hold-promises-$(id -u) && : > $file && "
+                       "chown 54321 $file && exec \"$@\"", "sh"])
+        for host in (2, 1, 2):
+            job.move(host)
+        said = job.said()
+        check(said.count("may be promised to another") == 1, "it is not said, or not once", said)
+        return note(job, job.finish())
 
 
 @suite.test("rank-ends-while-its-memory-is-sent")
