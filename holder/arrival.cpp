@@ -16,6 +16,7 @@
 #include "error.h"
 #include "pagemap.h"
 #include "process_tree.h"
+#include "time_namespace.h"
 
 namespace zc::holder {
 namespace {
@@ -110,8 +111,15 @@ void arrival::restore(const nlohmann::json &manifest)
         receiver_.forget_memory();
     else
         begin_filling();
+    std::function<void()> clocks;
+    if (geteuid() != 0 && makes_time_namespaces())
+        clocks = [then = clock_readings{
+                      std::chrono::nanoseconds(manifest.at("monotonic_ns").get<std::int64_t>()),
+                      std::chrono::nanoseconds(manifest.at("boottime_ns").get<std::int64_t>())}] {
+            go_on_from(then);
+        };
     criu_ = std::make_unique<criu_run>(how_.criu, "restore", images_->path(),
-                                       restore_options(new_ends_, filler_ != nullptr));
+                                       restore_options(new_ends_, filler_ != nullptr), clocks);
     state_ = state::RESTORING;
 }
 

@@ -3,7 +3,8 @@
 
 #include <cmath>
 #include <ctime>
-#include <fstream>
+
+#include "time_namespace.h"
 
 namespace zc::holder {
 namespace {
@@ -18,24 +19,12 @@ double seconds_of(clockid_t clock)
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/** What the time namespace of the children of @process adds; 0 where the kernel has none. */
-double monotonic_offset(const std::string &process)
-{
-    std::ifstream file("/proc/" + process + "/timens_offsets");
-    std::string clock;
-    for (double s = 0, ns = 0; file >> clock >> s >> ns;) {
-        if (clock == "monotonic")
-            return s + ns * 1e-9;
-    }
-    return 0;
-}
-
 } // namespace
 
 double boot_time(pid_t pid)
 {
-    const double here = seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_MONOTONIC);
-    return here + monotonic_offset("self") - monotonic_offset(std::to_string(pid));
+    const std::chrono::duration<double> monotonic = clocks_of(pid).monotonic;
+    return seconds_of(CLOCK_REALTIME) - monotonic.count();
 }
 
 std::string clock_reason(double theirs, double here, bool makes_namespace)
@@ -45,7 +34,7 @@ std::string clock_reason(double theirs, double here, bool makes_namespace)
         return "";
     return "its monotonic clock is " + std::to_string(std::llround(std::abs(jump))) + " s " +
            (jump < 0 ? "behind" : "ahead of") +
-           " the rank's, and CRIU makes a time namespace for root only";
+           " the rank's, and no time namespace can be made there";
 }
 
 } // namespace zc::holder

@@ -15,8 +15,8 @@ double boot_time(pid_t pid);
 /**
  * Why a rank whose host was booted at @theirs cannot come to one that was booted at @here: its
  * CLOCK_MONOTONIC would jump, backwards perhaps, so what it measures would be wrong, and what it
- * waits for might not come for days. Empty: it can. CRIU makes a time namespace, in which its clock
- * goes on, but for root only: @makes_namespace.
+ * waits for might not come for days. Empty: it can. @makes_namespace: a time namespace, in which
+ * its clock goes on, can be made there.
  */
 std::string clock_reason(double theirs, double here, bool makes_namespace);
 

@@ -12,17 +12,20 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "own_namespaces.h"
 #include "rank_process.h"
 
 namespace zc::holder {
 namespace {
 
 constexpr std::size_t kMostReasons = 4;
+constexpr int kNoClocks = 126; /* exit status, as CRIU has none */
 /* For what takes some milliseconds. */
 constexpr int kFinishTries = 5000;
 constexpr useconds_t kFinishPause = 1000;
 
-[[noreturn]] void execute(pid_t parent, const std::vector<std::string> &words)
+[[noreturn]] void execute(pid_t parent, const std::vector<std::string> &words,
+                          const std::function<void()> &clocks)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -31,6 +34,13 @@ constexpr useconds_t kFinishPause = 1000;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     const std::vector<char *> arguments = arguments_of(words);
+    try {
+        if (clocks)
+            clocks();
+    } catch (const error &) {
+        _exit(kNoClocks);
+    }
+    keep_capabilities_for_criu();
     execvp(arguments[0], arguments.data());
     _exit(127);
 }
@@ -38,7 +48,8 @@ constexpr useconds_t kFinishPause = 1000;
 } // namespace
 
 criu_run::criu_run(const std::string &program, const std::string &verb,
-                   const std::string &directory, const std::vector<std::string> &options)
+                   const std::string &directory, const std::vector<std::string> &options,
+                   const std::function<void()> &clocks)
     : verb_(verb), log_(directory + "/" + verb + ".log")
 {
     std::vector<std::string> words = {
@@ -53,7 +64,7 @@ criu_run::criu_run(const std::string &program, const std::string &verb,
     if (pid_ < 0)
         throw_errno(errno, "fork");
     if (pid_ == 0)
-        execute(parent, words);
+        execute(parent, words, clocks);
 }
 
 criu_run::~criu_run()
@@ -87,6 +98,8 @@ std::string criu_run::reason() const
 {
     if (WIFEXITED(status_) && WEXITSTATUS(status_) == 127)
         return "criu cannot be executed (ZC_CRIU names the program)";
+    if (WIFEXITED(status_) && WEXITSTATUS(status_) == kNoClocks)
+        return "its clocks cannot go on: no time namespace can be made, or entered";
     std::string text = "criu " + verb_ + ": ";
     std::ifstream log(log_);
     std::size_t found = 0;

@@ -2,6 +2,7 @@
 #ifndef ZC_HOLDER_CRIU_H_INCLUDED
 #define ZC_HOLDER_CRIU_H_INCLUDED
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,11 @@ namespace zc::holder {
  */
 class criu_run {
   public:
-    /** @verb: "dump" or "restore". @directory: of the images and the log. Throws error. */
+    /** @verb: "dump" or "restore". @directory: of the images and the log. @clocks: what the process
+     * does before it is CRIU, so that the clocks of the rank go on (time_namespace.h); for root
+     * CRIU sees to that. Throws error. */
     criu_run(const std::string &program, const std::string &verb, const std::string &directory,
-             const std::vector<std::string> &options);
+             const std::vector<std::string> &options, const std::function<void()> &clocks = {});
     ~criu_run();
     criu_run(const criu_run &) = delete;
     criu_run &operator=(const criu_run &) = delete;

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <utility>
 
 #include <zmq.h>
@@ -17,6 +18,7 @@
 #include "pagemap.h"
 #include "passed_descriptor.h"
 #include "preflight.h"
+#include "time_namespace.h"
 
 namespace zc::holder {
 namespace {
@@ -114,10 +116,7 @@ void holder::obey(const nlohmann::json &request)
     const std::string what = request.value("do", "");
     try {
         if (what == "examine")
-            owner_.say({{"said", "examined"},
-                        {"needs", needs_of(rank_.pid())},
-                        {"copies", true}, /* it knows that request: holders before it did not */
-                        {"refused", cannot_move(rank_.pid(), ends_, state_ != state::RUNNING)}});
+            examine();
         else if (what == "copy")
             copy(request.at("to"), request.at("most"), request.value("track", false));
         else if (what == "stay")
@@ -135,6 +134,17 @@ void holder::obey(const nlohmann::json &request)
     } catch (const std::exception &problem) {
         fail(reason_of(problem));
     }
+}
+
+void holder::examine()
+{
+    std::vector<std::string> refused = cannot_move(rank_.pid(), ends_, state_ != state::RUNNING);
+    if (!how_.not_movable.empty())
+        refused.push_back(how_.not_movable);
+    owner_.say({{"said", "examined"},
+                {"needs", needs_of(rank_.pid())},
+                {"copies", true}, /* it knows that request: holders before it did not */
+                {"refused", refused}});
 }
 
 void holder::connect(const std::string &to)
@@ -244,7 +254,10 @@ void holder::dump(const std::string &to, bool lazy, const std::string &not_lazy)
         const std::vector<std::string> more = pause_.emplace().options();
         options.insert(options.end(), more.begin(), more.end());
     }
-    criu_ = std::make_unique<criu_run>(how_.criu, "dump", images_->path(), options);
+    std::function<void()> clocks;
+    if (geteuid() != 0) /* it would dump what differs from its own, which root alone may */
+        clocks = [pid = rank_.pid()] { share_clocks(pid); };
+    criu_ = std::make_unique<criu_run>(how_.criu, "dump", images_->path(), options, clocks);
     if (pause_) {
         pause_->started();
         loop_.watch(pause_->fd(), POLLIN, [this] { paused(); });
@@ -290,8 +303,12 @@ void holder::let_go()
 void holder::dumped()
 {
     const nlohmann::json frozen = owner_.freeze(ends_);
-    nlohmann::json manifest = {
-        {"pid", rank_.pid()}, {"ends", frozen.at("ends")}, {"streams", frozen.at("streams")}};
+    const clock_readings clocks = clocks_of(rank_.pid());
+    nlohmann::json manifest = {{"pid", rank_.pid()},
+                               {"ends", frozen.at("ends")},
+                               {"streams", frozen.at("streams")},
+                               {"monotonic_ns", clocks.monotonic.count()},
+                               {"boottime_ns", clocks.boottime.count()}};
     if (!line_)
         connect(to_);
     std::optional<frozen_memory> memory;

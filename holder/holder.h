@@ -26,7 +26,9 @@ namespace zc::holder {
 struct settings {
     std::string key_file;
     std::string criu = "criu";
-    std::string job; /* what it is called; empty: as the launcher does */
+    std::string job;            /* what it is called; empty: as the launcher does */
+    bool user_namespace = true; /* if CRIU needs one */
+    std::string not_movable;    /* why the rank of this process is not; empty: it is */
     std::chrono::seconds patience{60};
     bool pre_copy = true; /* send memory while the rank runs */
     bool lazy = false;    /* restore it before it has its memory, which the other host has */
@@ -124,6 +126,7 @@ class holder {
     void untracked(const std::string &why);
     void copy_on();
     void send_on();
+    void examine();
     void connect(const std::string &to);
     void forget_other_host();
     void lose_other_host(const std::string &why);

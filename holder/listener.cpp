@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <memory>
 #include <poll.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -22,6 +20,7 @@
 #include "error.h"
 #include "host_name.h"
 #include "memory_directory.h"
+#include "own_namespaces.h"
 #include "page_filler.h"
 #include "preflight.h"
 #include "request_server.h"
@@ -37,28 +36,19 @@ constexpr int kTurn = 100;           /* ms, while an answer is waited for */
 constexpr auto kStatusPatience = 2s; /* of a process that may be stopped */
 constexpr auto kMovePatience = 1h;
 
-/** The process that becomes the first of new namespaces; the caller waits, and ends. */
-void enter_namespaces()
-{
-    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
-        throw_errno(errno, "a PID namespace");
-    const pid_t first = fork();
-    if (first < 0)
-        throw_errno(errno, "fork");
-    if (first > 0)
-        _exit(0);
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
-        throw_errno(errno, "/proc");
-}
-
 [[noreturn]] void become_holder(const settings &how, const std::string &host, int ready,
                                 int promise, bool apart)
 {
     try {
         setsid();
-        if (apart)
-            enter_namespaces();
+        const bool unprivileged = needs_user_namespace();
+        if (unprivileged) {
+            enter_user_namespace();
+            keep_capabilities();
+        }
+        /* In the host's it may not choose the process numbers that the rank has. */
+        if (apart || unprivileged)
+            become_first_of_namespaces();
         const std::string fd = std::to_string(ready), promise_fd = std::to_string(promise);
         const std::string patience = std::to_string(how.patience.count());
         fcntl(ready, F_SETFD, 0);

@@ -19,6 +19,7 @@
 #include "identity.h"
 #include "keys.h"
 #include "movable.h"
+#include "own_namespaces.h"
 #include "zch/ports.h"
 #include "zch/rank_mark.h"
 
@@ -54,14 +55,33 @@ void add_end(std::vector<end> &ends, int fd, stream_id stream)
         ends.push_back(*found);
 }
 
-/** What comes of settings of the user's is told by one rank: the others have the same. */
+/** What is so for all ranks is told by one. Before the streams are the rank's. */
+void tell_by_one(const rank_of_job &about, const std::string &what)
+{
+    const std::string line = "zc-hold: rank " + about.rank + ": " + what + "\n";
+    if (about.rank == "0" && write(STDERR_FILENO, line.data(), line.size()) < 0)
+        return; /* nothing reads it */
+}
+
+/** Why CRIU will not do what it is asked to, or empty. */
+std::string provide_for_criu(bool user_namespace)
+{
+    if (!needs_user_namespace())
+        return "";
+    if (!user_namespace)
+        return "its zc-hold has no privilege, and --no-user-namespace";
+    try {
+        enter_user_namespace();
+    } catch (const error &problem) {
+        return std::string("its zc-hold has no privilege, and cannot have ") + problem.what();
+    }
+    return "";
+}
+
 void set_environment(const rank_of_job &about, int orders)
 {
-    for (const std::string &kept : make_movable()) {
-        const std::string line = "zc-hold: rank " + about.rank + ": " + kept + "\n";
-        if (about.rank == "0" && write(STDERR_FILENO, line.data(), line.size()) < 0)
-            break; /* nothing reads it */
-    }
+    for (const std::string &kept : make_movable())
+        tell_by_one(about, kept);
     held_rank self;
     self.job = about.job;
     self.rank = std::atoi(about.rank.c_str());
@@ -79,10 +99,10 @@ std::string with_host_of(const std::string &reached, const std::string &endpoint
 
 } // namespace
 
-launched start_rank(const std::vector<std::string> &words, const std::string &job,
+launched start_rank(const std::vector<std::string> &words, const settings &how,
                     const signal_source &signals)
 {
-    rank_of_job about = this_rank(job);
+    rank_of_job about = this_rank(how.job);
     const int manager = process_manager_descriptor();
     close_others({manager, signals.fd()});
     int orders[2];
@@ -102,15 +122,19 @@ launched start_rank(const std::vector<std::string> &words, const std::string &jo
         kept.push_back(manager);
     }
     set_environment(about, theirs.fd);
+    std::string not_movable = provide_for_criu(how.user_namespace);
+    if (!not_movable.empty())
+        tell_by_one(about, "cannot move: " + not_movable);
     const rank_process rank(words, kept, signals.mask_before());
     let_go_of_streams(manager);
-    return {std::move(about), rank, std::move(ours), std::move(ends)};
+    return {std::move(about), rank, std::move(ours), std::move(ends), std::move(not_movable)};
 }
 
 origin::origin(settings how, launched what, signal_source &signals)
     : how_(std::move(how)), about_(std::move(what.about)), signals_(signals),
       launch_ends_(std::move(what.ends)), host_name_(host_name()), relay_(loop_, streams_)
 {
+    how_.not_movable = std::move(what.not_movable);
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,
                   holder::state::RUNNING);
     loop_.watch(signals_.fd(), POLLIN, [this] { signalled(); });

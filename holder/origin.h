@@ -21,11 +21,13 @@ struct launched {
     rank_process rank;
     descriptor orders;
     std::vector<end> ends;
+    std::string not_movable; /* why; empty: it can move */
 };
 
 /** Starts @words with what the launcher has given, which this process then has no more, and so that
- * it can move. @job: as the user calls it, or empty. Throws error. */
-launched start_rank(const std::vector<std::string> &words, const std::string &job,
+ * it can move: in a user namespace if CRIU needs one. If that cannot be, it says so and starts them
+ * all the same. Throws error. */
+launched start_rank(const std::vector<std::string> &words, const settings &how,
                     const signal_source &signals);
 
 /**

@@ -17,6 +17,7 @@
 #include "boot_time.h"
 #include "crc32c.h"
 #include "descriptor.h"
+#include "time_namespace.h"
 
 namespace zc::holder {
 namespace {
@@ -307,9 +308,8 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
     }
     if (!missing.empty())
         found.push_back("its processor has not: " + joined(missing));
-    const bool makes_namespace = geteuid() == 0 && access("/proc/self/timens_offsets", F_OK) == 0;
     const std::string clock =
-        clock_reason(needs.at("booted"), boot_time(getpid()), makes_namespace);
+        clock_reason(needs.at("booted"), boot_time(getpid()), makes_time_namespaces());
     if (!clock.empty())
         found.push_back(clock);
     return found;

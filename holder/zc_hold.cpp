@@ -59,6 +59,10 @@ void add_options(CLI::App &app, arguments &a)
     app.add_flag("!--no-tracking", a.how.tracking,
                  "with --lazy: read all memory of a rank that stands still, as the kernel is not "
                  "asked what the rank writes");
+    app.add_flag(
+        "!--no-user-namespace", a.how.user_namespace,
+        "leave the rank of a user without privilege in the host's user namespace, where it "
+        "cannot move");
     app.add_option("--job", a.how.job, "what zcctl calls the job, the same for all its ranks");
     app.add_option("--listen", a.listen, "take ranks of other hosts, at this HOST or HOST:PORT");
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");
@@ -108,7 +112,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
 int hold(const arguments &a)
 {
     signal_source signals;
-    launched what = start_rank(a.words, a.how.job, signals);
+    launched what = start_rank(a.words, a.how, signals);
     int status;
     {
         origin one(a.how, std::move(what), signals);

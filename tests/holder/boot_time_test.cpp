@@ -50,11 +50,11 @@ TEST(BootTimeTest, ARankCanComeToAHostWithTheSameClock)
 TEST(BootTimeTest, ARankCannotComeToAnotherWithoutANamespace)
 {
     EXPECT_EQ(clock_reason(1e9, 1e9 + kDay, false),
-              "its monotonic clock is 86400 s behind the rank's, and CRIU makes a time namespace "
-              "for root only");
+              "its monotonic clock is 86400 s behind the rank's, and no time namespace can be made "
+              "there");
     EXPECT_EQ(clock_reason(1e9, 1e9 - 2, false),
-              "its monotonic clock is 2 s ahead of the rank's, and CRIU makes a time namespace for "
-              "root only");
+              "its monotonic clock is 2 s ahead of the rank's, and no time namespace can be made "
+              "there");
 }
 
 TEST(BootTimeTest, ARankCanComeToAnyWithOne)
@@ -62,8 +62,8 @@ TEST(BootTimeTest, ARankCanComeToAnyWithOne)
     EXPECT_EQ(clock_reason(1e9, 1e9 + kDay, true), "");
 }
 
-/** Of the user that a process is of, and so CRIU. */
-TEST(BootTimeTest, IsAskedForByPreflight)
+/** Which can make one, by a user namespace if it is an ordinary user's. */
+TEST(BootTimeTest, IsNoReasonToPreflight)
 {
     if (geteuid() != 0)
         GTEST_SKIP() << "it needs root to be another user";
@@ -73,8 +73,7 @@ TEST(BootTimeTest, IsAskedForByPreflight)
     ASSERT_EQ(seteuid(65534), 0);
     const std::string found = joined(lacks(needs));
     ASSERT_EQ(seteuid(0), 0);
-    EXPECT_NE(found.find("its monotonic clock is 86400 s behind the rank's"), std::string::npos)
-        << found;
+    EXPECT_EQ(found.find("monotonic"), std::string::npos) << found;
 }
 
 } // namespace

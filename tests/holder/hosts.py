@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -24,6 +25,8 @@ PORT = 7474
 SIZE = 3
 MOVER = 1       # its rank; it begins on h1
 ANSWER_SECONDS = 120
+# Of the user nobody, in a group of others, too.
+AS_USER = ("setpriv", "--reuid", "65534", "--regid", "65534", "--groups", "65534,100")
 # Stands for CRIU: does to it what the file says that $ZC_TEST_FAULT names, once.
 WRAPPER = """#!/bin/sh
 verb=$1
@@ -80,12 +83,16 @@ class Means:
 
 
 class Hosts:
-    """Listeners on hosts, and requests. A subclass has the job."""
+    """Listeners on hosts, and requests. A subclass has the job.
 
-    def __init__(self, setup, patience=20, hold_options=()):
+    before: words in front of every zc-hold, AS_USER for one
+    """
+
+    def __init__(self, setup, patience=20, hold_options=(), before=()):
         self.setup = setup
         self.patience = patience
         self.hold_options = hold_options
+        self.before = before
         bin_folder = pathlib.Path(setup.options.library).resolve() / "bin"
         self.hold = str(bin_folder / "zc-hold")
         check(os.access(self.hold, os.X_OK), f"{self.hold} is not built")
@@ -101,10 +108,29 @@ class Hosts:
                             "XDG_RUNTIME_DIR": str(self.folder / "runtime"), "ZC_TEST_FAULT": str(self.fault_file)}
         self.listeners = {}
         self.means = Means()
+        if before:
+            self._give_away(setup)
+
+    def _give_away(self, setup):
+        """All that a zc-hold of another user needs, where that user can read it."""
+        for folder in (setup.scratch, self.folder):
+            folder.chmod(0o755)
+        criu = shutil.copy(setup.criu, self.folder / "criu-itself")
+        self.criu.write_text(WRAPPER.format(criu=criu), encoding="ascii")
+        self.hold = shutil.copy(self.hold, self.folder)
+        for library in pathlib.Path(setup.prefix, "lib").glob("*.so*"):
+            shutil.copy(library, self.folder, follow_symlinks=False)
+        self.environment["LD_LIBRARY_PATH"] = str(self.folder)
+        for path in (self.folder, self.folder / "runtime", self.key, self.criu):
+            os.chown(path, 65534, 65534)
+
+    def readable(self, program):
+        """PROGRAM, or a copy that the user of zc-hold can read."""
+        return shutil.copy(program, self.folder) if self.before else program
 
     def words(self, *words):
         """zc-hold, with the options of this job."""
-        return [self.hold, "--key", str(self.key), "--criu", str(self.criu), "--patience",
+        return [*self.before, self.hold, "--key", str(self.key), "--criu", str(self.criu), "--patience",
                 str(self.patience), *self.hold_options, *map(str, words)]
 
     def check_alive(self):
@@ -250,6 +276,7 @@ class Held(Hosts):
     def __init__(self, setup, options=(), of_all=(), **more):
         super().__init__(setup, **more)
         self.options, self.of_all = options, of_all
+        self.program = self.readable(setup.program)
         self.job = None
         self.pid = None     # of the origin
 
@@ -274,7 +301,7 @@ class Held(Hosts):
         return "".join(self.job.ranks[MOVER].err)
 
     def _command(self, rank, descriptor):
-        words = [self.setup.program, rank, SIZE, descriptor, *self.of_all]
+        words = [self.program, rank, SIZE, descriptor, *self.of_all]
         if rank == MOVER:
             words = ["env", f"PMI_FD={descriptor}", f"PMI_RANK={rank}", *self.words(*words), "--held",
                      *self.options]
@@ -315,6 +342,7 @@ class HeldJob(Hosts):
     def __init__(self, setup, words, ranks=SIZE, launch=None, environment=(), directory=None, **more):
         super().__init__(setup, **more)
         self.program, self.ranks, self.directory = [*map(str, words)], ranks, directory or self.folder
+        self.program[0] = str(self.readable(self.program[0]))
         self.launch = launch or self._by_mpiexec
         # What a rank needs to be able to move is zc-hold's to set.
         for name in ("UCX_TLS", "MPIR_CVAR_NOLOCAL"):

@@ -16,7 +16,7 @@ from testbed import mpi, network, process
 from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
-from tests.holder.hosts import MOVER, PORT, Held, HeldMpi, has_store
+from tests.holder.hosts import AS_USER, MOVER, PORT, Held, HeldMpi, has_store
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -68,6 +68,73 @@ def its_clock_goes_on_where_another_runs(setup):
         return note(job, job.finish())
 
 
+# ---- users without privilege: a user namespace gives CRIU what it needs ----
+
+def need_user_namespaces():
+    done = subprocess.run([*AS_USER, "unshare", "--user", "--map-current-user", "true"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise Skip(f"users without privilege can have no user namespace: {done.stderr.strip()}")
+
+
+def identity_of(pid):
+    """What the kernel lets a process do."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return re.findall(r"^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs|Seccomp):.*$", status, re.MULTILINE)
+
+
+@suite.test("moves-without-privilege", tags={"fast"})
+def moves_without_privilege(setup):
+    """An ordinary user's rank, to a host whose clocks are others, and back. It has no privilege then, either."""
+    need_user_namespaces()
+    with held(setup, before=AS_USER) as job:
+        job.end_listener(2)
+        job.listen(2, before=["unshare", "--time", "--monotonic", 86400, "--boottime", 86400])
+        before = identity_of(rank_processes(job)[0])
+        check("CapEff:\t0000000000000000" in before and "Uid:\t65534\t65534\t65534\t65534" in before, f"it has {before}")
+        for host in (2, 1, 2):
+            job.move(host)
+            after = identity_of(rank_processes(job)[0])
+            check(after == before, f"it had {before}, and has {after}")
+        return note(job, job.finish())
+
+
+@suite.test("moves-without-privilege-if-it-is-to-be-lazy", tags={"fast"})
+def moves_without_privilege_if_it_is_to_be_lazy(setup):
+    """userfaultfd(2) for the memory of others is root's, but where vm.unprivileged_userfaultfd is 1."""
+    need_user_namespaces()
+    allowed = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd").read_text(encoding="ascii").strip() == "1"
+    with held(setup, before=AS_USER, hold_options=LAZY, options=CHANGING) as job:
+        said = job.move(2)
+        check(said["lazy"] == allowed, f"it says {said}")
+        check(allowed or "cannot fill the memory" in said["not_lazy"], f"it says {said}")
+        return note(job, job.finish())
+
+
+@suite.test("says-why-it-has-no-user-namespace", tags={"fast"})
+def says_why_it_has_no_user_namespace(setup):
+    need_user_namespaces()
+    with held(setup, before=AS_USER, hold_options=["--no-user-namespace"]) as job:
+        job.move_fails(2, "has no privilege, and --no-user-namespace")
+        refused = note(job, job.finish())
+    # Of another user namespace, in which no more of them are allowed.
+    none = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
+            'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps -all --inh-caps -all "$@"', "sh"]
+    with held(setup, before=[*AS_USER, *none]) as job:
+        job.move_fails(2, "has no privilege, and cannot have a user namespace: No space left on device")
+        job.finish()
+    return refused
+
+
+@suite.test("ranks-of-mpi-move-without-privilege", tags={"fast"})
+def ranks_of_mpi_move_without_privilege(setup):
+    need_user_namespaces()
+    with ring(setup, before=AS_USER) as job:
+        go_round(setup, job)
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
 # ---- ranks of MPI: every one of them, PMI and standard streams included ----
 
 def ring(setup, *options, kind=HeldMpi, **more):
@@ -78,13 +145,17 @@ def ring(setup, *options, kind=HeldMpi, **more):
     return kind(setup, [programs["ring"], *options], **more)
 
 
+def go_round(setup, job):
+    """Each rank goes round the hosts, and comes back where it was started."""
+    for move in range(setup.options.moves_held):
+        rank, turn = move % 3, move // 3
+        job.move((rank + turn + 1) % 3 + 1, rank)
+
+
 @suite.test("ranks-of-mpi-move", tags={"fast"})
 def ranks_of_mpi_move(setup):
     with ring(setup) as job:
-        for move in range(setup.options.moves_held):
-            # Each goes round the hosts, and comes back where it was started.
-            rank, turn = move % 3, move // 3
-            job.move((rank + turn + 1) % 3 + 1, rank)
+        go_round(setup, job)
         rounds = job.finish()
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_OWN_NAMESPACES_H_INCLUDED
+#define ZC_HOLDER_OWN_NAMESPACES_H_INCLUDED
+
+#include <string>
+
+namespace zc::holder {
+
+/**
+ * What CRIU needs, for a user who has no privilege: a user namespace (user_namespaces(7)), in which
+ * a process has all capabilities over itself and what it starts, and none over anything else. All
+ * functions are for processes of one thread.
+ *
+ * The user and the group have the numbers that they have outside. Others have none inside: files of
+ * theirs seem to be those of the user 65534, and no program becomes another user (set-user-ID).
+ */
+
+/** This process has not what CRIU needs, and would have it in a user namespace. */
+bool needs_user_namespace();
+
+/** Throws error. */
+void enter_user_namespace();
+
+/** It has the capabilities for a time namespace (time_namespaces(7)). */
+bool may_make_time_namespaces();
+
+/** The caller's child goes on as the first process of a PID namespace, and of a mount namespace
+ * that shows it in /proc; the caller ends. Throws error. */
+void become_first_of_namespaces();
+
+/** What this process executes next has all its capabilities. Without this a program of a user other
+ * than root has none, and ranks are to have none. */
+void keep_capabilities();
+
+/** It has those that CRIU needs: with some of the others CRIU does what only root can. */
+void keep_capabilities_for_criu();
+
+} // namespace zc::holder
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <cerrno>
+#include <fstream>
+#include <grp.h>
+#include <iterator>
+#include <sched.h>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "error.h"
+#include "forked.h"
+#include "own_namespaces.h"
+#include "time_namespace.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+
+/** Of a user without privilege, as if it had been executed by one. */
+void become_ordinary()
+{
+    if (geteuid() == 0 &&
+        (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
+         setresuid(kNobody, kNobody, kNobody) != 0))
+        _exit(1);
+    prctl(PR_SET_DUMPABLE, 1);
+}
+
+/** What a process that is of no privilege at first finds out; 0: all as expected. */
+template <typename F>
+int ordinary(F f)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        become_ordinary();
+        try {
+            _exit(f());
+        } catch (const error &problem) {
+            _exit(problem.code() == EPERM || problem.code() == ENOSPC ? 77 : 99);
+        }
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string field(const std::string &file, const std::string &name)
+{
+    std::ifstream status(file);
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with(name))
+            return line.substr(line.find_first_not_of(" \t", name.size()));
+    return "";
+}
+
+std::uint64_t capabilities_in(const std::string &file)
+{
+    return std::stoull(field(file, "CapEff:"), nullptr, 16);
+}
+
+#define ZCH_EXPECT_ORDINARY(...)                                                                   \
+    do {                                                                                           \
+        const int outcome = ordinary(__VA_ARGS__);                                                 \
+        if (outcome == 77)                                                                         \
+            GTEST_SKIP() << "this kernel lets no user without privilege have a user namespace";    \
+        EXPECT_EQ(outcome, 0);                                                                     \
+    } while (0)
+
+TEST(OwnNamespacesTest, AreForUsersWithoutPrivilege)
+{
+    if (geteuid() == 0) {
+        EXPECT_FALSE(needs_user_namespace());
+    }
+    EXPECT_EQ(ordinary([] { return needs_user_namespace() ? 0 : 1; }), 0);
+}
+
+TEST(OwnNamespacesTest, KeepTheNumbersOfUserAndGroup)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        const uid_t number = getuid();
+        const gid_t group = getgid();
+        enter_user_namespace();
+        return getuid() == number && geteuid() == number && getgid() == group && getegid() == group
+                   ? 0
+                   : 1;
+    });
+}
+
+TEST(OwnNamespacesTest, GiveWhatCriuNeeds)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        return needs_user_namespace() || !makes_time_namespaces() ? 1 : 0;
+    });
+}
+
+/** What @keep leaves to a program that is executed, as /proc shows it. */
+template <typename F>
+std::uint64_t left_over_exec(F keep)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return ~std::uint64_t{0};
+    if (fork() == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        keep();
+        execl("/bin/cat", "cat", "/proc/self/status", nullptr);
+        _exit(1);
+    }
+    close(ends[1]);
+    wait(nullptr);
+    const std::string name = "/proc/self/fd/" + std::to_string(ends[0]);
+    const std::uint64_t found = capabilities_in(name);
+    close(ends[0]);
+    return found;
+}
+
+TEST(OwnNamespacesTest, LeaveARankNoCapability)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        return left_over_exec([] {}) == 0 ? 0 : 1;
+    });
+}
+
+TEST(OwnNamespacesTest, LeaveAHolderAll)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        return left_over_exec(keep_capabilities) == capabilities_in("/proc/self/status") ? 0 : 1;
+    });
+}
+
+/** CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_SETPCAP: with CAP_SETUID it would become root. */
+TEST(OwnNamespacesTest, LeaveCriuThree)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        constexpr std::uint64_t three = 1ULL << 40 | 1ULL << 19 | 1ULL << 8;
+        enter_user_namespace();
+        const bool at_once = left_over_exec(keep_capabilities_for_criu) == three;
+        const bool afterwards = left_over_exec([] {
+                                    keep_capabilities();
+                                    keep_capabilities_for_criu();
+                                }) == three;
+        return at_once && afterwards ? 0 : 1;
+    });
+}
+
+TEST(OwnNamespacesTest, ShowTheProcessesOfThatNamespace)
+{
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    ZCH_EXPECT_ORDINARY([&] {
+        enter_user_namespace();
+        become_first_of_namespaces(); /* what returns is the child: the parent has ended with 0 */
+        const std::string self = field("/proc/self/status", "Pid:");
+        const char seen = getpid() == 1 && self == "1" ? 'y' : 'n';
+        return write(ends[1], &seen, 1) == 1 ? 0 : 1;
+    });
+    char seen = 0;
+    close(ends[1]);
+    EXPECT_EQ(read(ends[0], &seen, 1), 1);
+    EXPECT_EQ(seen, 'y');
+    close(ends[0]);
+}
+
+TEST(OwnNamespacesTest, AreRefusedWithTheReason)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        std::ofstream("/proc/sys/user/max_user_namespaces") << "0" << std::flush;
+        try {
+            enter_user_namespace();
+        } catch (const error &problem) {
+            const std::string text = problem.what();
+            return problem.code() == ENOSPC && text.find("a user namespace") != std::string::npos
+                       ? 0
+                       : 1;
+        }
+        return 2;
+    });
+}
+
+// ---- clocks ----
+
+constexpr auto kAhead = std::chrono::hours(24);
+constexpr auto kNear = std::chrono::milliseconds(500);
+
+bool is_near(std::chrono::nanoseconds a, std::chrono::nanoseconds b)
+{
+    return std::chrono::abs(a - b) < kNear;
+}
+
+std::chrono::nanoseconds monotonic()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+/** What a child sees. */
+std::chrono::nanoseconds monotonic_of_a_child()
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return {};
+    if (fork() == 0) {
+        const auto now = monotonic();
+        _exit(write(ends[1], &now, sizeof now) == sizeof now ? 0 : 1);
+    }
+    std::chrono::nanoseconds found{};
+    if (read(ends[0], &found, sizeof found) != sizeof found)
+        found = {};
+    wait(nullptr);
+    close(ends[0]);
+    close(ends[1]);
+    return found;
+}
+
+TEST(TimeNamespaceTest, HasTheClocksOfTheHostAtFirst)
+{
+    EXPECT_TRUE(is_near(clocks_of(getpid()).monotonic, monotonic()));
+    EXPECT_TRUE(is_near(monotonic_of_a_child(), monotonic()));
+}
+
+TEST(TimeNamespaceTest, GoesOnFromClocksThatAreAhead)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        const auto here = monotonic();
+        go_on_from({here + kAhead, here + 2 * kAhead});
+        return is_near(monotonic_of_a_child(), here + kAhead) ? 0 : 1;
+    });
+}
+
+TEST(TimeNamespaceTest, GoesOnFromClocksThatHaveJustBegun)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        go_on_from({std::chrono::milliseconds(1), std::chrono::milliseconds(1500)});
+        const auto there = monotonic_of_a_child();
+        return there.count() > 0 && is_near(there, {}) ? 0 : 1;
+    });
+}
+
+TEST(TimeNamespaceTest, IsToldOfAnotherProcess)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        const auto here = monotonic();
+        const pid_t child = fork();
+        if (child == 0) {
+            go_on_from({here + kAhead, here + kAhead});
+            for (;;)
+                pause();
+        }
+        /* It makes the namespace for what it starts, and that is what is told of it. */
+        std::chrono::nanoseconds found{};
+        for (int tries = 0; tries < 5000 && !is_near(found, monotonic() + kAhead); tries++) {
+            usleep(1000);
+            found = clocks_of(child).monotonic;
+        }
+        kill(child, SIGKILL);
+        return is_near(found, monotonic() + kAhead) ? 0 : 1;
+    });
+}
+
+TEST(TimeNamespaceTest, IsShared)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        const auto here = monotonic();
+        share_clocks(getpid());
+        if (!is_near(monotonic(), here))
+            return 1;
+        go_on_from({here + kAhead, here + kAhead});
+        const forked other([] {});
+        share_clocks(other.pid());
+        return is_near(monotonic(), here + kAhead) ? 0 : 2;
+    });
+}
+
+TEST(TimeNamespaceTest, CannotGoOnFromNegativeTime)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        try {
+            go_on_from({-kAhead, -kAhead});
+        } catch (const error &) {
+            return 0;
+        }
+        return 1;
+    });
+}
+
+} // namespace
+} // namespace zc::holder
