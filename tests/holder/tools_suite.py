@@ -17,8 +17,8 @@ from testbed import network
 from testbed.outcome import check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import find_criu
-from tests.holder.hosts import ANSWER_SECONDS, PORT, HeldMpi
-from tests.holder.moves_suite import ring
+from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi
+from tests.holder.moves_suite import need_user_namespaces, ring
 
 DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
 REQUESTS = 12   # more than a zc-hold keeps waiting
@@ -56,10 +56,11 @@ class Apart(HeldMpi):
         self.apart = self.folder / "apart"
         self.apart.write_text(APART.format(runtime=self.folder / "runtime"), encoding="ascii")
         self.apart.chmod(self.apart.stat().st_mode | stat.S_IXUSR)
-        self.tool = pathlib.Path(self.hold).parent / "zcctl"
+        self.tool = self.readable(pathlib.Path(setup.options.library).resolve() / "bin/zcctl")
 
     def words(self, *words):
-        return [str(self.apart), *super().words(*words)]
+        word = super().words(*words)
+        return [*self.before, str(self.apart), *word[len(self.before):]]
 
     def where(self):
         """{rank: the name of its host}, as the origins say, each on its own host."""
@@ -72,7 +73,7 @@ class Apart(HeldMpi):
 
     def start(self, host, *words):
         """zcctl on HOST."""
-        return subprocess.Popen(self.setup.network.on(host, self.apart, self.tool, "--json", *words),
+        return subprocess.Popen(self.setup.network.on(host, *self.before, self.apart, self.tool, "--json", *words),
                                 env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
@@ -129,6 +130,18 @@ def zcctl_moves_ranks(setup):
         each = " + ".join(f"{one['ms']:.0f}" for one in said["moved"])
         return Note(f"three ranks one after the other: {said['ms']:.0f} ms, of which {each}; {rounds} rounds",
                     three_ms=said["ms"], rounds=rounds)
+
+
+@suite.test("zcctl-moves-ranks-without-privilege", tags={"fast"})
+def zcctl_moves_ranks_without_privilege(setup):
+    """It is not in the user namespaces of the ranks that it finds, nor is zc-hold --listen."""
+    need_user_namespaces()
+    with ring(setup, kind=Apart, before=AS_USER) as job:
+        job.moves([1], 3, on=1)
+        job.moves([2, 1, 0], 2, on=3)
+        job.moves([0], 1)
+        rounds = job.finish()
+        return Note(f"{rounds} rounds", rounds=rounds)
 
 
 @suite.test("zcctl-names-what-is-wrong", tags={"fast"})
