@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stopped_process.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -25,14 +29,33 @@ namespace {
 constexpr useconds_t kPause = 50;
 constexpr int kLetGoMs = 1000; /* for what takes less than one */
 
+/** Throws error where that cannot be told: a thread that is passed over runs on. */
 bool has_ended(const std::filesystem::path &task)
 {
-    std::ifstream file(task / "stat");
-    std::string text;
-    std::getline(file, text, '\0');
+    const descriptor file{open((task / "stat").c_str(), O_RDONLY | O_CLOEXEC)};
+    std::array<char, 512> bytes;
+    const ssize_t got = file.fd < 0 ? -1 : read(file.fd, bytes.data(), bytes.size());
+    if (got < 0 && (errno == ENOENT || errno == ESRCH))
+        return true;
+    if (got < 0)
+        throw_errno(errno, task.string());
+    const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
     const std::size_t name_end = text.rfind(')');
-    return name_end == std::string::npos || text.size() < name_end + 3 ||
-           text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
+    if (name_end == std::string_view::npos || text.size() < name_end + 3)
+        throw error(EIO, task.string());
+    return text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
+}
+
+/** How many threads the kernel counts, those included that have ended and are not reaped. */
+std::size_t number_of_threads(pid_t pid)
+{
+    constexpr std::string_view name = "Threads:";
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(name))
+            return std::stoul(line.substr(name.size()));
+    }
+    throw error(ESRCH, "its threads cannot be counted");
 }
 
 /** What this process traces. When the process ends the kernel lets go of those, too, that have not
@@ -50,15 +73,22 @@ class traced_threads {
     traced_threads(const traced_threads &) = delete;
     traced_threads &operator=(const traced_threads &) = delete;
 
-    /** Returns whether there were any but those that have been asked. */
+    /** Returns whether there were any but those that have been asked, or may be: the kernel's list
+     * ends where a thread has been reaped that it was just at (next_tid() in fs/proc/base.c). */
     bool ask_others()
     {
         bool others = false;
+        std::size_t ended = 0;
         for (const auto &task :
              std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
             const pid_t tid = std::stoi(task.path().filename());
-            if (threads_.contains(tid) || has_ended(task.path()))
+            const auto known = threads_.find(tid);
+            if (known != threads_.end() && known->second.now != state::ENDED)
                 continue;
+            if (has_ended(task.path())) {
+                ended++;
+                continue;
+            }
             if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0 ||
                 ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) != 0) {
                 const int reason = errno;
@@ -69,7 +99,7 @@ class traced_threads {
                 others = true;
             }
         }
-        return others;
+        return others || stopped() + ended != number_of_threads(pid_);
     }
 
     /** Until all that have been asked have stopped or ended. */
@@ -88,26 +118,32 @@ class traced_threads {
         std::intptr_t signal = 0; /* with which it goes on: it was on its way to the thread */
     };
 
-    /** The process's end is its parent's, so it is not taken from the kernel; nor is a signal,
-     * which stays with the thread if this process is killed. The end of another thread is: one that
-     * executes another program waits until nothing of the others is left. */
+    std::size_t stopped() const
+    {
+        return static_cast<std::size_t>(
+            std::count_if(threads_.begin(), threads_.end(),
+                          [](const auto &each) { return each.second.now == state::STOPPED; }));
+    }
+
+    /** The process's end is its parent's, so it is not taken from the kernel; nor is a stop, with
+     * which its signal would be (wait_task_stopped() in kernel/exit.c takes it whatever the options
+     * are). The end of another thread is taken: one that executes another program waits until
+     * nothing of the others is left. */
     bool look_at(pid_t tid, thread &found) const
     {
         siginfo_t said{};
         if (found.now != state::ASKED)
             return true;
-        if (tid != pid_)
-            waitid(P_PID, static_cast<id_t>(tid), &said, WEXITED | WNOHANG | __WALL);
-        if (said.si_pid == tid) {
-            found.now = state::ENDED;
-        } else if (waitid(P_PID, static_cast<id_t>(tid), &said,
-                          WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) {
+        const auto id = static_cast<id_t>(tid);
+        if (waitid(P_PID, id, &said, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) {
             found.now = state::ENDED;
         } else if (said.si_pid == tid) {
             const bool stopped = said.si_code == CLD_TRAPPED || said.si_code == CLD_STOPPED;
             found.now = stopped ? state::STOPPED : state::ENDED;
             if (stopped && said.si_status >> 8 != PTRACE_EVENT_STOP)
                 found.signal = said.si_status & 0x7f;
+            if (!stopped && tid != pid_)
+                waitid(P_PID, id, &said, WEXITED | WNOHANG | __WALL);
         }
         return found.now != state::ASKED;
     }

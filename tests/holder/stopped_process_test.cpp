@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <sched.h>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -75,6 +76,73 @@ TEST(StoppedProcessTest, NoThreadRunsMeanwhileAndAllDoAfterwards)
     }
     expect_all_count(all);
     EXPECT_NE(status_of(other.pid()).find("TracerPid:\t0\n"), std::string::npos);
+}
+
+/** Some are on their way to a thread when it stops. */
+TEST(StoppedProcessTest, NoSignalIsLost)
+{
+    constexpr int kRounds = 1000, kUnderWay = 16;
+    static std::atomic<int> *const came = new (pages_of_memory(1, MAP_SHARED)) std::atomic<int>;
+    counters &all = shared_counters();
+    forked other(
+        [] {
+            struct sigaction action {};
+            action.sa_handler = [](int) { ++*came; };
+            sigaction(SIGRTMIN, &action, nullptr);
+        },
+        [&] { count_for_ever(all); });
+    expect_all_count(all);
+    std::atomic<bool> over = false;
+    int sent = 0;
+    std::thread sending([&] {
+        while (!over) {
+            if (sent - *came < kUnderWay)
+                sent += sigqueue(other.pid(), SIGRTMIN, {}) == 0;
+            else
+                usleep(50);
+        }
+    });
+    for (int round = 0; round < kRounds; round++) {
+        try {
+            while_stopped(other.pid(), [] {});
+        } catch (const error &) {
+            continue; /* not in time: it is busy with them */
+        }
+    }
+    over = true;
+    sending.join();
+    for (int tries = 0; *came != sent && tries < 10000; tries++)
+        usleep(1000);
+    EXPECT_EQ(*came, sent);
+}
+
+/** A thread that cannot be looked at is none that has ended. */
+TEST(StoppedProcessTest, NoThreadRunsWhereDescriptorsAreShort)
+{
+    counters &all = shared_counters();
+    forked other([] {}, [&] { count_for_ever(all); });
+    expect_all_count(all);
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const int lowest = dup(STDIN_FILENO);
+    close(lowest);
+    for (int spare = 0; spare < 10; spare++) {
+        const rlimit few{static_cast<rlim_t>(lowest + spare), before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &few);
+        std::vector<std::uint64_t> then, now;
+        try {
+            while_stopped(other.pid(), [&] {
+                then = values(all);
+                usleep(2000);
+                now = values(all);
+            });
+        } catch (const error &) {
+            then = now;
+        }
+        setrlimit(RLIMIT_NOFILE, &before);
+        EXPECT_EQ(then, now) << spare << " to spare";
+    }
+    expect_all_count(all);
 }
 
 TEST(StoppedProcessTest, ThreadsThatComeMeanwhileAreStopped)
