@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <linux/kcmp.h>
+#include <sstream>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +17,7 @@
 #include <unistd.h>
 
 #include "descriptor.h"
+#include "error.h"
 
 namespace zc::holder {
 namespace {
@@ -28,6 +32,7 @@ constexpr unsigned kMemory = 1, kTerminals = 5, kConsoles = 4, kPseudo = 136, kP
 constexpr std::array<unsigned, 5> kOfMemory = {3, 5, 7, 8, 9};
 /* Of it /dev/zc is harmless, too: it exchanges no page that is tracked. */
 constexpr std::string_view kOurs = "/dev/zc";
+constexpr int kWordsBeforePath = 5; /* of a line in /proc/PID/maps */
 /* Others may have memory into which the kernel or the device writes by itself: AF_XDP, AF_RDS. */
 constexpr std::array<int, 4> kFamilies = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
@@ -61,8 +66,8 @@ bool is_harmless(int process, const fs::directory_entry &entry, const std::strin
         return among(kAnonymous, target.substr(kKind.size()));
     if (target.starts_with("socket:"))
         return is_harmless_socket(process, std::stoi(entry.path().filename()));
-    return target == kOurs || stat(entry.path().c_str(), &found) != 0 || !S_ISCHR(found.st_mode) ||
-           is_harmless_device(found.st_rdev);
+    return target == kOurs || (stat(entry.path().c_str(), &found) == 0 &&
+                               (!S_ISCHR(found.st_mode) || is_harmless_device(found.st_rdev)));
 }
 
 /** What @task has open, which is of @process. */
@@ -76,14 +81,45 @@ std::string direct_descriptor(int process, const fs::path &task)
     return {};
 }
 
+/** What is mapped stays when its descriptor is closed. */
+bool is_harmless_mapping(const std::string &path)
+{
+    constexpr std::array<std::string_view, 4> kFiles = {"/dev/zero", "/dev/shm/", "/dev/hugepages/",
+                                                        kOurs};
+    const auto begins = [&path](std::string_view with) { return path.starts_with(with); };
+    return !begins("anon_inode:") && !begins("socket:") &&
+           (!begins("/dev/") || std::any_of(kFiles.begin(), kFiles.end(), begins));
+}
+
 std::string direct_mapping(const std::string &maps)
 {
     std::ifstream file(maps);
+    if (!file)
+        throw_errno(errno, maps);
     for (std::string line; std::getline(file, line);) {
-        if (line.find("/[aio]") != std::string::npos)
+        std::istringstream words(line);
+        std::string before, path;
+        for (int word = 0; word < kWordsBeforePath; word++)
+            words >> before;
+        std::getline(words >> std::ws, path);
+        if (path.starts_with("/[aio]"))
             return "requests of io_submit(2)";
-        if (line.find("anon_inode:[io_uring]") != std::string::npos)
+        if (path == "anon_inode:[io_uring]")
             return "a ring of io_uring(7)";
+        if (!is_harmless_mapping(path))
+            return "a mapping of " + path;
+    }
+    return {};
+}
+
+/** Another process that has the same memory, and need not be a child (CLONE_PARENT). One that this
+ * process may not compare is of another user, who has executed a program since. */
+std::string sharer_of_memory(pid_t pid)
+{
+    for (const auto &entry : fs::directory_iterator("/proc")) {
+        const pid_t other = std::atoi(entry.path().filename().c_str());
+        if (other > 0 && other != pid && syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0)
+            return "memory that is that of process " + std::to_string(other) + ", too";
     }
     return {};
 }
@@ -97,6 +133,8 @@ std::string direct_writer(pid_t pid)
     std::string found = direct_descriptor(process.fd, proc);
     if (found.empty())
         found = direct_mapping(proc / "maps");
+    if (found.empty())
+        found = sharer_of_memory(pid);
     for (const auto &task : fs::directory_iterator(proc / "task")) {
         if (!found.empty())
             break;
@@ -104,6 +142,8 @@ std::string direct_writer(pid_t pid)
         if (tid != pid && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) != 0)
             found = "a thread with descriptors of its own"; /* they would be other ones here */
         std::ifstream children(task.path() / "children");
+        if (!children)
+            throw_errno(errno, task.path() / "children");
         if (pid_t child; found.empty() && children >> child)
             found = "a child, process " + std::to_string(child);
     }

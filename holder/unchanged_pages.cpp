@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "direct_writes.h"
@@ -20,6 +21,13 @@ std::size_t most_mappings()
     std::size_t most = 0;
     file >> most;
     return most;
+}
+
+std::size_t number_of_mappings(pid_t pid)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+    const auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+    return static_cast<std::size_t>(lines);
 }
 
 } // namespace
@@ -48,8 +56,9 @@ std::string unchanged_pages::protect(const std::vector<page_range> &mappings)
 {
     try {
         /* One that is tracked merges with no other, so there may be twice as many. */
-        if (mappings.size() > most_mappings() / 3)
-            return "it has " + std::to_string(mappings.size()) + " mappings";
+        const std::size_t count = number_of_mappings(pid_);
+        if (count > most_mappings() / 3)
+            return "it has " + std::to_string(count) + " mappings";
         tracker_.follow(mappings);
         bool all = false;
         while_stopped(pid_, [&] { all = protect_while_stopped(); });

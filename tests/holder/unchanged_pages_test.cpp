@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <linux/aio_abi.h>
+#include <linux/if_packet.h>
 #include <linux/io_uring.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -312,6 +313,46 @@ TEST_F(UnchangedPagesTest, AreWhatTheyWereWhateverTheProcessDoes)
         });
     }
     EXPECT_GT(found, 0u);
+}
+
+/** What is mapped needs no descriptor. */
+TEST(DirectWritesTest, NamesMappingsOfWhatIsClosed)
+{
+    forked frames([] {
+        const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+        const tpacket_req ring{kPage, 1, kPage / 2, 2};
+        if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) != 0 ||
+            mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED)
+            return; /* only root can */
+        close(fd);
+    });
+    std::ifstream maps("/proc/" + std::to_string(frames.pid()) + "/maps");
+    const std::string text{std::istreambuf_iterator<char>(maps), {}};
+    if (text.find("socket:") == std::string::npos)
+        GTEST_SKIP() << "no socket can be mapped";
+    EXPECT_NE(direct_writer(frames.pid()).find("a mapping of socket:"), std::string::npos);
+}
+
+/** It need not be a child. */
+TEST(DirectWritesTest, NamesAnotherProcessWithTheSameMemory)
+{
+    std::atomic<pid_t> &sharer = *new (pages_of_memory(1, MAP_SHARED)) std::atomic<pid_t>;
+    forked one([&] {
+        static std::array<char, 64 << 10> stack;
+        sharer = clone(
+            [](void *) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;)
+                    pause();
+                return 0;
+            },
+            stack.data() + stack.size(), CLONE_VM | CLONE_PARENT | SIGCHLD, nullptr);
+    });
+    EXPECT_EQ(direct_writer(one.pid()),
+              "memory that is that of process " + std::to_string(sharer) + ", too");
+    kill(sharer, SIGKILL);
+    waitpid(sharer, nullptr, 0);
+    EXPECT_EQ(direct_writer(one.pid()), "");
 }
 
 TEST(DirectWritesTest, NamesWhatMayWriteBesides)
