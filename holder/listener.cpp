@@ -211,6 +211,9 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     const bool lazy = request.value("lazy", true), can_fill = lazy && page_filler::is_possible();
     const rank_room rank{needs.at("kib"), request.value("ahead", true), can_fill};
     std::vector<std::string> reasons = lacks(needs);
+    const std::string stranger = credentials_reason(request.at("credentials"), credentials());
+    if (!stranger.empty())
+        reasons.push_back(stranger);
     room_offer offer{};
     promised_room promise;
     if (reasons.empty()) {

@@ -20,6 +20,7 @@
 #include "keys.h"
 #include "movable.h"
 #include "own_namespaces.h"
+#include "preflight.h"
 #include "zch/ports.h"
 #include "zch/rank_mark.h"
 
@@ -71,7 +72,8 @@ std::string provide_for_criu(bool user_namespace)
     if (!user_namespace)
         return "its zc-hold has no privilege, and --no-user-namespace";
     try {
-        enter_user_namespace();
+        const std::string directory = request_directory();
+        enter_user_namespace(directory.empty() ? "" : directory + "/user-namespace");
     } catch (const error &problem) {
         return std::string("its zc-hold has no privilege, and cannot have ") + problem.what();
     }
@@ -122,17 +124,20 @@ launched start_rank(const std::vector<std::string> &words, const settings &how,
         kept.push_back(manager);
     }
     set_environment(about, theirs.fd);
+    nlohmann::json self = credentials(); /* before they look otherwise */
     std::string not_movable = provide_for_criu(how.user_namespace);
     if (!not_movable.empty())
         tell_by_one(about, "cannot move: " + not_movable);
     const rank_process rank(words, kept, signals.mask_before());
     let_go_of_streams(manager);
-    return {std::move(about), rank, std::move(ours), std::move(ends), std::move(not_movable)};
+    return {std::move(about),      rank, std::move(ours), std::move(ends), std::move(self),
+            std::move(not_movable)};
 }
 
 origin::origin(settings how, launched what, signal_source &signals)
-    : how_(std::move(how)), about_(std::move(what.about)), signals_(signals),
-      launch_ends_(std::move(what.ends)), host_name_(host_name()), relay_(loop_, streams_)
+    : how_(std::move(how)), credentials_(std::move(what.credentials)),
+      about_(std::move(what.about)), signals_(signals), launch_ends_(std::move(what.ends)),
+      host_name_(host_name()), relay_(loop_, streams_)
 {
     how_.not_movable = std::move(what.not_movable);
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,
@@ -296,13 +301,10 @@ void origin::prepare(const nlohmann::json &needs)
     }
     loop_.watch(host_, [this] { host_answered(); });
     number_ = draw_identity();
-    question_ = nlohmann::json{
-        {"do", "prepare"},
-        {"needs", needs},
-        {"ahead", how_.pre_copy},
-        {"lazy", how_.lazy},
-        {"number",
-         number_}}.dump();
+    question_ =
+        nlohmann::json{{"do", "prepare"},        {"needs", needs},    {"credentials", credentials_},
+                       {"ahead", how_.pre_copy}, {"lazy", how_.lazy}, {"number", number_}}
+            .dump();
 }
 
 /** ZeroMQ takes it when it has a connection. */

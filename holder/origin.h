@@ -21,7 +21,8 @@ struct launched {
     rank_process rank;
     descriptor orders;
     std::vector<end> ends;
-    std::string not_movable; /* why; empty: it can move */
+    nlohmann::json credentials; /* as credentials() has them */
+    std::string not_movable;    /* why; empty: it can move */
 };
 
 /** Starts @words with what the launcher has given, which this process then has no more, and so that
@@ -78,6 +79,7 @@ class origin : public surroundings, public move_parties {
     void warn(const std::string &text);
 
     settings how_;
+    nlohmann::json credentials_; /* of the rank, outside of user namespaces */
     rank_of_job about_;
     loop loop_;
     signal_source &signals_;

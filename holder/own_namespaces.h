@@ -18,8 +18,16 @@ namespace zc::holder {
 /** This process has not what CRIU needs, and would have it in a user namespace. */
 bool needs_user_namespace();
 
-/** Throws error. */
-void enter_user_namespace();
+/**
+ * Into a new one, or into that which the process has that @record names, a file of the user's that
+ * is made where there is none: processes of several namespaces may not look at each other's memory,
+ * as ranks of one host may want to. Empty: a new one. Throws error; then this process is where it
+ * was.
+ */
+void enter_user_namespace(const std::string &record = {});
+
+/** This process is in such a one. */
+bool is_in_own_user_namespace();
 
 /** It has the capabilities for a time namespace (time_namespaces(7)). */
 bool may_make_time_namespaces();
@@ -32,7 +40,8 @@ void become_first_of_namespaces();
  * than root has none, and ranks are to have none. */
 void keep_capabilities();
 
-/** It has those that CRIU needs: with some of the others CRIU does what only root can. */
+/** In a user namespace of its own it has those that CRIU needs: with some of the others CRIU does
+ * what only root can. Elsewhere it has what its user was given. */
 void keep_capabilities_for_criu();
 
 } // namespace zc::holder

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "boot_time.h"
 #include "crc32c.h"
 #include "descriptor.h"
+#include "own_namespaces.h"
 #include "time_namespace.h"
 
 namespace zc::holder {
@@ -241,7 +243,68 @@ std::set<std::string> processor_features()
     return features;
 }
 
+struct limit {
+    int which;
+    const char *name;
+};
+/* Without which a program may fail; of the others it has what there is. */
+constexpr std::array kLimits = {limit{RLIMIT_NOFILE, "open files"},
+                                limit{RLIMIT_AS, "address space"}, limit{RLIMIT_DATA, "data"},
+                                limit{RLIMIT_STACK, "stack"}};
+
+nlohmann::json limits_of(pid_t pid)
+{
+    nlohmann::json found = nlohmann::json::object();
+    for (const limit &each : kLimits) {
+        rlimit now{};
+        if (prlimit(pid, static_cast<__rlimit_resource>(each.which), nullptr, &now) == 0)
+            found[each.name] = now.rlim_cur;
+    }
+    return found;
+}
+
+/** Only root has more than it was given. */
+void look_at_limits(const nlohmann::json &needed, reasons &found)
+{
+    for (const limit &each : kLimits) {
+        rlimit here{};
+        const rlim_t need = needed.value(each.name, rlim_t{0});
+        if (geteuid() != 0 && getrlimit(static_cast<__rlimit_resource>(each.which), &here) == 0 &&
+            here.rlim_max < need)
+            found.push_back(std::string("its limit of ") + each.name + " is " +
+                            std::to_string(here.rlim_max) + ", and the rank's is " +
+                            (need == RLIM_INFINITY ? "none" : std::to_string(need)));
+    }
+}
+
 } // namespace
+
+nlohmann::json credentials()
+{
+    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(getgroups(0, nullptr), 0)));
+    groups.resize(static_cast<std::size_t>(
+        std::max(getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
+    std::sort(groups.begin(), groups.end());
+    return {{"user", geteuid()},
+            {"group", getegid()},
+            {"groups", groups},
+            {"namespace", needs_user_namespace()}};
+}
+
+std::string credentials_reason(const nlohmann::json &theirs, const nlohmann::json &here)
+{
+    const bool apart = theirs.at("namespace");
+    if (apart != here.at("namespace").get<bool>())
+        return std::string("its zc-hold has ") + (apart ? "" : "not ") +
+               "the privilege to move ranks, and the rank's has " + (apart ? "not" : "it");
+    if (!apart || theirs == here)
+        return "";
+    const auto text = [](const nlohmann::json &of) {
+        return "user " + of.at("user").dump() + ", group " + of.at("group").dump() + ", groups " +
+               of.at("groups").dump();
+    };
+    return "its zc-hold is of " + text(here) + ", and the rank of " + text(theirs);
+}
 
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached)
 {
@@ -279,6 +342,7 @@ nlohmann::json needs_of(pid_t pid)
             {"tasks", tasks},
             {"directory", directory},
             {"booted", boot_time(pid)},
+            {"limits", limits_of(pid)},
             {"features", processor_features()},
             {"kib",
              number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap")}};
@@ -312,6 +376,7 @@ std::vector<std::string> lacks(const nlohmann::json &needs)
         clock_reason(needs.at("booted"), boot_time(getpid()), makes_time_namespaces());
     if (!clock.empty())
         found.push_back(clock);
+    look_at_limits(needs.value("limits", nlohmann::json::object()), found);
     return found;
 }
 

@@ -20,8 +20,16 @@ namespace zc::holder {
  */
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
 
-/** What it needs on another host: files, processor features, memory, process numbers, its clock. */
+/** What it needs on another host: files, processor features, memory, process numbers, its clock,
+ * its limits. */
 nlohmann::json needs_of(pid_t pid);
+
+/** Who this process is outside of user namespaces, and whether what it starts is to be in one. */
+nlohmann::json credentials();
+
+/** Why a rank of a process that is @theirs cannot come to one that is @here: in a user namespace
+ * groups have no numbers that CRIU could restore. Empty: it can. */
+std::string credentials_reason(const nlohmann::json &theirs, const nlohmann::json &here);
 
 /** What of @needs this host has not, each by its name; but for memory (store_room.h). */
 std::vector<std::string> lacks(const nlohmann::json &needs);

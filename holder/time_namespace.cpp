@@ -70,6 +70,11 @@ void go_on_from(const clock_readings &then)
          << line("boottime", ours.boottime + then.boottime - now.boottime) << std::flush;
     if (!file)
         throw_errno(errno, std::string("a time namespace: ") + kOwnOffsets);
+    /* Before Linux 6.3 execve(2) does not enter it, and a process that is not in that of its
+     * children can make none that shares its memory, as CRIU does. */
+    const descriptor made{open("/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC)};
+    if (made.fd < 0 || setns(made.fd, CLONE_NEWTIME) != 0)
+        throw_errno(errno, "a time namespace");
 }
 
 void share_clocks(pid_t pid)

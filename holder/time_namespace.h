@@ -18,8 +18,8 @@ struct clock_readings {
 clock_readings clock_offsets(pid_t pid);
 /** Of the process @pid, now. */
 clock_readings clocks_of(pid_t pid);
-/** What this process starts sees clocks that go on from @then. The process has one thread and has
- * started nothing since it was executed. Throws error. */
+/** This process, which has one thread, and what it starts see clocks that go on from @then. Throws
+ * error. */
 void go_on_from(const clock_readings &then);
 /** This process, and what it starts, sees the clocks of @pid. It has one thread. Throws error. */
 void share_clocks(pid_t pid);

@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from testbed import mpi, network, process
-from testbed.outcome import Fail, check
+from testbed.outcome import Fail, Skip, check
 from testbed.statistics import CVAR
 from tests.detach.job import Job
 
@@ -42,6 +42,13 @@ case $fault in
 *slowly) {criu} "$@"; status=$?; sleep 1; exit $status ;;
 esac
 """
+
+
+def need_user_namespaces():
+    done = subprocess.run([*AS_USER, "unshare", "--user", "--map-current-user", "true"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise Skip(f"users without privilege can have no user namespace: {done.stderr.strip()}")
 
 
 def host_of(rank):

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <grp.h>
 #include <iterator>
 #include <sched.h>
 #include <string>
+#include <sys/uio.h>
 
 #include <gtest/gtest.h>
 
@@ -166,6 +168,68 @@ TEST(OwnNamespacesTest, ShowTheProcessesOfThatNamespace)
     close(ends[0]);
 }
 
+std::string namespace_of(pid_t pid)
+{
+    return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/user");
+}
+
+/** Ranks of one host may look at each other's memory. */
+TEST(OwnNamespacesTest, AreOneForAllWhoNameTheSameRecord)
+{
+    const std::string record =
+        ::testing::TempDir() + "zc-user-namespace-" + std::to_string(getpid());
+    ZCH_EXPECT_ORDINARY([&] {
+        const auto in_it = [&] { enter_user_namespace(record); };
+        forked first(in_it);
+        const std::string one = namespace_of(first.pid());
+        {
+            const forked second(in_it), apart([] { enter_user_namespace(); });
+            if (namespace_of(second.pid()) != one || namespace_of(apart.pid()) == one)
+                return 1;
+            char byte = 'x';
+            const iovec here{&byte, 1};
+            const iovec there{const_cast<std::string *>(&record), 1}; /* the same address in both */
+            enter_user_namespace(record);
+            if (process_vm_readv(second.pid(), &here, 1, &there, 1, 0) != 1)
+                return 2;
+        }
+        first.end();
+        /* The number may be another process's by now. */
+        const forked third([&] {
+            std::ofstream(record) << getppid() << " 1\n" << std::flush;
+            enter_user_namespace(record);
+        });
+        return namespace_of(third.pid()) != one ? 0 : 3;
+    });
+    std::filesystem::remove(record);
+}
+
+/** In one without maps a process is nobody. */
+TEST(OwnNamespacesTest, AreNotEnteredIfTheirMapsCannotBeWritten)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        const std::string before = namespace_of(getpid());
+        prctl(PR_SET_DUMPABLE, 0); /* so its files in /proc are root's */
+        try {
+            enter_user_namespace();
+        } catch (const error &problem) {
+            return problem.code() == EACCES && namespace_of(getpid()) == before ? 0 : 1;
+        }
+        return 2;
+    });
+}
+
+TEST(OwnNamespacesTest, AreTold)
+{
+    EXPECT_FALSE(is_in_own_user_namespace());
+    ZCH_EXPECT_ORDINARY([] {
+        if (is_in_own_user_namespace())
+            return 1;
+        enter_user_namespace();
+        return is_in_own_user_namespace() ? 0 : 2;
+    });
+}
+
 TEST(OwnNamespacesTest, AreRefusedWithTheReason)
 {
     ZCH_EXPECT_ORDINARY([] {
@@ -256,7 +320,6 @@ TEST(TimeNamespaceTest, IsToldOfAnotherProcess)
             for (;;)
                 pause();
         }
-        /* It makes the namespace for what it starts, and that is what is told of it. */
         std::chrono::nanoseconds found{};
         for (int tries = 0; tries < 5000 && !is_near(found, monotonic() + kAhead); tries++) {
             usleep(1000);
@@ -275,10 +338,23 @@ TEST(TimeNamespaceTest, IsShared)
         share_clocks(getpid());
         if (!is_near(monotonic(), here))
             return 1;
-        go_on_from({here + kAhead, here + kAhead});
-        const forked other([] {});
+        const forked other([&] { go_on_from({here + kAhead, here + kAhead}); });
         share_clocks(other.pid());
         return is_near(monotonic(), here + kAhead) ? 0 : 2;
+    });
+}
+
+/** CRIU does, and before Linux 6.3 that needs more than an execve(2). */
+TEST(TimeNamespaceTest, LetsAProcessMakeOneThatSharesItsMemory)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        enter_user_namespace();
+        const auto here = monotonic();
+        go_on_from({here + kAhead, here + kAhead});
+        const pid_t child = vfork(); /* CLONE_VM */
+        if (child == 0)
+            _exit(0);
+        return child > 0 && is_near(monotonic(), here + kAhead) ? 0 : 1;
     });
 }
 

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -150,6 +151,71 @@ TEST(PreflightTest, NamesWhatAHostLacks)
     EXPECT_NE(found.find("it has no file /not/there"), std::string::npos) << found;
     EXPECT_NE(found.find("its processor has not: wings"), std::string::npos) << found;
     EXPECT_NE(found.find("it has no folder /not/here"), std::string::npos) << found;
+}
+
+TEST(CredentialsTest, OfRootsNeedNotBeTheSame)
+{
+    const nlohmann::json one = {{"user", 0}, {"group", 0}, {"groups", {0}}, {"namespace", false}};
+    nlohmann::json other = one;
+    other["groups"] = {0, 4};
+    EXPECT_EQ(credentials_reason(one, other), "");
+}
+
+TEST(CredentialsTest, InNamespacesAreTheSame)
+{
+    const nlohmann::json one = {
+        {"user", 1001}, {"group", 100}, {"groups", {4, 100}}, {"namespace", true}};
+    EXPECT_EQ(credentials_reason(one, one), "");
+    nlohmann::json other = one;
+    other["groups"] = {100};
+    EXPECT_EQ(credentials_reason(one, other),
+              "its zc-hold is of user 1001, group 100, groups [100], and the rank of user 1001, "
+              "group 100, groups [4,100]");
+}
+
+TEST(CredentialsTest, AreOfOneKind)
+{
+    nlohmann::json with = {{"user", 0}, {"group", 0}, {"groups", {0}}, {"namespace", false}};
+    nlohmann::json without = with;
+    without["namespace"] = true;
+    EXPECT_EQ(credentials_reason(without, with),
+              "its zc-hold has the privilege to move ranks, and the rank's has not");
+    EXPECT_EQ(credentials_reason(with, without),
+              "its zc-hold has not the privilege to move ranks, and the rank's has it");
+}
+
+TEST(CredentialsTest, AreThoseOfThisProcess)
+{
+    const nlohmann::json ours = credentials();
+    EXPECT_EQ(ours.at("user"), geteuid());
+    EXPECT_EQ(ours.at("group"), getegid());
+    EXPECT_EQ(ours.at("groups").size(), static_cast<std::size_t>(getgroups(0, nullptr)));
+}
+
+/** An ordinary user has no more than was given. */
+TEST(PreflightTest, LimitsThatAreLowerAreNamed)
+{
+    const forked one([] {
+        const rlimit many{512, 512};
+        setrlimit(RLIMIT_NOFILE, &many);
+    });
+    const nlohmann::json needs = needs_of(one.pid());
+    EXPECT_EQ(needs.at("limits").at("open files"), 512);
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit few{256, 256};
+        setrlimit(RLIMIT_NOFILE, &few);
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+            _exit(1);
+        const std::string found = joined(lacks(needs));
+        _exit(found.find("its limit of open files is 256, and the rank's is 512") !=
+                      std::string::npos
+                  ? 0
+                  : 2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 } // namespace

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from testbed import mpi, process
 from testbed.outcome import Fail, check
 from testbed.suite import Bed, Note, Suite
+from tests.holder.hosts import AS_USER, need_user_namespaces
 
 MPI_TESTS = pathlib.Path(__file__).resolve().parents[1] / "mpi"
 MIB = 1 << 20
@@ -118,6 +120,31 @@ def says_what_cannot_be_executed(stage):
         check(status == expected and named in said, f"{words}: {status}, not {expected}: {said!r}")
     status, _, said = stage.status([stage.hold, "true"], env={**os.environ, "PMI_FD": "777"})
     check(status == 1 and b"PMI_FD=777" in said, f"PMI_FD that is closed: {status} {said!r}")
+
+
+# A rank, which looks at another as those do that copy from each other's memory.
+LOOKS = """
+echo $$ > $1/pid-$2
+until [ -s $1/pid-$3 ]; do sleep 0.02; done
+ls /proc/$(cat $1/pid-$3)/fd > /dev/null && id -u && readlink /proc/self/ns/user
+echo > $1/done-$2
+until [ -e $1/done-$3 ]; do sleep 0.02; done
+"""
+
+
+@suite.test("ranks-of-a-user-may-look-at-each-other")
+def ranks_of_a_user_look_at_each_other(stage):
+    """Without privilege they are in a user namespace, and of different ones the kernel would not let them."""
+    need_user_namespaces()
+    with tempfile.TemporaryDirectory() as place:
+        hold = shutil.copy(stage.hold, place)
+        os.chown(place, 65534, 65534)
+        words = [*AS_USER, "env", f"XDG_RUNTIME_DIR={place}", hold, "sh", "-c", LOOKS, "sh", place]
+        with stage.running(*words, "a", "b", stdout=subprocess.PIPE, text=True) as one, \
+                stage.running(*words, "b", "a", stdout=subprocess.PIPE, text=True) as other:
+            said = [each.communicate(timeout=END_SECONDS * stage.patience)[0].split() for each in (one, other)]
+    check(said[0] == said[1] and said[0][0] == "65534", f"they say {said}")
+    check(said[0][1] != os.readlink("/proc/self/ns/user"), f"they are in no user namespace: {said}")
 
 
 def ignore_no_signals():

@@ -17,8 +17,8 @@ from testbed import network
 from testbed.outcome import check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import find_criu
-from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi
-from tests.holder.moves_suite import need_user_namespaces, ring
+from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi, need_user_namespaces
+from tests.holder.moves_suite import ring
 
 DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
 REQUESTS = 12   # more than a zc-hold keeps waiting
