@@ -212,8 +212,10 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     const rank_room rank{needs.at("kib"), request.value("ahead", true), can_fill};
     std::vector<std::string> reasons = lacks(needs);
     const std::string stranger = credentials_reason(request.at("credentials"), credentials());
-    if (!stranger.empty())
-        reasons.push_back(stranger);
+    for (const std::string &reason : {stranger, root_reason()}) {
+        if (!reason.empty())
+            reasons.push_back(reason);
+    }
     room_offer offer{};
     promised_room promise;
     if (reasons.empty()) {

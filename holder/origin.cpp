@@ -68,7 +68,7 @@ void tell_by_one(const rank_of_job &about, const std::string &what)
 std::string provide_for_criu(bool user_namespace)
 {
     if (!needs_user_namespace())
-        return "";
+        return root_reason();
     if (!user_namespace)
         return "its zc-hold has no privilege, and --no-user-namespace";
     try {

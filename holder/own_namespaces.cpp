@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sched.h>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "descriptor.h"
 #include "error.h"
@@ -162,6 +164,13 @@ void write_record(const descriptor &record, ino_t number)
         return; /* then the next process has one of its own */
 }
 
+/** As user_namespaces(7) has it: three numbers a line. */
+std::vector<std::uint64_t> own_users()
+{
+    std::ifstream map("/proc/self/uid_map");
+    return {std::istream_iterator<std::uint64_t>(map), {}};
+}
+
 /** Over an execve(2), of a user other than root: root has all in any case. */
 template <typename predicate>
 void keep_if(predicate is_kept)
@@ -206,12 +215,16 @@ void enter_user_namespace(const std::string &record)
         write_record(file, number_of(made));
 }
 
+std::string root_reason()
+{
+    const std::vector<std::uint64_t> map = own_users();
+    const bool is_hosts = map.size() == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX;
+    return geteuid() != 0 || is_hosts ? "" : "its zc-hold is root of a user namespace only";
+}
+
 bool is_in_own_user_namespace()
 {
-    std::ifstream map("/proc/self/uid_map");
-    std::uint64_t inside = 0, outside = 0, count = 0;
-    return map >> inside >> outside >> count && count == 1 && inside == geteuid() &&
-           outside == inside && !(map >> inside);
+    return own_users() == std::vector<std::uint64_t>{geteuid(), geteuid(), 1};
 }
 
 bool may_make_time_namespaces()

@@ -18,6 +18,10 @@ namespace zc::holder {
 /** This process has not what CRIU needs, and would have it in a user namespace. */
 bool needs_user_namespace();
 
+/** Why CRIU cannot do its work although this process is root: it is root of a user namespace, with
+ * users of its own, and CRIU takes it for the host's. Empty: it is not so. */
+std::string root_reason();
+
 /**
  * Into a new one, or into that which the process has that @record names, a file of the user's that
  * is made where there is none: processes of several namespaces may not look at each other's memory,

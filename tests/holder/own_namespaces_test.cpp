@@ -168,6 +168,18 @@ TEST(OwnNamespacesTest, ShowTheProcessesOfThatNamespace)
     close(ends[0]);
 }
 
+TEST(OwnNamespacesTest, DoNotHelpRootOfAPart)
+{
+    EXPECT_EQ(root_reason(), "");
+    ZCH_EXPECT_ORDINARY([] {
+        const std::string map = "0 " + std::to_string(geteuid()) + " 1";
+        if (unshare(CLONE_NEWUSER) != 0)
+            return 77;
+        std::ofstream("/proc/self/uid_map") << map << std::flush;
+        return root_reason() == "its zc-hold is root of a user namespace only" ? 0 : 1;
+    });
+}
+
 std::string namespace_of(pid_t pid)
 {
     return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/user");
