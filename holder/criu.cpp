@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capabilities.h"
 #include "error.h"
 #include "own_namespaces.h"
 #include "rank_process.h"
@@ -40,7 +41,8 @@ constexpr useconds_t kFinishPause = 1000;
     } catch (const error &) {
         _exit(kNoClocks);
     }
-    keep_capabilities_for_criu();
+    if (is_in_own_user_namespace()) /* elsewhere it has what its user was given */
+        keep_capabilities_for_criu();
     execvp(arguments[0], arguments.data());
     _exit(127);
 }

@@ -16,6 +16,7 @@
 #include <zmq.h>
 
 #include "arrival.h"
+#include "capabilities.h"
 #include "endpoint.h"
 #include "error.h"
 #include "host_name.h"

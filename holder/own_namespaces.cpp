@@ -8,38 +8,23 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <sched.h>
 #include <string_view>
-#include <sys/capability.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <type_traits>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include "capabilities.h"
 #include "descriptor.h"
 #include "error.h"
 
 namespace zc::holder {
 namespace {
-
-using capabilities = std::unique_ptr<std::remove_pointer_t<cap_t>, int (*)(void *)>;
-
-capabilities own()
-{
-    return {cap_get_proc(), cap_free};
-}
-
-bool has(const capabilities &all, cap_value_t which, cap_flag_t set)
-{
-    cap_flag_value_t value = CAP_CLEAR;
-    return all && cap_get_flag(all.get(), which, set, &value) == 0 && value == CAP_SET;
-}
 
 constexpr int kTurns = 1000; /* of a millisecond, for what takes one */
 
@@ -171,33 +156,11 @@ std::vector<std::uint64_t> own_users()
     return {std::istream_iterator<std::uint64_t>(map), {}};
 }
 
-/** Over an execve(2), of a user other than root: root has all in any case. */
-template <typename predicate>
-void keep_if(predicate is_kept)
-{
-    const capabilities all = own();
-    if (geteuid() == 0 || !all)
-        return;
-    cap_reset_ambient();
-    const auto each_kept = [&](auto act) {
-        for (cap_value_t each = 0; each < cap_max_bits(); each++)
-            if (is_kept(each) && has(all, each, CAP_PERMITTED))
-                act(each);
-    };
-    each_kept(
-        [&](cap_value_t which) { cap_set_flag(all.get(), CAP_INHERITABLE, 1, &which, CAP_SET); });
-    /* The kernel lets no other be ambient. */
-    if (cap_set_proc(all.get()) == 0)
-        each_kept([](cap_value_t which) { cap_set_ambient(which, CAP_SET); });
-}
-
 } // namespace
 
 bool needs_user_namespace()
 {
-    const capabilities all = own();
-    return geteuid() != 0 && !(has(all, CAP_CHECKPOINT_RESTORE, CAP_EFFECTIVE) &&
-                               has(all, CAP_SYS_PTRACE, CAP_EFFECTIVE));
+    return geteuid() != 0 && !has_capabilities_for_criu();
 }
 
 void enter_user_namespace(const std::string &record)
@@ -227,12 +190,6 @@ bool is_in_own_user_namespace()
     return own_users() == std::vector<std::uint64_t>{geteuid(), geteuid(), 1};
 }
 
-bool may_make_time_namespaces()
-{
-    const capabilities all = own();
-    return has(all, CAP_SYS_ADMIN, CAP_EFFECTIVE) && has(all, CAP_SYS_TIME, CAP_EFFECTIVE);
-}
-
 void become_first_of_namespaces()
 {
     if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
@@ -245,20 +202,6 @@ void become_first_of_namespaces()
     if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
         throw_errno(errno, "a PID namespace: /proc");
-}
-
-void keep_capabilities()
-{
-    keep_if([](cap_value_t) { return true; });
-}
-
-void keep_capabilities_for_criu()
-{
-    if (!is_in_own_user_namespace())
-        return;
-    keep_if([](cap_value_t which) {
-        return which == CAP_CHECKPOINT_RESTORE || which == CAP_SYS_PTRACE || which == CAP_SETPCAP;
-    });
 }
 
 } // namespace zc::holder

@@ -33,20 +33,9 @@ void enter_user_namespace(const std::string &record = {});
 /** This process is in such a one. */
 bool is_in_own_user_namespace();
 
-/** It has the capabilities for a time namespace (time_namespaces(7)). */
-bool may_make_time_namespaces();
-
 /** The caller's child goes on as the first process of a PID namespace, and of a mount namespace
  * that shows it in /proc; the caller ends. Throws error. */
 void become_first_of_namespaces();
-
-/** What this process executes next has all its capabilities. Without this a program of a user other
- * than root has none, and ranks are to have none. */
-void keep_capabilities();
-
-/** In a user namespace of its own it has those that CRIU needs: with some of the others CRIU does
- * what only root can. Elsewhere it has what its user was given. */
-void keep_capabilities_for_criu();
 
 } // namespace zc::holder
 

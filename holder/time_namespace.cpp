@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capabilities.h"
 #include "descriptor.h"
 #include "error.h"
 #include "own_namespaces.h"
@@ -92,7 +93,8 @@ void share_clocks(pid_t pid)
 
 bool makes_time_namespaces()
 {
-    return access(kOwnOffsets, F_OK) == 0 && (needs_user_namespace() || may_make_time_namespaces());
+    return access(kOwnOffsets, F_OK) == 0 &&
+           (needs_user_namespace() || has_capabilities_for_time_namespaces());
 }
 
 } // namespace zc::holder

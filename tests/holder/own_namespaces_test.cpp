@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "capabilities.h"
 #include "error.h"
 #include "forked.h"
 #include "own_namespaces.h"
