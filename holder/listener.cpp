@@ -253,8 +253,10 @@ nlohmann::json listener::start_holder(bool apart, const promised_room &promise)
         become_holder(how_, host_, theirs.fd, promise.fd(), apart);
     theirs = descriptor{};
     auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
-    if (!said.is_object())
+    if (!said.is_object()) {
+        kill(-child, SIGKILL); /* its group, or it would come late, and keep what was promised */
         throw error(EIO, "the holder on this host does not start");
+    }
     said["host"] = host_name();
     return said;
 }

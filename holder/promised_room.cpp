@@ -79,8 +79,8 @@ descriptor promised_room::locked(const std::string &path)
     struct stat found;
     if (file.fd < 0 || fstat(file.fd, &found) != 0)
         throw_errno(errno, path);
-    if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
-        throw error(EPERM, path + " is no file of this user's");
+    if (!S_ISREG(found.st_mode) || found.st_uid != geteuid() || found.st_nlink > 1)
+        throw error(EPERM, path + " is no file of this user's, or is another file, too");
     const auto until = std::chrono::steady_clock::now() + kLongest;
     while (!lock(file.fd, F_WRLCK, 0, 1)) {
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
@@ -89,6 +89,9 @@ descriptor promised_room::locked(const std::string &path)
             throw error(EBUSY, path + " is locked all the time");
         std::this_thread::sleep_for(1ms);
     }
+    struct stat named;
+    if (lstat(path.c_str(), &named) != 0 || named.st_ino != found.st_ino)
+        return locked(path); /* it was removed meanwhile */
     return file;
 }
 
@@ -127,8 +130,10 @@ promised_room promised_room::make(std::uint64_t kib, const decision &decide,
     const off_t place = place_of(number, sizeof(record));
     const record nothing{0, 0, kib, group_of_process()};
     /* Before anything is promised, so that there is room for the record itself. */
-    if (number == kMost)
-        throw error(EBUSY, path + " has no record that is free");
+    if (number == kMost) {
+        decide(others); /* the others' are known at least */
+        return {};
+    }
     if (pwrite(fd, &nothing, sizeof nothing, place) != sizeof nothing)
         throw_errno(errno, path);
     if (lseek(fd, place, SEEK_SET) != place)

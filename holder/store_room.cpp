@@ -87,7 +87,8 @@ std::string why_no_room(const std::string &host, std::uint64_t kib, const host_m
     if (twice(kib) > left.available)
         return sentence(host, "", has.available, left.available, twice(kib));
     /* An image may be smaller than the rank: where it would be the only one it may be tried. */
-    if (kib > left.shared && kib <= has.shared)
+    const bool others_come = left.shared < has.shared;
+    if (kib > left.shared && (others_come || kib <= has.shared))
         return sentence(host, std::string(" in ") + memory_directory::kWhere, has.shared,
                         left.shared, kib);
     return {};

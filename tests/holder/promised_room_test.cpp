@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,7 +222,19 @@ TEST_F(PromisedRoomTest, WaitsForNobodyForLong)
     first.l_len = 1;
     ASSERT_EQ(fcntl(file.fd, F_OFD_SETLK, &first), 0);
     EXPECT_EQ(made().all, 0u);
+    EXPECT_LT(promise(1, {1, 1}).fd(), 0) << "there is a record";
+}
+
+/** It would be written to. */
+TEST_F(PromisedRoomTest, IsNotInAFileOfAnotherName)
+{
+    const std::string other = path() + "-other";
+    std::ofstream(other) << "precious";
+    std::filesystem::remove(path());
+    std::filesystem::create_hard_link(other, path());
     EXPECT_THROW(promise(1, {1, 1}), error);
+    EXPECT_EQ(std::filesystem::file_size(other), 8u);
+    std::filesystem::remove(other);
 }
 
 TEST_F(PromisedRoomTest, SomeAreManyAtOnce)
@@ -230,7 +243,18 @@ TEST_F(PromisedRoomTest, SomeAreManyAtOnce)
     for (unsigned i = 0; i < promised_room::kMost; i++)
         all.push_back(promise(1, {1, 0}));
     EXPECT_EQ(made().all, promised_room::kMost);
-    EXPECT_THROW(promise(1, {1, 1}), error);
+    /* One more is offered what these have left, and nobody knows of it. */
+    promised_memory seen;
+    const promised_room more = promised_room::make(
+        1,
+        [&](const promised_memory &others) -> std::optional<host_memory> {
+            seen = others;
+            return host_memory{1, 1};
+        },
+        path());
+    EXPECT_EQ(seen.all, promised_room::kMost);
+    EXPECT_LT(more.fd(), 0);
+    EXPECT_EQ(made().all, promised_room::kMost);
     all.erase(all.begin() + 7);
     all.push_back(promise(1, {3, 0}));
     EXPECT_EQ(made().all, promised_room::kMost + 2u);

@@ -89,8 +89,18 @@ TEST(StoreRoomTest, WhatHasNoRoomIsToldWhy)
     EXPECT_EQ(why_no_room("h2", 300 * kMib, {kEnough, 400 * kMib}, {kEnough, 200 * kMib}),
               "h2 has 400 MiB of memory in /dev/shm, of which 200 MiB are promised to other ranks, "
               "and 300 MiB are needed");
-    /* It is tried: its image may be smaller. */
-    EXPECT_EQ(why_no_room("h2", 300, {kEnough, 200}, {kEnough, 100}), "");
+}
+
+/** It may be tried where no other comes, as an image may be smaller than the rank. */
+TEST(StoreRoomTest, ARankLargerThanThePlaceOfImagesComesAlone)
+{
+    constexpr std::uint64_t kGiB = 1 << 20;
+    const host_memory has{64 * kGiB, 8 * kGiB};
+    EXPECT_EQ(why_no_room("h", 9 * kGiB, has, has), "");
+    EXPECT_EQ(why_no_room("h", 300, {kGiB, 200}, {kGiB, 200}), "");
+    EXPECT_NE(why_no_room("h", 300, {kGiB, 200}, {kGiB, 100}), "");
+    EXPECT_NE(why_no_room("h", 9 * kGiB, has, {60 * kGiB, 7 * kGiB}), "");
+    EXPECT_NE(why_no_room("h", 9 * kGiB, has, {60 * kGiB, 0}), "");
 }
 
 } // namespace
