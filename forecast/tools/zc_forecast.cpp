@@ -18,6 +18,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "end_by_signal.h"
 #include "forecast.h"
 #include "model.h"
 #include "zct/launch.h"
@@ -37,6 +38,13 @@ struct options {
     bool force = false;
     std::vector<std::string> command;
 };
+
+/** Returns whether one was to end this process. It would leave its folder behind. */
+bool ignore_closed_pipes()
+{
+    static const bool ended_us = std::signal(SIGPIPE, SIG_IGN) != SIG_IGN;
+    return ended_us;
+}
 
 /* The scratch folder, and what is said if a signal ends us. */
 std::string unfinished;
@@ -171,6 +179,8 @@ void leave_calls(zct::run &run)
 
 void report(const fs::path &folder, const options &o)
 {
+    /* Who reads the text may have enough: the files are written before that ends us. */
+    const bool ends_us = ignore_closed_pipes();
     std::vector<std::string> unreadable;
     forecast::predictability prediction;
     zct::run run = zct::load_in_turn(folder, &unreadable, [&](const zct::rank_trace &rank) {
@@ -182,8 +192,6 @@ void report(const fs::path &folder, const options &o)
     leave_calls(run);
     const forecast::site_names names(run);
     const forecast::forecast f = forecast::make_forecast(run, messages, names, prediction);
-    /* Who reads the text may have enough: the files are written before that ends us. */
-    const bool ends_us = std::signal(SIGPIPE, SIG_IGN) != SIG_IGN;
     if (o.json)
         forecast::write_json(std::cout, f);
     else
@@ -220,6 +228,7 @@ int record(const options &o)
     if (!o.mpi.empty())
         launch.mpi = zct::flavour_parse(o.mpi);
     const zct::launch_result result = zct::launch(launch);
+    ignore_closed_pipes();
     if (!zct::is_trace_folder(result.folder)) {
         std::cerr << "zc-forecast: no MPI program ran to MPI_Init: there is nothing to forecast\n";
         return result.exit_code;
@@ -302,8 +311,7 @@ int main(int argc, char **argv)
     try {
         return run_main(argc, argv);
     } catch (const reader_gone &) { /* as any other program */
-        std::signal(SIGPIPE, SIG_DFL);
-        return raise(SIGPIPE);
+        zc::end_by_signal(SIGPIPE);
     } catch (const zct::launch_error &e) {
         std::cerr << "zc-forecast: " << e.what() << "\n";
         return e.code;

@@ -361,7 +361,7 @@ def page_in_the_folder(bench):
                                *bench.mpiexec(2), bench.build("late.c", "-g"), 1, 1]))
     status, out, err = bench.run(["sh", "-c", f"cd {work} && {{ {words}; echo $? >&3; }} 3>code | :"])
     code = (work / "code").read_text(encoding="utf-8")
-    if status or code not in ("0\n", "125\n") or not (work / "run/page.html").stat().st_size:
+    if status or code not in ("0\n", "141\n") or not (work / "run/page.html").stat().st_size:
         raise Fail(f"exit code {code}", out + err)
 
 

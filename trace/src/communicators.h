@@ -24,10 +24,13 @@ class communicator_names {
         have more members of communicators than can be kept. */
     void add(const file_records &file);
 
-    /** The run's number of a rank's communicator. */
+    /** The run's number of a rank's communicator. Throws error for one that was not added. */
     std::uint32_t name(std::int32_t rank, std::uint32_t local) const
     {
-        return names_.at(rank)[local];
+        const std::vector<std::uint32_t> &all = names_.at(rank);
+        if (local >= all.size())
+            throw error("a file has become another one while it was read");
+        return all[local];
     }
 
     std::vector<communicator> take() { return std::move(communicators_); }
