@@ -38,7 +38,7 @@ constexpr auto kStatusPatience = 2s; /* of a process that may be stopped */
 constexpr auto kMovePatience = 1h;
 
 [[noreturn]] void become_holder(const settings &how, const std::string &host, int ready,
-                                int promise, bool apart)
+                                int promise, bool apart, pid_t last_number)
 {
     try {
         setsid();
@@ -49,7 +49,7 @@ constexpr auto kMovePatience = 1h;
         }
         /* In the host's it may not choose the process numbers that the rank has. */
         if (apart || unprivileged)
-            become_first_of_namespaces();
+            become_first_of_namespaces(last_number);
         const std::string fd = std::to_string(ready), promise_fd = std::to_string(promise);
         const std::string patience = std::to_string(how.patience.count());
         fcntl(ready, F_SETFD, 0);
@@ -228,7 +228,7 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
         spdlog::info("a rank is refused: {}", joined(reasons));
         return {{"refused", reasons}};
     }
-    nlohmann::json made = start_holder(has_taken(needs), promise);
+    nlohmann::json made = start_holder(needs, promise);
     made["room"] = offer.store;
     made["lazy"] = offer.lazy;
     if (lazy && !can_fill)
@@ -239,7 +239,7 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     return made;
 }
 
-nlohmann::json listener::start_holder(bool apart, const promised_room &promise)
+nlohmann::json listener::start_holder(const nlohmann::json &needs, const promised_room &promise)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -250,7 +250,8 @@ nlohmann::json listener::start_holder(bool apart, const promised_room &promise)
     if (child < 0)
         throw_errno(errno, "fork");
     if (child == 0)
-        become_holder(how_, host_, theirs.fd, promise.fd(), apart);
+        become_holder(how_, host_, theirs.fd, promise.fd(), has_taken(needs),
+                      number_before_free(needs));
     theirs = descriptor{};
     auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
     if (!said.is_object()) {

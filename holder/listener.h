@@ -42,7 +42,7 @@ class listener {
     void order_move(const std::string &asker, const nlohmann::json &request);
     /** A process of its own, in a PID namespace of its own if @apart; its endpoints. It has the
      * @promise, too. */
-    nlohmann::json start_holder(bool apart, const promised_room &promise);
+    nlohmann::json start_holder(const nlohmann::json &needs, const promised_room &promise);
 
     settings how_;
     network &net_;

@@ -26,6 +26,7 @@
 namespace zc::holder {
 namespace {
 
+constexpr const char *kLastNumber = "/proc/sys/kernel/ns_last_pid";
 constexpr int kTurns = 1000; /* of a millisecond, for what takes one */
 
 /** Returns 0, or errno. */
@@ -190,7 +191,7 @@ bool is_in_own_user_namespace()
     return own_users() == std::vector<std::uint64_t>{geteuid(), geteuid(), 1};
 }
 
-void become_first_of_namespaces()
+void become_first_of_namespaces(pid_t last_number)
 {
     if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
         throw_errno(errno, "a PID namespace");
@@ -202,6 +203,10 @@ void become_first_of_namespaces()
     if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
         throw_errno(errno, "a PID namespace: /proc");
+    std::ofstream numbers(kLastNumber);
+    numbers << last_number << std::flush;
+    if (!numbers)
+        throw_errno(errno, std::string("a PID namespace: ") + kLastNumber);
 }
 
 } // namespace zc::holder

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include <sys/types.h>
+
 namespace zc::holder {
 
 /**
@@ -34,8 +36,9 @@ void enter_user_namespace(const std::string &record = {});
 bool is_in_own_user_namespace();
 
 /** The caller's child goes on as the first process of a PID namespace, and of a mount namespace
- * that shows it in /proc; the caller ends. Throws error. */
-void become_first_of_namespaces();
+ * that shows it in /proc; the caller ends. What it starts, threads included, has the numbers after
+ * @last_number. Throws error. */
+void become_first_of_namespaces(pid_t last_number);
 
 } // namespace zc::holder
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <linux/seccomp.h>
 #include <map>
 #include <set>
 #include <sstream>
@@ -96,6 +97,13 @@ void look_at_process(pid_t pid, reasons &found)
                 name.pop_back();
             found.push_back("it has a child, process " + std::to_string(child) + " (" + name + ")");
         }
+    }
+    struct stat own;
+    if (geteuid() != 0) { /* CRIU, which would find out when the rank has left */
+        if (number_of(proc(pid, "status"), "Seccomp") == SECCOMP_MODE_FILTER)
+            found.emplace_back("it has a filter of seccomp(2)");
+        if (stat(proc(pid, "status").c_str(), &own) == 0 && own.st_uid != geteuid())
+            found.emplace_back("it is not dumpable (prctl(2))");
     }
     std::ifstream locks("/proc/locks");
     for (std::string line; std::getline(locks, line);) {
@@ -243,6 +251,9 @@ std::set<std::string> processor_features()
     return features;
 }
 
+/* The kernel begins there again when it has come to the end (RESERVED_PIDS). */
+constexpr pid_t kFirstNumber = 300, kSpareNumbers = 1000;
+
 struct limit {
     int which;
     const char *name;
@@ -386,6 +397,15 @@ bool has_taken(const nlohmann::json &needs)
     return std::any_of(tasks.begin(), tasks.end(), [](const nlohmann::json &task) {
         return access(("/proc/" + std::to_string(task.get<int>())).c_str(), F_OK) == 0;
     });
+}
+
+pid_t number_before_free(const nlohmann::json &needs)
+{
+    pid_t most = 0, last = kFirstNumber;
+    std::ifstream("/proc/sys/kernel/pid_max") >> most;
+    for (const pid_t task : needs.at("tasks"))
+        last = std::max(last, task);
+    return last < most - kSpareNumbers ? last : kFirstNumber;
 }
 
 std::string joined(const std::vector<std::string> &reasons)

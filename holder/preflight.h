@@ -37,6 +37,9 @@ std::vector<std::string> lacks(const nlohmann::json &needs);
 /** Are the process numbers of @needs taken here, in the caller's PID namespace? */
 bool has_taken(const nlohmann::json &needs);
 
+/** A process number after which many are free that are not of @needs. */
+pid_t number_before_free(const nlohmann::json &needs);
+
 /** "a, b, c" */
 std::string joined(const std::vector<std::string> &reasons);
 

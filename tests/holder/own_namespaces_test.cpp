@@ -157,9 +157,12 @@ TEST(OwnNamespacesTest, ShowTheProcessesOfThatNamespace)
     ASSERT_EQ(pipe(ends), 0);
     ZCH_EXPECT_ORDINARY([&] {
         enter_user_namespace();
-        become_first_of_namespaces(); /* what returns is the child: the parent has ended with 0 */
+        become_first_of_namespaces(5000); /* what returns is a child: the parent has ended with 0 */
         const std::string self = field("/proc/self/status", "Pid:");
-        const char seen = getpid() == 1 && self == "1" ? 'y' : 'n';
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        const char seen = getpid() == 1 && self == "1" && child == 5001 ? 'y' : 'n';
         return write(ends[1], &seen, 1) == 1 ? 0 : 1;
     });
     char seen = 0;

@@ -3,7 +3,10 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <fstream>
 #include <functional>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -151,6 +154,47 @@ TEST(PreflightTest, NamesWhatAHostLacks)
     EXPECT_NE(found.find("it has no file /not/there"), std::string::npos) << found;
     EXPECT_NE(found.find("its processor has not: wings"), std::string::npos) << found;
     EXPECT_NE(found.find("it has no folder /not/here"), std::string::npos) << found;
+}
+
+TEST(PreflightTest, FindsNumbersThatTheRankHasNot)
+{
+    pid_t most = 0;
+    std::ifstream("/proc/sys/kernel/pid_max") >> most;
+    EXPECT_EQ(number_before_free({{"tasks", {3, 4, 7}}}), 300);
+    EXPECT_EQ(number_before_free({{"tasks", {4711, 4713, 4712}}}), 4713);
+    EXPECT_EQ(number_before_free({{"tasks", {most - 1}}}), 300);
+}
+
+/** CRIU would say so when the rank has left. */
+TEST(PreflightTest, WhatOnlyRootCanDumpIsNamed)
+{
+    int reasons[2];
+    ASSERT_EQ(pipe(reasons), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 &&
+            (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
+            _exit(1);
+        prctl(PR_SET_DUMPABLE, 1);
+        const forked hidden([] { prctl(PR_SET_DUMPABLE, 0); });
+        const forked filtered([] {
+            sock_filter all[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+            const sock_fprog program{1, all};
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+        });
+        const std::string text = joined(cannot_move(hidden.pid(), {}, false)) + ";" +
+                                 joined(cannot_move(filtered.pid(), {}, false));
+        _exit(write(reasons[1], text.data(), text.size()) > 0 ? 0 : 1);
+    }
+    close(reasons[1]);
+    std::string text(4096, '\0');
+    text.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(read(reasons[0], text.data(), text.size()), 0)));
+    close(reasons[0]);
+    waitpid(child, nullptr, 0);
+    EXPECT_NE(text.find("it is not dumpable"), std::string::npos) << text;
+    EXPECT_NE(text.find("it has a filter of seccomp(2)"), std::string::npos) << text;
 }
 
 TEST(CredentialsTest, OfRootsNeedNotBeTheSame)
