@@ -46,8 +46,10 @@ rank_of_job describe_rank(const std::string &given, const std::vector<std::strin
         one.job = port;
     else if (!slurm.empty())
         one.job = slurm + "." + variable("SLURM_STEP_ID");
-    else
+    else {
         one.job = host_name() + "-" + std::to_string(getpid());
+        one.has_launcher = false;
+    }
     return one;
 }
 

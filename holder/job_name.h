@@ -12,7 +12,8 @@ namespace zc::holder {
 struct rank_of_job {
     std::string job;
     std::string rank = "0";
-    int size = 0; /* ranks of the job; 0: not told */
+    int size = 0;             /* ranks of the job; 0: not told */
+    bool has_launcher = true; /* that is known; else others may be of the same job */
 };
 
 /**

@@ -25,6 +25,7 @@
 #include "page_filler.h"
 #include "preflight.h"
 #include "request_server.h"
+#include "soft_limits.h"
 #include "zch/ports.h"
 
 namespace zc::holder {
@@ -42,6 +43,9 @@ constexpr auto kMovePatience = 1h;
 {
     try {
         setsid();
+        /* CRIU raises none for users, so what it restores has these. */
+        if (geteuid() != 0)
+            raise_limits({RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_MEMLOCK});
         const bool unprivileged = needs_user_namespace();
         if (unprivileged) {
             enter_user_namespace();
@@ -212,7 +216,9 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     const bool lazy = request.value("lazy", true), can_fill = lazy && page_filler::is_possible();
     const rank_room rank{needs.at("kib"), request.value("ahead", true), can_fill};
     std::vector<std::string> reasons = lacks(needs);
-    const std::string stranger = credentials_reason(request.at("credentials"), credentials());
+    const std::string stranger = request.contains("credentials")
+                                     ? credentials_reason(request.at("credentials"), credentials())
+                                     : "its zc-hold is of another build than the rank's";
     for (const std::string &reason : {stranger, root_reason()}) {
         if (!reason.empty())
             reasons.push_back(reason);
@@ -241,6 +247,8 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
 
 nlohmann::json listener::start_holder(const nlohmann::json &needs, const promised_room &promise)
 {
+    const bool apart = has_taken(needs);
+    const pid_t last_number = number_before_free(needs);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw_errno(errno, "pipe");
@@ -250,12 +258,12 @@ nlohmann::json listener::start_holder(const nlohmann::json &needs, const promise
     if (child < 0)
         throw_errno(errno, "fork");
     if (child == 0)
-        become_holder(how_, host_, theirs.fd, promise.fd(), has_taken(needs),
-                      number_before_free(needs));
+        become_holder(how_, host_, theirs.fd, promise.fd(), apart, last_number);
     theirs = descriptor{};
     auto said = nlohmann::json::parse(read_line(ours.fd), nullptr, false);
     if (!said.is_object()) {
         kill(-child, SIGKILL); /* its group, or it would come late, and keep what was promised */
+        kill(child, SIGKILL);  /* if it has none yet */
         throw error(EIO, "the holder on this host does not start");
     }
     said["host"] = host_name();

@@ -65,15 +65,16 @@ void tell_by_one(const rank_of_job &about, const std::string &what)
 }
 
 /** Why CRIU will not do what it is asked to, or empty. */
-std::string provide_for_criu(bool user_namespace)
+std::string provide_for_criu(const rank_of_job &about, bool user_namespace)
 {
+    if (std::getenv("PMIX_NAMESPACE") != nullptr) /* it cannot move (preflight.cpp) */
+        return "";
     if (!needs_user_namespace())
         return root_reason();
     if (!user_namespace)
         return "its zc-hold has no privilege, and --no-user-namespace";
     try {
-        const std::string directory = request_directory();
-        enter_user_namespace(directory.empty() ? "" : directory + "/user-namespace");
+        enter_user_namespace(about.has_launcher ? about.job : "");
     } catch (const error &problem) {
         return std::string("its zc-hold has no privilege, and cannot have ") + problem.what();
     }
@@ -125,7 +126,7 @@ launched start_rank(const std::vector<std::string> &words, const settings &how,
     }
     set_environment(about, theirs.fd);
     nlohmann::json self = credentials(); /* before they look otherwise */
-    std::string not_movable = provide_for_criu(how.user_namespace);
+    std::string not_movable = provide_for_criu(about, how.user_namespace);
     if (!not_movable.empty())
         tell_by_one(about, "cannot move: " + not_movable);
     const rank_process rank(words, kept, signals.mask_before());

@@ -4,16 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <sched.h>
 #include <string_view>
-#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -22,12 +20,13 @@
 #include "capabilities.h"
 #include "descriptor.h"
 #include "error.h"
+#include "namespace_record.h"
+#include "soft_limits.h"
 
 namespace zc::holder {
 namespace {
 
 constexpr const char *kLastNumber = "/proc/sys/kernel/ns_last_pid";
-constexpr int kTurns = 1000; /* of a millisecond, for what takes one */
 
 /** Returns 0, or errno. */
 int write_map(const char *path, const std::string &text)
@@ -55,6 +54,8 @@ failure make_user_namespace(uid_t user, gid_t group)
         what.copy(found.what.data(), found.what.size() - 1);
         return code != 0;
     };
+    /* Those of the process that makes it bind all that enter (user_namespaces(7)). */
+    raise_limits({RLIMIT_NPROC, RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING, RLIMIT_MEMLOCK});
     if (fails(unshare(CLONE_NEWUSER) == 0 ? 0 : errno, ""))
         return found;
     const std::pair<const char *, std::string> maps[] = {
@@ -101,53 +102,10 @@ descriptor new_user_namespace()
     return made;
 }
 
-ino_t number_of(const descriptor &space)
+void enter(const descriptor &space)
 {
-    struct stat found {};
-    return space.fd >= 0 && fstat(space.fd, &found) == 0 ? found.st_ino : 0;
-}
-
-descriptor user_namespace_of(const std::string &process)
-{
-    return descriptor{open(("/proc/" + process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
-}
-
-bool enter(const descriptor &space)
-{
-    return setns(space.fd, CLONE_NEWUSER) == 0;
-}
-
-/** Held for a moment by each process that begins. One that is stopped meanwhile keeps nobody up. */
-bool lock(const descriptor &file)
-{
-    for (int turn = 0; file.fd >= 0 && turn < kTurns; turn++) {
-        if (flock(file.fd, LOCK_EX | LOCK_NB) == 0)
-            return true;
-        usleep(1000);
-    }
-    return false;
-}
-
-/** Of a process that may have ended, and whose number may be another's. */
-bool enter_that_of_record(const descriptor &record)
-{
-    std::array<char, 64> text{};
-    long pid = 0;
-    unsigned long long number = 0;
-    if (pread(record.fd, text.data(), text.size() - 1, 0) <= 0 ||
-        std::sscanf(text.data(), "%ld %llu", &pid, &number) != 2 || pid <= 0)
-        return false;
-    const descriptor space = user_namespace_of(std::to_string(pid));
-    return number_of(space) == number && number != number_of(user_namespace_of("self")) &&
-           enter(space);
-}
-
-void write_record(const descriptor &record, ino_t number)
-{
-    const std::string text = std::to_string(getpid()) + " " + std::to_string(number) + "\n";
-    if (ftruncate(record.fd, 0) != 0 ||
-        pwrite(record.fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-        return; /* then the next process has one of its own */
+    if (setns(space.fd, CLONE_NEWUSER) != 0)
+        throw_errno(errno, "a user namespace");
 }
 
 /** As user_namespaces(7) has it: three numbers a line. */
@@ -164,19 +122,20 @@ bool needs_user_namespace()
     return geteuid() != 0 && !has_capabilities_for_criu();
 }
 
-void enter_user_namespace(const std::string &record)
+void enter_user_namespace()
 {
-    const descriptor file{
-        record.empty() ? -1
-                       : open(record.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-    const bool locked = lock(file);
-    if (locked && enter_that_of_record(file))
-        return;
-    const descriptor made = new_user_namespace();
-    if (!enter(made))
-        throw_errno(errno, "a user namespace");
-    if (locked)
-        write_record(file, number_of(made));
+    enter(new_user_namespace());
+}
+
+void enter_user_namespace(const std::string &job)
+{
+    namespace_record others(job);
+    descriptor space = others.found();
+    const bool is_new = space.fd < 0;
+    if (is_new)
+        space = new_user_namespace();
+    others.add(space, is_new);
+    enter(space);
 }
 
 std::string root_reason()
@@ -205,7 +164,7 @@ void become_first_of_namespaces(pid_t last_number)
         throw_errno(errno, "a PID namespace: /proc");
     std::ofstream numbers(kLastNumber);
     numbers << last_number << std::flush;
-    if (!numbers)
+    if (!numbers && geteuid() != 0) /* root had another way until now, and mostly it goes well */
         throw_errno(errno, std::string("a PID namespace: ") + kLastNumber);
 }
 

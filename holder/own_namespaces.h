@@ -24,13 +24,13 @@ bool needs_user_namespace();
  * users of its own, and CRIU takes it for the host's. Empty: it is not so. */
 std::string root_reason();
 
-/**
- * Into a new one, or into that which the process has that @record names, a file of the user's that
- * is made where there is none: processes of several namespaces may not look at each other's memory,
- * as ranks of one host may want to. Empty: a new one. Throws error; then this process is where it
- * was.
- */
-void enter_user_namespace(const std::string &record = {});
+/** Into a new one. Throws error; then this process is where it was. */
+void enter_user_namespace();
+
+/** Into that of the other processes of @job, or of all jobs that have no name (namespace_record.h):
+ * processes of several namespaces may not look at each other's memory, as ranks of one host may
+ * want to. Throws error; then this process is where it was. */
+void enter_user_namespace(const std::string &job);
 
 /** This process is in such a one. */
 bool is_in_own_user_namespace();

@@ -401,11 +401,17 @@ bool has_taken(const nlohmann::json &needs)
 
 pid_t number_before_free(const nlohmann::json &needs)
 {
+    std::vector<pid_t> tasks = needs.at("tasks");
+    std::sort(tasks.begin(), tasks.end());
     pid_t most = 0, last = kFirstNumber;
     std::ifstream("/proc/sys/kernel/pid_max") >> most;
-    for (const pid_t task : needs.at("tasks"))
+    tasks.push_back(most);
+    for (const pid_t task : tasks) {
+        if (task - last > kSpareNumbers)
+            break;
         last = std::max(last, task);
-    return last < most - kSpareNumbers ? last : kFirstNumber;
+    }
+    return last < most ? last : kFirstNumber;
 }
 
 std::string joined(const std::vector<std::string> &reasons)

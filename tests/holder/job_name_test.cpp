@@ -40,6 +40,7 @@ TEST(JobNameTest, IsThatOfHydraOnAllHosts)
     EXPECT_EQ(one.job, "h1:41234");
     EXPECT_EQ(one.rank, "3");
     EXPECT_EQ(one.size, 8);
+    EXPECT_TRUE(one.has_launcher);
     /* Two mpiexec of one job of Slurm are two jobs. */
     EXPECT_EQ(describe_rank("", kProxy, of_both).job, "h1:41234");
     EXPECT_EQ(describe_rank("", kProxy, of_both).rank, "3");
@@ -61,6 +62,7 @@ TEST(JobNameTest, IsTheProcessWithoutALauncher)
     EXPECT_EQ(one.job, host_name() + "-" + std::to_string(getpid()));
     EXPECT_EQ(one.rank, "0");
     EXPECT_EQ(one.size, 0);
+    EXPECT_FALSE(one.has_launcher);
 }
 
 } // namespace

@@ -5,7 +5,9 @@
 #include <grp.h>
 #include <iterator>
 #include <sched.h>
+#include <set>
 #include <string>
+#include <sys/file.h>
 #include <sys/uio.h>
 
 #include <gtest/gtest.h>
@@ -189,35 +191,166 @@ std::string namespace_of(pid_t pid)
     return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/user");
 }
 
+/** A runtime folder of its own, in which no other process has a record. */
+class SharedNamespaceTest : public ::testing::Test {
+  protected:
+    SharedNamespaceTest()
+    {
+        std::string name = "/tmp/holder-test-XXXXXX";
+        folder_ = mkdtemp(name.data());
+        std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+        if (geteuid() == 0 && chown(folder_.c_str(), kNobody, kNobody) != 0)
+            throw std::runtime_error("chown");
+        setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+    }
+    ~SharedNamespaceTest() override
+    {
+        unsetenv("XDG_RUNTIME_DIR");
+        std::filesystem::remove_all(folder_);
+    }
+    std::size_t records() const
+    {
+        std::size_t count = 0;
+        for (const auto &each : std::filesystem::recursive_directory_iterator(folder_))
+            count += each.path().filename().string().starts_with("user-namespace-");
+        return count;
+    }
+
+    std::string folder_;
+};
+
 /** Ranks of one host may look at each other's memory. */
-TEST(OwnNamespacesTest, AreOneForAllWhoNameTheSameRecord)
+TEST_F(SharedNamespaceTest, IsOneForAllOfAJob)
 {
-    const std::string record =
-        ::testing::TempDir() + "zc-user-namespace-" + std::to_string(getpid());
-    ZCH_EXPECT_ORDINARY([&] {
-        const auto in_it = [&] { enter_user_namespace(record); };
+    ZCH_EXPECT_ORDINARY([] {
+        const auto in_it = [] { enter_user_namespace("a"); };
         forked first(in_it);
         const std::string one = namespace_of(first.pid());
-        {
-            const forked second(in_it), apart([] { enter_user_namespace(); });
-            if (namespace_of(second.pid()) != one || namespace_of(apart.pid()) == one)
-                return 1;
-            char byte = 'x';
-            const iovec here{&byte, 1};
-            const iovec there{const_cast<std::string *>(&record), 1}; /* the same address in both */
-            enter_user_namespace(record);
-            if (process_vm_readv(second.pid(), &here, 1, &there, 1, 0) != 1)
-                return 2;
-        }
-        first.end();
-        /* The number may be another process's by now. */
-        const forked third([&] {
-            std::ofstream(record) << getppid() << " 1\n" << std::flush;
-            enter_user_namespace(record);
-        });
-        return namespace_of(third.pid()) != one ? 0 : 3;
+        const forked second(in_it), other([] { enter_user_namespace("b"); }),
+            apart([] { enter_user_namespace(); });
+        if (namespace_of(second.pid()) != one || namespace_of(apart.pid()) == one ||
+            namespace_of(other.pid()) == one)
+            return 1;
+        first.end(); /* it made it, and is not needed for it */
+        const forked third(in_it);
+        if (namespace_of(third.pid()) != one)
+            return 2;
+        char byte = 'x';
+        const iovec here{&byte, 1}, there{&byte, 1}; /* the same address in both */
+        enter_user_namespace("a");
+        return process_vm_readv(second.pid(), &here, 1, &there, 1, 0) == 1 ? 0 : 3;
     });
-    std::filesystem::remove(record);
+}
+
+TEST_F(SharedNamespaceTest, IsMadeOnceByManyThatBeginAtOnce)
+{
+    ZCH_EXPECT_ORDINARY([] {
+        constexpr int kMany = 100;
+        const std::string before = namespace_of(getpid());
+        int ends[2];
+        if (pipe(ends) != 0)
+            return 1;
+        std::vector<pid_t> all;
+        for (int i = 0; i < kMany; i++) {
+            all.push_back(fork());
+            if (all.back() == 0) {
+                try {
+                    enter_user_namespace("a");
+                } catch (const error &) {
+                    _exit(1);
+                }
+                const std::string now = namespace_of(getpid());
+                _exit(write(ends[1], now.data(), now.size()) > 0 ? pause() : 1);
+            }
+        }
+        const std::size_t length = before.size();
+        std::set<std::string> found;
+        for (int i = 0; i < kMany; i++) {
+            std::string one(length, '\0');
+            if (read(ends[0], one.data(), length) != static_cast<ssize_t>(length))
+                return 2;
+            found.insert(one);
+        }
+        for (const pid_t each : all)
+            kill(each, SIGKILL);
+        return found.size() == 1 && !found.contains(before) ? 0 : 3;
+    });
+}
+
+/** Nor is that of a process that has the number of one that has ended. */
+TEST_F(SharedNamespaceTest, IsNotThatOfAnotherProcess)
+{
+    ZCH_EXPECT_ORDINARY([this] {
+        forked first([] { enter_user_namespace("a"); });
+        const std::string one = namespace_of(first.pid());
+        first.end();
+        const forked other([] { enter_user_namespace(); });
+        for (const auto &each : std::filesystem::recursive_directory_iterator(folder_)) {
+            if (each.path().filename().string().starts_with("user-namespace-"))
+                std::ofstream(each.path()) << other.pid() << " 1\n0 0\nx";
+        }
+        const forked second([] { enter_user_namespace("a"); });
+        const std::string now = namespace_of(second.pid());
+        return now != one && now != namespace_of(other.pid()) && now != namespace_of(getpid()) ? 0
+                                                                                               : 1;
+    });
+}
+
+TEST_F(SharedNamespaceTest, IsNotThatOfAnotherGroup)
+{
+    if (geteuid() != 0)
+        GTEST_SKIP() << "it needs root to have another group";
+    forked first([] {
+        become_ordinary();
+        enter_user_namespace("a");
+    });
+    forked second([] {
+        if (setgroups(0, nullptr) != 0 || setresgid(100, 100, 100) != 0 ||
+            setresuid(kNobody, kNobody, kNobody) != 0)
+            _exit(1);
+        prctl(PR_SET_DUMPABLE, 1);
+        enter_user_namespace("a");
+        if (getegid() != 100)
+            _exit(1);
+    });
+    EXPECT_NE(namespace_of(first.pid()), namespace_of(second.pid()));
+    EXPECT_EQ(records(), 2u);
+}
+
+TEST_F(SharedNamespaceTest, LeavesNoRecordsOfJobsThatHaveEnded)
+{
+    ZCH_EXPECT_ORDINARY([this] {
+        forked first([] { enter_user_namespace("a"); });
+        const forked second([] { enter_user_namespace("b"); });
+        if (records() != 2)
+            return 1;
+        first.end();
+        const forked third([] { enter_user_namespace("c"); });
+        return records() == 2 ? 0 : 2;
+    });
+}
+
+/** They would be in another one. */
+TEST_F(SharedNamespaceTest, IsNotEnteredWhereTheOthersCannotBeFound)
+{
+    ZCH_EXPECT_ORDINARY([this] {
+        const forked first([] { enter_user_namespace("a"); });
+        std::string record;
+        for (const auto &each : std::filesystem::recursive_directory_iterator(folder_)) {
+            if (each.path().filename().string().starts_with("user-namespace-"))
+                record = each.path();
+        }
+        const descriptor locked{open(record.c_str(), O_RDWR | O_CLOEXEC)};
+        if (flock(locked.fd, LOCK_EX) != 0)
+            return 1;
+        const std::string before = namespace_of(getpid());
+        try {
+            enter_user_namespace("a");
+        } catch (const error &problem) {
+            return namespace_of(getpid()) == before && problem.code() == EBUSY ? 0 : 2;
+        }
+        return 3;
+    });
 }
 
 /** In one without maps a process is nobody. */

@@ -161,8 +161,10 @@ TEST(PreflightTest, FindsNumbersThatTheRankHasNot)
     pid_t most = 0;
     std::ifstream("/proc/sys/kernel/pid_max") >> most;
     EXPECT_EQ(number_before_free({{"tasks", {3, 4, 7}}}), 300);
-    EXPECT_EQ(number_before_free({{"tasks", {4711, 4713, 4712}}}), 4713);
+    EXPECT_EQ(number_before_free({{"tasks", {4711, 4713, 4712}}}), 300);
+    EXPECT_EQ(number_before_free({{"tasks", {711, 713, 712}}}), 713);
     EXPECT_EQ(number_before_free({{"tasks", {most - 1}}}), 300);
+    EXPECT_EQ(number_before_free({{"tasks", {most - 1, 305, 900}}}), 900);
 }
 
 /** CRIU would say so when the rank has left. */
