@@ -103,12 +103,18 @@ descriptor locked(const std::string &path)
     }
 }
 
+/** Whose processes this one can look for: hosts may have the folder in common. */
+std::string of_this_host()
+{
+    return "@" + host_name();
+}
+
 void remove_left_over(const fs::path &folder, const fs::path &own)
 {
     std::error_code failed;
     for (const auto &each : fs::directory_iterator(folder, failed)) {
-        const std::string path = each.path();
-        if (each.path() == own || !each.path().filename().string().starts_with(kPrefix))
+        const std::string path = each.path(), name = each.path().filename();
+        if (path == own || !name.starts_with(kPrefix) || !name.ends_with(of_this_host()))
             continue;
         const descriptor file{open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
         if (file.fd < 0 || flock(file.fd, LOCK_EX | LOCK_NB) != 0)
@@ -134,9 +140,9 @@ namespace_record::namespace_record(const std::string &job)
     const fs::path folder = request_directory();
     if (folder.empty())
         throw error(EACCES, "there is no folder for what its ranks share");
-    const std::string whose = host_name() + " " + job;
-    const fs::path own = folder / (kPrefix + std::to_string(getegid()) + "-" +
-                                   std::to_string(zc_crc32c(0, whose.data(), whose.size())));
+    const fs::path own =
+        folder / (kPrefix + std::to_string(getegid()) + "-" +
+                  std::to_string(zc_crc32c(0, job.data(), job.size())) + of_this_host());
     file_ = locked(own);
     remove_left_over(folder, own);
 }
