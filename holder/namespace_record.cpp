@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,6 +13,7 @@
 #include "crc32c.h"
 #include "error.h"
 #include "host_name.h"
+#include "id_map.h"
 #include "request_server.h"
 
 namespace zc::holder {
@@ -55,20 +54,13 @@ descriptor user_namespace_of(pid_t pid)
         open(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
-bool maps_one(pid_t pid, const char *map, unsigned id)
-{
-    std::ifstream file("/proc/" + std::to_string(pid) + "/" + map);
-    const std::vector<std::uint64_t> numbers{std::istream_iterator<std::uint64_t>(file), {}};
-    return numbers == std::vector<std::uint64_t>{id, id, 1};
-}
-
 descriptor space_of(const entry &one)
 {
     descriptor space = user_namespace_of(one.pid);
     const bool is_it = space.fd >= 0 && number_of_namespace(space) == one.space &&
                        one.space != number_of_namespace(user_namespace_of(getpid())) &&
-                       maps_one(one.pid, "uid_map", geteuid()) &&
-                       maps_one(one.pid, "gid_map", getegid());
+                       id_map_of(one.pid, "uid_map") == same_number(geteuid()) &&
+                       id_map_of(one.pid, "gid_map") == same_number(getegid());
     return is_it ? std::move(space) : descriptor{};
 }
 

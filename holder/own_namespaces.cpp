@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <fstream>
-#include <iterator>
 #include <sched.h>
 #include <string_view>
 #include <sys/mount.h>
@@ -15,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include "capabilities.h"
 #include "descriptor.h"
 #include "error.h"
+#include "id_map.h"
 #include "namespace_record.h"
 #include "soft_limits.h"
 
@@ -35,9 +34,12 @@ int write_map(const char *path, const std::string &text)
     return file.fd < 0 || write(file.fd, text.data(), text.size()) < 0 ? errno : 0;
 }
 
-std::string same_number(unsigned id)
+std::string text_of(const id_map &map)
 {
-    return std::to_string(id) + " " + std::to_string(id) + " 1";
+    std::string text;
+    for (const std::uint64_t number : map)
+        text += std::to_string(number) + " ";
+    return text;
 }
 
 /** What has failed, and why; or nothing. */
@@ -59,10 +61,10 @@ failure make_user_namespace(uid_t user, gid_t group)
     if (fails(unshare(CLONE_NEWUSER) == 0 ? 0 : errno, ""))
         return found;
     const std::pair<const char *, std::string> maps[] = {
-        {"/proc/self/uid_map", same_number(user)},
+        {"/proc/self/uid_map", text_of(same_number(user))},
         /* Without privilege the kernel asks for this: a group may be what keeps its members out. */
         {"/proc/self/setgroups", "deny"},
-        {"/proc/self/gid_map", same_number(group)}};
+        {"/proc/self/gid_map", text_of(same_number(group))}};
     for (const auto &[path, text] : maps) {
         if (fails(write_map(path, text), std::string(": ") + path))
             break;
@@ -108,13 +110,6 @@ void enter(const descriptor &space)
         throw_errno(errno, "a user namespace");
 }
 
-/** As user_namespaces(7) has it: three numbers a line. */
-std::vector<std::uint64_t> own_users()
-{
-    std::ifstream map("/proc/self/uid_map");
-    return {std::istream_iterator<std::uint64_t>(map), {}};
-}
-
 } // namespace
 
 bool needs_user_namespace()
@@ -140,14 +135,14 @@ void enter_user_namespace(const std::string &job)
 
 std::string root_reason()
 {
-    const std::vector<std::uint64_t> map = own_users();
+    const id_map map = id_map_of(getpid(), "uid_map");
     const bool is_hosts = map.size() == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX;
     return geteuid() != 0 || is_hosts ? "" : "its zc-hold is root of a user namespace only";
 }
 
 bool is_in_own_user_namespace()
 {
-    return own_users() == std::vector<std::uint64_t>{geteuid(), geteuid(), 1};
+    return id_map_of(getpid(), "uid_map") == same_number(geteuid());
 }
 
 void become_first_of_namespaces(pid_t last_number)
