@@ -28,9 +28,9 @@ int MPIDI_ZC_order_descriptor(void)
     return __atomic_load_n(&holder.fd, __ATOMIC_ACQUIRE);
 }
 
-static MPIDI_ZC_order_t parse(const char *line, uint32_t * incarnation)
+static MPIDI_ZC_order_t parse(const char *line, uint32_t * number)
 {
-    unsigned number;
+    unsigned given;
     char rest;
 
     if (!strcmp(line, "LEAVE")) {
@@ -39,15 +39,19 @@ static MPIDI_ZC_order_t parse(const char *line, uint32_t * incarnation)
     if (!strcmp(line, "TRACK")) {
         return MPIDI_ZC_ORDER_TRACK;
     }
-    if (sscanf(line, "BIND %u%c", &number, &rest) == 1) {
-        *incarnation = number;
+    if (sscanf(line, "BIND %u%c", &given, &rest) == 1) {
+        *number = given;
         return MPIDI_ZC_ORDER_BIND;
+    }
+    if (sscanf(line, "WITH %u%c", &given, &rest) == 1) {
+        *number = given;
+        return MPIDI_ZC_ORDER_WITH;
     }
     return MPIDI_ZC_ORDER_UNKNOWN;
 }
 
 /* Takes the first whole line of what has come. False: there is none. */
-static bool take_line(MPIDI_ZC_order_t * order, uint32_t * incarnation)
+static bool take_line(MPIDI_ZC_order_t * order, uint32_t * number)
 {
     char *end = memchr(holder.text, '\n', holder.length);
 
@@ -55,7 +59,7 @@ static bool take_line(MPIDI_ZC_order_t * order, uint32_t * incarnation)
         return false;
     }
     *end = '\0';
-    *order = parse(holder.text, incarnation);
+    *order = parse(holder.text, number);
     holder.length -= end + 1 - holder.text;
     memmove(holder.text, end + 1, holder.length);
     return true;
@@ -79,12 +83,12 @@ static bool receive(void)
     return true;
 }
 
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * incarnation)
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * number)
 {
     MPIDI_ZC_order_t order;
 
     for (;;) {
-        if (take_line(&order, incarnation)) {
+        if (take_line(&order, number)) {
             return order;
         }
         if (holder.fd < 0) {

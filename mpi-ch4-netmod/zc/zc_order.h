@@ -7,6 +7,7 @@
  * MPIR_CVAR_CH4_ZC_DETACH_FD. Each line ends with a newline:
  *
  *   holder                     rank
+ *   WITH <rank>         ───▶                       LEAVE is going to be given to that one, too
  *   LEAVE               ───▶
  *                       ◀───   DETACHED            it has nothing of UCX
  *                       ◀───   REFUSED <reason>    or goes on as before
@@ -20,6 +21,9 @@
  * With the descriptor of TRACKED the holder asks the kernel which pages are written, while the rank
  * goes on: the rank keeps none.
  *
+ * WITH, once for each rank of a group, helps the rank to choose one by which it comes back (zc_path.h). It
+ * holds for one LEAVE.
+ *
  * <incarnation> is a decimal number, higher each time; that of a rank that never left is 0. When the
  * holder closes its end, a rank that is detached ends the job, and any other takes no more orders.
  *
@@ -30,6 +34,7 @@
 
 typedef enum {
     MPIDI_ZC_ORDER_NONE,
+    MPIDI_ZC_ORDER_WITH,
     MPIDI_ZC_ORDER_LEAVE,
     MPIDI_ZC_ORDER_BIND,
     MPIDI_ZC_ORDER_TRACK,
@@ -43,8 +48,9 @@ bool MPIDI_ZC_order_open(int fd);
 /* Returns the descriptor, or -1. Any thread may call this. */
 int MPIDI_ZC_order_descriptor(void);
 
-/* Returns the next order, and in *@incarnation that of BIND. @wait: until there is one. */
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * incarnation);
+/* Returns the next order, and in *@number the rank of WITH, or the incarnation of BIND. @wait: until
+ * there is one. */
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * number);
 
 /* Sends the holder a line: @answer and, if it is not NULL, @more. */
 void MPIDI_ZC_order_answer(const char *answer, const char *more);

@@ -10,15 +10,21 @@ typedef struct received {
     struct received *next;
     MPIDI_ZC_path_message_t message;
     size_t length;
-    char address[];             /* of REBIND */
+    char address[];             /* of REBIND and INTRODUCE */
 } received_t;
 
 static struct {
     received_t *first, *last;   /* messages to be handled */
     int nr_open;                /* paths */
-    bool pausing;               /* this process is about to leave, and may stay */
-    bool yields;                /* a lower rank is, too */
+    bool untold;                /* a message could not be sent */
+    uint32_t round;             /* of this process's attempts, and it may stay; 0: it does not leave */
+    bool binds;                 /* it has come back, and not all paths are open */
     bool refuses_all;
+    int asked;                  /* rank that has been asked to be the anchor; -1: none */
+    int anchor;                 /* rank; -1: none */
+    bool forsaken;              /* there is none that could be */
+    int nr_anchored;            /* ranks that this process is the anchor of */
+    int nr_returned;            /* and that are back, and not DONE */
     uint32_t incarnation;       /* of this process */
 } paths;
 
@@ -38,6 +44,7 @@ int MPIDI_ZC_paths_init(void)
 
     memset(&paths, 0, sizeof(paths));
     paths.nr_open = MPIR_Process.size;
+    paths.asked = paths.anchor = -1;
     MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
                                        MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -108,12 +115,19 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
     if (likely(!MPIDI_ZC_global.paths)) {
         return false;
     }
-    const MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = path_of(rank);
     bool is_known = path->ep == ep;
     for (uint32_t i = 0; i < path->nr_bulk; i++) {
         is_known = is_known || path->bulk[i] == ep;
     }
-    return !path->leaves_here && path->state == MPIDI_ZC_PATH_PAUSED && is_known;
+    if (!is_known) {
+        return false;
+    }
+    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
+        return false;
+    }
+    path->quiet = path->lost = true;
+    return true;
 }
 
 /* ---- connections of bulk ---- */
@@ -198,41 +212,94 @@ void MPIDI_ZC_paths_refuse_all(void)
 
 /* ---- messages ---- */
 
-/* Sends a message of @kind to @rank. If there is no memory, it is sent later. */
-static void tell(int rank, MPIDI_ZC_tell_t kind)
+static ucs_status_t send_message(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t message,
+                                 const void *data, size_t length)
 {
-    MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
-    MPIDI_ZC_path_t *path = path_of(rank);
+    message.sender = MPIR_Process.rank;
+    message.receiver = rank;
+    return ep ? MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), data,
+                                            length) : UCS_ERR_NOT_CONNECTED;
+}
+
+/* Returns the endpoint to @rank, or NULL. */
+static ucp_ep_h control_endpoint(int rank)
+{
     MPIDI_ZC_addr_t *peer = peer_of(rank);
+
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    return path_of(rank)->ep ? path_of(rank)->ep : peer->lane.ep;
+}
+
+static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
+{
+    const MPIDI_ZC_path_t *path = path_of(rank);
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
     const bool rebinds = kind == MPIDI_ZC_TELL_REBIND;
-    const MPIDI_ZC_path_message_t message = {
-        .sender = peer->self,
+    MPIDI_ZC_path_message_t message = {
         .kind = kind,
         .round = path->round,
         .number = path->own_next,
         .incarnation = kind == MPIDI_ZC_TELL_BOUND ? path->incarnation : paths.incarnation,
-        .refusal = path->refusal,
     };
 
-    MPIDI_ZC_bundle_end(vci);
-    (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
-    ucp_ep_h ep = path->ep ? path->ep : peer->lane.ep;
-    if (ep && MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message),
-                                          rebinds ? vci->address : NULL,
-                                          rebinds ? vci->address_length : 0) == UCS_OK) {
-        path->untold &= ~(1u << kind);
-    } else {
-        path->untold |= 1u << kind;
+    switch (kind) {
+        case MPIDI_ZC_TELL_PAUSE:
+            message.round = path->own_round;
+            if (path->round != path->own_round || !path->leads) {
+                message.leader_round = path->round;
+                message.leads = path->leads;
+            }
+            break;
+        case MPIDI_ZC_TELL_ASK:
+            message.round = path->asked;
+            break;
+        case MPIDI_ZC_TELL_STAYS:
+        case MPIDI_ZC_TELL_GOES:
+            message.round = path->asks;
+            break;
+        case MPIDI_ZC_TELL_KNOWS:
+            message.round = path->other_round;
+            break;
+        case MPIDI_ZC_TELL_RESUME:
+            message.round = path->given_up;
+            message.known_round = path->known;
+            break;
+        case MPIDI_ZC_TELL_REFUSE:
+            message.round = path->refused;
+            message.refusal = path->refused_why;
+            break;
+        default:
+            break;
+    }
+    return send_message(control_endpoint(rank), rank, message, rebinds ? vci->address : NULL,
+                        rebinds ? vci->address_length : 0) == UCS_OK;
+}
+
+/* Sends what could not be sent. */
+static void tell_again(int rank)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    if (path->lost) {
+        path->untold = 0;
+    }
+    for (uint32_t kind = 0; path->untold >> kind; kind++) {
+        if (path->untold >> kind & 1) {
+            if (!send_kept(rank, kind)) {
+                paths.untold = true;
+                return;
+            }
+            path->untold &= ~(1u << kind);
+        }
     }
 }
 
-static void tell_again(int rank)
+/* Sends a message of @kind to @rank. If there is no memory, it is sent later. */
+static void tell(int rank, MPIDI_ZC_tell_t kind)
 {
-    for (uint32_t kind = 0; path_of(rank)->untold >> kind; kind++) {
-        if (path_of(rank)->untold >> kind & 1) {
-            tell(rank, kind);
-        }
-    }
+    path_of(rank)->untold |= 1u << kind;
+    tell_again(rank);
 }
 
 ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_length,
@@ -241,15 +308,18 @@ ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_
     if (!MPIDI_ZC_global.paths || header_length != sizeof(MPIDI_ZC_path_message_t)) {
         return UCS_OK;          /* without DETACH here: the mover waits in vain, and stays */
     }
+    MPIDI_ZC_path_message_t message;
+    memcpy(&message, header, sizeof(message));
+    if ((int) message.receiver != MPIR_Process.rank) {
+        return UCS_OK;          /* the address is of one that the sender did not mean */
+    }
     received_t *received = MPL_malloc(sizeof(*received) + length, MPL_MEM_OTHER);
     if (unlikely(!received)) {
         /* Both sides would wait for ever. */
         MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message of a rank that leaves");
     }
-    memcpy(&received->message, header, sizeof(received->message));
+    *received = (received_t) {.message = message,.length = length };
     memcpy(received->address, data, length);
-    received->length = length;
-    received->next = NULL;
     if (paths.first) {
         paths.last->next = received;
     } else {
@@ -267,8 +337,8 @@ static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
     path->state = state;
 }
 
-/* Parks from here on. The lane has an endpoint, unless it parks already. */
-static void park(int rank)
+/* Parks from here on, and negotiates. The lane has an endpoint, unless it parks already. */
+static void park(int rank, bool leads, uint32_t round)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
     MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
@@ -280,9 +350,40 @@ static void park(int rank)
         lane->ep = NULL;
         lane->paused = true;
     }
-    path->numbered = path->fetched = path->heard = path->flush_began = false;
-    path->refusal = MPIDI_ZC_REFUSES_NOT;
+    path->numbered = path->fetched = path->heard = path->quiet = path->flush_began = false;
+    if (!path->own_round) {
+        path->refusal = MPIDI_ZC_REFUSES_NOT;   /* else the attempt is refused, whoever leads */
+    }
+    path->leads = leads;
+    path->round = round;
     set_state(path, MPIDI_ZC_PATH_PAUSING);
+}
+
+/* Tells @rank that @subject is there, and where. */
+static void introduce(int rank, int subject)
+{
+    const MPIDI_ZC_path_t *path = path_of(subject);
+    const bool has_left = path->upid != NULL;
+    const MPIDI_ZC_path_message_t message = {
+        .kind = MPIDI_ZC_TELL_INTRODUCE,
+        .incarnation = path->incarnation,
+        .subject = subject,
+    };
+
+    /* Without it, both would wait for ever. */
+    MPIDI_ZC_channel_must_send(send_message(control_endpoint(rank), rank, message,
+                                            has_left ? path->upid->address : NULL, has_left ?
+                                            path->upid_length - sizeof(*path->upid) : 0));
+}
+
+/* Tells all that this process is the anchor of, and that are back, of @subject. */
+static void introduce_to_all(int subject)
+{
+    for (int rank = 0; paths.nr_returned > 0 && rank < MPIR_Process.size; rank++) {
+        if (path_of(rank)->returned && rank != subject) {
+            introduce(rank, subject);
+        }
+    }
 }
 
 /* Opens the path, over the endpoint that it has kept. */
@@ -294,59 +395,169 @@ static void unpark(int rank)
     lane->ep = path->ep;
     lane->paused = false;
     path->ep = NULL;
-    path->leaves_here = false;
+    path->leads = path->lost = false;
+    path->own_round = path->other_round = 0;
     set_state(path, MPIDI_ZC_PATH_OPEN);
     MPIDI_ZC_unpark(&path->parked, lane->ep);
+    introduce_to_all(rank);
 }
 
-/* ---- the peer ---- */
+/* ---- negotiation ---- */
 
-/* Is this process to be left alone? Sets *@later if it is to be asked again, when it stays. */
-static MPIDI_ZC_refusal_t refuses(int rank, bool *later)
-{
-    *later = false;
-    if (paths.refuses_all) {
-        return MPIDI_ZC_REFUSES_FINALIZE;
-    }
-    if (paths.pausing && rank < MPIR_Process.rank) {
-        /* Of two that leave at once the lower goes first: both would wait for the other. */
-        paths.yields = *later = true;
-    } else if (paths.pausing) {
-        return MPIDI_ZC_REFUSES_LEAVES;
-    }
-    return MPIDI_ZC_REFUSES_NOT;
-}
-
-/* False: it has to be handled later. */
-static bool handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
+/* This process leaves: begins a negotiation with @rank, or joins the one that there is. */
+static void pause_path(int rank)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
-    bool later;
-    const MPIDI_ZC_refusal_t refusal = refuses(rank, &later);
 
-    if (later) {
-        return false;
+    path->own_round = paths.round;
+    path->refusal = MPIDI_ZC_REFUSES_NOT;
+    if (path->state == MPIDI_ZC_PATH_OPEN) {
+        park(rank, true, paths.round);
     }
-    if (refusal) {
-        /* The path may be one on which this process leaves: its own numbers stay. */
-        const uint32_t round = path->round;
-        path->refusal = refusal;
-        path->round = message->round;
-        tell(rank, MPIDI_ZC_TELL_REFUSE);
-        path->round = round;
-        path->refusal = MPIDI_ZC_REFUSES_NOT;
-        return true;
-    }
-    if (MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS) {
-        return true;            /* the mover waits in vain, and stays */
-    }
-    park(rank);
-    path->leaves_here = false;
-    path->round = message->round;
-    path->next = message->number;
-    tell(rank, MPIDI_ZC_TELL_PARKS);
-    return true;
+    tell(rank, MPIDI_ZC_TELL_PAUSE);
 }
+
+/* Does not let @rank leave, which has begun to for the time @round. */
+static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
+{
+    path_of(rank)->refused = round;
+    path_of(rank)->refused_why = why;
+    tell(rank, MPIDI_ZC_TELL_REFUSE);
+}
+
+static void follow(int rank, const MPIDI_ZC_path_message_t * pause)
+{
+    park(rank, false, pause->round);
+    path_of(rank)->next = pause->number;
+    tell(rank, MPIDI_ZC_TELL_PARKS);
+}
+
+static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    if (paths.refuses_all || paths.binds || paths.nr_returned > 0) {
+        refuse(rank, message->round,
+               paths.refuses_all ? MPIDI_ZC_REFUSES_FINALIZE : MPIDI_ZC_REFUSES_BINDS);
+        return;
+    }
+    if (path->state == MPIDI_ZC_PATH_OPEN &&
+        MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS) {
+        return;                 /* the mover waits in vain, and stays */
+    }
+    const bool joins = path->state != MPIDI_ZC_PATH_OPEN && message->leader_round == path->round &&
+        message->leads != path->leads;
+    path->other_round = message->round;
+    if (joins || (path->leads && !path->refusal && MPIR_Process.rank < rank)) {
+        tell(rank, MPIDI_ZC_TELL_KNOWS);
+    } else {
+        follow(rank, message);
+    }
+}
+
+/* This process is not the anchor of the other any more. */
+static void forget_anchored(MPIDI_ZC_path_t * path)
+{
+    paths.nr_anchored -= path->anchored;
+    paths.nr_returned -= path->returned;
+    path->anchored = path->returned = false;
+}
+
+static void handle_resume(int rank, const MPIDI_ZC_path_message_t * message)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    path->awaits_anchor = false;
+    forget_anchored(path);
+    if (path->other_round != message->round) {
+        return;                 /* this process had refused */
+    }
+    path->other_round = 0;
+    if (!path->own_round) {
+        unpark(rank);
+    } else if (message->known_round != path->own_round) {
+        /* It has opened the path, and is going to have PAUSE. */
+        park(rank, true, path->own_round);
+    }
+}
+
+/* ---- anchors ---- */
+
+static void be_anchor(int rank)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    path->awaits_anchor = false;
+    paths.nr_anchored += !path->anchored;
+    path->anchored = true;
+    tell(rank, MPIDI_ZC_TELL_STAYS);
+}
+
+/* Answers all ranks that wait for it whether this process stays. */
+static void answer_waiting(bool stays)
+{
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        MPIDI_ZC_path_t *path = path_of(rank);
+        if (path->awaits_anchor && stays) {
+            be_anchor(rank);
+        } else if (path->awaits_anchor) {
+            path->awaits_anchor = false;
+            tell(rank, MPIDI_ZC_TELL_GOES);
+        }
+    }
+}
+
+static void handle_ask(int rank, const MPIDI_ZC_path_message_t * message)
+{
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    path->asks = message->round;
+    if (!paths.round || paths.forsaken) {
+        be_anchor(rank);
+    } else if (rank < MPIR_Process.rank && paths.anchor < 0) {
+        path->awaits_anchor = true;
+    } else {
+        tell(rank, MPIDI_ZC_TELL_GOES);
+    }
+}
+
+/* Asks the next rank. Those of other nodes come first: those of one node often leave together. */
+static void ask_next(void)
+{
+    int least = 0;
+
+    paths.asked = -1;
+    for (int rank = MPIR_Process.size - 1; rank >= 0; rank--) {
+        const MPIDI_ZC_path_t *path = path_of(rank);
+        const int drawback = 2 * path->company + MPIDI_ZC_peer_is_local(rank);
+        if (rank != MPIR_Process.rank && path->asked != paths.round && !path->other_round &&
+            (paths.asked < 0 || drawback < least)) {
+            paths.asked = rank;
+            least = drawback;
+        }
+    }
+    paths.forsaken = paths.asked < 0;
+    if (!paths.forsaken) {
+        path_of(paths.asked)->asked = paths.round;
+        tell(paths.asked, MPIDI_ZC_TELL_ASK);
+    }
+}
+
+static void handle_anchor(int rank, const MPIDI_ZC_path_message_t * message)
+{
+    if (rank != paths.asked || message->round != paths.round) {
+        return;
+    }
+    if (message->kind == MPIDI_ZC_TELL_STAYS) {
+        paths.asked = -1;
+        paths.anchor = rank;
+        answer_waiting(false);
+    } else {
+        ask_next();
+    }
+}
+
+/* ---- rebinding ---- */
 
 static void endpoint_closed(void *request, ucs_status_t status, void *user_data)
 {
@@ -365,48 +576,110 @@ static void close_endpoint(ucp_ep_h ep, uint32_t flags)
 }
 
 /* Sends STALE to an address that is not kept. If that fails, the copy waits in vain. */
-static void tell_stale(const received_t * rebind)
+static void tell_stale(int rank, const received_t * rebind)
 {
     const MPIDI_ZC_path_message_t message = {
-        .sender = MPIR_Process.rank,
         .kind = MPIDI_ZC_TELL_STALE,
         .incarnation = rebind->message.incarnation,
     };
     ucp_ep_h ep;
 
     if (MPIDI_ZC_peer_endpoint_for_answer(rebind->address, &ep) == UCS_OK) {
-        (void) MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), NULL,
-                                           0);
+        (void) send_message(ep, rank, message, NULL, 0);
         close_endpoint(ep, 0);
     }
 }
 
-static void handle_rebind(int rank, const received_t * rebind)
+/* Closes all endpoints of @rank, which has another address from here on. */
+static void close_old_endpoints(int rank)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
-    MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
-    int mpi_errno = MPI_SUCCESS;
 
-    if (path->leaves_here || path->state != MPIDI_ZC_PATH_PAUSED ||
-        rebind->message.incarnation <= path->incarnation) {
-        tell_stale(rebind);
-        return;
+    if (path->ep) {
+        close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
     }
-    mpi_errno = MPIDI_ZC_path_keep_upid(rank, rebind->address, rebind->length);
-    MPIR_ERR_CHECK(mpi_errno);
-    path->incarnation = rebind->message.incarnation;
-    close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
     for (uint32_t i = 0; i < path->nr_bulk; i++) {
         close_endpoint(path->bulk[i], UCP_EP_CLOSE_FLAG_FORCE);
     }
     forget_bulk(rank);
-    path->ep = NULL;
-    lane->paused = false;
-    mpi_errno = MPIDI_ZC_lane_endpoint(peer_of(rank), lane, 0);
+}
+
+/* Makes the endpoint of the path to the address of @rank. */
+static int connect_path(int rank)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    path_of(rank)->lost = false;
+    ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, &path_of(rank)->ep);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    path_of(rank)->ep = NULL;
+    goto fn_exit;
+}
+
+/* The same for its @incarnation that is at @address. */
+static int connect_again(int rank, uint32_t incarnation, const void *address, size_t length)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = MPIDI_ZC_path_keep_upid(rank, address, length);
     MPIR_ERR_CHECK(mpi_errno);
-    path->ep = lane->ep;
+    path_of(rank)->incarnation = incarnation;
+    close_old_endpoints(rank);
+    mpi_errno = connect_path(rank);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Does this process know it already, and connect to it? */
+static bool is_introduced(const MPIDI_ZC_path_t * path, const received_t * rebind)
+{
+    return path->state == MPIDI_ZC_PATH_BINDING && path->ep && path->upid &&
+        rebind->message.incarnation == path->incarnation &&
+        path->upid_length == sizeof(*path->upid) + rebind->length &&
+        memcmp(path->upid->address, rebind->address, rebind->length) == 0;
+}
+
+static void handle_rebind(int rank, const received_t * rebind)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_path_t *path = path_of(rank);
+    const bool introduced = is_introduced(path, rebind);
+    const bool expected = path->state == MPIDI_ZC_PATH_BINDING ||
+        (path->state == MPIDI_ZC_PATH_PAUSED && path->other_round);
+
+    if (!introduced && (!expected || rebind->message.incarnation <= path->incarnation)) {
+        tell_stale(rank, rebind);
+        return;
+    }
+    if (!introduced) {
+        mpi_errno = connect_again(rank, rebind->message.incarnation, rebind->address,
+                                  rebind->length);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    path->untold = 0;
     tell(rank, MPIDI_ZC_TELL_BOUND);
     unpark(rank);
+    if (path->anchored) {
+        paths.nr_returned += !path->returned;
+        path->returned = true;
+        for (int other = 0; other < MPIR_Process.size; other++) {
+            if (other != rank && other != MPIR_Process.rank &&
+                path_of(other)->state == MPIDI_ZC_PATH_OPEN) {
+                introduce(rank, other);
+            }
+        }
+    }
+    if (paths.round) {
+        pause_path(rank);
+    }
 
   fn_exit:
     return;
@@ -416,39 +689,61 @@ static void handle_rebind(int rank, const received_t * rebind)
     goto fn_exit;
 }
 
+static void handle_introduction(const received_t * received)
+{
+    const int rank = (int) received->message.subject;
+    const uint32_t incarnation = received->message.incarnation;
+    MPIDI_ZC_path_t *path = path_of(rank);
+
+    if (path->state != MPIDI_ZC_PATH_BINDING || path->ep || incarnation < path->incarnation) {
+        return;                 /* it has found this process meanwhile */
+    }
+    MPIDI_ZC_end_job_if(incarnation == path->incarnation ? connect_path(rank) :
+                        connect_again(rank, incarnation, received->address, received->length));
+    tell(rank, MPIDI_ZC_TELL_REBIND);
+}
+
 /* ---- handling ---- */
 
-/* False: it has to be handled later. */
-static bool handle(const received_t * received)
+static void handle(const received_t * received)
 {
     const MPIDI_ZC_path_message_t *message = &received->message;
     const int rank = (int) message->sender;
     MPIDI_ZC_path_t *path = path_of(rank);
-    const bool of_round = path->state != MPIDI_ZC_PATH_OPEN && message->round == path->round;
+    const bool negotiates = path->state != MPIDI_ZC_PATH_OPEN && message->round == path->round;
+    const bool answered = path->state == MPIDI_ZC_PATH_BINDING &&
+        message->incarnation == paths.incarnation;
 
     switch ((MPIDI_ZC_tell_t) message->kind) {
         case MPIDI_ZC_TELL_PAUSE:
-            return handle_pause(rank, message);
+            handle_pause(rank, message);
+            break;
         case MPIDI_ZC_TELL_PARKS:
-            if (of_round && path->leaves_here) {
+            if (negotiates && path->leads) {
                 path->next = message->number;
                 path->numbered = true;
+                path->confirmed = message->round;
             }
             break;
         case MPIDI_ZC_TELL_FETCHED:
-            path->fetched = path->fetched || (of_round && !path->leaves_here);
+            path->fetched = path->fetched || (negotiates && !path->leads);
             break;
         case MPIDI_ZC_TELL_HEARD:
             path->heard = path->heard ||
-                (of_round && path->state == MPIDI_ZC_PATH_HAS_FETCHED);
+                (negotiates && path->state == MPIDI_ZC_PATH_HAS_FETCHED);
+            break;
+        case MPIDI_ZC_TELL_KNOWS:
+            path->confirmed = message->round;
+            break;
+        case MPIDI_ZC_TELL_QUIET:
+            path->quiet = path->quiet ||
+                (negotiates && !path->leads && path->state == MPIDI_ZC_PATH_PAUSED);
             break;
         case MPIDI_ZC_TELL_RESUME:
-            if (of_round && !path->leaves_here) {
-                unpark(rank);
-            }
+            handle_resume(rank, message);
             break;
         case MPIDI_ZC_TELL_REFUSE:
-            if (of_round && path->leaves_here) {
+            if (path->own_round && message->round == path->own_round) {
                 path->refusal = message->refusal;
             }
             break;
@@ -456,44 +751,37 @@ static bool handle(const received_t * received)
             handle_rebind(rank, received);
             break;
         case MPIDI_ZC_TELL_BOUND:
-            if (path->state == MPIDI_ZC_PATH_BINDING &&
-                message->incarnation == paths.incarnation) {
+            if (answered) {
                 unpark(rank);
             }
             break;
         case MPIDI_ZC_TELL_STALE:
-            if (path->state == MPIDI_ZC_PATH_BINDING &&
-                message->incarnation == paths.incarnation) {
+            if (answered) {
                 set_state(path, MPIDI_ZC_PATH_STALE);
             }
             break;
+        case MPIDI_ZC_TELL_ASK:
+            handle_ask(rank, message);
+            break;
+        case MPIDI_ZC_TELL_STAYS:
+        case MPIDI_ZC_TELL_GOES:
+            handle_anchor(rank, message);
+            break;
+        case MPIDI_ZC_TELL_DONE:
+            forget_anchored(path);
+            break;
+        case MPIDI_ZC_TELL_INTRODUCE:
+            handle_introduction(received);
+            break;
     }
-    return true;
 }
 
 static void handle_all(void)
 {
-    received_t *kept = NULL, *first = paths.first;
-
-    paths.first = NULL;
-    while (first) {
-        received_t *received = first;
-        first = first->next;
-        if (handle(received)) {
-            MPL_free(received);
-        } else {
-            received->next = kept;
-            kept = received;
-        }
-    }
-    while (kept) {
-        received_t *received = kept;
-        kept = received->next;
-        received->next = paths.first;
-        if (!paths.first) {
-            paths.last = received;
-        }
-        paths.first = received;
+    while (paths.first) {
+        received_t *received = take_first();
+        handle(received);
+        MPL_free(received);
     }
 }
 
@@ -507,8 +795,8 @@ static bool has_all(int rank, uint32_t next)
         MPIDI_ZC_path_t *path = path_of(rank);
         if (path->refusal == MPIDI_ZC_REFUSES_NOT) {
             path->refusal = MPIDI_ZC_REFUSES_MEMORY;
-            if (!path->leaves_here) {
-                tell(rank, MPIDI_ZC_TELL_REFUSE);
+            if (path->other_round) {
+                refuse(rank, path->other_round, path->refusal);
             }
         }
     }
@@ -521,15 +809,15 @@ static void step(int rank)
 
     if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
+        tell(rank, MPIDI_ZC_TELL_QUIET);
     }
     if (path->state != MPIDI_ZC_PATH_PAUSING) {
         return;
     }
-    if (path->leaves_here && path->numbered && has_all(rank, path->next)) {
+    if (path->leads && path->numbered && has_all(rank, path->next)) {
         set_state(path, MPIDI_ZC_PATH_HAS_FETCHED);
         tell(rank, MPIDI_ZC_TELL_FETCHED);
-    } else if (!path->leaves_here && has_all(rank, path->next) && path->fetched &&
-               bulk_quiet(path)) {
+    } else if (!path->leads && has_all(rank, path->next) && path->fetched && bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         tell(rank, MPIDI_ZC_TELL_HEARD);
     }
@@ -537,66 +825,95 @@ static void step(int rank)
 
 void MPIDI_ZC_paths_progress(void)
 {
-    static bool untold;
-
-    if (likely(!paths.first && MPIDI_ZC_paths_open() && !untold)) {
+    if (likely(!paths.first && MPIDI_ZC_paths_open() && !paths.untold)) {
         return;
     }
     handle_all();
-    untold = false;
+    if (paths.asked >= 0 && path_of(paths.asked)->lost) {
+        ask_next();             /* its answer was lost as well */
+    }
+    paths.untold = false;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (path_of(rank)->untold) {
             tell_again(rank);
         }
         step(rank);
-        untold = untold || path_of(rank)->untold;
     }
 }
 
 /* ---- the mover ---- */
 
+void MPIDI_ZC_paths_in_company(int rank)
+{
+    if (rank >= 0 && rank < MPIR_Process.size) {
+        path_of(rank)->company = true;
+    }
+}
+
+void MPIDI_ZC_paths_forget_company(void)
+{
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        path_of(rank)->company = false;
+    }
+}
+
 bool MPIDI_ZC_paths_pause(uint32_t round)
 {
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank &&
-            MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS) {
+            (path_of(rank)->untold ||
+             MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS)) {
             return false;
         }
     }
-    paths.pausing = true;
-    paths.yields = false;
+    paths.round = round;
+    paths.anchor = -1;
     path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_NOT;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
-            park(rank);
-            path_of(rank)->leaves_here = true;
-            path_of(rank)->round = round;
-            tell(rank, MPIDI_ZC_TELL_PAUSE);
+            pause_path(rank);
         }
     }
+    ask_next();
     return true;
 }
 
 void MPIDI_ZC_paths_resume(void)
 {
-    paths.pausing = false;
+    paths.round = 0;
+    paths.asked = paths.anchor = -1;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (path_of(rank)->leaves_here) {
-            path_of(rank)->untold &= ~(1u << MPIDI_ZC_TELL_PAUSE | 1u << MPIDI_ZC_TELL_FETCHED);
+        MPIDI_ZC_path_t *path = path_of(rank);
+        if (path->own_round) {
+            path->given_up = path->own_round;
+            path->known = path->other_round;
+            path->own_round = 0;
+            path->untold &= ~(1u << MPIDI_ZC_TELL_PAUSE | 1u << MPIDI_ZC_TELL_ASK);
             tell(rank, MPIDI_ZC_TELL_RESUME);
-            unpark(rank);
+            if (!path->other_round) {
+                path->untold &= ~(1u << MPIDI_ZC_TELL_FETCHED | 1u << MPIDI_ZC_TELL_QUIET);
+                unpark(rank);
+            }
         }
     }
+    answer_waiting(true);
+}
+
+/* Is nothing under way on it, and does the other know that, and that this process leaves? */
+static bool is_quiet(const MPIDI_ZC_path_t * path)
+{
+    return path->state == MPIDI_ZC_PATH_PAUSED && (path->leads ? path->untold == 0 : path->quiet) &&
+        (path->lost || path->confirmed == path->own_round);
 }
 
 int MPIDI_ZC_paths_silent(void)
 {
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank && path_of(rank)->state != MPIDI_ZC_PATH_PAUSED) {
+        if (rank != MPIR_Process.rank && !is_quiet(path_of(rank))) {
             return rank;
         }
     }
-    return -1;
+    return paths.asked;
 }
 
 bool MPIDI_ZC_paths_quiet(void)
@@ -606,25 +923,28 @@ bool MPIDI_ZC_paths_quiet(void)
     return MPIDI_ZC_paths_silent() < 0 && has_all(self, peer_of(self)->lane.next_send);
 }
 
+bool MPIDI_ZC_paths_needed(void)
+{
+    return paths.nr_anchored > 0;
+}
+
 const char *MPIDI_ZC_paths_obstacle(int *rank)
 {
     static const char *const texts[] = {
         [MPIDI_ZC_REFUSES_FINALIZE] = "a rank is in MPI_Finalize",
-        [MPIDI_ZC_REFUSES_LEAVES] = "another rank leaves",
+        [MPIDI_ZC_REFUSES_BINDS] = "another rank waits for one that is away",
         [MPIDI_ZC_REFUSES_MEMORY] = "there is no memory for announced messages",
     };
 
     *rank = -1;
-    if (paths.yields) {
-        return texts[MPIDI_ZC_REFUSES_LEAVES];
+    if (paths.forsaken && MPIR_Process.size > 1) {
+        return "no other rank stays";
     }
     for (int r = 0; r < MPIR_Process.size; r++) {
         const MPIDI_ZC_path_t *path = path_of(r);
-        if (path->leaves_here || r == MPIR_Process.rank) {
-            if (path->refusal) {
-                *rank = r;
-                return texts[path->refusal];
-            }
+        if ((path->own_round || r == MPIR_Process.rank) && path->refusal) {
+            *rank = r;
+            return texts[path->refusal];
         }
     }
     return NULL;
@@ -632,6 +952,8 @@ const char *MPIDI_ZC_paths_obstacle(int *rank)
 
 void MPIDI_ZC_paths_forget_endpoints(void)
 {
+    paths.round = 0;
+    paths.binds = false;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         path_of(rank)->ep = NULL;
         peer_of(rank)->lane.ep = NULL;
@@ -644,15 +966,20 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
     int mpi_errno = MPI_SUCCESS;
 
     paths.incarnation = incarnation;
-    paths.pausing = false;
+    paths.binds = true;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
             MPIDI_ZC_path_t *path = path_of(rank);
-            ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, &path->ep);
-            MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
+            path->lost = path->awaits_anchor = false;
+            path->own_round = path->other_round = 0;
+            path->untold = 0;
             set_state(path, MPIDI_ZC_PATH_BINDING);
-            tell(rank, MPIDI_ZC_TELL_REBIND);
         }
+    }
+    if (paths.anchor >= 0) {
+        mpi_errno = connect_path(paths.anchor);
+        MPIR_ERR_CHECK(mpi_errno);
+        tell(paths.anchor, MPIDI_ZC_TELL_REBIND);
     }
 
   fn_exit:
@@ -663,18 +990,24 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
 
 MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
 {
-    int open = 0, stale = 0;
+    int awaited = 0, asked = 0, stale = 0;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        const MPIDI_ZC_path_state_t state = path_of(rank)->state;
-        open += rank != MPIR_Process.rank && state == MPIDI_ZC_PATH_OPEN;
-        stale += state == MPIDI_ZC_PATH_STALE;
+        const MPIDI_ZC_path_t *path = path_of(rank);
+        awaited += path->state == MPIDI_ZC_PATH_BINDING;
+        asked += path->state == MPIDI_ZC_PATH_BINDING && path->ep;
+        stale += path->state == MPIDI_ZC_PATH_STALE;
     }
-    if (MPIDI_ZC_paths_open()) {
+    if (awaited == 0 && stale == 0) {
+        paths.binds = false;
+        if (paths.anchor >= 0) {
+            tell(paths.anchor, MPIDI_ZC_TELL_DONE);
+        }
+        paths.anchor = -1;
         return MPIDI_ZC_BINDING_DONE;
-    } else if (open > 0 && stale > 0) {
+    } else if (stale > 0 && awaited + stale < MPIR_Process.size - 1) {
         return MPIDI_ZC_BINDING_SPLIT;
-    } else if (stale == MPIR_Process.size - 1) {
+    } else if (stale > 0 && asked == 0) {
         return MPIDI_ZC_BINDING_STALE;
     }
     return MPIDI_ZC_BINDING_AWAITED;

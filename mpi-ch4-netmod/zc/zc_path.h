@@ -2,22 +2,27 @@
 #ifndef ZC_PATH_H_INCLUDED
 #define ZC_PATH_H_INCLUDED
 
-/* The path between this process and a rank, while one of the two leaves and comes back with another
- * address. The *mover* leaves (zc_detach.h), its *peers* are all other ranks: any of them may be
+/* The path between this process and a rank, while one of the two or both leave and come back with
+ * another address. A *mover* leaves (zc_detach.h), its *peers* are all other ranks: any of them may be
  * about to make a connection. There are paths only with MPIR_CVAR_CH4_ZC_DETACH.
  *
- *   peer                                                      mover
+ * The two negotiate until nothing of either is under way. The *leader* of that is the mover or, if
+ * both leave, who began; if both did, the lower rank:
+ *
+ *   the other                                                 leader
  *   OPEN                                                      OPEN
  *     │                                                         │ told to leave: parks from here on
  *     │   ◀────── PAUSE    number of the next message ────── PAUSING
  *   PAUSING   parks from here on                                │
  *     │   ─────── PARKS    number of the next message ──────▶   │
- *     │                                                         │ all of the peer's messages are here,
- *     │   ◀────── FETCHED ─────────────────────────────────── FETCHED   fetched if announced
+ *     │                                                         │ all of the other's messages are here,
+ *     │   ◀────── FETCHED ─────────────────────────────── HAS_FETCHED   fetched if announced
  *     │ UCX has completed all own sends;                        │
- *     │ all of the mover's messages are here, and fetched       │
- *   PAUSED ────── HEARD ────────────────────────────────────▶ PAUSED    UCX has completed all own
- *     │                                                         │       sends: no packet is under way
+ *     │ all of the leader's messages are here, and fetched      │
+ *   PAUSED ────── HEARD ────────────────────────────────────▶   │
+ *     │                                                         │ UCX has completed all own sends:
+ *     │   ◀────── QUIET ──────────────────────────────────── PAUSED   no packet is under way
+ *     │                                                         │
  *     │ UCX may report that the connection is lost              │ of all paths: UCX is destroyed, and
  *     │                                                         │ made anew when the token has come
  *     │   ◀────── REBIND   incarnation, new address ──────── BINDING
@@ -25,15 +30,40 @@
  *   OPEN  ─────── BOUND ────────────────────────────────────▶ OPEN
  *     what was parked is sent                                   what was parked is sent
  *
- * Until the mover is detached it may stay: RESUME opens the peer's path again, on the endpoint that
- * there is. A peer answers PAUSE with REFUSE if it cannot let the mover go, and REBIND with STALE,
- * changing nothing, if the incarnation is not higher than the last, or the path is not PAUSED. Then
- * the mover's path is STALE until UCX has been destroyed: not before all peers have answered, since
- * UCP 1.13 may end a process when it loses a connection that it has not answered yet.
+ * Until a mover is detached it may stay. RESUME says so, and opens the path again, on the endpoint that
+ * there is, unless the other leaves as well: then the negotiation goes on, whoever leads it. A rank
+ * answers PAUSE with REFUSE if it cannot let the mover go, and REBIND with STALE, changing nothing, if
+ * it knows the incarnation, or does not expect one. Then the mover's path is STALE until UCX has been
+ * destroyed: not before all ranks have answered, since UCP 1.13 may end a process when it loses a
+ * connection that it has not answered yet.
  *
- * Messages keep their numbers over all that. UCP keeps the order of PAUSE to HEARD and of all else
- * that is one fragment, so FETCHED comes behind what completes the peer's sends, and HEARD behind what
- * completes the mover's. Announced messages may have connections of their own (zc_peer.h), which have
+ * **Several movers at once.** A rank that is told to leave while it negotiates with a mover, or has
+ * done, sends PAUSE all the same, which names that negotiation. It is through with the path when it has had
+ * QUIET, and KNOWS, with which the other answers such a PAUSE. The leader may be away by then, and QUIET be
+ * lost with the connection: to lose it means the same, since a leader that leaves is never away before.
+ *
+ * Two movers that come back have each other's old address. So each has an *anchor*, a rank that has
+ * promised to stay until all have bound the mover:
+ *
+ *   mover                                       anchor                                 third rank
+ *     │ ─────── ASK ──────────────────────────▶   │
+ *     │ ◀────── STAYS ──────────────────────────  │  or GOES, if it leaves: another is asked
+ *     ⋮  detached                                 │
+ *     │ ─────── REBIND ───────────────────────▶   │  no rank may begin to leave from here on
+ *     │ ◀────── BOUND ──────────────────────────  │
+ *     │ ◀────── INTRODUCE the third rank ───────  │  as soon as it is there, and does not leave
+ *     │ ─────── REBIND ────────────────────────────────────────────────────────────────▶  │
+ *     │ ◀────── BOUND ──────────────────────────────────────────────────────────────────  │
+ *     │ ─────── DONE, when all are bound ─────▶   │
+ *
+ * A mover connects to no other ranks, since UCP 1.13 may end a process that destroys a worker to which
+ * another one is just connecting. A rank that leaves cannot be asked. If it may still stay, as it has no
+ * anchor itself, lower ranks wait for that, and higher ones do not: of ranks that leave at once, all of
+ * them, the highest stays. Ranks of which the holder says that they are about to leave are asked last.
+ *
+ * Messages keep their numbers over all that. UCP keeps the order of PAUSE to QUIET and of all else
+ * that is one fragment, so FETCHED comes behind what completes the other's sends, and HEARD behind what
+ * completes the leader's. Announced messages may have connections of their own (zc_peer.h), which have
  * their own order: both sides count those sends, and are PAUSED when UCP has completed them, and has
  * flushed their endpoints, so that none is still being connected.
  *
@@ -47,30 +77,45 @@
 typedef enum {
     MPIDI_ZC_PATH_OPEN,
     MPIDI_ZC_PATH_PAUSING,
-    MPIDI_ZC_PATH_HAS_FETCHED,  /* mover */
+    MPIDI_ZC_PATH_HAS_FETCHED,  /* leader */
     MPIDI_ZC_PATH_PAUSED,
-    MPIDI_ZC_PATH_BINDING,      /* mover */
-    MPIDI_ZC_PATH_STALE,        /* mover */
+    MPIDI_ZC_PATH_BINDING,      /* this process has come back */
+    MPIDI_ZC_PATH_STALE,        /* it has, and another copy had before */
 } MPIDI_ZC_path_state_t;
 
 typedef struct MPIDI_ZC_path {
     MPIDI_ZC_path_state_t state;
-    bool leaves_here;           /* this process is the mover */
-    bool numbered;              /* mover: PARKS has arrived */
-    bool fetched;               /* peer: FETCHED has arrived */
-    bool heard;                 /* mover: HEARD has arrived */
+    bool leads;                 /* this process does */
+    bool numbered;              /* leader: PARKS has arrived */
+    bool fetched;               /* other: FETCHED has arrived */
+    bool heard;                 /* leader: HEARD has arrived */
+    bool quiet;                 /* other: QUIET has arrived, or what means the same */
+    bool lost;                  /* the connection is, since the other leaves */
+    bool anchored;              /* this process is the other's anchor */
+    bool returned;              /* and the other is back, and not DONE */
+    bool awaits_anchor;         /* the other's ASK is not answered */
+    bool company;               /* it is to leave when this process does */
     bool flush_began;           /* of the endpoints for bulk, since the path is PAUSING */
     uint32_t flushing;          /* how many of them UCP still flushes */
     uint32_t bulk_sends;        /* over those, that UCP has not completed */
     uint32_t nr_bulk;
     ucp_ep_h bulk[2];           /* one is not used: zc_peer.h */
-    uint32_t round;             /* of the mover's attempts */
+    uint32_t round;             /* of the leader's attempts to leave, when it began to lead */
+    uint32_t own_round;         /* this process leaves: of its attempts; 0: it does not */
+    uint32_t other_round;       /* the other does, likewise */
+    uint32_t confirmed;         /* own_round of which the other knows */
+    uint32_t given_up, known;   /* RESUME: own_round and other_round at that time */
+    uint32_t asked;             /* own_round of the last ASK */
+    uint32_t asks;              /* other_round of the other's */
+    uint32_t refused;           /* REFUSE: other_round at that time */
+    MPIDI_ZC_refusal_t refused_why;
     uint32_t own_next;          /* number of the first message that was parked, or will be */
     uint32_t next;              /* the same of the other process */
     uint32_t incarnation;       /* of the other process */
     uint32_t untold;            /* bits: kinds of messages that there was no memory for */
-    MPIDI_ZC_refusal_t refusal; /* peer: why it refuses; mover: why the peer does */
-    ucp_ep_h ep;                /* while the lane has none: of control messages; NULL: DETACHED */
+    MPIDI_ZC_refusal_t refusal; /* why the path cannot be paused: by this process or the other */
+    ucp_ep_h ep;                /* while the lane has none: of control messages; NULL: DETACHED, or
+                                 * BINDING and the other is not known to be there */
     MPIDI_ZC_upid_t *upid;      /* of its later incarnations; owned; NULL: the first */
     size_t upid_length;
     MPIDI_ZC_parked_list_t parked;
@@ -101,36 +146,48 @@ void MPIDI_ZC_paths_progress(void);
 
 /* ---- the mover ---- */
 
-/* Pauses all paths, which are open. False: a connection cannot be made, and nothing is paused. */
+/* @rank is to leave as well, when this process is told to next. */
+void MPIDI_ZC_paths_in_company(int rank);
+
+/* That time is over. */
+void MPIDI_ZC_paths_forget_company(void);
+
+/* Pauses all paths, for the attempt @round. False: a connection cannot be made, or a message of an
+ * earlier attempt has not been sent for lack of memory, and nothing is paused. */
 bool MPIDI_ZC_paths_pause(uint32_t round);
 
-/* Opens all paths again that are not bound yet, since this process stays. */
+/* This process stays: opens all paths again but those to ranks that leave. */
 void MPIDI_ZC_paths_resume(void);
 
-/* Are all paths PAUSED, and have all messages of this process to itself arrived? */
+/* Is there an anchor, are all paths PAUSED, with nothing under way in either direction, and have all
+ * messages of this process to itself arrived? */
 bool MPIDI_ZC_paths_quiet(void);
+
+/* Is this process the anchor of another? Then it has to stay. */
+bool MPIDI_ZC_paths_needed(void);
 
 /* Returns why this process cannot leave, or NULL. *@rank: the rank that is the reason, or -1. */
 const char *MPIDI_ZC_paths_obstacle(int *rank);
 
-/* Returns a rank whose path is not PAUSED, or -1. */
+/* Returns a rank that has not answered, or -1. */
 int MPIDI_ZC_paths_silent(void);
 
 /* UCX has been destroyed, and all endpoints with it. */
 void MPIDI_ZC_paths_forget_endpoints(void);
 
-/* Sends all ranks the new address, as @incarnation. */
+/* Sends the anchor the new address, as @incarnation, and then the others. */
 int MPIDI_ZC_paths_bind(uint32_t incarnation);
 
 typedef enum {
     MPIDI_ZC_BINDING_AWAITED,   /* not all ranks have answered */
-    MPIDI_ZC_BINDING_DONE,      /* all ranks have accepted it: all paths are open */
-    MPIDI_ZC_BINDING_STALE,     /* all ranks have accepted another copy of this rank */
+    MPIDI_ZC_BINDING_DONE,      /* all ranks have accepted it */
+    MPIDI_ZC_BINDING_STALE,     /* another copy of this rank has been accepted */
     MPIDI_ZC_BINDING_SPLIT,     /* some ranks have accepted this copy, and some another one */
 } MPIDI_ZC_binding_t;
 
-/* What has become of that? It may take any time: an answer is awaited from each rank, since UCX 1.13 ends
- * a rank whose answer is under way to a process that has ended. */
+/* What has become of that? It may take any time: some ranks may be away; and of a copy an answer is
+ * awaited from each rank that was asked, since UCX 1.13 ends a rank whose answer is under way to a process
+ * that has ended. */
 MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void);
 
 /* ---- both ---- */

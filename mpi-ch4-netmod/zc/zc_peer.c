@@ -46,7 +46,7 @@ static const ucp_address_t *address_of(int rank, int vci)
     return address;
 }
 
-static bool is_local(int rank)
+bool MPIDI_ZC_peer_is_local(int rank)
 {
     return MPIR_Process.node_map[rank] == MPIR_Process.node_map[MPIR_Process.rank];
 }
@@ -77,7 +77,7 @@ static ucs_status_t make_endpoint(int rank, bool near, int vci, ucp_ep_h * ep)
 /* Is the process reached over shared memory? */
 static bool is_near(int rank)
 {
-    return is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
+    return MPIDI_ZC_peer_is_local(rank) && MPIDI_ZC_global.transport.shared_memory;
 }
 
 ucs_status_t MPIDI_ZC_peer_endpoint(int rank, int vci, ucp_ep_h * ep)

@@ -60,6 +60,9 @@ void MPIDI_ZC_peer_lost(int rank, const char *why);
  * lock of @vci. */
 int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, int vci);
 
+/* Is @rank on the same node as this process? */
+bool MPIDI_ZC_peer_is_local(int rank);
+
 /* Makes an endpoint to @rank that no lane has. */
 ucs_status_t MPIDI_ZC_peer_endpoint(int rank, int vci, ucp_ep_h * ep);
 

@@ -212,36 +212,52 @@ MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_handshake_t, 176, 8);
 
 /* ---- ranks that leave and come back ---- */
 
-/* PATH. The mover sends PAUSE, FETCHED, RESUME and REBIND, its peer the others. */
+/* PATH, in zc_path.h. Of two messages that could not be sent at once, the first here is sent first. */
 typedef enum {
-    MPIDI_ZC_TELL_PAUSE,        /* the mover's messages end here, until it comes back */
-    MPIDI_ZC_TELL_PARKS,        /* the peer's do, too */
-    MPIDI_ZC_TELL_FETCHED,      /* the mover has all of the peer's messages */
-    MPIDI_ZC_TELL_HEARD,        /* the peer has all of the mover's */
-    MPIDI_ZC_TELL_RESUME,       /* the mover stays */
-    MPIDI_ZC_TELL_REFUSE,       /* the peer does not let it go */
-    MPIDI_ZC_TELL_REBIND,       /* the mover is back */
-    MPIDI_ZC_TELL_BOUND,        /* the peer has an endpoint to its new address */
-    MPIDI_ZC_TELL_STALE,        /* the peer knows of a later incarnation, or does not expect one */
+    MPIDI_ZC_TELL_REBIND,       /* the sender is back; with its address */
+    MPIDI_ZC_TELL_BOUND,        /* the sender has an endpoint to the other's new address */
+    MPIDI_ZC_TELL_DONE,         /* the sender is bound by all ranks, and needs its anchor no more */
+    MPIDI_ZC_TELL_PARKS,        /* what the sender sends waits from here on, too */
+    MPIDI_ZC_TELL_FETCHED,      /* the leader has all messages of the other */
+    MPIDI_ZC_TELL_HEARD,        /* the other has all messages of the leader */
+    MPIDI_ZC_TELL_KNOWS,        /* the sender has had PAUSE, though it leads, or did not park for it */
+    MPIDI_ZC_TELL_QUIET,        /* nothing of the leader's is under way any more */
+    MPIDI_ZC_TELL_REFUSE,       /* the sender does not let the other leave */
+    MPIDI_ZC_TELL_RESUME,       /* the sender stays */
+    MPIDI_ZC_TELL_PAUSE,        /* the sender leaves: what it sends waits from here on */
+    MPIDI_ZC_TELL_ASK,          /* is the receiver its anchor? */
+    MPIDI_ZC_TELL_STAYS,        /* the sender is */
+    MPIDI_ZC_TELL_GOES,         /* it is not, since it leaves itself */
+    /* These are not kept to be sent later: */
+    MPIDI_ZC_TELL_STALE,        /* the sender knows of a later incarnation, or does not expect one */
+    MPIDI_ZC_TELL_INTRODUCE,    /* a third rank is there; with its address, if it has ever left */
 } MPIDI_ZC_tell_t;
 
 typedef enum {
     MPIDI_ZC_REFUSES_NOT,
-    MPIDI_ZC_REFUSES_FINALIZE,  /* the peer is in MPI_Finalize */
-    MPIDI_ZC_REFUSES_LEAVES,    /* it has been told to leave itself */
+    MPIDI_ZC_REFUSES_FINALIZE,  /* the rank is in MPI_Finalize */
+    MPIDI_ZC_REFUSES_BINDS,     /* it has come back, and waits for one that is away */
     MPIDI_ZC_REFUSES_MEMORY,    /* it has none for announced messages */
 } MPIDI_ZC_refusal_t;
 
 typedef struct {
     uint64_t sender;
+    uint32_t receiver;
     uint32_t kind;
-    uint32_t round;             /* of the mover's attempts to leave; the peer repeats it */
+    uint32_t round;             /* PAUSE, ASK, RESUME: of the sender's attempts to leave; REFUSE, KNOWS,
+                                 * STAYS, GOES: of the receiver's; PARKS to QUIET: of the leader's, when it
+                                 * began to lead */
     uint32_t number;            /* PAUSE, PARKS: of the sender's next message */
-    uint32_t incarnation;       /* REBIND, BOUND, STALE: of the mover */
+    uint32_t incarnation;       /* REBIND: of the sender; BOUND, STALE: of the receiver; INTRODUCE: of
+                                 * the subject */
+    uint32_t leader_round;      /* PAUSE: of the negotiation that there is on this path; 0: the sender
+                                 * begins one */
+    uint32_t leads;             /* PAUSE: 1: the sender leads that one */
+    uint32_t known_round;       /* RESUME: of the receiver's attempt that the sender knows of, or 0 */
     uint32_t refusal;           /* REFUSE */
-    uint32_t unused;
+    uint32_t subject;           /* INTRODUCE: the third rank */
 } MPIDI_ZC_path_message_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 32, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 48, 8);
 
 /* ---- windows, and the end of a world ---- */
 

@@ -4,8 +4,8 @@
  * and the rank that came back first loses nothing.
  *
  *     copied FILE        goes on until FILE.0 is there; holder.c tells rank 0 to leave
- *     copied FILE late   the last rank answers the copy seconds after the other: until then the
- * copy keeps its connections, on which answers may be under way
+ *     copied FILE late   the other ranks answer the copy after seconds: until then it keeps its
+ *                        connections, on which answers may be under way
  *
  * While it is detached, rank 0 waits for its token in poll(), which is this program's: there it
  * makes the copy, a child that gets its orders from this program.
@@ -23,7 +23,7 @@ enum { LATE_MS = 3000 };
 static int orders = -1; /* of the copy; -1: there is none yet */
 static pid_t copy;
 static int is_copy, answers_late;
-static int last; /* the process of the last rank */
+static int processes[64]; /* by rank */
 
 static void make_copy(int fd)
 {
@@ -53,7 +53,7 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout)
 static void check_no_answer(void)
 {
     struct pollfd one = {.fd = orders, .events = POLLIN};
-    CHECK(poll(&one, 1, LATE_MS) == 0, "the copy has not waited for rank %d", check_ranks - 1);
+    CHECK(poll(&one, 1, LATE_MS) == 0, "the copy has waited for no answer");
 }
 
 /** check_copy - it is given the token that this process has got, and answers that it is refused */
@@ -62,12 +62,13 @@ static void check_copy(void)
     static const char token[] = "BIND 1\n";
     char answer[256];
     size_t length = 0;
-    if (answers_late)
-        kill(last, SIGSTOP);
+    for (int rank = 1; answers_late && rank < check_ranks; rank++)
+        kill(processes[rank], SIGSTOP);
     CHECK(write(orders, token, sizeof token - 1) == sizeof token - 1, "the copy has gone");
     if (answers_late) {
         check_no_answer();
-        kill(last, SIGCONT);
+        for (int rank = 1; rank < check_ranks; rank++)
+            kill(processes[rank], SIGCONT);
     }
     do {
         const ssize_t more = read(orders, answer + length, sizeof answer - 1 - length);
@@ -102,8 +103,9 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     CHECK(argc == 2 || argc == 3, "usage: copied FILE [late]");
     answers_late = argc == 3;
-    last = getpid();
-    MPI_Bcast(&last, 1, MPI_INT, check_ranks - 1, MPI_COMM_WORLD);
+    const int self = getpid();
+    CHECK(check_ranks <= (int)(sizeof processes / sizeof processes[0]), "too many ranks");
+    MPI_Allgather(&self, 1, MPI_INT, processes, 1, MPI_INT, MPI_COMM_WORLD);
     snprintf(name, sizeof name, "%s.0", argv[1]);
     for (int round = 0; go_on; round++) {
         exchange(round);

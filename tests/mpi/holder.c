@@ -15,14 +15,17 @@
  *     -t WHY     expect refusals for this reason, at least one, among the detachments
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
- *     -f         before the first order, ask for the rank's userfaultfd(2), which tells what it
- * writes -s         give a stale token before each true one -c         compare what the rank holds
- * of the system, detached: descriptors and mappings of UCX
+ *     -g         none comes back before all that are told are away, or a second has passed;
+ *                all are to be away at a time as often as each has to leave
+ *     -f         ask for the rank's userfaultfd(2) first, which tells what it writes
+ *     -s         give a stale token before each true one
+ *     -c         compare what the detached rank holds: descriptors and mappings of UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -30,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -40,9 +44,16 @@ static struct {
     const char *ranks, *begin, *until, *expected, *tolerated;
     int stopped, killed;
     int times, between_ms, away_ms;
-    bool stale, census, userfault;
+    bool stale, census, userfault, group;
 } options = {
     .ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
+
+/** Of all ranks that are told to leave, in memory that their holders share. */
+struct group {
+    int away;     /* how many are */
+    int together; /* how often all were */
+};
+static struct group *group;
 
 static int rank;
 static pid_t child;
@@ -200,6 +211,50 @@ static void mark(const char *suffix)
     fclose(file);
 }
 
+static int nr_told(void)
+{
+    int nr = 1;
+    for (const char *comma = options.ranks; (comma = strchr(comma, ',')); comma++)
+        nr++;
+    return nr;
+}
+
+static void open_group(void)
+{
+    char name[4096];
+    name_file(name, sizeof name, ".group");
+    const int fd = open(name, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *group) != 0)
+        die("cannot make", name);
+    group = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (group == MAP_FAILED)
+        die("cannot map", name);
+    close(fd);
+}
+
+/** tell_company - the other ranks of the group are going to leave as well */
+static void tell_company(void)
+{
+    char list[256], order[32], *rest = NULL;
+    snprintf(list, sizeof list, "%s", options.ranks);
+    for (char *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+        snprintf(order, sizeof order, "WITH %d\n", atoi(one));
+        tell(order);
+    }
+}
+
+/** await_group - the rank is away: until all are, or one has been refused for long */
+static void await_group(void)
+{
+    const double end = seconds() + 1;
+    const int before = __atomic_load_n(&group->together, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&group->away, 1, __ATOMIC_SEQ_CST) == nr_told())
+        __atomic_add_fetch(&group->together, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&group->together, __ATOMIC_SEQ_CST) == before && seconds() < end)
+        usleep(1000);
+    __atomic_sub_fetch(&group->away, 1, __ATOMIC_SEQ_CST);
+}
+
 /** take_userfault - asks for it, and looks at it; nothing is buffered of the rank's answers yet */
 static void take_userfault(void)
 {
@@ -231,6 +286,8 @@ static bool go_round(unsigned *incarnation)
 {
     char rest[256], order[64];
 
+    if (group)
+        tell_company();
     tell("LEAVE\n");
     if (!says("DETACHED", rest, sizeof rest)) {
         if (feof(orders) || ferror(orders))
@@ -242,7 +299,7 @@ static bool go_round(unsigned *incarnation)
         if (options.tolerated && strstr(rest, options.tolerated))
             tolerated++;
         else if (!options.expected && !strstr(rest, "another rank") &&
-                 !strstr(rest, "MPI_Finalize"))
+                 !strstr(rest, "no other rank") && !strstr(rest, "MPI_Finalize"))
             die("refused", rest);
         refusals++;
         return true;
@@ -257,6 +314,8 @@ static bool go_round(unsigned *incarnation)
         mark(".away");
         usleep(500000);
     }
+    if (group)
+        await_group();
     sleep_up_to(options.away_ms);
     if (options.stale) {
         snprintf(order, sizeof order, "BIND %u\n", *incarnation);
@@ -274,18 +333,29 @@ static bool go_round(unsigned *incarnation)
     return true;
 }
 
+/** is_left - has the rank less behind it than it has to have? */
+static bool is_left(unsigned incarnation)
+{
+    if (options.expected)
+        return refusals < options.times;
+    return (int)incarnation < options.times ||
+           (group && __atomic_load_n(&group->together, __ATOMIC_SEQ_CST) < options.times);
+}
+
 static void hold(void)
 {
     unsigned incarnation = 0;
     int rounds = 0;
     double longest = 0, sum = 0;
 
+    if (options.group)
+        open_group();
     while (options.begin && access(options.begin, F_OK) != 0)
         sleep_up_to(10);
     if (options.userfault)
         take_userfault();
 
-    while (options.times == 0 || (options.expected ? refusals : (int)incarnation) < options.times) {
+    while (options.times == 0 || is_left(incarnation)) {
         const unsigned before = incarnation;
         sleep_up_to(options.between_ms);
         const double since = seconds();
@@ -303,7 +373,7 @@ static void hold(void)
             "detached, %ld KiB the 20th time, %ld the last\n",
             rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest,
             resident_early, resident_late);
-    if ((options.expected ? refusals : (int)incarnation) < options.times)
+    if (is_left(incarnation))
         die("the program has ended too early", "");
     if (options.tolerated && tolerated == 0)
         die("the rank was never refused", options.tolerated);
@@ -350,7 +420,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:fsc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:gfsc")) != -1;) {
         switch (option) {
         case 'r':
             options.ranks = optarg;
@@ -381,6 +451,9 @@ int main(int argc, char **argv)
             break;
         case 'k':
             options.killed = atoi(optarg);
+            break;
+        case 'g':
+            options.group = true;
             break;
         case 'f':
             options.userfault = true;

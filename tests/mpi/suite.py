@@ -427,13 +427,24 @@ TESTS = [
            check=left(times), timeout=120, says="the copy was refused",
            environment={CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0", **more})
       for late, times, more in (((), 20, {}), (("late",), 1, {CVAR + "DETACH_SECONDS": "1"}))),
-    # Of two that are told at once one is refused, and told again.
     leaves("two-at-once", told="0,2", times=20, options=("-w", "1"), timeout=600),
+    # One has to stay: of two that are told at once one is refused, and told again.
+    leaves("both-of-two-at-once", told="0,1", ranks=2, times=20, options=("-w", "1"), timeout=600),
+    leaves("all-at-once", told="0,1,2", times=20, options=("-w", "1", "-a", "20"), timeout=600),
+    leaves("most-at-once", told="0,1,2,4,5", ranks=6, times=20, options=("-w", "20", "-a", "50"), timeout=600),
+    leaves("two-together", told="0,2", times=20, options=("-g",), timeout=600),
+    leaves("all-but-one-together", told="0,1,3,4", ranks=5, times=10, options=("-g", "-a", "20"), timeout=600),
+    leaves("together-no-thread", told="0,2", times=20, options=("-g",), timeout=600,
+           environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves("together-100-times", told="0,1,2,3,4,5,6", ranks=8, times=100, options=("-g", "-a", "50"),
+           timeout=3000, tags=LONG),
     leaves("silent-peer", told="0", times=50, options=("-t", "in time", "-x", "2", "-w", "200"),
            timeout=240, says="not all ranks have answered in time .rank 2",
            environment={CVAR + "DETACH_SECONDS": "1"}),
     # Hydra may lose what is said of it.
     leaves("peer-dies", told="0", times=10, options=("-k", "2"), timeout=60, dies=True,
+           never_says="wrong data", launcher=("-disable-auto-cleanup",)),
+    leaves("peer-of-two-dies", told="0,1", ranks=4, times=10, options=("-g", "-k", "3"), timeout=60, dies=True,
            never_says="wrong data", launcher=("-disable-auto-cleanup",)),
     Test("zero", name="bad-setting-detach_fd", timeout=30, dies=True, netmods=("zc",),
          environment={CVAR + "DETACH": "1", CVAR + "DETACH_FD": "99"},
