@@ -8,6 +8,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_abridged.h       \
                       src/mpid/ch4/netmod/zc/zc_addresses.h      \
                       src/mpid/ch4/netmod/zc/zc_am.h             \
+                      src/mpid/ch4/netmod/zc/zc_anchor.h         \
                       src/mpid/ch4/netmod/zc/zc_arrival.h        \
                       src/mpid/ch4/netmod/zc/zc_atomic.h         \
                       src/mpid/ch4/netmod/zc/zc_bundle.h         \
@@ -35,6 +36,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_parked.h         \
                       src/mpid/ch4/netmod/zc/zc_part.h           \
                       src/mpid/ch4/netmod/zc/zc_path.h           \
+                      src/mpid/ch4/netmod/zc/zc_path_message.h   \
                       src/mpid/ch4/netmod/zc/zc_peer.h           \
                       src/mpid/ch4/netmod/zc/zc_pre.h            \
                       src/mpid/ch4/netmod/zc/zc_pready.h         \
@@ -66,6 +68,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_abridged.c       \
                       src/mpid/ch4/netmod/zc/zc_addresses.c      \
                       src/mpid/ch4/netmod/zc/zc_am.c             \
+                      src/mpid/ch4/netmod/zc/zc_anchor.c         \
                       src/mpid/ch4/netmod/zc/zc_arrival.c        \
                       src/mpid/ch4/netmod/zc/zc_atomic.c         \
                       src/mpid/ch4/netmod/zc/zc_bundle.c         \
@@ -93,6 +96,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_parked.c         \
                       src/mpid/ch4/netmod/zc/zc_part.c           \
                       src/mpid/ch4/netmod/zc/zc_path.c           \
+                      src/mpid/ch4/netmod/zc/zc_path_message.c   \
                       src/mpid/ch4/netmod/zc/zc_peer.c           \
                       src/mpid/ch4/netmod/zc/zc_process.c        \
                       src/mpid/ch4/netmod/zc/zc_processors.c     \

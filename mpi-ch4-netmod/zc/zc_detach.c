@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "zc_detach.h"
 #include "zc_addresses.h"
+#include "zc_anchor.h"
 #include "zc_connection.h"
 #include "zc_context.h"
 #include "zc_landing_thread.h"
@@ -112,7 +113,7 @@ static void refuse(const char *why, int who)
 static void stay(const char *why, int who)
 {
     MPIDI_ZC_paths_resume();
-    MPIDI_ZC_paths_forget_company();
+    MPIDI_ZC_anchor_forget_company();
     set_state(ATTACHED);
     refuse(why, who);
 }
@@ -134,7 +135,7 @@ static void destroy(void)
     MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(0));
     MPIDI_ZC_context_close();
     MPIDI_ZC_paths_forget_endpoints();
-    MPIDI_ZC_paths_forget_company();
+    MPIDI_ZC_anchor_forget_company();
     (void) zc_pool_trim(MPIDI_ZC_global.landing, 1);
     malloc_trim(0);
 }
@@ -209,14 +210,14 @@ static void leave(void)
 {
     const char *why = obstacle();
 
-    if (!why && MPIDI_ZC_paths_needed()) {
+    if (!why && MPIDI_ZC_anchor_is_needed()) {
         why = "another rank that is away comes back by it";
     }
     if (why) {
-        MPIDI_ZC_paths_forget_company();
+        MPIDI_ZC_anchor_forget_company();
         refuse(why, -1);
     } else if (!MPIDI_ZC_paths_pause(++rank.round)) {
-        MPIDI_ZC_paths_forget_company();
+        MPIDI_ZC_anchor_forget_company();
         refuse("it has no connection to all ranks", -1);
     } else {
         rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
@@ -253,7 +254,7 @@ static void look_for_order(void)
     rank.looked_s = now.tv_sec;
     rank.looked_ns = now.tv_nsec;
     while ((order = MPIDI_ZC_order_take(false, &number)) == MPIDI_ZC_ORDER_WITH) {
-        MPIDI_ZC_paths_in_company((int) number);
+        MPIDI_ZC_anchor_is_company((int) number);
     }
     switch (order) {
         case MPIDI_ZC_ORDER_LEAVE:

@@ -1,36 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
 #include "zc_path.h"
+#include "zc_anchor.h"
 #include "zc_arrival.h"
-#include "zc_channel.h"
+#include "zc_path_message.h"
 #include "zc_peer.h"
 
-/* A message that has arrived. UCX's callback cannot answer it; zc_am.c explains that. */
-typedef struct received {
-    struct received *next;
-    MPIDI_ZC_path_message_t message;
-    size_t length;
-    char address[];             /* of REBIND and INTRODUCE */
-} received_t;
-
 static struct {
-    received_t *first, *last;   /* messages to be handled */
     int nr_open;                /* paths */
-    bool untold;                /* a message could not be sent */
     uint32_t round;             /* of this process's attempts, and it may stay; 0: it does not leave */
     bool binds;                 /* it has come back, and not all paths are open */
     bool refuses_all;
-    int asked;                  /* rank that has been asked to be the anchor; -1: none */
-    int anchor;                 /* rank; -1: none */
-    bool forsaken;              /* there is none that could be */
-    int nr_anchored;            /* ranks that this process is the anchor of */
-    int nr_returned;            /* and that are back, and not DONE */
-    uint32_t incarnation;       /* of this process */
 } paths;
 
 static MPIDI_ZC_path_t *path_of(int rank)
 {
-    return &MPIDI_ZC_global.paths[rank];
+    return MPIDI_ZC_path_of(rank);
 }
 
 static MPIDI_ZC_addr_t *peer_of(int rank)
@@ -44,7 +29,8 @@ int MPIDI_ZC_paths_init(void)
 
     memset(&paths, 0, sizeof(paths));
     paths.nr_open = MPIR_Process.size;
-    paths.asked = paths.anchor = -1;
+    MPIDI_ZC_path_messages_init();
+    MPIDI_ZC_anchor_init();
     MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
                                        MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -55,20 +41,9 @@ int MPIDI_ZC_paths_init(void)
     goto fn_exit;
 }
 
-/* The caller frees it. */
-static received_t *take_first(void)
-{
-    received_t *first = paths.first;
-
-    paths.first = first->next;
-    return first;
-}
-
 void MPIDI_ZC_paths_free(void)
 {
-    while (paths.first) {
-        MPL_free(take_first());
-    }
+    MPIDI_ZC_path_messages_free();
     for (int rank = 0; MPIDI_ZC_global.paths && rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_parked_drop(&path_of(rank)->parked);
         MPL_free(path_of(rank)->upid);
@@ -210,125 +185,6 @@ void MPIDI_ZC_paths_refuse_all(void)
     paths.refuses_all = true;
 }
 
-/* ---- messages ---- */
-
-static ucs_status_t send_message(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t message,
-                                 const void *data, size_t length)
-{
-    message.sender = MPIR_Process.rank;
-    message.receiver = rank;
-    return ep ? MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), data,
-                                            length) : UCS_ERR_NOT_CONNECTED;
-}
-
-/* Returns the endpoint to @rank, or NULL. */
-static ucp_ep_h control_endpoint(int rank)
-{
-    MPIDI_ZC_addr_t *peer = peer_of(rank);
-
-    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
-    (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
-    return path_of(rank)->ep ? path_of(rank)->ep : peer->lane.ep;
-}
-
-static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
-{
-    const MPIDI_ZC_path_t *path = path_of(rank);
-    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
-    const bool rebinds = kind == MPIDI_ZC_TELL_REBIND;
-    MPIDI_ZC_path_message_t message = {
-        .kind = kind,
-        .round = path->round,
-        .number = path->own_next,
-        .incarnation = kind == MPIDI_ZC_TELL_BOUND ? path->incarnation : paths.incarnation,
-    };
-
-    switch (kind) {
-        case MPIDI_ZC_TELL_PAUSE:
-            message.round = path->own_round;
-            if (path->round != path->own_round || !path->leads) {
-                message.leader_round = path->round;
-                message.leads = path->leads;
-            }
-            break;
-        case MPIDI_ZC_TELL_ASK:
-            message.round = path->asked;
-            break;
-        case MPIDI_ZC_TELL_STAYS:
-        case MPIDI_ZC_TELL_GOES:
-            message.round = path->asks;
-            break;
-        case MPIDI_ZC_TELL_KNOWS:
-            message.round = path->other_round;
-            break;
-        case MPIDI_ZC_TELL_RESUME:
-            message.round = path->given_up;
-            message.known_round = path->known;
-            break;
-        case MPIDI_ZC_TELL_REFUSE:
-            message.round = path->refused;
-            message.refusal = path->refused_why;
-            break;
-        default:
-            break;
-    }
-    return send_message(control_endpoint(rank), rank, message, rebinds ? vci->address : NULL,
-                        rebinds ? vci->address_length : 0) == UCS_OK;
-}
-
-/* Sends what could not be sent. */
-static void tell_again(int rank)
-{
-    MPIDI_ZC_path_t *path = path_of(rank);
-
-    if (path->lost) {
-        path->untold = 0;
-    }
-    for (uint32_t kind = 0; path->untold >> kind; kind++) {
-        if (path->untold >> kind & 1) {
-            if (!send_kept(rank, kind)) {
-                paths.untold = true;
-                return;
-            }
-            path->untold &= ~(1u << kind);
-        }
-    }
-}
-
-/* Sends a message of @kind to @rank. If there is no memory, it is sent later. */
-static void tell(int rank, MPIDI_ZC_tell_t kind)
-{
-    path_of(rank)->untold |= 1u << kind;
-    tell_again(rank);
-}
-
-ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_length,
-                                   void *data, size_t length, const ucp_am_recv_param_t * param)
-{
-    if (!MPIDI_ZC_global.paths || header_length != sizeof(MPIDI_ZC_path_message_t)) {
-        return UCS_OK;          /* without DETACH here: the mover waits in vain, and stays */
-    }
-    MPIDI_ZC_path_message_t message;
-    memcpy(&message, header, sizeof(message));
-    if ((int) message.receiver != MPIR_Process.rank) {
-        return UCS_OK;          /* the address is of one that the sender did not mean */
-    }
-    received_t *received = MPL_malloc(sizeof(*received) + length, MPL_MEM_OTHER);
-    if (unlikely(!received)) {
-        /* Both sides would wait for ever. */
-        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message of a rank that leaves");
-    }
-    *received = (received_t) {.message = message,.length = length };
-    memcpy(received->address, data, length);
-    if (paths.first) {
-        paths.last->next = received;
-    } else {
-        paths.first = received;
-    }
-    paths.last = received;
-    return UCS_OK;
-}
-
 /* ---- parking ---- */
 
 static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
@@ -359,33 +215,6 @@ static void park(int rank, bool leads, uint32_t round)
     set_state(path, MPIDI_ZC_PATH_PAUSING);
 }
 
-/* Tells @rank that @subject is there, and where. */
-static void introduce(int rank, int subject)
-{
-    const MPIDI_ZC_path_t *path = path_of(subject);
-    const bool has_left = path->upid != NULL;
-    const MPIDI_ZC_path_message_t message = {
-        .kind = MPIDI_ZC_TELL_INTRODUCE,
-        .incarnation = path->incarnation,
-        .subject = subject,
-    };
-
-    /* Without it, both would wait for ever. */
-    MPIDI_ZC_channel_must_send(send_message(control_endpoint(rank), rank, message,
-                                            has_left ? path->upid->address : NULL, has_left ?
-                                            path->upid_length - sizeof(*path->upid) : 0));
-}
-
-/* Tells all that this process is the anchor of, and that are back, of @subject. */
-static void introduce_to_all(int subject)
-{
-    for (int rank = 0; paths.nr_returned > 0 && rank < MPIR_Process.size; rank++) {
-        if (path_of(rank)->returned && rank != subject) {
-            introduce(rank, subject);
-        }
-    }
-}
-
 /* Opens the path, over the endpoint that it has kept. */
 static void unpark(int rank)
 {
@@ -399,7 +228,7 @@ static void unpark(int rank)
     path->own_round = path->other_round = 0;
     set_state(path, MPIDI_ZC_PATH_OPEN);
     MPIDI_ZC_unpark(&path->parked, lane->ep);
-    introduce_to_all(rank);
+    MPIDI_ZC_anchor_introduce_to_all(rank);
 }
 
 /* ---- negotiation ---- */
@@ -414,7 +243,7 @@ static void pause_path(int rank)
     if (path->state == MPIDI_ZC_PATH_OPEN) {
         park(rank, true, paths.round);
     }
-    tell(rank, MPIDI_ZC_TELL_PAUSE);
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PAUSE);
 }
 
 /* Does not let @rank leave, which has begun to for the time @round. */
@@ -422,21 +251,21 @@ static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
 {
     path_of(rank)->refused = round;
     path_of(rank)->refused_why = why;
-    tell(rank, MPIDI_ZC_TELL_REFUSE);
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REFUSE);
 }
 
 static void follow(int rank, const MPIDI_ZC_path_message_t * pause)
 {
     park(rank, false, pause->round);
     path_of(rank)->next = pause->number;
-    tell(rank, MPIDI_ZC_TELL_PARKS);
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
 }
 
 static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
 
-    if (paths.refuses_all || paths.binds || paths.nr_returned > 0) {
+    if (paths.refuses_all || paths.binds || MPIDI_ZC_anchor_is_waited_for()) {
         refuse(rank, message->round,
                paths.refuses_all ? MPIDI_ZC_REFUSES_FINALIZE : MPIDI_ZC_REFUSES_BINDS);
         return;
@@ -449,26 +278,17 @@ static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
         message->leads != path->leads;
     path->other_round = message->round;
     if (joins || (path->leads && !path->refusal && MPIR_Process.rank < rank)) {
-        tell(rank, MPIDI_ZC_TELL_KNOWS);
+        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_KNOWS);
     } else {
         follow(rank, message);
     }
-}
-
-/* This process is not the anchor of the other any more. */
-static void forget_anchored(MPIDI_ZC_path_t * path)
-{
-    paths.nr_anchored -= path->anchored;
-    paths.nr_returned -= path->returned;
-    path->anchored = path->returned = false;
 }
 
 static void handle_resume(int rank, const MPIDI_ZC_path_message_t * message)
 {
     MPIDI_ZC_path_t *path = path_of(rank);
 
-    path->awaits_anchor = false;
-    forget_anchored(path);
+    MPIDI_ZC_anchor_forget(rank);
     if (path->other_round != message->round) {
         return;                 /* this process had refused */
     }
@@ -478,82 +298,6 @@ static void handle_resume(int rank, const MPIDI_ZC_path_message_t * message)
     } else if (message->known_round != path->own_round) {
         /* It has opened the path, and is going to have PAUSE. */
         park(rank, true, path->own_round);
-    }
-}
-
-/* ---- anchors ---- */
-
-static void be_anchor(int rank)
-{
-    MPIDI_ZC_path_t *path = path_of(rank);
-
-    path->awaits_anchor = false;
-    paths.nr_anchored += !path->anchored;
-    path->anchored = true;
-    tell(rank, MPIDI_ZC_TELL_STAYS);
-}
-
-/* Answers all ranks that wait for it whether this process stays. */
-static void answer_waiting(bool stays)
-{
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_path_t *path = path_of(rank);
-        if (path->awaits_anchor && stays) {
-            be_anchor(rank);
-        } else if (path->awaits_anchor) {
-            path->awaits_anchor = false;
-            tell(rank, MPIDI_ZC_TELL_GOES);
-        }
-    }
-}
-
-static void handle_ask(int rank, const MPIDI_ZC_path_message_t * message)
-{
-    MPIDI_ZC_path_t *path = path_of(rank);
-
-    path->asks = message->round;
-    if (!paths.round || paths.forsaken) {
-        be_anchor(rank);
-    } else if (rank < MPIR_Process.rank && paths.anchor < 0) {
-        path->awaits_anchor = true;
-    } else {
-        tell(rank, MPIDI_ZC_TELL_GOES);
-    }
-}
-
-/* Asks the next rank. Those of other nodes come first: those of one node often leave together. */
-static void ask_next(void)
-{
-    int least = 0;
-
-    paths.asked = -1;
-    for (int rank = MPIR_Process.size - 1; rank >= 0; rank--) {
-        const MPIDI_ZC_path_t *path = path_of(rank);
-        const int drawback = 2 * path->company + MPIDI_ZC_peer_is_local(rank);
-        if (rank != MPIR_Process.rank && path->asked != paths.round && !path->other_round &&
-            (paths.asked < 0 || drawback < least)) {
-            paths.asked = rank;
-            least = drawback;
-        }
-    }
-    paths.forsaken = paths.asked < 0;
-    if (!paths.forsaken) {
-        path_of(paths.asked)->asked = paths.round;
-        tell(paths.asked, MPIDI_ZC_TELL_ASK);
-    }
-}
-
-static void handle_anchor(int rank, const MPIDI_ZC_path_message_t * message)
-{
-    if (rank != paths.asked || message->round != paths.round) {
-        return;
-    }
-    if (message->kind == MPIDI_ZC_TELL_STAYS) {
-        paths.asked = -1;
-        paths.anchor = rank;
-        answer_waiting(false);
-    } else {
-        ask_next();
     }
 }
 
@@ -576,7 +320,7 @@ static void close_endpoint(ucp_ep_h ep, uint32_t flags)
 }
 
 /* Sends STALE to an address that is not kept. If that fails, the copy waits in vain. */
-static void tell_stale(int rank, const received_t * rebind)
+static void tell_stale(int rank, const MPIDI_ZC_path_received_t * rebind)
 {
     const MPIDI_ZC_path_message_t message = {
         .kind = MPIDI_ZC_TELL_STALE,
@@ -585,7 +329,7 @@ static void tell_stale(int rank, const received_t * rebind)
     ucp_ep_h ep;
 
     if (MPIDI_ZC_peer_endpoint_for_answer(rebind->address, &ep) == UCS_OK) {
-        (void) send_message(ep, rank, message, NULL, 0);
+        (void) MPIDI_ZC_path_send(ep, rank, message, NULL, 0);
         close_endpoint(ep, 0);
     }
 }
@@ -639,7 +383,7 @@ static int connect_again(int rank, uint32_t incarnation, const void *address, si
 }
 
 /* Does this process know it already, and connect to it? */
-static bool is_introduced(const MPIDI_ZC_path_t * path, const received_t * rebind)
+static bool is_introduced(const MPIDI_ZC_path_t * path, const MPIDI_ZC_path_received_t * rebind)
 {
     return path->state == MPIDI_ZC_PATH_BINDING && path->ep && path->upid &&
         rebind->message.incarnation == path->incarnation &&
@@ -647,7 +391,7 @@ static bool is_introduced(const MPIDI_ZC_path_t * path, const received_t * rebin
         memcmp(path->upid->address, rebind->address, rebind->length) == 0;
 }
 
-static void handle_rebind(int rank, const received_t * rebind)
+static void handle_rebind(int rank, const MPIDI_ZC_path_received_t * rebind)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_ZC_path_t *path = path_of(rank);
@@ -665,17 +409,10 @@ static void handle_rebind(int rank, const received_t * rebind)
         MPIR_ERR_CHECK(mpi_errno);
     }
     path->untold = 0;
-    tell(rank, MPIDI_ZC_TELL_BOUND);
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_BOUND);
     unpark(rank);
     if (path->anchored) {
-        paths.nr_returned += !path->returned;
-        path->returned = true;
-        for (int other = 0; other < MPIR_Process.size; other++) {
-            if (other != rank && other != MPIR_Process.rank &&
-                path_of(other)->state == MPIDI_ZC_PATH_OPEN) {
-                introduce(rank, other);
-            }
-        }
+        MPIDI_ZC_anchor_introduce_all(rank);
     }
     if (paths.round) {
         pause_path(rank);
@@ -689,7 +426,7 @@ static void handle_rebind(int rank, const received_t * rebind)
     goto fn_exit;
 }
 
-static void handle_introduction(const received_t * received)
+static void handle_introduction(const MPIDI_ZC_path_received_t * received)
 {
     const int rank = (int) received->message.subject;
     const uint32_t incarnation = received->message.incarnation;
@@ -700,19 +437,19 @@ static void handle_introduction(const received_t * received)
     }
     MPIDI_ZC_end_job_if(incarnation == path->incarnation ? connect_path(rank) :
                         connect_again(rank, incarnation, received->address, received->length));
-    tell(rank, MPIDI_ZC_TELL_REBIND);
+    MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REBIND);
 }
 
 /* ---- handling ---- */
 
-static void handle(const received_t * received)
+static void handle(const MPIDI_ZC_path_received_t * received)
 {
     const MPIDI_ZC_path_message_t *message = &received->message;
     const int rank = (int) message->sender;
     MPIDI_ZC_path_t *path = path_of(rank);
     const bool negotiates = path->state != MPIDI_ZC_PATH_OPEN && message->round == path->round;
     const bool answered = path->state == MPIDI_ZC_PATH_BINDING &&
-        message->incarnation == paths.incarnation;
+        message->incarnation == MPIDI_ZC_path_own_incarnation();
 
     switch ((MPIDI_ZC_tell_t) message->kind) {
         case MPIDI_ZC_TELL_PAUSE:
@@ -761,14 +498,14 @@ static void handle(const received_t * received)
             }
             break;
         case MPIDI_ZC_TELL_ASK:
-            handle_ask(rank, message);
+            MPIDI_ZC_anchor_handle_ask(rank, message);
             break;
         case MPIDI_ZC_TELL_STAYS:
         case MPIDI_ZC_TELL_GOES:
-            handle_anchor(rank, message);
+            MPIDI_ZC_anchor_handle_answer(rank, message);
             break;
         case MPIDI_ZC_TELL_DONE:
-            forget_anchored(path);
+            MPIDI_ZC_anchor_forget(rank);
             break;
         case MPIDI_ZC_TELL_INTRODUCE:
             handle_introduction(received);
@@ -778,8 +515,9 @@ static void handle(const received_t * received)
 
 static void handle_all(void)
 {
-    while (paths.first) {
-        received_t *received = take_first();
+    MPIDI_ZC_path_received_t *received;
+
+    while ((received = MPIDI_ZC_path_take_message()) != NULL) {
         handle(received);
         MPL_free(received);
     }
@@ -809,53 +547,34 @@ static void step(int rank)
 
     if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
-        tell(rank, MPIDI_ZC_TELL_QUIET);
+        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_QUIET);
     }
     if (path->state != MPIDI_ZC_PATH_PAUSING) {
         return;
     }
     if (path->leads && path->numbered && has_all(rank, path->next)) {
         set_state(path, MPIDI_ZC_PATH_HAS_FETCHED);
-        tell(rank, MPIDI_ZC_TELL_FETCHED);
+        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_FETCHED);
     } else if (!path->leads && has_all(rank, path->next) && path->fetched && bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
-        tell(rank, MPIDI_ZC_TELL_HEARD);
+        MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_HEARD);
     }
 }
 
 void MPIDI_ZC_paths_progress(void)
 {
-    if (likely(!paths.first && MPIDI_ZC_paths_open() && !paths.untold)) {
+    if (likely(MPIDI_ZC_paths_open() && !MPIDI_ZC_path_messages_wait())) {
         return;
     }
     handle_all();
-    if (paths.asked >= 0 && path_of(paths.asked)->lost) {
-        ask_next();             /* its answer was lost as well */
-    }
-    paths.untold = false;
+    MPIDI_ZC_anchor_progress();
+    MPIDI_ZC_path_tell_again();
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (path_of(rank)->untold) {
-            tell_again(rank);
-        }
         step(rank);
     }
 }
 
 /* ---- the mover ---- */
-
-void MPIDI_ZC_paths_in_company(int rank)
-{
-    if (rank >= 0 && rank < MPIR_Process.size) {
-        path_of(rank)->company = true;
-    }
-}
-
-void MPIDI_ZC_paths_forget_company(void)
-{
-    for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        path_of(rank)->company = false;
-    }
-}
 
 bool MPIDI_ZC_paths_pause(uint32_t round)
 {
@@ -867,21 +586,19 @@ bool MPIDI_ZC_paths_pause(uint32_t round)
         }
     }
     paths.round = round;
-    paths.anchor = -1;
     path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_NOT;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
             pause_path(rank);
         }
     }
-    ask_next();
+    MPIDI_ZC_anchor_seek(round);
     return true;
 }
 
 void MPIDI_ZC_paths_resume(void)
 {
     paths.round = 0;
-    paths.asked = paths.anchor = -1;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_path_t *path = path_of(rank);
         if (path->own_round) {
@@ -889,14 +606,14 @@ void MPIDI_ZC_paths_resume(void)
             path->known = path->other_round;
             path->own_round = 0;
             path->untold &= ~(1u << MPIDI_ZC_TELL_PAUSE | 1u << MPIDI_ZC_TELL_ASK);
-            tell(rank, MPIDI_ZC_TELL_RESUME);
+            MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_RESUME);
             if (!path->other_round) {
                 path->untold &= ~(1u << MPIDI_ZC_TELL_FETCHED | 1u << MPIDI_ZC_TELL_QUIET);
                 unpark(rank);
             }
         }
     }
-    answer_waiting(true);
+    MPIDI_ZC_anchor_stay();
 }
 
 /* Is nothing under way on it, and does the other know that, and that this process leaves? */
@@ -913,7 +630,7 @@ int MPIDI_ZC_paths_silent(void)
             return rank;
         }
     }
-    return paths.asked;
+    return MPIDI_ZC_anchor_asked();
 }
 
 bool MPIDI_ZC_paths_quiet(void)
@@ -921,11 +638,6 @@ bool MPIDI_ZC_paths_quiet(void)
     const int self = MPIR_Process.rank;
 
     return MPIDI_ZC_paths_silent() < 0 && has_all(self, peer_of(self)->lane.next_send);
-}
-
-bool MPIDI_ZC_paths_needed(void)
-{
-    return paths.nr_anchored > 0;
 }
 
 const char *MPIDI_ZC_paths_obstacle(int *rank)
@@ -937,7 +649,7 @@ const char *MPIDI_ZC_paths_obstacle(int *rank)
     };
 
     *rank = -1;
-    if (paths.forsaken && MPIR_Process.size > 1) {
+    if (MPIDI_ZC_anchor_is_missing()) {
         return "no other rank stays";
     }
     for (int r = 0; r < MPIR_Process.size; r++) {
@@ -954,6 +666,7 @@ void MPIDI_ZC_paths_forget_endpoints(void)
 {
     paths.round = 0;
     paths.binds = false;
+    MPIDI_ZC_anchor_left();
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         path_of(rank)->ep = NULL;
         peer_of(rank)->lane.ep = NULL;
@@ -965,7 +678,9 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    paths.incarnation = incarnation;
+    const int anchor = MPIDI_ZC_anchor_of_this();
+
+    MPIDI_ZC_path_set_own_incarnation(incarnation);
     paths.binds = true;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
@@ -976,10 +691,10 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
             set_state(path, MPIDI_ZC_PATH_BINDING);
         }
     }
-    if (paths.anchor >= 0) {
-        mpi_errno = connect_path(paths.anchor);
+    if (anchor >= 0) {
+        mpi_errno = connect_path(anchor);
         MPIR_ERR_CHECK(mpi_errno);
-        tell(paths.anchor, MPIDI_ZC_TELL_REBIND);
+        MPIDI_ZC_path_tell(anchor, MPIDI_ZC_TELL_REBIND);
     }
 
   fn_exit:
@@ -1000,10 +715,7 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
     }
     if (awaited == 0 && stale == 0) {
         paths.binds = false;
-        if (paths.anchor >= 0) {
-            tell(paths.anchor, MPIDI_ZC_TELL_DONE);
-        }
-        paths.anchor = -1;
+        MPIDI_ZC_anchor_release();
         return MPIDI_ZC_BINDING_DONE;
     } else if (stale > 0 && awaited + stale < MPIR_Process.size - 1) {
         return MPIDI_ZC_BINDING_SPLIT;

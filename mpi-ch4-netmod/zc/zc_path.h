@@ -42,24 +42,7 @@
  * QUIET, and KNOWS, with which the other answers such a PAUSE. The leader may be away by then, and QUIET be
  * lost with the connection: to lose it means the same, since a leader that leaves is never away before.
  *
- * Two movers that come back have each other's old address. So each has an *anchor*, a rank that has
- * promised to stay until all have bound the mover:
- *
- *   mover                                       anchor                                 third rank
- *     │ ─────── ASK ──────────────────────────▶   │
- *     │ ◀────── STAYS ──────────────────────────  │  or GOES, if it leaves: another is asked
- *     ⋮  detached                                 │
- *     │ ─────── REBIND ───────────────────────▶   │  no rank may begin to leave from here on
- *     │ ◀────── BOUND ──────────────────────────  │
- *     │ ◀────── INTRODUCE the third rank ───────  │  as soon as it is there, and does not leave
- *     │ ─────── REBIND ────────────────────────────────────────────────────────────────▶  │
- *     │ ◀────── BOUND ──────────────────────────────────────────────────────────────────  │
- *     │ ─────── DONE, when all are bound ─────▶   │
- *
- * A mover connects to no other ranks, since UCP 1.13 may end a process that destroys a worker to which
- * another one is just connecting. A rank that leaves cannot be asked. If it may still stay, as it has no
- * anchor itself, lower ranks wait for that, and higher ones do not: of ranks that leave at once, all of
- * them, the highest stays. Ranks of which the holder says that they are about to leave are asked last.
+ * Two movers that come back have each other's old address: zc_anchor.h.
  *
  * Messages keep their numbers over all that. UCP keeps the order of PAUSE to QUIET and of all else
  * that is one fragment, so FETCHED comes behind what completes the other's sends, and HEARD behind what
@@ -121,6 +104,11 @@ typedef struct MPIDI_ZC_path {
     MPIDI_ZC_parked_list_t parked;
 } MPIDI_ZC_path_t;
 
+MPL_STATIC_INLINE_PREFIX MPIDI_ZC_path_t *MPIDI_ZC_path_of(int rank)
+{
+    return &MPIDI_ZC_global.paths[rank];
+}
+
 /* Makes the paths to all ranks. */
 int MPIDI_ZC_paths_init(void);
 void MPIDI_ZC_paths_free(void);
@@ -146,12 +134,6 @@ void MPIDI_ZC_paths_progress(void);
 
 /* ---- the mover ---- */
 
-/* @rank is to leave as well, when this process is told to next. */
-void MPIDI_ZC_paths_in_company(int rank);
-
-/* That time is over. */
-void MPIDI_ZC_paths_forget_company(void);
-
 /* Pauses all paths, for the attempt @round. False: a connection cannot be made, or a message of an
  * earlier attempt has not been sent for lack of memory, and nothing is paused. */
 bool MPIDI_ZC_paths_pause(uint32_t round);
@@ -162,9 +144,6 @@ void MPIDI_ZC_paths_resume(void);
 /* Is there an anchor, are all paths PAUSED, with nothing under way in either direction, and have all
  * messages of this process to itself arrived? */
 bool MPIDI_ZC_paths_quiet(void);
-
-/* Is this process the anchor of another? Then it has to stay. */
-bool MPIDI_ZC_paths_needed(void);
 
 /* Returns why this process cannot leave, or NULL. *@rank: the rank that is the reason, or -1. */
 const char *MPIDI_ZC_paths_obstacle(int *rank);
@@ -197,9 +176,5 @@ bool MPIDI_ZC_paths_open(void);
 
 /* Pauses no path from here on: MPI_Finalize has begun. */
 void MPIDI_ZC_paths_refuse_all(void);
-
-/* UCP's callback for PATH. */
-ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_length,
-                                   void *data, size_t length, const ucp_am_recv_param_t * param);
 
 #endif /* ZC_PATH_H_INCLUDED */

@@ -5,7 +5,7 @@
 #include "zc_disconnect.h"
 #include "zc_flow.h"
 #include "zc_foreign.h"
-#include "zc_path.h"
+#include "zc_path_message.h"
 #include "zc_sender.h"
 #include "zc_shm_upgrade.h"
 #include "zc_stats.h"

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_path_message.h"
+#include "zc_channel.h"
+#include "zc_peer.h"
+
+static struct {
+    MPIDI_ZC_path_received_t *first, *last;     /* to be handled */
+    bool untold;                /* a message could not be sent */
+    uint32_t own_incarnation;
+} messages;
+
+void MPIDI_ZC_path_messages_init(void)
+{
+    memset(&messages, 0, sizeof(messages));
+}
+
+void MPIDI_ZC_path_messages_free(void)
+{
+    while (messages.first) {
+        MPL_free(MPIDI_ZC_path_take_message());
+    }
+}
+
+bool MPIDI_ZC_path_messages_wait(void)
+{
+    return messages.first || messages.untold;
+}
+
+MPIDI_ZC_path_received_t *MPIDI_ZC_path_take_message(void)
+{
+    MPIDI_ZC_path_received_t *first = messages.first;
+
+    if (first) {
+        messages.first = first->next;
+    }
+    return first;
+}
+
+void MPIDI_ZC_path_set_own_incarnation(uint32_t incarnation)
+{
+    messages.own_incarnation = incarnation;
+}
+
+uint32_t MPIDI_ZC_path_own_incarnation(void)
+{
+    return messages.own_incarnation;
+}
+
+ucs_status_t MPIDI_ZC_path_send(ucp_ep_h ep, int rank, MPIDI_ZC_path_message_t message,
+                                const void *data, size_t length)
+{
+    message.sender = MPIR_Process.rank;
+    message.receiver = rank;
+    return ep ? MPIDI_ZC_channel_send_short(ep, MPIDI_ZC_AM_PATH, &message, sizeof(message), data,
+                                            length) : UCS_ERR_NOT_CONNECTED;
+}
+
+ucp_ep_h MPIDI_ZC_path_endpoint(int rank)
+{
+    MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+
+    MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
+    (void) MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0);
+    return MPIDI_ZC_path_of(rank)->ep ? MPIDI_ZC_path_of(rank)->ep : peer->lane.ep;
+}
+
+static bool send_kept(int rank, MPIDI_ZC_tell_t kind)
+{
+    const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+    const MPIDI_ZC_vci_t *vci = &MPIDI_ZC_VCI(0);
+    const bool rebinds = kind == MPIDI_ZC_TELL_REBIND;
+    MPIDI_ZC_path_message_t message = {
+        .kind = kind,
+        .round = path->round,
+        .number = path->own_next,
+        .incarnation = kind == MPIDI_ZC_TELL_BOUND ? path->incarnation : messages.own_incarnation,
+    };
+
+    switch (kind) {
+        case MPIDI_ZC_TELL_PAUSE:
+            message.round = path->own_round;
+            if (path->round != path->own_round || !path->leads) {
+                message.leader_round = path->round;
+                message.leads = path->leads;
+            }
+            break;
+        case MPIDI_ZC_TELL_ASK:
+            message.round = path->asked;
+            break;
+        case MPIDI_ZC_TELL_STAYS:
+        case MPIDI_ZC_TELL_GOES:
+            message.round = path->asks;
+            break;
+        case MPIDI_ZC_TELL_KNOWS:
+            message.round = path->other_round;
+            break;
+        case MPIDI_ZC_TELL_RESUME:
+            message.round = path->given_up;
+            message.known_round = path->known;
+            break;
+        case MPIDI_ZC_TELL_REFUSE:
+            message.round = path->refused;
+            message.refusal = path->refused_why;
+            break;
+        default:
+            break;
+    }
+    return MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(rank), rank, message,
+                              rebinds ? vci->address : NULL,
+                              rebinds ? vci->address_length : 0) == UCS_OK;
+}
+
+/* Sends what could not be sent. */
+static void tell_rank_again(int rank)
+{
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+
+    if (path->lost) {
+        path->untold = 0;
+    }
+    for (uint32_t kind = 0; path->untold >> kind; kind++) {
+        if (path->untold >> kind & 1) {
+            if (!send_kept(rank, kind)) {
+                messages.untold = true;
+                return;
+            }
+            path->untold &= ~(1u << kind);
+        }
+    }
+}
+
+void MPIDI_ZC_path_tell(int rank, MPIDI_ZC_tell_t kind)
+{
+    MPIDI_ZC_path_of(rank)->untold |= 1u << kind;
+    tell_rank_again(rank);
+}
+
+void MPIDI_ZC_path_tell_again(void)
+{
+    messages.untold = false;
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        if (MPIDI_ZC_path_of(rank)->untold) {
+            tell_rank_again(rank);
+        }
+    }
+}
+
+ucs_status_t MPIDI_ZC_path_handler(void *arg, const void *header, size_t header_length,
+                                   void *data, size_t length, const ucp_am_recv_param_t * param)
+{
+    if (!MPIDI_ZC_global.paths || header_length != sizeof(MPIDI_ZC_path_message_t)) {
+        return UCS_OK;          /* without DETACH here: the mover waits in vain, and stays */
+    }
+    MPIDI_ZC_path_message_t message;
+    memcpy(&message, header, sizeof(message));
+    if ((int) message.receiver != MPIR_Process.rank) {
+        return UCS_OK;          /* the address is of one that the sender did not mean */
+    }
+    MPIDI_ZC_path_received_t *received = MPL_malloc(sizeof(*received) + length, MPL_MEM_OTHER);
+    if (unlikely(!received)) {
+        /* Both sides would wait for ever. */
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message of a rank that leaves");
+    }
+    *received = (MPIDI_ZC_path_received_t) {.message = message,.length = length };
+    memcpy(received->address, data, length);
+    if (messages.first) {
+        messages.last->next = received;
+    } else {
+        messages.first = received;
+    }
+    messages.last = received;
+    return UCS_OK;
+}
