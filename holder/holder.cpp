@@ -26,9 +26,12 @@ namespace {
 constexpr std::size_t kLongestOrder = 4096;
 constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
 /* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): the first is of one that does
- * not know TRACK, the others are a matter of time. */
+ * not know TRACK, the others are a matter of time. The last two are of builds that let one rank of
+ * a job be away at a time. */
 constexpr const char *kUnknownOrder = "REFUSED unknown order";
-constexpr const char *kMeanwhile[] = {" another rank is away", " another rank leaves"};
+constexpr const char *kMeanwhile[] = {
+    " no other rank stays", " another rank that is away comes back by it",
+    " another rank waits for one that is away", " another rank is away", " another rank leaves"};
 
 double ms_since(clock::time_point begin)
 {
