@@ -187,13 +187,15 @@ void listener::order_move(const std::string &asker, const nlohmann::json &reques
                });
 }
 
-std::string listener::find_room(const rank_room &rank, room_offer &offer, promised_room &promise)
+std::string listener::find_room(const rank_room &rank, room_offer &offer, promised_room &promise,
+                                bool &again)
 {
     std::string why;
     const auto decide = [&](const promised_memory &others) -> std::optional<host_memory> {
         const free_memory all = memory_of_host();
-        const host_memory left = all.without(others);
-        why = why_no_room(host_name(), rank.kib, all.without({}), left);
+        const host_memory has = all.without({}), left = all.without(others);
+        why = why_no_room(host_name(), rank.kib, has, left);
+        again = !why.empty() && why_no_room(host_name(), rank.kib, has, has).empty();
         if (!why.empty())
             return {};
         offer = offer_of(rank, left);
@@ -225,14 +227,15 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     }
     room_offer offer{};
     promised_room promise;
+    bool again = false;
     if (reasons.empty()) {
-        const std::string why = find_room(rank, offer, promise);
+        const std::string why = find_room(rank, offer, promise, again);
         if (!why.empty())
             reasons.push_back(why);
     }
     if (!reasons.empty()) {
         spdlog::info("a rank is refused: {}", joined(reasons));
-        return {{"refused", reasons}};
+        return {{"refused", reasons}, {"again", again}};
     }
     nlohmann::json made = start_holder(needs, promise);
     made["room"] = offer.store;

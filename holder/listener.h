@@ -16,8 +16,9 @@ namespace zc::holder {
  * What other hosts ask a host for:
  *
  *   prepare {needs,   a holder for a rank, if the host has what the rank needs, and room for it
- *            ahead,   that is promised to nobody else (promised_room.h); whether memory is sent
- *            lazy}    ahead of the image, and whether it is to run before it has its memory
+ *            ahead,   that is promised to nobody else (promised_room.h), or else "again"; whether
+ *            lazy}    memory is sent ahead of the image, and whether it is to run before it has its
+ *                     memory
  *   ranks             which ranks were started here below zc-hold, and where they are
  *   move {pid, to}    to tell the zc-hold of this process number to move its rank; answered when
  *                     that has ended
@@ -36,8 +37,10 @@ class listener {
     void answer(const std::string &asker, const nlohmann::json &request);
     void send(const std::string &asker, const nlohmann::json &request, nlohmann::json said);
     nlohmann::json prepare(const nlohmann::json &request);
-    /** For a rank that comes: what it may take, and the @promise; or why there is no room. */
-    std::string find_room(const rank_room &rank, room_offer &offer, promised_room &promise);
+    /** For a rank that comes: what it may take, and the @promise; or why there is no room, and
+     * whether there is @again if what others were promised is taken, or is not. */
+    std::string find_room(const rank_room &rank, room_offer &offer, promised_room &promise,
+                          bool &again);
     void tell_ranks(const std::string &asker, const nlohmann::json &request);
     void order_move(const std::string &asker, const nlohmann::json &request);
     /** A process of its own, in a PID namespace of its own if @apart; its endpoints. It has the

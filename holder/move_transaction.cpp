@@ -106,8 +106,10 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
 {
     if (phase_ != phase::PREPARING)
         return;
-    if (what.contains("refused"))
+    if (what.contains("refused")) {
+        note(what, "again", "again");
         return other_host_fails("the other host: " + all_of(what.at("refused")), now);
+    }
     result_["image"] = what.at("image");
     lazy_ = what.value("lazy", false);
     note(what, "lazy", "lazy");

@@ -24,7 +24,8 @@ class move_parties {
     /** The rank is the target's from now on: end the source's copy, and relay to the other. */
     virtual void hand_over() = 0;
     /** "ok"; if not, "why", "again" if another rank's move was in the way, which ends, and
-     * "other_host" if it was the host that the rank was to go to. */
+     * "other_host" if it was the host that the rank was to go to: both, if that has promised its
+     * memory to others. */
     virtual void finished(const nlohmann::json &result) = 0;
 };
 
@@ -86,7 +87,8 @@ class move_transaction {
     void source_said(const nlohmann::json &what, time_point now);
     /** Of the host: "image", where the image goes, the "room" that it has for memory before,
      * KiB, whether what is written then is "track"ed, and whether the rank is to go on there before
-     * it has its memory, "lazy", and if not, though it was to, why, "not_lazy"; or "refused". */
+     * it has its memory, "lazy", and if not, though it was to, why, "not_lazy"; or "refused", and
+     * "again" if that is because of other ranks that come. */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);

@@ -349,6 +349,20 @@ TEST(MoveTransactionTest, SaysIfAnotherRankWasInTheWay)
     }
 }
 
+/** Another host may have room now, and this one when they are there. */
+TEST(MoveTransactionTest, SaysIfTheOtherHostHasPromisedItsMemoryToOthers)
+{
+    for (const bool again : {true, false}) {
+        world w;
+        w.move.begin();
+        w.move.source_said(kExamined, w.now);
+        w.move.prepared({{"refused", {"it has no room"}}, {"again", again}}, w.now);
+        EXPECT_EQ(w.result.at("ok"), false);
+        EXPECT_EQ(w.result.at("again"), again);
+        EXPECT_EQ(w.result.at("other_host"), true);
+    }
+}
+
 TEST(MoveTransactionTest, SaysIfTheOtherHostWasInTheWay)
 {
     const std::vector<std::function<void(world &)>> fails = {
