@@ -11,7 +11,7 @@
 #include "control_client.h"
 #include "departures.h"
 #include "error.h"
-#include "moves_in_turn.h"
+#include "moves_together.h"
 #include "request.h"
 
 namespace zc::control {
@@ -28,7 +28,7 @@ struct leaving_job {
     std::vector<request::target> moves;
 };
 
-/** The moves of each job, all or none of them. */
+/** The moves of each job, all or none of them: each job has a socket of its own. */
 class job_mover final : public rank_mover {
   public:
     job_mover(const std::vector<leaving_job> &jobs, double timeout_s)
@@ -95,7 +95,7 @@ void drain_jobs(const transparent_options &how, const std::string &host,
     }
     job_mover mover(jobs, how.timeout_s);
     const std::vector<rank_outcome> outcomes =
-        move_in_turn(mover, jobs.size(), how.timeout_s, false);
+        move_together(mover, jobs.size(), {how.timeout_s, how.at_once});
     for (std::size_t i = 0; i < jobs.size(); i++) {
         for (const request::target &move : jobs[i].moves) {
             json one = {{"job", jobs[i].name}, {"rank", move.rank}, {"way", "zcm"}};

@@ -17,7 +17,8 @@
 #include "error.h"
 #include "held_job.h"
 #include "keys.h"
-#include "moves_in_turn.h"
+#include "moves_together.h"
+#include "placement.h"
 #include "zch/held_ranks.h"
 #include "zch/ports.h"
 
@@ -55,32 +56,41 @@ struct errand {
     std::vector<listening_host> hosts;
 };
 
+/** By several threads at once: each asks for a rank of its own, over a connection of its own. */
 class held_mover final : public rank_mover {
   public:
-    /** @host_of: of all ranks of each job. */
+    /** @where: all ranks of each job. */
     held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands, double timeout_s,
-               std::map<std::string, std::vector<std::string>> host_of = {})
+               placement &where)
         : ranks_(ranks), errands_(errands), until_(clock::now() + seconds(timeout_s)),
-          host_of_(std::move(host_of)), last_(errands.size()), went_(errands.size())
+          where_(where), last_(errands.size()), went_(errands.size())
     {
     }
-    /** The host with the fewest ranks of the job first; another, if that one cannot take it. */
+    /** The host with the fewest ranks of the job first; another, if that one cannot take it. If
+     * none can, and one could later, that one's reason counts. */
     attempt move(std::size_t nth) override
     {
-        std::vector<listening_host> hosts = errands_[nth].hosts;
-        std::vector<std::string> &host_of = host_of_[errands_[nth].rank.job];
-        std::ranges::stable_sort(hosts, {}, [&](const listening_host &each) {
-            return std::ranges::count(host_of, each.name);
-        });
-        for (const listening_host &host : hosts) {
-            last_[nth] = move_to(errands_[nth].rank, host);
-            went_[nth] = host.name;
-            if (last_[nth].ok)
-                host_of.push_back(host.name);
-            if (!last_[nth].other_host)
-                break;
+        const std::string &job = errands_[nth].rank.job;
+        std::vector<listening_host> untried = errands_[nth].hosts;
+        attempt later;
+        for (;;) {
+            std::vector<std::string> names;
+            for (const listening_host &each : untried)
+                names.push_back(each.name);
+            went_[nth] = where_.take(job, names);
+            const auto host = std::ranges::find(untried, went_[nth], &listening_host::name);
+            last_[nth] = move_to(errands_[nth].rank, *host);
+            if (!last_[nth].ok)
+                where_.give_back(job, host->name);
+            untried.erase(host);
+            const attempt said{last_[nth].ok, last_[nth].again, last_[nth].why};
+            if (said.ok || !last_[nth].other_host)
+                return said;
+            if (said.again)
+                later = said;
+            if (untried.empty())
+                return later.again ? later : said;
         }
-        return {last_[nth].ok, last_[nth].again, last_[nth].why};
     }
 
     /** What was said of it, the last time. */
@@ -106,8 +116,8 @@ class held_mover final : public rank_mover {
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;
     std::chrono::time_point<clock, seconds> until_;
-    std::map<std::string, std::vector<std::string>> host_of_;
-    std::vector<holder::held_move> last_;
+    placement &where_;
+    std::vector<holder::held_move> last_; /* each by the thread of its rank */
     std::vector<std::string> went_;
 };
 
@@ -163,20 +173,27 @@ void print(const json &report, bool as_json)
                    one.at("host").get<std::string>(), one.at("ms").get<double>(),
                    ran_for(one.at("phases_ms").at("copy").get<double>()));
     if (report.at("moved").size() > 1)
-        fmt::print("  in all {:.0f} ms, one rank after the other\n", report.at("ms").get<double>());
+        fmt::print("  in all {:.0f} ms\n", report.at("ms").get<double>());
+}
+
+std::string key_file_of(const transparent_options &how)
+{
+    return how.key_file.empty() ? default_key_file() : how.key_file;
 }
 
 /** Carries @errands out. Return: the exit status; "moved" and "stayed" are added to @report. */
-int carry_out(held_mover &mover, const std::vector<errand> &errands, double timeout_s, bool stops,
+int carry_out(const transparent_options &how, const std::vector<errand> &errands, placement &where,
               json &report)
 {
+    holder::held_ranks holders(key_file_of(how));
+    held_mover mover(holders, errands, how.timeout_s, where);
     const std::vector<rank_outcome> outcomes =
-        move_in_turn(mover, errands.size(), timeout_s, stops);
+        move_together(mover, errands.size(), {how.timeout_s, how.at_once});
     int status = kDone;
     for (std::size_t i = 0; i < errands.size(); i++) {
         report[outcomes[i].moved ? "moved" : "stayed"].push_back(
             to_json(errands[i].rank, outcomes[i], mover, i));
-        if (!outcomes[i].moved && status == kDone)
+        if (!outcomes[i].moved && status != kRefused)
             status = outcomes[i].busy ? kBusy : kRefused;
     }
     return status;
@@ -186,11 +203,6 @@ int carry_out(held_mover &mover, const std::vector<errand> &errands, double time
 std::vector<std::string> asked_places(const transparent_options &how)
 {
     return how.hosts.empty() ? hosts_of_agents() : how.hosts;
-}
-
-std::string key_file_of(const transparent_options &how)
-{
-    return how.key_file.empty() ? default_key_file() : how.key_file;
 }
 
 /** Asks the usual hosts and @more, if they can be asked. */
@@ -324,9 +336,8 @@ int move_transparently(const transparent_options &how, const std::vector<int> &r
                 errands.push_back({each, {{host->second, target}}});
         }
         const auto begin = std::chrono::steady_clock::now();
-        holder::held_ranks holders(key_file_of(how));
-        held_mover mover(holders, errands, how.timeout_s);
-        const int status = carry_out(mover, errands, how.timeout_s, true, report);
+        placement all_there;
+        const int status = carry_out(how, errands, all_there, report);
         report["ms"] =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
                 .count();
@@ -344,11 +355,11 @@ void drain_transparently(const transparent_options &how, const std::string &host
     const holder::held_survey found = look(how, more);
     const auto listener = found.hosts.find(holder::listener_at(host));
     const std::string name = listener == found.hosts.end() ? host : listener->second;
-    std::map<std::string, std::vector<std::string>> host_of;
+    placement where;
     std::vector<errand> errands;
     bool known = report.at("known").get<bool>() || listener != found.hosts.end();
     for (const held_rank &each : found.ranks) {
-        host_of[each.job].push_back(each.host);
+        where.add(each.job, each.host);
         known = known || each.host == name || each.home == name;
         if (each.host != name || (!how.job.empty() && each.job != how.job))
             continue;
@@ -367,9 +378,7 @@ void drain_transparently(const transparent_options &how, const std::string &host
     report["known"] = known;
     if (!how.hosts.empty() || !found.ranks.empty())
         report["silent"] = found.silent;
-    holder::held_ranks holders(key_file_of(how));
-    held_mover mover(holders, errands, how.timeout_s, std::move(host_of));
-    carry_out(mover, errands, how.timeout_s, false, report);
+    carry_out(how, errands, where, report);
 }
 
 } // namespace zc::control

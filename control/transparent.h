@@ -2,6 +2,7 @@
 #ifndef ZC_CONTROL_TRANSPARENT_H_INCLUDED
 #define ZC_CONTROL_TRANSPARENT_H_INCLUDED
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct transparent_options {
     std::vector<std::string> hosts; /* where zc-hold --listen is asked; empty: where agents are */
     std::string key_file;           /* empty: that of this user */
     double timeout_s = 600;
+    std::size_t at_once = 32; /* moves at a time */
     bool as_json = false;
 };
 

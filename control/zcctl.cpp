@@ -182,6 +182,10 @@ int main(int argc, char **argv)
     drain_verb
         ->add_option("--to", targets, "with HOST: to these hosts (default: others of each job)")
         ->delimiter(',');
+    for (CLI::App *verb : {move, drain_verb})
+        verb->add_option("--at-once", how.at_once, "so many moves at a time, at most")
+            ->check(CLI::PositiveNumber)
+            ->capture_default_str();
     if (transparent_is_built()) {
         move->add_flag("--transparent", transparent,
                        "ranks below zc-hold, without help of their program");

@@ -161,6 +161,7 @@ held_ranks::~held_ranks() = default;
 
 network &held_ranks::the_network()
 {
+    const std::lock_guard lock(mutex_);
     if (!network_)
         network_ = std::make_unique<network>(read_keys(key_file_));
     return *network_;

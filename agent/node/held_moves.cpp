@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "error.h"
-#include "moves_in_turn.h"
+#include "moves_together.h"
 #include "zch/held_ranks.h"
 #include "zch/ports.h"
 
@@ -22,7 +22,7 @@ bool is_readable(int fd)
     return poll(&one, 1, 0) > 0;
 }
 
-/** One rank; another rank of its job may be away, which ends. */
+/** One rank, so one thread; another rank of its job may be in the way, which ends. */
 class attempts final : public control::rank_mover {
   public:
     attempts(holder::held_ranks &ranks, holder::held_rank which, std::string to, double end_s,
@@ -35,7 +35,9 @@ class attempts final : public control::rank_mover {
         const auto left = std::chrono::duration<double>(end_s_ - now_s());
         said_ = ranks_.move(which_, to_, std::chrono::ceil<std::chrono::milliseconds>(left),
                             [this] { return is_readable(stop_); });
-        return {said_.ok, said_.again && !is_readable(stop_), said_.why};
+        /* Where others were promised the memory another host may have some: its agent decides. */
+        const bool again = said_.again && !said_.other_host && !is_readable(stop_);
+        return {said_.ok, again, said_.why};
     }
     /** Not longer than the agent lives. */
     void wait(double seconds) override
@@ -109,7 +111,7 @@ msg::outcome held_moves::carry_out(const msg::ask &wanted, const held_errand &wh
                     .count() +
                 timeout_s_,
             stop_fd());
-        const control::rank_outcome became = control::move_in_turn(by, 1, timeout_s_, true).front();
+        const control::rank_outcome became = control::move_together(by, 1, {timeout_s_, 1}).front();
         o.what = became.moved           ? msg::verdict::moved
                  : by.said().other_host ? msg::verdict::failed
                                         : msg::verdict::refused;

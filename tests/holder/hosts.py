@@ -27,12 +27,13 @@ MOVER = 1       # its rank; it begins on h1
 ANSWER_SECONDS = 120
 # Of the user nobody, in a group of others, too.
 AS_USER = ("setpriv", "--reuid", "65534", "--regid", "65534", "--groups", "65534,100")
-# Stands for CRIU: does to it what the file says that $ZC_TEST_FAULT names, once.
+# Stands for CRIU: does to it what the file says that $ZC_TEST_FAULT names, once, though several may read it at once:
+# only one of them can rename it.
 WRAPPER = """#!/bin/sh
 verb=$1
 fault=$(cat "$ZC_TEST_FAULT" 2> /dev/null)
 case $fault in
-"$verb "*) rm -f "$ZC_TEST_FAULT" ;;
+"$verb "*) mv "$ZC_TEST_FAULT" "$ZC_TEST_FAULT.was" 2> /dev/null || exec {criu} "$@" ;;
 *) exec {criu} "$@" ;;
 esac
 case $fault in

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct held_survey {
 /** What a zc-hold says of a move. */
 struct held_move {
     bool ok = false;
-    bool again = false;      /* another rank's move was in the way */
+    bool again = false;      /* another rank's move was in the way, which ends */
     bool other_host = false; /* it was for the host to which it was to go: another may take it */
     std::string why;
     double ms = 0;
@@ -51,7 +52,9 @@ struct held_move {
 
 /**
  * Asks zc-hold on this host by the sockets of its processes, and on others by zc-hold --listen.
- * Waits for what it asks. One thread.
+ * Waits for what it asks. move() may be called by several threads at once: each has sockets of its
+ * own, since one of ZeroMQ's belongs to the thread that uses it, and they share ZeroMQ's context,
+ * which belongs to none. All else is for one thread.
  */
 class held_ranks {
   public:
@@ -74,6 +77,7 @@ class held_ranks {
   private:
     network &the_network();
     std::string key_file_;
+    std::mutex mutex_; /* of what is made when it is needed first */
     std::unique_ptr<network> network_;
 };
 
