@@ -16,18 +16,25 @@ door_requests::~door_requests()
         loop_.forget(fd);
 }
 
-void door_requests::ask(const std::string &path, const nlohmann::json &what,
-                        clock::duration patience, handler then)
+int door_requests::ask(const std::string &path, const nlohmann::json &what,
+                       clock::duration patience, handler then)
 {
     descriptor socket;
     try {
         socket = send_request(path, what);
     } catch (const error &) {
-        return then(nullptr); /* it has ended, or was killed and has left its socket */
+        then(nullptr); /* it has ended, or was killed and has left its socket */
+        return -1;
     }
     const int fd = socket.fd;
     open_[fd] = {std::move(socket), std::move(then), clock::now() + patience, {}};
     loop_.watch(fd, POLLIN, [this, fd] { read(fd); });
+    return fd;
+}
+
+void door_requests::tell(int which, const nlohmann::json &what)
+{
+    tell_door(which, what);
 }
 
 void door_requests::read(int fd)
@@ -38,8 +45,14 @@ void door_requests::read(int fd)
         return end(fd, nullptr);
     if (what == received::part)
         return;
-    const auto said = nlohmann::json::parse(text, nullptr, false);
-    end(fd, said.is_object() ? said : nlohmann::json());
+    /* What came before the answer may come together with it. */
+    for (std::size_t line_end; (line_end = text.find('\n')) != std::string::npos;) {
+        const auto said = nlohmann::json::parse(text.substr(0, line_end), nullptr, false);
+        if (!said.is_object() || is_answer(said))
+            return end(fd, said.is_object() ? said : nlohmann::json());
+        text.erase(0, line_end + 1);
+        open_.at(fd).then(said);
+    }
 }
 
 void door_requests::end(int fd, const nlohmann::json &said)

@@ -18,16 +18,20 @@ namespace zc::holder {
  * (request_server.h): any number at once, and none of them is waited for. */
 class door_requests {
   public:
-    /** @said: the answer; null if the process ends, or gives none in time. */
+    /** @said: the answer, or a line before it (request_server.h); null if the process ends, or
+     * gives no answer in time. */
     using handler = std::function<void(const nlohmann::json &said)>;
     explicit door_requests(loop &events) : loop_(events) {}
     ~door_requests();
     door_requests(const door_requests &) = delete;
     door_requests &operator=(const door_requests &) = delete;
 
-    /** Calls @then once, at once if nothing listens at @path. */
-    void ask(const std::string &path, const nlohmann::json &what, clock::duration patience,
-             handler then);
+    /** Calls @then until there is an answer, at once if nothing listens at @path. Return: by what
+     * it is known until then, or -1. */
+    int ask(const std::string &path, const nlohmann::json &what, clock::duration patience,
+            handler then);
+    /** Another line to one that has not answered. */
+    void tell(int which, const nlohmann::json &what);
     /** Gives up what has taken too long. */
     void tick(clock::time_point now);
     bool waits() const { return !open_.empty(); }

@@ -2,8 +2,12 @@
 #include "zch/held_ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <deque>
+#include <optional>
+#include <poll.h>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,8 +26,11 @@
 namespace zc::holder {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int kStatusSeconds = 10;
-constexpr int kTurn = 20; /* ms */
+constexpr int kTurn = 20;       /* ms */
+constexpr auto kStillHere = 1s; /* between signs, while others are waited for */
 
 /** One question to another host, and its answer. */
 class host_question {
@@ -33,7 +40,7 @@ class host_question {
           socket_(net.connect(ZMQ_DEALER, place_))
     {
         what["number"] = number_;
-        text_ = what.dump();
+        texts_.push_back(what.dump());
     }
     ~host_question() { zmq_close(socket_); }
     host_question(const host_question &) = delete;
@@ -43,31 +50,50 @@ class host_question {
     void *socket() const { return socket_; }
     const nlohmann::json &answer() const { return answer_; }
     bool is_answered() const { return !answer_.is_null(); }
-    /** ZeroMQ takes the question when it has a connection. */
+    /** ZeroMQ takes what is to be said when it has a connection. */
     void pump()
     {
-        if (!text_.empty() && zmq_send(socket_, text_.data(), text_.size(), ZMQ_DONTWAIT) >= 0)
-            text_.clear();
+        while (!texts_.empty() &&
+               zmq_send(socket_, texts_.front().data(), texts_.front().size(), ZMQ_DONTWAIT) >= 0)
+            texts_.pop_front();
         for (auto parts = receive_parts(socket_); !parts.empty(); parts = receive_parts(socket_)) {
             auto said = nlohmann::json::parse(parts.back(), nullptr, false);
-            if (said.is_object() && said.value("number", std::uint64_t{0}) == number_)
+            if (!said.is_object() || said.value("number", std::uint64_t{0}) != number_)
+                continue;
+            if (is_answer(said))
                 answer_ = std::move(said);
+            else if (said.at("said") == "ready")
+                ready_ = said.value("last", true);
         }
+    }
+    /** That the rank is ready, of a move, and whether for the last time: once for each time. */
+    std::optional<bool> take_ready() { return std::exchange(ready_, {}); }
+    /** Another word to the same question. */
+    void say(const char *word)
+    {
+        texts_.push_back(nlohmann::json{{"do", word}, {"number", number_}}.dump());
     }
 
   private:
-    std::string place_, text_;
+    std::string place_;
+    std::deque<std::string> texts_;
     std::uint64_t number_;
     void *socket_;
+    std::optional<bool> ready_;
     nlohmann::json answer_;
 };
 
 using questions = std::vector<std::unique_ptr<host_question>>;
 
-/** Until all are answered, or @until, or it is @over. */
-void await(const questions &all, clock::time_point until, const std::function<bool()> &over = {})
+/** Until all are answered, or @until, or @over says that it is over: it is asked each turn, and
+ * when
+ * @wake_fd is readable. */
+void await(const questions &all, clock::time_point until, const std::function<bool()> &over = {},
+           int wake_fd = -1)
 {
     loop events;
+    if (wake_fd >= 0)
+        events.watch(wake_fd, POLLIN, [] {});
     for (const auto &each : all)
         events.watch(each->socket(), [] {});
     const auto waits = [](const auto &each) {
@@ -77,6 +103,70 @@ void await(const questions &all, clock::time_point until, const std::function<bo
     while (std::count_if(all.begin(), all.end(), waits) > 0 && clock::now() < until &&
            !(over && over()))
         events.turn(kTurn);
+}
+
+/** A rank that leaves together with others, or, nullptr, when it can. */
+class departure {
+  public:
+    enum class word { NONE, WAIT, GO };
+    explicit departure(leaves_with *others) : others_(others) {}
+    void ready(bool last)
+    {
+        if (!others_)
+            return;
+        ready_ = true;
+        others_->ready(last);
+    }
+    /** Each turn: what is to be said to who moves it. */
+    word next()
+    {
+        if (!ready_)
+            return word::NONE;
+        if (others_->may_go_on()) {
+            ready_ = false;
+            return word::GO;
+        }
+        if (clock::now() < next_sign_)
+            return word::NONE;
+        next_sign_ = clock::now() + kStillHere;
+        return word::WAIT;
+    }
+    /** When it is worth to ask again before the turn has ended; -1: never. */
+    int wake_fd() const { return others_ ? others_->wake_fd() : -1; }
+
+  private:
+    leaves_with *others_;
+    bool ready_ = false;
+    clock::time_point next_sign_;
+};
+
+/** The answer of a zc-hold of this host, to a move. Throws error if there is none. */
+nlohmann::json ask_door(const std::string &path, const nlohmann::json &what,
+                        clock::time_point until, const std::function<bool()> &over,
+                        departure &leaving)
+{
+    const descriptor fd = send_request(path, what);
+    std::string text;
+    while (clock::now() < until && !(over && over())) {
+        std::array<pollfd, 2> both{{{fd.fd, POLLIN, 0}, {leaving.wake_fd(), POLLIN, 0}}};
+        poll(both.data(), both.size(), kTurn);
+        if (both[0].revents && receive_line(fd.fd, text) == received::end)
+            throw error(ECONNRESET, path + ": zc-hold has ended");
+        for (std::size_t end; (end = text.find('\n')) != std::string::npos;
+             text.erase(0, end + 1)) {
+            auto said = nlohmann::json::parse(text.substr(0, end), nullptr, false);
+            if (!said.is_object())
+                throw error(EBADMSG, path + ": zc-hold has answered what is no JSON");
+            if (is_answer(said))
+                return said;
+            if (said.at("said") == "ready")
+                leaving.ready(said.value("last", true));
+        }
+        /* It needs no other sign: it notices if this process is no more. */
+        if (leaving.next() == departure::word::GO)
+            tell_door(fd.fd, {{"do", "go"}});
+    }
+    throw error(ETIMEDOUT, path + " gives no answer in time; the move may go on");
 }
 
 int number_in(const std::string &text)
@@ -112,6 +202,7 @@ held_move to_move(const nlohmann::json &said)
         one.why = said.at("refused").front();
     one.ms = said.value("ms", 0.0);
     one.copy_ms = said.value("copy_ms", 0.0);
+    one.wait_ms = said.value("wait_ms", 0.0);
     one.copied = said.value("copied", std::uint64_t{0});
     one.rounds = said.value("rounds", 0u);
     one.leave_ms = said.value("leave_ms", 0.0);
@@ -214,21 +305,31 @@ bool held_ranks::listens(const std::string &place, std::chrono::milliseconds pat
 }
 
 held_move held_ranks::move(const held_rank &which, const std::string &to,
-                           std::chrono::milliseconds patience, const std::function<bool()> &over)
+                           std::chrono::milliseconds patience, const std::function<bool()> &over,
+                           leaves_with *others)
 {
+    nlohmann::json what = {{"do", "move"}, {"to", to}};
+    if (others)
+        what["waits_ms"] = others->longest().count();
+    departure leaving(others);
     if (which.asked_at.empty()) {
-        const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
         const std::string door = request_socket_of(which.pid);
         if (door.empty())
             throw error(ESRCH, "its zc-hold has ended");
-        return to_move(
-            request(door, {{"do", "move"}, {"to", to}}, static_cast<int>(seconds), over));
+        return to_move(ask_door(door, what, clock::now() + patience, over, leaving));
     }
+    what["pid"] = which.pid;
     questions one;
-    one.push_back(std::make_unique<host_question>(
-        the_network(), which.asked_at,
-        nlohmann::json{{"do", "move"}, {"pid", which.pid}, {"to", to}}));
-    await(one, clock::now() + patience, over);
+    one.push_back(std::make_unique<host_question>(the_network(), which.asked_at, what));
+    const auto each_turn = [&] {
+        if (const std::optional<bool> last = one.front()->take_ready())
+            leaving.ready(*last);
+        const departure::word word = leaving.next();
+        if (word != departure::word::NONE)
+            one.front()->say(word == departure::word::GO ? "go" : "wait");
+        return over && over();
+    };
+    await(one, clock::now() + patience, each_turn, leaving.wake_fd());
     if (!one.front()->is_answered())
         throw error(ETIMEDOUT, which.asked_at + " gives no answer in time; the move may go on");
     return to_move(one.front()->answer());

@@ -121,7 +121,9 @@ void holder::obey(const nlohmann::json &request)
         if (what == "examine")
             examine();
         else if (what == "copy")
-            copy(request.at("to"), request.at("most"), request.value("track", false));
+            copy(request);
+        else if (what == "finish")
+            finish_copy();
         else if (what == "stay")
             forget_other_host();
         else if (what == "leave")
@@ -168,16 +170,19 @@ void holder::forget_other_host()
         state_ = state::RUNNING;
 }
 
-void holder::copy(const std::string &to, std::uint64_t most, bool track)
+void holder::copy(const nlohmann::json &request)
 {
+    const bool track = request.value("track", false);
     if (state_ == state::LEAVING || state_ == state::DETACHED) { /* a move before has asked it to */
         owner_.say({{"said", "copied"}});
         return;
     }
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
-    connect(to);
-    copy_ = std::make_unique<pre_copy>(rank_.pid(), most);
+    connect(request.at("to"));
+    copy_ =
+        std::make_unique<pre_copy>(rank_.pid(), request.at("most"), request.value("waits", false));
+    said_ready_ = false;
     since_ = clock::now();
     state_ = state::COPYING;
     not_tracked_ = track ? "the rank has not answered" : "";
@@ -206,10 +211,20 @@ void holder::untracked(const std::string &why)
     not_tracked_ = why;
 }
 
+/** If it is copied no more, its owner knows already, or will. */
+void holder::finish_copy()
+{
+    if (state_ == state::COPYING)
+        copy_->finish();
+}
+
 void holder::copy_on()
 {
-    if (!copy_->push(line_->image_out()))
+    if (!copy_->push(line_->image_out())) {
+        if (copy_->is_ready() && !std::exchange(said_ready_, true))
+            owner_.say({{"said", "ready"}});
         return;
+    }
     state_ = state::RUNNING;
     nlohmann::json said = {{"said", "copied"},
                            {"bytes", copy_->bytes()},

@@ -62,8 +62,10 @@ class surroundings {
  * Requests, and the answers to their owner ("said"):
  *
  *   examine             examined: needs, refused   the rank runs, and is not asked
- *   copy {to, most,     copied                     its memory is sent while it runs (pre_copy.h);
- *         track}                                   the kernel tells what it writes
+ *   copy {to, most,     ready, copied              its memory is sent while it runs (pre_copy.h);
+ *         track, waits}                            the kernel tells what it writes; or it is ready
+ *                                                  when there is little left to send, and goes on
+ *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
  *   leave               detached: refused          it runs still, and has nothing of UCX
  *   send {to, lazy}     sent                       dumped, stopped, and its image is at another's
@@ -121,9 +123,10 @@ class holder {
     void order(const std::string &words);
     void listen();
     void heard(const std::string &line);
-    void copy(const std::string &to, std::uint64_t most, bool track);
+    void copy(const nlohmann::json &request);
     void tracked();
     void untracked(const std::string &why);
+    void finish_copy();
     void copy_on();
     void send_on();
     void examine();
@@ -155,6 +158,7 @@ class holder {
     std::string partial_;
     clock::time_point since_;
     std::string to_;
+    bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
     std::string not_tracked_;     /* why what is written is not known; empty: it is */
     std::string not_lazy_; /* why the memory is in the image all the same; empty: it is not */

@@ -37,6 +37,7 @@ constexpr int kReadySeconds = 10;
 constexpr int kTurn = 100;           /* ms, while an answer is waited for */
 constexpr auto kStatusPatience = 2s; /* of a process that may be stopped */
 constexpr auto kMovePatience = 1h;
+constexpr auto kAskerPatience = 10s; /* without a sign: it gives one each second */
 
 [[noreturn]] void become_holder(const settings &how, const std::string &host, int ready,
                                 int promise, bool apart, pid_t last_number)
@@ -108,7 +109,7 @@ void listener::run()
     });
     while (!over_) {
         loop_.turn(doors_.waits() ? kTurn : -1);
-        doors_.tick(clock::now());
+        tick();
     }
     zmq_close(socket_);
 }
@@ -137,6 +138,8 @@ void listener::answer(const std::string &asker, const nlohmann::json &request)
         tell_ranks(asker, request);
     else if (what == "move")
         order_move(asker, request);
+    else if (what == "wait" || what == "go")
+        of_move(request, what == "go");
     else
         throw error(EBADMSG, "no such request");
 }
@@ -181,10 +184,47 @@ void listener::order_move(const std::string &asker, const nlohmann::json &reques
         return send(asker, request, gone);
     spdlog::info("the rank of zc-hold {} is to move to {}", pid,
                  request.at("to").get<std::string>());
-    doors_.ask(door, {{"do", "move"}, {"to", request.at("to")}}, kMovePatience,
-               [this, asker, request, gone](const nlohmann::json &said) {
-                   send(asker, request, said.is_object() ? said : gone);
-               });
+    const std::uint64_t number = request.value("number", std::uint64_t{0});
+    const auto door_of = std::make_shared<int>(-1);
+    const auto heard = [this, asker, request, gone, number, door_of](const nlohmann::json &said) {
+        if (said.is_object() && !is_answer(said))
+            waiting_[number] = {*door_of, clock::now()};
+        else
+            waiting_.erase(number);
+        send(asker, request, said.is_object() ? said : gone);
+    };
+    *door_of = doors_.ask(door,
+                          {{"do", "move"},
+                           {"to", request.at("to")},
+                           {"waits_ms", request.value("waits_ms", std::int64_t{0})}},
+                          kMovePatience, heard);
+}
+
+void listener::of_move(const nlohmann::json &request, bool go)
+{
+    const auto found = waiting_.find(request.at("number").get<std::uint64_t>());
+    if (found == waiting_.end())
+        return; /* it has gone meanwhile */
+    found->second.sign = clock::now();
+    if (go)
+        let_go(found, false);
+}
+
+void listener::let_go(waiting_moves::iterator which, bool alone)
+{
+    doors_.tell(which->second.door, {{"do", "go"}, {"alone", alone}});
+    waiting_.erase(which);
+}
+
+void listener::tick()
+{
+    const auto now = clock::now();
+    doors_.tick(now);
+    for (auto each = waiting_.begin(); each != waiting_.end();) {
+        const auto one = each++;
+        if (now - one->second.sign > kAskerPatience)
+            let_go(one, true);
+    }
 }
 
 std::string listener::find_room(const rank_room &rank, room_offer &offer, promised_room &promise,

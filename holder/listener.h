@@ -2,6 +2,8 @@
 #ifndef ZC_HOLDER_LISTENER_H_INCLUDED
 #define ZC_HOLDER_LISTENER_H_INCLUDED
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "door_requests.h"
@@ -20,10 +22,14 @@ namespace zc::holder {
  *            lazy}    memory is sent ahead of the image, and whether it is to run before it has its
  *                     memory
  *   ranks             which ranks were started here below zc-hold, and where they are
- *   move {pid, to}    to tell the zc-hold of this process number to move its rank; answered when
- *                     that has ended
+ *   move {pid, to,    to tell the zc-hold of this process number to move its rank; answered when
+ *         waits_ms}   that has ended. If it leaves together with others, for which it waits so long
+ *                     at most, "said": "ready" comes before, once or twice. Then the asker gives a
+ *                     sign now and then, and without one for kAskerPatience the rank goes alone:
+ *   wait              such a sign
+ *   go                the others are ready, too
  *
- * Each has a number, which the answer has, too.
+ * Each has a number, which the answer has, too: of wait and go that of the move.
  */
 class listener {
   public:
@@ -43,6 +49,8 @@ class listener {
                           bool &again);
     void tell_ranks(const std::string &asker, const nlohmann::json &request);
     void order_move(const std::string &asker, const nlohmann::json &request);
+    void of_move(const nlohmann::json &request, bool go);
+    void tick();
     /** A process of its own, in a PID namespace of its own if @apart; its endpoints. It has the
      * @promise, too. */
     nlohmann::json start_holder(const nlohmann::json &needs, const promised_room &promise);
@@ -52,6 +60,14 @@ class listener {
     loop loop_;
     signal_source signals_;
     door_requests doors_;
+    /** A rank that is ready to leave, and waits for others. */
+    struct waiting_move {
+        int door; /* of doors_ */
+        clock::time_point sign;
+    };
+    using waiting_moves = std::map<std::uint64_t, waiting_move>; /* by their numbers */
+    void let_go(waiting_moves::iterator which, bool alone);
+    waiting_moves waiting_;
     std::string host_;
     void *socket_;
     bool over_ = false, said_no_promises_ = false;

@@ -8,6 +8,8 @@
 namespace zc::holder {
 namespace {
 
+using namespace std::chrono_literals;
+
 /* Reading an image takes longer than an answer. */
 constexpr int kRestorePatience = 10;
 constexpr std::chrono::milliseconds kLongestPause{2000};
@@ -29,8 +31,10 @@ std::string all_of(const nlohmann::json &reasons)
 } // namespace
 
 move_transaction::move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
-                                   std::chrono::milliseconds patience)
-    : parties_(parties), incarnation_(incarnation), patience_(patience), begin_(now), since_(now)
+                                   std::chrono::milliseconds patience,
+                                   std::chrono::milliseconds waits)
+    : parties_(parties), incarnation_(incarnation), patience_(patience), waits_(waits), begin_(now),
+      since_(now)
 {
 }
 
@@ -61,14 +65,20 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         can_copy_ = what.value("copies", false);
         enter(phase::PREPARING, now);
         parties_.prepare(what.at("needs"));
-    } else if (said == "copied" && phase_ == phase::COPYING) {
-        note(what, "ms", "copy_ms");
+    } else if (said == "ready" && phase_ == phase::COPYING && waits_ > 0ms) {
+        become_ready(now);
+    } else if (said == "copied" && phase_ >= phase::COPYING && phase_ <= phase::FINISHING) {
+        if (what.contains("ms")) /* what it has waited for others is not counted twice */
+            result_["copy_ms"] = std::max(0.0, what.at("ms").get<double>() - waited_ms_);
         note(what, "bytes", "copied");
         note(what, "rounds", "rounds");
         note(what, "not_tracked", "not_tracked");
-        ask_to_leave(now);
+        copied_ = true;
+        /* Without a time nothing was copied, as it is leaving, or has left. */
+        waits_ > 0ms && what.contains("ms") ? become_ready(now) : ask_to_leave(now);
     } else if (said == "detached" && phase_ != phase::LEAVING) {
         detached_ = true; /* it was asked by a move before, which was given up */
+        wait_no_longer(now);
     } else if (said == "detached") {
         detached_ = true;
         note(what, "ms", "leave_ms");
@@ -116,13 +126,42 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     note(what, "not_lazy", "not_lazy");
     const std::uint64_t room = what.value("room", std::uint64_t{0});
     if (!can_copy_ || room == 0 || kib_ < kWorthKib)
-        return ask_to_leave(now);
+        return waits_ > 0ms ? become_ready(now) : ask_to_leave(now);
     copies_ = true;
     enter(phase::COPYING, now);
     parties_.ask_source({{"do", "copy"},
                          {"to", result_.at("image")},
                          {"most", room << 10},
-                         {"track", lazy_ && what.value("track", false)}});
+                         {"track", lazy_ && what.value("track", false)},
+                         {"waits", waits_ > 0ms}});
+}
+
+void move_transaction::become_ready(time_point now)
+{
+    enter(phase::READY, now);
+    parties_.ready(!copies_ || copied_);
+}
+
+void move_transaction::go(time_point now)
+{
+    if (phase_ != phase::READY)
+        return;
+    const auto waited = now - since_;
+    waited_ms_ += ms(waited);
+    result_["wait_ms"] = waited_ms_;
+    waits_ -= std::min(waits_, std::chrono::ceil<std::chrono::milliseconds>(waited));
+    if (!copies_ || copied_)
+        return ask_to_leave(now);
+    enter(phase::FINISHING, now);
+    parties_.ask_source({{"do", "finish"}});
+}
+
+void move_transaction::wait_no_longer(time_point now)
+{
+    const bool waited = std::exchange(waits_, 0ms) > 0ms;
+    if (waited && phase_ == phase::COPYING) /* or it would go on until it is told */
+        parties_.ask_source({{"do", "finish"}});
+    go(now);
 }
 
 void move_transaction::ask_to_leave(time_point now)
@@ -245,7 +284,12 @@ void move_transaction::tick(time_point now)
             finish(false);
         }
         break;
+    case phase::READY:
+        if (waited > waits_)
+            wait_no_longer(now);
+        break;
     case phase::COPYING: /* these take as long as they do; a host that is lost is noticed */
+    case phase::FINISHING:
     case phase::SENDING:
     case phase::GOING:
     case phase::DONE:

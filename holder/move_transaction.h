@@ -19,6 +19,9 @@ class move_parties {
     /** Ask the host for a holder that takes a rank with these needs. */
     virtual void prepare(const nlohmann::json &needs) = 0;
     virtual void ask_target(const nlohmann::json &request) = 0;
+    /** Who has asked for the move is told how far the rank is: go() is waited for. @last: it leaves
+     * then; else it is ready once more before. */
+    virtual void ready(bool last) = 0;
     /** Write on the disk for which copy the token is; returns when it is there. May throw. */
     virtual void commit(std::uint64_t incarnation, bool for_target) = 0;
     /** The rank is the target's from now on: end the source's copy, and relay to the other. */
@@ -43,7 +46,16 @@ class move_parties {
  *     ◀── copy ─────────────────  │                       if that is worth it, and there is room
  *                              COPYING
  *     ═══ memory, while it runs ═══════════════════════════════════════▶
+ *     ─── ready ───────────────▶  │                       if it leaves together with others
+ *                               READY
+ *     ═══ what it writes ══════════════════════════════════════════════▶
+ *                                 │  ◀── go, of whoever has asked
+ *     ◀── finish ───────────────  │
+ *                             FINISHING
+ *     ═══ the last of it ══════════════════════════════════════════════▶
  *     ─── copied ──────────────▶  │
+ *                               READY                     if it leaves together with others, with
+ *                                 │  ◀── go               or without a copy
  *     ◀── leave ────────────────  │
  *                              LEAVING
  *     ─── detached ────────────▶  │
@@ -59,6 +71,11 @@ class move_parties {
  *                                 │  ◀── bound ─────────────────────────
  *                               DONE
  *
+ * The last round of a copy takes each rank another time, so there are two of READY: ranks leave at
+ * the same moment. Both together last until the time that whoever has asked gave it has passed, or
+ * that has gone: then the move goes on, too. A rank that has left already, as a move before has
+ * asked it to, waits for nobody.
+ *
  * What fails before the rank is detached leaves it as it is: DONE. From then on until the record
  * the source is given the token, by a record that says so, and the target is told to end:
  * RETURNING, until the source is bound. A source that is lost when its image is whole at the target
@@ -70,6 +87,8 @@ class move_transaction {
         EXAMINING,
         PREPARING,
         COPYING,
+        READY,
+        FINISHING,
         LEAVING,
         SENDING,
         RESTORING,
@@ -79,10 +98,15 @@ class move_transaction {
     };
     using time_point = std::chrono::steady_clock::time_point;
 
-    /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment. */
+    /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment.
+     * @waits: so long at most for go(), in all; zero: not at all. */
     move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
-                     std::chrono::milliseconds patience);
+                     std::chrono::milliseconds patience, std::chrono::milliseconds waits = {});
     void begin();
+    /** The others are as far as it is, if it is READY. */
+    void go(time_point now);
+    /** It leaves as soon as it can, whatever others do. */
+    void wait_no_longer(time_point now);
 
     void source_said(const nlohmann::json &what, time_point now);
     /** Of the host: "image", where the image goes, the "room" that it has for memory before,
@@ -106,6 +130,7 @@ class move_transaction {
     void enter(phase next, time_point now);
     void give_up(const std::string &why, time_point now);
     void other_host_fails(const std::string &why, time_point now);
+    void become_ready(time_point now);
     void ask_to_leave(time_point now);
     void commit(time_point now);
     void finish(bool well);
@@ -113,7 +138,8 @@ class move_transaction {
 
     move_parties &parties_;
     std::uint64_t incarnation_;
-    std::chrono::milliseconds patience_;
+    std::chrono::milliseconds patience_, waits_;
+    double waited_ms_ = 0;
     phase phase_ = phase::EXAMINING;
     time_point begin_, since_;
     std::uint64_t kib_ = 0; /* of the rank's memory */
@@ -122,7 +148,8 @@ class move_transaction {
     std::string refusal_;
     std::optional<time_point> again_at_;
     std::chrono::milliseconds pause_{250};
-    bool copies_ = false, detached_ = false, sent_ = false, restored_ = false, committed_ = false;
+    bool copies_ = false, copied_ = false, detached_ = false, sent_ = false, restored_ = false,
+         committed_ = false;
     std::string why_;
     nlohmann::json result_ = nlohmann::json::object();
 };

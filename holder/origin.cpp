@@ -152,7 +152,8 @@ origin::origin(settings how, launched what, signal_source &signals)
             throw error(EACCES, "there is no folder for the socket of requests");
         requests_ = std::make_unique<request_server>(
             loop_, name + ".sock",
-            [this](int client, const nlohmann::json &request) { requested(client, request); });
+            [this](int client, const nlohmann::json &request) { requested(client, request); },
+            [this](int client) { has_gone(client); });
     } catch (const error &problem) {
         warn(std::string("it cannot be asked to move: ") + problem.what());
     }
@@ -192,7 +193,8 @@ nlohmann::json origin::status() const
             {"host", host_name_},
             {"place", place_},
             {"incarnation", incarnation_},
-            {"moving", move_ != nullptr}};
+            {"moving", move_ != nullptr},
+            {"ready", move_ && move_->now() == move_transaction::phase::READY}};
 }
 
 void origin::requested(int client, const nlohmann::json &request)
@@ -200,7 +202,19 @@ void origin::requested(int client, const nlohmann::json &request)
     const std::string what = request.value("do", "");
     if (what == "status")
         return requests_->answer(client, status());
-    std::string why = what != "move" ? "no such request" : move_ ? "it moves already" : "";
+    if (what == "go" && move_ && client == client_) { /* the move is what is answered */
+        if (request.value("alone", false))
+            return move_->wait_no_longer(clock::now());
+        return move_->go(clock::now());
+    }
+    if (what != "move")
+        return requests_->answer(client, {{"ok", false}, {"why", "no such request"}});
+    begin_move(client, request);
+}
+
+void origin::begin_move(int client, const nlohmann::json &request)
+{
+    std::string why = move_ ? "it moves already" : "";
     try {
         if (why.empty())
             the_network();
@@ -212,8 +226,20 @@ void origin::requested(int client, const nlohmann::json &request)
                                  {{"ok", false}, {"why", why}, {"again", move_ != nullptr}});
     to_ = listener_at(request.value("to", ""));
     client_ = client;
-    move_ = std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience);
+    const std::chrono::milliseconds waits(request.value("waits_ms", std::int64_t{0}));
+    move_ =
+        std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience, waits);
     move_->begin();
+}
+
+/** What has asked for a move is not needed for it. */
+void origin::has_gone(int client)
+{
+    if (client != client_)
+        return;
+    client_ = -1;
+    if (move_)
+        move_->wait_no_longer(clock::now());
 }
 
 /* ---- the rank that is here ---- */
@@ -366,6 +392,11 @@ void origin::ask_target(const nlohmann::json &request)
         target_->say(request);
 }
 
+void origin::ready(bool last)
+{
+    requests_->say(client_, {{"said", "ready"}, {"last", last}});
+}
+
 void origin::commit(std::uint64_t incarnation, bool for_target)
 {
     commit_record made{incarnation, place_, to_};
@@ -402,7 +433,7 @@ void origin::switch_over()
 void origin::finished(const nlohmann::json &result)
 {
     if (requests_)
-        requests_->answer(client_, result);
+        requests_->answer(std::exchange(client_, -1), result);
     finished_ = true;
     if (!result.at("ok").get<bool>() && move_->is_committed())
         lost(result.value("why", ""));
@@ -451,7 +482,7 @@ void origin::signalled()
                 here_ && !handing_over_ ? here_->child_ended() : std::nullopt;
             if (status)
                 status_ = status;
-        } else if (move_ && move_->now() > move_transaction::phase::COPYING) {
+        } else if (move_ && move_->now() >= move_transaction::phase::LEAVING) {
             kept_signals_.push_back(signal); /* until then it runs, and is reached as ever */
         } else if (here_) {
             here_->rank().pass_on(signal);

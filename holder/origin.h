@@ -58,11 +58,14 @@ class origin : public surroundings, public move_parties {
     void ask_source(const nlohmann::json &request) override;
     void prepare(const nlohmann::json &needs) override;
     void ask_target(const nlohmann::json &request) override;
+    void ready(bool last) override;
     void commit(std::uint64_t incarnation, bool for_target) override;
     void hand_over() override;
     void finished(const nlohmann::json &result) override;
 
     void requested(int client, const nlohmann::json &request);
+    void begin_move(int client, const nlohmann::json &request);
+    void has_gone(int client);
     nlohmann::json status() const;
     void take_streams();
     void host_answered();
@@ -98,8 +101,8 @@ class origin : public surroundings, public move_parties {
     std::unique_ptr<line> current_;
 
     std::unique_ptr<move_transaction> move_;
-    int client_ = -1;
-    std::string to_; /* where it goes */
+    int client_ = -1; /* which has asked for it, while that waits */
+    std::string to_;  /* where it goes */
     void *host_ = nullptr;
     std::string question_;     /* for it, not sent yet */
     std::uint64_t number_ = 0; /* of what it was asked */

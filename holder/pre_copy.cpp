@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pre_copy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "crc32c.h"
@@ -14,7 +15,8 @@ constexpr std::chrono::milliseconds kTurn{20};
 
 } // namespace
 
-pre_copy::pre_copy(pid_t pid, std::uint64_t most) : memory_(pid), most_(most)
+pre_copy::pre_copy(pid_t pid, std::uint64_t most, bool waits)
+    : memory_(pid), most_(most), waits_(waits)
 {
     there_.reserve(most / known_pages::kPage);
     begin_round();
@@ -22,8 +24,9 @@ pre_copy::pre_copy(pid_t pid, std::uint64_t most) : memory_(pid), most_(most)
 
 void pre_copy::track(descriptor userfault)
 {
-    if (state_ != state::ROUND)
+    if (state_ != state::ROUND && state_ != state::RESTING)
         return;
+    state_ = state::ROUND;
     unchanged_ = std::make_unique<unchanged_pages>(memory_.pid(), std::move(userfault));
     begin_round();
 }
@@ -37,10 +40,12 @@ void pre_copy::begin_round()
 
 bool pre_copy::push(outgoing &to)
 {
-    const auto until = std::chrono::steady_clock::now() + kTurn;
+    const auto now = std::chrono::steady_clock::now(), until = now + kTurn;
+    if (state_ == state::RESTING && now >= rest_until_ && has_room(2 * round_))
+        next_round();
     while (state_ == state::ROUND && to.room() >= 2 * rank_memory::kAtOnce &&
            std::chrono::steady_clock::now() < until) {
-        if (stored_ + rank_memory::kAtOnce <= most_ && memory_.read(next_, unchanged_.get()))
+        if (has_room(0) && memory_.read(next_, unchanged_.get()))
             send_pages(to);
         else
             state_ = state::SETTLING;
@@ -74,19 +79,41 @@ void pre_copy::send_pages(outgoing &to)
     round_ += fresh_.size();
 }
 
+/** Of the store, for so many bytes and what is read at once. */
+bool pre_copy::has_room(std::uint64_t more) const
+{
+    return stored_ + more + rank_memory::kAtOnce <= most_;
+}
+
 void pre_copy::end_round()
 {
-    const bool full = stored_ + rank_memory::kAtOnce > most_;
     const bool as_before = rounds_ > 1 && 4 * round_ > 3 * last_round_;
-    if (round_ < kLittle || as_before || full || rounds_ == kMostRounds) {
-        state_ = state::DONE;
-        return;
-    }
+    ready_ = ready_ || round_ < kLittle || as_before || !has_room(0) || rounds_ == kMostRounds;
+    if (!ready_)
+        return next_round();
+    state_ = waits_ ? state::RESTING : state::DONE;
+    rest_until_ = std::chrono::steady_clock::now() + rest_;
+    rest_ = std::min(2 * rest_, kMostRest);
+}
+
+void pre_copy::next_round()
+{
     rounds_++;
     last_round_ = round_;
     round_ = 0;
     begin_round();
     state_ = state::ROUND;
+}
+
+void pre_copy::finish()
+{
+    waits_ = false;
+    if (state_ != state::RESTING)
+        return;
+    if (has_room(0))
+        next_round();
+    else
+        state_ = state::DONE;
 }
 
 } // namespace zc::holder

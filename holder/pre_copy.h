@@ -18,29 +18,41 @@ namespace zc::holder {
  * Memory of a rank, sent while the rank runs: pages, by their content, into a store of the other
  * host (image.h). Each round reads all memory, and sends the pages that are not there yet:
  *
- *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, or DONE
+ *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, DONE, or RESTING
+ *     ▲                                                                               │
+ *     └─────────────── after a pause, or the last one, then DONE ─────────────────────┘
  *
  * DONE is after a round that sent little, or not much less than the one before (the rank changes
  * its memory as fast as it is sent), after kMostRounds, or when the store would be larger than it
- * may be. When the rank stands still its image names what is in the store, and sends the rest. So
- * no help of the kernel is needed, which would tell what has changed: the price is reading, and the
- * sum of each page, in each round, and once more while the rank stands still. With that help
- * (track()) pages are left out that have not been written since they were read. Pre-copy with
- * rounds is of Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
+ * may be. If the rank is to wait then until others are as far, it is RESTING instead, and what it
+ * writes meanwhile is sent by a round now and then, less and less often, as long as the store has
+ * room for two more such; and by a last one when it is told to end. When the rank stands still its
+ * image names what is in the store, and sends the rest. So no help of the kernel is needed, which
+ * would tell what has changed: the price is reading, and the sum of each page, in each round, and
+ * once more while the rank stands still. With that help (track()) pages are left out that have not
+ * been written since they were read. Pre-copy with rounds is of Theimer, Lantz and Cheriton (1985),
+ * its ends of Clark et al. (2005).
  */
 class pre_copy {
   public:
-    enum class state { ROUND, SETTLING, DONE };
+    enum class state { ROUND, SETTLING, RESTING, DONE };
     static constexpr unsigned kMostRounds = 5;
     static constexpr std::uint64_t kLittle = 8 << 20; /* bytes of a round */
 
-    /** @most: bytes of the store. */
-    pre_copy(pid_t pid, std::uint64_t most);
+    static constexpr std::chrono::milliseconds kFirstRest{500}, kMostRest{8000};
+
+    /** @most: bytes of the store. @waits: it goes on until it is told to end. */
+    pre_copy(pid_t pid, std::uint64_t most, bool waits = false);
     /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
      * process has opened. The round begins anew. Throws error if it cannot. */
     void track(descriptor userfault);
     /** Pushes what has room, for a moment. Returns whether it is done, and all has been taken. */
     bool push(outgoing &to);
+    /** It waits no longer. If it is ready, it is done after one more round, or the one that it is
+     * in. */
+    void finish();
+    /** It would be done, if it did not wait. */
+    bool is_ready() const noexcept { return ready_; }
 
     const known_pages &there() const noexcept { return there_; }
     /** nullptr: the kernel does not tell. */
@@ -56,8 +68,13 @@ class pre_copy {
     void begin_round();
     void send_pages(outgoing &to);
     void end_round();
+    void next_round();
+    bool has_room(std::uint64_t more) const;
     rank_memory memory_;
     std::uint64_t most_;
+    bool waits_, ready_ = false;
+    std::chrono::steady_clock::time_point rest_until_;
+    std::chrono::milliseconds rest_ = kFirstRest;
     known_pages there_;
     std::unique_ptr<unchanged_pages> unchanged_;
     std::string not_protected_;

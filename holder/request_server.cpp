@@ -22,7 +22,6 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongest = 64 << 10;
-constexpr int kLook = 100; /* ms: whether an answer is still waited for */
 
 sockaddr_un address_of(const std::string &path)
 {
@@ -36,8 +35,9 @@ sockaddr_un address_of(const std::string &path)
 
 } // namespace
 
-request_server::request_server(loop &events, std::string path, handler then)
-    : loop_(events), path_(std::move(path)), then_(std::move(then)),
+request_server::request_server(loop &events, std::string path, handler then,
+                               std::function<void(int client)> gone)
+    : loop_(events), path_(std::move(path)), then_(std::move(then)), gone_(std::move(gone)),
       socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))
 {
     const sockaddr_un address = address_of(path_);
@@ -88,14 +88,16 @@ void request_server::read(int client)
 {
     std::string &text = clients_[client];
     const received what = receive_line(client, text);
-    if (what == received::end)
-        return close(client);
     if (what == received::part)
         return;
-    const auto said = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
+    const auto said = what == received::line
+                          ? nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false)
+                          : nlohmann::json();
     text.clear();
-    if (!said.is_object())
-        return close(client);
+    if (!said.is_object()) {
+        close(client);
+        return gone_(client);
+    }
     try {
         then_(client, said);
     } catch (const std::exception &problem) {
@@ -105,12 +107,18 @@ void request_server::read(int client)
 
 void request_server::answer(int client, const nlohmann::json &what)
 {
+    say(client, what);
+    if (clients_.contains(client))
+        close(client);
+}
+
+void request_server::say(int client, const nlohmann::json &what)
+{
     if (!clients_.contains(client))
         return;
     const std::string text =
         what.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(client);
 }
 
 void request_server::close(int client)
@@ -174,18 +182,25 @@ descriptor send_request(const std::string &path, const nlohmann::json &what)
     return fd;
 }
 
-nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds,
-                       const std::function<bool()> &over)
+void tell_door(int fd, const nlohmann::json &what)
+{
+    const std::string text = what.dump() + "\n";
+    send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+bool is_answer(const nlohmann::json &said)
+{
+    return !said.contains("said");
+}
+
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds)
 {
     const descriptor fd = send_request(path, what);
     std::string answer;
     pollfd ready{fd.fd, POLLIN, 0};
     while (answer.find('\n') == std::string::npos) {
-        const auto until = clock::now() + std::chrono::seconds(seconds);
-        while (poll(&ready, 1, over ? kLook : seconds * 1000) <= 0) {
-            if (!over || over() || clock::now() >= until)
-                throw error(ETIMEDOUT, path + " gives no answer");
-        }
+        if (poll(&ready, 1, seconds * 1000) <= 0)
+            throw error(ETIMEDOUT, path + " gives no answer");
         std::array<char, 4096> bytes;
         const ssize_t got = recv(fd.fd, bytes.data(), bytes.size(), 0);
         if (got <= 0)

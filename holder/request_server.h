@@ -15,18 +15,21 @@
 namespace zc::holder {
 
 /** Requests to one zc-hold, by a Unix socket of mode 0600: a line of JSON each, and one as the
- * answer. */
+ * answer. Before that lines may go either way, those of the zc-hold with "said". */
 class request_server {
   public:
     /** The caller answers at once or later: answer(client, ...). */
     using handler = std::function<void(int client, const nlohmann::json &request)>;
-    /** Throws error if the socket cannot be made. */
-    request_server(loop &events, std::string path, handler then);
+    /** @gone: it has not been answered, and waits no longer. Throws error if the socket cannot be
+     * made. */
+    request_server(loop &events, std::string path, handler then,
+                   std::function<void(int client)> gone);
     ~request_server();
     request_server(const request_server &) = delete;
     request_server &operator=(const request_server &) = delete;
-    /** It may have gone. */
+    /** Either may be to one that has gone. */
     void answer(int client, const nlohmann::json &what);
+    void say(int client, const nlohmann::json &what);
 
   private:
     void accept();
@@ -35,6 +38,7 @@ class request_server {
     loop &loop_;
     std::string path_;
     handler then_;
+    std::function<void(int client)> gone_;
     descriptor socket_;
     std::map<int, std::string> clients_; /* what has come of a line */
 };
@@ -60,9 +64,14 @@ std::string request_socket_of(int pid);
 /** The connection over which the answer comes, a line; waits for nothing. Throws error. */
 descriptor send_request(const std::string &path, const nlohmann::json &what);
 
-/** The answer; throws error if there is none. @seconds: to wait for it, unless it is @over. */
-nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds,
-                       const std::function<bool()> &over = {});
+/** Another line over that connection. If it has ended, that is noticed where it is read. */
+void tell_door(int fd, const nlohmann::json &what);
+
+/** Whether @said is the answer, and not a line before it. */
+bool is_answer(const nlohmann::json &said);
+
+/** The answer; throws error if there is none. @seconds: to wait for it. */
+nlohmann::json request(const std::string &path, const nlohmann::json &what, int seconds);
 
 } // namespace zc::holder
 

@@ -38,8 +38,8 @@ std::string sent(const nlohmann::json &manifest, const std::string &from,
     return bytes;
 }
 
-std::optional<nlohmann::json> received(const std::string &bytes, const std::string &to,
-                                       std::size_t bit)
+std::optional<nlohmann::json> receive(const std::string &bytes, const std::string &to,
+                                      std::size_t bit)
 {
     image_receiver receiver(to);
     incoming in(stream_id::image);
@@ -68,7 +68,7 @@ TEST_F(ImageTest, ArrivesInBitsOfAnySize)
     const std::string bytes = sent(manifest, from_.path());
     for (const std::size_t bit : {std::size_t{999}, std::size_t{70001}, bytes.size()}) {
         memory_directory to;
-        EXPECT_EQ(received(bytes, to.path(), bit), manifest);
+        EXPECT_EQ(receive(bytes, to.path(), bit), manifest);
         EXPECT_EQ(content(to.path() + "/a.img"), content(from_.path() + "/a.img"));
         EXPECT_TRUE(std::filesystem::exists(to.path() + "/b.img"));
         EXPECT_FALSE(std::filesystem::exists(to.path() + "/dump.log"));
@@ -78,22 +78,22 @@ TEST_F(ImageTest, ArrivesInBitsOfAnySize)
 TEST_F(ImageTest, IsNotTakenBeforeItsEnd)
 {
     const std::string bytes = sent({{"pid", 7}}, from_.path());
-    EXPECT_FALSE(received(bytes.substr(0, bytes.size() - 1), to_.path(), 65536));
+    EXPECT_FALSE(receive(bytes.substr(0, bytes.size() - 1), to_.path(), 65536));
 }
 
 TEST_F(ImageTest, IsRefusedIfItIsDamaged)
 {
     std::string bytes = sent({{"pid", 7}}, from_.path());
     bytes[bytes.size() / 2] ^= 1;
-    EXPECT_THROW(received(bytes, to_.path(), 65536), error);
+    EXPECT_THROW(receive(bytes, to_.path(), 65536), error);
 }
 
 TEST_F(ImageTest, WritesNowhereElse)
 {
-    EXPECT_THROW(received("{\"name\": \"../x.img\", \"bytes\": 1}\nx", to_.path(), 100), error);
-    EXPECT_THROW(received("{\"name\": \"\", \"bytes\": 1}\nx", to_.path(), 100), error);
-    EXPECT_THROW(received("{\"nothing\": 1}\n", to_.path(), 100), error);
-    EXPECT_THROW(received(std::string(5000, 'x'), to_.path(), 5000), error);
+    EXPECT_THROW(receive("{\"name\": \"../x.img\", \"bytes\": 1}\nx", to_.path(), 100), error);
+    EXPECT_THROW(receive("{\"name\": \"\", \"bytes\": 1}\nx", to_.path(), 100), error);
+    EXPECT_THROW(receive("{\"nothing\": 1}\n", to_.path(), 100), error);
+    EXPECT_THROW(receive(std::string(5000, 'x'), to_.path(), 5000), error);
 }
 
 /** A rank's memory, some of whose pages have been sent before. */
@@ -119,7 +119,7 @@ class StoreTest : public ImageTest {
     {
         for (const std::size_t bit : {std::size_t{999}, std::size_t{70001}, bytes.size()}) {
             memory_directory to;
-            EXPECT_TRUE(received(bytes, to.path(), bit));
+            EXPECT_TRUE(receive(bytes, to.path(), bit));
             EXPECT_EQ(content(to.path() + "/pages-1.img"), content(from_.path() + "/pages-1.img"));
             EXPECT_EQ(content(to.path() + "/a.img"), content(from_.path() + "/a.img"));
             EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to.path()), {}), 3);
@@ -231,7 +231,7 @@ TEST_F(StoreTest, ADamagedPageOfTheStoreIsNoticed)
     write_memory(page('b') + page('a'));
     std::string bytes = stored() + image();
     bytes[bytes.find('\n') + kPage + 5] ^= 1;
-    EXPECT_THROW(received(bytes, to_.path(), 65536), error);
+    EXPECT_THROW(receive(bytes, to_.path(), 65536), error);
 }
 
 TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
@@ -263,11 +263,11 @@ TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
          }) {
         SCOPED_TRACE(part);
         memory_directory to;
-        EXPECT_THROW(received(begin + part, to.path(), 65536), error);
+        EXPECT_THROW(receive(begin + part, to.path(), 65536), error);
     }
     /* Before there is any store. */
     EXPECT_THROW(
-        received(begin.substr(begin.find("{\"name")) + "{\"runs\":[1,0]}\n", to_.path(), 65536),
+        receive(begin.substr(begin.find("{\"name")) + "{\"runs\":[1,0]}\n", to_.path(), 65536),
         error);
 }
 

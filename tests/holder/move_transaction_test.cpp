@@ -38,14 +38,18 @@ struct world : move_parties {
     std::vector<std::pair<std::uint64_t, bool>> records;
     bool handed_over = false, record_fails = false;
     nlohmann::json result;
+    std::vector<bool> ready_said; /* whether for the last time */
     std::chrono::steady_clock::time_point now{};
-    move_transaction move{*this, 4, now, 10s};
+    move_transaction move;
+
+    explicit world(std::chrono::milliseconds waits = 0ms) : move(*this, 4, now, 10s, waits) {}
 
     void ask_source(const nlohmann::json &request) override
     {
         source_asked.push_back(request.at("do"));
         last_asked = request;
     }
+    void ready(bool last) override { ready_said.push_back(last); }
     void prepare(const nlohmann::json &) override { target_asked.emplace_back("prepare"); }
     void ask_target(const nlohmann::json &request) override
     {
@@ -256,6 +260,170 @@ TEST(MoveTransactionTest, StaysIfWhatIsCopiedToIsLost)
     prepare(w, kMuch, 2 * kMuch);
     EXPECT_TRUE(w.move.source_lost("a reason", w.now));
     EXPECT_FALSE(w.result.at("ok"));
+}
+
+/* ---- ranks that leave together ---- */
+
+using asks = std::vector<std::string>;
+using readies = std::vector<bool>;
+constexpr auto kWaits = 60s;
+const nlohmann::json kCopied = {{"said", "copied"}, {"ms", 7500.0}};
+
+TEST(MoveTransactionTest, WaitsForTheOthersWhenItIsReady)
+{
+    world w(kWaits);
+    go(w, 3);
+    EXPECT_EQ(w.move.now(), phase::READY);
+    EXPECT_EQ(w.ready_said, readies{true});
+    EXPECT_EQ(w.source_asked, asks{"examine"});
+    w.move.tick(w.now += 50s);
+    EXPECT_EQ(w.move.now(), phase::READY);
+    w.move.go(w.now);
+    EXPECT_EQ(w.source_asked, (asks{"examine", "leave"}));
+    w.move.go(w.now);
+    go(w, kSteps.size(), 3);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_EQ(w.result.at("wait_ms"), 50000.0);
+    EXPECT_EQ(w.source_asked, (asks{"examine", "leave", "send"}));
+}
+
+TEST(MoveTransactionTest, CopiesOnceMoreWhenTheOthersAreReadyAndWaitsAgain)
+{
+    world w(kWaits);
+    prepare(w, kMuch, 2 * kMuch);
+    EXPECT_EQ(w.last_asked.at("waits"), true);
+    EXPECT_EQ(w.ready_said, readies{});
+    w.move.source_said(said("ready"), w.now += 3s);
+    EXPECT_EQ(w.ready_said, readies{false});
+    w.move.go(w.now += 4s);
+    EXPECT_EQ(w.move.now(), phase::FINISHING);
+    EXPECT_EQ(w.source_asked, (asks{"examine", "copy", "finish"}));
+    w.move.tick(w.now += 1000s); /* that takes as long as it does */
+    w.move.go(w.now);            /* to a question before */
+    w.move.source_said(kCopied, w.now);
+    EXPECT_EQ(w.move.now(), phase::READY);
+    EXPECT_EQ(w.ready_said, (readies{false, true}));
+    w.move.go(w.now += 2s);
+    EXPECT_EQ(w.source_asked, (asks{"examine", "copy", "finish", "leave"}));
+    go(w, kSteps.size(), 3);
+    EXPECT_TRUE(w.result.at("ok"));
+    EXPECT_EQ(w.result.at("wait_ms"), 6000.0);
+    EXPECT_EQ(w.result.at("copy_ms"), 3500.0);
+}
+
+TEST(MoveTransactionTest, WaitsNoLongerThanItMay)
+{
+    world w(kWaits);
+    go(w, 3);
+    w.move.tick(w.now += kWaits);
+    EXPECT_EQ(w.move.now(), phase::READY);
+    w.move.tick(w.now += 1ms);
+    EXPECT_EQ(w.source_asked.back(), "leave");
+
+    for (const auto before : {61s, 50s}) { /* in both times together */
+        world other(kWaits);
+        prepare(other, kMuch, 2 * kMuch);
+        other.move.source_said(said("ready"), other.now);
+        other.move.tick(other.now += before);
+        EXPECT_EQ(other.move.now() == phase::FINISHING, before > kWaits);
+        other.move.go(other.now);
+        other.move.source_said(kCopied, other.now);
+        if (before < kWaits) {
+            EXPECT_EQ(other.move.now(), phase::READY);
+            other.move.tick(other.now += 10s);
+            EXPECT_EQ(other.move.now(), phase::READY);
+            other.move.tick(other.now += 1ms);
+        }
+        EXPECT_EQ(other.source_asked.back(), "leave");
+    }
+}
+
+/** What has asked for it is gone. */
+TEST(MoveTransactionTest, WaitsForNobodyIfNobodyWaitsForIt)
+{
+    for (const std::size_t steps : {1, 2}) {
+        world w(kWaits);
+        go(w, steps);
+        w.move.wait_no_longer(w.now);
+        go(w, kSteps.size(), steps);
+        EXPECT_TRUE(w.result.at("ok"));
+        EXPECT_EQ(w.ready_said, readies{});
+        EXPECT_FALSE(w.result.contains("wait_ms"));
+        EXPECT_FALSE(w.asked(w.source_asked, "finish"));
+    }
+    world w(kWaits);
+    prepare(w, kMuch, 2 * kMuch);
+    w.move.wait_no_longer(w.now);
+    EXPECT_EQ(w.source_asked.back(), "finish"); /* or it would copy until it is told to */
+    w.move.source_said(said("ready"), w.now);   /* which it has said before it heard that */
+    EXPECT_EQ(w.move.now(), phase::COPYING);
+    w.move.source_said(kCopied, w.now);
+    EXPECT_EQ(w.source_asked.back(), "leave");
+    EXPECT_EQ(w.ready_said, readies{});
+
+    for (const bool finishing : {false, true}) {
+        world other(kWaits);
+        prepare(other, kMuch, 2 * kMuch);
+        other.move.source_said(said("ready"), other.now);
+        if (finishing)
+            other.move.go(other.now);
+        other.move.wait_no_longer(other.now);
+        EXPECT_EQ(other.source_asked, (asks{"examine", "copy", "finish"}));
+        other.move.source_said(kCopied, other.now);
+        EXPECT_EQ(other.source_asked.back(), "leave");
+    }
+}
+
+TEST(MoveTransactionTest, OneThatLeavesAloneIsNeverReady)
+{
+    world w;
+    prepare(w, kMuch, 2 * kMuch);
+    EXPECT_EQ(w.last_asked.at("waits"), false);
+    w.move.source_said(kCopied, w.now);
+    go(w, kSteps.size(), 3);
+    EXPECT_EQ(w.ready_said, readies{});
+    EXPECT_EQ(w.source_asked, (asks{"examine", "copy", "leave", "send"}));
+    EXPECT_FALSE(w.result.contains("wait_ms"));
+}
+
+/** A move before has asked it to leave: it stands still. */
+TEST(MoveTransactionTest, WaitsForNobodyIfItHasLeftAlready)
+{
+    for (const std::size_t steps : {1, 3}) { /* before it would be ready, and then */
+        world w(kWaits);
+        go(w, steps);
+        w.move.source_said(said("detached"), w.now);
+        go(w, 3, steps);
+        EXPECT_EQ(w.move.now(), phase::LEAVING);
+        EXPECT_EQ(w.source_asked.back(), "leave");
+    }
+}
+
+TEST(MoveTransactionTest, StaysIfTheMoveFailsWhileItWaits)
+{
+    const std::vector<std::function<void(world &)>> fails = {
+        [](world &w) { w.move.source_said(failed(), w.now); },
+        [](world &w) { w.move.target_said(failed(), w.now); },
+        [](world &w) { w.move.target_lost("a reason", w.now); },
+    };
+    for (const bool finishing : {false, true}) {
+        for (const auto &one : fails) {
+            world w(kWaits);
+            prepare(w, kMuch, 2 * kMuch);
+            w.move.source_said(said("ready"), w.now);
+            if (finishing) {
+                w.move.go(w.now);
+                w.move.source_said(kCopied, w.now);
+            }
+            one(w);
+            EXPECT_EQ(w.source_asked.back(), "stay");
+            EXPECT_TRUE(w.asked(w.target_asked, "end"));
+            EXPECT_EQ(w.tokens(), 0);
+            EXPECT_FALSE(w.result.at("ok"));
+            w.move.go(w.now); /* which comes too late */
+            EXPECT_EQ(w.source_asked.back(), "stay");
+        }
+    }
 }
 
 /* ---- what else there is to it ---- */

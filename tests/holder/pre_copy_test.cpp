@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pre_copy.h"
 
+#include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
@@ -16,11 +18,20 @@ constexpr std::size_t kManyPages =
 
 /** What the other host has in its store after a copy. */
 struct copied {
-    explicit copied(pid_t pid, std::uint64_t most = kNoEnd) : copy(pid, most)
+    explicit copied(pid_t pid, std::uint64_t most = kNoEnd, bool waits = false,
+                    void (*first)(pre_copy &) = nullptr)
+        : copy(pid, most, waits)
+    {
+        if (first)
+            first(copy);
+        push_until([&] { return waits && !first && copy.is_ready(); });
+    }
+    /** Until it is done, or @enough. */
+    void push_until(const std::function<bool()> &enough)
     {
         outgoing out(stream_id::image, 16 * outgoing::kLongest);
         std::string bytes;
-        for (bool done = false; !done;) {
+        for (bool done = false; !done && !(out.is_done() && enough());) {
             done = copy.push(out);
             EXPECT_TRUE(!done || out.is_done()) << "what was pushed is under way";
             while (const auto next = out.next()) {
@@ -106,6 +117,60 @@ TEST(PreCopyTest, EndsWithItsProcess)
     other.end();
     const copied nothing(pid);
     EXPECT_EQ(nothing.store.size(), 0u);
+}
+
+TEST(PreCopyTest, SendsWhatIsWrittenWhileItWaits)
+{
+    char *at = pages_of_memory(kManyPages);
+    stepped &steps = stepped::make();
+    forked other([&] { write_pages(at, 0, kManyPages); },
+                 [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, 100); }); });
+    copied all(other.pid(), kNoEnd, true);
+    EXPECT_TRUE(all.copy.is_ready());
+    EXPECT_EQ(all.copy.rounds(), 2u);
+    for (int step = 1; step < 3; step++) {
+        const std::uint64_t before = all.copy.bytes();
+        steps.ask(step);
+        all.push_until([&] { return all.copy.bytes() >= before + 100 * kPage; });
+        EXPECT_TRUE(all.has(page_of(step * kManyPages + 99)));
+    }
+    EXPECT_GE(all.copy.rounds(), 4u);
+    EXPECT_EQ(all.copy.bytes(), all.store.size());
+}
+
+TEST(PreCopyTest, SendsOnceMoreWhatWasWrittenWhileItWaited)
+{
+    char *at = pages_of_memory(kManyPages);
+    stepped &steps = stepped::make();
+    forked other([&] { write_pages(at, 0, kManyPages); },
+                 [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, 100); }); });
+    copied all(other.pid(), kNoEnd, true);
+    steps.ask(1);
+    all.copy.finish();
+    all.push_until([] { return false; });
+    EXPECT_TRUE(all.has(page_of(kManyPages + 99)));
+    EXPECT_EQ(all.copy.rounds(), 3u);
+}
+
+TEST(PreCopyTest, WaitsWithAStoreThatIsFull)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    copied some(other.pid(), 5 << 20, true);
+    EXPECT_TRUE(some.copy.is_ready());
+    some.copy.finish();
+    some.push_until([] { return false; });
+    EXPECT_EQ(some.copy.rounds(), 1u);
+}
+
+/** It has not sent all yet. */
+TEST(PreCopyTest, EndsAsEverIfItNeedNotWaitBeforeItIsReady)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    copied all(other.pid(), kNoEnd, true, [](pre_copy &copy) { copy.finish(); });
+    EXPECT_TRUE(all.has(page_of(kManyPages - 1)));
+    EXPECT_EQ(all.copy.rounds(), 2u);
 }
 
 /** Its owner has other things to do. */

@@ -42,12 +42,27 @@ struct held_move {
     bool other_host = false; /* it was for the host to which it was to go: another may take it */
     std::string why;
     double ms = 0;
-    double copy_ms = 0; /* while it ran; in all that follows it stood still */
+    double copy_ms = 0, wait_ms = 0; /* while it ran; in all that follows it stood still */
     double leave_ms = 0, dump_ms = 0, send_ms = 0, restore_ms = 0, bind_ms = 0;
     std::uint64_t copied = 0; /* bytes of memory, while it ran, in so many rounds */
     unsigned rounds = 0;
     std::uint64_t bytes = 0;       /* sent of the image */
     std::uint64_t bytes_there = 0; /* of the image, which had been sent before */
+};
+
+/** With what a rank leaves. Called by the thread that moves the rank. */
+class leaves_with {
+  public:
+    virtual ~leaves_with() = default;
+    /** It is as far as it can be before the others are, and runs on. @last: it leaves when it may
+     * go on; else it copies what is left then, and is ready once more. */
+    virtual void ready(bool last) = 0;
+    /** Asked again and again from then on, until it says so. */
+    virtual bool may_go_on() = 0;
+    /** Readable when it would say so. */
+    virtual int wake_fd() const = 0;
+    /** It waits no longer than that, in all, whatever comes of who waits for it. */
+    virtual std::chrono::milliseconds longest() const = 0;
 };
 
 /**
@@ -70,9 +85,11 @@ class held_ranks {
     /** Whether zc-hold --listen answers at the endpoint @place. Throws error, key_error. */
     bool listens(const std::string &place, std::chrono::milliseconds patience);
     /** Tells the zc-hold of @which to move it to the endpoint @to. Throws error if no answer comes
-     * in time, or @over says that it is not waited for any more: the move may go on. */
+     * in time, or @over says that it is not waited for any more: the move may go on. @others: with
+     * which the rank leaves; nullptr: it leaves when it can. */
     held_move move(const held_rank &which, const std::string &to,
-                   std::chrono::milliseconds patience, const std::function<bool()> &over = {});
+                   std::chrono::milliseconds patience, const std::function<bool()> &over = {},
+                   leaves_with *others = nullptr);
 
   private:
     network &the_network();
