@@ -15,6 +15,7 @@
 #include <zmq.h>
 
 #include "error.h"
+#include "host_name.h"
 #include "pagemap.h"
 #include "passed_descriptor.h"
 #include "preflight.h"
@@ -107,6 +108,7 @@ void holder::heard(const std::string &said)
     } else if (said.starts_with("REFUSED")) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
+        promised_ = {};
         const std::string why = said.substr(std::strlen("REFUSED"));
         const bool again = std::any_of(std::begin(kMeanwhile), std::end(kMeanwhile),
                                        [&](const char *reason) { return why.starts_with(reason); });
@@ -127,7 +129,7 @@ void holder::obey(const nlohmann::json &request)
         else if (what == "stay")
             forget_other_host();
         else if (what == "leave")
-            leave();
+            leave(request.value("lazy", false));
         else if (what == "send")
             dump(request.at("to"), request.value("lazy", false));
         else if (what == "thaw")
@@ -237,12 +239,39 @@ void holder::copy_on()
     owner_.say(said);
 }
 
-void holder::leave()
+/** Its image will be in memory beside the rank. Others may be about to leave as well, and each of
+ * them would find the same memory free. Return: why it has to wait, or empty. */
+std::string holder::promise_room()
+{
+    std::string why;
+    const std::uint64_t kib = memory_of(rank_.pid());
+    const auto decide = [&](const promised_memory &others) -> std::optional<host_memory> {
+        why = why_not_yet(host_name(), kib, memory_of_host().without(others),
+                          others.all > 0 || memory_directory::is_any_there());
+        if (!why.empty())
+            return {};
+        return host_memory{kib, kib};
+    };
+    try {
+        promised_ = promised_room::make(kib, decide);
+    } catch (
+        const std::exception &) { /* nobody knows of others: it is tried, as if it were alone */
+    }
+    return why;
+}
+
+void holder::leave(bool lazy)
 {
     if (state_ == state::DETACHED)
         return detached();
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
+    /* Without its memory an image is small. */
+    const std::string why = lazy ? "" : promise_room();
+    if (!why.empty()) {
+        owner_.say({{"said", "failed"}, {"why", why}, {"again", true}});
+        return;
+    }
     state_ = state::LEAVING;
     since_ = clock::now();
     order("LEAVE");
@@ -320,6 +349,7 @@ void holder::let_go()
 
 void holder::dumped()
 {
+    promised_ = {};
     const nlohmann::json frozen = owner_.freeze(ends_);
     const clock_readings clocks = clocks_of(rank_.pid());
     nlohmann::json manifest = {{"pid", rank_.pid()},
@@ -408,6 +438,7 @@ void holder::thaw(std::uint64_t incarnation)
         end_dump(); /* CRIU would stop the rank again */
     state_ = state::BINDING;
     since_ = clock::now();
+    promised_ = {};
     owner_.thaw();
     order("BIND " + std::to_string(incarnation));
     kill(rank_.pid(), SIGCONT);

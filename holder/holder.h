@@ -19,6 +19,7 @@
 #include "loop.h"
 #include "memory_directory.h"
 #include "pre_copy.h"
+#include "promised_room.h"
 #include "rank_process.h"
 
 namespace zc::holder {
@@ -67,12 +68,12 @@ class surroundings {
  *                                                  when there is little left to send, and goes on
  *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
- *   leave               detached: refused          it runs still, and has nothing of UCX
- *   send {to, lazy}     sent                       dumped, stopped, and its image is at another's
- *   thaw {incarnation}  bound                      the token is for the rank here
- *   end                                            it is killed: it lives elsewhere
+ *   leave {lazy}        detached: refused          it runs still, and has nothing of UCX; not
+ * before there is room for its image beside others send {to, lazy}     sent dumped, stopped, and
+ * its image is at another's thaw {incarnation}  bound                      the token is for the
+ * rank here end                                            it is killed: it lives elsewhere
  *
- * and failed, with why, at any time, and again if that is because of another rank that moves. That
+ * and failed, with why, at any time, and again if that is because of other ranks that move. That
  * a rank is detached is said whenever it is.
  *
  *   COPYING
@@ -133,7 +134,8 @@ class holder {
     void connect(const std::string &to);
     void forget_other_host();
     void lose_other_host(const std::string &why);
-    void leave();
+    void leave(bool lazy);
+    std::string promise_room();
     void detached();
     void dump(const std::string &to, bool lazy, const std::string &not_lazy = "");
     void paused();
@@ -161,7 +163,8 @@ class holder {
     bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
     std::string not_tracked_;     /* why what is written is not known; empty: it is */
-    std::string not_lazy_; /* why the memory is in the image all the same; empty: it is not */
+    std::string not_lazy_;   /* why the memory is in the image all the same; empty: it is not */
+    promised_room promised_; /* of this host, for the image, until that is there */
     std::unique_ptr<memory_directory> images_;
     std::unique_ptr<criu_run> criu_;
     std::optional<dump_pause> pause_;

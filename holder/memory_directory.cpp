@@ -77,4 +77,15 @@ int memory_directory::remove_left_over()
     return removed;
 }
 
+bool memory_directory::is_any_there()
+{
+    remove_left_over();
+    std::error_code ignored;
+    for (const auto &entry : std::filesystem::directory_iterator(kWhere, ignored)) {
+        if (entry.path().filename().string().starts_with(kName))
+            return true;
+    }
+    return false;
+}
+
 } // namespace zc::holder

@@ -28,6 +28,8 @@ class memory_directory {
 
     /** Those of processes that are gone. Returns how many there were. */
     static int remove_left_over();
+    /** Whether there is one, of any user, after that. */
+    static bool is_any_there();
 
   private:
     std::string path_;

@@ -167,7 +167,7 @@ void move_transaction::wait_no_longer(time_point now)
 void move_transaction::ask_to_leave(time_point now)
 {
     enter(phase::LEAVING, now);
-    parties_.ask_source({{"do", "leave"}});
+    parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}});
 }
 
 void move_transaction::target_said(const nlohmann::json &what, time_point now)
@@ -260,7 +260,7 @@ void move_transaction::tick(time_point now)
     case phase::LEAVING:
         if (again_at_ && now >= *again_at_) {
             again_at_.reset();
-            parties_.ask_source({{"do", "leave"}});
+            parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}});
         }
         [[fallthrough]];
     case phase::EXAMINING:

@@ -349,14 +349,15 @@ nlohmann::json needs_of(pid_t pid)
     for (const auto &task : fs::directory_iterator(proc(pid, "task"), gone))
         tasks.push_back(std::stoi(task.path().filename()));
     const std::string directory = fs::read_symlink(proc(pid, "cwd"), gone);
-    return {{"files", files},
-            {"tasks", tasks},
-            {"directory", directory},
-            {"booted", boot_time(pid)},
-            {"limits", limits_of(pid)},
-            {"features", processor_features()},
-            {"kib",
-             number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap")}};
+    return {{"files", files},           {"tasks", tasks},
+            {"directory", directory},   {"booted", boot_time(pid)},
+            {"limits", limits_of(pid)}, {"features", processor_features()},
+            {"kib", memory_of(pid)}};
+}
+
+std::uint64_t memory_of(pid_t pid)
+{
+    return number_of(proc(pid, "status"), "VmRSS") + number_of(proc(pid, "status"), "VmSwap");
 }
 
 std::vector<std::string> lacks(const nlohmann::json &needs)

@@ -23,6 +23,8 @@ std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bo
 /** What it needs on another host: files, processor features, memory, process numbers, its clock,
  * its limits. */
 nlohmann::json needs_of(pid_t pid);
+/** KiB of its memory, as needs_of() has them. */
+std::uint64_t memory_of(pid_t pid);
 
 /** Who this process is outside of user namespaces, and whether what it starts is to be in one. */
 nlohmann::json credentials();

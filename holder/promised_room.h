@@ -13,7 +13,8 @@
 namespace zc::holder {
 
 /**
- * Memory of this host that a rank on its way here was promised, as long as this object is there.
+ * Memory of this host that a rank on its way here was promised, or one that leaves, for its image,
+ * as long as this object is there.
  * What of it the rank has taken is no longer counted, since the host has that much less.
  *
  * All processes of a user look at one file, in memory, where images are. It begins with a byte that

@@ -94,4 +94,14 @@ std::string why_no_room(const std::string &host, std::uint64_t kib, const host_m
     return {};
 }
 
+std::string why_not_yet(const std::string &host, std::uint64_t kib, const host_memory &left,
+                        bool others)
+{
+    const std::uint64_t room = std::min(left.available, left.shared);
+    if (!others || kib <= room)
+        return {};
+    return host + " has " + mib(room) + " of memory for images beside those of other ranks, and " +
+           mib(plus(kib, 1023)) + " are needed";
+}
+
 } // namespace zc::holder

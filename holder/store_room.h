@@ -71,6 +71,12 @@ room_offer offer_of(const rank_room &rank, const host_memory &has);
 std::string why_no_room(const std::string &host, std::uint64_t kib, const host_memory &has,
                         const host_memory &left);
 
+/** Why a rank of @kib does not leave @host yet, which has @left beside what was promised for the
+ * images of others: its own has no room. Empty: it has, or there are no @others, whose images go;
+ * then it is tried, since an image may be smaller than its rank. */
+std::string why_not_yet(const std::string &host, std::uint64_t kib, const host_memory &left,
+                        bool others);
+
 } // namespace zc::holder
 
 #endif

@@ -56,6 +56,15 @@ TEST(MemoryDirectoryTest, IsForItsUserAloneAndIsRemoved)
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(MemoryDirectoryTest, IsSeenByOthersWhileItIsThere)
+{
+    {
+        const memory_directory it;
+        EXPECT_TRUE(memory_directory::is_any_there());
+    }
+    EXPECT_EQ(memory_directory::is_any_there(), !all_there().empty()); /* others' */
+}
+
 TEST(MemoryDirectoryTest, OfAProcessThatRunsIsLeftAlone)
 {
     owner other;

@@ -103,5 +103,18 @@ TEST(StoreRoomTest, ARankLargerThanThePlaceOfImagesComesAlone)
     EXPECT_NE(why_no_room("h", 9 * kGiB, has, {60 * kGiB, 0}), "");
 }
 
+TEST(StoreRoomTest, ARankLeavesWhenThereIsRoomForItsImageOrNoOtherImage)
+{
+    constexpr std::uint64_t kMib = 1024;
+    for (const bool others : {false, true}) {
+        EXPECT_EQ(why_not_yet("h", 1000, {1000, 1000}, others), "");
+        EXPECT_EQ(why_not_yet("h", 300 * kMib, {kEnough, 200 * kMib}, others) == "", !others);
+        EXPECT_EQ(why_not_yet("h", 300 * kMib, {200 * kMib, kEnough}, others) == "", !others);
+    }
+    EXPECT_EQ(why_not_yet("h", 300 * kMib, {200 * kMib, kEnough}, true),
+              "h has 200 MiB of memory for images beside those of other ranks, and 300 MiB are "
+              "needed");
+}
+
 } // namespace
 } // namespace zc::holder
