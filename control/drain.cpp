@@ -35,7 +35,7 @@ class job_mover final : public rank_mover {
         : jobs_(jobs), timeout_s_(timeout_s)
     {
     }
-    attempt move(std::size_t nth) override
+    attempt move(std::size_t nth, departure &) override
     {
         request wanted;
         wanted.kind = request::what::move;
@@ -93,9 +93,8 @@ void drain_jobs(const transparent_options &how, const std::string &host,
                                             {"why", "the job has no other host (--to names one)"}});
         }
     }
-    job_mover mover(jobs, how.timeout_s);
-    const std::vector<rank_outcome> outcomes =
-        move_together(mover, jobs.size(), {how.timeout_s, how.at_once});
+    job_mover mover(jobs, how.limits.timeout_s);
+    const std::vector<rank_outcome> outcomes = move_together(mover, jobs.size(), how.limits);
     for (std::size_t i = 0; i < jobs.size(); i++) {
         for (const request::target &move : jobs[i].moves) {
             json one = {{"job", jobs[i].name}, {"rank", move.rank}, {"way", "zcm"}};

@@ -15,13 +15,31 @@ struct attempt {
     std::string why;
 };
 
+/** With which others a rank leaves. */
+class departure {
+  public:
+    virtual ~departure() = default;
+    /** Whether there are any: else it leaves when it can. */
+    virtual bool has_others() const = 0;
+    /** The rank is as far as it can be before the others are. @last: it leaves when it may go on;
+     * else it is ready once more before. */
+    virtual void ready(bool last) = 0;
+    /** Asked again and again from then on, until it says so. */
+    virtual bool may_go_on() = 0;
+    /** Readable when it would say so, unless that is because the time is up. */
+    virtual int wake_fd() const = 0;
+};
+
 /** How ranks are moved, and how time passes. All is called by several threads at once; for one rank
  * by one thread. */
 class rank_mover {
   public:
     virtual ~rank_mover() = default;
-    /** Of the ranks in order the @nth; waits for the end. */
-    virtual attempt move(std::size_t nth) = 0;
+    /** Of the ranks in order the @nth; waits for the end. A rank that has not been ready before its
+     * end has left with nobody. */
+    virtual attempt move(std::size_t nth, departure &leaving) = 0;
+    /** What leaves together has the same. */
+    virtual std::string group_of(std::size_t nth);
     /** By a clock that does not go back; tests have another one. */
     virtual double now_s();
     virtual void wait(double seconds);
@@ -38,6 +56,7 @@ struct rank_outcome {
 struct move_limits {
     double timeout_s = 600; /* for all */
     std::size_t at_once = 32;
+    double wait_s = 120; /* for others, when a rank could leave; 0: for none */
 };
 
 /**
@@ -48,6 +67,22 @@ struct move_limits {
  * stays where it is, whatever comes of the others, and all are tried. The caller's thread moves the
  * first rank, so one rank needs no other thread; ranks for which the system has no thread are moved
  * by the caller's as well, afterwards.
+ *
+ * Ranks of a group leave together, for which each is in one of these states:
+ *
+ *                               FINISHING
+ *                                 ▲   │ if it is ready once more
+ *                                 │   ▼
+ *   TO_BEGIN ──▶ PREPARING ────▶  READY  ────▶ LEAVING ──▶ ENDED
+ *                   ▲                             │
+ *                   └────────── RESTING ◀─────────┘ to be tried again
+ *
+ * and ends, or rests, from each of them if its move has failed.
+ *
+ * Those that are READY go on when none of the group is PREPARING or FINISHING, or TO_BEGIN where
+ * there is a place for it: first those that have to finish, then all leave. Or each goes on by
+ * itself, when wait_s have passed since it was READY first. So nobody waits for a rank that has
+ * failed, or has to be tried again; when that is, those that are on the way then leave with it.
  */
 std::vector<rank_outcome> move_together(rank_mover &by, std::size_t ranks,
                                         const move_limits &limits);

@@ -56,19 +56,38 @@ struct errand {
     std::vector<listening_host> hosts;
 };
 
+/** With what a rank leaves, as its zc-hold is told. */
+class leaves_together final : public holder::leaves_with {
+  public:
+    leaves_together(departure &leaving, double longest_s) : leaving_(leaving), longest_(longest_s)
+    {
+    }
+    void ready(bool last) override { leaving_.ready(last); }
+    bool may_go_on() override { return leaving_.may_go_on(); }
+    int wake_fd() const override { return leaving_.wake_fd(); }
+    std::chrono::milliseconds longest() const override
+    {
+        return std::chrono::ceil<std::chrono::milliseconds>(longest_);
+    }
+
+  private:
+    departure &leaving_;
+    std::chrono::duration<double> longest_;
+};
+
 /** By several threads at once: each asks for a rank of its own, over a connection of its own. */
 class held_mover final : public rank_mover {
   public:
     /** @where: all ranks of each job. */
-    held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands, double timeout_s,
-               placement &where)
-        : ranks_(ranks), errands_(errands), until_(clock::now() + seconds(timeout_s)),
-          where_(where), last_(errands.size()), went_(errands.size())
+    held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands,
+               const move_limits &limits, placement &where)
+        : ranks_(ranks), errands_(errands), until_(clock::now() + seconds(limits.timeout_s)),
+          wait_s_(limits.wait_s), where_(where), last_(errands.size()), went_(errands.size())
     {
     }
     /** The host with the fewest ranks of the job first; another, if that one cannot take it. If
      * none can, and one could later, that one's reason counts. */
-    attempt move(std::size_t nth) override
+    attempt move(std::size_t nth, departure &leaving) override
     {
         const std::string &job = errands_[nth].rank.job;
         std::vector<listening_host> untried = errands_[nth].hosts;
@@ -79,7 +98,7 @@ class held_mover final : public rank_mover {
                 names.push_back(each.name);
             went_[nth] = where_.take(job, names);
             const auto host = std::ranges::find(untried, went_[nth], &listening_host::name);
-            last_[nth] = move_to(errands_[nth].rank, *host);
+            last_[nth] = move_to(errands_[nth].rank, *host, leaving);
             if (!last_[nth].ok)
                 where_.give_back(job, host->name);
             untried.erase(host);
@@ -93,6 +112,9 @@ class held_mover final : public rank_mover {
         }
     }
 
+    /** The ranks of a job, which wait for each other. */
+    std::string group_of(std::size_t nth) override { return errands_[nth].rank.job; }
+
     /** What was said of it, the last time. */
     const holder::held_move &last(std::size_t nth) const { return last_[nth]; }
     const std::string &went(std::size_t nth) const { return went_[nth]; }
@@ -100,13 +122,14 @@ class held_mover final : public rank_mover {
   private:
     using clock = std::chrono::steady_clock;
     using seconds = std::chrono::duration<double>;
-    holder::held_move move_to(const held_rank &rank, const listening_host &host)
+    holder::held_move move_to(const held_rank &rank, const listening_host &host, departure &leaving)
     {
+        leaves_together others(leaving, wait_s_);
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
         try {
-            return ranks_.move(rank, host.endpoint,
-                               std::max(left, std::chrono::milliseconds(1000)));
+            return ranks_.move(rank, host.endpoint, std::max(left, std::chrono::milliseconds(1000)),
+                               {}, leaving.has_others() ? &others : nullptr);
         } catch (const error &problem) {
             holder::held_move failed;
             failed.why = problem.what();
@@ -116,6 +139,7 @@ class held_mover final : public rank_mover {
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;
     std::chrono::time_point<clock, seconds> until_;
+    double wait_s_;
     placement &where_;
     std::vector<holder::held_move> last_; /* each by the thread of its rank */
     std::vector<std::string> went_;
@@ -141,6 +165,7 @@ json to_json(const held_rank &rank, const rank_outcome &outcome, const held_move
                 {"rounds", said.rounds},
                 {"phases_ms",
                  {{"copy", said.copy_ms},
+                  {"wait", said.wait_ms},
                   {"leave", said.leave_ms},
                   {"dump", said.dump_ms},
                   {"send", said.send_ms},
@@ -171,7 +196,8 @@ void print(const json &report, bool as_json)
     for (const json &one : report.at("moved"))
         fmt::print("rank {} is on {} now, after {:.0f} ms{}\n", one.at("rank").get<int>(),
                    one.at("host").get<std::string>(), one.at("ms").get<double>(),
-                   ran_for(one.at("phases_ms").at("copy").get<double>()));
+                   ran_for(one.at("phases_ms").at("copy").get<double>() +
+                           one.at("phases_ms").at("wait").get<double>()));
     if (report.at("moved").size() > 1)
         fmt::print("  in all {:.0f} ms\n", report.at("ms").get<double>());
 }
@@ -186,9 +212,8 @@ int carry_out(const transparent_options &how, const std::vector<errand> &errands
               json &report)
 {
     holder::held_ranks holders(key_file_of(how));
-    held_mover mover(holders, errands, how.timeout_s, where);
-    const std::vector<rank_outcome> outcomes =
-        move_together(mover, errands.size(), {how.timeout_s, how.at_once});
+    held_mover mover(holders, errands, how.limits, where);
+    const std::vector<rank_outcome> outcomes = move_together(mover, errands.size(), how.limits);
     int status = kDone;
     for (std::size_t i = 0; i < errands.size(); i++) {
         report[outcomes[i].moved ? "moved" : "stayed"].push_back(

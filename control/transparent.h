@@ -2,11 +2,12 @@
 #ifndef ZC_CONTROL_TRANSPARENT_H_INCLUDED
 #define ZC_CONTROL_TRANSPARENT_H_INCLUDED
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
+
+#include "moves_together.h"
 
 namespace zc::control {
 
@@ -24,8 +25,7 @@ struct transparent_options {
     std::string job;
     std::vector<std::string> hosts; /* where zc-hold --listen is asked; empty: where agents are */
     std::string key_file;           /* empty: that of this user */
-    double timeout_s = 600;
-    std::size_t at_once = 32; /* moves at a time */
+    move_limits limits;
     bool as_json = false;
 };
 

@@ -183,7 +183,7 @@ int main(int argc, char **argv)
         ->add_option("--to", targets, "with HOST: to these hosts (default: others of each job)")
         ->delimiter(',');
     for (CLI::App *verb : {move, drain_verb})
-        verb->add_option("--at-once", how.at_once, "so many moves at a time, at most")
+        verb->add_option("--at-once", how.limits.at_once, "so many moves at a time, at most")
             ->check(CLI::PositiveNumber)
             ->capture_default_str();
     if (transparent_is_built()) {
@@ -191,6 +191,12 @@ int main(int argc, char **argv)
                        "ranks below zc-hold, without help of their program");
         for (CLI::App *verb : {move, drain_verb, status})
             add_holder_options(*verb, how);
+        for (CLI::App *verb : {move, drain_verb})
+            verb->add_option("--wait", how.limits.wait_s,
+                             "so many seconds at most a rank below zc-hold that could leave waits "
+                             "for the others; 0: for none")
+                ->check(CLI::NonNegativeNumber)
+                ->capture_default_str();
     }
     const CLI::Option *const by_way =
         move->add_option("--via", via, "memory, or disk for comparison")
@@ -212,7 +218,7 @@ int main(int argc, char **argv)
         return kRefused;
     }
     how.job = job_name;
-    how.timeout_s = timeout_s;
+    how.limits.timeout_s = timeout_s;
     how.as_json = as_json;
     const std::vector<std::string> directories =
         directory.empty() ? all_socket_directories() : std::vector{directory};

@@ -30,7 +30,7 @@ class attempts final : public control::rank_mover {
         : ranks_(ranks), which_(std::move(which)), to_(std::move(to)), end_s_(end_s), stop_(stop)
     {
     }
-    control::attempt move(std::size_t) override
+    control::attempt move(std::size_t, control::departure &) override
     {
         const auto left = std::chrono::duration<double>(end_s_ - now_s());
         said_ = ranks_.move(which_, to_, std::chrono::ceil<std::chrono::milliseconds>(left),
@@ -111,7 +111,8 @@ msg::outcome held_moves::carry_out(const msg::ask &wanted, const held_errand &wh
                     .count() +
                 timeout_s_,
             stop_fd());
-        const control::rank_outcome became = control::move_together(by, 1, {timeout_s_, 1}).front();
+        const control::rank_outcome became =
+            control::move_together(by, 1, {.timeout_s = timeout_s_}).front();
         o.what = became.moved           ? msg::verdict::moved
                  : by.said().other_host ? msg::verdict::failed
                                         : msg::verdict::refused;

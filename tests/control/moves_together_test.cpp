@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <poll.h>
 #include <stdexcept>
 #include <thread>
 
@@ -25,7 +27,7 @@ const attempt kNever{false, false, "it has a socket"};
  * have together, so it goes the faster the more of them there are. */
 class told_mover : public rank_mover {
   public:
-    attempt move(std::size_t nth) override
+    attempt move(std::size_t nth, departure &) override
     {
         const std::lock_guard lock(mutex_);
         now_ += 1;
@@ -61,7 +63,7 @@ class told_mover : public rank_mover {
 class gathering_mover final : public rank_mover {
   public:
     explicit gathering_mover(std::size_t wanted) : wanted_(wanted) {}
-    attempt move(std::size_t) override
+    attempt move(std::size_t, departure &) override
     {
         std::unique_lock lock(mutex_);
         most = std::max(most, ++now_);
@@ -98,7 +100,7 @@ TEST(MovesTogetherTest, MovesNoMoreAtATimeThanItMay)
 TEST(MovesTogetherTest, MovesOneRankInTheCallersThread)
 {
     class : public rank_mover {
-        attempt move(std::size_t) override
+        attempt move(std::size_t, departure &) override
         {
             return {std::this_thread::get_id() == caller, false, ""};
         }
@@ -125,9 +127,9 @@ TEST(MovesTogetherTest, TriesAgainWhileAnotherMoveIsInTheWay)
 TEST(MovesTogetherTest, OneThatWaitsToBeTriedAgainKeepsNoOther)
 {
     class : public told_mover {
-        attempt move(std::size_t nth) override
+        attempt move(std::size_t nth, departure &leaving) override
         {
-            const attempt said = told_mover::move(nth);
+            const attempt said = told_mover::move(nth, leaving);
             const std::lock_guard lock(mutex_);
             moved_ += said.ok;
             return nth == 0 && moved_ < 2 ? kAway : said;
@@ -180,7 +182,7 @@ TEST(MovesTogetherTest, WhatHasMovedStaysAndAllAreTried)
 TEST(MovesTogetherTest, AnErrorIsTheOutcomeOfItsRank)
 {
     class : public rank_mover {
-        attempt move(std::size_t nth) override
+        attempt move(std::size_t nth, departure &) override
         {
             if (nth == 1)
                 throw std::runtime_error("no key");
@@ -191,6 +193,155 @@ TEST(MovesTogetherTest, AnErrorIsTheOutcomeOfItsRank)
     EXPECT_TRUE(all[0].moved);
     EXPECT_FALSE(all[1].moved);
     EXPECT_EQ(all[1].why, "no key");
+}
+
+/* ---- ranks that leave together ---- */
+
+/** Each rank takes as long to be ready as it is told, and goes on when it may; -1: it is refused
+ * instead. */
+class leaving_mover final : public rank_mover {
+  public:
+    explicit leaving_mover(std::vector<int> ready_ms, std::string groups = "", bool copies = false)
+        : ready_ms_(std::move(ready_ms)), groups_(std::move(groups)), copies_(copies),
+          went(ready_ms_.size()), left(ready_ms_.size())
+    {
+    }
+    attempt move(std::size_t nth, departure &leaving) override
+    {
+        std::this_thread::sleep_for(std::chrono::milliseconds(std::abs(ready_ms_[nth])));
+        if (ready_ms_[nth] < 0)
+            return kNever;
+        if (leaving.has_others() && copies_)
+            went[nth] = wait_for_others(leaving, nth, false);
+        if (leaving.has_others())
+            left[nth] = wait_for_others(leaving, nth, true);
+        return kMoves;
+    }
+    std::string group_of(std::size_t nth) override
+    {
+        return groups_.empty() ? "" : groups_.substr(nth, 1);
+    }
+
+  private:
+    int wait_for_others(departure &leaving, std::size_t nth, bool last)
+    {
+        std::this_thread::sleep_for(std::chrono::milliseconds(last && copies_ ? 20 * nth : 0));
+        {
+            const std::lock_guard lock(mutex_);
+            ready_++;
+        }
+        leaving.ready(last);
+        while (!leaving.may_go_on()) {
+            pollfd wake{leaving.wake_fd(), POLLIN, 0};
+            poll(&wake, 1, 100);
+        }
+        pollfd wake{leaving.wake_fd(), POLLIN, 0};
+        EXPECT_EQ(poll(&wake, 1, 0), 0) << "it would turn for ever";
+        const std::lock_guard lock(mutex_);
+        return ready_;
+    }
+    std::vector<int> ready_ms_;
+    std::string groups_;
+    bool copies_;
+    std::mutex mutex_;
+    int ready_ = 0;
+
+  public:
+    std::vector<int> went, left; /* of each rank, how often any was ready then */
+};
+
+TEST(MovesTogetherTest, NoneLeavesBeforeAllHaveFinished)
+{
+    leaving_mover by({1, 100, 1}, "", true);
+    for (const rank_outcome &one : move_together(by, 3, {60, 8, 60}))
+        EXPECT_TRUE(one.moved);
+    EXPECT_GE(*std::ranges::min_element(by.went), 3);
+    EXPECT_EQ(by.left, (std::vector<int>{6, 6, 6}));
+}
+
+TEST(MovesTogetherTest, NoneLeavesBeforeAllAreReady)
+{
+    leaving_mover by({1, 200, 1, 50});
+    for (const rank_outcome &one : move_together(by, 4, {60, 8, 60}))
+        EXPECT_TRUE(one.moved);
+    EXPECT_EQ(by.left, (std::vector<int>{4, 4, 4, 4}));
+}
+
+TEST(MovesTogetherTest, NobodyWaitsForOneThatHasFailed)
+{
+    leaving_mover by({1, -100, 1});
+    const auto all = move_together(by, 3, {60, 8, 60});
+    EXPECT_EQ(by.left, (std::vector<int>{2, 0, 2}));
+    EXPECT_FALSE(all[1].moved);
+    EXPECT_TRUE(all[0].moved && all[2].moved);
+}
+
+TEST(MovesTogetherTest, NobodyWaitsForOneThatHasNoPlaceYet)
+{
+    leaving_mover by({1, 1, 1, 1, 1});
+    for (const rank_outcome &one : move_together(by, 5, {60, 2, 60}))
+        EXPECT_TRUE(one.moved);
+    EXPECT_GE(*std::ranges::min_element(by.left), 2) << "the first did not wait for the second";
+}
+
+TEST(MovesTogetherTest, NobodyWaitsForAnotherGroup)
+{
+    leaving_mover by({1, 1, 1000, 1000}, "aabb");
+    for (const rank_outcome &one : move_together(by, 4, {60, 8, 60}))
+        EXPECT_TRUE(one.moved);
+    EXPECT_EQ(by.left, (std::vector<int>{2, 2, 4, 4}));
+}
+
+TEST(MovesTogetherTest, OneThatIsAloneWaitsForNobody)
+{
+    leaving_mover by({1, 1}, "ab");
+    move_together(by, 2, {60, 8, 60});
+    EXPECT_EQ(by.left, (std::vector<int>{0, 0})) << "it was asked to be ready";
+}
+
+TEST(MovesTogetherTest, NobodyWaitsIfThatIsNotWanted)
+{
+    leaving_mover by({1, 1});
+    move_together(by, 2, {60, 8, 0});
+    EXPECT_EQ(by.left, (std::vector<int>{0, 0}));
+}
+
+TEST(MovesTogetherTest, NobodyWaitsLongerThanThat)
+{
+    leaving_mover by({1, 1000});
+    move_together(by, 2, {60, 8, 0.1});
+    EXPECT_EQ(by.left, (std::vector<int>{1, 2}));
+}
+
+/** It would wait for the others, which would wait for it. */
+TEST(MovesTogetherTest, NobodyWaitsForOneThatIsToBeTriedAgain)
+{
+    class : public rank_mover {
+        attempt move(std::size_t nth, departure &leaving) override
+        {
+            std::unique_lock lock(mutex_);
+            if (nth == 1 && moved_ < 2)
+                return kAway;
+            lock.unlock();
+            leaving.ready(true);
+            while (!leaving.may_go_on())
+                std::this_thread::sleep_for(1ms);
+            lock.lock();
+            moved_++;
+            more_.notify_all();
+            return kMoves;
+        }
+        void wait(double) override
+        {
+            std::unique_lock lock(mutex_);
+            EXPECT_TRUE(more_.wait_for(lock, 30s, [this] { return moved_ == 2; }));
+        }
+        std::mutex mutex_;
+        std::condition_variable more_;
+        int moved_ = 0;
+    } by;
+    for (const rank_outcome &one : move_together(by, 3, {60, 8, 60}))
+        EXPECT_TRUE(one.moved) << one.why;
 }
 
 } // namespace

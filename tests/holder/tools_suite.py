@@ -17,8 +17,8 @@ from testbed import network
 from testbed.outcome import check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import find_criu
-from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi, need_user_namespaces
-from tests.holder.moves_suite import listen_with_room, resident_mib, ring
+from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi, has_store, need_user_namespaces
+from tests.holder.moves_suite import SHORT, listen_with_room, resident_mib, ring
 
 DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
 REQUESTS = 12   # more than a zc-hold keeps waiting
@@ -67,14 +67,22 @@ class Apart(HeldMpi):
         word = super().words(*words)
         return [*self.before, str(self.apart), *word[len(self.before):]]
 
-    def where(self):
-        """{rank: the name of its host}, as the origins say, each on its own host."""
-        found = {}
+    def statuses(self):
+        """What each origin says, each on its own host."""
+        found = []
         for host in range(1, 1 + len(self.setup.network.addresses())):
             done = subprocess.run(self.setup.network.on(host, *self.words("--status", "--json")), text=True,
                                   check=True, env={**os.environ, **self.environment}, capture_output=True)
-            found |= {int(one["rank"]): one["host"] for one in map(json.loads, done.stdout.splitlines())}
+            found += map(json.loads, done.stdout.splitlines())
         return found
+
+    def where(self):
+        """{rank: the name of its host}, as the origins say."""
+        return {int(one["rank"]): one["host"] for one in self.statuses()}
+
+    def ready(self):
+        """The ranks that could leave, and wait for others."""
+        return [int(one["rank"]) for one in self.statuses() if one["ready"]]
 
     def start(self, host, *words):
         """zcctl on HOST."""
@@ -270,20 +278,54 @@ def two_groups_at_once(setup):
 
 @suite.test("ranks-are-away-at-once", tags={"fast"})
 def ranks_are_away_at_once(setup):
-    """Each of three stands still for a second at least, and none waits for another; a fourth stays."""
+    """Three stand still for a second each, and a fourth stays: not all of them do so one after the other."""
     with ring(setup, kind=Apart, ranks=4) as job:
         job.criu.write_text(LATE.format(criu=setup.criu), encoding="ascii")
         # Ranks 0 and 3 were started on h1.
         said = job.moves([0, 3, 1], 3)
-        check([one["attempts"] for one in said["moved"]] == [1, 1, 1], f"one had to wait: {said}")
         each = [one["ms"] for one in said["moved"]]
-        check(said["ms"] < sum(each), f"one after the other: {said}")
-        # One after the other, as many as there may be.
-        said = job.moves([0, 3, 1], 2, more=["--at-once", 1])
-        check(said["ms"] >= sum(one["ms"] for one in said["moved"]), f"at once: {said}")
+        check(said["ms"] < sum(each), f"one after the other: {said}", job.errors())
+        alone = job.moves([0, 3, 1], 2, more=["--at-once", 1])
+        check(alone["ms"] >= sum(one["ms"] for one in alone["moved"]), f"at once: {alone}")
         rounds = job.finish()
-        return Note(f"{said['ms']:.0f} ms, each {', '.join(f'{ms:.0f}' for ms in each)}; {rounds} rounds",
-                    rounds=rounds)
+        return Note(f"{said['ms']:.0f} ms, each {', '.join(f'{ms:.0f}' for ms in each)}, attempts "
+                    f"{[one['attempts'] for one in said['moved']]}; {rounds} rounds", rounds=rounds)
+
+
+IN_SMALL_FOLDER = """#!/bin/sh
+test "$(hostname)" != h1 || exec nsenter --mount --target {keeper} -- "$@"
+exec "$@"
+"""
+
+
+class SmallFolder(Apart):
+    """On h1 the folder for images has room for one."""
+
+    def __init__(self, setup, words, mib, **more):
+        super().__init__(setup, words, mib=mib, **more)
+        words = f"mount -t tmpfs -o size={mib * 7 // 4}m tmpfs /dev/shm && echo && exec cat"
+        self.keeper = subprocess.Popen(setup.network.on(1, "unshare", "--mount", "sh", "-c", words),
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.keeper.stdout.readline()
+        self.enter = self.folder / "enter"
+        self.enter.write_text(IN_SMALL_FOLDER.format(keeper=self.keeper.pid), encoding="ascii")
+        self.enter.chmod(self.enter.stat().st_mode | stat.S_IXUSR)
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        self.keeper.communicate()
+
+    def _by_mpiexec(self, words):
+        return super()._by_mpiexec([str(self.enter), *words])
+
+
+@suite.test("those-whose-images-have-no-room-leave-later", tags={"fast"})
+def those_whose_images_have_no_room(setup):
+    """Ranks 0 and 3 of h1, which are told to leave at once: one waits until the other's image is gone."""
+    with ring(setup, kind=SmallFolder, ranks=4, mib=128) as job:
+        said = job.moves([0, 3], 3)
+        job.finish()
+        return f"{said['ms']:.0f} ms, each {', '.join(str(round(one['ms'])) for one in said['moved'])}"
 
 
 @suite.test("those-that-find-no-room-come-later", tags={"fast"})
@@ -297,6 +339,88 @@ def those_that_find_no_room_come_later(setup):
         check(sorted(attempts)[0] == 1 and sum(attempts) > 2, f"none of them had to wait: {attempts}")
         job.finish()
         return f"attempts {attempts}"
+
+
+# ---- ranks that leave together ----
+
+@contextlib.contextmanager
+def one_held_up(job, ranks, on=1, more=()):
+    """RANKS are to go to h3 together, and one cannot be copied on: (the request, a rank that waits for it, the holder
+    that does not take its memory)."""
+    before = job.holders(lambda pid: True)
+    started = job.start(on, *job.move_words(ranks, 3, more=more))
+    holder = None
+    try:
+        holder = job.wait_for_holder(lambda pid: pid not in before and has_store(pid))
+        os.kill(holder, signal.SIGSTOP)
+        job.wait_until("a rank is ready", job.ready)
+        yield started, job.ready()[0], holder
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(holder, signal.SIGCONT)
+        started.kill()      # or its end would be waited for
+        started.communicate()
+
+
+@suite.test("a-group-leaves-together", tags={"fast"})
+def a_group_leaves_together(setup):
+    """The memory of one comes late: the other runs meanwhile, and what it writes is copied."""
+    with ring(setup, kind=Apart, ranks=4, mib=128) as job:
+        with one_held_up(job, [0, 1]) as (started, ready, holder):
+            time.sleep(1)
+            check(job.ready() == [ready], "it does not wait")
+            os.kill(holder, signal.SIGCONT)
+            status, said, errors = job.end(started)
+        check(status == DONE and sorted(ranks_in(said)) == [0, 1], f"status {status}: {said}", errors + job.errors())
+        waited = {one["rank"]: one["phases_ms"]["wait"] for one in said["moved"]}
+        check(waited[ready] > 1000, f"rank {ready} has not waited: {waited}")
+        said = job.moves([0, 1], 2, on=3)       # of which no holder is an origin
+        check(min(one["phases_ms"]["wait"] for one in said["moved"]) > 0, f"one has not waited: {said}")
+        # One that is alone waits for nobody; with --wait 0 none does.
+        check(job.moves([0], 3)["moved"][0]["phases_ms"]["wait"] == 0, "it waits for itself")
+        said = job.moves([0, 1, 3], 1, more=["--wait", 0])
+        check({one["phases_ms"]["wait"] for one in said["moved"]} == {0}, f"it waits: {said}")
+        job.finish()
+        return f"waited for {waited[ready]:.0f} ms"
+
+
+@suite.test("those-that-wait-leave-without-one-that-fails", tags={"fast"})
+def those_that_wait_leave_without(setup):
+    """Its holder is killed before its memory is there."""
+    with ring(setup, kind=Apart, ranks=4, mib=128, patience=SHORT) as job:
+        with one_held_up(job, [0, 1]) as (started, ready, holder):
+            os.kill(holder, signal.SIGKILL)
+            status, said, errors = job.end(started)
+        check(status == REFUSED and ranks_in(said) == [ready], f"status {status}: {said}", errors)
+        check(ranks_in(said, "stayed") == [1 - ready], f"it says {said}")
+        job.moves([0, 1], 3)
+        job.finish()
+
+
+@suite.test("those-that-wait-leave-without-what-asked", tags={"fast"})
+def those_that_wait_leave_without_what_asked(setup):
+    """zcctl is killed on the host of both ranks, or on another."""
+    with ring(setup, kind=Apart, ranks=4, mib=128) as job:
+        for on in (1, 2):
+            with one_held_up(job, [0, 3], on=on) as (started, ready, _):
+                started.kill()
+                job.wait_until(f"rank {ready} moves", lambda: job.where()[ready] == "h3")   # pylint: disable=W0640
+                check(job.where()[3 - ready] == "h1", "the other one has moved, too")
+            job.wait_until("the other one moves", lambda: list(job.where().values()).count("h1") == 0)
+            job.moves([0, 3], 1)
+        job.finish()
+
+
+@suite.test("those-that-wait-leave-when-the-time-is-up", tags={"fast"})
+def those_that_wait_leave_in_time(setup):
+    with ring(setup, kind=Apart, ranks=4, mib=128) as job:
+        with one_held_up(job, [0, 3], more=["--wait", 2]) as (started, ready, holder):
+            job.wait_until(f"rank {ready} moves", lambda: job.where()[ready] == "h3")
+            check(job.where()[3 - ready] == "h1", "the other one has moved, too")
+            os.kill(holder, signal.SIGCONT)
+            status, said, errors = job.end(started)
+        check(status == DONE and sorted(ranks_in(said)) == [0, 3], f"status {status}: {said}", errors)
+        job.finish()
 
 
 # ---- a host is emptied ----
