@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the netmod that the simulation has do not define: rank.h. */
+#include <mpidimpl.h>
+
+#include "zc_detach.h"
+#include "zc_order.h"
+#include "zc_path_message.h"
+#include "zc_peer.h"
+
+#include <stdarg.h>
+
+struct zc_test_process MPIR_Process;
+struct zc_test_global MPIDI_global;
+struct zc_test_netmod MPIDI_ZC_global;
+MPIDI_av_entry_t zc_test_av[ZC_TEST_RANKS];
+int MPIR_CVAR_CH4_ZC_DETACH_FD, MPIR_CVAR_CH4_ZC_DETACH_SECONDS;
+void *MPIDI_ZC_connections[1];
+
+/* A message of the program that is sent. */
+typedef struct {
+    zc_test_message_t message;
+    int rank;
+    int bulk_to; /* counted for the path to this rank; -1: not */
+} sent_t;
+
+/* One that has overtaken another, or waits for an endpoint. */
+typedef struct early {
+    struct early *next;
+    zc_test_message_t message;
+    void *descriptor;
+} early_t;
+
+/* One that has been announced. */
+typedef struct arrival {
+    struct arrival *next;
+    zc_test_message_t message;
+    void *descriptor;
+    bool is_fetched;
+} arrival_t;
+
+static struct {
+    const zc_test_world_t *world;
+    void *self;
+    char upids[ZC_TEST_RANKS][sizeof(MPIDI_ZC_upid_t) + ZC_TEST_ADDRESS];
+    char address[ZC_TEST_ADDRESS];
+    early_t *early[ZC_TEST_RANKS]; /* in the order of their numbers */
+    arrival_t *arrivals;
+    bool unconnected[ZC_TEST_RANKS], announced[ZC_TEST_RANKS];
+    int sends, announced_to[ZC_TEST_RANKS];
+    bool is_over; /* the simulation is */
+} own;
+
+/* ---- memory and time ---- */
+
+void *zc_test_malloc(size_t size)
+{
+    return own.world->fails(own.self, "malloc") ? NULL : own.world->allocate(own.self, size);
+}
+
+void *zc_test_calloc(size_t size)
+{
+    void *p = zc_test_malloc(size);
+    return p ? memset(p, 0, size) : NULL;
+}
+
+/* (The table of endpoints for bulk is the only thing that grows.) */
+void *zc_test_realloc(void *old, size_t size)
+{
+    void *p = zc_test_malloc(size);
+    if (p && old) {
+        memcpy(p, old, MPIDI_ZC_global.vci.bulk.room * sizeof(ucp_ep_h));
+        zc_test_free(old);
+    }
+    return p;
+}
+
+void zc_test_free(void *p)
+{
+    if (p)
+        own.world->release(own.self, p);
+}
+
+int zc_test_gettime(struct timespec *now)
+{
+    const uint64_t ns = own.world->now_ns(own.self);
+    now->tv_sec = (time_t)(ns / 1000000000);
+    now->tv_nsec = (long)(ns % 1000000000);
+    return 0;
+}
+
+void zc_test_say(FILE *to, const char *format, ...)
+{
+    (void)to, (void)format;
+}
+
+_Noreturn void MPID_Abort(void *comm, int error, int code, const char *text)
+{
+    (void)comm, (void)error, (void)code;
+    own.world->abort(own.self, text);
+    __builtin_trap();
+}
+
+void MPIDI_ZC_end_job_if(int mpi_errno)
+{
+    if (mpi_errno != MPI_SUCCESS)
+        MPID_Abort(NULL, mpi_errno, 1, "an error that ends the job");
+}
+
+/* ---- UCX ---- */
+
+const char *ucs_status_string(ucs_status_t status)
+{
+    return status == UCS_ERR_NO_MEMORY ? "no memory" : "the connection is lost";
+}
+
+ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep)
+{
+    if (own.world->fails(own.self, "ucp_ep_create"))
+        return UCS_ERR_NO_MEMORY;
+    return own.world->ep_create(own.self, worker, params, ep);
+}
+
+ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    return own.world->ep_close(own.self, ep, param);
+}
+
+ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    return own.world->ep_flush(own.self, ep, param);
+}
+
+ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+                                 const void *data, size_t length, const ucp_request_param_t *param)
+{
+    return own.world->send(own.self, ep, id, header, header_length, data, length, param);
+}
+
+ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_param_t *param)
+{
+    (void)param;
+    return own.world->worker_flush(own.self, worker);
+}
+
+ucs_status_t ucp_request_check_status(void *request)
+{
+    return own.world->request_status(own.self, request);
+}
+
+void ucp_request_free(void *request)
+{
+    own.world->request_free(own.self, request);
+}
+
+/* ---- the rest of the netmod ---- */
+
+ucs_status_t MPIDI_ZC_channel_send_short(ucp_ep_h ep, unsigned id, const void *header,
+                                         size_t header_length, const void *data, size_t length)
+{
+    const ucp_request_param_t param = {.flags = UCP_AM_SEND_FLAG_EAGER};
+    if (own.world->fails(own.self, "send"))
+        return UCS_ERR_NO_MEMORY;
+    ucs_status_ptr_t request = ucp_am_send_nbx(ep, id, header, header_length, data, length, &param);
+    return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_OK;
+}
+
+void MPIDI_ZC_channel_must_send(ucs_status_t status)
+{
+    if (status == UCS_ERR_NO_MEMORY)
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "no memory for a message that has to be sent");
+    else if (status != UCS_OK)
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "a message could not be sent");
+}
+
+int MPIDI_ZC_foreign_open(struct MPIDI_ZC_foreign *foreign)
+{
+    (void)foreign;
+    return MPI_ERR_OTHER;
+}
+
+MPIDI_ZC_addr_t *MPIDI_ZC_foreign_vcis_peer(struct MPIDI_ZC_foreign *foreign, int vci)
+{
+    (void)foreign, (void)vci;
+    return NULL;
+}
+
+int MPIDI_ZC_context_open(void)
+{
+    return MPI_SUCCESS;
+}
+
+void MPIDI_ZC_context_close(void) {}
+
+static void use_worker(ucp_worker_h worker)
+{
+    MPIDI_ZC_global.vci.worker = worker;
+    MPIDI_ZC_global.vci.address = (ucp_address_t *)own.address;
+    MPIDI_ZC_global.vci.address_length = ZC_TEST_ADDRESS;
+}
+
+int MPIDI_ZC_worker_open(MPIDI_ZC_vci_t *vci)
+{
+    (void)vci;
+    use_worker(own.world->worker_open(own.self, own.address));
+    return MPI_SUCCESS;
+}
+
+void MPIDI_ZC_worker_close(MPIDI_ZC_vci_t *vci)
+{
+    own.world->worker_close(own.self, vci->worker);
+    vci->worker = NULL;
+    vci->address = NULL;
+}
+
+int MPIDI_ZC_addresses_renew(void)
+{
+    return MPIDI_ZC_path_keep_upid(MPIR_Process.rank, own.address, ZC_TEST_ADDRESS);
+}
+
+int MPIDI_ZC_landing_thread_go_on(void)
+{
+    return MPI_SUCCESS;
+}
+
+void MPIDI_ZC_landing_thread_suspend(void) {}
+
+/* ---- the holder ---- */
+
+bool MPIDI_ZC_order_open(int fd)
+{
+    if (fd < 0 && MPIDI_ZC_global.paths && !own.is_over)
+        own.world->closed(own.self);
+    return true;
+}
+
+int MPIDI_ZC_order_descriptor(void)
+{
+    return 0;
+}
+
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t *incarnation)
+{
+    return (MPIDI_ZC_order_t)own.world->order(own.self, wait, incarnation);
+}
+
+void MPIDI_ZC_order_answer(const char *answer, const char *more)
+{
+    own.world->answer(own.self, answer, more);
+}
+
+void MPIDI_ZC_order_pass(const char *answer, int fd)
+{
+    (void)answer, (void)fd;
+}
+
+/* ---- messages of the program ---- */
+
+static MPIDI_ZC_addr_t *peer_of(int rank)
+{
+    return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
+}
+
+static void send_done(void *request, ucs_status_t status, void *user_data)
+{
+    sent_t *sent = user_data;
+    if (status != UCS_OK)
+        MPID_Abort(NULL, MPI_ERR_OTHER, 1, "a message of the program could not be sent");
+    if (sent->bulk_to >= 0)
+        MPIDI_ZC_path_bulk_sent(sent->bulk_to);
+    own.sends--;
+    own.announced_to[sent->rank] -= sent->message.announced;
+    own.world->release(own.self, sent);
+    if (request)
+        ucp_request_free(request);
+}
+
+/* As MPIDI_ZC_am_isend_header() of zc_am.h. */
+static bool send_to(int rank, uint32_t value, bool announced)
+{
+    MPIDI_ZC_addr_t *peer = peer_of(rank);
+    MPIDI_ZC_lane_t *lane = &peer->lane;
+    if (MPIDI_ZC_lane_endpoint(peer, lane, 0) != MPI_SUCCESS)
+        return false;
+    sent_t *sent = own.world->allocate(own.self, sizeof *sent);
+    *sent = (sent_t){.rank = rank, .bulk_to = -1};
+    sent->message = (zc_test_message_t){.sender = (uint32_t)MPIR_Process.rank,
+                                        .receiver = (uint32_t)rank,
+                                        .sequence = lane->next_send++,
+                                        .value = value,
+                                        .announced = announced};
+    const ucp_request_param_t param = {
+        .op_attr_mask =
+            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = announced ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = send_done,
+        .user_data = sent,
+    };
+    ucp_ep_h ep = lane->ep;
+    if (announced && ep) {
+        ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, 0);
+        if (ep != lane->ep) {
+            sent->bulk_to = rank;
+            MPIDI_ZC_path_sends_bulk(rank);
+        }
+    }
+    own.sends++;
+    own.announced_to[rank] += announced;
+    ucs_status_ptr_t request = MPIDI_ZC_send_or_park(peer, ep, MPIDI_ZC_AM_MESSAGE, &sent->message,
+                                                     sizeof sent->message, NULL, 0, &param);
+    if (UCS_PTR_IS_ERR(request) && !ep) { /* it could not be parked */
+        lane->next_send--;
+        own.sends--;
+        own.announced_to[rank] -= announced;
+        own.world->release(own.self, sent);
+        return false;
+    }
+    if (!UCS_PTR_IS_PTR(request))
+        send_done(NULL, UCS_PTR_STATUS(request), sent);
+    return true;
+}
+
+static bool is_connected(const MPIDI_ZC_lane_t *lane, const void *descriptor)
+{
+    return (lane->ep || lane->paused) && !(descriptor && lane->bulk_apart && lane->bulk == 0);
+}
+
+static void dispatch(const zc_test_message_t *message, void *descriptor)
+{
+    if (descriptor) {
+        arrival_t *a = own.world->allocate(own.self, sizeof *a);
+        *a = (arrival_t){.message = *message, .descriptor = descriptor};
+        arrival_t **last = &own.arrivals;
+        while (*last)
+            last = &(*last)->next;
+        *last = a;
+    }
+    own.world->received(own.self, (int)message->sender, message->value);
+}
+
+/* @lane: NULL: there is no need to wait for endpoints. */
+static void dispatch_early(int sender, const MPIDI_ZC_lane_t *lane)
+{
+    early_t **first = &own.early[sender];
+    MPIDI_ZC_inbound_t *in = &peer_of(sender)->lane.inbound;
+    while (*first && (*first)->message.sequence == in->next) {
+        early_t *early = *first;
+        if (lane && !is_connected(lane, early->descriptor)) {
+            own.unconnected[sender] = true;
+            own.announced[sender] = own.announced[sender] || early->descriptor;
+            return;
+        }
+        *first = early->next;
+        in->next++;
+        dispatch(&early->message, early->descriptor);
+        own.world->release(own.self, early);
+    }
+}
+
+static void receive(const zc_test_message_t *message, void *descriptor)
+{
+    const int sender = (int)message->sender;
+    MPIDI_ZC_lane_t *lane = &peer_of(sender)->lane;
+    if (message->sequence == lane->inbound.next && is_connected(lane, descriptor)) {
+        lane->inbound.next++;
+        dispatch(message, descriptor);
+        dispatch_early(sender, lane);
+        return;
+    }
+    early_t *early = own.world->allocate(own.self, sizeof *early);
+    early_t **at = &own.early[sender];
+    while (*at && (int32_t)((*at)->message.sequence - message->sequence) < 0)
+        at = &(*at)->next;
+    *early = (early_t){.next = *at, .message = *message, .descriptor = descriptor};
+    *at = early;
+    if (message->sequence == lane->inbound.next) {
+        own.unconnected[sender] = true;
+        own.announced[sender] = own.announced[sender] || descriptor;
+    }
+}
+
+static void deliver(unsigned id, const void *header, size_t header_length, const void *data,
+                    size_t length, void *descriptor)
+{
+    if (id == MPIDI_ZC_AM_PATH) {
+        const ucp_am_recv_param_t param = {0};
+        (void)MPIDI_ZC_path_handler(&MPIDI_ZC_global.vci, header, header_length, (void *)data,
+                                    length, &param);
+    } else {
+        zc_test_message_t message;
+        memcpy(&message, header, sizeof message);
+        receive(&message, descriptor);
+    }
+}
+
+static void fetch(arrival_t *a)
+{
+    a->is_fetched = true;
+    own.world->fetch(own.self, a->descriptor);
+}
+
+bool MPIDI_ZC_arrivals_fetch(MPIDI_ZC_vci_t *vci, uint64_t sender, bool *memory)
+{
+    bool all = true;
+    (void)vci;
+    *memory = true;
+    for (arrival_t *a = own.arrivals; a; a = a->next) {
+        if (a->message.sender != sender)
+            continue;
+        if (!a->is_fetched && *memory) {
+            if (own.world->fails(own.self, "landing memory"))
+                *memory = false;
+            else
+                fetch(a);
+        }
+        all = false;
+    }
+    return *memory && all;
+}
+
+static void fetch_any(void)
+{
+    for (arrival_t *a = own.arrivals; a; a = a->next) {
+        if (!a->is_fetched) {
+            fetch(a);
+            return;
+        }
+    }
+}
+
+static void fetched(void *descriptor)
+{
+    for (arrival_t **a = &own.arrivals; *a; a = &(*a)->next) {
+        if ((*a)->descriptor == descriptor) {
+            arrival_t *done = *a;
+            *a = done->next;
+            own.world->release(own.self, done);
+            own.world->landed(own.self);
+            return;
+        }
+    }
+    MPID_Abort(NULL, MPI_ERR_OTHER, 1, "what was not asked for has been fetched");
+}
+
+/* As MPIDI_ZC_connect_back() of zc_am.c. */
+static void connect_back(void)
+{
+    for (int sender = 0; sender < MPIR_Process.size; sender++) {
+        if (!own.unconnected[sender])
+            continue;
+        MPIDI_ZC_addr_t *peer = peer_of(sender);
+        const bool connected = MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0) == MPI_SUCCESS;
+        if (connected && own.announced[sender])
+            (void)MPIDI_ZC_lane_bulk_endpoint(peer, &peer->lane, 0);
+        own.unconnected[sender] = own.announced[sender] = false;
+        dispatch_early(sender, connected ? &peer->lane : NULL);
+    }
+}
+
+/* ---- the simulation's side ---- */
+
+static void step(void)
+{
+    own.world->program(own.self);
+    own.world->progress(own.self);
+    connect_back();
+    MPIDI_ZC_detach_progress();
+}
+
+void MPIDI_ZC_progress_all(void)
+{
+    own.world->pause(own.self);
+    step();
+}
+
+static void init(const zc_test_world_t *world, void *self, int rank, int size,
+                 const char *addresses, ucp_worker_h worker, int nodes, bool bulk_apart,
+                 int seconds)
+{
+    memset(&own, 0, sizeof own);
+    own.world = world;
+    own.self = self;
+    memset(&MPIDI_ZC_global, 0, sizeof MPIDI_ZC_global);
+    memset(zc_test_av, 0, sizeof zc_test_av);
+    MPIR_Process.rank = rank;
+    MPIR_Process.size = size;
+    for (int i = 0; i < size; i++) {
+        MPIR_Process.node_map[i] = i % nodes;
+        memcpy(own.upids[i] + sizeof(MPIDI_ZC_upid_t), addresses + i * ZC_TEST_ADDRESS,
+               ZC_TEST_ADDRESS);
+        peer_of(i)->self = (uint64_t)rank;
+    }
+    MPIDI_global.n_vcis = 1;
+    MPIDI_global.is_initialized = true;
+    MPIR_CVAR_CH4_ZC_DETACH_SECONDS = seconds;
+    MPIDI_ZC_global.params.detach = true;
+    MPIDI_ZC_global.params.bulk_apart = bulk_apart;
+    MPIDI_ZC_global.world = (const MPIDI_ZC_upid_t *)own.upids;
+    MPIDI_ZC_global.world_stride = sizeof own.upids[0];
+    memcpy(own.address, addresses + rank * ZC_TEST_ADDRESS, ZC_TEST_ADDRESS);
+    use_worker(worker);
+    MPIDI_ZC_end_job_if(MPIDI_ZC_detach_init());
+}
+
+static void end(void)
+{
+    own.is_over = true;
+    MPIDI_ZC_detach_free();
+    zc_test_free(MPIDI_ZC_global.vci.bulk.eps);
+}
+
+static void hinder(bool hinders)
+{
+    MPIDI_ZC_global.windows = hinders;
+}
+
+static int outstanding(int rank)
+{
+    int nr = own.announced_to[rank];
+    for (const arrival_t *a = own.arrivals; a; a = a->next)
+        nr += a->message.sender == (uint32_t)rank;
+    return nr;
+}
+
+static int awaited(void)
+{
+    return own.sends;
+}
+
+static int state(int rank)
+{
+    return MPIDI_ZC_global.paths[rank].state;
+}
+
+static uint32_t incarnation(int rank)
+{
+    return MPIDI_ZC_global.paths[rank].incarnation;
+}
+
+static void describe(int rank, char *text, size_t room)
+{
+    static const char *const states[] = {"OPEN",   "PAUSING", "HAS_FETCHED",
+                                         "PAUSED", "BINDING", "STALE"};
+    const MPIDI_ZC_path_t *path = &MPIDI_ZC_global.paths[rank];
+    const MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
+    snprintf(text, room,
+             "%s%s%s%s%s%s%s%s%s%s%s round %u own %u other %u next %u (here %u, sent %u) inc %u "
+             "untold %x bulk %u/%u refusal %d",
+             states[path->state], path->leads ? " leads" : "", path->numbered ? " numbered" : "",
+             path->fetched ? " fetched" : "", path->heard ? " heard" : "",
+             path->quiet ? " quiet" : "", path->lost ? " lost" : "",
+             path->anchored ? " anchored" : "", path->returned ? " returned" : "",
+             path->awaits_anchor ? " awaits anchor" : "", path->ep ? " connected" : "", path->round,
+             path->own_round, path->other_round, path->next, lane->inbound.next, lane->next_send,
+             path->incarnation, path->untold, path->bulk_sends, path->flushing, (int)path->refusal);
+}
+
+const zc_test_rank_t *zc_test_rank(void)
+{
+    static const zc_test_rank_t rank = {
+        .init = init,
+        .step = step,
+        .finalize = MPIDI_ZC_detach_finalize,
+        .end = end,
+        .send = send_to,
+        .fetch_any = fetch_any,
+        .deliver = deliver,
+        .fetched = fetched,
+        .hinder = hinder,
+        .outstanding = outstanding,
+        .awaited = awaited,
+        .state = state,
+        .all_open = MPIDI_ZC_paths_open,
+        .incarnation = incarnation,
+        .describe = describe,
+    };
+    return &rank;
+}

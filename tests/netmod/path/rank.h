@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_TEST_RANK_H
+#define ZC_TEST_RANK_H
+
+/* A rank of the simulation in path_test.cpp: the files of the netmod that CMakeLists.txt names, as
+ * they are, and rank.c, which takes the place of the rest of the netmod, and of the program. They
+ * keep their state in static variables, so each rank is a copy of a shared object.
+ *
+ * All functions that may end the job, or wait, are called on the fiber of the rank. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucp/api/ucp.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ZC_TEST_RANKS 8
+#define ZC_TEST_ADDRESS 16 /* bytes of the address of a worker */
+
+/* An active message of the program, in its header. */
+typedef struct {
+    uint32_t sender, receiver, sequence, value;
+    bool announced;
+} zc_test_message_t;
+
+/* What the simulation does for a rank. The first argument is its `self`. */
+typedef struct {
+    void *(*allocate)(void *self, size_t size); /* NULL: it fails */
+    void (*release)(void *self, void *p);
+    bool (*fails)(void *self, const char *what); /* is this call to fail? */
+    uint64_t (*now_ns)(void *self);
+    void (*abort)(void *self, const char *text); /* does not return */
+    /* the network */
+    ucp_worker_h (*worker_open)(void *self, char address[ZC_TEST_ADDRESS]);
+    void (*worker_close)(void *self, ucp_worker_h worker);
+    ucs_status_t (*ep_create)(void *self, ucp_worker_h worker, const ucp_ep_params_t *params,
+                              ucp_ep_h *ep);
+    ucs_status_ptr_t (*ep_close)(void *self, ucp_ep_h ep, const ucp_request_param_t *param);
+    ucs_status_ptr_t (*ep_flush)(void *self, ucp_ep_h ep, const ucp_request_param_t *param);
+    ucs_status_ptr_t (*send)(void *self, ucp_ep_h ep, unsigned id, const void *header,
+                             size_t header_length, const void *data, size_t length,
+                             const ucp_request_param_t *param);
+    ucs_status_ptr_t (*worker_flush)(void *self, ucp_worker_h worker);
+    ucs_status_t (*request_status)(void *self, void *request);
+    void (*request_free)(void *self, void *request);
+    void (*fetch)(void *self, void *descriptor);
+    void (*progress)(void *self); /* delivers messages */
+    /* the holder */
+    int (*order)(void *self, bool wait, uint32_t *incarnation);
+    void (*answer)(void *self, const char *answer, const char *more);
+    void (*closed)(void *self);
+    /* the program */
+    void (*received)(void *self, int sender, uint32_t value);
+    void (*landed)(void *self);
+    void (*program)(void *self); /* may call send() below */
+    void (*pause)(void *self);   /* lets other ranks run */
+} zc_test_world_t;
+
+typedef struct {
+    /* Begins anew. @addresses: of all ranks, one after the other on so many @nodes. @seconds: until
+     * LEAVE is refused. */
+    void (*init)(const zc_test_world_t *world, void *self, int rank, int size,
+                 const char *addresses, ucp_worker_h worker, int nodes, bool bulk_apart,
+                 int seconds);
+    void (*step)(void);     /* progress */
+    void (*finalize)(void); /* the program is in MPI_Finalize from here on */
+    void (*end)(void);      /* frees all */
+    /* False: there was an error, and the message is not sent. */
+    bool (*send)(int rank, uint32_t value, bool announced);
+    /* The program receives an announced message, if there is one. */
+    void (*fetch_any)(void);
+    /* An active message has arrived. @descriptor: it is announced. */
+    void (*deliver)(unsigned id, const void *header, size_t header_length, const void *data,
+                    size_t length, void *descriptor);
+    void (*fetched)(void *descriptor);
+    /* Is there, from here on, something that keeps this rank from leaving? */
+    void (*hinder)(bool hinders);
+    int (*outstanding)(int rank); /* announced messages of @rank, or to it, that are not here */
+    int (*awaited)(void);         /* sends that are not complete */
+    int (*state)(int rank);       /* of the path */
+    bool (*all_open)(void);
+    uint32_t (*incarnation)(int rank);
+    void (*describe)(int rank, char *text, size_t room);
+} zc_test_rank_t;
+
+__attribute__((visibility("default"))) const zc_test_rank_t *zc_test_rank(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
