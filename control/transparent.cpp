@@ -59,9 +59,11 @@ struct errand {
 /** With what a rank leaves, as its zc-hold is told. */
 class leaves_together final : public holder::leaves_with {
   public:
-    leaves_together(departure &leaving, double longest_s) : leaving_(leaving), longest_(longest_s)
+    leaves_together(departure &leaving, std::vector<int> ranks, double longest_s)
+        : leaving_(leaving), ranks_(std::move(ranks)), longest_(longest_s)
     {
     }
+    std::vector<int> ranks() const override { return ranks_; }
     void ready(bool last) override { leaving_.ready(last); }
     bool may_go_on() override { return leaving_.may_go_on(); }
     int wake_fd() const override { return leaving_.wake_fd(); }
@@ -72,6 +74,7 @@ class leaves_together final : public holder::leaves_with {
 
   private:
     departure &leaving_;
+    std::vector<int> ranks_;
     std::chrono::duration<double> longest_;
 };
 
@@ -122,9 +125,18 @@ class held_mover final : public rank_mover {
   private:
     using clock = std::chrono::steady_clock;
     using seconds = std::chrono::duration<double>;
+    std::vector<int> others_of(const held_rank &rank) const
+    {
+        std::vector<int> others;
+        for (const errand &each : errands_) {
+            if (each.rank.job == rank.job && each.rank.rank != rank.rank)
+                others.push_back(each.rank.rank);
+        }
+        return others;
+    }
     holder::held_move move_to(const held_rank &rank, const listening_host &host, departure &leaving)
     {
-        leaves_together others(leaving, wait_s_);
+        leaves_together others(leaving, others_of(rank), wait_s_);
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
         try {

@@ -309,8 +309,10 @@ held_move held_ranks::move(const held_rank &which, const std::string &to,
                            leaves_with *others)
 {
     nlohmann::json what = {{"do", "move"}, {"to", to}};
-    if (others)
+    if (others) {
         what["waits_ms"] = others->longest().count();
+        what["with"] = others->ranks();
+    }
     departure leaving(others);
     if (which.asked_at.empty()) {
         const std::string door = request_socket_of(which.pid);

@@ -27,8 +27,8 @@ namespace {
 constexpr std::size_t kLongestOrder = 4096;
 constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
 /* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): the first is of one that does
- * not know TRACK, the others are a matter of time. The last two are of builds that let one rank of
- * a job be away at a time. */
+ * not know TRACK or WITH, the others are a matter of time. The last two are of builds that let one
+ * rank of a job be away at a time. */
 constexpr const char *kUnknownOrder = "REFUSED unknown order";
 constexpr const char *kMeanwhile[] = {
     " no other rank stays", " another rank that is away comes back by it",
@@ -105,6 +105,8 @@ void holder::heard(const std::string &said)
         untracked("the rank:" + said.substr(std::strlen("UNTRACKED")));
     } else if (asked_to_track_ && said == kUnknownOrder) {
         untracked("its MPI library does not know how");
+    } else if (company_ > 0 && said == kUnknownOrder) {
+        company_--; /* it does without */
     } else if (said.starts_with("REFUSED")) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
@@ -129,7 +131,7 @@ void holder::obey(const nlohmann::json &request)
         else if (what == "stay")
             forget_other_host();
         else if (what == "leave")
-            leave(request.value("lazy", false));
+            leave(request);
         else if (what == "send")
             dump(request.at("to"), request.value("lazy", false));
         else if (what == "thaw")
@@ -260,20 +262,25 @@ std::string holder::promise_room()
     return why;
 }
 
-void holder::leave(bool lazy)
+void holder::leave(const nlohmann::json &request)
 {
     if (state_ == state::DETACHED)
         return detached();
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
     /* Without its memory an image is small. */
-    const std::string why = lazy ? "" : promise_room();
+    const std::string why = request.value("lazy", false) ? "" : promise_room();
     if (!why.empty()) {
         owner_.say({{"said", "failed"}, {"why", why}, {"again", true}});
         return;
     }
     state_ = state::LEAVING;
     since_ = clock::now();
+    company_ = 0;
+    for (const nlohmann::json &rank : request.value("with", nlohmann::json::array())) {
+        order("WITH " + std::to_string(rank.get<int>()));
+        company_++;
+    }
     order("LEAVE");
 }
 

@@ -53,6 +53,7 @@ class surroundings {
  * socket, as the netmod wants it (mpi-ch4-netmod/zc/zc_order.h):
  *
  *   holder                       rank
+ *   WITH rank           ───▶                           that one is to leave, too
  *   LEAVE               ───▶
  *                       ◀───     DETACHED, or REFUSED and why
  *   BIND incarnation    ───▶                           the token
@@ -68,10 +69,11 @@ class surroundings {
  *                                                  when there is little left to send, and goes on
  *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
- *   leave {lazy}        detached: refused          it runs still, and has nothing of UCX; not
- * before there is room for its image beside others send {to, lazy}     sent dumped, stopped, and
- * its image is at another's thaw {incarnation}  bound                      the token is for the
- * rank here end                                            it is killed: it lives elsewhere
+ *   leave {lazy, with}  detached: refused          it runs still, and has nothing of UCX; not
+ *                                                  before there is room for its image
+ *   send {to, lazy}     sent                       dumped, stopped, its image is at another's
+ *   thaw {incarnation}  bound                      the token is for the rank here
+ *   end                                            it is killed: it lives elsewhere
  *
  * and failed, with why, at any time, and again if that is because of other ranks that move. That
  * a rank is detached is said whenever it is.
@@ -134,7 +136,7 @@ class holder {
     void connect(const std::string &to);
     void forget_other_host();
     void lose_other_host(const std::string &why);
-    void leave(bool lazy);
+    void leave(const nlohmann::json &request);
     std::string promise_room();
     void detached();
     void dump(const std::string &to, bool lazy, const std::string &not_lazy = "");
@@ -162,6 +164,7 @@ class holder {
     std::string to_;
     bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
+    int company_ = 0;             /* WITH, which a build that does not know it answers */
     std::string not_tracked_;     /* why what is written is not known; empty: it is */
     std::string not_lazy_;   /* why the memory is in the image all the same; empty: it is not */
     promised_room promised_; /* of this host, for the image, until that is there */

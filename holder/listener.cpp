@@ -196,7 +196,8 @@ void listener::order_move(const std::string &asker, const nlohmann::json &reques
     *door_of = doors_.ask(door,
                           {{"do", "move"},
                            {"to", request.at("to")},
-                           {"waits_ms", request.value("waits_ms", std::int64_t{0})}},
+                           {"waits_ms", request.value("waits_ms", std::int64_t{0})},
+                           {"with", request.value("with", nlohmann::json::array())}},
                           kMovePatience, heard);
 }
 

@@ -32,9 +32,9 @@ std::string all_of(const nlohmann::json &reasons)
 
 move_transaction::move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
                                    std::chrono::milliseconds patience,
-                                   std::chrono::milliseconds waits)
-    : parties_(parties), incarnation_(incarnation), patience_(patience), waits_(waits), begin_(now),
-      since_(now)
+                                   std::chrono::milliseconds waits, nlohmann::json with)
+    : parties_(parties), incarnation_(incarnation), patience_(patience), waits_(waits),
+      with_(std::move(with)), begin_(now), since_(now)
 {
 }
 
@@ -167,7 +167,7 @@ void move_transaction::wait_no_longer(time_point now)
 void move_transaction::ask_to_leave(time_point now)
 {
     enter(phase::LEAVING, now);
-    parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}});
+    parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}, {"with", with_}});
 }
 
 void move_transaction::target_said(const nlohmann::json &what, time_point now)
@@ -260,7 +260,7 @@ void move_transaction::tick(time_point now)
     case phase::LEAVING:
         if (again_at_ && now >= *again_at_) {
             again_at_.reset();
-            parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}});
+            parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}, {"with", with_}});
         }
         [[fallthrough]];
     case phase::EXAMINING:

@@ -101,7 +101,8 @@ class move_transaction {
     /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment.
      * @waits: so long at most for go(), in all; zero: not at all. */
     move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
-                     std::chrono::milliseconds patience, std::chrono::milliseconds waits = {});
+                     std::chrono::milliseconds patience, std::chrono::milliseconds waits = {},
+                     nlohmann::json with = nlohmann::json::array());
     void begin();
     /** The others are as far as it is, if it is READY. */
     void go(time_point now);
@@ -139,6 +140,7 @@ class move_transaction {
     move_parties &parties_;
     std::uint64_t incarnation_;
     std::chrono::milliseconds patience_, waits_;
+    nlohmann::json with_; /* ranks that leave at the same time */
     double waited_ms_ = 0;
     phase phase_ = phase::EXAMINING;
     time_point begin_, since_;

@@ -228,7 +228,8 @@ void origin::begin_move(int client, const nlohmann::json &request)
     client_ = client;
     const std::chrono::milliseconds waits(request.value("waits_ms", std::int64_t{0}));
     move_ =
-        std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience, waits);
+        std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience, waits,
+                                           request.value("with", nlohmann::json::array()));
     move_->begin();
 }
 

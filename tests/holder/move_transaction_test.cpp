@@ -42,7 +42,11 @@ struct world : move_parties {
     std::chrono::steady_clock::time_point now{};
     move_transaction move;
 
-    explicit world(std::chrono::milliseconds waits = 0ms) : move(*this, 4, now, 10s, waits) {}
+    explicit world(std::chrono::milliseconds waits = 0ms,
+                   nlohmann::json with = nlohmann::json::array())
+        : move(*this, 4, now, 10s, waits, std::move(with))
+    {
+    }
 
     void ask_source(const nlohmann::json &request) override
     {
@@ -285,6 +289,20 @@ TEST(MoveTransactionTest, WaitsForTheOthersWhenItIsReady)
     EXPECT_TRUE(w.result.at("ok"));
     EXPECT_EQ(w.result.at("wait_ms"), 50000.0);
     EXPECT_EQ(w.source_asked, (asks{"examine", "leave", "send"}));
+}
+
+/* So that it does not come back by one of them. */
+TEST(MoveTransactionTest, TellsTheRankWhichOthersLeave)
+{
+    world w(kWaits, {2, 5});
+    go(w, 3);
+    w.move.go(w.now);
+    EXPECT_EQ(w.source_asked.back(), "leave");
+    EXPECT_EQ(w.last_asked.at("with"), (nlohmann::json{2, 5}));
+    world alone;
+    go(alone, 3);
+    EXPECT_EQ(alone.last_asked.at("do"), "leave");
+    EXPECT_EQ(alone.last_asked.at("with"), nlohmann::json::array());
 }
 
 TEST(MoveTransactionTest, CopiesOnceMoreWhenTheOthersAreReadyAndWaitsAgain)

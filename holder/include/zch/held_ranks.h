@@ -59,6 +59,8 @@ class leaves_with {
     virtual void ready(bool last) = 0;
     /** Asked again and again from then on, until it says so. */
     virtual bool may_go_on() = 0;
+    /** The others of its job, by number. */
+    virtual std::vector<int> ranks() const = 0;
     /** Readable when it would say so. */
     virtual int wake_fd() const = 0;
     /** It waits no longer than that, in all, whatever comes of who waits for it. */
