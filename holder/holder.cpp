@@ -64,11 +64,16 @@ void holder::fail(const std::string &why)
     owner_.say({{"said", "failed"}, {"why", why}});
 }
 
-void holder::order(const std::string &words)
+/** False: the rank has not been told, and the owner has: what was asked of it has failed. */
+bool holder::order(const std::string &lines)
 {
-    const std::string text = words + "\n";
-    if (send(orders_.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        fail(std::string("the rank cannot be told: ") + std::strerror(errno));
+    const std::string text = lines + "\n";
+    const ssize_t sent = send(orders_.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent == static_cast<ssize_t>(text.size()))
+        return true;
+    fail(std::string("the rank cannot be told: ") +
+         (sent < 0 ? std::strerror(errno) : "it does not read"));
+    return false;
 }
 
 void holder::listen()
@@ -170,6 +175,7 @@ void holder::forget_other_host()
     line_.reset();
     sender_.reset();
     copy_.reset();
+    promised_ = {};
     if (state_ == state::COPYING)
         state_ = state::RUNNING;
 }
@@ -254,6 +260,8 @@ std::string holder::promise_room()
             return {};
         return host_memory{kib, kib};
     };
+    memory_directory::remove_left_over(); /* takes time, and others wait while they are decided on
+                                           */
     try {
         promised_ = promised_room::make(kib, decide);
     } catch (
@@ -268,20 +276,23 @@ void holder::leave(const nlohmann::json &request)
         return detached();
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
+    const std::vector<int> others = request.value("with", std::vector<int>{});
     /* Without its memory an image is small. */
     const std::string why = request.value("lazy", false) ? "" : promise_room();
     if (!why.empty()) {
         owner_.say({{"said", "failed"}, {"why", why}, {"again", true}});
         return;
     }
+    std::string lines;
+    for (const int rank : others)
+        lines += "WITH " + std::to_string(rank) + "\n";
+    if (!order(lines + "LEAVE")) {
+        promised_ = {};
+        return;
+    }
+    company_ = others.size();
     state_ = state::LEAVING;
     since_ = clock::now();
-    company_ = 0;
-    for (const nlohmann::json &rank : request.value("with", nlohmann::json::array())) {
-        order("WITH " + std::to_string(rank.get<int>()));
-        company_++;
-    }
-    order("LEAVE");
 }
 
 /** It may have taken so long that the move was given up: then the owner gives it the next token. */

@@ -123,7 +123,7 @@ class holder {
     state now() const { return state_; }
 
   private:
-    void order(const std::string &words);
+    bool order(const std::string &lines);
     void listen();
     void heard(const std::string &line);
     void copy(const nlohmann::json &request);
@@ -164,7 +164,7 @@ class holder {
     std::string to_;
     bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
-    int company_ = 0;             /* WITH, which a build that does not know it answers */
+    std::size_t company_ = 0;     /* WITH, which a build that does not know it answers */
     std::string not_tracked_;     /* why what is written is not known; empty: it is */
     std::string not_lazy_;   /* why the memory is in the image all the same; empty: it is not */
     promised_room promised_; /* of this host, for the image, until that is there */

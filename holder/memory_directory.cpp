@@ -79,10 +79,12 @@ int memory_directory::remove_left_over()
 
 bool memory_directory::is_any_there()
 {
-    remove_left_over();
     std::error_code ignored;
+    struct stat found;
     for (const auto &entry : std::filesystem::directory_iterator(kWhere, ignored)) {
-        if (entry.path().filename().string().starts_with(kName))
+        if (entry.path().filename().string().starts_with(kName) &&
+            lstat(entry.path().c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+            found.st_uid == geteuid())
             return true;
     }
     return false;

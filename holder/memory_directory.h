@@ -28,7 +28,8 @@ class memory_directory {
 
     /** Those of processes that are gone. Returns how many there were. */
     static int remove_left_over();
-    /** Whether there is one, of any user, after that. */
+    /** Whether there is one of this user. Those of others may have been left over, which cannot be
+     * told. */
     static bool is_any_there();
 
   private:

@@ -209,7 +209,8 @@ void move_transaction::give_up(const std::string &why, time_point now)
     if (phase_ == phase::GOING || phase_ == phase::RETURNING || phase_ == phase::DONE)
         return;
     parties_.ask_target({{"do", "end"}});
-    if (!detached_ && copies_)
+    if (!detached_ &&
+        can_copy_) /* it forgets what was sent, and others have the room for its image */
         parties_.ask_source({{"do", "stay"}});
     if (!detached_)
         return finish(false); /* if it detaches later it is given the next token then */

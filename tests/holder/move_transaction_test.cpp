@@ -291,6 +291,21 @@ TEST(MoveTransactionTest, WaitsForTheOthersWhenItIsReady)
     EXPECT_EQ(w.source_asked, (asks{"examine", "leave", "send"}));
 }
 
+/** What is promised for its image is for others then, even if it leaves later. */
+TEST(MoveTransactionTest, SaysThatARankStaysThatDoesNotLeaveInTime)
+{
+    nlohmann::json examined = kExamined;
+    examined["copies"] = true;
+    world w;
+    w.move.begin();
+    w.move.source_said(examined, w.now);
+    w.move.prepared(kImage, w.now);
+    EXPECT_EQ(w.source_asked.back(), "leave");
+    w.move.tick(w.now += 11s);
+    EXPECT_EQ(w.source_asked.back(), "stay");
+    EXPECT_EQ(w.result.at("ok"), false);
+}
+
 /* So that it does not come back by one of them. */
 TEST(MoveTransactionTest, TellsTheRankWhichOthersLeave)
 {
