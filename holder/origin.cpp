@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 constexpr int kTurn = 50;  /* ms, while there are lines */
 constexpr int kMoving = 5; /* while ZeroMQ may be able to take what it could not */
 constexpr auto kFarewell = 3s;
-constexpr int kLost = 1 << 8; /* as wait(2) has the exit status 1 */
+constexpr std::chrono::milliseconds kLongestWait = 24h; /* for others that leave */
+constexpr int kLost = 1 << 8;                           /* as wait(2) has the exit status 1 */
 constexpr const char *kOrders = "MPIR_CVAR_CH4_ZC_DETACH_FD";
 
 /** A stream that the rank closes must have an end: none of them stays open here. */
@@ -200,13 +201,15 @@ nlohmann::json origin::status() const
 void origin::requested(int client, const nlohmann::json &request)
 {
     const std::string what = request.value("do", "");
+    if (move_ && client == client_) { /* the move is what is answered */
+        if (what == "go" && request.value("alone", false))
+            move_->wait_no_longer(clock::now());
+        else if (what == "go")
+            move_->go(clock::now());
+        return;
+    }
     if (what == "status")
         return requests_->answer(client, status());
-    if (what == "go" && move_ && client == client_) { /* the move is what is answered */
-        if (request.value("alone", false))
-            return move_->wait_no_longer(clock::now());
-        return move_->go(clock::now());
-    }
     if (what != "move")
         return requests_->answer(client, {{"ok", false}, {"why", "no such request"}});
     begin_move(client, request);
@@ -224,12 +227,13 @@ void origin::begin_move(int client, const nlohmann::json &request)
     if (!why.empty())
         return requests_->answer(client,
                                  {{"ok", false}, {"why", why}, {"again", move_ != nullptr}});
+    const std::vector<int> with = request.value("with", std::vector<int>{});
+    const std::chrono::milliseconds waits(std::clamp(request.value("waits_ms", std::int64_t{0}),
+                                                     std::int64_t{0}, kLongestWait.count()));
     to_ = listener_at(request.value("to", ""));
     client_ = client;
-    const std::chrono::milliseconds waits(request.value("waits_ms", std::int64_t{0}));
-    move_ =
-        std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience, waits,
-                                           request.value("with", nlohmann::json::array()));
+    move_ = std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience,
+                                               waits, with);
     move_->begin();
 }
 

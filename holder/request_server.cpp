@@ -102,6 +102,7 @@ void request_server::read(int client)
         then_(client, said);
     } catch (const std::exception &problem) {
         answer(client, {{"ok", false}, {"why", reason_of(problem)}});
+        gone_(client);
     }
 }
 

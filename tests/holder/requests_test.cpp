@@ -41,10 +41,12 @@ class RequestsTest : public testing::Test {
     loop loop_;
     std::vector<std::pair<int, nlohmann::json>> heard_;
     std::vector<int> gone_;
-    request_server server_{
-        loop_, path_,
-        [this](int client, const nlohmann::json &what) { heard_.emplace_back(client, what); },
-        [this](int client) { gone_.push_back(client); }};
+    request_server server_{loop_, path_,
+                           [this](int client, const nlohmann::json &what) {
+                               heard_.emplace_back(client, what);
+                               what.value("alone", false); /* throws if that is none */
+                           },
+                           [this](int client) { gone_.push_back(client); }};
     door_requests doors_{loop_};
     std::vector<nlohmann::json> said_;
 };
@@ -83,6 +85,16 @@ TEST_F(RequestsTest, SaysThatWhoeverAsksHasGone)
     EXPECT_EQ(gone_, std::vector<int>{heard_[0].first});
     server_.say(gone_[0], {{"said", "ready"}});
     server_.answer(gone_[0], {{"ok", true}});
+}
+
+TEST_F(RequestsTest, WhatCannotBeReadIsAnsweredAndWhoeverHasAskedIsGone)
+{
+    const int door = ask({{"do", "move"}});
+    turn_until([&] { return heard_.size() == 1; });
+    doors_.tell(door, {{"do", "go"}, {"alone", "yes"}});
+    turn_until([&] { return said_.size() == 1; });
+    EXPECT_EQ(said_[0].at("ok"), false);
+    EXPECT_EQ(gone_, std::vector<int>{heard_[0].first});
 }
 
 TEST_F(RequestsTest, WhatIsNoRequestIsNotAnswered)
