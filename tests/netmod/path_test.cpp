@@ -408,21 +408,13 @@ class World {
         while (goes_on() && step_number < active_end())
             step();
         quieten();
-        const uint64_t limit = step_number + settle_steps();
-        while (goes_on() && !is_settled() && step_number < limit)
-            step();
-        if (goes_on() && !is_settled())
-            violate("it does not come to rest");
+        await("it does not come to rest", &World::is_settled);
         for (int i = 0; i < 2 && !options.finalizes; i++)
             can_leave(static_cast<int>(below(ranks.size())));
         if (goes_on() && options.finalizes) {
             for (auto &rank : ranks)
                 rank->finalizes = true;
-            const uint64_t end = step_number + settle_steps();
-            while (goes_on() && !is_finalized() && step_number < end)
-                step();
-            if (goes_on() && !is_finalized())
-                violate("MPI_Finalize does not end");
+            await("MPI_Finalize does not end", &World::is_finalized);
         }
         check_end();
         return violation;
@@ -463,6 +455,15 @@ class World {
             step();
     }
 
+    void await(const char *what_if_not, bool (World::*is_so)() const)
+    {
+        const uint64_t limit = step_number + settle_steps();
+        while (goes_on() && !(this->*is_so)() && step_number < limit)
+            step();
+        if (goes_on() && !(this->*is_so)())
+            violate("%s", what_if_not);
+    }
+
     // What has been refused or promised holds nobody back once all are at rest.
     void can_leave(int rank)
     {
@@ -478,22 +479,14 @@ class World {
             step();
         if (goes_on() && one.state == Rank::Idle)
             violate("all are at rest, and rank %d does not leave: %s", rank, one.why.c_str());
-        const uint64_t limit = step_number + settle_steps();
-        while (goes_on() && !is_settled() && step_number < limit)
-            step();
-        if (goes_on() && !is_settled())
-            violate("it does not come to rest again");
+        await("it does not come to rest again", &World::is_settled);
     }
 
     // Until all is still again; false: it is not.
     bool settle()
     {
         quieten();
-        const uint64_t limit = step_number + settle_steps();
-        while (goes_on() && !is_settled() && step_number < limit)
-            step();
-        if (goes_on() && !is_settled())
-            violate("it does not come to rest");
+        await("it does not come to rest", &World::is_settled);
         check_end();
         return goes_on();
     }
