@@ -33,14 +33,26 @@ class gathering {
         std::unique_lock lock(mutex_);
         place_.wait(lock, [this] { return free_ > 0; });
         free_--;
-        all_[nth].now = state::PREPARING;
+        member &one = all_[nth];
+        /* Not sooner, or many ranks take more descriptors than there are. */
+        if (has_others(nth))
+            one.wake = descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        one.now = state::PREPARING;
         look(); /* it may have the last place */
+    }
+    void prepares(std::size_t nth)
+    {
+        const std::lock_guard lock(mutex_);
+        all_[nth].now = state::PREPARING;
+        take_wake(all_[nth]); /* it may have been let go where it was before */
+        look();
     }
     void end(std::size_t nth, bool again)
     {
         const std::lock_guard lock(mutex_);
         free_++;
         place_.notify_one();
+        all_[nth].wake = {};
         all_[nth].now = again ? state::RESTING : state::ENDED;
         look();
     }
@@ -60,7 +72,7 @@ class gathering {
         const double now_s = by_.now_s();
         const std::lock_guard lock(mutex_);
         member &one = all_[nth];
-        if (one.now != state::FINISHING)
+        if (one.now == state::PREPARING)
             one.until_s = now_s + wait_s_;
         one.now = state::READY;
         one.last = last;
@@ -70,13 +82,13 @@ class gathering {
     {
         const double now_s = by_.now_s();
         const std::lock_guard lock(mutex_);
+        see_late(now_s);
         member &one = all_[nth];
         if (one.now == state::READY && now_s < one.until_s)
             return false;
         if (one.now == state::READY)
             one.now = state::LEAVING; /* by itself, whether it has to finish or not */
-        eventfd_t taken;
-        eventfd_read(one.wake.fd, &taken);
+        take_wake(one);
         return true;
     }
     int wake_fd(std::size_t nth) const { return all_[nth].wake.fd; }
@@ -85,8 +97,7 @@ class gathering {
     enum class state { TO_BEGIN, PREPARING, READY, FINISHING, LEAVING, RESTING, ENDED };
     struct member {
         std::string group; /* this and the next never change */
-        descriptor wake{
-            eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}; /* none: it is seen some time later */
+        descriptor wake;   /* while it has a place; none: it is seen some time later */
         state now = state::TO_BEGIN;
         bool last = true; /* that it is READY */
         double until_s = 0;
@@ -96,10 +107,29 @@ class gathering {
         return one.now == state::PREPARING || one.now == state::FINISHING ||
                (one.now == state::TO_BEGIN && free_ > 0);
     }
+    static void take_wake(member &one)
+    {
+        eventfd_t taken;
+        eventfd_read(one.wake.fd, &taken);
+    }
     static void go_on(member &one)
     {
         one.now = one.last ? state::LEAVING : state::FINISHING;
         eventfd_write(one.wake.fd, 1);
+    }
+    /** Whose time was up when it was let go has left by itself, and is not READY once more: the
+     * others would wait for the whole of its move. */
+    void see_late(double now_s)
+    {
+        bool any = false;
+        for (member &one : all_) {
+            if (one.now == state::FINISHING && now_s >= one.until_s) {
+                one.now = state::LEAVING;
+                any = true;
+            }
+        }
+        if (any)
+            look();
     }
     /** Who may go on now that something has changed. */
     void look()
@@ -130,6 +160,7 @@ class departure_of final : public departure {
   public:
     departure_of(gathering &all, std::size_t nth) : all_(all), nth_(nth) {}
     bool has_others() const override { return all_.has_others(nth_); }
+    void prepares() override { all_.prepares(nth_); }
     void ready(bool last) override { all_.ready(nth_, last); }
     bool may_go_on() override { return all_.may_go_on(nth_); }
     int wake_fd() const override { return all_.wake_fd(nth_); }
@@ -156,8 +187,10 @@ rank_outcome move_one(rank_mover &by, std::size_t nth, double end_s, gathering &
         all.begin(nth);
         if (by.now_s() >= end_s) { /* when there was a place for it */
             all.end(nth, false);
-            if (one.attempts == 0)
+            if (one.attempts == 0) {
                 one.why = "the time was up";
+                one.busy = true; /* others had all places */
+            }
             return one;
         }
         const attempt said = try_once(by, nth, all);

@@ -21,12 +21,14 @@ class departure {
     virtual ~departure() = default;
     /** Whether there are any: else it leaves when it can. */
     virtual bool has_others() const = 0;
+    /** It begins, perhaps anew within one attempt, as to another host: the others wait for it. */
+    virtual void prepares() = 0;
     /** The rank is as far as it can be before the others are. @last: it leaves when it may go on;
      * else it is ready once more before. */
     virtual void ready(bool last) = 0;
     /** Asked again and again from then on, until it says so. */
     virtual bool may_go_on() = 0;
-    /** Readable when it would say so, unless that is because the time is up. */
+    /** Readable when it would say so, unless that is because the time is up. -1: never. */
     virtual int wake_fd() const = 0;
 };
 
@@ -48,7 +50,7 @@ class rank_mover {
 /** Of each rank in order. */
 struct rank_outcome {
     bool moved = false;
-    bool busy = false; /* another rank's move was in the way all the time */
+    bool busy = false; /* the moves of others were in the way all the time */
     std::string why;   /* it stayed */
     int attempts = 0;
 };
@@ -70,19 +72,21 @@ struct move_limits {
  *
  * Ranks of a group leave together, for which each is in one of these states:
  *
- *                               FINISHING
- *                                 ▲   │ if it is ready once more
- *                                 │   ▼
+ *                               FINISHING ────┐ if it is not READY once more in time
+ *                                 ▲   │       │
+ *                                 │   ▼       ▼
  *   TO_BEGIN ──▶ PREPARING ────▶  READY  ────▶ LEAVING ──▶ ENDED
  *                   ▲                             │
  *                   └────────── RESTING ◀─────────┘ to be tried again
  *
- * and ends, or rests, from each of them if its move has failed.
+ * and ends, or rests, from each of them if its move has failed, or is PREPARING once more, for
+ * another host.
  *
  * Those that are READY go on when none of the group is PREPARING or FINISHING, or TO_BEGIN where
  * there is a place for it: first those that have to finish, then all leave. Or each goes on by
- * itself, when wait_s have passed since it was READY first. So nobody waits for a rank that has
- * failed, or has to be tried again; when that is, those that are on the way then leave with it.
+ * itself, when wait_s have passed since it was READY first: one that is FINISHING then has left
+ * without a word. So nobody waits for a rank that has failed, or has to be tried again; when that
+ * is, those that are on the way then leave with it.
  */
 std::vector<rank_outcome> move_together(rank_mover &by, std::size_t ranks,
                                         const move_limits &limits);

@@ -18,6 +18,7 @@
 #include "held_job.h"
 #include "keys.h"
 #include "moves_together.h"
+#include "next_host.h"
 #include "placement.h"
 #include "zch/held_ranks.h"
 #include "zch/ports.h"
@@ -44,11 +45,6 @@ std::vector<std::string> hosts_of_agents()
     }
     return hosts;
 }
-
-/** Where zc-hold listens. */
-struct listening_host {
-    std::string name, endpoint;
-};
 
 /** A rank, and to which of some hosts it is to go. */
 struct errand {
@@ -88,31 +84,15 @@ class held_mover final : public rank_mover {
           wait_s_(limits.wait_s), where_(where), last_(errands.size()), went_(errands.size())
     {
     }
-    /** The host with the fewest ranks of the job first; another, if that one cannot take it. If
-     * none can, and one could later, that one's reason counts. */
     attempt move(std::size_t nth, departure &leaving) override
     {
-        const std::string &job = errands_[nth].rank.job;
-        std::vector<listening_host> untried = errands_[nth].hosts;
-        attempt later;
-        for (;;) {
-            std::vector<std::string> names;
-            for (const listening_host &each : untried)
-                names.push_back(each.name);
-            went_[nth] = where_.take(job, names);
-            const auto host = std::ranges::find(untried, went_[nth], &listening_host::name);
-            last_[nth] = move_to(errands_[nth].rank, *host, leaving);
-            if (!last_[nth].ok)
-                where_.give_back(job, host->name);
-            untried.erase(host);
-            const attempt said{last_[nth].ok, last_[nth].again, last_[nth].why};
-            if (said.ok || !last_[nth].other_host)
-                return said;
-            if (said.again)
-                later = said;
-            if (untried.empty())
-                return later.again ? later : said;
-        }
+        const auto &[rank, hosts] = errands_[nth];
+        last_[nth] =
+            move_to_one_of(hosts, rank.job, where_, leaving, [&](const listening_host &host) {
+                went_[nth] = host.name;
+                return move_to(errands_[nth].rank, host, leaving);
+            });
+        return {last_[nth].ok, last_[nth].again, last_[nth].why};
     }
 
     /** The ranks of a job, which wait for each other. */
@@ -139,14 +119,8 @@ class held_mover final : public rank_mover {
         leaves_together others(leaving, others_of(rank), wait_s_);
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
-        try {
-            return ranks_.move(rank, host.endpoint, std::max(left, std::chrono::milliseconds(1000)),
-                               {}, leaving.has_others() ? &others : nullptr);
-        } catch (const error &problem) {
-            holder::held_move failed;
-            failed.why = problem.what();
-            return failed;
-        }
+        return ranks_.move(rank, host.endpoint, std::max(left, std::chrono::milliseconds(1000)), {},
+                           leaving.has_others() ? &others : nullptr);
     }
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;

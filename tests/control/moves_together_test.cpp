@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <poll.h>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -163,6 +166,7 @@ TEST(MovesTogetherTest, TriesNothingWhenTheTimeIsUp)
         if (!one.moved) {
             EXPECT_EQ(one.attempts, 0);
             EXPECT_EQ(one.why, "the time was up");
+            EXPECT_TRUE(one.busy) << "the first was in the way";
         }
     }
 }
@@ -342,6 +346,183 @@ TEST(MovesTogetherTest, NobodyWaitsForOneThatIsToBeTriedAgain)
     } by;
     for (const rank_outcome &one : move_together(by, 3, {60, 8, 60}))
         EXPECT_TRUE(one.moved) << one.why;
+}
+
+void wait_until_it_may(departure &leaving)
+{
+    while (!leaving.may_go_on())
+        std::this_thread::sleep_for(1ms);
+}
+
+bool is_readable(int fd)
+{
+    pollfd one{fd, POLLIN, 0};
+    return poll(&one, 1, 0) > 0;
+}
+
+template <class F>
+void wait_for(F done)
+{
+    const auto end = std::chrono::steady_clock::now() + 30s;
+    while (!done() && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(done());
+}
+
+TEST(MovesTogetherTest, OneThatIsToGoToAnotherHostIsWaitedForOnceMore)
+{
+    class : public rank_mover {
+        attempt move(std::size_t nth, departure &leaving) override
+        {
+            if (nth == 0) {
+                leaving.ready(true);
+                leaving.prepares(); /* for another host */
+                anew_ = true;
+                std::this_thread::sleep_for(200ms);
+                copied_ = true;
+            } else {
+                wait_for([this] { return anew_.load(); });
+            }
+            leaving.ready(true);
+            wait_until_it_may(leaving);
+            EXPECT_TRUE(copied_) << "it has left alone";
+            return kMoves;
+        }
+        std::atomic<bool> anew_ = false, copied_ = false;
+    } by;
+    for (const rank_outcome &one : move_together(by, 2, {60, 8, 60}))
+        EXPECT_TRUE(one.moved) << one.why;
+}
+
+/** Who waits for what is to be read would turn for ever, as nobody reads it. */
+TEST(MovesTogetherTest, WhatWasSaidBeforeItPreparesOnceMoreIsForgotten)
+{
+    class : public rank_mover {
+        attempt move(std::size_t nth, departure &leaving) override
+        {
+            const bool again = nth == 0 && ++tries_ > 1;
+            EXPECT_FALSE(is_readable(leaving.wake_fd()));
+            leaving.ready(true);
+            if (nth == 1) {
+                wait_until_it_may(leaving);
+                return kMoves;
+            }
+            wait_for([&] { return is_readable(leaving.wake_fd()); });
+            if (!again)
+                return kAway;
+            leaving.prepares();
+            EXPECT_FALSE(is_readable(leaving.wake_fd()));
+            return kMoves;
+        }
+        void wait(double) override {}
+        int tries_ = 0;
+    } by;
+    for (const rank_outcome &one : move_together(by, 2, {60, 8, 60}))
+        EXPECT_TRUE(one.moved) << one.why;
+}
+
+/** By a clock that stands still but for what is said here. */
+class timed_mover : public rank_mover {
+  public:
+    double now_s() override { return now; }
+    std::atomic<double> now = 100;
+};
+
+/** Its own zc-hold may have let it leave in the same moment, and then does not say so. */
+TEST(MovesTogetherTest, NobodyWaitsForOneThatHasLeftInsteadOfFinishing)
+{
+    class : public timed_mover {
+        attempt move(std::size_t nth, departure &leaving) override
+        {
+            if (nth == 0) {
+                leaving.ready(false); /* until 110 */
+                is_ready_ = true;
+                wait_for([this] { return has_left_.load(); });
+                leaving.ready(true); /* late: it waits no more */
+                EXPECT_TRUE(leaving.may_go_on());
+                return kMoves;
+            }
+            wait_for([this] { return is_ready_.load(); });
+            now = 109.5;
+            leaving.ready(false); /* until 119.5 */
+            EXPECT_TRUE(leaving.may_go_on());
+            leaving.ready(true);
+            EXPECT_FALSE(leaving.may_go_on());
+            now = 110.5;
+            EXPECT_TRUE(leaving.may_go_on());
+            has_left_ = true;
+            return kMoves;
+        }
+        std::atomic<bool> is_ready_ = false, has_left_ = false;
+    } by;
+    for (const rank_outcome &one : move_together(by, 2, {600, 8, 10}))
+        EXPECT_TRUE(one.moved) << one.why;
+}
+
+TEST(MovesTogetherTest, OneThatHasToFinishWhenItsTimeIsUpWaitsNoSecondTime)
+{
+    class : public timed_mover {
+        attempt move(std::size_t nth, departure &leaving) override
+        {
+            if (nth == 1) { /* it is PREPARING all the time */
+                wait_for([this] { return has_left_.load(); });
+                return kMoves;
+            }
+            leaving.ready(false);
+            EXPECT_FALSE(leaving.may_go_on());
+            now = 111;
+            EXPECT_TRUE(leaving.may_go_on());
+            leaving.ready(true);
+            EXPECT_TRUE(leaving.may_go_on());
+            has_left_ = true;
+            return kMoves;
+        }
+        std::atomic<bool> has_left_ = false;
+    } by;
+    for (const rank_outcome &one : move_together(by, 2, {600, 8, 10}))
+        EXPECT_TRUE(one.moved) << one.why;
+}
+
+/* ---- descriptors ---- */
+
+int open_descriptors()
+{
+    int open = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        open += fcntl(fd, F_GETFD) >= 0;
+    return open;
+}
+
+TEST(MovesTogetherTest, OnlyRanksOnTheirWayHaveDescriptors)
+{
+    class : public rank_mover {
+        attempt move(std::size_t, departure &leaving) override
+        {
+            EXPECT_GE(leaving.wake_fd(), 0);
+            EXPECT_LE(open_descriptors(), before + 2);
+            return kMoves;
+        }
+
+      public:
+        int before = open_descriptors();
+    } by;
+    for (const rank_outcome &one : move_together(by, 40, {60, 2, 60}))
+        EXPECT_TRUE(one.moved) << one.why;
+    EXPECT_EQ(open_descriptors(), by.before);
+}
+
+TEST(MovesTogetherTest, RanksLeaveTogetherWithoutDescriptors)
+{
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few{1, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    leaving_mover by({1, 100, 1});
+    const auto all = move_together(by, 3, {60, 8, 60});
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (const rank_outcome &one : all)
+        EXPECT_TRUE(one.moved) << one.why;
+    EXPECT_EQ(by.left, (std::vector<int>{3, 3, 3}));
 }
 
 } // namespace
