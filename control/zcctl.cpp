@@ -4,6 +4,7 @@
  * it knows and does. See zcctl(1). */
 #include <cstdio>
 #include <exception>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -23,6 +24,8 @@ using nlohmann::json;
 using zc::error;
 
 namespace {
+
+constexpr double kLongestWait = 86400; /* seconds */
 
 struct found_job {
     std::string directory, name;
@@ -133,6 +136,16 @@ bool is_job_of_libzcm(const std::vector<std::string> &directories, const std::st
     return false;
 }
 
+/** Each rank on its way takes some. */
+void raise_descriptors()
+{
+    rlimit most{};
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &most);
+    }
+}
+
 /** Where zc-hold is, and with what key. */
 void add_holder_options(CLI::App &verb, transparent_options &how)
 {
@@ -148,6 +161,7 @@ void add_holder_options(CLI::App &verb, transparent_options &how)
 
 int main(int argc, char **argv)
 {
+    raise_descriptors();
     CLI::App app("Move ranks of running jobs, save their state; ask the agent of this node",
                  "zcctl");
     app.require_subcommand(1);
@@ -195,7 +209,7 @@ int main(int argc, char **argv)
             verb->add_option("--wait", how.limits.wait_s,
                              "so many seconds at most a rank below zc-hold that could leave waits "
                              "for the others; 0: for none")
-                ->check(CLI::NonNegativeNumber)
+                ->check(CLI::Range(0.0, kLongestWait))
                 ->capture_default_str();
     }
     const CLI::Option *const by_way =
