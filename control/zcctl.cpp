@@ -4,7 +4,6 @@
  * it knows and does. See zcctl(1). */
 #include <cstdio>
 #include <exception>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "error.h"
 #include "job_sockets.h"
 #include "request.h"
+#include "soft_limits.h"
 #include "transparent.h"
 #include "verbs.h"
 
@@ -136,16 +136,6 @@ bool is_job_of_libzcm(const std::vector<std::string> &directories, const std::st
     return false;
 }
 
-/** Each rank on its way takes some. */
-void raise_descriptors()
-{
-    rlimit most{};
-    if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
-        most.rlim_cur = most.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &most);
-    }
-}
-
 /** Where zc-hold is, and with what key. */
 void add_holder_options(CLI::App &verb, transparent_options &how)
 {
@@ -161,7 +151,7 @@ void add_holder_options(CLI::App &verb, transparent_options &how)
 
 int main(int argc, char **argv)
 {
-    raise_descriptors();
+    zc::raise_limits({RLIMIT_NOFILE}); /* each rank on its way takes some */
     CLI::App app("Move ranks of running jobs, save their state; ask the agent of this node",
                  "zcctl");
     app.require_subcommand(1);

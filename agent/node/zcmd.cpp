@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon.h"
 #include "dispatched.h"
+#include "soft_limits.h"
 
 using namespace zc::agent;
 
@@ -44,16 +44,6 @@ config load(const std::string &path, bool named)
             throw config_error("ZC_MIGRATE: wants 1 or observe, is " + mode_text);
     }
     return c;
-}
-
-/** Every agent that we talk to takes two. */
-void raise_descriptors()
-{
-    rlimit most{};
-    if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
-        most.rlim_cur = most.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &most);
-    }
 }
 
 /** The command line. */
@@ -157,7 +147,7 @@ void carry_out(const arguments &a)
     }
     if (a.dispatched) {
         begin_log("info");
-        raise_descriptors();
+        zc::raise_limits({RLIMIT_NOFILE}); /* each agent that it talks to takes two */
         run_dispatched(STDIN_FILENO, STDOUT_FILENO);
         return;
     }
@@ -172,7 +162,7 @@ void carry_out(const arguments &a)
     if (a.check)
         return print(c);
     begin_log(c.log_level);
-    raise_descriptors();
+    zc::raise_limits({RLIMIT_NOFILE});
     node_daemon(c, keys).run();
 }
 

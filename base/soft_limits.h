@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ZC_HOLDER_SOFT_LIMITS_H_INCLUDED
-#define ZC_HOLDER_SOFT_LIMITS_H_INCLUDED
+#ifndef ZC_BASE_SOFT_LIMITS_H_INCLUDED
+#define ZC_BASE_SOFT_LIMITS_H_INCLUDED
 
 #include <initializer_list>
 
 #include <sys/resource.h>
 
-namespace zc::holder {
+namespace zc {
 
 /** The soft limits of this process, as far as it may raise them. */
 inline void raise_limits(std::initializer_list<__rlimit_resource> which)
@@ -20,6 +20,6 @@ inline void raise_limits(std::initializer_list<__rlimit_resource> which)
     }
 }
 
-} // namespace zc::holder
+} // namespace zc
 
 #endif
