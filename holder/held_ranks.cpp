@@ -85,9 +85,8 @@ class host_question {
 
 using questions = std::vector<std::unique_ptr<host_question>>;
 
-/** Until all are answered, or @until, or @over says that it is over: it is asked each turn, and
- * when
- * @wake_fd is readable. */
+/** Until all are answered, or @until, or @over says so, which is asked each turn, and when @wake_fd
+ * is readable. */
 void await(const questions &all, clock::time_point until, const std::function<bool()> &over = {},
            int wake_fd = -1)
 {

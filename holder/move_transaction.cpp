@@ -167,6 +167,11 @@ void move_transaction::wait_no_longer(time_point now)
 void move_transaction::ask_to_leave(time_point now)
 {
     enter(phase::LEAVING, now);
+    order_to_leave();
+}
+
+void move_transaction::order_to_leave()
+{
     parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}, {"with", with_}});
 }
 
@@ -209,11 +214,12 @@ void move_transaction::give_up(const std::string &why, time_point now)
     if (phase_ == phase::GOING || phase_ == phase::RETURNING || phase_ == phase::DONE)
         return;
     parties_.ask_target({{"do", "end"}});
-    if (!detached_ &&
-        can_copy_) /* it forgets what was sent, and others have the room for its image */
-        parties_.ask_source({{"do", "stay"}});
-    if (!detached_)
+    if (!detached_) {
+        /* It forgets what was sent, and others have the room for its image. */
+        if (can_copy_)
+            parties_.ask_source({{"do", "stay"}});
         return finish(false); /* if it detaches later it is given the next token then */
+    }
     try {
         parties_.commit(incarnation_ + 1, false);
     } catch (const std::exception &problem) {
@@ -261,7 +267,7 @@ void move_transaction::tick(time_point now)
     case phase::LEAVING:
         if (again_at_ && now >= *again_at_) {
             again_at_.reset();
-            parties_.ask_source({{"do", "leave"}, {"lazy", lazy_}, {"with", with_}});
+            order_to_leave();
         }
         [[fallthrough]];
     case phase::EXAMINING:

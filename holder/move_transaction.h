@@ -133,6 +133,7 @@ class move_transaction {
     void other_host_fails(const std::string &why, time_point now);
     void become_ready(time_point now);
     void ask_to_leave(time_point now);
+    void order_to_leave();
     void commit(time_point now);
     void finish(bool well);
     void note(const nlohmann::json &what, const char *from, const char *to);
