@@ -55,6 +55,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_stream.h         \
                       src/mpid/ch4/netmod/zc/zc_table.h          \
                       src/mpid/ch4/netmod/zc/zc_teardown.h       \
+                      src/mpid/ch4/netmod/zc/zc_traffic.h        \
                       src/mpid/ch4/netmod/zc/zc_transport.h      \
                       src/mpid/ch4/netmod/zc/zc_types.h          \
                       src/mpid/ch4/netmod/zc/zc_unexpected.h     \
@@ -106,6 +107,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_stats.c          \
                       src/mpid/ch4/netmod/zc/zc_stream.c         \
                       src/mpid/ch4/netmod/zc/zc_teardown.c       \
+                      src/mpid/ch4/netmod/zc/zc_traffic.c        \
                       src/mpid/ch4/netmod/zc/zc_transport.c      \
                       src/mpid/ch4/netmod/zc/zc_unexpected.c     \
                       src/mpid/ch4/netmod/zc/zc_upid.c           \

@@ -14,6 +14,7 @@
 #include "zc_landing_thread.h"
 #include "zc_order.h"
 #include "zc_path.h"
+#include "zc_traffic.h"
 #include "zc_worker.h"
 
 typedef enum { ATTACHED, LEAVING, BINDING } state_t;
@@ -57,6 +58,7 @@ int MPIDI_ZC_detach_init(void)
 void MPIDI_ZC_detach_free(void)
 {
     (void) MPIDI_ZC_order_open(-1);
+    MPIDI_ZC_traffic_close();
     MPIDI_ZC_paths_free();
 }
 
@@ -136,6 +138,7 @@ static void destroy(void)
     MPIDI_ZC_context_close();
     MPIDI_ZC_paths_forget_endpoints();
     MPIDI_ZC_anchor_forget_company();
+    MPIDI_ZC_traffic_close();
     (void) zc_pool_trim(MPIDI_ZC_global.landing, 1);
     malloc_trim(0);
 }
@@ -143,13 +146,13 @@ static void destroy(void)
 /* Returns the incarnation in the token. */
 static uint32_t await_token(void)
 {
-    uint32_t incarnation = 0;
+    int64_t incarnation = 0;
 
     for (;;) {
         switch (MPIDI_ZC_order_take(true, &incarnation)) {
             case MPIDI_ZC_ORDER_BIND:
                 if (incarnation > rank.incarnation) {
-                    return incarnation;
+                    return (uint32_t) incarnation;
                 }
                 MPIDI_ZC_order_answer("REFUSED", "the incarnation is not higher than the last");
                 break;
@@ -239,12 +242,24 @@ static void track(void)
     }
 }
 
+/* @clocks: of the holder (zc_order.h). */
+static void tell(int64_t clocks)
+{
+    const int fd = MPIDI_ZC_order_passed();
+    const char *why = MPIDI_ZC_traffic_open(fd, clocks);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    MPIDI_ZC_order_answer(why ? "UNTOLD" : "TELLING", why);
+}
+
 /* Looks for orders every few milliseconds: that is a call into the kernel. */
 static void look_for_order(void)
 {
     struct timespec now;
     MPIDI_ZC_order_t order;
-    uint32_t number;
+    int64_t number;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (MPIDI_ZC_order_descriptor() < 0 || !MPIDI_global.is_initialized ||
@@ -262,6 +277,9 @@ static void look_for_order(void)
             break;
         case MPIDI_ZC_ORDER_TRACK:
             track();
+            break;
+        case MPIDI_ZC_ORDER_TELL:
+            tell(number);
             break;
         case MPIDI_ZC_ORDER_BIND:
             MPIDI_ZC_order_answer("REFUSED", "it is not detached");

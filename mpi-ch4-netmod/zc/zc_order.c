@@ -1,14 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpidimpl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "zc_order.h"
 
 static struct {
     int fd;
+    int passed;                 /* what has come with an order, and was not taken; -1: nothing */
     size_t length;              /* of what has come and was not taken */
     char text[64];
-} holder = {.fd = -1 };
+} holder = {.fd = -1,.passed = -1 };
+
+/* Room for one descriptor that is passed. */
+typedef union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+} control_t;
+
+int MPIDI_ZC_order_passed(void)
+{
+    const int fd = holder.passed;
+
+    holder.passed = -1;
+    return fd;
+}
+
+static void keep_passed(int fd)
+{
+    const int before = MPIDI_ZC_order_passed();
+
+    if (before >= 0) {
+        close(before);
+    }
+    holder.passed = fd;
+}
 
 bool MPIDI_ZC_order_open(int fd)
 {
@@ -18,6 +45,7 @@ bool MPIDI_ZC_order_open(int fd)
     if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0) {
         return false;
     }
+    keep_passed(-1);
     holder.length = 0;
     __atomic_store_n(&holder.fd, fd, __ATOMIC_RELEASE);
     return true;
@@ -28,9 +56,10 @@ int MPIDI_ZC_order_descriptor(void)
     return __atomic_load_n(&holder.fd, __ATOMIC_ACQUIRE);
 }
 
-static MPIDI_ZC_order_t parse(const char *line, uint32_t * number)
+static MPIDI_ZC_order_t parse(const char *line, int64_t * number)
 {
     unsigned given;
+    int64_t clocks;
     char rest;
 
     if (!strcmp(line, "LEAVE")) {
@@ -47,11 +76,15 @@ static MPIDI_ZC_order_t parse(const char *line, uint32_t * number)
         *number = given;
         return MPIDI_ZC_ORDER_WITH;
     }
+    if (sscanf(line, "TELL %" SCNd64 "%c", &clocks, &rest) == 1) {
+        *number = clocks;
+        return MPIDI_ZC_ORDER_TELL;
+    }
     return MPIDI_ZC_ORDER_UNKNOWN;
 }
 
 /* Takes the first whole line of what has come. False: there is none. */
-static bool take_line(MPIDI_ZC_order_t * order, uint32_t * number)
+static bool take_line(MPIDI_ZC_order_t * order, int64_t * number)
 {
     char *end = memchr(holder.text, '\n', holder.length);
 
@@ -65,12 +98,31 @@ static bool take_line(MPIDI_ZC_order_t * order, uint32_t * number)
     return true;
 }
 
+/* Receives as recv(2), and keeps a descriptor that comes with it. */
+static ssize_t receive_passed(void *bytes, size_t room)
+{
+    struct iovec content = {.iov_base = bytes,.iov_len = room };
+    control_t control = { 0 };
+    struct msghdr message = {
+        .msg_iov = &content,.msg_iovlen = 1,
+        .msg_control = &control,.msg_controllen = CMSG_LEN(sizeof(int))     /* no room for a second, which would leak */
+    };
+    const ssize_t got = recvmsg(holder.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *first = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    int fd;
+
+    if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS) {
+        memcpy(&fd, CMSG_DATA(first), sizeof(fd));
+        keep_passed(fd);
+    }
+    return got;
+}
+
 /* Receives what has come. False: nothing has, and the holder is still there. */
 static bool receive(void)
 {
     const size_t room = sizeof(holder.text) - holder.length;
-    const ssize_t bytes = room == 0 ? 0 :
-        recv(holder.fd, holder.text + holder.length, room, MSG_DONTWAIT);
+    const ssize_t bytes = room == 0 ? 0 : receive_passed(holder.text + holder.length, room);
 
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
@@ -83,7 +135,7 @@ static bool receive(void)
     return true;
 }
 
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * number)
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number)
 {
     MPIDI_ZC_order_t order;
 
@@ -121,10 +173,7 @@ void MPIDI_ZC_order_pass(const char *answer, int fd)
     char line[64];
     const int length = snprintf(line, sizeof(line), "%s\n", answer);
     struct iovec content = {.iov_base = line,.iov_len = length };
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(fd))];
-    } control = { 0 };
+    control_t control = { 0 };
     const struct msghdr message = {
         .msg_iov = &content,.msg_iovlen = 1,
         .msg_control = &control,.msg_controllen = sizeof(control)

@@ -17,12 +17,19 @@
  *   TRACK               ───▶                       to one that is not detached
  *                       ◀───   TRACKED             with a userfaultfd(2) of its memory (SCM_RIGHTS)
  *                       ◀───   UNTRACKED <reason>  or it has none
+ *   TELL <clocks>       ───▶                       with memory (SCM_RIGHTS), to one that is attached
+ *                       ◀───   TELLING             it writes there what it sends (zc_traffic.h), until
+ *                                                  it is detached
+ *                       ◀───   UNTOLD <reason>     or it does not
  *
  * With the descriptor of TRACKED the holder asks the kernel which pages are written, while the rank
  * goes on: the rank keeps none.
  *
  * WITH, once for each rank of a group, helps the rank to choose one by which it comes back (zc_path.h). It
  * holds for one LEAVE.
+ *
+ * <clocks> is CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds, as the holder reads them: a rank that
+ * CRIU has restored has another CLOCK_MONOTONIC.
  *
  * <incarnation> is a decimal number, higher each time; that of a rank that never left is 0. When the
  * holder closes its end, a rank that is detached ends the job, and any other takes no more orders.
@@ -38,6 +45,7 @@ typedef enum {
     MPIDI_ZC_ORDER_LEAVE,
     MPIDI_ZC_ORDER_BIND,
     MPIDI_ZC_ORDER_TRACK,
+    MPIDI_ZC_ORDER_TELL,
     MPIDI_ZC_ORDER_UNKNOWN,
     MPIDI_ZC_ORDER_CLOSED,      /* there is no holder any more, or none that can be heard */
 } MPIDI_ZC_order_t;
@@ -48,9 +56,13 @@ bool MPIDI_ZC_order_open(int fd);
 /* Returns the descriptor, or -1. Any thread may call this. */
 int MPIDI_ZC_order_descriptor(void);
 
-/* Returns the next order, and in *@number the rank of WITH, or the incarnation of BIND. @wait: until
- * there is one. */
-MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, uint32_t * number);
+/* Returns the next order, and in *@number the rank of WITH, the incarnation of BIND, or the clocks of
+ * TELL. @wait: until there is one. */
+MPIDI_ZC_order_t MPIDI_ZC_order_take(bool wait, int64_t * number);
+
+/* Returns the descriptor that came last, which is the caller's from then on; -1: none has come since the
+ * last call. */
+int MPIDI_ZC_order_passed(void);
 
 /* Sends the holder a line: @answer and, if it is not NULL, @more. */
 void MPIDI_ZC_order_answer(const char *answer, const char *more);

@@ -12,6 +12,7 @@
 #include "zc_flow.h"
 #include "zc_foreign.h"
 #include "zc_match.h"
+#include "zc_traffic.h"
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_send_vci(MPIR_Comm * comm, int rank, int tag)
 {
@@ -92,6 +93,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_isend(const void *buf, MPI_Aint count, MPI
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     MPIDI_ZC_addr_t *peer = MPIDI_ZC_peer_on(addr, vci);
     MPIDI_ZC_lane_t *lane = MPIDI_ZC_lane_of(peer, vci);
+    if (unlikely(MPIDI_ZC_traffic != NULL) && !(peer->self & MPIDI_ZC_FOREIGN)) {
+        MPIDI_ZC_traffic_add(MPIDI_ZC_world_rank_of(peer), bytes);
+    }
     if (unlikely(!lane->ep)) {
         mpi_errno = MPIDI_ZC_lane_connect(peer, lane, vci);
         MPIR_ERR_CHECK(mpi_errno);

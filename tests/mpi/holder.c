@@ -18,17 +18,20 @@
  *     -g         none comes back before all that are told are away, or a second has passed;
  *                all are to be away at a time as often as each has to leave
  *     -f         ask for the rank's userfaultfd(2) first, which tells what it writes
- *     -s         give a stale token before each true one
- *     -c         compare what the detached rank holds: descriptors and mappings of UCX
+ *     -m         give it memory first, each time, in which it writes what it sends, and look at
+ * that -s         give a stale token before each true one -c         compare what the detached rank
+ * holds: descriptors and mappings of UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +47,7 @@ static struct {
     const char *ranks, *begin, *until, *expected, *tolerated;
     int stopped, killed;
     int times, between_ms, away_ms;
-    bool stale, census, userfault, group;
+    bool stale, census, userfault, group, memory;
 } options = {
     .ranks = "0", .stopped = -1, .killed = -1, .times = 100, .between_ms = 5, .away_ms = 2};
 
@@ -281,6 +284,129 @@ static void take_userfault(void)
     close(fd);
 }
 
+/** What the rank writes: mpi-ch4-netmod/zc/zc_traffic.h */
+static struct traffic {
+    uint32_t magic, entries, rank, world;
+    uint64_t job, sent, reserved[4];
+    struct {
+        uint64_t time_ns;
+        uint32_t receiver, kib;
+    } ring[64];
+} * traffic;
+
+static int64_t ns_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/** tell_with - the order TELL, and @fd with it, if that is one; returns whether the rank agrees */
+static bool tell_with(int fd, const char *why)
+{
+    char line[64], rest[256];
+    struct iovec content = {.iov_base = line};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
+
+    content.iov_len = (size_t)snprintf(line, sizeof line, "TELL %lld\n",
+                                       (long long)(ns_of(CLOCK_REALTIME) - ns_of(CLOCK_MONOTONIC)));
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    if (sendmsg(fileno(orders), &message, MSG_NOSIGNAL) < 0)
+        return false;
+    if (says("TELLING", rest, sizeof rest))
+        return true;
+    if (!why || !strstr(rest, why) || strncmp(rest, "UNTOLD", 6) != 0)
+        die("the rank does not tell", rest);
+    return false;
+}
+
+static int make_traffic(size_t bytes)
+{
+    const int fd = memfd_create("traffic", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+        die("no memory", strerror(errno));
+    return fd;
+}
+
+/** give_memory - after some that it must not take */
+static void give_memory(void)
+{
+    const char *text = getenv("PMI_SIZE");
+    const struct traffic right = {.magic = 0x7254635a,
+                                  .entries = 64,
+                                  .rank = (uint32_t)rank,
+                                  .world = (uint32_t)(text ? atoi(text) : 1)};
+    struct traffic wrong[] = {right, right, right, right};
+    const int small = make_traffic(sizeof right - sizeof right.ring[0]);
+    const int fd = make_traffic(sizeof right);
+
+    wrong[0].magic++;
+    wrong[1].entries--;
+    wrong[2].rank++;
+    wrong[3].world++;
+    tell_with(-1, "there is no memory for it");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        if (pwrite(fd, &wrong[i], sizeof wrong[i], 0) < 0 ||
+            tell_with(fd, "of another rank, or job"))
+            die("the rank takes what is not for it", "");
+    }
+    if (pwrite(small, &right, sizeof right - sizeof right.ring[0], 0) < 0 ||
+        tell_with(small, "of another rank, or job"))
+        die("the rank takes what is too small", "");
+    close(small);
+    traffic = mmap(NULL, sizeof right, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (traffic == MAP_FAILED)
+        die("no memory", strerror(errno));
+    *traffic = right;
+    tell_with(fd, NULL);
+    close(fd);
+}
+
+/** check_traffic - the rank sends to the others all the time */
+static void check_traffic(void)
+{
+    const double end = seconds() + 10;
+    while (__atomic_load_n(&traffic->sent, __ATOMIC_ACQUIRE) < 2 && seconds() < end)
+        usleep(1000);
+    const uint64_t sent = __atomic_load_n(&traffic->sent, __ATOMIC_ACQUIRE);
+    const int64_t now = ns_of(CLOCK_MONOTONIC);
+    if (sent < 2)
+        die("the rank tells nothing", "");
+    for (uint64_t i = sent > 64 ? sent - 32 : 0; i < sent; i++) {
+        const int64_t age = now - (int64_t)traffic->ring[i % 64].time_ns;
+        if (traffic->ring[i % 64].receiver >= traffic->world ||
+            traffic->ring[i % 64].kib > 4 << 10 || age > INT64_C(20000000000) ||
+            age < -INT64_C(10000000000))
+            die("the rank tells nonsense", "");
+    }
+}
+
+/** give_up_memory - it is detached, and cannot have it */
+static void give_up_memory(void)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%d/maps", child);
+    FILE *maps = fopen(path, "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (strstr(line, "memfd:traffic"))
+            die("the rank has the memory still", "");
+    }
+    if (maps)
+        fclose(maps);
+    munmap(traffic, sizeof *traffic);
+}
+
 /** go_round - false: the rank has ended */
 static bool go_round(unsigned *incarnation)
 {
@@ -288,6 +414,10 @@ static bool go_round(unsigned *incarnation)
 
     if (group)
         tell_company();
+    if (options.memory) {
+        give_memory();
+        check_traffic();
+    }
     tell("LEAVE\n");
     if (!says("DETACHED", rest, sizeof rest)) {
         if (feof(orders) || ferror(orders))
@@ -307,6 +437,8 @@ static bool go_round(unsigned *incarnation)
     if (options.expected)
         die("the rank has left, and should not have", "");
     check_detached();
+    if (options.memory)
+        give_up_memory();
     resident_late = resident_kib();
     if (*incarnation == 19)
         resident_early = resident_late;
@@ -420,7 +552,7 @@ static void stop_now_and_then(void)
 
 int main(int argc, char **argv)
 {
-    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:gfsc")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+r:n:w:a:b:u:e:t:x:k:gfmsc")) != -1;) {
         switch (option) {
         case 'r':
             options.ranks = optarg;
@@ -457,6 +589,9 @@ int main(int argc, char **argv)
             break;
         case 'f':
             options.userfault = true;
+            break;
+        case 'm':
+            options.memory = true;
             break;
         case 's':
             options.stale = true;

@@ -406,6 +406,8 @@ TESTS = [
     *(leaves(f"{ranks}-ranks", ranks=ranks, times=times, timeout=600)
       for ranks, times in ((2, 100), (3, 100), (8, 50))),
     leaves("tracked", times=5, options=("-f",)),
+    *(leaves(f"told-{what}", what, times=5, options=("-m",))
+      for what in ("all", "pairs", "collectives")),
     leaves("no-thread", environment={CVAR + "LANDING_THREAD": "0"}, timeout=600),
     leaves("1000-times", times=1000, options=("-c",), timeout=900, tags=LONG),
     leaves("computes", "pairs computing", times=50, timeout=600),
