@@ -17,6 +17,7 @@
 #include "pagemap.h"
 #include "process_tree.h"
 #include "time_namespace.h"
+#include "zch/rank_mark.h"
 
 namespace zc::holder {
 namespace {
@@ -99,6 +100,7 @@ void arrival::note_taken()
 void arrival::restore(const nlohmann::json &manifest)
 {
     pid_ = manifest.at("pid");
+    self_ = read_mark(manifest.value("mark", ""));
     if (!manifest.at("streams").is_null())
         streams_.restore(manifest.at("streams"));
     for (const auto &each : manifest.at("ends"))
@@ -208,7 +210,7 @@ void arrival::restored()
     images_.reset();
     origin_.attach(&streams_);
     holder_.emplace(loop_, how_, *this, rank_process(pid_), std::move(orders), std::move(ends),
-                    holder::state::SENT);
+                    holder::state::SENT, self_);
     state_ = state::RESTORED;
     const auto ms = std::chrono::duration<double, std::milli>(clock::now() - since_).count();
     say({{"said", "restored"}, {"ms", ms}});
@@ -226,6 +228,11 @@ nlohmann::json arrival::freeze(const std::vector<end> &ends)
             halves.push_back(to_json(each, peek(theirs.fd, each)));
     }
     return {{"ends", halves}, {"streams", streams_.save()}};
+}
+
+void arrival::warn(const std::string &text)
+{
+    spdlog::warn("rank process {}: {}", pid_, text);
 }
 
 void arrival::thaw()

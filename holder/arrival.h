@@ -44,6 +44,7 @@ class arrival : public surroundings {
     network &the_network() override { return net_; }
     nlohmann::json freeze(const std::vector<end> &ends) override;
     void thaw() override;
+    void warn(const std::string &text) override;
 
     void obey(const nlohmann::json &request);
     void obey_later();
@@ -74,6 +75,7 @@ class arrival : public surroundings {
     relay relay_;
     std::vector<new_end> new_ends_;
     pid_t pid_ = -1;
+    std::optional<held_rank> self_; /* unless its zc-hold was of a version that does not tell */
     clock::time_point since_;
     std::unique_ptr<criu_run> criu_;
     std::unique_ptr<page_filler> filler_;

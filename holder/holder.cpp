@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 #include "passed_descriptor.h"
 #include "preflight.h"
 #include "time_namespace.h"
+#include "zch/rank_mark.h"
 
 namespace zc::holder {
 namespace {
@@ -27,12 +29,19 @@ namespace {
 constexpr std::size_t kLongestOrder = 4096;
 constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
 /* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): the first is of one that does
- * not know TRACK or WITH, the others are a matter of time. The last two are of builds that let one
- * rank of a job be away at a time. */
+ * not know TRACK, WITH or TELL, the others are a matter of time. The last two are of builds that
+ * let one rank of a job be away at a time. */
 constexpr const char *kUnknownOrder = "REFUSED unknown order";
 constexpr const char *kMeanwhile[] = {
     " no other rank stays", " another rank that is away comes back by it",
     " another rank waits for one that is away", " another rank is away", " another rank leaves"};
+
+std::int64_t ns_of(clockid_t clock)
+{
+    timespec now{};
+    clock_gettime(clock, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 double ms_since(clock::time_point begin)
 {
@@ -42,11 +51,13 @@ double ms_since(clock::time_point begin)
 } // namespace
 
 holder::holder(loop &events, settings how, surroundings &owner, rank_process rank,
-               descriptor orders, std::vector<end> ends, state begin)
+               descriptor orders, std::vector<end> ends, state begin, std::optional<held_rank> self)
     : loop_(events), how_(std::move(how)), owner_(owner), rank_(rank), orders_(std::move(orders)),
-      ends_(std::move(ends)), state_(begin), since_(clock::now())
+      ends_(std::move(ends)), state_(begin), self_(std::move(self)), since_(clock::now())
 {
     loop_.watch(orders_.fd, POLLIN, [this] { listen(); });
+    if (state_ == state::RUNNING)
+        tell();
 }
 
 holder::~holder()
@@ -74,6 +85,34 @@ bool holder::order(const std::string &lines)
     fail(std::string("the rank cannot be told: ") +
          (sent < 0 ? std::strerror(errno) : "it does not read"));
     return false;
+}
+
+/** Others learn from it which ranks belong together. A rank that moves goes on without. */
+void holder::tell()
+{
+    if (!self_ || self_->rank >= self_->size)
+        return;
+    try {
+        if (!traffic_)
+            traffic_.emplace(*self_);
+        const std::string line =
+            "TELL " + std::to_string(ns_of(CLOCK_REALTIME) - ns_of(CLOCK_MONOTONIC)) + "\n";
+        if (send_passing(orders_.fd, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                         traffic_->fd()) != static_cast<ssize_t>(line.size()))
+            throw_errno(errno, "the rank cannot be told");
+        asked_to_tell_ = true;
+    } catch (const std::exception &problem) {
+        untold(reason_of(problem));
+    }
+}
+
+/** One rank says what is likely so for all. */
+void holder::untold(const std::string &why)
+{
+    asked_to_tell_ = false;
+    traffic_.reset();
+    if (!std::exchange(said_untold_, true) && self_->rank == 0)
+        owner_.warn("agents do not know what it sends: " + why);
 }
 
 void holder::listen()
@@ -104,10 +143,17 @@ void holder::heard(const std::string &said)
     } else if (said.starts_with("BOUND")) {
         state_ = state::RUNNING;
         owner_.say({{"said", "bound"}, {"ms", ms_since(since_)}});
+        tell();
     } else if (said == "TRACKED") {
         tracked();
     } else if (said.starts_with("UNTRACKED")) {
         untracked("the rank:" + said.substr(std::strlen("UNTRACKED")));
+    } else if (said == "TELLING") {
+        asked_to_tell_ = false;
+    } else if (said.starts_with("UNTOLD")) {
+        untold("the rank:" + said.substr(std::strlen("UNTOLD")));
+    } else if (asked_to_tell_ && said == kUnknownOrder) {
+        untold("its MPI library does not know how");
     } else if (asked_to_track_ && said == kUnknownOrder) {
         untracked("its MPI library does not know how");
     } else if (company_ > 0 && said == kUnknownOrder) {
@@ -156,7 +202,7 @@ void holder::examine()
     if (!how_.not_movable.empty())
         refused.push_back(how_.not_movable);
     owner_.say({{"said", "examined"},
-                {"needs", needs_of(rank_.pid())},
+                {"needs", needs_of(rank_.pid(), traffic_ ? traffic_->path() : "")},
                 {"copies", true}, /* it knows that request: holders before it did not */
                 {"refused", refused}});
 }
@@ -375,6 +421,8 @@ void holder::dumped()
                                {"streams", frozen.at("streams")},
                                {"monotonic_ns", clocks.monotonic.count()},
                                {"boottime_ns", clocks.boottime.count()}};
+    if (self_)
+        manifest["mark"] = mark_of(*self_);
     if (!line_)
         connect(to_);
     std::optional<frozen_memory> memory;
@@ -471,6 +519,7 @@ void holder::kill_rank()
     loop_.forget(orders_.fd);
     end_dump();
     rank_.kill_and_reap();
+    traffic_.reset();
     state_ = state::ENDED;
 }
 

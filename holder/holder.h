@@ -21,6 +21,7 @@
 #include "pre_copy.h"
 #include "promised_room.h"
 #include "rank_process.h"
+#include "zch/rank_traffic.h"
 
 namespace zc::holder {
 
@@ -46,6 +47,8 @@ class surroundings {
      */
     virtual nlohmann::json freeze(const std::vector<end> &ends) = 0;
     virtual void thaw() = 0;
+    /** For the user. */
+    virtual void warn(const std::string &text) = 0;
 };
 
 /**
@@ -60,6 +63,9 @@ class surroundings {
  *                       ◀───     BOUND incarnation, or REFUSED and why
  *   TRACK               ───▶                           while it runs
  *                       ◀───     TRACKED, with a userfaultfd(2), or UNTRACKED and why
+ *   TELL clocks         ───▶                           with a file (rank_traffic.h), while it runs:
+ *                                                      when it begins, and after BOUND
+ *                       ◀───     TELLING, or UNTOLD and why
  *
  * Requests, and the answers to their owner ("said"):
  *
@@ -106,9 +112,10 @@ class holder {
         ENDED
     };
 
-    /** @orders: the holder's half of the socket; @ends: the rank's halves of all. */
+    /** @orders: the holder's half of the socket; @ends: the rank's halves of all; @self: what the
+     * launcher has told of it, if that is known. */
     holder(loop &events, settings how, surroundings &owner, rank_process rank, descriptor orders,
-           std::vector<end> ends, state begin);
+           std::vector<end> ends, state begin, std::optional<held_rank> self);
     ~holder();
     holder(const holder &) = delete;
     holder &operator=(const holder &) = delete;
@@ -124,6 +131,8 @@ class holder {
 
   private:
     bool order(const std::string &lines);
+    void tell();
+    void untold(const std::string &why);
     void listen();
     void heard(const std::string &line);
     void copy(const nlohmann::json &request);
@@ -159,6 +168,10 @@ class holder {
     descriptor passed_; /* the last that has come with an answer */
     std::vector<end> ends_;
     state state_;
+    std::optional<held_rank> self_;
+    std::optional<traffic_file> traffic_; /* where it tells what it sends */
+    bool asked_to_tell_ = false;          /* and has not answered */
+    bool said_untold_ = false;
     std::string partial_;
     clock::time_point since_;
     std::string to_;

@@ -82,17 +82,22 @@ std::string provide_for_criu(const rank_of_job &about, bool user_namespace)
     return "";
 }
 
-void set_environment(const rank_of_job &about, int orders)
+held_rank rank_of(const rank_of_job &about)
 {
-    for (const std::string &kept : make_movable())
-        tell_by_one(about, kept);
     held_rank self;
     self.job = about.job;
     self.rank = std::atoi(about.rank.c_str());
     self.size = about.size;
     self.home = host_name();
     self.pid = getpid();
-    setenv(kRankMark, mark_of(self).c_str(), 1);
+    return self;
+}
+
+void set_environment(const rank_of_job &about, int orders)
+{
+    for (const std::string &kept : make_movable())
+        tell_by_one(about, kept);
+    setenv(kRankMark, mark_of(rank_of(about)).c_str(), 1);
     setenv(kOrders, std::to_string(orders).c_str(), 1);
 }
 
@@ -143,7 +148,7 @@ origin::origin(settings how, launched what, signal_source &signals)
 {
     how_.not_movable = std::move(what.not_movable);
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,
-                  holder::state::RUNNING);
+                  holder::state::RUNNING, rank_of(about_));
     loop_.watch(signals_.fd(), POLLIN, [this] { signalled(); });
     const std::string directory = request_directory();
     const std::string name = directory + "/hold-" + std::to_string(getpid());

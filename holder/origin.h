@@ -53,6 +53,7 @@ class origin : public surroundings, public move_parties {
     network &the_network() override;
     nlohmann::json freeze(const std::vector<end> &ends) override;
     void thaw() override {}
+    void warn(const std::string &text) override;
 
     /* move_parties */
     void ask_source(const nlohmann::json &request) override;
@@ -79,7 +80,6 @@ class origin : public surroundings, public move_parties {
     void lost(const std::string &why);
     std::unique_ptr<line> connect(const std::string &endpoint);
     void drop(std::unique_ptr<line> &one);
-    void warn(const std::string &text);
 
     settings how_;
     nlohmann::json credentials_; /* of the rank, outside of user namespaces */

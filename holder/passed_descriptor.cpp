@@ -27,6 +27,23 @@ ssize_t receive_passed(int socket, void *bytes, std::size_t room, int flags, des
     return got;
 }
 
+ssize_t send_passing(int socket, const void *bytes, std::size_t length, int flags, int fd)
+{
+    iovec content{const_cast<void *>(bytes), length};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr *const one = CMSG_FIRSTHDR(&message);
+    one->cmsg_level = SOL_SOCKET;
+    one->cmsg_type = SCM_RIGHTS;
+    one->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(one), &fd, sizeof fd);
+    return sendmsg(socket, &message, flags);
+}
+
 descriptor take_passed_descriptor(int socket)
 {
     char byte;

@@ -328,13 +328,13 @@ std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bo
     return found;
 }
 
-nlohmann::json needs_of(pid_t pid)
+nlohmann::json needs_of(pid_t pid, const std::string &without)
 {
     nlohmann::json files = nlohmann::json::object();
     for (const std::string &each : mapped(pid)) {
         const std::string path = each.substr(1);
         if (!path.starts_with("/dev/") && !path.starts_with("/SYSV") && !is_deleted(path) &&
-            !is_of_process(path, pid))
+            !is_of_process(path, pid) && path != without)
             files[path] = {{"is", identity_of(path)}, {"shared", each[0] == 's'}};
     }
     std::error_code gone;

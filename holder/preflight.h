@@ -21,8 +21,8 @@ namespace zc::holder {
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
 
 /** What it needs on another host: files, processor features, memory, process numbers, its clock,
- * its limits. */
-nlohmann::json needs_of(pid_t pid);
+ * its limits. @without: a file that it has mapped, and gives up before it moves; empty: none. */
+nlohmann::json needs_of(pid_t pid, const std::string &without = {});
 /** KiB of its memory, as needs_of() has them. */
 std::uint64_t memory_of(pid_t pid);
 

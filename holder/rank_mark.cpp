@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "zch/rank_mark.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace zc::holder {
@@ -20,6 +21,14 @@ std::optional<held_rank> read_mark(const std::string &text)
         !std::getline(in, one.job) || one.pid <= 0 || one.rank < 0 || one.size < 0)
         return {};
     return one;
+}
+
+std::uint64_t number_of_job(const std::string &name)
+{
+    std::uint64_t number = 0xcbf29ce484222325u; /* FNV-1a */
+    for (const char c : name)
+        number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return std::max<std::uint64_t>(number, 1);
 }
 
 } // namespace zc::holder

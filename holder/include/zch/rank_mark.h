@@ -2,6 +2,7 @@
 #ifndef ZCH_RANK_MARK_H_INCLUDED
 #define ZCH_RANK_MARK_H_INCLUDED
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ std::string mark_of(const held_rank &one);
 
 /** Likewise; none if that is no such text. */
 std::optional<held_rank> read_mark(const std::string &text);
+
+/** The number of the job @name, the same on all hosts; not 0. */
+std::uint64_t number_of_job(const std::string &name);
 
 } // namespace zc::holder
 
