@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "zch/rank_mark.h"
+#include "zch/rank_traffic.h"
 
 namespace zc::agent {
 namespace {
@@ -60,14 +61,6 @@ double age(std::uint64_t start)
 }
 
 } // namespace
-
-job_id job_of_name(const std::string &name)
-{
-    job_id number = 0xcbf29ce484222325u; /* FNV-1a */
-    for (const char c : name)
-        number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return std::max<job_id>(number, 1);
-}
 
 held_processes::held_processes(std::string home, std::string proc)
     : home_(std::move(home)), proc_(std::move(proc))
@@ -127,8 +120,10 @@ void held_processes::look(const std::string &pid, const process &what, known &k)
     k.is_rank = true;
     k.origin = {mark->home, mark->pid};
     k.job = mark->job;
-    k.key = {job_of_name(mark->job), static_cast<rank_id>(mark->rank)};
+    k.key = {holder::number_of_job(mark->job), static_cast<rank_id>(mark->rank)};
     k.world = static_cast<std::uint32_t>(std::max(mark->size, mark->rank + 1));
+    if (mark->rank < mark->size)
+        k.traffic = std::make_shared<holder::traffic_reader>(*mark);
     k.movable = value_of(environment, "MPIR_CVAR_CH4_ZC_DETACH") == "1";
 }
 
@@ -152,6 +147,18 @@ void held_processes::measure(const std::string &pid, std::uint64_t now_ns, known
     }
     k.used_ns = used;
     k.at_ns = now_ns;
+}
+
+void held_processes::take_messages(std::uint64_t now_ns, known &k, rank_reading &one)
+{
+    if (!k.traffic)
+        return;
+    for (const holder::traffic_entry &each : k.traffic->read())
+        one.events.push_back({one.profile.key.rank, each.receiver, std::uint64_t{each.kib} << 10,
+                              each.time_ns, 0, 0});
+    one.events_missed = k.traffic->missed();
+    k.rates.add(now_ns, one.events, one.events_missed);
+    one.profile.flows = k.rates.flows();
 }
 
 rank_reading held_processes::describe(const std::string &pid, const known &k) const
@@ -198,8 +205,11 @@ std::map<rank_key, rank_reading> held_processes::read(std::uint64_t now_ns)
         if (!k.is_rank)
             continue;
         measure(pid, now_ns, k);
-        if (origins_.try_emplace(k.key, k.origin).second)
-            found.emplace(k.key, describe(pid, k));
+        if (!origins_.try_emplace(k.key, k.origin).second)
+            continue;
+        rank_reading one = describe(pid, k);
+        take_messages(now_ns, k, one);
+        found.emplace(k.key, std::move(one));
     }
     known_ = std::move(still);
     return found;

@@ -4,10 +4,16 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "rank_files.h"
+#include "sent_rates.h"
+
+namespace zc::holder {
+class traffic_reader;
+}
 
 namespace zc::agent {
 
@@ -23,8 +29,9 @@ struct rank_origin {
  * Nothing has to be told, registered or asked for it, so nothing is out of date. Of other network
  * namespaces, which are other hosts, none.
  *
- * Without help of their programs this is known of them: memory, processor time, age. Not known are
- * iterations, messages, and whether they can move.
+ * Without help of their programs this is known of them: memory, processor time, age, and what they
+ * send, if their MPI library tells it (zch/rank_traffic.h). Not known are iterations, and whether
+ * they can move.
  */
 class held_processes {
   public:
@@ -49,7 +56,9 @@ class held_processes {
         std::uint32_t world = 0;
         bool movable = true;
         std::uint64_t used_ns = 0, at_ns = 0;
-        double processors = -1; /* a mean; below 0: not known yet */
+        double processors = -1;                          /* a mean; below 0: not known yet */
+        std::shared_ptr<holder::traffic_reader> traffic; /* none: it cannot tell */
+        sent_rates rates;
     };
     struct process {
         int parent = 0;
@@ -59,6 +68,7 @@ class held_processes {
     void look(const std::string &pid, const process &what, known &k);
     bool is_of_zc_hold(int parent) const;
     void measure(const std::string &pid, std::uint64_t now_ns, known &k) const;
+    static void take_messages(std::uint64_t now_ns, known &k, rank_reading &one);
     rank_reading describe(const std::string &pid, const known &k) const;
     std::string text_of(const std::string &pid, const char *name) const;
 
@@ -69,9 +79,6 @@ class held_processes {
     std::uint64_t unread_ = 0;
     int reading_ = 0;
 };
-
-/** The number of a job in agents, the same on all nodes. */
-job_id job_of_name(const std::string &name);
 
 } // namespace zc::agent
 

@@ -9,6 +9,8 @@
 #include "held_moves.h"
 #include "held_processes.h"
 #include "keys.h"
+#include "zch/rank_mark.h"
+#include "zch/rank_traffic.h"
 
 namespace zc::agent {
 namespace {
@@ -68,7 +70,7 @@ class AgentHeldProcessesTest : public testing::Test {
         const std::string name = std::to_string(pid);
         write(proc_ / name / "task" / name / "schedstat", std::to_string(ns) + " 0 7\n");
     }
-    const rank_key key_{job_of_name("h1:41234"), 3};
+    const rank_key key_{holder::number_of_job("h1:41234"), 3};
     fs::path proc_;
 };
 
@@ -154,7 +156,7 @@ TEST_F(AgentHeldProcessesTest, AnotherProcessOfTheSameNumberIsAnotherRank)
     rank(11, 10, "10 6 8 h1 other", "1", "900");
     const auto found = here.read(2 * kOneSecond);
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_TRUE(found.contains({job_of_name("other"), 6}));
+    EXPECT_TRUE(found.contains({holder::number_of_job("other"), 6}));
     EXPECT_EQ(here.origin_of(key_), nullptr);
     fs::remove_all(proc_ / "11");
     EXPECT_TRUE(here.read(3 * kOneSecond).empty());
@@ -169,6 +171,39 @@ TEST_F(AgentHeldProcessesTest, ProcessorTimeTellsWhatIsIdle)
     for (std::uint64_t s = 3; s < 20; s++)
         EXPECT_GE(here.read(s * kOneSecond).at(key_).profile.processors, 0);
     EXPECT_TRUE(here.read(20 * kOneSecond).at(key_).profile.idle);
+}
+
+/* As its MPI library writes it, into the file that its zc-hold has made. */
+TEST_F(AgentHeldProcessesTest, WhatARankSendsIsRead)
+{
+    setenv("XDG_RUNTIME_DIR", proc_.c_str(), 1);
+    holder::held_rank whose;
+    whose.job = "h1:41234";
+    whose.rank = 3;
+    whose.size = 8;
+    held_processes here("h1", proc_);
+    EXPECT_TRUE(here.read(kOneSecond).at(key_).events.empty());
+    const holder::traffic_file file(whose);
+    holder::traffic_header header{};
+    ASSERT_EQ(pread(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
+    for (std::uint32_t i = 0; i < 2; i++) {
+        const holder::traffic_entry entry{kOneSecond + i, 5 + i, 64};
+        ASSERT_EQ(pwrite(file.fd(), &entry, sizeof entry,
+                         static_cast<off_t>(sizeof header + i * sizeof entry)),
+                  ssize_t{sizeof entry});
+    }
+    header.sent = 2;
+    ASSERT_EQ(pwrite(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
+    const rank_reading found = here.read(2 * kOneSecond).at(key_);
+    ASSERT_EQ(found.events.size(), 2u);
+    EXPECT_EQ(found.events[1].src, 3u);
+    EXPECT_EQ(found.events[1].dst, 6u);
+    EXPECT_EQ(found.events[1].bytes, 64u << 10);
+    EXPECT_EQ(found.events[1].time_ns, kOneSecond + 1);
+    ASSERT_EQ(found.profile.flows.size(), 2u);
+    EXPECT_GT(found.profile.flows[0].bytes_per_s, 0);
+    EXPECT_TRUE(here.read(3 * kOneSecond).at(key_).events.empty());
+    unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST_F(AgentHeldProcessesTest, OneThatIsNotToMoveIsShownSo)
