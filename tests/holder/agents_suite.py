@@ -152,6 +152,46 @@ def agents_move_a_rank(setup):
         return Note(f"moved in {sum(one['phases_ms'].values()):.0f} ms: {one['why']}; {rounds} rounds", rounds=rounds)
 
 
+@suite.test("agents-know-what-ranks-send", tags={"fast"})
+def agents_know_what_ranks_send(setup):
+    """Each of three ranks sends to both others, and still does when it has moved."""
+    with watched(setup) as job:
+        shown(job, 3)
+
+        def partners(rank):
+            return {one["rank"] for one in job.ranks_of_agents().get(rank, {}).get("peers", ())
+                    if one["bytes_per_s"] > 1000}
+
+        def known():
+            return all(partners(rank) == {0, 1, 2} - {rank} for rank in range(3))
+        job.wait_until("agents know what ranks send", known)
+        job.moves([0], 2)
+        job.wait_until("its new host knows it", lambda: 0 in {each["rank"] for each in job.agents[2].ranks()})
+        job.wait_until("its new host knows what it sends", known)
+        job.finish()
+
+
+@suite.test("agents-move-a-group", tags={"fast"})
+def agents_move_a_group(setup):
+    """Twelve ranks, each of which sends most to the one six further: two such go, and together."""
+    with watched(setup, ranks=12, step=6, settings={"decision": {"most_at_once": 2}}) as job:
+        shown(job, 12)
+
+        def groups():
+            told = job.agents[1].ask("groups") or {"jobs": []}
+            return {one["rank"]: one["group"][:2] for each in told["jobs"] for one in each["groups"]}
+        job.wait_until("the agent knows the groups",
+                       lambda: groups() == {0: [0, 6], 6: [6, 0], 3: [3, 9], 9: [9, 3]})
+        job.overload(1)
+        job.wait_until("an agent moves ranks", lambda: job.decisions("moved"))
+        one = job.decisions("moved")[0]
+        check(sorted(one["ranks"]) in ([0, 6], [3, 9]), f"it says {one}")
+        where = job.where()
+        check({where[rank] for rank in one["ranks"]} == {one["to_host"]}, f"they are on {where}")
+        rounds = job.finish()
+        return Note(f"ranks {one['ranks']} in {sum(one['phases_ms'].values()):.0f} ms; {rounds} rounds", rounds=rounds)
+
+
 @suite.test("agents-move-a-rank-on", tags={"fast"})
 def agents_move_a_rank_on(setup):
     """From a host where it was not started: its zc-hold is on another one, and decides."""

@@ -403,12 +403,13 @@ class HeldJob(Hosts):
 
 
 class HeldMpi(HeldJob):
-    """The ring of ring.c. MIB: memory of each rank, which is checked in the end."""
+    """The ring of ring.c. MIB: memory of each rank, which is checked in the end. STEP: 0, or each sends
+    most to the one that is so much further."""
 
-    def __init__(self, setup, words, mib=0, **more):
+    def __init__(self, setup, words, mib=0, step=0, **more):
         super().__init__(setup, words, **more)
         self.over = self.folder / "over"
-        self.program += [str(self.over), str(mib)]
+        self.program += [str(self.over), str(mib), str(step)]
 
     def has_begun(self):
         """They are through MPI_Init."""

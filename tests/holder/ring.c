@@ -3,7 +3,8 @@
  * Ranks in a ring send each other messages, whose contents and order are checked, and add up; an
  * MPI program that knows nothing of moves.
  *
- *     ring FILE [MIB]   goes on until FILE is there; MIB: of memory, which is checked in the end
+ *     ring FILE [MIB [STEP]]   goes on until FILE is there; MIB: of memory, which is checked in the
+ *                              end; STEP: most messages are to the rank that is so much further
  *
  * Each rank prints a line a second, and "rank R ends after N rounds" at its end; rank 0 prints what
  * comes from standard input as well.
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 1 << 20 };
+enum { LONGEST = 1 << 20, MANY = 8 };
 static const int sizes[] = {1, 64, 1000, 8000, 70000, LONGEST};
 static int rank, ranks;
 
@@ -67,6 +68,7 @@ int main(int argc, char **argv)
 {
     unsigned char *out = malloc(LONGEST), *in = malloc(LONGEST);
     const size_t bytes = argc > 2 ? (size_t)atol(argv[2]) << 20 : 0;
+    const int step = argc > 3 ? atoi(argv[3]) : 0;
     unsigned char *memory = malloc(bytes + 1);
     int over = 0;
     long round = 0;
@@ -79,6 +81,8 @@ int main(int argc, char **argv)
     for (double said = MPI_Wtime(); !over; round++) {
         exchange(round, 1, out, in);
         exchange(round, -1, out, in);
+        for (int i = 0; step > 0 && i < MANY; i++)
+            exchange(round + i, step, out, in);
         long sum = 0, mine = round + rank;
         MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
         if (sum != ranks * round + ranks * (ranks - 1L) / 2)
