@@ -7,8 +7,8 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -28,13 +28,10 @@ namespace {
 
 constexpr std::size_t kLongestOrder = 4096;
 constexpr std::chrono::seconds kLetGo{5}; /* for CRIU to end, which takes some milliseconds */
-/* As the netmod has them (mpi-ch4-netmod/zc/zc_detach.c, zc_path.c): the first is of one that does
- * not know TRACK, WITH or TELL, the others are a matter of time. The last two are of builds that
- * let one rank of a job be away at a time. */
+/* Of a netmod that does not know TRACK, WITH or TELL. */
 constexpr const char *kUnknownOrder = "REFUSED unknown order";
-constexpr const char *kMeanwhile[] = {
-    " no other rank stays", " another rank that is away comes back by it",
-    " another rank waits for one that is away", " another rank is away", " another rank leaves"};
+/* The second: other ranks that move are in the way. */
+constexpr std::string_view kRefused = "REFUSED", kRefusedAgain = "REFUSED AGAIN";
 
 std::int64_t ns_of(clockid_t clock)
 {
@@ -158,13 +155,12 @@ void holder::heard(const std::string &said)
         untracked("its MPI library does not know how");
     } else if (company_ > 0 && said == kUnknownOrder) {
         company_--; /* it does without */
-    } else if (said.starts_with("REFUSED")) {
+    } else if (said.starts_with(kRefused)) {
         if (state_ == state::LEAVING)
             state_ = state::RUNNING;
         promised_ = {};
-        const std::string why = said.substr(std::strlen("REFUSED"));
-        const bool again = std::any_of(std::begin(kMeanwhile), std::end(kMeanwhile),
-                                       [&](const char *reason) { return why.starts_with(reason); });
+        const bool again = said.starts_with(kRefusedAgain);
+        const std::string why = said.substr((again ? kRefusedAgain : kRefused).size());
         owner_.say({{"said", "failed"}, {"why", "the rank refuses:" + why}, {"again", again}});
     }
 }

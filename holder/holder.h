@@ -58,7 +58,8 @@ class surroundings {
  *   holder                       rank
  *   WITH rank           ───▶                           that one is to leave, too
  *   LEAVE               ───▶
- *                       ◀───     DETACHED, or REFUSED and why
+ *                       ◀───     DETACHED, or REFUSED and why; REFUSED AGAIN: as other ranks that
+ *                                move are in the way
  *   BIND incarnation    ───▶                           the token
  *                       ◀───     BOUND incarnation, or REFUSED and why
  *   TRACK               ───▶                           while it runs

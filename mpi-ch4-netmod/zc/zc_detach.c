@@ -93,31 +93,31 @@ static const char *obstacle(void)
     return NULL;
 }
 
-/* @who: the rank that is the reason, or -1. */
-static void refuse(const char *why, int who)
+/* @who: the rank that is the reason, or -1. @passes: other ranks that move are in the way. */
+static void refuse(const char *why, int who, bool passes)
 {
     static bool reported;
-    char text[128];
+    char text[128], number[32] = "";
 
     if (who >= 0) {
-        snprintf(text, sizeof(text), "%s (rank %d)", why, who);
-        why = text;
+        snprintf(number, sizeof(number), " (rank %d)", who);
     }
+    snprintf(text, sizeof(text), "%s%s", why, number);
     MPIDI_ZC_VCI(0).stats.detach_refusals++;
-    MPIDI_ZC_order_answer("REFUSED", why);
+    MPIDI_ZC_order_answer(passes ? "REFUSED AGAIN" : "REFUSED", text);
     if (!reported) {
         reported = true;
         fprintf(stderr, "zc: rank %d does not leave: %s; the statistics count further cases\n",
-                MPIR_Process.rank, why);
+                MPIR_Process.rank, text);
     }
 }
 
-static void stay(const char *why, int who)
+static void stay(const char *why, int who, bool passes)
 {
     MPIDI_ZC_paths_resume();
     MPIDI_ZC_anchor_forget_company();
     set_state(ATTACHED);
-    refuse(why, who);
+    refuse(why, who, passes);
 }
 
 /* ---- DETACHED ---- */
@@ -212,16 +212,17 @@ static void detach(void)
 static void leave(void)
 {
     const char *why = obstacle();
+    const bool passes = !why && MPIDI_ZC_anchor_is_needed();
 
-    if (!why && MPIDI_ZC_anchor_is_needed()) {
+    if (passes) {
         why = "another rank that is away comes back by it";
     }
     if (why) {
         MPIDI_ZC_anchor_forget_company();
-        refuse(why, -1);
+        refuse(why, -1, passes);
     } else if (!MPIDI_ZC_paths_pause(++rank.round)) {
         MPIDI_ZC_anchor_forget_company();
-        refuse("it has no connection to all ranks", -1);
+        refuse("it has no connection to all ranks", -1, false);
     } else {
         rank.deadline = now_ns() + MPIR_CVAR_CH4_ZC_DETACH_SECONDS * (uint64_t) 1000000000;
         set_state(LEAVING);
@@ -295,17 +296,19 @@ static void look_for_order(void)
 static void leaving(void)
 {
     int who;
-    const char *why = MPIDI_ZC_paths_obstacle(&who);
+    bool passes;
+    const char *why = MPIDI_ZC_paths_obstacle(&who, &passes);
 
     if (!why) {
         why = obstacle();       /* the program has gone on */
+        passes = false;
     }
     if (why) {
-        stay(why, who);
+        stay(why, who, passes);
     } else if (MPIDI_ZC_paths_quiet()) {
         detach();
     } else if (now_ns() > rank.deadline) {
-        stay("not all ranks have answered in time", MPIDI_ZC_paths_silent());
+        stay("not all ranks have answered in time", MPIDI_ZC_paths_silent(), false);
     }
 }
 
@@ -354,7 +357,7 @@ void MPIDI_ZC_detach_finalize(void)
     rank.finalizes = true;
     MPIDI_ZC_paths_refuse_all();
     if (rank.state == LEAVING) {
-        stay("it is in MPI_Finalize", -1);
+        stay("it is in MPI_Finalize", -1, false);
     }
     while (rank.state != ATTACHED || !MPIDI_ZC_paths_open()) {
         MPIDI_ZC_progress_all();

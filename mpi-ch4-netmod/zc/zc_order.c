@@ -103,9 +103,10 @@ static ssize_t receive_passed(void *bytes, size_t room)
 {
     struct iovec content = {.iov_base = bytes,.iov_len = room };
     control_t control = { 0 };
+    /* There is no room for a second one, which would leak. */
     struct msghdr message = {
         .msg_iov = &content,.msg_iovlen = 1,
-        .msg_control = &control,.msg_controllen = CMSG_LEN(sizeof(int))     /* no room for a second, which would leak */
+        .msg_control = &control,.msg_controllen = CMSG_LEN(sizeof(int))
     };
     const ssize_t got = recvmsg(holder.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *first = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;

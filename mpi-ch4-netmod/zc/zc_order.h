@@ -10,7 +10,8 @@
  *   WITH <rank>         ───▶                       LEAVE is going to be given to that one, too
  *   LEAVE               ───▶
  *                       ◀───   DETACHED            it has nothing of UCX
- *                       ◀───   REFUSED <reason>    or goes on as before
+ *                       ◀───   REFUSED <reason>    or goes on as before; REFUSED AGAIN <reason>, if
+ *                                                  other ranks that move are in the way
  *   BIND <incarnation>  ───▶                       to one that is detached: the token
  *                       ◀───   BOUND <incarnation> all others have its new address
  *                       ◀───   REFUSED <reason>    it still waits for a token

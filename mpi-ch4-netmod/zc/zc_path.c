@@ -13,11 +13,6 @@ static struct {
     bool refuses_all;
 } paths;
 
-static MPIDI_ZC_path_t *path_of(int rank)
-{
-    return MPIDI_ZC_path_of(rank);
-}
-
 static MPIDI_ZC_addr_t *peer_of(int rank)
 {
     return &MPIDI_ZC_AV(&MPIDIU_get_av(0, rank));
@@ -45,8 +40,8 @@ void MPIDI_ZC_paths_free(void)
 {
     MPIDI_ZC_path_messages_free();
     for (int rank = 0; MPIDI_ZC_global.paths && rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_parked_drop(&path_of(rank)->parked);
-        MPL_free(path_of(rank)->upid);
+        MPIDI_ZC_parked_drop(&MPIDI_ZC_path_of(rank)->parked);
+        MPL_free(MPIDI_ZC_path_of(rank)->upid);
     }
     MPL_free(MPIDI_ZC_global.paths);
     MPIDI_ZC_global.paths = NULL;
@@ -54,7 +49,7 @@ void MPIDI_ZC_paths_free(void)
 
 MPIDI_ZC_parked_list_t *MPIDI_ZC_path_parked(int rank)
 {
-    return &path_of(rank)->parked;
+    return &MPIDI_ZC_path_of(rank)->parked;
 }
 
 const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length)
@@ -62,14 +57,14 @@ const MPIDI_ZC_upid_t *MPIDI_ZC_path_upid(int rank, size_t * length)
     if (likely(!MPIDI_ZC_global.paths)) {
         return NULL;
     }
-    *length = path_of(rank)->upid_length;
-    return path_of(rank)->upid;
+    *length = MPIDI_ZC_path_of(rank)->upid_length;
+    return MPIDI_ZC_path_of(rank)->upid;
 }
 
 int MPIDI_ZC_path_keep_upid(int rank, const void *address, size_t length)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     MPIDI_ZC_upid_t *upid = MPL_malloc(sizeof(*upid) + length, MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!upid, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -90,15 +85,12 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
     if (likely(!MPIDI_ZC_global.paths)) {
         return false;
     }
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     bool is_known = path->ep == ep;
     for (uint32_t i = 0; i < path->nr_bulk; i++) {
         is_known = is_known || path->bulk[i] == ep;
     }
-    if (!is_known) {
-        return false;
-    }
-    if (path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
+    if (!is_known || path->state != MPIDI_ZC_PATH_PAUSED || !path->other_round) {
         return false;
     }
     path->quiet = path->lost = true;
@@ -109,7 +101,7 @@ bool MPIDI_ZC_path_expects_loss(int rank, ucp_ep_h ep)
 
 void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     MPIR_Assert(path->nr_bulk < 2);
     path->bulk[path->nr_bulk++] = ep;
@@ -117,12 +109,12 @@ void MPIDI_ZC_path_add_bulk(int rank, ucp_ep_h ep)
 
 void MPIDI_ZC_path_sends_bulk(int rank)
 {
-    path_of(rank)->bulk_sends++;
+    MPIDI_ZC_path_of(rank)->bulk_sends++;
 }
 
 void MPIDI_ZC_path_bulk_sent(int rank)
 {
-    path_of(rank)->bulk_sends--;
+    MPIDI_ZC_path_of(rank)->bulk_sends--;
 }
 
 static void endpoint_flushed(void *request, ucs_status_t status, void *user_data)
@@ -172,7 +164,7 @@ static void forget_bulk(int rank)
         MPIDI_ZC_VCI(0).bulk.eps[lane->bulk] = NULL;
         lane->bulk = 0;
     }
-    path_of(rank)->nr_bulk = 0;
+    MPIDI_ZC_path_of(rank)->nr_bulk = 0;
 }
 
 bool MPIDI_ZC_paths_open(void)
@@ -196,7 +188,7 @@ static void set_state(MPIDI_ZC_path_t * path, MPIDI_ZC_path_state_t state)
 /* Parks from here on, and negotiates. The lane has an endpoint, unless it parks already. */
 static void park(int rank, bool leads, uint32_t round)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
 
     MPIDI_ZC_bundle_end(&MPIDI_ZC_VCI(0));
@@ -218,7 +210,7 @@ static void park(int rank, bool leads, uint32_t round)
 /* Opens the path, over the endpoint that it has kept. */
 static void unpark(int rank)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
 
     lane->ep = path->ep;
@@ -236,7 +228,7 @@ static void unpark(int rank)
 /* This process leaves: begins a negotiation with @rank, or joins the one that there is. */
 static void pause_path(int rank)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     path->own_round = paths.round;
     path->refusal = MPIDI_ZC_REFUSES_NOT;
@@ -249,21 +241,21 @@ static void pause_path(int rank)
 /* Does not let @rank leave, which has begun to for the time @round. */
 static void refuse(int rank, uint32_t round, MPIDI_ZC_refusal_t why)
 {
-    path_of(rank)->refused = round;
-    path_of(rank)->refused_why = why;
+    MPIDI_ZC_path_of(rank)->refused = round;
+    MPIDI_ZC_path_of(rank)->refused_why = why;
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_REFUSE);
 }
 
 static void follow(int rank, const MPIDI_ZC_path_message_t * pause)
 {
     park(rank, false, pause->round);
-    path_of(rank)->next = pause->number;
+    MPIDI_ZC_path_of(rank)->next = pause->number;
     MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_PARKS);
 }
 
 static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     if (paths.refuses_all || paths.binds || MPIDI_ZC_anchor_is_waited_for()) {
         refuse(rank, message->round,
@@ -286,7 +278,7 @@ static void handle_pause(int rank, const MPIDI_ZC_path_message_t * message)
 
 static void handle_resume(int rank, const MPIDI_ZC_path_message_t * message)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     MPIDI_ZC_anchor_forget(rank);
     if (path->other_round != message->round) {
@@ -337,7 +329,7 @@ static void tell_stale(int rank, const MPIDI_ZC_path_received_t * rebind)
 /* Closes all endpoints of @rank, which has another address from here on. */
 static void close_old_endpoints(int rank)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     if (path->ep) {
         close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
@@ -353,14 +345,14 @@ static int connect_path(int rank)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    path_of(rank)->lost = false;
-    ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, &path_of(rank)->ep);
+    MPIDI_ZC_path_of(rank)->lost = false;
+    ucs_status_t status = MPIDI_ZC_peer_endpoint(rank, 0, &MPIDI_ZC_path_of(rank)->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
 
   fn_exit:
     return mpi_errno;
   fn_fail:
-    path_of(rank)->ep = NULL;
+    MPIDI_ZC_path_of(rank)->ep = NULL;
     goto fn_exit;
 }
 
@@ -371,7 +363,7 @@ static int connect_again(int rank, uint32_t incarnation, const void *address, si
 
     mpi_errno = MPIDI_ZC_path_keep_upid(rank, address, length);
     MPIR_ERR_CHECK(mpi_errno);
-    path_of(rank)->incarnation = incarnation;
+    MPIDI_ZC_path_of(rank)->incarnation = incarnation;
     close_old_endpoints(rank);
     mpi_errno = connect_path(rank);
     MPIR_ERR_CHECK(mpi_errno);
@@ -394,7 +386,7 @@ static bool is_introduced(const MPIDI_ZC_path_t * path, const MPIDI_ZC_path_rece
 static void handle_rebind(int rank, const MPIDI_ZC_path_received_t * rebind)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     const bool introduced = is_introduced(path, rebind);
     const bool expected = path->state == MPIDI_ZC_PATH_BINDING ||
         (path->state == MPIDI_ZC_PATH_PAUSED && path->other_round);
@@ -430,7 +422,7 @@ static void handle_introduction(const MPIDI_ZC_path_received_t * received)
 {
     const int rank = (int) received->message.subject;
     const uint32_t incarnation = received->message.incarnation;
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     if (path->state != MPIDI_ZC_PATH_BINDING || path->ep || incarnation < path->incarnation) {
         return;                 /* it has found this process meanwhile */
@@ -446,7 +438,7 @@ static void handle(const MPIDI_ZC_path_received_t * received)
 {
     const MPIDI_ZC_path_message_t *message = &received->message;
     const int rank = (int) message->sender;
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
     const bool negotiates = path->state != MPIDI_ZC_PATH_OPEN && message->round == path->round;
     const bool answered = path->state == MPIDI_ZC_PATH_BINDING &&
         message->incarnation == MPIDI_ZC_path_own_incarnation();
@@ -530,7 +522,7 @@ static bool has_all(int rank, uint32_t next)
     const bool fetched = MPIDI_ZC_arrivals_fetch(&MPIDI_ZC_VCI(0), rank, &memory);
 
     if (unlikely(!memory)) {
-        MPIDI_ZC_path_t *path = path_of(rank);
+        MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
         if (path->refusal == MPIDI_ZC_REFUSES_NOT) {
             path->refusal = MPIDI_ZC_REFUSES_MEMORY;
             if (path->other_round) {
@@ -543,7 +535,7 @@ static bool has_all(int rank, uint32_t next)
 
 static void step(int rank)
 {
-    MPIDI_ZC_path_t *path = path_of(rank);
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
     if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && bulk_quiet(path)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
@@ -580,13 +572,13 @@ bool MPIDI_ZC_paths_pause(uint32_t round)
 {
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank &&
-            (path_of(rank)->untold ||
+            (MPIDI_ZC_path_of(rank)->untold ||
              MPIDI_ZC_lane_endpoint(peer_of(rank), &peer_of(rank)->lane, 0) != MPI_SUCCESS)) {
             return false;
         }
     }
     paths.round = round;
-    path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_NOT;
+    MPIDI_ZC_path_of(MPIR_Process.rank)->refusal = MPIDI_ZC_REFUSES_NOT;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
             pause_path(rank);
@@ -600,7 +592,7 @@ void MPIDI_ZC_paths_resume(void)
 {
     paths.round = 0;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        MPIDI_ZC_path_t *path = path_of(rank);
+        MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
         if (path->own_round) {
             path->given_up = path->own_round;
             path->known = path->other_round;
@@ -626,7 +618,7 @@ static bool is_quiet(const MPIDI_ZC_path_t * path)
 int MPIDI_ZC_paths_silent(void)
 {
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        if (rank != MPIR_Process.rank && !is_quiet(path_of(rank))) {
+        if (rank != MPIR_Process.rank && !is_quiet(MPIDI_ZC_path_of(rank))) {
             return rank;
         }
     }
@@ -640,7 +632,7 @@ bool MPIDI_ZC_paths_quiet(void)
     return MPIDI_ZC_paths_silent() < 0 && has_all(self, peer_of(self)->lane.next_send);
 }
 
-const char *MPIDI_ZC_paths_obstacle(int *rank)
+const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes)
 {
     static const char *const texts[] = {
         [MPIDI_ZC_REFUSES_FINALIZE] = "a rank is in MPI_Finalize",
@@ -649,13 +641,15 @@ const char *MPIDI_ZC_paths_obstacle(int *rank)
     };
 
     *rank = -1;
+    *passes = true;
     if (MPIDI_ZC_anchor_is_missing()) {
         return "no other rank stays";
     }
     for (int r = 0; r < MPIR_Process.size; r++) {
-        const MPIDI_ZC_path_t *path = path_of(r);
+        const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(r);
         if ((path->own_round || r == MPIR_Process.rank) && path->refusal) {
             *rank = r;
+            *passes = path->refusal == MPIDI_ZC_REFUSES_BINDS;
             return texts[path->refusal];
         }
     }
@@ -668,7 +662,7 @@ void MPIDI_ZC_paths_forget_endpoints(void)
     paths.binds = false;
     MPIDI_ZC_anchor_left();
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        path_of(rank)->ep = NULL;
+        MPIDI_ZC_path_of(rank)->ep = NULL;
         peer_of(rank)->lane.ep = NULL;
         forget_bulk(rank);
     }
@@ -684,7 +678,7 @@ int MPIDI_ZC_paths_bind(uint32_t incarnation)
     paths.binds = true;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         if (rank != MPIR_Process.rank) {
-            MPIDI_ZC_path_t *path = path_of(rank);
+            MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
             path->lost = path->awaits_anchor = false;
             path->own_round = path->other_round = 0;
             path->untold = 0;
@@ -708,7 +702,7 @@ MPIDI_ZC_binding_t MPIDI_ZC_paths_binding(void)
     int awaited = 0, asked = 0, stale = 0;
 
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        const MPIDI_ZC_path_t *path = path_of(rank);
+        const MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
         awaited += path->state == MPIDI_ZC_PATH_BINDING;
         asked += path->state == MPIDI_ZC_PATH_BINDING && path->ep;
         stale += path->state == MPIDI_ZC_PATH_STALE;

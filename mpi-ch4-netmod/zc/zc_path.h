@@ -145,8 +145,9 @@ void MPIDI_ZC_paths_resume(void);
  * messages of this process to itself arrived? */
 bool MPIDI_ZC_paths_quiet(void);
 
-/* Returns why this process cannot leave, or NULL. *@rank: the rank that is the reason, or -1. */
-const char *MPIDI_ZC_paths_obstacle(int *rank);
+/* Returns why this process cannot leave, or NULL. *@rank: the rank that is the reason, or -1. *@passes:
+ * it is one that moves, which ends. */
+const char *MPIDI_ZC_paths_obstacle(int *rank, bool * passes);
 
 /* Returns a rank that has not answered, or -1. */
 int MPIDI_ZC_paths_silent(void);

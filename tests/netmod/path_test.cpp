@@ -755,7 +755,14 @@ class World {
             rank.state = Rank::Idle;
             rank.bound = rank.incarnation;
             rank.next_order = step_number + below(static_cast<uint64_t>(options.between) * 2 + 1);
-        } else if (answer == "REFUSED" && rank.state == Rank::Asked) {
+        } else if (answer.starts_with("REFUSED") && rank.state == Rank::Asked) {
+            bool moves = false;
+            for (const char *why :
+                 {"no other rank stays", "another rank that is away comes back by it",
+                  "another rank waits for one that is away"})
+                moves = moves || more.starts_with(why);
+            if (moves != (answer == "REFUSED AGAIN"))
+                violate("rank %d says %s %s", rank.number, answer.c_str(), more.c_str());
             rank.state = Rank::Idle;
             rank.refused++;
             rank.why = more;
