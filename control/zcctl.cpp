@@ -25,7 +25,20 @@ using zc::error;
 
 namespace {
 
-constexpr double kLongestWait = 86400; /* seconds */
+constexpr double kLongestWait = 86400, kShortestTimeout = 1e-3, /* seconds */
+    kLongestTimeout = 365 * kLongestWait;
+
+/** Seconds that end, as CLI::Range does not see to: "nan" is neither below nor above. */
+CLI::Validator seconds_from(double least, double most)
+{
+    return {[least, most](std::string &text) {
+                double seconds = 0;
+                const bool right =
+                    CLI::detail::lexical_cast(text, seconds) && seconds >= least && seconds <= most;
+                return right ? "" : fmt::format("{} is not from {:g} to {:.0f}", text, least, most);
+            },
+            "SECONDS"};
+}
 
 struct found_job {
     std::string directory, name;
@@ -172,7 +185,7 @@ int main(int argc, char **argv)
                    "directory of the jobs' sockets (default: $ZC_MIGRATE_SOCKETS, else " +
                        default_socket_directory() + ")");
     app.add_option("--timeout", timeout_s, "seconds to wait for the end of a request")
-        ->check(CLI::PositiveNumber)
+        ->check(seconds_from(kShortestTimeout, kLongestTimeout))
         ->capture_default_str();
     app.add_flag("--json", as_json, "print the job's answer as one JSON object");
     CLI::App *status = app.add_subcommand("status", "ranks, their hosts, and which way they move");
@@ -199,7 +212,7 @@ int main(int argc, char **argv)
             verb->add_option("--wait", how.limits.wait_s,
                              "so many seconds at most a rank below zc-hold that could leave waits "
                              "for the others; 0: for none")
-                ->check(CLI::Range(0.0, kLongestWait))
+                ->check(seconds_from(0, kLongestWait))
                 ->capture_default_str();
     }
     const CLI::Option *const by_way =

@@ -74,8 +74,22 @@ TEST(ZcctlTest, RanksWaitNoLongerThanADay)
     EXPECT_EQ(status_of("1e17"), 2);
     EXPECT_EQ(status_of("86401"), 2);
     EXPECT_EQ(status_of("-1"), 2);
+    EXPECT_EQ(status_of("nan"), 2);
     EXPECT_EQ(status_of("86400"), 3) << "there is no such job";
     EXPECT_EQ(status_of("0"), 3);
+}
+
+TEST(ZcctlTest, EndsWithinAYear)
+{
+    const auto status_of = [](const char *seconds) {
+        return zcctl({"move", "--timeout", seconds, "--rank", "0", "--to", "nowhere.invalid",
+                      "--job", "no-job", "--sockets", "/nowhere", "--via", "memory"})
+            .wait();
+    };
+    EXPECT_EQ(status_of("1e17"), 2);
+    EXPECT_EQ(status_of("0"), 2);
+    EXPECT_EQ(status_of("nan"), 2);
+    EXPECT_EQ(status_of("31536000"), 3) << "there is no such job";
 }
 
 /** Its connections, of all ranks that move at once, take more than the 1024 that are usual. */
