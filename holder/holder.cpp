@@ -53,6 +53,10 @@ holder::holder(loop &events, settings how, surroundings &owner, rank_process ran
       ends_(std::move(ends)), state_(begin), self_(std::move(self)), since_(clock::now())
 {
     loop_.watch(orders_.fd, POLLIN, [this] { listen(); });
+}
+
+void holder::begin()
+{
     if (state_ == state::RUNNING)
         tell();
 }
@@ -198,7 +202,7 @@ void holder::examine()
     if (!how_.not_movable.empty())
         refused.push_back(how_.not_movable);
     owner_.say({{"said", "examined"},
-                {"needs", needs_of(rank_.pid(), traffic_ ? traffic_->path() : "")},
+                {"needs", needs_of(rank_.pid(), traffic_ ? traffic_->fd() : -1)},
                 {"copies", true}, /* it knows that request: holders before it did not */
                 {"refused", refused}});
 }

@@ -121,6 +121,8 @@ class holder {
     holder(const holder &) = delete;
     holder &operator=(const holder &) = delete;
 
+    /** When its owner has it. */
+    void begin();
     void obey(const nlohmann::json &request);
     /** Each turn of the loop. */
     void step();

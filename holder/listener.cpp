@@ -27,6 +27,7 @@
 #include "request_server.h"
 #include "soft_limits.h"
 #include "zch/ports.h"
+#include "zch/rank_traffic.h"
 
 namespace zc::holder {
 namespace {
@@ -93,6 +94,7 @@ listener::listener(settings how, network &net, const std::string &place)
       socket_(net.listen(ZMQ_ROUTER, listener_at(place)))
 {
     memory_directory::remove_left_over();
+    traffic_file::remove_left_over();
     spdlog::info("listening at {}", endpoint_of(socket_));
 }
 

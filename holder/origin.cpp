@@ -149,6 +149,7 @@ origin::origin(settings how, launched what, signal_source &signals)
     how_.not_movable = std::move(what.not_movable);
     here_.emplace(loop_, how_, *this, what.rank, std::move(what.orders), launch_ends_,
                   holder::state::RUNNING, rank_of(about_));
+    here_->begin();
     loop_.watch(signals_.fd(), POLLIN, [this] { signalled(); });
     const std::string directory = request_directory();
     const std::string name = directory + "/hold-" + std::to_string(getpid());

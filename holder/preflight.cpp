@@ -198,6 +198,14 @@ void look_at_mappings(pid_t pid, reasons &found)
     }
 }
 
+/** @path is what @fd has: one file has several names. */
+bool is_file(const std::string &path, int fd)
+{
+    struct stat named, held;
+    return fd >= 0 && fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 &&
+           named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+}
+
 /** Size, inode, when it was made, and the sum of its first bytes; null if it is no regular file. */
 nlohmann::json identity_of(const std::string &path)
 {
@@ -328,20 +336,20 @@ std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bo
     return found;
 }
 
-nlohmann::json needs_of(pid_t pid, const std::string &without)
+nlohmann::json needs_of(pid_t pid, int without)
 {
     nlohmann::json files = nlohmann::json::object();
     for (const std::string &each : mapped(pid)) {
         const std::string path = each.substr(1);
         if (!path.starts_with("/dev/") && !path.starts_with("/SYSV") && !is_deleted(path) &&
-            !is_of_process(path, pid) && path != without)
+            !is_of_process(path, pid) && !is_file(path, without))
             files[path] = {{"is", identity_of(path)}, {"shared", each[0] == 's'}};
     }
     std::error_code gone;
     for (const auto &entry : fs::directory_iterator(proc(pid, "fd"), gone)) {
         const std::string path = fs::read_symlink(entry, gone);
         if (!path.starts_with("/") || path.starts_with("/dev/") || is_deleted(path) ||
-            path.starts_with("/proc/"))
+            path.starts_with("/proc/") || is_file(path, without))
             continue;
         files[path] = {{"is", identity_of(path)}, {"shared", is_writable(entry.path())}};
     }

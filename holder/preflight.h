@@ -21,8 +21,8 @@ namespace zc::holder {
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
 
 /** What it needs on another host: files, processor features, memory, process numbers, its clock,
- * its limits. @without: a file that it has mapped, and gives up before it moves; empty: none. */
-nlohmann::json needs_of(pid_t pid, const std::string &without = {});
+ * its limits. @without: a file that it has mapped, and gives up before it moves; -1: none. */
+nlohmann::json needs_of(pid_t pid, int without = -1);
 /** KiB of its memory, as needs_of() has them. */
 std::uint64_t memory_of(pid_t pid);
 

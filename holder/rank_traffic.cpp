@@ -7,9 +7,11 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -22,7 +24,8 @@
 namespace zc::holder {
 namespace {
 
-constexpr const char *kBegin = "traffic-";
+constexpr const char *kBegin = "traffic-", *kPartial = ".traffic-";
+constexpr time_t kMaking = 60; /* seconds; it takes microseconds */
 constexpr std::size_t kBytes = sizeof(traffic_header) + kTrafficEntries * sizeof(traffic_entry);
 
 std::string name_of(const held_rank &whose)
@@ -56,30 +59,49 @@ descriptor opened(const std::string &path)
     return file;
 }
 
-/** What killed processes have left. */
-void remove_left_over(const std::string &folder)
+/** Of a file that is being made, which is not locked yet. */
+bool is_new(int fd)
 {
-    std::error_code none;
-    for (const auto &entry : std::filesystem::directory_iterator(folder, none)) {
-        if (!entry.path().filename().string().starts_with(kBegin))
-            continue;
-        const descriptor file = opened(entry.path());
-        if (file.fd >= 0 && flock(file.fd, LOCK_EX | LOCK_NB) == 0 &&
-            is_named(file.fd, entry.path()))
-            unlink(entry.path().c_str());
-    }
+    struct stat found;
+    return fstat(fd, &found) != 0 || found.st_mtime + kMaking > time(nullptr);
+}
+
+/** The kernel would end the rank by SIGXFSZ, which comes to zc-hold, and is passed on. */
+bool is_too_long(std::size_t bytes)
+{
+    rlimit longest{};
+    return getrlimit(RLIMIT_FSIZE, &longest) == 0 && longest.rlim_cur < bytes;
 }
 
 } // namespace
+
+void traffic_file::remove_left_over()
+{
+    std::error_code none;
+    for (const auto &entry : std::filesystem::directory_iterator(request_directory(), none)) {
+        const std::string name = entry.path().filename();
+        const bool partial = name.starts_with(kPartial);
+        if (!partial && !name.starts_with(kBegin))
+            continue;
+        const descriptor file{
+            open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+        if (file.fd >= 0 && !(partial && is_new(file.fd)) &&
+            flock(file.fd, LOCK_EX | LOCK_NB) == 0 && is_named(file.fd, entry.path()))
+            unlink(entry.path().c_str());
+    }
+}
 
 traffic_file::traffic_file(const held_rank &whose)
 {
     const std::string folder = request_directory();
     if (folder.empty())
         throw error(EACCES, "there is no folder for what it sends");
-    remove_left_over(folder);
+    if (whose.rank == 0) /* one rank of a job: each looks at the files of all */
+        remove_left_over();
+    if (is_too_long(kBytes))
+        throw error(EFBIG, "its limit of the size of files (ulimit -f)");
     path_ = folder + "/" + name_of(whose);
-    std::string partial = folder + "/." + kBegin + "XXXXXX";
+    std::string partial = folder + "/" + kPartial + "XXXXXX";
     file_ = descriptor{mkostemp(partial.data(), O_CLOEXEC)};
     if (file_.fd < 0)
         throw_errno(errno, partial);

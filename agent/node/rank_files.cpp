@@ -175,7 +175,8 @@ void rank_files::take_work(int fd, const zcm_profile &p, const zcm_profile_count
 }
 
 /** The ring: from where we were, or from the oldest that is still whole. */
-bool rank_files::take_messages(int fd, const zcm_profile &p, known &k, rank_reading &out)
+bool rank_files::take_messages(int fd, const zcm_profile &p, std::uint64_t now_ns, known &k,
+                               rank_reading &out)
 {
     std::uint64_t head = p.ring_head;
     std::uint64_t from = k.first ? (head > ZCM_PROFILE_RING ? head - ZCM_PROFILE_RING : 0)
@@ -198,8 +199,8 @@ bool rank_files::take_messages(int fd, const zcm_profile &p, known &k, rank_read
         for (std::uint64_t i = from; i < head; i++) {
             const zcm_profile_message &m = ring[i % ZCM_PROFILE_RING];
             if (m.peer < p.world)
-                out.events.push_back(
-                    {p.rank, m.peer, std::uint64_t{m.kibibytes} << 10, m.time_ns, 0, 0});
+                out.events.push_back({p.rank, m.peer, std::uint64_t{m.kibibytes} << 10,
+                                      std::min(m.time_ns, now_ns), 0, 0});
         }
     }
     k.ring_head = head;
@@ -217,7 +218,7 @@ bool rank_files::read_one(const std::string &path, std::uint64_t now_ns, rank_re
     describe(*p, g, now_ns, out);
     take_work(file.fd, *p, g.counters, now_ns, k, out.profile);
     take_rates(*p, g.counters, now_ns, k, out.profile);
-    if (!take_messages(file.fd, *p, k, out))
+    if (!take_messages(file.fd, *p, now_ns, k, out))
         return false;
     k.first = false;
     return true;

@@ -71,7 +71,9 @@ class rank_files {
                            std::uint64_t now_ns, known &k, rank_profile &r);
     void take_work(int fd, const zcm_profile &p, const zcm_profile_counters &c,
                    std::uint64_t now_ns, known &k, rank_profile &r);
-    static bool take_messages(int fd, const zcm_profile &p, known &k, rank_reading &out);
+    /** A time that is yet to come would stop the engine's: it waits for it. */
+    static bool take_messages(int fd, const zcm_profile &p, std::uint64_t now_ns, known &k,
+                              rank_reading &out);
 
     std::vector<std::string> directories_;
     std::map<std::string, known> known_; /* by path */

@@ -19,6 +19,8 @@ void blend(double &mean, double now)
 void sent_rates::add(std::uint64_t now_ns, std::span<const zcp_event_t> events,
                      std::uint64_t missed)
 {
+    if (events.empty() && missed > 0)
+        return; /* many, and to whom is not known */
     const double passed = at_ns_ == 0 ? 0 : static_cast<double>(now_ns - at_ns_) / 1e9;
     at_ns_ = now_ns;
     if (passed <= 0)

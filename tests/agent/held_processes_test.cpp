@@ -186,20 +186,22 @@ TEST_F(AgentHeldProcessesTest, WhatARankSendsIsRead)
     const holder::traffic_file file(whose);
     holder::traffic_header header{};
     ASSERT_EQ(pread(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
-    for (std::uint32_t i = 0; i < 2; i++) {
-        const holder::traffic_entry entry{kOneSecond + i, 5 + i, 64};
+    for (std::uint32_t i = 0; i < 3; i++) {
+        /* The last is of a clock that is ahead. */
+        const holder::traffic_entry entry{i < 2 ? kOneSecond + i : UINT64_MAX, 5 + i % 2, 64};
         ASSERT_EQ(pwrite(file.fd(), &entry, sizeof entry,
                          static_cast<off_t>(sizeof header + i * sizeof entry)),
                   ssize_t{sizeof entry});
     }
-    header.sent = 2;
+    header.sent = 3;
     ASSERT_EQ(pwrite(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
     const rank_reading found = here.read(2 * kOneSecond).at(key_);
-    ASSERT_EQ(found.events.size(), 2u);
+    ASSERT_EQ(found.events.size(), 3u);
     EXPECT_EQ(found.events[1].src, 3u);
     EXPECT_EQ(found.events[1].dst, 6u);
     EXPECT_EQ(found.events[1].bytes, 64u << 10);
     EXPECT_EQ(found.events[1].time_ns, kOneSecond + 1);
+    EXPECT_EQ(found.events[2].time_ns, 2 * kOneSecond);
     ASSERT_EQ(found.profile.flows.size(), 2u);
     EXPECT_GT(found.profile.flows[0].bytes_per_s, 0);
     EXPECT_TRUE(here.read(3 * kOneSecond).at(key_).events.empty());

@@ -125,13 +125,22 @@ TEST_F(AgentRankFilesTest, CountsWhatWasOverwritten)
     files().read(1);
     for (std::uint32_t i = 0; i < ZCM_PROFILE_RING + 100; i++)
         zcm_profile_sent(profile_, 2, 1, i);
-    auto found = files().read(2);
+    auto found = files().read(ZCM_PROFILE_RING + 100);
     const rank_reading &r = found.at({kJob, 1});
     EXPECT_EQ(r.events.size() + r.events_missed, ZCM_PROFILE_RING + 100u);
     EXPECT_GE(r.events_missed, 100u);
     EXPECT_LE(r.events_missed, 102u);
     for (std::size_t i = 1; i < r.events.size(); i++)
         ASSERT_EQ(r.events[i].time_ns, r.events[i - 1].time_ns + 1);
+}
+
+/* The engine would wait until then. */
+TEST_F(AgentRankFilesTest, ATimeThatIsYetToComeIsNow)
+{
+    create();
+    files().read(1);
+    zcm_profile_sent(profile_, 2, 1, UINT64_MAX);
+    EXPECT_EQ(files().read(5).at({kJob, 1}).events.at(0).time_ns, 5u);
 }
 
 TEST_F(AgentRankFilesTest, MorePeersThanTheTableHoldsAreAddedUp)

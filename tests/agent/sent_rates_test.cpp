@@ -46,6 +46,16 @@ TEST(AgentSentRatesTest, MissedMessagesCountAsTheOthersDo)
     EXPECT_NEAR(rates.flows()[1].messages_per_s, 300, 0.3);
 }
 
+TEST(AgentSentRatesTest, AReadingThatMissedAllTellsNothing)
+{
+    sent_rates rates;
+    rates.add(kTick, {}, 0);
+    rates.add(2 * kTick, messages(1, 10, 1000), 0);
+    const double before = rates.flows().at(0).messages_per_s;
+    rates.add(3 * kTick, {}, 100'000);
+    EXPECT_EQ(rates.flows().at(0).messages_per_s, before);
+}
+
 TEST(AgentSentRatesTest, WhatIsNoMoreSentIsForgotten)
 {
     sent_rates rates;

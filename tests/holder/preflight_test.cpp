@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <linux/filter.h>
@@ -18,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include "descriptor.h"
 #include "forked.h"
 
 namespace zc::holder {
@@ -154,6 +156,26 @@ TEST(PreflightTest, NamesWhatAHostLacks)
     EXPECT_NE(found.find("it has no file /not/there"), std::string::npos) << found;
     EXPECT_NE(found.find("its processor has not: wings"), std::string::npos) << found;
     EXPECT_NE(found.find("it has no folder /not/here"), std::string::npos) << found;
+}
+
+/** As what the rank sends: it is given up before the rank moves, whatever the name of its folder.
+ */
+TEST(PreflightTest, AFileThatIsGivenUpIsNotNeeded)
+{
+    char name[] = "/tmp/preflight-XXXXXX";
+    const std::string folder = mkdtemp(name), link = folder + "/link", path = link + "/file";
+    ASSERT_EQ(symlink(".", link.c_str()), 0);
+    const descriptor file{open(path.c_str(), O_RDWR | O_CREAT, 0600)};
+    ASSERT_EQ(ftruncate(file.fd, 4096), 0);
+    const victim one([&] {
+        const int fd = open(path.c_str(), O_RDWR);
+        EXPECT_NE(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    });
+    EXPECT_TRUE(needs_of(one.pid()).at("files").contains(folder + "/file"));
+    EXPECT_FALSE(needs_of(one.pid(), file.fd).at("files").contains(folder + "/file"));
+    EXPECT_EQ(needs_of(one.pid()).at("files").size(),
+              needs_of(one.pid(), file.fd).at("files").size() + 1);
+    std::filesystem::remove_all(folder);
 }
 
 TEST(PreflightTest, FindsNumbersThatTheRankHasNot)

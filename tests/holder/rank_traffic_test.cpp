@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <set>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -194,10 +196,33 @@ TEST_F(RankTrafficTest, WhatAKilledProcessHasLeftIsNotReadAndIsRemoved)
     EXPECT_TRUE(reader.read().empty());
     EXPECT_FALSE(reader.is_told());
     held_rank other = whose_;
-    other.rank = 4;
+    other.rank = 0;
     const traffic_file file(other);
     EXPECT_EQ(files().size(), 1u);
-    EXPECT_TRUE(file.path().ends_with(".4"));
+    EXPECT_TRUE(file.path().ends_with(".0"));
+}
+
+TEST_F(RankTrafficTest, WhatWasNeverWholeIsRemovedToo)
+{
+    const fs::path folder = fs::path(traffic_file(whose_).path()).parent_path();
+    for (const char *name : {".traffic-young!", ".traffic-olden!", "other"})
+        std::ofstream(folder / name) << "part";
+    const timespec then[2] = {{1, 0}, {1, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, (folder / ".traffic-olden!").c_str(), then, 0), 0);
+    traffic_file::remove_left_over();
+    EXPECT_EQ(files(), (std::set<std::string>{".traffic-young!", "other"}));
+}
+
+/* A rank whose program has set it. */
+TEST_F(RankTrafficTest, ALimitOfTheSizeOfFilesIsAnError)
+{
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit few{kTrafficEntries, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &few), 0);
+    EXPECT_THROW(traffic_file{whose_}, error);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_TRUE(files().empty());
 }
 
 TEST_F(RankTrafficTest, WhatIsNoSuchFileIsNotRead)

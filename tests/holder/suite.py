@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -120,6 +121,22 @@ def says_what_cannot_be_executed(stage):
         check(status == expected and named in said, f"{words}: {status}, not {expected}: {said!r}")
     status, _, said = stage.status([stage.hold, "true"], env={**os.environ, "PMI_FD": "777"})
     check(status == 1 and b"PMI_FD=777" in said, f"PMI_FD that is closed: {status} {said!r}")
+
+
+@suite.test("says-why-agents-do-not-know-what-it-sends")
+def says_why_agents_do_not_know(stage):
+    """The rank is as it would be otherwise."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    for mode, before, why in ((0o777, None, "there is no folder"), (0o700, limit, "its limit of the size of files")):
+        with tempfile.TemporaryDirectory() as place:
+            folder = pathlib.Path(place, "zcm")
+            folder.mkdir()
+            folder.chmod(mode)
+            status, said, errors = stage.status(stage.mpiexec(1, stage.hold, "echo", "done"), preexec_fn=before,
+                                                env={**os.environ, "XDG_RUNTIME_DIR": place})
+        check(status == 0 and said == b"done\n", f"status {status}: {said!r} {errors!r}")
+        check(f"rank 0: agents do not know what it sends: {why}".encode() in errors, f"it says {errors!r}")
 
 
 # A rank, which looks at another as those do that copy from each other's memory.

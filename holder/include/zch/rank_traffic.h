@@ -44,8 +44,9 @@ static_assert(sizeof(traffic_header) == 64 && sizeof(traffic_entry) == 16);
 /** The file, for zc-hold. */
 class traffic_file {
   public:
-    /** Of the rank @whose, on this host. Files that nobody has any more are removed. Throws error.
-     */
+    /** Removes what killed processes have left. */
+    static void remove_left_over();
+    /** Of the rank @whose, on this host. Throws error. */
     explicit traffic_file(const held_rank &whose);
     /** Removes it, unless another zc-hold has made one for the same rank. */
     ~traffic_file();
