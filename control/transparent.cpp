@@ -17,6 +17,7 @@
 #include "error.h"
 #include "held_job.h"
 #include "keys.h"
+#include "leaves_together.h"
 #include "moves_together.h"
 #include "next_host.h"
 #include "placement.h"
@@ -50,28 +51,6 @@ std::vector<std::string> hosts_of_agents()
 struct errand {
     held_rank rank;
     std::vector<listening_host> hosts;
-};
-
-/** With what a rank leaves, as its zc-hold is told. */
-class leaves_together final : public holder::leaves_with {
-  public:
-    leaves_together(departure &leaving, std::vector<int> ranks, double longest_s)
-        : leaving_(leaving), ranks_(std::move(ranks)), longest_(longest_s)
-    {
-    }
-    std::vector<int> ranks() const override { return ranks_; }
-    void ready(bool last) override { leaving_.ready(last); }
-    bool may_go_on() override { return leaving_.may_go_on(); }
-    int wake_fd() const override { return leaving_.wake_fd(); }
-    std::chrono::milliseconds longest() const override
-    {
-        return std::chrono::ceil<std::chrono::milliseconds>(longest_);
-    }
-
-  private:
-    departure &leaving_;
-    std::vector<int> ranks_;
-    std::chrono::duration<double> longest_;
 };
 
 /** By several threads at once: each asks for a rank of its own, over a connection of its own. */
