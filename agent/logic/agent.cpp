@@ -132,8 +132,6 @@ void agent::on_job(const job_view &job)
 {
     here_.on_job(job);
     network_.want(here_.hosts());
-    if (job.transparent)
-        return; /* no messages are known of which groups could be learned */
     if (int error = groups_->job(job.job, static_cast<std::uint32_t>(job.placement.size())))
         without_groups_[job.job] = error;
     else

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +36,12 @@ double pace_now(const load_digest &d)
     return d.ranks == 0 ? 0 : pace(d.demand, d.cpus, d.speed);
 }
 
+/** Where each rank is. */
+bool knows_all_places(const job_view &job)
+{
+    return std::ranges::count(job.placement, kNoNode) == 0;
+}
+
 /**
  * Moves what makes the slower of two nodes fastest. Every move must shorten the
  * slower one's iteration by the hysteresis and pay its cost @payback times over in
@@ -60,14 +67,17 @@ class balancing final : public decision {
     struct choice {
         const local_rank *rank;
         double preference;
+        std::uint64_t bytes; /* of those that are preferred alike, the one with the least */
     };
+    std::vector<choice> choices_of(const job_view &job, const member &thief,
+                                   std::span<const msg::link> links, const free_check &free,
+                                   std::string &held) const;
     opinion decide_for(const job_view &job, const member &asking, std::span<const msg::link> links,
                        const free_check &free);
     std::uint32_t how_many(const load_digest &mine, const load_digest &theirs,
                            std::uint32_t most) const;
     std::vector<rank_id> choose(plan &p, const std::vector<choice> &choices, std::uint32_t count,
                                 std::uint32_t most, const load_digest &mine) const;
-    void leave_to_others(plan &p) const;
     void rearrange(plan &p, const job_view &job, const std::vector<choice> &choices,
                    std::span<const msg::link> links) const;
     double way(node_id a, node_id b, const member &thief, std::span<const msg::link> links) const;
@@ -76,7 +86,8 @@ class balancing final : public decision {
     balance weigh(const plan &p, const load_digest &mine, const load_digest &target) const;
     bool pays(const balance &b, double part = 1) const;
     double remaining(const plan &p) const;
-    double transfer_s(const plan &p) const;
+    double cost_s(const plan &p, std::uint64_t bytes) const;
+    bool has_time(const plan &p, std::uint64_t bytes) const;
     std::string explain(const plan &p, const load_digest &mine, const load_digest &theirs) const;
 
     const settings &s_;
@@ -132,25 +143,10 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
     const load_digest mine = beside(here_.digest(), here_.digest());
     member thief = asking;
     thief.load = beside(here_.digest(), asking.load);
-    surroundings around{here_, network_, random_};
-    std::vector<choice> choices;
     std::string held;
-    for (auto at = here_.ranks().lower_bound({job.job, 0});
-         at != here_.ranks().end() && at->first.job == job.job; ++at) {
-        std::string reason;
-        if (!free(at->second, thief.id, reason)) {
-            held = fmt::format("rank {} {}", at->first.rank, reason);
-            continue;
-        }
-        /* Of a rank below zc-hold no traffic is known: the smallest is the soonest there. */
-        choices.push_back({&at->second, job.transparent
-                                            ? -static_cast<double>(at->second.profile.image_bytes)
-                                            : policy_.rank(at->second, thief, links, around)});
-    }
+    const std::vector<choice> choices = choices_of(job, thief, links, free, held);
     if (choices.empty())
         return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
-    std::stable_sort(choices.begin(), choices.end(),
-                     [](const choice &a, const choice &b) { return a.preference > b.preference; });
 
     auto most = static_cast<std::uint32_t>(
         std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
@@ -163,17 +159,47 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
     std::vector<rank_id> group = choose(p, choices, count, most, mine);
     if (p.own.empty())
         return {{}, fmt::format("{} has no memory for an image", thief.host)};
-    if (job.transparent)
-        leave_to_others(p);
     if (!confirm(p, asking.load)) /* before anything that takes time */
         return {{}, p.why};
-    if (job.transparent)
-        return {std::move(p), ""};
-    rearrange(p, job, choices, links);
-    invite(p, job, group, mine);
+    if (!job.transparent || knows_all_places(job))
+        rearrange(p, job, choices, links);
+    if (!job.transparent) /* else an agent knows only of those of its own node */
+        invite(p, job, group, mine);
     if (!confirm(p, asking.load))
         return {{}, p.why};
     return {std::move(p), ""};
+}
+
+/** Those that may go, the preferred first. @held: why the last of the others may not. */
+std::vector<balancing::choice> balancing::choices_of(const job_view &job, const member &thief,
+                                                     std::span<const msg::link> links,
+                                                     const free_check &free,
+                                                     std::string &held) const
+{
+    surroundings around{here_, network_, random_};
+    std::vector<const local_rank *> may_go;
+    bool have_traffic = false;
+    for (auto at = here_.ranks().lower_bound({job.job, 0});
+         at != here_.ranks().end() && at->first.job == job.job; ++at) {
+        std::string reason;
+        if (!free(at->second, thief.id, reason)) {
+            held = fmt::format("rank {} {}", at->first.rank, reason);
+            continue;
+        }
+        may_go.push_back(&at->second);
+        have_traffic = have_traffic || !at->second.profile.flows.empty();
+    }
+    /* A rank below zc-hold with less memory is there sooner, and fails less often for want of it.
+     * That is all there is to prefer one by, where no traffic of them is known. */
+    std::vector<choice> choices;
+    for (const local_rank *rank : may_go)
+        choices.push_back(
+            {rank, job.transparent && !have_traffic ? 0 : policy_.rank(*rank, thief, links, around),
+             job.transparent ? rank->profile.image_bytes : 0});
+    std::stable_sort(choices.begin(), choices.end(), [](const choice &a, const choice &b) {
+        return std::tuple(-a.preference, a.bytes) < std::tuple(-b.preference, b.bytes);
+    });
+    return choices;
 }
 
 std::uint32_t balancing::how_many(const load_digest &mine, const load_digest &theirs,
@@ -203,10 +229,13 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
         left[c.rank->profile.key.rank] = c.rank;
     std::vector<rank_id> first_group;
     auto take = [&](const local_rank &rank) {
-        if (!has_memory(p.target.load.free_bytes, p.bytes + rank.profile.image_bytes))
+        const std::uint64_t bytes = p.bytes + rank.profile.image_bytes;
+        /* Each of those below zc-hold moves by itself, so fewer of them can, where all cannot. */
+        if (!has_memory(p.target.load.free_bytes, bytes) ||
+            (p.transparent && !p.own.empty() && !has_time(p, bytes)))
             return false;
         p.own.push_back(rank.profile.key.rank);
-        p.bytes += rank.profile.image_bytes;
+        p.bytes = bytes;
         p.moves = std::max(p.moves, rank.moves);
         return true;
     };
@@ -237,18 +266,6 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
         }
     }
     return first_group;
-}
-
-/** Only one rank of a job below zc-hold can be away at a time, and the next is better decided on
- * with the load as it is then: the first is kept. */
-void balancing::leave_to_others(plan &p) const
-{
-    const local_rank &first = here_.ranks().at({p.job, p.own[0]});
-    p.followers = static_cast<std::uint32_t>(p.own.size() - 1);
-    p.followers_bytes = p.bytes - first.profile.image_bytes;
-    p.own.resize(1);
-    p.bytes = first.profile.image_bytes;
-    p.moves = first.moves;
 }
 
 /** Microseconds that a kilobyte needs, as far as it was measured from here or by the thief. */
@@ -327,7 +344,8 @@ void balancing::rearrange(plan &p, const job_view &job, const std::vector<choice
         other.bytes += c.rank->profile.image_bytes;
         other.moves = std::max(other.moves, c.rank->moves);
     }
-    if (has_memory(p.target.load.free_bytes, other.bytes) && other.own.size() == p.own.size())
+    if (has_memory(p.target.load.free_bytes, other.bytes) && has_time(p, other.bytes) &&
+        other.own.size() == p.own.size())
         p = std::move(other);
 }
 
@@ -377,18 +395,25 @@ double balancing::remaining(const plan &p) const
     return std::min(longest, kLongestGuess);
 }
 
-double balancing::transfer_s(const plan &p) const
+/** Of a move to the target of @p with images of so many @bytes: its ranks stand still once. */
+double balancing::cost_s(const plan &p, std::uint64_t bytes) const
 {
     const peer *target = network_.find(p.target.id);
     double rate =
         target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6 : s_.bandwidth;
-    return static_cast<double>(p.bytes + p.followers_bytes) / rate;
+    return past_.spawn_s(p.transparent) + static_cast<double>(bytes) / rate;
+}
+
+/** Else it would be given up. */
+bool balancing::has_time(const plan &p, std::uint64_t bytes) const
+{
+    return cost_s(p, bytes) <= kPartOfTimeout * to_seconds(s_.move_timeout);
 }
 
 /** What the move is worth if @mine is the load here. */
 balance balancing::weigh(const plan &p, const load_digest &mine, const load_digest &target) const
 {
-    auto own = static_cast<double>(p.own.size() + p.followers);
+    auto own = static_cast<double>(p.own.size());
     double guests = 0;
     for (const auto &[home, ranks] : p.borrowed)
         guests += static_cast<double>(ranks.size());
@@ -397,7 +422,7 @@ balance balancing::weigh(const plan &p, const load_digest &mine, const load_dige
     b.before = mine.draining ? INFINITY : std::max(pace_now(mine), there);
     b.after = pace_after(mine, target, own, guests);
     b.remaining_s = remaining(p);
-    b.cost_s = past_.spawn_s(p.transparent) * (1 + p.followers) + transfer_s(p);
+    b.cost_s = cost_s(p, p.bytes);
     b.gain_s = mine.draining ? INFINITY : b.remaining_s * (1 - b.after / b.before);
     return b;
 }
@@ -428,7 +453,7 @@ bool balancing::confirm(plan &p, const load_digest &told)
     }
     if (!pays(p.figures))
         return false;
-    if (p.figures.cost_s > kPartOfTimeout * to_seconds(s_.move_timeout)) {
+    if (!has_time(p, p.bytes)) {
         p.why = fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
                             "(protocol.move_timeout)",
                             p.figures.cost_s, to_seconds(s_.move_timeout));
@@ -453,8 +478,6 @@ std::string balancing::explain(const plan &p, const load_digest &mine,
         "{} of {} ranks to {}: {:.2f} threads on {:.2f} processors here, {:.2f} on {:.2f} there; ",
         p.own.size(), mine.ranks, p.target.host, mine.demand, mine.cpus, theirs.demand,
         theirs.cpus);
-    if (p.followers > 0)
-        text += fmt::format("{} more are to follow; ", p.followers);
     if (theirs.speed != 1)
         text += fmt::format("these are {:.2f} times as fast; ", theirs.speed);
     if (mine.draining)

@@ -31,11 +31,7 @@ struct plan {
     std::map<node_id, std::vector<rank_id>> borrowed;
     std::uint64_t bytes = 0;
     std::uint32_t moves = 0;
-    bool transparent = false; /* one rank, below zc-hold */
-    /* As many more are to follow it, by plans of their own, and count for what it brings and costs:
-     * a rank alone may leave those behind it as slow as they were. */
-    std::uint32_t followers = 0;
-    std::uint64_t followers_bytes = 0;
+    bool transparent = false; /* ranks below zc-hold, and none is borrowed */
     balance figures;
     std::string why;
 

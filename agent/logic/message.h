@@ -185,6 +185,13 @@ enum class verdict : std::uint8_t {
     timed_out, /* a rank did not reach a safe point; nothing moved */
     unknown,   /* never heard of; and if it comes now it will be refused */
 };
+/** What became of one rank below zc-hold: each moves by itself. */
+struct rank_result {
+    rank_id rank = 0;
+    verdict what = verdict::unknown;
+    std::string reason;
+    bool operator==(const rank_result &) const = default;
+};
 struct outcome {
     txn_id txn;
     job_id job = 0;
@@ -193,6 +200,9 @@ struct outcome {
     std::uint64_t bytes = 0;
     float phase_ms[kPhases] = {}; /* negotiation, checkpoint, spawn, transfer, restore, rebuild */
     std::string reason;
+    /* Of ranks below zc-hold; then @what is moved if any is. It is for the agent of their own node,
+     * which alone asks for them: in messages it is not. Empty: the same became of all ranks. */
+    std::vector<rank_result> each = {};
     bool operator==(const outcome &) const = default;
 };
 struct leave {

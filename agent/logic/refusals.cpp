@@ -13,6 +13,9 @@ constexpr nanos kForgotten = 3600 * kSecond; /* after the time in which it is no
 
 std::string told(nanos now, const refusals::entry &one)
 {
+    if (one.is_put_off)
+        return fmt::format("may be on its way ({}), and is asked again in {:.0f} s", one.why,
+                           to_seconds(one.until - now));
     return fmt::format("has refused {} ({}), and is asked again in {:.0f} s",
                        one.times == 1 ? "once" : fmt::format("{} times", one.times), one.why,
                        to_seconds(one.until - now));
@@ -28,6 +31,7 @@ const refusals::entry &refusals::add(nanos now, std::map<Key, entry> &to, const 
     entry &one = to[key];
     one.until = now + (std::max(s_.residence, s_.settle) << std::min(one.times, kMostDoubled));
     one.times++;
+    one.is_put_off = false;
     one.why = why;
     counted_++;
     return one;
@@ -41,6 +45,15 @@ const refusals::entry &refusals::add(nanos now, const rank_key &rank, const std:
 const refusals::entry &refusals::add(nanos now, node_id target, const std::string &why)
 {
     return add(now, targets_, target, why);
+}
+
+const refusals::entry &refusals::put_off(nanos now, const rank_key &rank, const std::string &why)
+{
+    entry &one = ranks_[rank];
+    one.until = std::max(one.until, now + std::max(s_.residence, s_.settle));
+    one.is_put_off = true;
+    one.why = why;
+    return one;
 }
 
 void refusals::forget(const rank_key &rank, node_id target)
@@ -66,6 +79,12 @@ const refusals::entry *refusals::of(const rank_key &rank) const
 {
     const auto at = ranks_.find(rank);
     return at == ranks_.end() ? nullptr : &at->second;
+}
+
+const refusals::entry *refusals::of(node_id target) const
+{
+    const auto at = targets_.find(target);
+    return at == targets_.end() ? nullptr : &at->second;
 }
 
 } // namespace zc::agent::party

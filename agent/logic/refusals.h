@@ -18,7 +18,8 @@ class refusals {
   public:
     struct entry {
         std::uint32_t times = 0;
-        nanos until = 0; /* it is not asked before */
+        nanos until = 0;         /* it is not asked before */
+        bool is_put_off = false; /* it has not refused the last time */
         std::string why;
     };
     explicit refusals(const settings &s) : s_(s) {}
@@ -26,12 +27,16 @@ class refusals {
     /** Returns the entry as it is now. */
     const entry &add(nanos now, const rank_key &rank, const std::string &why);
     const entry &add(nanos now, node_id target, const std::string &why);
+    /** It may be on its way still, which is no refusal: it is not asked for the time of one. */
+    const entry &put_off(nanos now, const rank_key &rank, const std::string &why);
     /** They have moved, and have taken one. */
     void forget(const rank_key &rank, node_id target);
     /** Whether that rank is not to be asked to go to that node, and why. */
     bool hold_back(nanos now, const rank_key &rank, node_id target, std::string &why) const;
     /** Of a rank; nullptr if it has not refused. */
     const entry *of(const rank_key &rank) const;
+    /** Of a node. */
+    const entry *of(node_id target) const;
     std::uint64_t counted() const { return counted_; }
 
   private:

@@ -2,6 +2,7 @@
 #include "victim.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -237,65 +238,114 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
 {
     if (!attempt_ || attempt_->txn != m.txn || attempt_->at != step::moving)
         return;
-    plan &p = attempt_->what;
+    const plan &p = attempt_->what;
     if (m.what == msg::verdict::running)
         return;
-    bool moved = m.what == msg::verdict::moved;
-    std::string why = m.reason;
+    part all{p.all(), m.what, m.reason};
+    const job_view *job = here_.job(p.job);
     if (m.what == msg::verdict::unknown && !was_asked(from)) {
         /* The agent that was asked may have passed it on, and forgotten: what became of it is seen
          * by the job's next shape, or never. */
-        const job_view *job = here_.job(p.job);
         if (job == nullptr || job->epoch <= p.epoch)
             return;
-        moved = std::all_of(p.own.begin(), p.own.end(), [&](rank_id r) {
+        const bool moved = std::all_of(p.own.begin(), p.own.end(), [&](rank_id r) {
             return r < job->placement.size() && job->placement[r] == p.target.id;
         });
-        why = "the job has taken another shape meanwhile";
-    } else if (m.what == msg::verdict::unknown)
-        why = "the request did not reach the job";
-    else if (m.what == msg::verdict::timed_out && why.empty())
-        why = "a rank did not reach a safe point in time; the job goes on as it was";
-    const job_view *of = here_.job(p.job);
-    const bool transparent = !p.own.empty() && (p.transparent || (of && of->transparent));
-    if (transparent)
-        why = learn_of(now, m, why);
-    record r = note(now, moved ? "moved" : "failed",
-                    moved ? p.why : fmt::format("{}: {}", verdict_name(m.what), why));
-    r.bytes = m.bytes > 0 ? m.bytes : r.bytes;
-    std::copy(std::begin(m.phase_ms), std::end(m.phase_ms), std::begin(r.phase_ms));
-    history_.add(std::move(r));
+        all.what = moved ? msg::verdict::moved : all.what;
+        all.why = "the job has taken another shape meanwhile";
+    } else if (m.what == msg::verdict::unknown) {
+        all.why = "the request did not reach the job";
+    } else if ((p.transparent || (job && job->transparent)) && !p.own.empty()) {
+        end_move(now, m, learn_of_each(now, m), out);
+        pause(now, true); /* what refuses is left alone */
+        if (here_.draining())
+            next_decision_ = now; /* the next of them */
+        return;
+    } else if (m.what == msg::verdict::timed_out && m.reason.empty()) {
+        all.why = "a rank did not reach a safe point in time; the job goes on as it was";
+    }
+    end_move(now, m, {all}, out);
+    pause(now, all.what == msg::verdict::moved);
+}
+
+/** Of the attempt, of which @parts are all ranks. */
+void victim::end_move(nanos now, const msg::outcome &m, const std::vector<part> &parts,
+                      effects &out)
+{
+    const plan &p = attempt_->what;
     if (m.what == msg::verdict::moved) {
         past_.learn(m, p.transparent);
         network_.learn_bandwidth(p.target.id, m.bytes, from_seconds(m.phase_ms[3] / 1000));
     }
-    if (moved) {
-        for (rank_id rank : p.own)
-            here_.mark_leaving(now, {p.job, rank});
-        out.departed.push_back({attempt_->txn, p.job, p.own, p.target.id});
+    departure gone{attempt_->txn, p.job, {}, p.target.id};
+    for (const part &one : parts) {
+        history_.add(note(now, one, m, parts.size() == 1));
+        if (one.what == msg::verdict::moved)
+            std::copy_if(one.ranks.begin(), one.ranks.end(), std::back_inserter(gone.ranks),
+                         [&](rank_id r) { return std::ranges::count(p.own, r) > 0; });
     }
+    for (rank_id rank : gone.ranks)
+        here_.mark_leaving(now, {p.job, rank});
+    const bool moved = !gone.ranks.empty();
+    if (moved)
+        out.departed.push_back(std::move(gone));
     release_all(moved, out);
     attempt_.reset();
     out.save = true;
-    pause(now, moved || transparent);
-    if (transparent && here_.draining())
-        next_decision_ = now; /* the next of them */
 }
 
-std::string victim::learn_of(nanos now, const msg::outcome &m, const std::string &why)
+/** Of ranks below zc-hold, of which some may have moved, and others not: what is to be said of
+ * them, first of those that have. */
+std::vector<victim::part> victim::learn_of_each(nanos now, const msg::outcome &m)
 {
     const plan &p = attempt_->what;
-    const rank_key rank{p.job, p.own.at(0)};
-    const refusals::entry *one = nullptr;
-    if (m.what == msg::verdict::moved)
+    std::vector<msg::rank_result> each;
+    std::copy_if(m.each.begin(), m.each.end(), std::back_inserter(each),
+                 [&](const auto &one) { return std::ranges::count(p.own, one.rank) > 0; });
+    if (each.empty()) {
+        for (rank_id rank : p.own)
+            each.push_back({rank, m.what, m.reason});
+    }
+    std::stable_partition(each.begin(), each.end(),
+                          [](const auto &one) { return one.what == msg::verdict::moved; });
+    /* Where some have moved, too: what it cannot take now it is not to be asked to. */
+    const auto failed = std::ranges::find(each, msg::verdict::failed, &msg::rank_result::what);
+    std::vector<part> parts;
+    for (auto one = each.begin(); one != each.end(); ++one) {
+        std::string why = learn_of(now, *one, one == failed);
+        auto same = std::ranges::find_if(
+            parts, [&](const part &other) { return other.what == one->what && other.why == why; });
+        if (same == parts.end())
+            same = parts.insert(parts.end(), {{}, one->what, std::move(why)});
+        same->ranks.push_back(one->rank);
+    }
+    return parts;
+}
+
+/** @is_first: of those that have failed; the target has done so once. Returns what is to be said.
+ */
+std::string victim::learn_of(nanos now, const msg::rank_result &one, bool is_first)
+{
+    const plan &p = attempt_->what;
+    const rank_key rank{p.job, one.rank};
+    const refusals::entry *blamed = nullptr;
+    switch (one.what) {
+    case msg::verdict::moved:
         refusals_.forget(rank, p.target.id);
-    else if (m.what == msg::verdict::refused)
-        one = &refusals_.add(now, rank, why);
-    else
-        one = &refusals_.add(now, p.target.id, why);
-    return one == nullptr ? why
-                          : fmt::format("{}; {} times, and not again before {:.0f} s", why,
-                                        one->times, to_seconds(one->until - now));
+        return p.why;
+    case msg::verdict::refused:
+        blamed = &refusals_.add(now, rank, one.reason);
+        break;
+    case msg::verdict::failed:
+        blamed =
+            is_first ? &refusals_.add(now, p.target.id, one.reason) : refusals_.of(p.target.id);
+        break;
+    default: /* no answer has come, which is nobody's refusal: the rank may leave yet */
+        return fmt::format("{}; not again before {:.0f} s", one.reason,
+                           to_seconds(refusals_.put_off(now, rank, one.reason).until - now));
+    }
+    return fmt::format("{}; {} times, and not again before {:.0f} s", one.reason, blamed->times,
+                       to_seconds(blamed->until - now));
 }
 
 void victim::abandon(nanos now, const std::string &why, effects &out)
@@ -371,8 +421,22 @@ void victim::tick(nanos now, effects &out)
              here_.job(a.what.job) == nullptr)
         /* Found so after a restart. None of its ranks is here to be decided on twice. */
         abandon(now, "the job has left this node, or has ended", out);
+    else if (a.at == step::moving && now - a.asked >= kFirstQuery && has_left())
+        abandon(now, "its ranks have left this node, or have ended", out);
     else if (a.at == step::moving && now >= a.next_query)
         query_job(now, out);
+}
+
+/** Of ranks below zc-hold for which an earlier life has asked: no outcome comes, and others of the
+ * job may be here, but none of those that may have moved is. */
+bool victim::has_left() const
+{
+    const plan &p = attempt_->what;
+    const job_view *job = here_.job(p.job);
+    return job && job->transparent && !was_asked(attempt_->asked_of) &&
+           std::ranges::none_of(p.own, [&](rank_id rank) {
+               return here_.ranks().contains({p.job, rank});
+           });
 }
 
 nanos victim::due() const
@@ -403,6 +467,27 @@ record victim::note(nanos now, std::string what, std::string why) const
         r.gain_s = p.figures.gain_s;
         r.cost_s = p.figures.cost_s;
         r.bytes = p.bytes;
+    }
+    return r;
+}
+
+/** @is_all: no others were in the attempt. */
+record victim::note(nanos now, const part &one, const msg::outcome &m, bool is_all) const
+{
+    const plan &p = attempt_->what;
+    const bool moved = one.what == msg::verdict::moved;
+    record r = note(now, moved ? "moved" : "failed",
+                    moved ? p.why : fmt::format("{}: {}", verdict_name(one.what), one.why));
+    r.ranks = one.ranks;
+    if (moved || is_all) {
+        r.bytes = m.bytes > 0 ? m.bytes : r.bytes;
+        std::copy(std::begin(m.phase_ms), std::end(m.phase_ms), std::begin(r.phase_ms));
+        return r;
+    }
+    r.bytes = 0;
+    for (rank_id rank : one.ranks) {
+        if (auto at = here_.ranks().find({p.job, rank}); at != here_.ranks().end())
+            r.bytes += at->second.profile.image_bytes;
     }
     return r;
 }

@@ -75,9 +75,18 @@ class victim {
     void abandon(nanos now, const std::string &why, effects &out);
     void release_all(bool moved, effects &out);
     void pause(nanos now, bool success);
-    /** What became of the move of one rank below zc-hold; returns what is to be said of it. */
-    std::string learn_of(nanos now, const msg::outcome &m, const std::string &why);
+    /** Ranks of the attempt of which the same is to be said. */
+    struct part {
+        std::vector<rank_id> ranks;
+        msg::verdict what;
+        std::string why;
+    };
+    void end_move(nanos now, const msg::outcome &m, const std::vector<part> &parts, effects &out);
+    std::vector<part> learn_of_each(nanos now, const msg::outcome &m);
+    std::string learn_of(nanos now, const msg::rank_result &one, bool is_first);
+    bool has_left() const;
     record note(nanos now, std::string what, std::string why) const;
+    record note(nanos now, const part &one, const msg::outcome &m, bool is_all) const;
     node_id gateway_of(job_id job) const;
 
     const settings &s_;

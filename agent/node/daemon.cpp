@@ -481,28 +481,44 @@ std::string node_daemon::holder_at(const std::string &address) const
     return config_.holder_port == 0 ? place : fmt::format("{}:{}", place, config_.holder_port);
 }
 
+/** Of a rank below zc-hold. */
+held_errand node_daemon::errand_of(const rank_key &rank) const
+{
+    held_errand one;
+    const rank_origin *origin = held_.origin_of(rank);
+    if (origin == nullptr) {
+        one.why_not = "the rank has ended, or is gone";
+        return one;
+    }
+    one.origin = *origin;
+    if (origin->home == host_name())
+        return one;
+    if (const peer *home = agent_->network().find_host(origin->home))
+        one.origin_place = holder_at(home->node.address);
+    else
+        one.why_not = "no agent is known on " + origin->home +
+                      ", where the rank was started and its zc-hold is";
+    return one;
+}
+
 /** By the way that its ranks offer. */
 void node_daemon::ask_job(const msg::ask &wanted, const job_view &job)
 {
     if (!job.transparent)
         return mover_.ask(wanted, job.name);
-    const rank_origin *origin =
-        wanted.ranks.empty() ? nullptr : held_.origin_of({wanted.job, wanted.ranks[0]});
     const peer *target = agent_->network().find(wanted.target);
-    if (origin == nullptr || target == nullptr)
-        return apply(agent_->on_outcome(
-            now(), refused(wanted, origin == nullptr ? "the rank has ended, or is gone"
-                                                     : "the target's agent is not known")));
-    held_errand what{*origin, "", holder_at(target->node.address)};
-    if (origin->home != host_name()) {
-        const peer *home = agent_->network().find_host(origin->home);
-        if (home == nullptr)
-            return apply(agent_->on_outcome(
-                now(), refused(wanted, "no agent is known on " + origin->home +
-                                           ", where the rank was started and its zc-hold is")));
-        what.origin_place = holder_at(home->node.address);
+    if (target == nullptr || wanted.ranks.empty()) {
+        msg::outcome o = refused(wanted, target == nullptr ? "the target's agent is not known"
+                                                           : "no rank is named");
+        o.what = msg::verdict::failed; /* that is no fault of the ranks */
+        return apply(agent_->on_outcome(now(), o));
     }
-    holders_.ask(wanted, what);
+    std::vector<held_errand> errands;
+    for (rank_id rank : wanted.ranks) {
+        errands.push_back(errand_of({wanted.job, rank}));
+        errands.back().target_place = holder_at(target->node.address);
+    }
+    holders_.ask(wanted, errands);
 }
 
 void node_daemon::send(outbound &&o)

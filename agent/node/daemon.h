@@ -48,6 +48,7 @@ class node_daemon {
     void read_ranks(std::uint64_t now_ns);
     void tell_job(const std::vector<const rank_reading *> &ranks);
     void ask_job(const msg::ask &wanted, const job_view &job);
+    held_errand errand_of(const rank_key &rank) const;
     msg::outcome refused(const msg::ask &wanted, const std::string &why) const;
     std::string holder_at(const std::string &address) const;
     node_id node_of(const std::string &host) const;

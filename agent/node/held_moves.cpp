@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "held_moves.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <poll.h>
 #include <utility>
 
 #include "error.h"
+#include "leaves_together.h"
 #include "moves_together.h"
 #include "zch/held_ranks.h"
 #include "zch/ports.h"
@@ -15,6 +18,7 @@ namespace zc::agent {
 namespace {
 
 constexpr std::chrono::seconds kAnswers{3}; /* one that listens */
+constexpr double kPartForOthers = 0.5;      /* of the time for all, that one waits for others */
 
 bool is_readable(int fd)
 {
@@ -22,22 +26,50 @@ bool is_readable(int fd)
     return poll(&one, 1, 0) > 0;
 }
 
-/** One rank, so one thread; another rank of its job may be in the way, which ends. */
-class attempts final : public control::rank_mover {
+double until_s(double timeout_s)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+               .count() +
+           timeout_s;
+}
+
+/** A rank that can be asked, which of those that are wanted it is, and what became of it. */
+struct asked_rank {
+    std::size_t nth;
+    holder::held_rank which;
+    holder::held_move said;
+    bool is_silent = false; /* no answer came: its move may go on */
+};
+
+/** By several threads at once: each asks for a rank of its own. Ranks of other jobs, and those of
+ * this one that others move, may be in the way, which ends. */
+class held_group final : public control::rank_mover {
   public:
-    attempts(holder::held_ranks &ranks, holder::held_rank which, std::string to, double end_s,
-             int stop)
-        : ranks_(ranks), which_(std::move(which)), to_(std::move(to)), end_s_(end_s), stop_(stop)
+    held_group(holder::held_ranks &ranks, std::vector<asked_rank> &all, std::string to,
+               const control::move_limits &limits, int stop)
+        : ranks_(ranks), all_(all), to_(std::move(to)), end_s_(until_s(limits.timeout_s)),
+          wait_s_(limits.wait_s), stop_(stop)
     {
     }
-    control::attempt move(std::size_t, control::departure &) override
+    control::attempt move(std::size_t nth, control::departure &leaving) override
     {
+        asked_rank &one = all_[nth];
+        one.said = {};
+        if (is_readable(stop_)) /* those that have begun go on by themselves */
+            return {false, false, "the agent is ending"};
+        control::leaves_together others(leaving, others_of(one), wait_s_);
         const auto left = std::chrono::duration<double>(end_s_ - now_s());
-        said_ = ranks_.move(which_, to_, std::chrono::ceil<std::chrono::milliseconds>(left),
-                            [this] { return is_readable(stop_); });
+        try {
+            one.said = ranks_.move(
+                one.which, to_, std::chrono::ceil<std::chrono::milliseconds>(left),
+                [this] { return is_readable(stop_); }, leaving.has_others() ? &others : nullptr);
+        } catch (const error &problem) {
+            one.is_silent = problem.code() == ETIMEDOUT;
+            throw;
+        }
         /* Where others were promised the memory another host may have some: its agent decides. */
-        const bool again = said_.again && !said_.other_host && !is_readable(stop_);
-        return {said_.ok, again, said_.why};
+        const bool again = one.said.again && !one.said.other_host && !is_readable(stop_);
+        return {one.said.ok, again, one.said.why};
     }
     /** Not longer than the agent lives. */
     void wait(double seconds) override
@@ -45,26 +77,92 @@ class attempts final : public control::rank_mover {
         pollfd one{stop_, POLLIN, 0};
         poll(&one, 1, static_cast<int>(seconds * 1000));
     }
-    const holder::held_move &said() const { return said_; }
 
   private:
+    std::vector<int> others_of(const asked_rank &rank) const
+    {
+        std::vector<int> others;
+        for (const asked_rank &each : all_) {
+            if (each.nth != rank.nth)
+                others.push_back(each.which.rank);
+        }
+        return others;
+    }
+
     holder::held_ranks &ranks_;
-    holder::held_rank which_;
+    std::vector<asked_rank> &all_;
     std::string to_;
-    double end_s_;
+    double end_s_, wait_s_;
     int stop_;
-    holder::held_move said_;
 };
+
+/** Sets what became of ranks that cannot be asked. Returns the others. */
+std::vector<asked_rank> that_can_be_asked(holder::held_ranks &ranks,
+                                          const std::vector<held_errand> &errands,
+                                          std::vector<msg::rank_result> &each)
+{
+    std::map<std::string, bool> listens; /* where ranks were started; each is asked once */
+    std::vector<asked_rank> all;
+    for (std::size_t nth = 0; nth < errands.size(); nth++) {
+        const held_errand &what = errands[nth];
+        each[nth].reason = what.why_not;
+        if (!what.why_not.empty())
+            continue;
+        asked_rank one{nth, {}, {}};
+        one.which.rank = static_cast<int>(each[nth].rank);
+        one.which.pid = what.origin.pid;
+        one.which.home = what.origin.home;
+        if (!what.origin_place.empty()) {
+            one.which.asked_at = holder::listener_at(what.origin_place);
+            const auto [at, is_new] = listens.try_emplace(one.which.asked_at, false);
+            if (is_new)
+                at->second = ranks.listens(one.which.asked_at, kAnswers);
+            if (!at->second) {
+                each[nth].reason = "no zc-hold --listen answers at " + one.which.asked_at +
+                                   ", where its zc-hold is, or it has another key";
+                continue;
+            }
+        }
+        all.push_back(std::move(one));
+    }
+    return all;
+}
+
+msg::verdict verdict_of(const control::rank_outcome &became, const asked_rank &one)
+{
+    return became.moved          ? msg::verdict::moved
+           : one.is_silent       ? msg::verdict::timed_out
+           : one.said.other_host ? msg::verdict::failed
+                                 : msg::verdict::refused;
+}
 
 } // namespace
 
 void tell(const holder::held_move &said, msg::outcome &o)
 {
-    o.bytes = said.copied + said.bytes;
+    o.bytes += said.copied + said.bytes;
     const double phases[kPhases] = {said.leave_ms,   said.dump_ms, 0, said.copy_ms + said.send_ms,
                                     said.restore_ms, said.bind_ms};
     for (std::size_t i = 0; i < kPhases; i++)
-        o.phase_ms[i] = static_cast<float>(phases[i]);
+        o.phase_ms[i] = std::max(o.phase_ms[i], static_cast<float>(phases[i]));
+}
+
+void conclude(const std::vector<holder::held_move> &said, msg::outcome &o)
+{
+    /* What is to be known first of several: whether any may be there. */
+    for (const msg::verdict what : {msg::verdict::moved, msg::verdict::timed_out,
+                                    msg::verdict::failed, msg::verdict::refused}) {
+        const auto one = std::ranges::find(o.each, what, &msg::rank_result::what);
+        if (one == o.each.end())
+            continue;
+        o.what = what;
+        o.reason = one->reason;
+        break;
+    }
+    for (std::size_t i = 0; i < said.size(); i++) {
+        if (o.what != msg::verdict::moved || o.each[i].what == msg::verdict::moved)
+            tell(said[i], o);
+    }
 }
 
 held_moves::held_moves(std::string key_file, double timeout_s)
@@ -77,52 +175,42 @@ held_moves::~held_moves()
     end();
 }
 
-void held_moves::ask(const msg::ask &wanted, const held_errand &what)
+void held_moves::ask(const msg::ask &wanted, const std::vector<held_errand> &errands)
 {
-    begin(wanted, [this, wanted, what] { return carry_out(wanted, what); });
+    begin(wanted, [this, wanted, errands] { return carry_out(wanted, errands); });
 }
 
-msg::outcome held_moves::carry_out(const msg::ask &wanted, const held_errand &what)
+msg::outcome held_moves::carry_out(const msg::ask &wanted, const std::vector<held_errand> &errands)
 {
     msg::outcome o{wanted.txn, wanted.job, msg::verdict::failed, wanted.epoch, 0, {}, ""};
-    const std::string target = holder::listener_at(what.target_place);
     try {
+        const std::string target = holder::listener_at(errands.at(0).target_place);
         holder::held_ranks ranks(key_file_);
         if (!ranks.listens(target, kAnswers)) {
             o.reason =
                 printable("no zc-hold --listen answers at " + target + ", or it has another key");
             return o;
         }
-        holder::held_rank which;
-        which.pid = what.origin.pid;
-        which.home = what.origin.home;
-        o.what = msg::verdict::refused;
-        if (!what.origin_place.empty()) {
-            which.asked_at = holder::listener_at(what.origin_place);
-            if (!ranks.listens(which.asked_at, kAnswers)) {
-                o.reason = printable("no zc-hold --listen answers at " + which.asked_at +
-                                     ", where its zc-hold is, or it has another key");
-                return o;
-            }
+        for (rank_id rank : wanted.ranks)
+            o.each.push_back({rank, msg::verdict::refused, ""});
+        std::vector<asked_rank> asked = that_can_be_asked(ranks, errands, o.each);
+        const control::move_limits limits{
+            .timeout_s = timeout_s_,
+            .wait_s = std::min(control::move_limits{}.wait_s, kPartForOthers * timeout_s_)};
+        held_group by(ranks, asked, target, limits, stop_fd());
+        const auto became = control::move_together(by, asked.size(), limits);
+        std::vector<holder::held_move> said(o.each.size());
+        for (std::size_t i = 0; i < asked.size(); i++) {
+            o.each[asked[i].nth].what = verdict_of(became[i], asked[i]);
+            o.each[asked[i].nth].reason = became[i].why;
+            said[asked[i].nth] = asked[i].said;
         }
-        attempts by(
-            ranks, which, target,
-            std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-                    .count() +
-                timeout_s_,
-            stop_fd());
-        const control::rank_outcome became =
-            control::move_together(by, 1, {.timeout_s = timeout_s_}).front();
-        o.what = became.moved           ? msg::verdict::moved
-                 : by.said().other_host ? msg::verdict::failed
-                                        : msg::verdict::refused;
-        o.reason = printable(became.why);
-        tell(by.said(), o);
-    } catch (const error &problem) {
-        if (problem.code() == ETIMEDOUT)
-            o.what = msg::verdict::timed_out;
-        o.reason = printable(problem.what());
-    } catch (const std::exception &problem) {
+        for (msg::rank_result &one : o.each)
+            one.reason = printable(one.reason);
+        conclude(said, o);
+    } catch (const std::exception &problem) { /* before any was asked */
+        o.what = o.each.empty() ? msg::verdict::failed : msg::verdict::refused;
+        o.each.clear();
         o.reason = printable(problem.what());
     }
     return o;

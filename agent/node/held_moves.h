@@ -3,6 +3,7 @@
 #define ZC_AGENT_HELD_MOVES_H_INCLUDED
 
 #include <string>
+#include <vector>
 
 #include "background_mover.h"
 #include "held_processes.h"
@@ -19,15 +20,22 @@ struct held_errand {
     std::string
         origin_place; /* HOST or HOST:PORT where zc-hold --listen is there; empty: it is here */
     std::string target_place; /* likewise, of the target */
+    std::string why_not;      /* it cannot be asked */
 };
 
-/** @said of a move, as an outcome has it: what was sent while the rank ran is part of the bytes and
- * of the transfer, from which it is learned what the next move costs. */
+/** Adds what was @said of a move to an outcome: what was sent while the rank ran is part of the
+ * bytes and of the transfer, from which it is learned what the next move costs. Of several ranks,
+ * which leave together, each phase takes as long as the one for which it takes longest. */
 void tell(const holder::held_move &said, msg::outcome &o);
+
+/** What became of all that o.each tells, of which there is one at least. Bytes and phases are those
+ * of ranks that have moved, if any has. @said: of each. */
+void conclude(const std::vector<holder::held_move> &said, msg::outcome &o);
 
 /**
  * Moves of ranks below zc-hold, by the request that zcctl move --transparent makes: to the zc-hold
- * that the launcher has started, which decides. An outcome is
+ * that the launcher has started, which decides. Those of one request leave together. Of each rank
+ * an outcome is
  *
  *   refused    by the rank or its zc-hold
  *   failed     for want of the target
@@ -39,10 +47,11 @@ class held_moves final : public background_mover {
     held_moves(std::string key_file, double timeout_s);
     ~held_moves() override;
 
-    void ask(const msg::ask &wanted, const held_errand &what);
+    /** @errands: of the ranks that are asked for, one each, in the same order. */
+    void ask(const msg::ask &wanted, const std::vector<held_errand> &errands);
 
   private:
-    msg::outcome carry_out(const msg::ask &wanted, const held_errand &what);
+    msg::outcome carry_out(const msg::ask &wanted, const std::vector<held_errand> &errands);
 
     std::string key_file_;
     double timeout_s_;

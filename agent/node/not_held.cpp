@@ -24,7 +24,7 @@ held_moves::held_moves(std::string key_file, double timeout_s)
 
 held_moves::~held_moves() = default;
 
-void held_moves::ask(const msg::ask &wanted, const held_errand &)
+void held_moves::ask(const msg::ask &wanted, const std::vector<held_errand> &)
 {
     begin(wanted, [wanted] {
         return msg::outcome{wanted.txn,

@@ -76,7 +76,8 @@ class bus {
             view.observe = observe;
             view.transparent = transparent;
             for (node_id at : where)
-                view.placement.push_back(at == id || a.network().alive(at) ? at : kNoNode);
+                view.placement.push_back(
+                    at == id || (!transparent && a.network().alive(at)) ? at : kNoNode);
             view.gateway = gateway;
             view.gateway_host = gateway_host;
             std::vector<rank_key> gone;
@@ -124,6 +125,20 @@ class bus {
             epoch += !transparent;
         }
         msg::outcome o{a.txn, a.job, what, epoch, 1 << 20, {1, 2, 3, 4, 5, 6}, std::move(reason)};
+        if (agents_.contains(gateway))
+            do_all(gateway, agents_[gateway]->on_outcome(now_, o));
+    }
+    /** Of ranks below zc-hold: what became of each, in the order of the request. */
+    void finish(const msg::ask &a, const std::vector<msg::rank_result> &each)
+    {
+        msg::outcome o{a.txn, a.job, each.front().what, epoch, 1 << 20, {1, 2, 3, 4, 5, 6},
+                       "",    each};
+        for (const msg::rank_result &one : each) {
+            if (one.what != msg::verdict::moved)
+                continue;
+            o.what = one.what;
+            where[one.rank] = a.target;
+        }
         if (agents_.contains(gateway))
             do_all(gateway, agents_[gateway]->on_outcome(now_, o));
     }

@@ -27,14 +27,16 @@ class AgentDecisionTest : public testing::Test {
         thief_.load = {4, 0, 1, 0, 16, std::uint64_t{1} << 33, false};
         network_->learn(0, thief_);
     }
-    /** @count ranks here, the rest elsewhere; overloaded for long. */
+    /** @count ranks here, the rest elsewhere; overloaded for long. Of a job below zc-hold it is not
+     * known where. */
     void ranks(rank_id count, rank_id elsewhere = 0, double cpus = 2, double others = 0)
     {
         job_view job;
         job.job = kJob;
         job.epoch = 1;
         for (rank_id r = 0; r < count + elsewhere; r++)
-            job.placement.push_back(r < count ? kHere : kElsewhere);
+            job.placement.push_back(r < count ? kHere : transparent_ ? kNoNode : kElsewhere);
+        job.transparent = transparent_;
         here_.on_job(job);
         for (rank_id r = 0; r < count; r++) {
             rank_profile p;
@@ -42,6 +44,9 @@ class AgentDecisionTest : public testing::Test {
             p.image_bytes = image_;
             p.elapsed_s = elapsed_;
             p.flows = flows_[r];
+            p.transparent = transparent_;
+            if (images_.contains(r))
+                p.image_bytes = images_[r];
             here_.on_rank(10 * kSecond, p);
         }
         load_sample l;
@@ -77,6 +82,8 @@ class AgentDecisionTest : public testing::Test {
     double elapsed_ = 100;
     bool draining_ = false;
     double speed_ = 1;
+    bool transparent_ = false;
+    std::map<rank_id, std::uint64_t> images_; /* of ranks that differ */
 };
 
 TEST_F(AgentDecisionTest, WhatRunsForAMoveIsNoLoad)
@@ -261,6 +268,53 @@ TEST_F(AgentDecisionTest, GroupsStayTogether)
         for (rank_id r : ranks)
             EXPECT_TRUE(ranks.contains(r ^ 1u)) << kind << ": rank " << r << " without its partner";
     }
+}
+
+/* Ranks that go together stand still once. */
+TEST_F(AgentDecisionTest, RanksBelowZcHoldGoTogetherForThePriceOfOne)
+{
+    transparent_ = true;
+    images_[7] = 1 << 10;
+    ranks(9);
+    opinion o = decide();
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own, (std::vector<rank_id>{7, 0, 1, 2, 3, 4})); /* the smallest first */
+    EXPECT_NEAR(o.give->figures.cost_s,
+                s_.spawn + static_cast<double>(o.give->bytes) / s_.bandwidth, 1e-9);
+}
+
+/* A group that is a little larger than the best number stays whole; who is elsewhere stays there.
+ */
+TEST_F(AgentDecisionTest, GroupsBelowZcHoldStayTogether)
+{
+    transparent_ = true;
+    flows_[0] = {{3, 1e6, 10}};
+    images_[0] = 1 << 10;
+    ranks(8, 2, 5); /* three would be best: 5 on 5, and 3 on 4 */
+    auto groups = make_grouping("zc");
+    groups->job(kJob, 10);
+    for (std::uint64_t t = 0; t < 30; t++) {
+        std::vector<zcp_event_t> events;
+        for (rank_id a : {0u, 3u, 6u, 9u}) {
+            for (rank_id b : {0u, 3u, 6u, 9u}) {
+                if (a != b)
+                    events.push_back({a, b, 100'000, t * 300'000'000, 0, 0});
+            }
+        }
+        groups->observe(kJob, events);
+    }
+    policy_ = make_policy("network");
+    decision_ = make_balancing_decision(s_, here_, *network_, *groups, *policy_, past_, random_);
+    opinion o = decision_->decide(21 * kSecond, thief_, links_,
+                                  [](const local_rank &r, node_id, std::string &) {
+                                      return r.profile.key.rank == 0 || r.profile.key.rank % 3 == 0;
+                                  });
+    ASSERT_TRUE(o.give) << o.why;
+    std::vector<rank_id> own = o.give->own;
+    std::sort(own.begin(), own.end());
+    EXPECT_EQ(own, (std::vector<rank_id>{0, 3, 6}));
+    EXPECT_TRUE(o.give->borrowed.empty());
+    EXPECT_TRUE(o.give->transparent);
 }
 
 TEST_F(AgentDecisionTest, SecondThoughtsUseWhatTheTargetSaysNow)

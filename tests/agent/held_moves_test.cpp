@@ -44,5 +44,51 @@ TEST(AgentHeldOutcomeTest, WhatWasSentWhileTheRankRanIsPartOfTheTransfer)
     EXPECT_EQ(o.phase_ms[3], 103);
 }
 
+TEST(AgentHeldOutcomeTest, OfSeveralEachPhaseIsTheLongest)
+{
+    holder::held_move other = some_move();
+    other.dump_ms = 20;
+    other.send_ms = 1;
+    msg::outcome o;
+    tell(some_move(), o);
+    tell(other, o);
+    EXPECT_EQ(o.bytes, 2000u);
+    EXPECT_EQ(std::vector<float>(std::begin(o.phase_ms), std::end(o.phase_ms)),
+              (std::vector<float>{1, 20, 0, 3, 4, 5}));
+}
+
+/** What moved is what the next move's cost is learned from; the others were sent in vain. */
+TEST(AgentHeldOutcomeTest, OneThatMovedMakesItAMove)
+{
+    std::vector<holder::held_move> said(3, some_move());
+    said[0].dump_ms = 100;
+    msg::outcome o;
+    o.each = {{4, msg::verdict::failed, "no memory"},
+              {5, msg::verdict::moved, ""},
+              {6, msg::verdict::timed_out, "no answer"}};
+    conclude(said, o);
+    EXPECT_EQ(o.what, msg::verdict::moved);
+    EXPECT_EQ(o.reason, "");
+    EXPECT_EQ(o.bytes, 1000u);
+    EXPECT_EQ(o.phase_ms[1], 2);
+}
+
+TEST(AgentHeldOutcomeTest, OneThatMayBeThereIsNoFailure)
+{
+    msg::outcome o;
+    o.each = {{4, msg::verdict::refused, "a window"},
+              {5, msg::verdict::failed, "no memory"},
+              {6, msg::verdict::timed_out, "no answer"}};
+    conclude(std::vector<holder::held_move>(3, some_move()), o);
+    EXPECT_EQ(o.what, msg::verdict::timed_out);
+    EXPECT_EQ(o.reason, "no answer");
+    EXPECT_EQ(o.bytes, 3000u);
+    o = {};
+    o.each = {{4, msg::verdict::refused, "a window"}, {5, msg::verdict::failed, "no memory"}};
+    conclude(std::vector<holder::held_move>(2), o);
+    EXPECT_EQ(o.what, msg::verdict::failed);
+    EXPECT_EQ(o.reason, "no memory");
+}
+
 } // namespace
 } // namespace zc::agent

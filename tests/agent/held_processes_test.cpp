@@ -249,7 +249,7 @@ class AgentHeldMovesTest : public testing::Test {
     {
         held_moves by(key_file, 1);
         const msg::ask wanted{{7, 1}, 1, 5, 1, 2, "h2", {3}};
-        by.ask(wanted, what);
+        by.ask(wanted, {what});
         EXPECT_TRUE(by.knows({7, 1}));
         for (int i = 0; i < 1000; i++) {
             for (const msg::outcome &o : by.take()) {
@@ -265,7 +265,7 @@ class AgentHeldMovesTest : public testing::Test {
 
 TEST_F(AgentHeldMovesTest, WithoutAKeyNothingIsAsked)
 {
-    const msg::outcome o = asked("/nowhere/zcmd.key", {{"h1", 10}, "", "127.0.0.1:9"});
+    const msg::outcome o = asked("/nowhere/zcmd.key", {{"h1", 10}, "", "127.0.0.1:9", ""});
     EXPECT_NE(o.what, msg::verdict::moved);
     EXPECT_NE(o.reason.find("/nowhere/zcmd.key"), std::string::npos) << o.reason;
 }
@@ -276,7 +276,7 @@ TEST_F(AgentHeldMovesTest, ATargetWithoutAListenerIsNamed)
     char name[] = "/tmp/held-moves-XXXXXX";
     const std::string key_file = std::string(mkdtemp(name)) + "/key";
     write_keys(key_file, make_keys());
-    const msg::outcome o = asked(key_file, {{"h1", 10}, "", "127.0.0.1:9"});
+    const msg::outcome o = asked(key_file, {{"h1", 10}, "", "127.0.0.1:9", ""});
     EXPECT_EQ(o.what, msg::verdict::failed);
     EXPECT_NE(o.reason.find("no zc-hold --listen answers at tcp://127.0.0.1:9"), std::string::npos)
         << o.reason;

@@ -146,6 +146,15 @@ TEST(AgentMessageTest, TheTrafficOfRanksThatMovedFitsAMessage)
     EXPECT_EQ(decode(encode({1, 1, 1, msg::past{{1, 1}, 5, {}}}), back), flaw::bad_value);
 }
 
+/* An older agent knows nothing of it, and ranks below zc-hold are asked for by their own node's. */
+TEST(AgentMessageTest, WhatBecameOfEachRankStaysOnItsNode)
+{
+    msg::outcome o{{1, 1}, 5, msg::verdict::moved, 1, 0, {}, ""};
+    const std::string bytes = encode({1, 1, 1, o});
+    o.each = {{3, msg::verdict::moved, ""}, {4, msg::verdict::refused, "a window"}};
+    EXPECT_EQ(encode({1, 1, 1, o}), bytes);
+}
+
 /* As an older agent does with a type that it does not know. */
 TEST(AgentMessageTest, RefusesTypesItDoesNotKnow)
 {
