@@ -284,7 +284,7 @@ def agents_say_what_is_missing(setup):
 
 
 def emptied(setup, ranks):
-    """zcctl drain without a host, of its own agent: all ranks there go, one after the other."""
+    """zcctl drain without a host, of its own agent: all ranks there go."""
     with watched(setup, ranks=ranks) as job:
         shown(job, ranks)
         done = subprocess.run(setup.network.on(1, job.apart, job.tool, "drain"), check=False, text=True,
