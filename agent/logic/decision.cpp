@@ -192,6 +192,7 @@ std::vector<balancing::choice> balancing::choices_of(const job_view &job, const 
     /* A rank below zc-hold with less memory is there sooner, and fails less often for want of it.
      * That is all there is to prefer one by, where no traffic of them is known. */
     std::vector<choice> choices;
+    choices.reserve(may_go.size());
     for (const local_rank *rank : may_go)
         choices.push_back(
             {rank, job.transparent && !have_traffic ? 0 : policy_.rank(*rank, thief, links, around),
