@@ -95,6 +95,8 @@ std::string way_of(const json &rank)
     if (rank.value("way", "zcm") != "transparent")
         return "";
     std::string text = rank.value("idle", false) ? " transparent, idle" : " transparent";
+    if (!rank.value("messages_known", true))
+        text += ", messages not known";
     if (const int times = rank.value("refusals", 0); times > 0)
         text += fmt::format(", refused {} times: {}", times, rank.value("refused", ""));
     return text;

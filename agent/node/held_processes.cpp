@@ -151,12 +151,14 @@ void held_processes::measure(const std::string &pid, std::uint64_t now_ns, known
 
 void held_processes::take_messages(std::uint64_t now_ns, known &k, rank_reading &one)
 {
+    one.tells = false;
     if (!k.traffic)
         return;
     for (const holder::traffic_entry &each : k.traffic->read())
         one.events.push_back({one.profile.key.rank, each.receiver, std::uint64_t{each.kib} << 10,
                               std::min(each.time_ns, now_ns), 0, 0});
     one.events_missed = k.traffic->missed();
+    one.tells = k.traffic->is_told();
     k.rates.add(now_ns, one.events, one.events_missed);
     one.profile.flows = k.rates.flows();
 }

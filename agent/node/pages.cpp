@@ -135,8 +135,10 @@ json ranks_page(const agent &a, const outward &o)
         }
         if (r.came_from != kNoNode)
             one["came_from"] = hex(r.came_from);
-        if (reading != o.ranks.end())
+        if (reading != o.ranks.end()) {
             one["pid"] = reading->second.pid;
+            one["messages_known"] = reading->second.tells;
+        }
         ranks.push_back(std::move(one));
     }
     return {{"ranks", ranks}};

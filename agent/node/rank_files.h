@@ -24,6 +24,7 @@ struct rank_reading {
     std::vector<std::string> host_of; /* of every rank */
     std::vector<zcp_event_t> events;  /* since the last reading */
     std::uint64_t events_missed = 0;  /* overwritten before they were read */
+    bool tells = true;                /* what it sends */
 };
 
 /**

@@ -183,6 +183,7 @@ TEST_F(AgentHeldProcessesTest, WhatARankSendsIsRead)
     whose.size = 8;
     held_processes here("h1", proc_);
     EXPECT_TRUE(here.read(kOneSecond).at(key_).events.empty());
+    EXPECT_FALSE(here.read(kOneSecond).at(key_).tells);
     const holder::traffic_file file(whose);
     holder::traffic_header header{};
     ASSERT_EQ(pread(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
@@ -196,6 +197,7 @@ TEST_F(AgentHeldProcessesTest, WhatARankSendsIsRead)
     header.sent = 3;
     ASSERT_EQ(pwrite(file.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
     const rank_reading found = here.read(2 * kOneSecond).at(key_);
+    EXPECT_TRUE(found.tells);
     ASSERT_EQ(found.events.size(), 3u);
     EXPECT_EQ(found.events[1].src, 3u);
     EXPECT_EQ(found.events[1].dst, 6u);
