@@ -294,13 +294,20 @@ held_survey held_ranks::look(const std::vector<std::string> &places,
     return all;
 }
 
-bool held_ranks::listens(const std::string &place, std::chrono::milliseconds patience)
+std::set<std::string> held_ranks::that_listen(const std::set<std::string> &places,
+                                              std::chrono::milliseconds patience)
 {
-    questions one;
-    one.push_back(std::make_unique<host_question>(the_network(), listener_at(place),
-                                                  nlohmann::json{{"do", "ranks"}}));
-    await(one, clock::now() + patience);
-    return one.front()->is_answered();
+    questions open;
+    for (const std::string &place : places)
+        open.push_back(std::make_unique<host_question>(the_network(), listener_at(place),
+                                                       nlohmann::json{{"do", "ranks"}}));
+    await(open, clock::now() + patience);
+    std::set<std::string> found;
+    for (const auto &each : open) {
+        if (each->is_answered())
+            found.insert(each->place());
+    }
+    return found;
 }
 
 held_move held_ranks::move(const held_rank &which, const std::string &to,

@@ -14,14 +14,16 @@
 namespace zc::agent {
 namespace {
 
-constexpr double kLongestGuess = 3600;   /* seconds of remaining run we believe in */
-constexpr double kTogether = 0.10;       /* a group may cost so much balance to stay whole */
-constexpr double kNear = 0.05;           /* fewer ranks are moved if it is nearly as good */
-constexpr double kRoomForImage = 1.5;    /* free memory over the image's bytes */
-constexpr double kPartOfTimeout = 0.5;   /* for the images; until then the ranks have to meet */
-constexpr double kClearlyCheaper = 0.98; /* else the group stays as it is */
-constexpr std::size_t kMostPlaced = 512; /* ranks; above, groups alone decide */
-constexpr double kUnknownWay = 1000;     /* µs per KiB where nothing was measured */
+constexpr double kLongestGuess = 3600;       /* seconds of remaining run we believe in */
+constexpr double kTogether = 0.10;           /* a group may cost so much balance to stay whole */
+constexpr double kNear = 0.05;               /* fewer ranks are moved if it is nearly as good */
+constexpr double kRoomForImage = 1.5;        /* free memory over the image's bytes */
+constexpr double kPartOfTimeout = 0.5;       /* for the images; until then the ranks have to meet */
+constexpr double kClearlyCheaper = 0.98;     /* else the group stays as it is */
+constexpr std::size_t kMostPlaced = 512;     /* ranks; above, groups alone decide */
+constexpr std::size_t kMostBelowHolder = 32; /* ranks below zc-hold that leave together */
+constexpr int kMostTries = 8;                /* each without the largest rank of the one before */
+constexpr double kUnknownWay = 1000;         /* µs per KiB where nothing was measured */
 
 /** Pace of the slower of two nodes after @k ranks went from one to the other. */
 double pace_after(const load_digest &from, const load_digest &to, double k, double guests = 0)
@@ -72,6 +74,11 @@ class balancing final : public decision {
     std::vector<choice> choices_of(const job_view &job, const member &thief,
                                    std::span<const msg::link> links, const free_check &free,
                                    std::string &held) const;
+    opinion decide_among(const std::vector<choice> &choices, const job_view &job,
+                         const member &thief, const load_digest &told,
+                         std::span<const msg::link> links, plan &p);
+    bool is_dear(const plan &p) const;
+    void leave_largest(std::vector<choice> &choices, const plan &p) const;
     opinion decide_for(const job_view &job, const member &asking, std::span<const msg::link> links,
                        const free_check &free);
     std::uint32_t how_many(const load_digest &mine, const load_digest &theirs,
@@ -88,6 +95,7 @@ class balancing final : public decision {
     double remaining(const plan &p) const;
     double cost_s(const plan &p, std::uint64_t bytes) const;
     bool has_time(const plan &p, std::uint64_t bytes) const;
+    std::string too_long(double seconds) const;
     std::string explain(const plan &p, const load_digest &mine, const load_digest &theirs) const;
 
     const settings &s_;
@@ -140,18 +148,55 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
     if (job.busy)
         return {{}, "the job is being reconfigured"};
     /* Paces are in units of a free processor of this node. */
-    const load_digest mine = beside(here_.digest(), here_.digest());
     member thief = asking;
     thief.load = beside(here_.digest(), asking.load);
     std::string held;
-    const std::vector<choice> choices = choices_of(job, thief, links, free, held);
+    std::vector<choice> choices = choices_of(job, thief, links, free, held);
     if (choices.empty())
         return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
-
-    auto most = static_cast<std::uint32_t>(
-        std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once}}));
-    std::uint32_t count = how_many(mine, thief.load, most);
     plan p;
+    opinion found = decide_among(choices, job, thief, asking.load, links, p);
+    /* Each of those below zc-hold moves by itself: without a large one it may be worth it. */
+    for (int tried = 1; tried < kMostTries && !found.give && job.transparent && is_dear(p);
+         tried++) {
+        leave_largest(choices, p);
+        if (choices.empty())
+            break;
+        found = decide_among(choices, job, thief, asking.load, links, p);
+    }
+    return found;
+}
+
+/** For what it would bring it costs too much. */
+bool balancing::is_dear(const plan &p) const
+{
+    return !p.own.empty() && p.figures.gain_s < s_.payback * p.figures.cost_s;
+}
+
+/** Of the ranks of @p. */
+void balancing::leave_largest(std::vector<choice> &choices, const plan &p) const
+{
+    auto largest = choices.end();
+    for (auto at = choices.begin(); at != choices.end(); ++at) {
+        if (std::ranges::count(p.own, at->rank->profile.key.rank) > 0 &&
+            (largest == choices.end() || at->bytes > largest->bytes))
+            largest = at;
+    }
+    choices.erase(largest);
+}
+
+/** @p: what was decided on, whether it is done or not. @told: by @thief, whose load is beside ours.
+ */
+opinion balancing::decide_among(const std::vector<choice> &choices, const job_view &job,
+                                const member &thief, const load_digest &told,
+                                std::span<const msg::link> links, plan &p)
+{
+    const load_digest mine = beside(here_.digest(), here_.digest());
+    auto most = static_cast<std::uint32_t>(
+        std::min({choices.size(), std::size_t{thief.load.room}, std::size_t{s_.most_at_once},
+                  job.transparent ? kMostBelowHolder : choices.size()}));
+    std::uint32_t count = how_many(mine, thief.load, most);
+    p = {};
     p.job = job.job;
     p.epoch = job.epoch;
     p.transparent = job.transparent;
@@ -159,15 +204,15 @@ opinion balancing::decide_for(const job_view &job, const member &asking,
     std::vector<rank_id> group = choose(p, choices, count, most, mine);
     if (p.own.empty())
         return {{}, fmt::format("{} has no memory for an image", thief.host)};
-    if (!confirm(p, asking.load)) /* before anything that takes time */
+    if (!confirm(p, told)) /* before anything that takes time */
         return {{}, p.why};
     if (!job.transparent || knows_all_places(job))
         rearrange(p, job, choices, links);
     if (!job.transparent) /* else an agent knows only of those of its own node */
         invite(p, job, group, mine);
-    if (!confirm(p, asking.load))
+    if (!confirm(p, told))
         return {{}, p.why};
-    return {std::move(p), ""};
+    return {p, ""};
 }
 
 /** Those that may go, the preferred first. @held: why the last of the others may not. */
@@ -177,6 +222,9 @@ std::vector<balancing::choice> balancing::choices_of(const job_view &job, const 
                                                      std::string &held) const
 {
     surroundings around{here_, network_, random_};
+    plan alone;
+    alone.target = thief;
+    alone.transparent = job.transparent;
     std::vector<const local_rank *> may_go;
     bool have_traffic = false;
     for (auto at = here_.ranks().lower_bound({job.job, 0});
@@ -184,6 +232,12 @@ std::vector<balancing::choice> balancing::choices_of(const job_view &job, const 
         std::string reason;
         if (!free(at->second, thief.id, reason)) {
             held = fmt::format("rank {} {}", at->first.rank, reason);
+            continue;
+        }
+        /* The policy may prefer it, and all others would stay for it. */
+        if (job.transparent && !has_time(alone, at->second.profile.image_bytes)) {
+            held = fmt::format("rank {} {}", at->first.rank,
+                               too_long(cost_s(alone, at->second.profile.image_bytes)));
             continue;
         }
         may_go.push_back(&at->second);
@@ -405,6 +459,13 @@ double balancing::cost_s(const plan &p, std::uint64_t bytes) const
     return past_.spawn_s(p.transparent) + static_cast<double>(bytes) / rate;
 }
 
+std::string balancing::too_long(double seconds) const
+{
+    return fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
+                       "(protocol.move_timeout)",
+                       seconds, to_seconds(s_.move_timeout));
+}
+
 /** Else it would be given up. */
 bool balancing::has_time(const plan &p, std::uint64_t bytes) const
 {
@@ -455,9 +516,7 @@ bool balancing::confirm(plan &p, const load_digest &told)
     if (!pays(p.figures))
         return false;
     if (!has_time(p, p.bytes)) {
-        p.why = fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
-                            "(protocol.move_timeout)",
-                            p.figures.cost_s, to_seconds(s_.move_timeout));
+        p.why = too_long(p.figures.cost_s);
         return false;
     }
     /* How many ranks is a question for what others want now: while that rises, its least would move

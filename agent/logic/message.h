@@ -183,7 +183,7 @@ enum class verdict : std::uint8_t {
     refused,   /* nothing was begun */
     failed,    /* begun, and undone: the ranks are where they were */
     timed_out, /* a rank did not reach a safe point; nothing moved */
-    unknown,   /* never heard of; and if it comes now it will be refused */
+    unknown,   /* never heard of, or not asked; and if it comes now it will be refused */
 };
 /** What became of one rank below zc-hold: each moves by itself. */
 struct rank_result {

@@ -127,6 +127,8 @@ void profiling::on_rank(nanos now, const rank_profile &profile)
             if (a.job != profile.key.job)
                 continue;
             if (auto coming = a.homes.extract(profile.key.rank)) {
+                /* What it has taken of the memory the kernel tells. */
+                a.bytes -= a.bytes / (a.homes.size() + 1);
                 rank.came_from = coming.mapped();
                 rank.moves = a.moves + 1;
             }

@@ -254,7 +254,7 @@ void victim::on(nanos now, node_id from, const msg::outcome &m, effects &out)
         all.what = moved ? msg::verdict::moved : all.what;
         all.why = "the job has taken another shape meanwhile";
     } else if (m.what == msg::verdict::unknown) {
-        all.why = "the request did not reach the job";
+        all.why = m.reason.empty() ? "the request did not reach the job" : m.reason;
     } else if ((p.transparent || (job && job->transparent)) && !p.own.empty()) {
         end_move(now, m, learn_of_each(now, m), out);
         pause(now, true); /* what refuses is left alone */
@@ -310,6 +310,10 @@ std::vector<victim::part> victim::learn_of_each(nanos now, const msg::outcome &m
                           [](const auto &one) { return one.what == msg::verdict::moved; });
     /* Where some have moved, too: what it cannot take now it is not to be asked to. */
     const auto failed = std::ranges::find(each, msg::verdict::failed, &msg::rank_result::what);
+    /* Where all moves hang others may take the ranks. */
+    if (std::ranges::all_of(each,
+                            [](const auto &one) { return one.what == msg::verdict::timed_out; }))
+        refusals_.add(now, p.target.id, each.front().reason);
     std::vector<part> parts;
     for (auto one = each.begin(); one != each.end(); ++one) {
         std::string why = learn_of(now, *one, one == failed);
@@ -340,7 +344,9 @@ std::string victim::learn_of(nanos now, const msg::rank_result &one, bool is_fir
         blamed =
             is_first ? &refusals_.add(now, p.target.id, one.reason) : refusals_.of(p.target.id);
         break;
-    default: /* no answer has come, which is nobody's refusal: the rank may leave yet */
+    case msg::verdict::unknown: /* it was not asked */
+        return one.reason;
+    default: /* no answer has come, which is no refusal of the rank: it may leave yet */
         return fmt::format("{}; not again before {:.0f} s", one.reason,
                            to_seconds(refusals_.put_off(now, rank, one.reason).until - now));
     }

@@ -452,11 +452,12 @@ void node_daemon::apply(effects &&out)
     }
     for (const msg::ask &a : out.ask) {
         const job_view *job = agent_->here().job(a.job);
-        if (save_failed_ || job == nullptr)
-            apply(agent_->on_outcome(now(),
-                                     refused(a, save_failed_ ? "the state file cannot be written"
-                                                             : "no such job here")));
-        else
+        if (save_failed_ || job == nullptr) {
+            msg::outcome o =
+                refused(a, save_failed_ ? "the state file cannot be written" : "no such job here");
+            o.what = msg::verdict::unknown; /* which is no refusal of the ranks */
+            apply(agent_->on_outcome(now(), o));
+        } else
             ask_job(a, *job);
     }
     for (const msg::query &q : out.query) {

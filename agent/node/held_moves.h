@@ -24,13 +24,13 @@ struct held_errand {
 };
 
 /** Adds what was @said of a move to an outcome: what was sent while the rank ran is part of the
- * bytes and of the transfer, from which it is learned what the next move costs. Of several ranks,
- * which leave together, each phase takes as long as the one for which it takes longest. */
-void tell(const holder::held_move &said, msg::outcome &o);
+ * bytes and of the transfer, from which it is learned what the next move costs. Of several ranks
+ * that have moved @at_once each phase takes as long as the one for which it takes longest. */
+void tell(const holder::held_move &said, bool at_once, msg::outcome &o);
 
 /** What became of all that o.each tells, of which there is one at least. Bytes and phases are those
- * of ranks that have moved, if any has. @said: of each. */
-void conclude(const std::vector<holder::held_move> &said, msg::outcome &o);
+ * of ranks that have moved, if any has. @said: of each. @at_once: none had to be tried again. */
+void conclude(const std::vector<holder::held_move> &said, bool at_once, msg::outcome &o);
 
 /**
  * Moves of ranks below zc-hold, by the request that zcctl move --transparent makes: to the zc-hold
@@ -40,6 +40,7 @@ void conclude(const std::vector<holder::held_move> &said, msg::outcome &o);
  *   refused    by the rank or its zc-hold
  *   failed     for want of the target
  *   timed_out  no answer came in time: the move may go on
+ *   unknown    it was not asked, as the agent is ending
  */
 class held_moves final : public background_mover {
   public:

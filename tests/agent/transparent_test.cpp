@@ -243,18 +243,99 @@ TEST_F(AgentTransparentTest, ARankOfWhichNoAnswerComesIsPutOff)
     EXPECT_EQ(b_->asked[2].ranks, (std::vector<rank_id>{asked.ranks[0]}));
 }
 
-/** All at once: then nothing is known of the target, either. */
-TEST_F(AgentTransparentTest, WithoutAnyAnswerNobodyIsBlamed)
+/** Of none: then another node may be able to take them, and that one is asked less and less often.
+ */
+TEST_F(AgentTransparentTest, WhereAllMovesHangOthersTakeTheRanks)
 {
     begin();
     ASSERT_TRUE(until_asked(1));
     b_->finish(b_->asked[0], msg::verdict::timed_out, "no answer in time");
-    EXPECT_EQ(b_->at(1).moves().refused().counted(), 0u);
+    EXPECT_EQ(b_->at(1).moves().refused().counted(), 1u);
+    ASSERT_NE(b_->at(1).moves().refused().of(node_id{2}), nullptr);
+    for (rank_id r : b_->asked[0].ranks)
+        EXPECT_EQ(refused(r)->times, 0u) << "it has not refused";
     EXPECT_EQ(b_->at(1).moves().busy_with(), "");
     EXPECT_EQ(b_->last(1, "moved"), nullptr);
+    b_->add(3, 2);
     ASSERT_TRUE(until_asked(2)); /* the others */
+    EXPECT_EQ(b_->asked[1].target, 3u);
     for (rank_id r : b_->asked[0].ranks)
         EXPECT_EQ(std::ranges::count(b_->asked[1].ranks, r), 0) << r;
+}
+
+/** The agent was about to end, or could not write its state. */
+TEST_F(AgentTransparentTest, WhatWasNotAskedHasNotRefused)
+{
+    begin();
+    ASSERT_TRUE(until_asked(1));
+    const msg::ask asked = b_->asked[0];
+    ASSERT_EQ(asked.ranks.size(), 3u);
+    b_->finish(asked, {{asked.ranks[0], msg::verdict::moved, ""},
+                       {asked.ranks[1], msg::verdict::unknown, "the agent is ending"},
+                       {asked.ranks[2], msg::verdict::unknown, "the agent is ending"}});
+    EXPECT_EQ(b_->at(1).moves().refused().counted(), 0u);
+    EXPECT_EQ(refused(asked.ranks[1]), nullptr);
+    const record *failed = b_->last(1, "failed");
+    ASSERT_NE(failed, nullptr);
+    EXPECT_EQ(failed->ranks, (std::vector<rank_id>{asked.ranks[1], asked.ranks[2]}));
+    ASSERT_TRUE(until_asked(2));
+    b_->finish(b_->asked[1], msg::verdict::unknown, "the state file cannot be written");
+    EXPECT_EQ(b_->at(1).moves().refused().counted(), 0u);
+    EXPECT_NE(b_->last(1, "failed")->why.find("the state file cannot be written"),
+              std::string::npos);
+}
+
+/** The policy prefers it: it sends nothing. It would take longer than a move may. */
+TEST_F(AgentTransparentTest, OneThatIsTooLargeHoldsUpNoOther)
+{
+    for (const bool empties : {false, true}) {
+        settings s;
+        s.policy = "network";
+        begin(s);
+        pairs(4);
+        b_->images[5] = std::uint64_t{7} << 30;
+        if (empties)
+            b_->draining = {1};
+        ASSERT_TRUE(until_asked(1)) << empties;
+        EXPECT_EQ(std::ranges::count(b_->asked[0].ranks, 5u), 0);
+        for (std::size_t i = 0; i < b_->asked.size(); i++) {
+            b_->finish(b_->asked[i], msg::verdict::moved);
+            until_asked(i + 2);
+        }
+        EXPECT_EQ(on(1), empties ? 1u : 3u);
+    }
+}
+
+/** It could go in time, but that would not be worth it; the others are. */
+TEST_F(AgentTransparentTest, OneThatCostsTooMuchHoldsUpNoOther)
+{
+    settings s;
+    s.policy = "network";
+    begin(s);
+    pairs(4);
+    b_->elapsed = 60;
+    b_->images[5] = std::uint64_t{4} << 30;
+    ASSERT_TRUE(until_asked(1));
+    EXPECT_EQ(std::ranges::count(b_->asked[0].ranks, 5u), 0);
+}
+
+/** Of what the kernel tells the ranks that have come have theirs already. */
+TEST_F(AgentTransparentTest, MemoryIsKeptForThoseThatAreToComeOnly)
+{
+    begin();
+    b_->image = 1 << 30;
+    b_->elapsed = 1000;
+    b_->free_bytes = std::uint64_t{16} << 30;
+    ASSERT_TRUE(until_asked(1));
+    const msg::ask asked = b_->asked[0];
+    ASSERT_EQ(asked.ranks.size(), 3u);
+    b_->pass(1);
+    const std::uint64_t before = b_->at(2).here().digest().free_bytes;
+    EXPECT_EQ(before, std::uint64_t{13} << 30);
+    b_->where[asked.ranks[0]] = 2;
+    b_->where[asked.ranks[1]] = 2;
+    b_->pass(1);
+    EXPECT_EQ(b_->at(2).here().digest().free_bytes, std::uint64_t{15} << 30);
 }
 
 /** An agent that is started anew waits for those of which it does not know what became. */

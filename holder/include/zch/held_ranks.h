@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,10 @@ class held_ranks {
     /** @places: HOST or HOST:PORT each, where zc-hold listens. Those at which ranks are found to be
      * are asked, too. Throws error, key_error. */
     held_survey look(const std::vector<std::string> &places, std::chrono::milliseconds patience);
-    /** Whether zc-hold --listen answers at the endpoint @place. Throws error, key_error. */
-    bool listens(const std::string &place, std::chrono::milliseconds patience);
+    /** At which of the endpoints @places zc-hold --listen answers; all are asked at once. Throws
+     * error, key_error. */
+    std::set<std::string> that_listen(const std::set<std::string> &places,
+                                      std::chrono::milliseconds patience);
     /** Tells the zc-hold of @which to move it to the endpoint @to. Throws error if no answer comes
      * in time, or @over says that it is not waited for any more: the move may go on. @others: with
      * which the rank leaves; nullptr: it leaves when it can. */
