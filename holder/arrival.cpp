@@ -32,6 +32,13 @@ ino_t inode_of(int fd)
     return fstat(fd, &found) == 0 ? found.st_ino : 0;
 }
 
+/** Of tcp://ADDRESS:PORT, in figures, as ZeroMQ tells where it listens. */
+std::string address_in(const std::string &endpoint)
+{
+    const std::size_t begin = endpoint.find("//") + 2;
+    return endpoint.substr(begin, endpoint.rfind(':') - begin);
+}
+
 /** What of its memory it has; 0: it is not there yet. */
 std::uint64_t resident_kib(pid_t pid)
 {
@@ -44,12 +51,12 @@ std::uint64_t resident_kib(pid_t pid)
 
 arrival::arrival(settings how, network &net, const std::string &address, promised_room promised)
     : how_(std::move(how)), net_(net), origin_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")),
-      image_line_(net.listen(ZMQ_DEALER, "tcp://" + address + ":*")), images_(std::in_place),
-      receiver_(images_->path()), promised_(std::move(promised)), relay_(loop_, streams_)
+      images_(std::in_place), receiver_(images_->path()), promised_(std::move(promised)),
+      relay_(loop_, streams_)
 {
+    image_.emplace(loop_, address_in(endpoint_of(origin_.socket())), key_);
     loop_.watch(net_.door().socket(), [this] { net_.door().answer(); });
     loop_.watch(origin_.socket(), [] {});
-    loop_.watch(image_line_.socket(), [] {});
     loop_.watch(signals_.fd(), POLLIN, [this] {
         while (const int signal = signals_.next()) {
             if (signal == SIGCHLD)
@@ -60,7 +67,9 @@ arrival::arrival(settings how, network &net, const std::string &address, promise
 
 nlohmann::json arrival::endpoints() const
 {
-    return {{"line", endpoint_of(origin_.socket())}, {"image", endpoint_of(image_line_.socket())}};
+    return {{"line", endpoint_of(origin_.socket())},
+            {"image", image_->endpoint()},
+            {"key", key_.text()}};
 }
 
 void arrival::give_up(const std::string &why)
@@ -74,8 +83,8 @@ void arrival::take_image()
     if (state_ != state::WAITING)
         return;
     try {
-        const auto manifest = receiver_.take(image_line_.image_in());
-        image_line_.acknowledge_image();
+        const auto manifest = receiver_.take(image_->in());
+        image_->acknowledge();
         if (manifest)
             restore(*manifest);
     } catch (const std::exception &problem) {
@@ -250,6 +259,7 @@ void arrival::obey(const nlohmann::json &request)
     } else if (what == "go" && state_ == state::RESTORED) {
         spdlog::info("rank process {} has the token {}", pid_,
                      request.at("incarnation").get<std::uint64_t>());
+        image_.reset();
         if (filler_)
             filler_->rank_runs();
         holder_->obey({{"do", "thaw"}, {"incarnation", request.at("incarnation")}});
@@ -309,8 +319,10 @@ int arrival::run()
     while (!over_) {
         relay_.update();
         const bool moving = state_ != state::HOLDING || holder_->now() != holder::state::RUNNING;
-        loop_.turn(moving ? kMoving : kTurn);
-        image_line_.pump();
+        const bool busy = (image_ && image_->has_more()) || (holder_ && holder_->is_busy());
+        loop_.turn(busy ? 0 : moving ? kMoving : kTurn);
+        if (image_)
+            image_->pump();
         take_image();
         note_taken();
         if (holder_ && !status_)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "holder.h"
+#include "image_server.h"
 #include "launch.h"
 #include "page_filler.h"
 #include "promised_room.h"
@@ -34,7 +35,8 @@ class arrival : public surroundings {
     /** Listens on any ports of @address. @promised: the room that the rank has here. Throws error.
      */
     arrival(settings how, network &net, const std::string &address, promised_room promised);
-    /** What the origin connects with: {"line": endpoint, "image": endpoint}. */
+    /** What the origin connects with, {"line": endpoint, and the source, "image": endpoint, "key":
+     * what it has to show there}. */
     nlohmann::json endpoints() const;
     /** The exit status of this process. */
     int run();
@@ -66,7 +68,9 @@ class arrival : public surroundings {
     network &net_;
     loop loop_;
     signal_source signals_;
-    line origin_, image_line_;
+    line origin_;
+    const tls_key key_ = tls_key::draw();
+    std::optional<image_server> image_; /* until the rank is here alone */
     std::optional<memory_directory> images_;
     image_receiver receiver_;
     promised_room promised_;

@@ -65,8 +65,6 @@ holder::~holder()
 {
     if (orders_.fd >= 0)
         loop_.forget(orders_.fd);
-    if (line_)
-        loop_.forget(line_->socket());
     if (pause_)
         loop_.forget(pause_->fd());
 }
@@ -184,7 +182,7 @@ void holder::obey(const nlohmann::json &request)
         else if (what == "leave")
             leave(request);
         else if (what == "send")
-            dump(request.at("to"), request.value("lazy", false));
+            dump(request);
         else if (what == "thaw")
             thaw(request.at("incarnation"));
         else if (what == "end")
@@ -207,18 +205,16 @@ void holder::examine()
                 {"refused", refused}});
 }
 
-void holder::connect(const std::string &to)
+void holder::connect(const std::string &to, const std::string &key)
 {
+    client_ = std::make_unique<image_client>(loop_, to, tls_key::of(key));
     to_ = to;
-    line_ = std::make_unique<line>(owner_.the_network().connect(ZMQ_DEALER, to_));
-    loop_.watch(line_->socket(), [] {});
+    key_ = key;
 }
 
 void holder::forget_other_host()
 {
-    if (line_)
-        loop_.forget(line_->socket());
-    line_.reset();
+    client_.reset();
     sender_.reset();
     copy_.reset();
     promised_ = {};
@@ -235,7 +231,7 @@ void holder::copy(const nlohmann::json &request)
     }
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
-    connect(request.at("to"));
+    connect(request.at("to"), request.at("key"));
     copy_ =
         std::make_unique<pre_copy>(rank_.pid(), request.at("most"), request.value("waits", false));
     said_ready_ = false;
@@ -276,7 +272,9 @@ void holder::finish_copy()
 
 void holder::copy_on()
 {
-    if (!copy_->push(line_->image_out())) {
+    const bool all = copy_->push(client_->out());
+    client_->pump();
+    if (!all) {
         if (copy_->is_ready() && !std::exchange(said_ready_, true))
             owner_.say({{"said", "ready"}});
         return;
@@ -350,13 +348,20 @@ void holder::detached()
                 {"refused", cannot_move(rank_.pid(), ends_, true)}});
 }
 
-void holder::dump(const std::string &to, bool lazy, const std::string &not_lazy)
+void holder::dump(const nlohmann::json &request)
 {
     if (state_ != state::DETACHED)
         return fail("the rank is not detached");
+    const std::string to = request.at("to");
     if (to != to_)
         forget_other_host();
     to_ = to;
+    key_ = request.at("key");
+    dump(request.value("lazy", false), "");
+}
+
+void holder::dump(bool lazy, const std::string &not_lazy)
+{
     not_lazy_ = not_lazy;
     images_ = std::make_unique<memory_directory>();
     dump_begin_ = clock::now();
@@ -423,8 +428,8 @@ void holder::dumped()
                                {"boottime_ns", clocks.boottime.count()}};
     if (self_)
         manifest["mark"] = mark_of(*self_);
-    if (!line_)
-        connect(to_);
+    if (!client_)
+        connect(to_, key_);
     std::optional<frozen_memory> memory;
     if (pause_)
         memory = {rank_.pid(), left_out(images_->path(), rank_.pid()), copy_ ? copy_->sum() : 0,
@@ -437,19 +442,27 @@ void holder::dumped()
 
 void holder::step()
 {
-    if (!line_)
+    if (!client_)
         return;
     try {
-        line_->pump();
+        client_->pump();
         if (state_ != state::COPYING && state_ != state::SENDING)
             return;
-        if (line_->silence() > how_.patience)
-            lose_other_host("the other host does not answer at " + to_);
+        if (client_->silence() > how_.patience)
+            lose_other_host("the other host does not answer at " + to_ +
+                            (client_->why().empty() ? "" : ": " + client_->why()));
         else
             state_ == state::COPYING ? copy_on() : send_on();
     } catch (const std::exception &problem) {
         lose_other_host(reason_of(problem));
     }
+}
+
+bool holder::is_busy() const
+{
+    if (state_ == state::COPYING)
+        return copy_->can_push(client_->out());
+    return state_ == state::SENDING && sender_->can_push(client_->out());
 }
 
 void holder::lose_other_host(const std::string &why)
@@ -464,9 +477,9 @@ void holder::lose_other_host(const std::string &why)
 
 void holder::send_on()
 {
-    const bool all = sender_->push(line_->image_out());
-    line_->pump();
-    if (!all || !line_->image_out().is_done())
+    const bool all = sender_->push(client_->out());
+    client_->pump();
+    if (!all || !client_->out().is_done())
         return;
     if (pause_) {
         /* If it has ended, what was read may be of a rank that runs: criu_ended(). */
@@ -556,7 +569,7 @@ void holder::dump_all(const std::string &why)
     end_dump();
     state_ = state::DETACHED;
     try {
-        dump(to_, false, why);
+        dump(false, why);
     } catch (const std::exception &problem) {
         dump_fails(reason_of(problem));
     }

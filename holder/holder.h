@@ -15,6 +15,7 @@
 #include "criu.h"
 #include "ends.h"
 #include "image.h"
+#include "image_client.h"
 #include "line.h"
 #include "loop.h"
 #include "memory_directory.h"
@@ -71,14 +72,15 @@ class surroundings {
  * Requests, and the answers to their owner ("said"):
  *
  *   examine             examined: needs, refused   the rank runs, and is not asked
- *   copy {to, most,     ready, copied              its memory is sent while it runs (pre_copy.h);
- *         track, waits}                            the kernel tells what it writes; or it is ready
- *                                                  when there is little left to send, and goes on
+ *   copy {to, key,      ready, copied              its memory is sent while it runs (pre_copy.h);
+ *         most, track,                             the kernel tells what it writes; or it is ready
+ *         waits}                                   when there is little left to send, and goes on
  *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
  *   leave {lazy, with}  detached: refused          it runs still, and has nothing of UCX; not
  *                                                  before there is room for its image
- *   send {to, lazy}     sent                       dumped, stopped, its image is at another's
+ *   send {to, key,      sent                       dumped, stopped, its image is at another's
+ *         lazy}
  *   thaw {incarnation}  bound                      the token is for the rank here
  *   end                                            it is killed: it lives elsewhere
  *
@@ -126,6 +128,8 @@ class holder {
     void obey(const nlohmann::json &request);
     /** Each turn of the loop. */
     void step();
+    /** It has more to do at once, whatever its descriptors have. */
+    bool is_busy() const;
     /** A child has ended. The status of wait(2), if it was the rank. */
     std::optional<int> child_ended();
     rank_process &rank() { return rank_; }
@@ -145,13 +149,14 @@ class holder {
     void copy_on();
     void send_on();
     void examine();
-    void connect(const std::string &to);
+    void connect(const std::string &to, const std::string &key);
     void forget_other_host();
     void lose_other_host(const std::string &why);
     void leave(const nlohmann::json &request);
     std::string promise_room();
     void detached();
-    void dump(const std::string &to, bool lazy, const std::string &not_lazy = "");
+    void dump(const nlohmann::json &request);
+    void dump(bool lazy, const std::string &not_lazy);
     void paused();
     void dumped();
     void criu_ended(bool well);
@@ -177,7 +182,7 @@ class holder {
     bool said_untold_ = false;
     std::string partial_;
     clock::time_point since_;
-    std::string to_;
+    std::string to_, key_; /* where the image goes, and what is to be shown there */
     bool said_ready_ = false;
     bool asked_to_track_ = false; /* and has not answered */
     std::size_t company_ = 0;     /* WITH, which a build that does not know it answers */
@@ -188,8 +193,8 @@ class holder {
     std::unique_ptr<criu_run> criu_;
     std::optional<dump_pause> pause_;
     std::optional<clock::time_point>
-        let_go_;                 /* when the pause has ended, until the rank is stopped */
-    std::unique_ptr<line> line_; /* to the other host, for the image */
+        let_go_;                           /* when the pause has ended, until the rank is stopped */
+    std::unique_ptr<image_client> client_; /* to the other host */
     std::unique_ptr<pre_copy> copy_;
     std::unique_ptr<image_sender> sender_;
     clock::time_point dump_begin_;

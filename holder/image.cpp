@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kLongestLine = 4096;
 constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
 constexpr std::int64_t kFollows = -1;    /* instead of a place in the store */
-/* A sender's owner has other things to do. */
-constexpr std::chrono::milliseconds kTurn{50};
+/* A sender's owner has other things to do, to send what is pushed among them. */
+constexpr std::chrono::milliseconds kTurn{2};
 
 std::string line_of(const nlohmann::json &what)
 {
@@ -138,7 +138,7 @@ void image_sender::add_pages(outgoing &to, const read_part &part,
     const std::string_view summed = address ? std::string_view(fresh) : pages;
     crc_ = zc_crc32c(crc_, summed.data(), summed.size());
     bytes_ += fresh.size();
-    to.push(fresh);
+    to.push_all_of(std::move(fresh));
 }
 
 void image_sender::open_next(outgoing &to)
@@ -199,7 +199,7 @@ bool image_sender::push(outgoing &to)
 {
     const auto until = std::chrono::steady_clock::now() + kTurn;
     std::string buffer;
-    while (!done_ && to.room() >= outgoing::kLongest && std::chrono::steady_clock::now() < until) {
+    while (can_push(to) && std::chrono::steady_clock::now() < until) {
         if (!head_.empty()) {
             add(to, head_);
             head_.clear();

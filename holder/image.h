@@ -60,6 +60,11 @@ class image_sender {
                  const known_pages *there = nullptr, std::optional<frozen_memory> memory = {});
     /** Pushes what has room, for a moment. Returns whether all has been pushed. Throws error. */
     bool push(outgoing &to);
+    /** push() would push more at once. */
+    bool can_push(const outgoing &to) const noexcept
+    {
+        return !done_ && to.room() >= outgoing::kLongest;
+    }
     /** Of the image, without what the store had. */
     std::uint64_t bytes() const noexcept { return bytes_; }
     /** Of the image, that the store had. */

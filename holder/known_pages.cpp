@@ -6,29 +6,22 @@
 #include <openssl/rand.h>
 
 #include "error.h"
+#include "openssl_library.h"
 
 namespace zc::holder {
 namespace {
 
-/** OpenSSL without the host's configuration, which may want FIPS 140 and so no Poly1305. It is
- * never freed: threads may use it to the end. nullptr, without memory: with the configuration. */
-OSSL_LIB_CTX *library()
-{
-    static OSSL_LIB_CTX *const own = OSSL_LIB_CTX_new();
-    return own;
-}
-
 page_key drawn_key()
 {
     page_key key;
-    if (RAND_bytes_ex(library(), key.data(), key.size(), 0) != 1)
+    if (RAND_bytes_ex(openssl_library(), key.data(), key.size(), 0) != 1)
         throw error(EIO, "OpenSSL has no random numbers");
     return key;
 }
 
 EVP_MAC_CTX *new_context()
 {
-    EVP_MAC *const poly1305 = EVP_MAC_fetch(library(), "POLY1305", nullptr);
+    EVP_MAC *const poly1305 = EVP_MAC_fetch(openssl_library(), "POLY1305", nullptr);
     EVP_MAC_CTX *const made = poly1305 ? EVP_MAC_CTX_new(poly1305) : nullptr;
     EVP_MAC_free(poly1305); /* the context has it */
     if (!made)

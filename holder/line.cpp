@@ -211,7 +211,7 @@ void line::dispatch(const frame &got)
     if (got.stream == stream_id::control)
         ack ? control_out_.acknowledge(got.offset) : control_in_.accept(got);
     else if (got.stream == stream_id::image)
-        ack ? image_out_.acknowledge(got.offset) : image_in_.accept(got);
+        return;
     else if (streams_ && ack)
         streams_->out(got.stream).acknowledge(got.offset);
     else if (streams_)
@@ -242,7 +242,7 @@ void line::acknowledge(incoming &of)
 
 void line::resend_what_waits()
 {
-    bool waits = control_out_.waits() || image_out_.waits();
+    bool waits = control_out_.waits();
     if (streams_) {
         for (const auto &[which, stream] : streams_->all_out())
             waits = waits || stream.waits();
@@ -255,7 +255,6 @@ void line::resend_what_waits()
     progress_ = now;
     again_ = std::clamp<clock::duration>(2 * again_, kAgain, kMostAgain);
     control_out_.rewind();
-    image_out_.rewind();
     if (streams_)
         streams_->rewind();
 }
@@ -265,7 +264,6 @@ void line::pump()
     receive();
     resend_what_waits();
     acknowledge(control_in_);
-    acknowledge(image_in_);
     send_all(control_out_);
     if (streams_) {
         for (auto &[which, stream] : streams_->all_in())
@@ -273,7 +271,6 @@ void line::pump()
         for (auto &[which, stream] : streams_->all_out())
             send_all(stream);
     }
-    send_all(image_out_);
     const auto now = clock::now();
     if (now - sign_ > kSign && send({frame::ACK, stream_id::control, 0, {}}))
         sign_ = now;

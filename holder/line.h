@@ -68,12 +68,11 @@ class rank_streams {
 
 /**
  * A connection with one other holder: requests and answers, JSON of a line each, and, if they are
- * attached, the streams of a rank, or its image. What is lost with a connection is sent again over
- * the next; it is the patience of its owner that ends. One thread.
+ * attached, the streams of a rank. What is lost with a connection is sent again over the next; it
+ * is the patience of its owner that ends. One thread. A rank's image has another (image_client.h).
  */
 class line {
   public:
-    static constexpr std::size_t kImageWindow = 16 << 20;
     /** @socket: a DEALER, which the line owns. */
     explicit line(void *socket);
     ~line();
@@ -86,12 +85,8 @@ class line {
     std::vector<nlohmann::json> hear();
     /** From now on, or, nullptr, no longer. */
     void attach(rank_streams *streams);
-    outgoing &image_out() { return image_out_; }
-    incoming &image_in() { return image_in_; }
     /** Receives and sends what can be, without waiting. */
     void pump();
-    /** Tells at once what of an image has been used: its sender waits when its window is full. */
-    void acknowledge_image() { acknowledge(image_in_); }
     /** Of the other no sign for so long. */
     std::chrono::milliseconds silence() const;
     /** All that was said has been heard. */
@@ -108,8 +103,6 @@ class line {
     void *socket_;
     outgoing control_out_{stream_id::control, 1 << 20};
     incoming control_in_{stream_id::control};
-    outgoing image_out_{stream_id::image, kImageWindow};
-    incoming image_in_{stream_id::image};
     rank_streams *streams_ = nullptr;
     clock::time_point heard_, progress_, sign_;
     clock::duration again_; /* without progress: all that waits is sent once more */

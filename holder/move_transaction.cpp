@@ -85,7 +85,7 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
         if (what.contains("refused") && !what.at("refused").empty())
             return give_up(all_of(what.at("refused")), now);
         enter(phase::SENDING, now);
-        parties_.ask_source({{"do", "send"}, {"to", result_.at("image")}, {"lazy", lazy_}});
+        parties_.ask_source({{"do", "send"}, {"to", image_}, {"key", key_}, {"lazy", lazy_}});
     } else if (said == "sent" && phase_ == phase::SENDING) {
         for (const char *name : {"bytes", "bytes_there", "left_out", "unread", "dump_ms", "send_ms",
                                  "lazy", "not_lazy"})
@@ -120,7 +120,8 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
         note(what, "again", "again");
         return other_host_fails("the other host: " + all_of(what.at("refused")), now);
     }
-    result_["image"] = what.at("image");
+    image_ = what.at("image");
+    key_ = what.at("key");
     lazy_ = what.value("lazy", false);
     note(what, "lazy", "lazy");
     note(what, "not_lazy", "not_lazy");
@@ -130,7 +131,8 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
     copies_ = true;
     enter(phase::COPYING, now);
     parties_.ask_source({{"do", "copy"},
-                         {"to", result_.at("image")},
+                         {"to", image_},
+                         {"key", key_},
                          {"most", room << 10},
                          {"track", lazy_ && what.value("track", false)},
                          {"waits", waits_ > 0ms}});
@@ -312,7 +314,6 @@ void move_transaction::finish(bool well)
     if (!why_.empty())
         result_["why"] = why_;
     result_["ms"] = ms(std::chrono::steady_clock::now() - begin_);
-    result_.erase("image");
     parties_.finished(result_);
 }
 

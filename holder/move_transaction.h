@@ -110,10 +110,10 @@ class move_transaction {
     void wait_no_longer(time_point now);
 
     void source_said(const nlohmann::json &what, time_point now);
-    /** Of the host: "image", where the image goes, the "room" that it has for memory before,
-     * KiB, whether what is written then is "track"ed, and whether the rank is to go on there before
-     * it has its memory, "lazy", and if not, though it was to, why, "not_lazy"; or "refused", and
-     * "again" if that is because of other ranks that come. */
+    /** Of the host: "image", where the image goes, the "key" to be shown there, the "room" that it
+     * has for memory before, KiB, whether what is written then is "track"ed, and whether the rank
+     * is to go on there before it has its memory, "lazy", and if not, though it was to, why,
+     * "not_lazy"; or "refused", and "again" if that is because of other ranks that come. */
     void prepared(const nlohmann::json &what, time_point now);
     void target_said(const nlohmann::json &what, time_point now);
     void target_lost(const std::string &why, time_point now);
@@ -154,6 +154,7 @@ class move_transaction {
     bool copies_ = false, copied_ = false, detached_ = false, sent_ = false, restored_ = false,
          committed_ = false;
     std::string why_;
+    std::string image_, key_; /* not in the result: the key is for the source alone */
     nlohmann::json result_ = nlohmann::json::object();
 };
 

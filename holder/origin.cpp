@@ -557,7 +557,8 @@ int origin::run()
 {
     while (!status_) {
         relay_.update();
-        loop_.turn(move_ ? kMoving : current_ || leaving_ ? kTurn : -1);
+        const bool busy = here_ && here_->is_busy();
+        loop_.turn(busy ? 0 : move_ ? kMoving : current_ || leaving_ ? kTurn : -1);
         step();
     }
     if (requests_ && move_ && !finished_)

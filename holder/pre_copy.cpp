@@ -10,8 +10,9 @@
 namespace zc::holder {
 namespace {
 
-/* The owner has other things to do, the rank's streams among them. */
-constexpr std::chrono::milliseconds kTurn{20};
+/* The owner has other things to do, to send what is pushed among them: meanwhile the connection has
+ * what the socket holds, some ms of a fast link. */
+constexpr std::chrono::milliseconds kTurn{2};
 
 } // namespace
 
@@ -43,8 +44,7 @@ bool pre_copy::push(outgoing &to)
     const auto now = std::chrono::steady_clock::now(), until = now + kTurn;
     if (state_ == state::RESTING && now >= rest_until_ && has_room(2 * round_))
         next_round();
-    while (state_ == state::ROUND && to.room() >= 2 * rank_memory::kAtOnce &&
-           std::chrono::steady_clock::now() < until) {
+    while (can_push(to) && std::chrono::steady_clock::now() < until) {
         if (has_room(0) && memory_.read(next_, unchanged_.get()))
             send_pages(to);
         else
@@ -53,6 +53,11 @@ bool pre_copy::push(outgoing &to)
     if (state_ == state::SETTLING && to.is_done())
         end_round();
     return state_ == state::DONE;
+}
+
+bool pre_copy::can_push(const outgoing &to) const
+{
+    return state_ == state::ROUND && to.room() >= 2 * rank_memory::kAtOnce;
 }
 
 void pre_copy::send_pages(outgoing &to)
@@ -73,10 +78,10 @@ void pre_copy::send_pages(outgoing &to)
     if (fresh_.empty())
         return;
     to.push(store_line(fresh_.size()));
-    to.push(fresh_);
     sum_ = zc_crc32c(sum_, fresh_.data(), fresh_.size());
     stored_ += fresh_.size();
     round_ += fresh_.size();
+    to.push_all_of(std::exchange(fresh_, {}));
 }
 
 /** Of the store, for so many bytes and what is read at once. */

@@ -48,6 +48,8 @@ class pre_copy {
     void track(descriptor userfault);
     /** Pushes what has room, for a moment. Returns whether it is done, and all has been taken. */
     bool push(outgoing &to);
+    /** push() would push more at once. */
+    bool can_push(const outgoing &to) const;
     /** It waits no longer. If it is ready, it is done after one more round, or the one that it is
      * in. */
     void finish();

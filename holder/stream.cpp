@@ -48,12 +48,48 @@ std::optional<frame> decode(std::string_view bytes)
                  std::string(bytes.substr(kHead))};
 }
 
+void outgoing::push(std::string_view bytes)
+{
+    if (bytes.empty())
+        return;
+    if (kept_.empty() || kept_.back().size() + bytes.size() > kLongest)
+        kept_.emplace_back();
+    kept_.back() += bytes;
+    size_ += bytes.size();
+}
+
+void outgoing::push_all_of(std::string &&bytes)
+{
+    if (bytes.size() < kLongest / 4)
+        return push(bytes);
+    size_ += bytes.size();
+    kept_.push_back(std::move(bytes));
+}
+
+std::string_view outgoing::unsent() const
+{
+    std::size_t at = begin_ + (sent_ - base_);
+    for (const std::string &part : kept_) { /* some tens of them at most */
+        if (at < part.size())
+            return std::string_view(part).substr(at, kLongest);
+        at -= part.size();
+    }
+    return {};
+}
+
+bool outgoing::resume(std::uint64_t offset)
+{
+    if (offset < base_ || offset > base_ + kept())
+        return false;
+    sent_ = offset;
+    return true;
+}
+
 std::optional<frame> outgoing::next()
 {
-    const std::size_t at = sent_ - base_;
-    if (at < kept()) {
-        frame made{frame::DATA, stream_, sent_, kept_.substr(begin_ + at, kLongest)};
-        sent_ += made.bytes.size();
+    if (const std::string_view bytes = unsent(); !bytes.empty()) {
+        frame made{frame::DATA, stream_, sent_, std::string(bytes)};
+        sent_ += bytes.size();
         return made;
     }
     if (sent_ < end_offset()) {
@@ -74,17 +110,21 @@ void outgoing::acknowledge(std::uint64_t offset)
         end_used_ = true;
     begin_ += std::min(used, kept());
     base_ = offset;
-    if (2 * begin_ >= kept_.size()) { /* moved half as often as bytes come */
-        kept_.erase(0, begin_);
-        begin_ = 0;
+    while (!kept_.empty() && begin_ >= kept_.front().size()) {
+        begin_ -= kept_.front().size();
+        size_ -= kept_.front().size();
+        kept_.pop_front();
     }
     sent_ = std::max(sent_, base_);
 }
 
 nlohmann::json outgoing::save() const
 {
+    std::string all;
+    for (const std::string &part : kept_)
+        all += part;
     return {{"base", base_},
-            {"kept", as_binary(kept_.substr(begin_))},
+            {"kept", as_binary(all.substr(begin_))},
             {"ended", ended_},
             {"end used", end_used_}};
 }
@@ -92,7 +132,8 @@ nlohmann::json outgoing::save() const
 void outgoing::restore(const nlohmann::json &saved)
 {
     base_ = sent_ = saved.at("base");
-    kept_ = from_binary(saved.at("kept"));
+    kept_.assign(1, from_binary(saved.at("kept")));
+    size_ = kept_.front().size();
     begin_ = 0;
     ended_ = saved.at("ended");
     end_used_ = saved.at("end used");
@@ -100,15 +141,14 @@ void outgoing::restore(const nlohmann::json &saved)
 
 void incoming::accept(const frame &arrived)
 {
-    const std::uint64_t expected = used_ + pending_.size();
     due_ = true;
-    if (end_seen_ || arrived.offset > expected)
+    if (end_seen_ || arrived.offset > expected())
         return;
     if (arrived.kind == frame::END) {
-        end_seen_ = arrived.offset == expected;
+        end_seen_ = arrived.offset == expected();
         return;
     }
-    const std::size_t known = expected - arrived.offset;
+    const std::size_t known = expected() - arrived.offset;
     if (known < arrived.bytes.size())
         pending_.append(arrived.bytes, known);
 }

@@ -3,6 +3,7 @@
 #define ZC_HOLDER_STREAM_H_INCLUDED
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 namespace zc::holder {
 
 /** What is sent between two holders. Those from MANAGER on are what the launcher has given a rank.
- */
+ * An image has a connection of its own (image_client.h), and no frames there. */
 enum class stream_id : std::uint8_t { control, image, manager, input, output, errors };
 inline constexpr std::size_t kStreams = 6;
 
@@ -51,13 +52,22 @@ class outgoing {
     outgoing(stream_id stream, std::size_t window) : stream_(stream), window_(window) {}
     /** Bytes that fit; more can be pushed, but should not be. */
     std::size_t room() const noexcept { return kept() < window_ ? window_ - kept() : 0; }
-    void push(std::string_view bytes) { kept_ += bytes; }
+    void push(std::string_view bytes);
+    /** The same, without a copy if they are many. */
+    void push_all_of(std::string &&bytes);
     /** No more comes. */
     void end() { ended_ = true; }
     /** What is to be sent next, and counts as sent then. */
     std::optional<frame> next();
     /** It could not be sent. */
     void take_back(const frame &unsent) { sent_ = unsent.offset; }
+    /** The next of those that have not been sent, or some of them; without frames. */
+    std::string_view unsent() const;
+    /** So many of them have been sent. */
+    void note_sent(std::size_t count) { sent_ += count; }
+    /** Send again from @offset on, without frames. False: it is not among what is kept. */
+    bool resume(std::uint64_t offset);
+    std::uint64_t sent() const noexcept { return sent_; }
     void acknowledge(std::uint64_t offset);
     /** Send again what has not been acknowledged. */
     void rewind() { sent_ = base_; }
@@ -70,12 +80,13 @@ class outgoing {
     void restore(const nlohmann::json &saved);
 
   private:
-    std::size_t kept() const noexcept { return kept_.size() - begin_; }
+    std::size_t kept() const noexcept { return size_ - begin_; }
     std::uint64_t end_offset() const { return base_ + kept() + (ended_ && !end_used_ ? 1 : 0); }
     stream_id stream_;
     std::size_t window_;
-    std::string kept_; /* what has been pushed, in it from begin_ on what lies at base_ */
-    std::size_t begin_ = 0;
+    std::deque<std::string>
+        kept_; /* what has been pushed, in it from begin_ on what lies at base_ */
+    std::size_t size_ = 0, begin_ = 0;
     std::uint64_t base_ = 0; /* acknowledged */
     std::uint64_t sent_ = 0; /* at least base_ */
     bool ended_ = false, end_used_ = false;
@@ -86,9 +97,14 @@ class incoming {
   public:
     explicit incoming(stream_id stream) : stream_(stream) {}
     void accept(const frame &arrived);
+    /** The next, without frames. */
+    void accept(std::string_view bytes) { pending_ += bytes; }
     const std::string &bytes() const noexcept { return pending_; }
     /** @count of them have been used. */
     void use(std::size_t count);
+    std::uint64_t used() const noexcept { return used_; }
+    /** Where the next byte lies that has not come. */
+    std::uint64_t expected() const noexcept { return used_ + pending_.size(); }
     /** The end has come, and all before has been used: use_end() then. */
     bool is_at_end() const noexcept { return end_seen_ && !end_used_ && pending_.empty(); }
     void use_end();

@@ -19,7 +19,7 @@ const nlohmann::json kExamined = {{"said", "examined"},
                                   {"needs", nlohmann::json::object()},
                                   {"copies", true},
                                   {"refused", nlohmann::json::array()}};
-const nlohmann::json kImage = {{"image", "tcp://b:1"}};
+const nlohmann::json kImage = {{"image", "tcp://b:1"}, {"key", "a secret"}};
 
 nlohmann::json said(const char *what)
 {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ZC_HOLDER_TLS_CONNECTION_H_INCLUDED
+#define ZC_HOLDER_TLS_CONNECTION_H_INCLUDED
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <openssl/types.h>
+
+#include "descriptor.h"
+#include "tls_key.h"
+
+namespace zc::holder {
+
+/**
+ * One end of connections that both ends prove to have a key for: TLS 1.3 (RFC 8446) of OpenSSL,
+ * with a pre-shared key and an exchange of Diffie and Hellman, so that who learns the key later
+ * reads nothing. No certificates. The cipher is AES-128-GCM, or ChaCha20-Poly1305 if one of the two
+ * processors has no instructions for AES.
+ */
+class tls_context {
+  public:
+    enum class end { CLIENT, SERVER };
+    /** Throws error. */
+    tls_context(end which, const tls_key &key);
+    SSL_CTX *get() const noexcept { return context_.get(); }
+    end which() const noexcept { return which_; }
+    const tls_key &key() const noexcept { return key_; }
+
+  private:
+    struct free_context {
+        void operator()(SSL_CTX *context) const noexcept;
+    };
+    end which_;
+    tls_key key_;
+    std::unique_ptr<SSL_CTX, free_context> context_;
+};
+
+/**
+ * One connection. Nothing waits: what cannot be done now is to be tried again when the socket has
+ * one of events().
+ *
+ *   HANDSHAKE ── both have shown the key ──▶ OPEN
+ *       └── no TLS, no key, or the end ──────┴──▶ CLOSED
+ */
+class tls_connection {
+  public:
+    enum class state { HANDSHAKE, OPEN, CLOSED };
+    /** @socket is connected, and does not block. @of outlives this. Throws error. */
+    tls_connection(const tls_context &of, descriptor socket);
+    tls_connection(const tls_connection &) = delete;
+    tls_connection &operator=(const tls_connection &) = delete;
+
+    int fd() const noexcept { return socket_.fd; }
+    state now() const noexcept { return state_; }
+    /** Of poll(2). */
+    short events() const noexcept;
+    void shake_hands();
+    /** How many bytes have come into @to, of @size at most; 0: none now, or it is CLOSED. Only
+     * after 0 does poll(2) tell of more: the socket's may have been read already. */
+    std::size_t read(char *to, std::size_t size);
+    /** How many of @bytes are sent. What was given has to be given again if they are not all; more
+     * may follow it then. */
+    std::size_t write(std::string_view bytes);
+    /** Bytes are sent with a new key from now on. */
+    void renew_key();
+    /** It is CLOSED, since; empty: the other end has closed it. */
+    const std::string &why() const noexcept { return why_; }
+
+  private:
+    struct free_ssl {
+        void operator()(SSL *ssl) const noexcept;
+    };
+    bool goes_on(int result);
+    void close(const std::string &why);
+    descriptor socket_;
+    std::unique_ptr<SSL, free_ssl> ssl_;
+    state state_ = state::HANDSHAKE;
+    bool waits_to_write_ = false;
+    std::string why_;
+};
+
+} // namespace zc::holder
+
+#endif
