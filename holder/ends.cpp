@@ -202,7 +202,7 @@ void relay::write_some(half &of)
 {
     incoming &from = streams_.in(of.what.stream);
     while (!from.bytes().empty()) {
-        const std::string &bytes = from.bytes();
+        const std::string_view bytes = from.bytes();
         pollfd ready{of.fd.fd, POLLOUT, 0};
         if (!of.broken &&
             (poll(&ready, 1, 0) <= 0 || !(ready.revents & (POLLOUT | POLLERR | POLLHUP))))

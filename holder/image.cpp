@@ -229,7 +229,7 @@ bool image_sender::push(outgoing &to)
     return done_;
 }
 
-bool image_receiver::take_content(const std::string &bytes, std::size_t &at)
+bool image_receiver::take_content(std::string_view bytes, std::size_t &at)
 {
     const std::size_t part = std::min<std::uint64_t>(left_, bytes.size() - at);
     const std::string_view content(bytes.data() + at, part);
@@ -358,7 +358,7 @@ void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
     }
 }
 
-bool image_receiver::take_line(const std::string &bytes, std::size_t &at)
+bool image_receiver::take_line(std::string_view bytes, std::size_t &at)
 {
     const std::size_t end = bytes.find('\n', at);
     if (end == std::string::npos) {
@@ -404,7 +404,7 @@ void image_receiver::forget_memory()
 
 std::optional<nlohmann::json> image_receiver::take(incoming &from)
 {
-    const std::string &bytes = from.bytes();
+    const std::string_view bytes = from.bytes();
     std::size_t at = 0;
     taken_from_store_ = 0;
     while (

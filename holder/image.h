@@ -115,8 +115,8 @@ class image_receiver {
 
   private:
     enum class into { store, manifest, file, memory };
-    bool take_content(const std::string &bytes, std::size_t &at);
-    bool take_line(const std::string &bytes, std::size_t &at);
+    bool take_content(std::string_view bytes, std::size_t &at);
+    bool take_line(std::string_view bytes, std::size_t &at);
     void take_runs(const nlohmann::json &said);
     void take_run();
     void take_stored(std::uint64_t from, std::uint64_t bytes);

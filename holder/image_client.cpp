@@ -167,6 +167,7 @@ void image_client::send()
             of_this_key_ = 0;
         }
     }
+    connection_->flush();
 }
 
 void image_client::pump()

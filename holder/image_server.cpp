@@ -22,7 +22,7 @@ constexpr int kBacklog = 64;
 constexpr auto kNoDescriptors = 100ms;
 constexpr std::uint64_t kMostWarnings = 8;
 constexpr std::size_t kAtOnce = 256 << 10; /* bytes of one call */
-constexpr std::size_t kOfTurn = 1 << 20;   /* the owner has other things to do */
+constexpr std::size_t kOfTurn = kAtOnce;   /* what is used at once is in the cache still */
 /* A sender waits for room only when its window is nearly full. */
 constexpr std::uint64_t kWorthTelling = 1 << 20;
 
@@ -37,8 +37,7 @@ std::string name_of(const sockaddr_in &one)
 
 image_server::image_server(loop &events, const std::string &address, const tls_key &key)
     : loop_(events), context_(tls_context::end::SERVER, key),
-      listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
-      buffer_(std::make_unique_for_overwrite<char[]>(kAtOnce))
+      listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
 {
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -153,12 +152,12 @@ void image_server::receive()
     for (std::size_t got = 0; got < kOfTurn;) {
         if (in_.bytes().size() >= kOfTurn)
             return;
-        const std::size_t bytes = connection_->read(buffer_.get(), kAtOnce);
+        const std::size_t bytes = connection_->read(in_.room(kAtOnce), kAtOnce);
         if (bytes == 0) {
             has_more_ = false;
             return;
         }
-        in_.accept(std::string_view(buffer_.get(), bytes));
+        in_.came(bytes);
         got += bytes;
     }
 }
@@ -177,9 +176,8 @@ void image_server::tell(std::uint64_t offset)
 
 void image_server::flush()
 {
-    if (said_.empty())
-        return;
     said_.erase(0, connection_->write(said_));
+    connection_->flush();
 }
 
 void image_server::acknowledge()

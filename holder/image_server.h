@@ -72,7 +72,6 @@ class image_server {
     incoming in_{stream_id::image};
     std::list<guest> guests_; /* the oldest first */
     std::unique_ptr<tls_connection> connection_;
-    std::unique_ptr<char[]> buffer_;
     bool has_more_ = false;
     std::optional<clock::time_point> listen_at_; /* again, when there may be descriptors */
     std::string said_;                           /* and not sent yet */

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "known_pages.h"
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <new>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <utility>
 
 #include "error.h"
 #include "openssl_library.h"
 
 namespace zc::holder {
 namespace {
+
+constexpr std::size_t kFewest = 1 << 10; /* slots */
 
 page_key drawn_key()
 {
@@ -52,18 +58,58 @@ page_sum page_summer::sum_of(std::string_view page)
     return made;
 }
 
-known_pages::known_pages() : summer_(drawn_key()) {}
+known_pages::known_pages() : summer_(drawn_key())
+{
+    grow_to(kFewest);
+}
+
+void known_pages::reserve(std::size_t pages)
+{
+    const std::size_t wanted = std::bit_ceil(std::min(pages, kMostReserved) * 3 / 2 + 1);
+    if (wanted > mask_ + 1)
+        grow_to(wanted);
+}
+
+/** What calloc(3) returns has no memory yet where nothing is written. */
+void known_pages::grow_to(std::size_t slots)
+{
+    std::unique_ptr<slot[], free_memory> before(
+        static_cast<slot *>(std::calloc(slots, sizeof(slot))));
+    if (!before)
+        throw std::bad_alloc();
+    std::swap(before, slots_);
+    const std::size_t count = before ? mask_ + 1 : 0;
+    mask_ = slots - 1;
+    for (std::size_t i = 0; i < count; i++) {
+        if (before[i].place_and_one != 0)
+            slot_of(before[i].sum) = before[i];
+    }
+}
+
+known_pages::slot &known_pages::slot_of(const page_sum &sum) const noexcept
+{
+    std::size_t at = sum[0] & mask_;
+    while (slots_[at].place_and_one != 0 && slots_[at].sum != sum)
+        at = (at + 1) & mask_;
+    return slots_[at];
+}
 
 known_pages::added known_pages::add(std::string_view page, std::uint64_t at)
 {
-    const auto [found, is_new] = places_.try_emplace(summer_.sum_of(page), at);
-    return {found->second, is_new};
+    const page_sum sum = summer_.sum_of(page);
+    if (slot &known = slot_of(sum); known.place_and_one != 0)
+        return {known.place_and_one - 1, false};
+    if (3 * (size_ + 1) > 2 * (mask_ + 1))
+        grow_to(2 * (mask_ + 1));
+    slot_of(sum) = {sum, at + 1};
+    size_++;
+    return {at, true};
 }
 
 std::optional<std::uint64_t> page_finder::find(std::string_view page)
 {
-    const auto found = known_.places_.find(summer_.sum_of(page));
-    return found == known_.places_.end() ? std::nullopt : std::optional(found->second);
+    const std::uint64_t found = known_.slot_of(summer_.sum_of(page)).place_and_one;
+    return found == 0 ? std::nullopt : std::optional(found - 1);
 }
 
 } // namespace zc::holder

@@ -2,13 +2,12 @@
 #ifndef ZC_HOLDER_KNOWN_PAGES_H_INCLUDED
 #define ZC_HOLDER_KNOWN_PAGES_H_INCLUDED
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include <openssl/types.h>
 
@@ -45,7 +44,7 @@ class known_pages {
   public:
     static constexpr std::size_t kPage = 4096; /* as CRIU's images have them */
 
-    static constexpr std::size_t kMostReserved = 1 << 24; /* 64 GiB */
+    static constexpr std::size_t kMostReserved = 1 << 24; /* pages: 64 GiB */
 
     /** Throws error. */
     known_pages();
@@ -55,18 +54,29 @@ class known_pages {
     };
     /** It lies at @at from now on, if it was not known. Returns where it lies. */
     added add(std::string_view page, std::uint64_t at);
-    /** For so many pages, of which each takes some 60 bytes: making room later would take a second
-     * of a large rank's. */
-    void reserve(std::size_t pages) { places_.reserve(std::min(pages, kMostReserved)); }
-    std::size_t size() const noexcept { return places_.size(); }
+    /** For so many pages, of which each takes 36 to 72 bytes: making room later would take a second
+     * of a large rank's. Throws std::bad_alloc. */
+    void reserve(std::size_t pages);
+    std::size_t size() const noexcept { return size_; }
 
   private:
     friend class page_finder;
-    struct low_half {
-        std::size_t operator()(const page_sum &of) const noexcept { return of[0]; }
+    /* One array, in which a page lies at its sum, or at the next free slot behind (linear probing):
+     * it is found by one access to memory mostly, and taken down by one call, which matters when
+     * the rank waits. Two of three slots are taken at most. */
+    struct slot {
+        page_sum sum;
+        std::uint64_t place_and_one; /* 0: it is free */
     };
+    struct free_memory {
+        void operator()(slot *memory) const noexcept { std::free(memory); }
+    };
+    slot &slot_of(const page_sum &sum) const noexcept;
+    void grow_to(std::size_t slots);
     page_summer summer_; /* which has the key */
-    std::unordered_map<page_sum, std::uint64_t, low_half> places_;
+    std::unique_ptr<slot[], free_memory> slots_;
+    std::size_t mask_ = 0; /* number of slots, a power of two, minus one */
+    std::size_t size_ = 0;
 };
 
 /** Finds known pages, in one thread. Several may do so at once, as long as none is added. */

@@ -161,7 +161,7 @@ std::vector<nlohmann::json> line::hear()
 {
     std::vector<nlohmann::json> heard;
     for (;;) {
-        const std::string &bytes = control_in_.bytes();
+        const std::string_view bytes = control_in_.bytes();
         const std::size_t end = bytes.find('\n');
         if (end == std::string::npos)
             return heard;

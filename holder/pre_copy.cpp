@@ -2,6 +2,7 @@
 #include "pre_copy.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "crc32c.h"
@@ -62,26 +63,27 @@ bool pre_copy::can_push(const outgoing &to) const
 
 void pre_copy::send_pages(outgoing &to)
 {
-    fresh_.clear();
-    std::size_t at = 0; /* in the pages */
+    std::size_t at = 0, fresh = 0; /* in the pages: those that are new are moved to the front */
     for (const page_range &each : next_.ranges) {
         for (std::uint64_t address = each.begin; address < each.end;
              address += known_pages::kPage, at += known_pages::kPage) {
-            const std::string_view page(next_.pages.data() + at, known_pages::kPage);
-            const auto [place, is_new] = there_.add(page, stored_ + fresh_.size());
-            if (is_new)
-                fresh_ += page;
+            char *const page = next_.pages.data() + at;
+            const auto [place, is_new] = there_.add({page, known_pages::kPage}, stored_ + fresh);
+            if (is_new && fresh != at)
+                std::memcpy(next_.pages.data() + fresh, page, known_pages::kPage);
+            fresh += is_new ? known_pages::kPage : 0;
             if (unchanged_)
                 unchanged_->note(address, place);
         }
     }
-    if (fresh_.empty())
+    if (fresh == 0)
         return;
-    to.push(store_line(fresh_.size()));
-    sum_ = zc_crc32c(sum_, fresh_.data(), fresh_.size());
-    stored_ += fresh_.size();
-    round_ += fresh_.size();
-    to.push_all_of(std::exchange(fresh_, {}));
+    to.push(store_line(fresh));
+    sum_ = zc_crc32c(sum_, next_.pages.data(), fresh);
+    stored_ += fresh;
+    round_ += fresh;
+    next_.pages.resize(fresh);
+    to.push_all_of(std::exchange(next_.pages, to.take_spare()));
 }
 
 /** Of the store, for so many bytes and what is read at once. */

@@ -85,7 +85,6 @@ class pre_copy {
     std::uint32_t sum_ = 0;
     unsigned rounds_ = 1;
     read_memory next_;
-    std::string fresh_;
 };
 
 } // namespace zc::holder

@@ -120,10 +120,11 @@ std::vector<page_range> rank_memory::find_present(const page_range &where,
 
 bool rank_memory::read(read_memory &next, const unchanged_pages *unchanged)
 {
-    next.pages.clear();
     next.ranges.clear();
-    if (mapping_ == mappings_.size() || pagemap_.fd < 0)
+    if (mapping_ == mappings_.size() || pagemap_.fd < 0) {
+        next.pages.clear();
         return false;
+    }
     const page_range &mapping = mappings_[mapping_];
     page_range where{at_ ? at_ : mapping.begin, 0};
     where.end = std::min(mapping.end, where.begin + kAtOnce);
@@ -136,7 +137,7 @@ bool rank_memory::read(read_memory &next, const unchanged_pages *unchanged)
     std::size_t bytes = 0;
     for (const page_range &each : present)
         bytes += each.end - each.begin;
-    next.pages.resize(bytes);
+    next.pages.resize(bytes); /* what it had stays, as it takes time to fill it with zeros */
     std::size_t filled = 0;
     for (const page_range &each : present) {
         /* Each by itself: what has been unmapped meanwhile ends a call. */

@@ -2,6 +2,7 @@
 #include "stream.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kHead = 16;
+constexpr std::size_t kMostSpares = 4;
 
 nlohmann::json::binary_t as_binary(const std::string &bytes)
 {
@@ -66,6 +68,15 @@ void outgoing::push_all_of(std::string &&bytes)
     kept_.push_back(std::move(bytes));
 }
 
+std::string outgoing::take_spare()
+{
+    if (spares_.empty())
+        return {};
+    std::string made = std::move(spares_.back());
+    spares_.pop_back();
+    return made;
+}
+
 std::string_view outgoing::unsent() const
 {
     std::size_t at = begin_ + (sent_ - base_);
@@ -113,6 +124,8 @@ void outgoing::acknowledge(std::uint64_t offset)
     while (!kept_.empty() && begin_ >= kept_.front().size()) {
         begin_ -= kept_.front().size();
         size_ -= kept_.front().size();
+        if (kept_.front().size() >= kLongest && spares_.size() < kMostSpares)
+            spares_.push_back(std::move(kept_.front()));
         kept_.pop_front();
     }
     sent_ = std::max(sent_, base_);
@@ -149,14 +162,39 @@ void incoming::accept(const frame &arrived)
         return;
     }
     const std::size_t known = expected() - arrived.offset;
-    if (known < arrived.bytes.size())
-        pending_.append(arrived.bytes, known);
+    if (known >= arrived.bytes.size())
+        return;
+    const std::size_t more = arrived.bytes.size() - known;
+    std::memcpy(room(more), arrived.bytes.data() + known, more);
+    came(more);
+}
+
+char *incoming::room(std::size_t size)
+{
+    if (capacity_ - begin_ - size_ < size) {
+        const std::size_t wanted = std::max(size_ + size, std::min(2 * size_ + size, capacity_));
+        std::unique_ptr<char[]> larger;
+        if (wanted > capacity_)
+            larger = std::make_unique_for_overwrite<char[]>(wanted);
+        char *const to = larger ? larger.get() : buffer_.get();
+        if (size_ > 0)
+            std::memmove(to, buffer_.get() + begin_, size_);
+        begin_ = 0;
+        if (larger) {
+            buffer_ = std::move(larger);
+            capacity_ = wanted;
+        }
+    }
+    return buffer_.get() + begin_ + size_;
 }
 
 void incoming::use(std::size_t count)
 {
-    pending_.erase(0, count);
+    begin_ += count;
+    size_ -= count;
     used_ += count;
+    if (size_ == 0)
+        begin_ = 0;
     due_ = true;
 }
 
@@ -185,7 +223,7 @@ void incoming::restore(const nlohmann::json &saved)
 {
     used_ = saved.at("used");
     end_used_ = end_seen_ = saved.at("end used");
-    pending_.clear();
+    begin_ = size_ = 0;
     due_ = true;
 }
 

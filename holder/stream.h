@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -55,6 +57,9 @@ class outgoing {
     void push(std::string_view bytes);
     /** The same, without a copy if they are many. */
     void push_all_of(std::string &&bytes);
+    /** A buffer that is used no more, as large as it was, or an empty one: to be pushed again, as
+     * new memory takes longer than what it is for. */
+    std::string take_spare();
     /** No more comes. */
     void end() { ended_ = true; }
     /** What is to be sent next, and counts as sent then. */
@@ -86,6 +91,7 @@ class outgoing {
     std::size_t window_;
     std::deque<std::string>
         kept_; /* what has been pushed, in it from begin_ on what lies at base_ */
+    std::vector<std::string> spares_;
     std::size_t size_ = 0, begin_ = 0;
     std::uint64_t base_ = 0; /* acknowledged */
     std::uint64_t sent_ = 0; /* at least base_ */
@@ -97,16 +103,17 @@ class incoming {
   public:
     explicit incoming(stream_id stream) : stream_(stream) {}
     void accept(const frame &arrived);
-    /** The next, without frames. */
-    void accept(std::string_view bytes) { pending_ += bytes; }
-    const std::string &bytes() const noexcept { return pending_; }
+    /** Room for @size more bytes, the next ones, without frames: came() when they are there. */
+    char *room(std::size_t size);
+    void came(std::size_t count) noexcept { size_ += count; }
+    std::string_view bytes() const noexcept { return {buffer_.get() + begin_, size_}; }
     /** @count of them have been used. */
     void use(std::size_t count);
     std::uint64_t used() const noexcept { return used_; }
     /** Where the next byte lies that has not come. */
-    std::uint64_t expected() const noexcept { return used_ + pending_.size(); }
+    std::uint64_t expected() const noexcept { return used_ + size_; }
     /** The end has come, and all before has been used: use_end() then. */
-    bool is_at_end() const noexcept { return end_seen_ && !end_used_ && pending_.empty(); }
+    bool is_at_end() const noexcept { return end_seen_ && !end_used_ && size_ == 0; }
     void use_end();
     bool has_ended() const noexcept { return end_used_; }
     /** An acknowledgement, if one is due: something was used, or came again. */
@@ -117,7 +124,8 @@ class incoming {
 
   private:
     stream_id stream_;
-    std::string pending_;
+    std::unique_ptr<char[]> buffer_; /* of what has not been used, from begin_ on */
+    std::size_t begin_ = 0, size_ = 0, capacity_ = 0;
     std::uint64_t used_ = 0;
     bool end_seen_ = false, end_used_ = false, due_ = false;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tls_connection.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
@@ -27,6 +27,7 @@ constexpr const char *kAesFirst = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_
 constexpr const char *kChaChaFirst = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
 /* Several records of 16 KiB are read by one call. */
 constexpr std::size_t kReadAtOnce = 256 << 10;
+constexpr std::size_t kWaiting = 256 << 10; /* bytes to be sent by one call */
 
 bool has_aes()
 {
@@ -91,25 +92,47 @@ int find_key(SSL *ssl, const unsigned char *id, std::size_t size, SSL_SESSION **
 /* ---- the socket, as OpenSSL uses it: its own way would raise SIGPIPE, which a holder passes on to
  * its rank ---- */
 
-int socket_of(BIO *bio)
+tls_connection::socket &socket_of(BIO *bio)
 {
-    return *static_cast<const int *>(BIO_get_data(bio));
+    return *static_cast<tls_connection::socket *>(BIO_get_data(bio));
+}
+
+void send_waiting(tls_connection::socket &to)
+{
+    while (to.begin < to.end) {
+        const ssize_t sent = send(to.fd.fd, to.waiting.get() + to.begin, to.end - to.begin,
+                                  MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0) {
+            to.error = errno == EAGAIN ? 0 : errno;
+            return;
+        }
+        to.begin += static_cast<std::size_t>(sent);
+    }
+    to.begin = to.end = 0;
 }
 
 int socket_write(BIO *bio, const char *bytes, std::size_t size, std::size_t *written)
 {
+    tls_connection::socket &to = socket_of(bio);
     BIO_clear_retry_flags(bio);
-    const ssize_t sent = send(socket_of(bio), bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+    if (kWaiting - to.end < size)
+        send_waiting(to);
+    *written = std::min(size, kWaiting - to.end);
+    if (*written == 0) {
         BIO_set_retry_write(bio);
-    *written = sent < 0 ? 0 : static_cast<std::size_t>(sent);
-    return sent < 0 ? 0 : 1;
+        return 0;
+    }
+    std::memcpy(to.waiting.get() + to.end, bytes, *written);
+    to.end += *written;
+    return 1;
 }
 
 int socket_read(BIO *bio, char *bytes, std::size_t size, std::size_t *read)
 {
     BIO_clear_retry_flags(bio);
-    const ssize_t got = recv(socket_of(bio), bytes, size, MSG_DONTWAIT);
+    const ssize_t got = recv(socket_of(bio).fd.fd, bytes, size, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(bio);
     if (got == 0)
@@ -181,13 +204,14 @@ void tls_connection::free_ssl::operator()(SSL *ssl) const noexcept
     SSL_free(ssl);
 }
 
-tls_connection::tls_connection(const tls_context &of, descriptor socket)
-    : socket_(std::move(socket)), ssl_(SSL_new(of.get()))
+tls_connection::tls_connection(const tls_context &of, descriptor connected)
+    : socket_{std::move(connected), std::make_unique_for_overwrite<char[]>(kWaiting)},
+      ssl_(SSL_new(of.get()))
 {
     BIO *const bio = ssl_ && socket_method() ? BIO_new(socket_method()) : nullptr;
     if (!bio)
         throw_openssl("a connection");
-    BIO_set_data(bio, &socket_.fd);
+    BIO_set_data(bio, &socket_);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl_.get(), bio, bio);
     SSL_set_app_data(ssl_.get(), const_cast<tls_context *>(&of));
@@ -199,13 +223,12 @@ tls_connection::tls_connection(const tls_context &of, descriptor socket)
 
 short tls_connection::events() const noexcept
 {
-    return waits_to_write_ ? POLLIN | POLLOUT : POLLIN;
+    return socket_.begin < socket_.end ? POLLIN | POLLOUT : POLLIN;
 }
 
 void tls_connection::close(const std::string &why)
 {
     state_ = state::CLOSED;
-    waits_to_write_ = false;
     why_ = why;
 }
 
@@ -217,8 +240,6 @@ bool tls_connection::goes_on(int result)
         return true;
     switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_WRITE:
-        waits_to_write_ = true;
-        break;
     case SSL_ERROR_WANT_READ:
         break;
     case SSL_ERROR_ZERO_RETURN:
@@ -241,8 +262,9 @@ void tls_connection::shake_hands()
         return;
     ERR_clear_error();
     errno = 0;
-    waits_to_write_ = false;
-    if (!goes_on(SSL_do_handshake(ssl_.get())))
+    const bool is_done = goes_on(SSL_do_handshake(ssl_.get()));
+    flush(); /* what has to be said of a failure, too */
+    if (!is_done || state_ == state::CLOSED)
         return;
     if (SSL_session_reused(ssl_.get()) != 1)
         close("it has not shown the key");
@@ -266,14 +288,20 @@ std::size_t tls_connection::write(std::string_view bytes)
         return 0;
     ERR_clear_error();
     errno = 0;
-    waits_to_write_ = false;
     std::size_t sent = 0;
     return goes_on(SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &sent)) ? sent : 0;
 }
 
+void tls_connection::flush()
+{
+    send_waiting(socket_);
+    if (socket_.error != 0 && state_ != state::CLOSED)
+        close(std::strerror(socket_.error));
+}
+
 void tls_connection::renew_key()
 {
-    if (state_ == state::OPEN && !waits_to_write_)
+    if (state_ == state::OPEN)
         SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
 }
 

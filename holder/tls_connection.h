@@ -47,12 +47,20 @@ class tls_context {
 class tls_connection {
   public:
     enum class state { HANDSHAKE, OPEN, CLOSED };
-    /** @socket is connected, and does not block. @of outlives this. Throws error. */
-    tls_connection(const tls_context &of, descriptor socket);
+    /** Records wait here until there are many: each call of send(2) costs as much as encrypting
+     * some 16 KiB, since the kernel wakes the other end up, and sets a timer where it paces. */
+    struct socket {
+        descriptor fd;
+        std::unique_ptr<char[]> waiting;
+        std::size_t begin = 0, end = 0; /* of what waits */
+        int error = 0;                  /* of send(2): an errno */
+    };
+    /** @connected does not block. @of outlives this. Throws error. */
+    tls_connection(const tls_context &of, descriptor connected);
     tls_connection(const tls_connection &) = delete;
     tls_connection &operator=(const tls_connection &) = delete;
 
-    int fd() const noexcept { return socket_.fd; }
+    int fd() const noexcept { return socket_.fd.fd; }
     state now() const noexcept { return state_; }
     /** Of poll(2). */
     short events() const noexcept;
@@ -60,9 +68,10 @@ class tls_connection {
     /** How many bytes have come into @to, of @size at most; 0: none now, or it is CLOSED. Only
      * after 0 does poll(2) tell of more: the socket's may have been read already. */
     std::size_t read(char *to, std::size_t size);
-    /** How many of @bytes are sent. What was given has to be given again if they are not all; more
-     * may follow it then. */
+    /** How many of @bytes are taken: a record at most; they are sent by flush(), or before. If they
+     * are not all, the rest has to be given next, and more may follow it then. */
     std::size_t write(std::string_view bytes);
+    void flush();
     /** Bytes are sent with a new key from now on. */
     void renew_key();
     /** It is CLOSED, since; empty: the other end has closed it. */
@@ -74,10 +83,9 @@ class tls_connection {
     };
     bool goes_on(int result);
     void close(const std::string &why);
-    descriptor socket_;
+    socket socket_;
     std::unique_ptr<SSL, free_ssl> ssl_;
     state state_ = state::HANDSHAKE;
-    bool waits_to_write_ = false;
     std::string why_;
 };
 
