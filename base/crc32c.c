@@ -27,7 +27,7 @@ static uint32_t crc_portable(uint32_t crc, const uint8_t *data, size_t len)
  * side, and the sums put together: that of A B, of which B has n bits, is A x^n + B. A product of
  * polynomials whose bits are reversed has one bit less than the instruction takes, and that itself
  * multiplies by x^32: what A is multiplied by is x^(n-33), its bits reversed. */
-enum { LANE_BYTES = 1360 }; /* three and little more are a page */
+static const size_t kLaneBytes = 1360; /* three and little more are a page */
 static const uint32_t kOneLane = 0x3f70cc6f, kTwoLanes = 0x5aa1f3cf;
 
 static inline uint64_t word_at(const uint8_t *data)
@@ -60,12 +60,12 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t shifted(uint64_t crc, u
 __attribute__((target("sse4.2,pclmul"))) static uint32_t crc_lanes(uint32_t crc,
                                                                    const uint8_t *data, size_t len)
 {
-    for (; len >= 3 * LANE_BYTES; len -= 3 * LANE_BYTES, data += 3 * LANE_BYTES) {
+    for (; len >= 3 * kLaneBytes; len -= 3 * kLaneBytes, data += 3 * kLaneBytes) {
         uint64_t first = crc, second = 0, third = 0;
-        for (size_t at = 0; at < LANE_BYTES; at += 8) {
+        for (size_t at = 0; at < kLaneBytes; at += 8) {
             first = _mm_crc32_u64(first, word_at(data + at));
-            second = _mm_crc32_u64(second, word_at(data + LANE_BYTES + at));
-            third = _mm_crc32_u64(third, word_at(data + 2 * LANE_BYTES + at));
+            second = _mm_crc32_u64(second, word_at(data + kLaneBytes + at));
+            third = _mm_crc32_u64(third, word_at(data + 2 * kLaneBytes + at));
         }
         crc = shifted(first, kTwoLanes) ^ shifted(second, kOneLane) ^ (uint32_t)third;
     }

@@ -507,8 +507,10 @@ void holder::send_on()
         said["not_lazy"] = not_lazy_;
     }
     owner_.say(said);
-    forget_other_host();
-    images_.reset();
+    client_.reset();
+    sender_.reset();
+    images_
+        .reset(); /* copy_ stays: to track no more takes time, and the rank will end, or thaw() */
 }
 
 void holder::thaw(std::uint64_t incarnation)

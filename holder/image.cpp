@@ -17,6 +17,9 @@ namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
+/* Of memory, that one line tells of: of most of it only the place is told, and each line is handed
+ * from thread to thread. A run for each of its pages fits in a line. */
+constexpr std::uint64_t kPart = 512 << 10;
 constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
 constexpr std::int64_t kFollows = -1;    /* instead of a place in the store */
 /* A sender's owner has other things to do, to send what is pushed among them. */
@@ -37,13 +40,13 @@ void write_all(int fd, std::string_view bytes, const std::string &where)
     }
 }
 
-/** Each of outgoing::kLongest bytes at most. */
+/** Each of kPart bytes at most. */
 std::vector<page_range> in_parts(const std::vector<page_range> &all)
 {
     std::vector<page_range> parts;
     for (const page_range &each : all) {
-        for (std::uint64_t at = each.begin; at < each.end; at += outgoing::kLongest)
-            parts.push_back({at, std::min(each.end, at + outgoing::kLongest)});
+        for (std::uint64_t at = each.begin; at < each.end; at += kPart)
+            parts.push_back({at, std::min(each.end, at + kPart)});
     }
     return parts;
 }

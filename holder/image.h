@@ -87,7 +87,7 @@ class image_sender {
     std::vector<std::string> files_;
     std::size_t next_ = 0;
     descriptor file_;
-    std::optional<frozen_memory> memory_; /* ranges of kLongest bytes at most */
+    std::optional<frozen_memory> memory_; /* ranges of 512 KiB at most */
     std::size_t next_range_ = 0;
     std::unique_ptr<page_reader> reader_; /* of the file's pages, or of memory */
     std::uint64_t bytes_ = 0;

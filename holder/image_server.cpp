@@ -197,6 +197,7 @@ void image_server::pump()
     if (clock::now() - sign_ > image_protocol::kSign)
         tell(in_.used());
     receive();
+    acknowledge(); /* what was used before, if nothing has come since: the owner may be done */
     if (connection_->now() == tls_connection::state::CLOSED) {
         spdlog::info("the connection for the image has ended{}{}",
                      connection_->why().empty() ? "" : ": ", connection_->why());

@@ -252,6 +252,35 @@ TEST_F(ImageServerTest, KeepsAWindow)
     EXPECT_EQ(got.size(), pushed);
 }
 
+/** Its owner, which has all that it waits for, only pumps it then. */
+TEST_F(ImageServerTest, SaysAtOnceThatTheLastBytesHaveBeenUsed)
+{
+    connect();
+    ASSERT_TRUE(sends("first"));
+    for (int round = 0; round < 5; round++) {
+        client->out().push(random_bytes(outgoing::kLongest - 1000));
+        while (!client->out().unsent().empty() || server.has_more() ||
+               server.in().bytes().empty()) {
+            events.turn(1);
+            client->pump();
+            server.pump();
+        }
+        server.in().use(server.in().bytes().size());
+        const auto since = clock::now();
+        while (!client->out().is_done() && clock::now() - since < 2s) {
+            events.turn(1);
+            server.pump();
+            client->pump();
+        }
+        EXPECT_LT(clock::now() - since, 200ms);
+        while (clock::now() - since < 150ms) { /* not just when it gives a sign in any case */
+            events.turn(1);
+            server.pump();
+            client->pump();
+        }
+    }
+}
+
 TEST_F(ImageServerTest, RefusesAnotherKey)
 {
     image_client stranger(events, server.endpoint(), tls_key::draw());
