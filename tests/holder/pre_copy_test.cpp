@@ -26,12 +26,12 @@ struct copied {
             first(copy);
         push_until([&] { return waits && !first && copy.is_ready(); });
     }
-    /** Until it is done, or @enough. */
+    /** Until it is done, or @enough at the end of a round. */
     void push_until(const std::function<bool()> &enough)
     {
         outgoing out(stream_id::image, 16 * outgoing::kLongest);
         std::string bytes;
-        for (bool done = false; !done && !(out.is_done() && enough());) {
+        for (bool done = false; !done && !(out.is_done() && !copy.can_push(out) && enough());) {
             done = copy.push(out);
             EXPECT_TRUE(!done || out.is_done()) << "what was pushed is under way";
             while (const auto next = out.next()) {
