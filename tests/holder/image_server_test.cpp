@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <functional>
+#include <malloc.h>
 #include <random>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -126,6 +127,8 @@ class proxy {
 
 class ImageServerTest : public ::testing::Test {
   protected:
+    /** Others look at all memory of what this process forks. */
+    static void TearDownTestSuite() { malloc_trim(0); }
     /** Until @enough, with all that has come used, or some of it. */
     bool run(const std::function<bool()> &enough, clock::duration longest = 60s)
     {
