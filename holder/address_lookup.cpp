@@ -56,7 +56,12 @@ address_lookup::address_lookup(const std::string &host, std::uint16_t port)
     try {
         std::thread([host, port, to = shared_] {
             std::vector<sockaddr_in> found;
-            std::string why = look_up(host, port, found);
+            std::string why;
+            try {
+                why = look_up(host, port, found);
+            } catch (const std::exception &) { /* there is no memory, for a reason, either */
+                found.clear();
+            }
             const std::lock_guard guard(to->lock);
             to->found = std::move(found);
             to->why = std::move(why);

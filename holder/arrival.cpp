@@ -319,7 +319,8 @@ int arrival::run()
     while (!over_) {
         relay_.update();
         const bool moving = state_ != state::HOLDING || holder_->now() != holder::state::RUNNING;
-        const bool busy = (image_ && image_->has_more()) || (holder_ && holder_->is_busy());
+        const bool takes = state_ == state::WAITING && image_ && image_->has_more();
+        const bool busy = takes || (holder_ && holder_->is_busy());
         loop_.turn(busy ? 0 : moving ? kMoving : kTurn);
         if (image_)
             image_->pump();

@@ -125,18 +125,17 @@ void image_client::finish_connecting()
 /** False: the other says what cannot be. */
 bool image_client::heard(std::uint64_t offset)
 {
+    const bool resumes = state_ == state::RESUMING;
+    if (resumes ? !out_.resume(offset) : offset > out_.sent())
+        return false; /* which is no sign, either: else its owner's patience would not end */
     heard_ = since_ = clock::now();
-    if (state_ == state::RESUMING) {
-        if (!out_.resume(offset))
-            return false;
+    if (resumes) {
         pause_ = {};
         why_.clear();
         enter(state::SENDING);
-        return true;
+    } else {
+        out_.acknowledge(offset);
     }
-    if (offset > out_.sent())
-        return false;
-    out_.acknowledge(offset);
     return true;
 }
 

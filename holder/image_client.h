@@ -18,6 +18,9 @@
 
 namespace zc::holder {
 
+/** How images travel: what has another way is of another build. */
+inline constexpr const char *kImageWay = "tls 1";
+
 /** Of one connection for an image, what its two ends say when it is OPEN (tls_connection.h). All
  * that the server says are offsets in the stream, each 8 bytes, big endian:
  *

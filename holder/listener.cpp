@@ -20,6 +20,7 @@
 #include "endpoint.h"
 #include "error.h"
 #include "host_name.h"
+#include "image_client.h"
 #include "memory_directory.h"
 #include "own_namespaces.h"
 #include "page_filler.h"
@@ -261,7 +262,9 @@ nlohmann::json listener::prepare(const nlohmann::json &request)
     const bool lazy = request.value("lazy", true), can_fill = lazy && page_filler::is_possible();
     const rank_room rank{needs.at("kib"), request.value("ahead", true), can_fill};
     std::vector<std::string> reasons = lacks(needs);
-    const std::string stranger = request.contains("credentials")
+    const bool is_known =
+        request.contains("credentials") && request.value("image", "") == kImageWay;
+    const std::string stranger = is_known
                                      ? credentials_reason(request.at("credentials"), credentials())
                                      : "its zc-hold is of another build than the rank's";
     for (const std::string &reason : {stranger, root_reason()}) {

@@ -120,6 +120,11 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
         note(what, "again", "again");
         return other_host_fails("the other host: " + all_of(what.at("refused")), now);
     }
+    const auto is_text = [&](const char *name) {
+        return what.contains(name) && what.at(name).is_string();
+    };
+    if (!is_text("image") || !is_text("key"))
+        return other_host_fails("the other host: its zc-hold is of another build", now);
     image_ = what.at("image");
     key_ = what.at("key");
     lazy_ = what.value("lazy", false);

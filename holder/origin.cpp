@@ -17,10 +17,12 @@
 #include "error.h"
 #include "host_name.h"
 #include "identity.h"
+#include "image_client.h"
 #include "keys.h"
 #include "movable.h"
 #include "own_namespaces.h"
 #include "preflight.h"
+#include "tls_key.h"
 #include "zch/ports.h"
 #include "zch/rank_mark.h"
 
@@ -341,7 +343,8 @@ void origin::prepare(const nlohmann::json &needs)
     number_ = draw_identity();
     question_ =
         nlohmann::json{{"do", "prepare"},        {"needs", needs},    {"credentials", credentials_},
-                       {"ahead", how_.pre_copy}, {"lazy", how_.lazy}, {"number", number_}}
+                       {"ahead", how_.pre_copy}, {"lazy", how_.lazy}, {"number", number_},
+                       {"image", kImageWay}}
             .dump();
 }
 
@@ -367,6 +370,8 @@ void origin::host_answered()
                 return; /* to an earlier question */
             target_ = connect(with_host_of(to_, said.at("line")));
             said["image"] = with_host_of(to_, said.at("image"));
+            if (said.contains("key")) /* else it is of another build, as is found out then */
+                tls_key::of(said.at("key"));
             to_name_ = said.value("host", to_);
             said["track"] = how_.tracking;
             if (!how_.pre_copy)

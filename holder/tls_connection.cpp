@@ -177,8 +177,11 @@ tls_context::tls_context(end which, const tls_key &key)
     SSL_CTX *const context = context_.get();
     if (!context || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1 ||
-        SSL_CTX_set_ciphersuites(context, has_aes() ? kAesFirst : kChaChaFirst) != 1)
+        SSL_CTX_set_ciphersuites(context, has_aes() ? kAesFirst : kChaChaFirst) != 1 ||
+        SSL_CTX_set1_groups_list(context, "X25519:P-256") != 1)
         throw_openssl("TLS 1.3");
+    /* Whatever the host's settings are, if another part of this process has read them before. */
+    SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_NO_TLSv1_3);
     /* ChaCha20 if one end has it first. No ticket: each connection shows the key. */
     SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
                                      SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
@@ -299,10 +302,9 @@ void tls_connection::flush()
         close(std::strerror(socket_.error));
 }
 
-void tls_connection::renew_key()
+bool tls_connection::renew_key()
 {
-    if (state_ == state::OPEN)
-        SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    return state_ == state::OPEN && SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1;
 }
 
 } // namespace zc::holder

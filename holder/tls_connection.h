@@ -72,8 +72,8 @@ class tls_connection {
      * are not all, the rest has to be given next, and more may follow it then. */
     std::size_t write(std::string_view bytes);
     void flush();
-    /** Bytes are sent with a new key from now on. */
-    void renew_key();
+    /** Bytes are sent with a new key from now on. False: they are not, as it is not OPEN. */
+    bool renew_key();
     /** It is CLOSED, since; empty: the other end has closed it. */
     const std::string &why() const noexcept { return why_; }
 

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "error.h"
 #include "image_client.h"
@@ -318,6 +321,81 @@ TEST_F(ImageServerTest, IsNotSentToAnotherKey)
     EXPECT_FALSE(client->why().empty());
 }
 
+/** A server of TLS that has a certificate, and no key. */
+class certified {
+  public:
+    certified() : context_(SSL_CTX_new(TLS_server_method()))
+    {
+        EVP_PKEY *const key = EVP_EC_gen("P-256");
+        X509 *const made = X509_new();
+        X509_gmtime_adj(X509_getm_notBefore(made), -60);
+        X509_gmtime_adj(X509_getm_notAfter(made), 3600);
+        X509_set_pubkey(made, key);
+        X509_sign(made, key, EVP_sha256());
+        EXPECT_EQ(SSL_CTX_use_certificate(context_, made), 1);
+        EXPECT_EQ(SSL_CTX_use_PrivateKey(context_, key), 1);
+        X509_free(made);
+        EVP_PKEY_free(key);
+    }
+    ~certified()
+    {
+        SSL_free(ssl_);
+        SSL_CTX_free(context_);
+    }
+    certified(const certified &) = delete;
+    certified &operator=(const certified &) = delete;
+    void take(descriptor from)
+    {
+        SSL_free(ssl_);
+        socket_ = std::move(from);
+        ssl_ = SSL_new(context_);
+        SSL_set_fd(ssl_, socket_.fd);
+        SSL_set_accept_state(ssl_);
+    }
+    /** How many bytes of the client have come; below 0: it has given up. */
+    int turn()
+    {
+        char some[4096];
+        const std::string offset(8, '\0');
+        ERR_clear_error();
+        if (!ssl_)
+            return 0;
+        if (!said_ && SSL_do_handshake(ssl_) == 1)
+            said_ = SSL_write(ssl_, offset.data(), 8) == 8;
+        const int got = SSL_read(ssl_, some, sizeof some);
+        const int what = SSL_get_error(ssl_, got);
+        return got > 0 ? got : what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE ? 0 : -1;
+    }
+
+  private:
+    SSL_CTX *context_;
+    SSL *ssl_ = nullptr;
+    descriptor socket_;
+    bool said_ = false;
+};
+
+TEST_F(ImageServerTest, IsNotSentToOneWithACertificate)
+{
+    const descriptor listening{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    sockaddr_in at = place_of("tcp://0:0");
+    socklen_t size = sizeof at;
+    ASSERT_EQ(bind(listening.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
+    ASSERT_EQ(listen(listening.fd, 8), 0);
+    getsockname(listening.fd, reinterpret_cast<sockaddr *>(&at), &size);
+    connect(std::string("tcp://") + kHere + ":" + std::to_string(ntohs(at.sin_port)));
+    client->out().push("not for you");
+    certified stranger;
+    ASSERT_TRUE(run([&] {
+        if (descriptor came{accept4(listening.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+            came.fd >= 0)
+            stranger.take(std::move(came));
+        const int count = stranger.turn();
+        EXPECT_LE(count, 0) << "it has been sent something";
+        return count > 0 || client->why().find("certificate") != std::string::npos;
+    }));
+    EXPECT_NE(client->now(), image_client::state::SENDING);
+}
+
 TEST_F(ImageServerTest, IsNotHeldUpByStrangersThatSayNothing)
 {
     std::vector<descriptor> silent;
@@ -399,6 +477,7 @@ TEST_F(ImageServerTest, IsNotBelievedWhatCannotBe)
             tls_context::end::SERVER, key,
             descriptor{accept4(listening.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)});
         std::size_t sent = 0;
+        const auto silence = client->silence();
         ASSERT_TRUE(run([&] {
             server_end.connection.shake_hands();
             sent += server_end.connection.write(std::string_view(said).substr(sent));
@@ -406,6 +485,9 @@ TEST_F(ImageServerTest, IsNotBelievedWhatCannotBe)
             return client->now() == image_client::state::PAUSE;
         }));
         EXPECT_FALSE(client->out().is_done());
+        if (said != none + four) { /* of which the first could be */
+            EXPECT_GE(client->silence(), silence) << "that is no sign";
+        }
     }
 }
 
@@ -475,15 +557,17 @@ TEST_F(ImageServerTest, GoesOnWithANewKeyOfTheConnection)
     other_end one(tls_context::end::CLIENT, key, connected_to(server.endpoint()));
     const std::string bytes = random_bytes(3'000'000);
     std::size_t sent = 0;
+    int renewed = 0;
     ASSERT_TRUE(run([&] {
         one.connection.shake_hands();
-        if (sent % 7 == 3)
-            one.connection.renew_key();
+        if (sent % 7 == 3 && one.connection.now() == tls_connection::state::OPEN)
+            renewed += one.connection.renew_key();
         sent += one.connection.write(std::string_view(bytes).substr(sent, 10'000 + sent % 999));
         one.connection.flush();
         return sent == bytes.size() && got.size() == bytes.size();
     }));
     EXPECT_TRUE(got == bytes);
+    EXPECT_GT(renewed, 5);
 }
 
 TEST(TlsKeyTest, IsReadAsItWasWritten)

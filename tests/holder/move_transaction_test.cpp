@@ -130,6 +130,23 @@ TEST(MoveTransactionTest, LeavesMemoryOutIfTheTargetCanFillIt)
     }
 }
 
+/* Of another build, which has another way, or of none that is known. */
+TEST(MoveTransactionTest, IsRefusedByAHostThatTakesImagesOtherwise)
+{
+    nlohmann::json none = kImage, number = kImage, nowhere = kImage;
+    none.erase("key");
+    number["key"] = 7;
+    nowhere.erase("image");
+    for (const nlohmann::json &image : {none, number, nowhere}) {
+        world w;
+        go(w, 2);
+        w.move.prepared(image, w.now);
+        EXPECT_FALSE(w.result.value("ok", true));
+        EXPECT_EQ(w.result.at("why"), "the other host: its zc-hold is of another build");
+        EXPECT_FALSE(w.asked(w.source_asked, "leave"));
+    }
+}
+
 TEST(MoveTransactionTest, SaysThatMemoryCouldNotBeLeftOut)
 {
     world w;
