@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "held_moves.h"
 #include "held_processes.h"
 #include "keys.h"
+#include "line.h"
+#include "listener.h"
 #include "zch/rank_mark.h"
 #include "zch/rank_traffic.h"
 
@@ -247,11 +255,13 @@ TEST_F(AgentHeldProcessesTest, ManyRanksAreFound)
 
 class AgentHeldMovesTest : public testing::Test {
   protected:
-    msg::outcome asked(const std::string &key_file, const held_errand &what)
+    msg::outcome asked(const std::string &key_file, const std::vector<held_errand> &what)
     {
-        held_moves by(key_file, 1);
-        const msg::ask wanted{{7, 1}, 1, 5, 1, 2, "h2", {3}};
-        by.ask(wanted, {what});
+        held_moves by(key_file, 10);
+        msg::ask wanted{{7, 1}, 1, 5, 1, 2, "h2", {}};
+        while (wanted.ranks.size() < what.size())
+            wanted.ranks.push_back(3 + static_cast<rank_id>(wanted.ranks.size()));
+        by.ask(wanted, what);
         EXPECT_TRUE(by.knows({7, 1}));
         for (int i = 0; i < 1000; i++) {
             for (const msg::outcome &o : by.take()) {
@@ -267,7 +277,7 @@ class AgentHeldMovesTest : public testing::Test {
 
 TEST_F(AgentHeldMovesTest, WithoutAKeyNothingIsAsked)
 {
-    const msg::outcome o = asked("/nowhere/zcmd.key", {{"h1", 10}, "", "127.0.0.1:9", ""});
+    const msg::outcome o = asked("/nowhere/zcmd.key", {{{"h1", 10}, "", "127.0.0.1:9", ""}});
     EXPECT_NE(o.what, msg::verdict::moved);
     EXPECT_NE(o.reason.find("/nowhere/zcmd.key"), std::string::npos) << o.reason;
 }
@@ -278,10 +288,60 @@ TEST_F(AgentHeldMovesTest, ATargetWithoutAListenerIsNamed)
     char name[] = "/tmp/held-moves-XXXXXX";
     const std::string key_file = std::string(mkdtemp(name)) + "/key";
     write_keys(key_file, make_keys());
-    const msg::outcome o = asked(key_file, {{"h1", 10}, "", "127.0.0.1:9", ""});
+    const msg::outcome o = asked(key_file, {{{"h1", 10}, "", "127.0.0.1:9", ""}});
     EXPECT_EQ(o.what, msg::verdict::failed);
     EXPECT_NE(o.reason.find("no zc-hold --listen answers at tcp://127.0.0.1:9"), std::string::npos)
         << o.reason;
+    fs::remove_all(name);
+}
+
+/** A port that is free, or was. */
+std::string free_place()
+{
+    const descriptor one{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in at{};
+    socklen_t size = sizeof at;
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(one.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
+    getsockname(one.fd, reinterpret_cast<sockaddr *>(&at), &size);
+    return "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+}
+
+/** Of four ranks none can move, each for a reason of its own. */
+TEST_F(AgentHeldMovesTest, WhatCannotBeAskedIsRefusedByItself)
+{
+    char name[] = "/tmp/held-moves-XXXXXX";
+    const std::string key_file = std::string(mkdtemp(name)) + "/key", target = free_place();
+    write_keys(key_file, make_keys());
+    const pid_t listens = fork();
+    if (listens == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        holder::settings how;
+        how.key_file = key_file;
+        holder::network net(read_keys(key_file));
+        holder::listener(how, net, target).run();
+        _exit(0);
+    }
+    const msg::outcome o = asked(key_file, {{{"h1", 10}, "", target, "the rank has ended"},
+                                            {{"h3", 10}, "127.0.0.1:9", target, ""},
+                                            {{"h4", 11}, "127.0.0.1:11", target, ""},
+                                            {{"h1", 1 << 29}, "", target, ""}});
+    EXPECT_EQ(o.what, msg::verdict::refused);
+    ASSERT_EQ(o.each.size(), 4u) << o.reason;
+    for (std::size_t nth = 0; nth < 4; nth++) {
+        EXPECT_EQ(o.each[nth].rank, 3 + nth);
+        EXPECT_EQ(o.each[nth].what, msg::verdict::refused) << nth;
+    }
+    EXPECT_EQ(o.each[0].reason, "the rank has ended");
+    EXPECT_TRUE(o.each[1].reason.starts_with("no zc-hold --listen answers at tcp://127.0.0.1:9,"))
+        << o.each[1].reason;
+    EXPECT_TRUE(o.each[2].reason.starts_with("no zc-hold --listen answers at tcp://127.0.0.1:11,"))
+        << o.each[2].reason;
+    EXPECT_EQ(o.each[3].reason.find("no zc-hold --listen"), std::string::npos) << o.each[3].reason;
+    EXPECT_NE(o.each[3].reason, "");
+    kill(listens, SIGKILL);
+    waitpid(listens, nullptr, 0);
     fs::remove_all(name);
 }
 
