@@ -183,6 +183,7 @@ class bus {
     /* what was seen */
     std::vector<msg::ask> asked;
     std::vector<msg::query> queried;
+    std::vector<msg::past> pasts; /* sent to new homes */
     std::map<node_id, std::string> disk;
     std::vector<std::string> order_of_effects;
     std::set<std::size_t> lost; /* message types that do not arrive */
@@ -210,6 +211,8 @@ class bus {
         }
         for (outbound &o : out.send) {
             counts_[o.body.index()]++;
+            if (const auto *past = std::get_if<msg::past>(&o.body))
+                pasts.push_back(*past);
             const bool has_address =
                 !o.address.empty() || agents_[id]->network().find(o.to) != nullptr;
             if (has_address && !lost.contains(o.body.index()))

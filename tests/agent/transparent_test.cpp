@@ -176,6 +176,24 @@ TEST_F(AgentTransparentTest, EachRankHasAnOutcomeOfItsOwn)
     EXPECT_NE(std::ranges::count(b_->asked[1].ranks, asked.ranks[2]), 0);
 }
 
+/** What is known of the messages of those that stay does not go. */
+TEST_F(AgentTransparentTest, OnlyThePastOfRanksThatHaveMovedIsHandedOver)
+{
+    begin({}, 8);
+    pairs(4);
+    ASSERT_TRUE(until_asked(1));
+    const msg::ask asked = b_->asked[0];
+    ASSERT_EQ(asked.ranks.size(), 4u);
+    b_->finish(asked, {{asked.ranks[0], msg::verdict::refused, "it has a window"},
+                       {asked.ranks[1], msg::verdict::moved, ""},
+                       {asked.ranks[2], msg::verdict::refused, "it has a window"},
+                       {asked.ranks[3], msg::verdict::refused, "it has a window"}});
+    ASSERT_EQ(b_->pasts.size(), 1u);
+    EXPECT_FALSE(b_->pasts[0].events.empty());
+    for (const msg::sent &one : b_->pasts[0].events)
+        EXPECT_EQ(one.src, asked.ranks[1]);
+}
+
 /** A target that fails for all of them has failed once. */
 TEST_F(AgentTransparentTest, ATargetIsBlamedOnceForAll)
 {
