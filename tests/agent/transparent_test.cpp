@@ -311,6 +311,7 @@ TEST_F(AgentTransparentTest, OneThatIsTooLargeHoldsUpNoOther)
         s.policy = "network";
         begin(s);
         pairs(4);
+        b_->flows[5].clear();
         b_->images[5] = std::uint64_t{7} << 30;
         if (empties)
             b_->draining = {1};
@@ -331,6 +332,7 @@ TEST_F(AgentTransparentTest, OneThatCostsTooMuchHoldsUpNoOther)
     s.policy = "network";
     begin(s);
     pairs(4);
+    b_->flows[5].clear();
     b_->elapsed = 60;
     b_->images[5] = std::uint64_t{4} << 30;
     ASSERT_TRUE(until_asked(1));
