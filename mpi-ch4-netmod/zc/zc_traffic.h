@@ -20,7 +20,7 @@ typedef struct {
     uint64_t sent;              /* messages, ever: the next is in entry @sent modulo @entries */
     uint64_t reserved[4];
     struct {
-        uint64_t time_ns;       /* the holder's CLOCK_MONOTONIC */
+        uint64_t time_ns;       /* the holder's CLOCK_MONOTONIC, to some milliseconds */
         uint32_t receiver;      /* a rank */
         uint32_t kib;           /* KiB, rounded up; at most 2^32 - 1 */
     } ring[];

@@ -32,7 +32,7 @@ struct traffic_header {
 };
 
 struct traffic_entry {
-    std::uint64_t time_ns; /* CLOCK_MONOTONIC of the host */
+    std::uint64_t time_ns; /* CLOCK_MONOTONIC of the host, to some milliseconds */
     std::uint32_t receiver;
     std::uint32_t kib; /* rounded up */
 };
