@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "holder.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -509,8 +508,8 @@ void holder::send_on()
     owner_.say(said);
     client_.reset();
     sender_.reset();
-    images_
-        .reset(); /* copy_ stays: to track no more takes time, and the rank will end, or thaw() */
+    /* copy_ stays: to track no more takes time, and the rank will end, or thaw() forgets it. */
+    images_.reset();
 }
 
 void holder::thaw(std::uint64_t incarnation)

@@ -67,19 +67,23 @@ bool has_ended(const descriptor &socket)
     return got == 0 || errno == ECONNRESET;
 }
 
+/** A socket that listens here, and @endpoint, where. */
+descriptor listening_at(std::string &endpoint)
+{
+    descriptor made{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    sockaddr_in at = place_of("tcp://0:0");
+    socklen_t size = sizeof at;
+    EXPECT_EQ(bind(made.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
+    EXPECT_EQ(listen(made.fd, 8), 0);
+    getsockname(made.fd, reinterpret_cast<sockaddr *>(&at), &size);
+    endpoint = std::string("tcp://") + kHere + ":" + std::to_string(ntohs(at.sin_port));
+    return made;
+}
+
 /** A way between the two that can be cut, or lets nothing through for a while. */
 class proxy {
   public:
-    explicit proxy(const std::string &to)
-        : to_(to), listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
-    {
-        sockaddr_in at = place_of("tcp://0:0");
-        socklen_t size = sizeof at;
-        EXPECT_EQ(bind(listening_.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
-        EXPECT_EQ(listen(listening_.fd, 8), 0);
-        getsockname(listening_.fd, reinterpret_cast<sockaddr *>(&at), &size);
-        endpoint_ = std::string("tcp://") + kHere + ":" + std::to_string(ntohs(at.sin_port));
-    }
+    explicit proxy(const std::string &to) : to_(to), listening_(listening_at(endpoint_)) {}
     const std::string &endpoint() const { return endpoint_; }
     void turn()
     {
@@ -376,13 +380,9 @@ class certified {
 
 TEST_F(ImageServerTest, IsNotSentToOneWithACertificate)
 {
-    const descriptor listening{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    sockaddr_in at = place_of("tcp://0:0");
-    socklen_t size = sizeof at;
-    ASSERT_EQ(bind(listening.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
-    ASSERT_EQ(listen(listening.fd, 8), 0);
-    getsockname(listening.fd, reinterpret_cast<sockaddr *>(&at), &size);
-    connect(std::string("tcp://") + kHere + ":" + std::to_string(ntohs(at.sin_port)));
+    std::string endpoint;
+    const descriptor listening = listening_at(endpoint);
+    connect(endpoint);
     client->out().push("not for you");
     certified stranger;
     ASSERT_TRUE(run([&] {
@@ -462,13 +462,9 @@ class other_end {
 /** It says that it has what was never sent. */
 TEST_F(ImageServerTest, IsNotBelievedWhatCannotBe)
 {
-    const descriptor listening{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    sockaddr_in at = place_of("tcp://0:0");
-    socklen_t size = sizeof at;
-    ASSERT_EQ(bind(listening.fd, reinterpret_cast<sockaddr *>(&at), size), 0);
-    ASSERT_EQ(listen(listening.fd, 8), 0);
-    getsockname(listening.fd, reinterpret_cast<sockaddr *>(&at), &size);
-    connect(std::string("tcp://") + kHere + ":" + std::to_string(ntohs(at.sin_port)));
+    std::string endpoint;
+    const descriptor listening = listening_at(endpoint);
+    connect(endpoint);
     client->out().push("abc");
     const std::string none(8, '\0'), four = std::string(7, '\0') + '\4';
     for (const std::string &said : {four, none + four, std::string(8, '\xff')}) {
