@@ -115,11 +115,11 @@ void arrival::restore(const nlohmann::json &manifest)
     for (const auto &each : manifest.at("ends"))
         new_ends_.emplace_back(each);
     since_ = clock::now();
-    check_left_out(images_->path(), pid_, receiver_.memory());
-    filled_ = receiver_.memory().empty();
+    memory_ = receiver_.take_memory(left_out(images_->path(), pid_));
+    filled_ = memory_.is_empty();
     promised_.rank_has(0); /* before it may take the place of the store */
     if (filled_)
-        receiver_.forget_memory();
+        receiver_.forget_store();
     else
         begin_filling();
     std::function<void()> clocks;
@@ -146,8 +146,8 @@ void arrival::fill()
     loop_.forget(filler_->fd());
     try {
         if (filler_->is_connected()) {
-            filler_->start(receiver_.store(), receiver_.memory());
-            receiver_.forget_memory();
+            filler_->start(receiver_.store(), std::exchange(memory_, {}));
+            receiver_.forget_store();
         } else {
             filler_->accept();
             loop_.watch(filler_->fd(), POLLIN, [this] { fill(); });

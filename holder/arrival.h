@@ -73,6 +73,7 @@ class arrival : public surroundings {
     std::optional<image_server> image_; /* until the rank is here alone */
     std::optional<memory_directory> images_;
     image_receiver receiver_;
+    page_places memory_; /* what CRIU has left out, until the filler has it */
     promised_room promised_;
     state state_ = state::WAITING;
     rank_streams streams_;

@@ -431,10 +431,9 @@ void holder::dumped()
         connect(to_, key_);
     std::optional<frozen_memory> memory;
     if (pause_)
-        memory = {rank_.pid(), left_out(images_->path(), rank_.pid()), copy_ ? copy_->sum() : 0,
-                  copy_ ? copy_->unchanged() : nullptr};
-    sender_ = std::make_unique<image_sender>(manifest, images_->path(),
-                                             copy_ ? &copy_->there() : nullptr, std::move(memory));
+        memory = {rank_.pid(), left_out(images_->path(), rank_.pid())};
+    sender_ = std::make_unique<image_sender>(
+        manifest, images_->path(), copy_ ? copy_->sent() : sent_ahead{}, std::move(memory));
     since_ = clock::now();
     state_ = state::SENDING;
 }

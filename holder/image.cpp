@@ -12,16 +12,14 @@
 
 #include "crc32c.h"
 #include "error.h"
+#include "rank_memory.h"
 
 namespace zc::holder {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
-/* Of memory, that one line tells of: of most of it only the place is told, and each line is handed
- * from thread to thread. A run for each of its pages fits in a line. */
-constexpr std::uint64_t kPart = 512 << 10;
-constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
-constexpr std::int64_t kFollows = -1;    /* instead of a place in the store */
+constexpr std::uint64_t kPart = 256 << 10; /* of memory, that is read at once */
+constexpr const char *kPages = "pages-";   /* CRIU's files of memory, and of nothing else */
 /* A sender's owner has other things to do, to send what is pushed among them. */
 constexpr std::chrono::milliseconds kTurn{2};
 
@@ -40,48 +38,51 @@ void write_all(int fd, std::string_view bytes, const std::string &where)
     }
 }
 
-/** Each of kPart bytes at most. */
-std::vector<page_range> in_parts(const std::vector<page_range> &all)
+std::uint64_t bytes_of(const std::vector<page_range> &all)
 {
-    std::vector<page_range> parts;
-    for (const page_range &each : all) {
-        for (std::uint64_t at = each.begin; at < each.end; at += kPart)
-            parts.push_back({at, std::min(each.end, at + kPart)});
+    std::uint64_t bytes = 0;
+    for (const page_range &each : all)
+        bytes += each.end - each.begin;
+    return bytes;
+}
+
+/** Each of kPart bytes at most. */
+std::vector<std::vector<page_range>> in_parts(const std::vector<page_range> &all)
+{
+    std::vector<std::vector<page_range>> parts;
+    std::uint64_t room = 0;
+    for (page_range each : all) {
+        while (each.begin < each.end) {
+            if (room == 0) {
+                parts.emplace_back();
+                room = kPart;
+            }
+            const std::uint64_t bytes = std::min(each.end - each.begin, room);
+            parts.back().push_back({each.begin, each.begin + bytes});
+            each.begin += bytes;
+            room -= bytes;
+        }
     }
     return parts;
 }
 
-/** But for what is unchanged. */
-void read_frozen(const frozen_memory &from, const page_range &where, read_part &part)
-{
-    std::vector<page_range> ranges = {where};
-    if (from.unchanged) {
-        part.places = from.unchanged->find(where);
-        ranges.clear();
-        for (std::size_t i = 0; i < part.places.size(); i++) {
-            const std::uint64_t page = where.begin + i * known_pages::kPage;
-            part.unread.push_back(part.places[i].has_value());
-            if (!part.places[i])
-                append(ranges, {page, page + known_pages::kPage});
-        }
-    }
-    if (!ranges.empty())
-        read_pages(from.pid, ranges, part.pages);
-}
-
 } // namespace
 
-std::string store_line(std::size_t bytes)
+std::uint32_t push_memory(outgoing &to, const page_runs &runs, std::string &&content,
+                          std::uint32_t crc)
 {
-    return line_of({{"store", bytes}});
+    const std::string line = runs.line("memory");
+    crc = zc_crc32c(crc, line.data(), line.size());
+    crc = zc_crc32c(crc, content.data(), content.size());
+    to.push(line);
+    to.push_all_of(std::move(content));
+    return crc;
 }
 
 image_sender::image_sender(const nlohmann::json &manifest, const std::string &directory,
-                           const known_pages *there, std::optional<frozen_memory> memory)
-    : there_(there), memory_(std::move(memory))
+                           sent_ahead ahead, std::optional<frozen_memory> memory)
+    : ahead_(std::move(ahead)), memory_(std::move(memory))
 {
-    if (memory_)
-        memory_->pages = in_parts(memory_->pages);
     const std::vector<std::uint8_t> coded = nlohmann::json::to_cbor(manifest);
     head_ = line_of({{"manifest", coded.size()}});
     head_.append(coded.begin(), coded.end());
@@ -94,52 +95,29 @@ image_sender::image_sender(const nlohmann::json &manifest, const std::string &di
 
 void image_sender::add(outgoing &to, std::string_view bytes)
 {
-    crc_ = zc_crc32c(crc_, bytes.data(), bytes.size());
+    ahead_.crc = zc_crc32c(ahead_.crc, bytes.data(), bytes.size());
     bytes_ += bytes.size();
     to.push(bytes);
 }
 
-void image_sender::add_pages(outgoing &to, const read_part &part,
-                             std::optional<std::uint64_t> address)
+void image_sender::add_file_part(outgoing &to)
 {
+    const read_part part = reader_->next();
     const std::string_view pages = part.pages;
-    nlohmann::json::array_t runs;
+    page_runs runs;
     std::string fresh;
-    std::size_t run = 0;               /* bytes of the one that goes on */
-    std::optional<std::uint64_t> from; /* its place in the store */
-    const auto end_run = [&] {
-        if (run == 0)
-            return;
-        runs.emplace_back(run);
-        runs.emplace_back(from ? static_cast<std::int64_t>(*from) : kFollows);
-        if (from)
-            bytes_there_ += run;
-        run = 0;
-    };
-    for (std::size_t at = 0, number = 0; at < pages.size() || number < part.unread.size();
-         number++) {
-        const bool unread = number < part.unread.size() && part.unread[number];
-        const std::string_view page =
-            unread ? std::string_view() : pages.substr(at, known_pages::kPage);
-        const std::size_t bytes = unread ? known_pages::kPage : page.size();
+    for (std::size_t at = 0; at < pages.size(); at += known_pages::kPage) {
+        const std::string_view page = pages.substr(at, known_pages::kPage);
+        const std::size_t number = at / known_pages::kPage;
         const auto place = number < part.places.size() ? part.places[number] : std::nullopt;
-        if (place ? !from || *place != *from + run : from.has_value())
-            end_run();
-        if (run == 0)
-            from = place;
+        runs.add(file_at_ + at, page.size(), place.value_or(page_runs::kFollows));
+        bytes_there_ += place ? page.size() : 0;
         if (!place)
             fresh += page;
-        bytes_unread_ += unread ? bytes : 0;
-        run += bytes;
-        at += page.size();
     }
-    end_run();
-    nlohmann::json head = {{"runs", std::move(runs)}};
-    if (address)
-        head["pages"] = *address;
-    add(to, line_of(head));
-    const std::string_view summed = address ? std::string_view(fresh) : pages;
-    crc_ = zc_crc32c(crc_, summed.data(), summed.size());
+    file_at_ += pages.size();
+    add(to, runs.line("runs"));
+    ahead_.crc = zc_crc32c(ahead_.crc, pages.data(), pages.size()); /* what they stand for */
     bytes_ += fresh.size();
     to.push_all_of(std::move(fresh));
 }
@@ -148,52 +126,83 @@ void image_sender::open_next(outgoing &to)
 {
     const std::filesystem::path path = files_[next_++];
     file_ = descriptor{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    file_at_ = 0;
     struct stat found;
     if (file_.fd < 0 || fstat(file_.fd, &found) != 0)
         throw_errno(errno, path);
     nlohmann::json head = {{"name", path.filename()}, {"bytes", found.st_size}};
-    if (there_ && path.filename().string().starts_with(kPages)) {
+    if (ahead_.there && path.filename().string().starts_with(kPages)) {
         head["parts"] = true;
         const auto bytes = static_cast<std::size_t>(found.st_size);
         reader_ = std::make_unique<page_reader>(
             (bytes + outgoing::kLongest - 1) / outgoing::kLongest,
-            [fd = file_.fd, path, bytes](std::size_t number, read_part &part) {
-                std::string &pages = part.pages;
+            [fd = file_.fd, path, bytes](std::size_t number, std::string &pages) {
                 const std::size_t at = number * outgoing::kLongest;
                 pages.resize(std::min(bytes - at, outgoing::kLongest));
                 const ssize_t got = pread(fd, pages.data(), pages.size(), static_cast<off_t>(at));
                 if (got != static_cast<ssize_t>(pages.size()))
                     throw_errno(got < 0 ? errno : EIO, path);
             },
-            there_);
+            ahead_.there);
     }
     add(to, line_of(head));
 }
 
+/** What is unchanged needs no word. */
 void image_sender::open_memory()
 {
+    std::vector<page_range> changed;
+    for (const page_range &each : memory_->pages) {
+        for (const page_range &part :
+             ahead_.unchanged ? ahead_.unchanged->changed(each) : std::vector{each})
+            append(changed, part);
+    }
+    bytes_left_out_ = bytes_of(memory_->pages);
+    bytes_unread_ = bytes_left_out_ - bytes_of(changed);
+    bytes_there_ += bytes_unread_;
+    parts_ = in_parts(changed);
+    memory_open_ = true;
     reader_ = std::make_unique<page_reader>(
-        memory_->pages.size(),
-        [&from = *memory_](std::size_t number, read_part &part) {
-            read_frozen(from, from.pages[number], part);
+        parts_.size(),
+        [this](std::size_t number, std::string &pages) {
+            read_pages(memory_->pid, parts_[number], pages);
         },
-        there_);
+        ahead_.there);
 }
 
 void image_sender::add_memory(outgoing &to)
 {
-    if (!reader_)
-        open_memory();
-    add_pages(to, reader_->next(), memory_->pages[next_range_].begin);
-    const page_range &range = memory_->pages[next_range_++];
-    bytes_left_out_ += range.end - range.begin;
+    const read_part part = reader_->next();
+    const std::string_view pages = part.pages;
+    page_runs runs;
+    std::string fresh;
+    std::size_t number = 0;
+    for (const page_range &each : parts_[next_part_++]) {
+        for (std::uint64_t address = each.begin; address < each.end;
+             address += known_pages::kPage, number++) {
+            const auto place = part.places[number];
+            if (ahead_.told.set(address, place.value_or(ahead_.stored + fresh.size())))
+                runs.add(address, known_pages::kPage, place.value_or(page_runs::kFollows));
+            bytes_there_ += place ? known_pages::kPage : 0;
+            if (!place)
+                fresh += pages.substr(number * known_pages::kPage, known_pages::kPage);
+        }
+    }
+    ahead_.stored += fresh.size();
+    bytes_ += fresh.size();
+    if (!runs.is_empty())
+        ahead_.crc = push_memory(to, runs, std::move(fresh), ahead_.crc);
 }
 
 void image_sender::add_end(outgoing &to)
 {
-    nlohmann::json end = {{"crc", crc_}};
-    if (memory_)
-        end["store_crc"] = memory_->store_sum;
+    nlohmann::json end = {{"crc", ahead_.crc}};
+    if (memory_) {
+        ahead_.told.keep(memory_->pages);
+        if (ahead_.told.bytes() != bytes_left_out_)
+            throw error(EFAULT, "not all memory was sent");
+        end["memory"] = ahead_.told.sum();
+    }
     to.push(line_of(end));
     done_ = true;
 }
@@ -208,7 +217,7 @@ bool image_sender::push(outgoing &to)
             head_.clear();
         } else if (file_.fd >= 0 && reader_) {
             if (!reader_->is_at_end())
-                add_pages(to, reader_->next());
+                add_file_part(to);
             if (reader_->is_at_end()) {
                 reader_.reset();
                 file_ = descriptor{};
@@ -223,7 +232,9 @@ bool image_sender::push(outgoing &to)
             add(to, {buffer.data(), static_cast<std::size_t>(got)});
         } else if (next_ < files_.size()) {
             open_next(to);
-        } else if (memory_ && next_range_ < memory_->pages.size()) {
+        } else if (memory_ && !memory_open_) {
+            open_memory();
+        } else if (memory_ && !reader_->is_at_end()) {
             add_memory(to);
         } else {
             add_end(to);
@@ -236,19 +247,33 @@ bool image_receiver::take_content(std::string_view bytes, std::size_t &at)
 {
     const std::size_t part = std::min<std::uint64_t>(left_, bytes.size() - at);
     const std::string_view content(bytes.data() + at, part);
-    if (into_ == into::manifest)
+    switch (into_) {
+    case into::manifest:
         manifest_bytes_.append(content);
-    else
-        write_all(into_ == into::file ? file_.fd : store_.fd, content, directory_);
-    kept_ += into_ == into::manifest ? 0 : part;
-    if (into_ == into::store || into_ == into::memory)
+        break;
+    case into::runs:
+        run_bytes_.append(content);
+        break;
+    case into::memory:
+        write_all(store_.fd, content, directory_);
         stored_ += part;
-    std::uint32_t &sum = into_ == into::store ? store_crc_ : crc_;
-    sum = zc_crc32c(sum, content.data(), part);
+        kept_ += part;
+        break;
+    case into::file:
+        write_all(file_.fd, content, directory_);
+        kept_ += part;
+        break;
+    }
+    crc_ = zc_crc32c(crc_, content.data(), part);
     at += part;
     left_ -= part;
     if (left_ == 0 && into_ == into::manifest)
         manifest_ = nlohmann::json::from_cbor(manifest_bytes_, true, false);
+    if (left_ == 0 && into_ == into::runs) {
+        runs_ = page_runs::of(run_bytes_);
+        run_bytes_.clear();
+        next_run_ = 0;
+    }
     return part > 0;
 }
 
@@ -272,39 +297,33 @@ void image_receiver::open_file(const nlohmann::json &said)
     if (file_.fd < 0)
         throw_errno(errno, name);
     (said.contains("parts") ? parts_ : left_) = said["bytes"];
+    file_at_ = 0;
     into_ = into::file;
 }
 
-void image_receiver::take_runs(const nlohmann::json &said)
+void image_receiver::open_runs(const nlohmann::json &count)
 {
-    const nlohmann::json &runs = said["runs"];
-    if (!runs.is_array() || runs.empty() || runs.size() % 2 != 0 ||
-        !std::all_of(runs.begin(), runs.end(),
-                     [](const auto &each) { return each.is_number_integer(); }))
+    if (!count.is_number_unsigned() || count < 1 || count > page_runs::kMost)
         throw error(EBADMSG, "the image has a line that is none of its kinds");
-    runs_ = runs.get<std::vector<std::int64_t>>();
-    next_run_ = 0;
-    address_.reset();
-    if (said.contains("pages"))
-        address_ = said["pages"].get<std::uint64_t>();
+    left_ = count.get<std::uint64_t>() * page_runs::kBytes;
+    into_ = into::runs;
 }
 
 void image_receiver::take_run()
 {
-    const std::int64_t bytes = runs_[next_run_], from = runs_[next_run_ + 1];
-    next_run_ += 2;
-    if (bytes <= 0 || from < kFollows)
-        throw error(EBADMSG, "the image has a run without a length, or from nowhere");
-    if (address_)
-        return take_pages(static_cast<std::uint64_t>(bytes), from);
-    if (static_cast<std::uint64_t>(bytes) > parts_)
-        throw error(EBADMSG, "the image has a run that is longer than its file");
-    parts_ -= static_cast<std::uint64_t>(bytes);
+    const stored_pages run = runs_[next_run_++];
+    if (run.bytes == 0)
+        throw error(EBADMSG, "the image has a run without a length");
+    if (runs_are_memory_)
+        return take_pages(run);
+    if (run.bytes > parts_ || run.address != file_at_)
+        throw error(EBADMSG, "the image has a run that is no part of its file");
+    parts_ -= run.bytes;
+    file_at_ += run.bytes;
+    if (run.from != page_runs::kFollows)
+        return take_stored(run.from, run.bytes);
     into_ = into::file;
-    if (from == kFollows)
-        left_ = static_cast<std::uint64_t>(bytes);
-    else
-        take_stored(static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(bytes));
+    left_ = run.bytes;
 }
 
 void image_receiver::check_stored(std::uint64_t from, std::uint64_t bytes) const
@@ -314,33 +333,39 @@ void image_receiver::check_stored(std::uint64_t from, std::uint64_t bytes) const
 }
 
 /** They stay in the store until the rank has them. */
-void image_receiver::take_pages(std::uint64_t bytes, std::int64_t place)
+void image_receiver::take_pages(const stored_pages &run)
 {
-    const std::uint64_t address = *address_;
-    if ((address | bytes) % known_pages::kPage != 0 || address + bytes < address ||
-        (!memory_.empty() && address < memory_.back().address + memory_.back().bytes))
-        throw error(EBADMSG, "the image has memory that is no pages, or in no order");
-    open_store();
-    const bool stored = place != kFollows;
-    const std::uint64_t from = stored ? static_cast<std::uint64_t>(place) : stored_;
-    if (from % known_pages::kPage != 0)
-        throw error(EBADMSG, "the image names what is no page of the store");
-    if (stored) {
-        check_stored(from, bytes);
-    } else {
+    const bool follows = run.from == page_runs::kFollows;
+    const std::uint64_t from = follows ? stored_ : run.from;
+    if ((run.address | run.bytes | from) % page_places::kPage != 0 ||
+        run.bytes > page_runs::kMost * page_places::kPage || run.address + run.bytes < run.address)
+        throw error(EBADMSG, "the image has memory that is no pages");
+    if (follows) {
+        open_store();
         into_ = into::memory;
-        left_ = bytes;
+        left_ = run.bytes;
+    } else {
+        check_stored(from, run.bytes);
     }
-    memory_.push_back({address, bytes, from});
-    *address_ += bytes;
+    memory_.set({run.address, run.bytes, from});
 }
 
 void image_receiver::take_end(const nlohmann::json &said)
 {
-    const bool memory_came = memory_.empty() || said.value("store_crc", ~store_crc_) == store_crc_;
-    if (said["crc"] != crc_ || parts_ > 0 || !memory_came)
+    if (said["crc"] != crc_ || parts_ > 0)
         throw error(EBADMSG, "the image has arrived damaged");
+    if (said.contains("memory"))
+        memory_sum_ = said["memory"].get<std::uint32_t>();
     done_ = true;
+}
+
+page_places image_receiver::take_memory(const std::vector<page_range> &left_out)
+{
+    memory_.keep(left_out);
+    if (memory_.bytes() != bytes_of(left_out) ||
+        (!left_out.empty() && memory_sum_ != memory_.sum()))
+        throw error(EBADMSG, "the memory that came is not what CRIU has left out");
+    return std::exchange(memory_, {});
 }
 
 void image_receiver::take_stored(std::uint64_t from, std::uint64_t bytes)
@@ -376,18 +401,15 @@ bool image_receiver::take_line(std::string_view bytes, std::size_t &at)
         take_end(said);
         return false;
     }
-    if (said.is_object() && said.contains("store")) {
-        open_store();
-        into_ = into::store;
-        left_ = said["store"];
-        return true;
-    }
     crc_ = zc_crc32c(crc_, bytes.data() + begin, at - begin);
     const bool runs = said.is_object() && said.contains("runs");
-    if (parts_ > 0 ? !runs || said.contains("pages") : runs && !said.contains("pages"))
+    if (runs != (parts_ > 0))
         throw error(EBADMSG, "the image has a line that is no part of a file");
+    runs_are_memory_ = said.is_object() && said.contains("memory");
     if (runs) {
-        take_runs(said);
+        open_runs(said["runs"]);
+    } else if (runs_are_memory_) {
+        open_runs(said["memory"]);
     } else if (said.is_object() && said.contains("manifest")) {
         into_ = into::manifest;
         left_ = said["manifest"];
@@ -399,10 +421,9 @@ bool image_receiver::take_line(std::string_view bytes, std::size_t &at)
     return true;
 }
 
-void image_receiver::forget_memory()
+void image_receiver::forget_store()
 {
     store_ = descriptor{};
-    memory_.clear();
 }
 
 std::optional<nlohmann::json> image_receiver::take(incoming &from)

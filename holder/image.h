@@ -12,52 +12,64 @@
 
 #include "descriptor.h"
 #include "known_pages.h"
+#include "page_places.h"
+#include "page_range.h"
 #include "page_reader.h"
-#include "pending_pages.h"
-#include "rank_memory.h"
+#include "page_runs.h"
 #include "stream.h"
 #include "unchanged_pages.h"
 
 namespace zc::holder {
 
 /**
- * A rank on its way, as a stream: what holders know of it, and the files that CRIU has made.
+ * A rank on its way, as a stream: its memory, what holders know of it, and the files that CRIU has
+ * made.
  *
- *     {"store": BYTES}\n pages ...    before the image, as often as need be (pre_copy.h)
+ *     {"memory": RUNS}\n runs, pages ...    as often as need be, the most before the image
+ *                                           (pre_copy.h)
  *     {"manifest": BYTES}\n CBOR
  *     {"name": NAME, "bytes": BYTES}\n content
  *     {"name": NAME, "bytes": BYTES, "parts": true}\n     and runs, as many as make BYTES
- *     {"runs": [BYTES, OFFSET, BYTES, -1, ...]}\n content    of which a run is in the store, from
- *                                                            OFFSET on, or (-1) is content that
- *                                                            follows
- *     {"runs": [...], "pages": ADDRESS}\n content            memory that CRIU has left out, from
- *                                                            ADDRESS on, as often as need be
- *     {"crc": N, "store_crc": N}\n
+ *     {"runs": RUNS}\n runs, content ...
+ *     {"crc": N, "memory": N}\n
  *
- * The sum, CRC-32C, is of all bytes before its line, but the store; and of what runs of a file
- * stand for. Memory that was left out is not read at the other host before the rank has it: what of
- * it is in the store has a sum of its own there, the second one, which is there if memory was left
- * out.
+ * A run (page_runs.h) is ADDRESS, BYTES and OFFSET: so many bytes of memory from ADDRESS on, or of
+ * the file, lie in the other host's store from OFFSET on; or, if OFFSET is kFollows, they follow,
+ * one run after the other. Those of memory are in the store then, behind all that came before.
+ *
+ * So the other host knows most of a rank's memory when the rank stops. What has another content
+ * then is told once more: the last word counts. What CRIU has left out of the image lies where that
+ * says, and the rest of it is of no matter.
+ *
+ * The first sum, CRC-32C, is of all bytes before its line, and of what runs of a file stand for;
+ * the second, which is there if memory was left out, of where that lies.
  */
 
-/** Of that many bytes of pages, which follow. */
-std::string store_line(std::size_t bytes);
+/** What the other host has of a rank before its image. */
+struct sent_ahead {
+    const known_pages *there = nullptr; /* pages of its store; nullptr: they are not known */
+    const unchanged_pages *unchanged = nullptr; /* they are what was told; nullptr: none is */
+    page_places told;                           /* of the rank's memory */
+    std::uint64_t stored = 0;                   /* bytes */
+    std::uint32_t crc = 0;                      /* of all that was sent */
+};
 
 /** Of a rank that stands still: what CRIU has left out of its image. */
 struct frozen_memory {
     pid_t pid;
     std::vector<page_range> pages;
-    std::uint32_t store_sum;                    /* of what was sent to the store before */
-    const unchanged_pages *unchanged = nullptr; /* they are not read; nullptr: there are none */
 };
+
+/** Pushes memory: where it lies, and the content of what follows. Returns @crc with all of that. */
+std::uint32_t push_memory(outgoing &to, const page_runs &runs, std::string &&content,
+                          std::uint32_t crc);
 
 class image_sender {
   public:
-    /** The files of @directory are read as they are sent; its logs are not. @there: pages of the
-     * other host's store, by which its pages are sent; it outlives this; nullptr: none. @memory: is
-     * read as it is sent. Throws error. */
+    /** The files of @directory are read as they are sent; its logs are not. @memory: is read as it
+     * is sent. Throws error. */
     image_sender(const nlohmann::json &manifest, const std::string &directory,
-                 const known_pages *there = nullptr, std::optional<frozen_memory> memory = {});
+                 sent_ahead ahead = {}, std::optional<frozen_memory> memory = {});
     /** Pushes what has room, for a moment. Returns whether all has been pushed. Throws error. */
     bool push(outgoing &to);
     /** push() would push more at once. */
@@ -76,22 +88,24 @@ class image_sender {
 
   private:
     void add(outgoing &to, std::string_view bytes);
-    void add_pages(outgoing &to, const read_part &part, std::optional<std::uint64_t> address = {});
+    void add_file_part(outgoing &to);
     void open_memory();
     void open_next(outgoing &to);
     void add_memory(outgoing &to);
     void add_end(outgoing &to);
-    const known_pages *there_;
+    sent_ahead ahead_; /* and what this has sent */
     std::uint64_t bytes_there_ = 0, bytes_left_out_ = 0, bytes_unread_ = 0;
     std::string head_; /* what is pushed first */
     std::vector<std::string> files_;
     std::size_t next_ = 0;
     descriptor file_;
-    std::optional<frozen_memory> memory_; /* ranges of 512 KiB at most */
-    std::size_t next_range_ = 0;
+    std::uint64_t file_at_ = 0;
+    std::optional<frozen_memory> memory_;
+    std::vector<std::vector<page_range>> parts_; /* of it, to be read */
+    std::size_t next_part_ = 0;
+    bool memory_open_ = false;
     std::unique_ptr<page_reader> reader_; /* of the file's pages, or of memory */
     std::uint64_t bytes_ = 0;
-    std::uint32_t crc_ = 0;
     bool done_ = false;
 };
 
@@ -104,23 +118,23 @@ class image_receiver {
      * stand for many of the store. To be called again until it returns the manifest, which it does
      * when all has come. Throws error. */
     std::optional<nlohmann::json> take(incoming &from);
-    /** What CRIU has left out, and the store, in which it lies; when all has come. */
-    const std::vector<stored_pages> &memory() const noexcept { return memory_; }
+    /** When all has come: where in the store the memory @left_out lies, which is in the order of
+     * its addresses. Throws error if not all of it does, or not where the sender has said. */
+    page_places take_memory(const std::vector<page_range> &left_out);
     const descriptor &store() const noexcept { return store_; }
-    /** Nothing here needs them any more: the store's memory is the rank's, if no other process has
-     * it. */
-    void forget_memory();
+    /** Nothing here needs it any more: its memory is the rank's, if no other process has it. */
+    void forget_store();
     /** Bytes of memory that the store and the files have, as long as none is forgotten. */
     std::uint64_t kept() const noexcept { return kept_; }
 
   private:
-    enum class into { store, manifest, file, memory };
+    enum class into { manifest, file, memory, runs };
     bool take_content(std::string_view bytes, std::size_t &at);
     bool take_line(std::string_view bytes, std::size_t &at);
-    void take_runs(const nlohmann::json &said);
+    void open_runs(const nlohmann::json &count);
     void take_run();
     void take_stored(std::uint64_t from, std::uint64_t bytes);
-    void take_pages(std::uint64_t bytes, std::int64_t from);
+    void take_pages(const stored_pages &run);
     void take_end(const nlohmann::json &said);
     void check_stored(std::uint64_t from, std::uint64_t bytes) const;
     void open_store();
@@ -130,15 +144,17 @@ class image_receiver {
     std::string manifest_bytes_;
     bool done_ = false;
     into into_ = into::manifest;
-    std::uint64_t left_ = 0;         /* of what is being read */
-    std::uint64_t parts_ = 0;        /* bytes of the file that runs are still to make */
-    std::vector<std::int64_t> runs_; /* of a line: bytes and OFFSET of each */
+    std::uint64_t left_ = 0;  /* of what is being read */
+    std::uint64_t parts_ = 0; /* bytes of the file that runs are still to make */
+    std::uint64_t file_at_ = 0;
+    std::string run_bytes_;
+    std::vector<stored_pages> runs_; /* of a line */
+    bool runs_are_memory_ = false;
     std::size_t next_run_ = 0;
-    std::optional<std::uint64_t> address_; /* of the next run, which is of memory */
     descriptor store_;
     std::uint64_t stored_ = 0, kept_ = 0;
-    std::uint32_t store_crc_ = 0; /* of what came before the image */
-    std::vector<stored_pages> memory_;
+    page_places memory_;
+    std::optional<std::uint32_t> memory_sum_;
     std::uint64_t taken_from_store_ = 0; /* by this call */
     descriptor file_;
     std::uint32_t crc_ = 0;

@@ -44,7 +44,7 @@ constexpr char kRestored = 'r', kRuns = 'R'; /* between this object and the proc
 struct address_space {
     descriptor faults;
     bool is_of_rank = false;
-    pending_pages pending;
+    page_places pending;                /* what it is still to get, as its memory is now */
     std::vector<std::uint64_t> put_off; /* pages that wait until the events have been heard */
 };
 
@@ -59,7 +59,7 @@ class filling {
         spaces_.back().is_of_rank = true;
         spaces_.back().faults = descriptor{dup(faults.fd)};
     }
-    pending_pages &pending() { return spaces_.front().pending; }
+    page_places &pending() { return spaces_.front().pending; }
 
     /** Whether all pages are there, or no process is that needs one. */
     bool run()
@@ -279,8 +279,7 @@ bool share_descriptors(const descriptor &holder)
 
 /** Never returns. */
 [[noreturn]] void fill(pid_t rank, const descriptor &faults, const descriptor &connection,
-                       const descriptor &holder, const descriptor &store,
-                       const std::vector<stored_pages> &memory)
+                       const descriptor &holder, const descriptor &store, page_places &memory)
 {
     sigset_t all;
     sigfillset(&all);
@@ -304,10 +303,8 @@ bool share_descriptors(const descriptor &holder)
     bool well = false;
     try {
         filling one(rank, faults, connection, holder.fd, static_cast<const char *>(mapped));
-        well = std::all_of(memory.begin(), memory.end(), [&](const stored_pages &each) {
-            one.pending().add(each);
-            return each.bytes <= bytes && each.from <= bytes - each.bytes;
-        });
+        well = memory.lie_in(bytes);
+        one.pending() = std::move(memory);
         well = well && one.run();
     } catch (const std::exception &) {
         well = false; /* no memory */
@@ -359,7 +356,7 @@ void page_filler::accept()
     listening_ = descriptor{};
 }
 
-void page_filler::start(const descriptor &store, const std::vector<stored_pages> &memory)
+void page_filler::start(const descriptor &store, page_places memory)
 {
     std::int32_t pid = 0;
     if (recv(connection_.fd, &pid, sizeof pid, MSG_WAITALL) != sizeof pid || pid <= 0)

@@ -4,12 +4,11 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <sys/types.h>
 
 #include "descriptor.h"
-#include "pending_pages.h"
+#include "page_places.h"
 
 namespace zc::holder {
 
@@ -44,7 +43,7 @@ class page_filler {
     bool is_connected() const noexcept { return connection_.fd >= 0; }
     void accept();
     /** @store: the file in which @memory lies. Throws error. */
-    void start(const descriptor &store, const std::vector<stored_pages> &memory);
+    void start(const descriptor &store, page_places memory);
     /** Whether all pages are there; false: the rank will miss some; nothing: not yet. It is called
      * when a child has ended. */
     std::optional<bool> result();

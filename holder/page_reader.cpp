@@ -58,16 +58,9 @@ page_reader::~page_reader()
 void page_reader::find_places(read_part &part, std::optional<page_finder> &finder) const
 {
     const std::string_view pages = part.pages;
-    if (part.unread.empty())
-        part.places.resize(pages.size() / known_pages::kPage);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < part.places.size(); i++) {
-        if (!part.unread.empty() && part.unread[i])
-            continue;
-        if (there_)
-            part.places[i] = finder->find(pages.substr(at, known_pages::kPage));
-        at += known_pages::kPage;
-    }
+    part.places.resize(pages.size() / known_pages::kPage);
+    for (std::size_t i = 0; there_ && i < part.places.size(); i++)
+        part.places[i] = finder->find(pages.substr(i * known_pages::kPage, known_pages::kPage));
 }
 
 page_reader::slot page_reader::read_one(std::size_t number,
@@ -78,7 +71,7 @@ page_reader::slot page_reader::read_one(std::size_t number,
     try {
         if (there_ && !finder)
             finder.emplace(*there_);
-        read_(number, made.part);
+        read_(number, made.part.pages);
         find_places(made.part, finder);
     } catch (...) {
         made.failure = std::current_exception();

@@ -16,14 +16,11 @@
 
 namespace zc::holder {
 
-/** Pages that follow each other, and maybe a part of one behind them. */
+/** Pages, and maybe a part of one behind them. */
 struct read_part {
-    /** Of those that were read. */
     std::string pages;
     /** Of each whole page, where in its store the other host has it. */
     std::vector<std::optional<std::uint64_t>> places;
-    /** Of each whole page, whether its place was known without reading it; none at all: of none. */
-    std::vector<bool> unread;
 };
 
 /**
@@ -35,9 +32,8 @@ struct read_part {
 class page_reader {
   public:
     static constexpr unsigned kMostThreads = 4;
-    /** Reads part @number into @part, which is empty. It may know places, of pages that it then
-     * does not read; the others are looked for. It is called by several threads at once. */
-    using reading = std::function<void(std::size_t number, read_part &part)>;
+    /** Reads part @number into @pages, which is empty. It is called by several threads at once. */
+    using reading = std::function<void(std::size_t number, std::string &pages)>;
 
     /** @there: nullptr if the other host has none; nothing is added to it as long as this is there.
      * @threads: 0: as above; 1: next() reads, and there is no thread. */

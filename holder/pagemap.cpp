@@ -114,18 +114,4 @@ std::vector<page_range> left_out(const std::string &directory, pid_t pid)
     return found;
 }
 
-void check_left_out(const std::string &directory, pid_t pid,
-                    const std::vector<stored_pages> &memory)
-{
-    std::vector<page_range> came;
-    for (const stored_pages &each : memory)
-        append(came, {each.address, each.address + each.bytes});
-    const std::vector<page_range> wanted = left_out(directory, pid);
-    if (!std::equal(came.begin(), came.end(), wanted.begin(), wanted.end(),
-                    [](const page_range &one, const page_range &other) {
-                        return one.begin == other.begin && one.end == other.end;
-                    }))
-        throw error(EBADMSG, "the memory that came is not what CRIU has left out");
-}
-
 } // namespace zc::holder

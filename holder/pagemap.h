@@ -7,18 +7,13 @@
 
 #include <sys/types.h>
 
-#include "pending_pages.h"
-#include "rank_memory.h"
+#include "page_range.h"
 
 namespace zc::holder {
 
 /** What CRIU has left out of the image of @pid in @directory, as it does with --lazy-pages, in the
  * order of the addresses. Throws error. */
 std::vector<page_range> left_out(const std::string &directory, pid_t pid);
-
-/** Throws error if @memory, in that order, is not what CRIU has left out of that image. */
-void check_left_out(const std::string &directory, pid_t pid,
-                    const std::vector<stored_pages> &memory);
 
 } // namespace zc::holder
 

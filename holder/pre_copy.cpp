@@ -5,8 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "crc32c.h"
-#include "image.h"
+#include "page_runs.h"
 
 namespace zc::holder {
 namespace {
@@ -64,6 +63,7 @@ bool pre_copy::can_push(const outgoing &to) const
 void pre_copy::send_pages(outgoing &to)
 {
     std::size_t at = 0, fresh = 0; /* in the pages: those that are new are moved to the front */
+    page_runs runs;
     for (const page_range &each : next_.ranges) {
         for (std::uint64_t address = each.begin; address < each.end;
              address += known_pages::kPage, at += known_pages::kPage) {
@@ -72,18 +72,18 @@ void pre_copy::send_pages(outgoing &to)
             if (is_new && fresh != at)
                 std::memcpy(next_.pages.data() + fresh, page, known_pages::kPage);
             fresh += is_new ? known_pages::kPage : 0;
+            if (told_.set(address, place))
+                runs.add(address, known_pages::kPage, is_new ? page_runs::kFollows : place);
             if (unchanged_)
-                unchanged_->note(address, place);
+                unchanged_->note(address);
         }
     }
-    if (fresh == 0)
+    if (runs.is_empty())
         return;
-    to.push(store_line(fresh));
-    sum_ = zc_crc32c(sum_, next_.pages.data(), fresh);
+    next_.pages.resize(fresh);
+    crc_ = push_memory(to, runs, std::exchange(next_.pages, to.take_spare()), crc_);
     stored_ += fresh;
     round_ += fresh;
-    next_.pages.resize(fresh);
-    to.push_all_of(std::exchange(next_.pages, to.take_spare()));
 }
 
 /** Of the store, for so many bytes and what is read at once. */
@@ -110,6 +110,11 @@ void pre_copy::next_round()
     round_ = 0;
     begin_round();
     state_ = state::ROUND;
+}
+
+sent_ahead pre_copy::sent()
+{
+    return {&there_, unchanged_.get(), std::exchange(told_, {}), stored_, crc_};
 }
 
 void pre_copy::finish()

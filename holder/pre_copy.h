@@ -7,7 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "image.h"
 #include "known_pages.h"
+#include "page_places.h"
 #include "rank_memory.h"
 #include "stream.h"
 #include "unchanged_pages.h"
@@ -16,7 +18,8 @@ namespace zc::holder {
 
 /**
  * Memory of a rank, sent while the rank runs: pages, by their content, into a store of the other
- * host (image.h). Each round reads all memory, and sends the pages that are not there yet:
+ * host, and which page of the rank's each is (image.h). Each round reads all memory, and sends the
+ * pages that are not there yet:
  *
  *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, DONE, or RESTING
  *     ▲                                                                               │
@@ -27,11 +30,11 @@ namespace zc::holder {
  * may be. If the rank is to wait then until others are as far, it is RESTING instead, and what it
  * writes meanwhile is sent by a round now and then, less and less often, as long as the store has
  * room for two more such; and by a last one when it is told to end. When the rank stands still its
- * image names what is in the store, and sends the rest. So no help of the kernel is needed, which
- * would tell what has changed: the price is reading, and the sum of each page, in each round, and
- * once more while the rank stands still. With that help (track()) pages are left out that have not
- * been written since they were read. Pre-copy with rounds is of Theimer, Lantz and Cheriton (1985),
- * its ends of Clark et al. (2005).
+ * image tells what is another page than was told, and sends what is not in the store. So no help of
+ * the kernel is needed, which would tell what has changed: the price is reading, and the sum of
+ * each page, in each round, and once more while the rank stands still. With that help (track())
+ * pages are left out that have not been written since they were read. Pre-copy with rounds is of
+ * Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
  */
 class pre_copy {
   public:
@@ -57,13 +60,11 @@ class pre_copy {
     bool is_ready() const noexcept { return ready_; }
 
     const known_pages &there() const noexcept { return there_; }
-    /** nullptr: the kernel does not tell. */
-    const unchanged_pages *unchanged() const noexcept { return unchanged_.get(); }
+    /** What the image begins with. This is to outlive what sends that, and sends no more. */
+    sent_ahead sent();
     /** Why some of what could be unchanged is not known to be; empty: all is. */
     const std::string &not_protected() const noexcept { return not_protected_; }
     std::uint64_t bytes() const noexcept { return stored_; }
-    /** CRC-32C of them, in the order of the store. */
-    std::uint32_t sum() const noexcept { return sum_; }
     unsigned rounds() const noexcept { return rounds_; }
 
   private:
@@ -78,11 +79,12 @@ class pre_copy {
     std::chrono::steady_clock::time_point rest_until_;
     std::chrono::milliseconds rest_ = kFirstRest;
     known_pages there_;
-    std::unique_ptr<unchanged_pages> unchanged_;
+    page_places told_;                           /* what the other host knows */
+    std::unique_ptr<unchanged_pages> unchanged_; /* nullptr: the kernel does not tell */
     std::string not_protected_;
     state state_ = state::ROUND;
     std::uint64_t stored_ = 0, round_ = 0, last_round_ = 0; /* bytes */
-    std::uint32_t sum_ = 0;
+    std::uint32_t crc_ = 0;
     unsigned rounds_ = 1;
     read_memory next_;
 };

@@ -103,17 +103,22 @@ void rank_memory::rewind()
 std::vector<page_range> rank_memory::find_present(const page_range &where,
                                                   const unchanged_pages *unchanged) const
 {
-    std::array<std::uint64_t, kAtOnce / kPage> entries;
-    const std::size_t wanted = (where.end - where.begin) / kPage * sizeof entries[0];
-    const ssize_t got = pread(pagemap_.fd, entries.data(), wanted,
-                              static_cast<off_t>(where.begin / kPage * sizeof entries[0]));
-    const auto places = unchanged ? unchanged->find(where) : decltype(unchanged->find(where)){};
     std::vector<page_range> found;
-    for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got) / sizeof entries[0]; i++) {
-        if (!(entries[i] & kPresent) || entries[i] & kOfFile || (unchanged && places[i]))
-            continue;
-        const std::uint64_t page = where.begin + i * kPage;
-        append(found, {page, page + kPage});
+    const auto changed = unchanged ? unchanged->changed(where) : std::vector{where};
+    if (changed.empty())
+        return found;
+    std::array<std::uint64_t, kAtOnce / kPage> entries{};
+    const std::size_t wanted = (where.end - where.begin) / kPage * sizeof entries[0];
+    /* Of what cannot be told nothing is there. */
+    if (pread(pagemap_.fd, entries.data(), wanted,
+              static_cast<off_t>(where.begin / kPage * sizeof entries[0])) < 0)
+        return found;
+    for (const page_range &each : changed) {
+        for (std::uint64_t page = each.begin; page < each.end; page += kPage) {
+            const std::uint64_t entry = entries[(page - where.begin) / kPage];
+            if (entry & kPresent && !(entry & kOfFile))
+                append(found, {page, page + kPage});
+        }
     }
     return found;
 }

@@ -47,7 +47,7 @@ bool unchanged_pages::protect_while_stopped()
         return tracker_.protect([&](const page_range &where) { arm(where); },
                                 std::chrono::steady_clock::now() + kLongest);
     } catch (...) {
-        places_.clear(); /* some may be protected that it has not told of */
+        chunks_.clear(); /* some may be protected that it has not told of */
         throw;
     }
 }
@@ -74,38 +74,42 @@ void unchanged_pages::arm(const page_range &where)
 {
     for (std::uint64_t at = where.begin; at < where.end;) {
         const std::uint64_t end = std::min(where.end, (at / kChunk + 1) * kChunk);
-        std::unique_ptr<chunk> &places = places_[at / kChunk];
-        if (!places) {
-            places = std::make_unique<chunk>();
-            places->fill(kNotProtected);
+        chunk &of = chunks_[at / kChunk];
+        for (; at < end; at += kPage) {
+            of.protected_once.set(at % kChunk / kPage);
+            of.read.reset(at % kChunk / kPage);
         }
-        for (; at < end; at += kPage)
-            (*places)[at % kChunk / kPage] = kProtected;
     }
 }
 
-void unchanged_pages::note(std::uint64_t address, std::uint64_t place)
+void unchanged_pages::note(std::uint64_t address)
 {
-    const auto places = places_.find(address / kChunk);
-    if (places == places_.end())
-        return;
-    std::uint64_t &now = (*places->second)[address % kChunk / kPage];
-    if (now != kNotProtected)
-        now = place;
+    const auto of = chunks_.find(address / kChunk);
+    const std::size_t page = address % kChunk / kPage;
+    if (of != chunks_.end() && of->second.protected_once[page])
+        of->second.read.set(page);
 }
 
-std::vector<std::optional<std::uint64_t>> unchanged_pages::find(const page_range &where) const
+std::vector<page_range> unchanged_pages::changed(const page_range &where) const
 {
-    std::vector<std::optional<std::uint64_t>> found((where.end - where.begin) / kPage);
+    std::vector<page_range> found;
+    std::uint64_t at = where.begin;
+    const auto changed_until = [&](std::uint64_t end) {
+        if (at < end)
+            append(found, {at, end});
+    };
     for (const page_range &each : tracker_.unwritten(where)) {
-        for (std::uint64_t at = each.begin; at < each.end; at += kPage) {
-            const auto places = places_.find(at / kChunk);
-            const std::uint64_t place =
-                places == places_.end() ? kNotProtected : (*places->second)[at % kChunk / kPage];
-            if (place < kProtected)
-                found[(at - where.begin) / kPage] = place;
+        changed_until(each.begin);
+        for (at = each.begin; at < each.end;) {
+            const std::uint64_t end = std::min(each.end, (at / kChunk + 1) * kChunk);
+            const auto of = chunks_.find(at / kChunk);
+            for (; at < end; at += kPage) {
+                if (of == chunks_.end() || !of->second.read[at % kChunk / kPage])
+                    append(found, {at, at + kPage});
+            }
         }
     }
+    changed_until(where.end);
     return found;
 }
 

@@ -2,11 +2,9 @@
 #ifndef ZC_HOLDER_UNCHANGED_PAGES_H_INCLUDED
 #define ZC_HOLDER_UNCHANGED_PAGES_H_INCLUDED
 
-#include <array>
+#include <bitset>
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,8 +18,7 @@
 namespace zc::holder {
 
 /**
- * Pages of a process that need not be read again, since nothing has written to them: where in the
- * other host's store the content of each is.
+ * Pages of a process that need not be read again, since nothing has written to them.
  *
  * A page counts as one if it was protected (write_tracker) while nothing that had looked it up was
  * about to write to it, was read afterwards, and is unwritten still. What looks it up later in
@@ -30,9 +27,9 @@ namespace zc::holder {
  * else may write (direct_writes.h). That takes some milliseconds for a GiB, and never more than
  * kLongest. If it cannot be done, pages that were protected before stay what they are.
  *
- *   of a page: NOT_PROTECTED ── protect() ──▶ PROTECTED ── note() ──▶ a place ── protect(), as
- *                                                 ▲                         it was written ─┐
- *                                                 └─────────────────────────────────────────┘
+ *   of a page: NOT_PROTECTED ── protect() ──▶ PROTECTED ── note() ──▶ READ ── protect(), as it
+ *                                                 ▲                           was written ─┐
+ *                                                 └────────────────────────────────────────┘
  */
 class unchanged_pages {
   public:
@@ -43,26 +40,23 @@ class unchanged_pages {
      * does not tell a page that was given back. Returns why it could not, or not all; empty: it
      * could. */
     std::string protect(const std::vector<page_range> &mappings);
-    /** The page at @address, just read, is at @place of the store: of a page that was protected
-     * here. */
-    void note(std::uint64_t address, std::uint64_t place);
-    /** Of each page of @where: its place, if it is unchanged. Any thread may call this, several at
-     * once, while no other function is called. */
-    std::vector<std::optional<std::uint64_t>> find(const page_range &where) const;
+    /** The page at @address has just been read. */
+    void note(std::uint64_t address);
+    /** Those of @where that are not unchanged, or not known to be. */
+    std::vector<page_range> changed(const page_range &where) const;
 
   private:
     static constexpr std::uint64_t kPage = 4096, kChunk = 256 * kPage;
     static constexpr std::chrono::milliseconds kLongest{200};
-    /* Instead of a place. */
-    static constexpr std::uint64_t kNotProtected = ~std::uint64_t{0},
-                                   kProtected = kNotProtected - 1;
-    using chunk = std::array<std::uint64_t, kChunk / kPage>; /* places */
+    struct chunk { /* of pages */
+        std::bitset<kChunk / kPage> protected_once, read;
+    };
 
     void arm(const page_range &where);
     bool protect_while_stopped();
     pid_t pid_;
     write_tracker tracker_;
-    std::unordered_map<std::uint64_t, std::unique_ptr<chunk>> places_; /* by address / kChunk */
+    std::unordered_map<std::uint64_t, chunk> chunks_; /* by address / kChunk */
 };
 
 } // namespace zc::holder

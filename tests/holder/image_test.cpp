@@ -21,21 +21,39 @@ std::string content(const std::string &path)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/** All bytes that a sender makes of @from, if the other host has pages of @there. */
-std::string sent(const nlohmann::json &manifest, const std::string &from,
-                 const known_pages *there = nullptr, std::optional<frozen_memory> memory = {})
+void take_all(outgoing &out, std::string &bytes)
 {
-    image_sender sender(manifest, from, there, std::move(memory));
+    while (const auto next = out.next()) {
+        bytes += next->bytes;
+        out.acknowledge(next->offset + next->bytes.size());
+    }
+}
+
+/** All bytes that a sender makes of @from, if the other host has what was sent @ahead. */
+std::string sent(const nlohmann::json &manifest, const std::string &from, sent_ahead ahead = {},
+                 std::optional<frozen_memory> memory = {})
+{
+    image_sender sender(manifest, from, std::move(ahead), std::move(memory));
     outgoing out(stream_id::image, 4 * outgoing::kLongest);
     std::string bytes;
     for (bool all = false; !all;) {
         all = sender.push(out);
-        while (const auto next = out.next()) {
-            bytes += next->bytes;
-            out.acknowledge(next->offset + next->bytes.size());
-        }
+        take_all(out, bytes);
     }
     return bytes;
+}
+
+/** A line of runs, each with what follows behind them. */
+std::string runs_line(const char *kind, const std::vector<stored_pages> &all)
+{
+    std::string runs;
+    for (const stored_pages &each : all) {
+        page_runs one;
+        one.add(each.address, each.bytes, each.from);
+        const std::string line = one.line(kind);
+        runs += line.substr(line.size() - page_runs::kBytes);
+    }
+    return nlohmann::json{{kind, all.size()}}.dump() + "\n" + runs;
 }
 
 std::optional<nlohmann::json> receive(const std::string &bytes, const std::string &to,
@@ -100,20 +118,30 @@ TEST_F(ImageTest, WritesNowhereElse)
 class StoreTest : public ImageTest {
   protected:
     static std::string page(char of) { return std::string(kPage, of); }
-    /** They lie in the store in this order. */
-    void send_before(const std::string &pages)
+    /** They lie in the store in this order, and are a rank's memory from @address on. */
+    void send_before(const std::string &pages, std::uint64_t address = kSomewhere)
     {
         for (const char each : pages) {
-            if (there_.add(page(each), store_.size()).is_new)
+            page_runs run;
+            const auto [place, is_new] = there_.add(page(each), store_.size());
+            if (told_.set(address, place)) {
+                run.add(address, kPage, is_new ? page_runs::kFollows : place);
+                outgoing out(stream_id::image, 4 * outgoing::kLongest);
+                crc_ = push_memory(out, run, is_new ? page(each) : "", crc_);
+                take_all(out, stored_);
+            }
+            if (is_new)
                 store_ += page(each);
+            address += kPage;
         }
     }
-    std::string stored() const { return store_line(store_.size()) + store_; }
+    const std::string &stored() const { return stored_; }
+    sent_ahead ahead() const { return {&there_, nullptr, told_, store_.size(), crc_}; }
     void write_memory(const std::string &bytes)
     {
         std::ofstream(from_.path() + "/pages-1.img", std::ios::binary) << bytes;
     }
-    std::string image() { return sent({{"pid", 7}}, from_.path(), &there_); }
+    std::string image() { return sent({{"pid", 7}}, from_.path(), ahead()); }
     /** As if it had been sent whole. */
     void expect_arrives(const std::string &bytes)
     {
@@ -125,8 +153,11 @@ class StoreTest : public ImageTest {
             EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to.path()), {}), 3);
         }
     }
+    static constexpr std::uint64_t kSomewhere = 0x7ff79a752000;
     known_pages there_;
-    std::string store_;
+    std::string store_, stored_; /* what it has, and all that was sent for it */
+    page_places told_;
+    std::uint32_t crc_ = 0;
 };
 
 TEST_F(StoreTest, PagesAreNamedThatWereSentBefore)
@@ -158,7 +189,7 @@ TEST_F(StoreTest, WhatIsKeptIsCounted)
         files += entry.file_size();
     EXPECT_EQ(receiver.kept(), 3 * kPage + files);
     EXPECT_GE(receiver.store().fd, 0);
-    receiver.forget_memory();
+    receiver.forget_store();
     EXPECT_LT(receiver.store().fd, 0);
 }
 
@@ -180,6 +211,11 @@ TEST_F(StoreTest, LongRunsArrive)
     for (std::size_t i = 0; i < 2 * outgoing::kLongest / kPage + 3; i++) {
         std::string one = page('x');
         one.replace(0, sizeof i, reinterpret_cast<const char *>(&i), sizeof i);
+        page_runs run;
+        run.add(kSomewhere + i * kPage, kPage, page_runs::kFollows);
+        outgoing out(stream_id::image, 4 * outgoing::kLongest);
+        crc_ = push_memory(out, run, std::string(one), crc_);
+        take_all(out, stored_);
         there_.add(one, store_.size());
         store_ += one;
         known += one;
@@ -189,14 +225,6 @@ TEST_F(StoreTest, LongRunsArrive)
     const std::string bytes = image();
     EXPECT_LT(bytes.size(), 2 * unknown.size() + 700000 + 10000);
     expect_arrives(stored() + bytes);
-}
-
-TEST_F(StoreTest, PartsOfTheStoreComeOneAfterTheOther)
-{
-    send_before("abc");
-    write_memory(page('c') + page('a'));
-    expect_arrives(store_line(kPage) + store_.substr(0, kPage) + store_line(2 * kPage) +
-                   store_.substr(kPage) + image());
 }
 
 /** The owner of the receiver has other things to do. */
@@ -230,45 +258,45 @@ TEST_F(StoreTest, ADamagedPageOfTheStoreIsNoticed)
     send_before("ab");
     write_memory(page('b') + page('a'));
     std::string bytes = stored() + image();
-    bytes[bytes.find('\n') + kPage + 5] ^= 1;
+    bytes[bytes.find(page('b')) + 5] ^= 1;
     EXPECT_THROW(receive(bytes, to_.path(), 65536), error);
 }
 
 TEST_F(StoreTest, WhatIsNotInTheStoreIsRefused)
 {
-    const std::string begin = store_line(kPage) + page('a') +
-                              "{\"name\":\"pages-1.img\",\"bytes\":8192,\"parts\":true}\n";
-    for (const char *part : {
-             "{\"runs\":[4096,1]}\n",
-             "{\"runs\":[1,4097]}\n",
-             "{\"runs\":[4096,9223372036854775807]}\n",
-             "{\"runs\":[9223372036854775807,0]}\n",
-             "{\"runs\":[0,0]}\n",
-             "{\"runs\":[-4096,0]}\n",
-             "{\"runs\":[4096,-2]}\n",
-             "{\"runs\":[8193,0]}\n",
-             "{\"runs\":[8193,-1]}\n",
-             "{\"runs\":[0,-1]}\n",
-             "{\"runs\":[4096,0,4097,-1]}\n",
-             "{\"runs\":[4096]}\n",
-             "{\"runs\":[]}\n",
-             "{\"runs\":[4096,0.5]}\n",
-             "{\"runs\":[4096,\"0\"]}\n",
-             "{\"runs\":4096}\n",
-             "{\"runs\":[18446744073709551615,0]}\n",
-             "{\"runs\":[4096,0],\"pages\":4096}\n",
-             "{\"name\":\"b.img\",\"bytes\":1}\n",
-             "{\"crc\":0}\n",
-             "7\n",
+    constexpr std::uint64_t kMany = ~std::uint64_t{0} - 4095;
+    send_before("a");
+    const std::string head = "{\"name\":\"pages-1.img\",\"bytes\":8192,\"parts\":true}\n";
+    const auto runs = [](const std::vector<stored_pages> &all) { return runs_line("runs", all); };
+    EXPECT_FALSE(receive(stored() + head + runs({{0, 4096, 0}}), to_.path(), 65536));
+    for (const std::string &part : {
+             runs({{0, 4096, 1}}),
+             runs({{0, 1, 4097}}),
+             runs({{0, 4096, kMany}}),
+             runs({{0, kMany, 0}}),
+             runs({{0, 0, 0}}),
+             runs({{0, 8193, 0}}),
+             runs({{0, 8193, page_runs::kFollows}}),
+             runs({{0, 0, page_runs::kFollows}}),
+             runs({{0, 4096, 0}, {4096, 4097, page_runs::kFollows}}),
+             runs({{4096, 4096, 0}}),
+             runs({{0, 4096, 0}, {0, 4096, 0}}),
+             runs({}),
+             std::string("{\"runs\":4097}\n"),
+             std::string("{\"runs\":-1}\n"),
+             std::string("{\"runs\":0.5}\n"),
+             std::string("{\"runs\":[4096,0]}\n"),
+             runs_line("memory", {{4096, 4096, 0}}),
+             std::string("{\"name\":\"b.img\",\"bytes\":1}\n"),
+             std::string("{\"crc\":0}\n"),
+             std::string("7\n"),
          }) {
         SCOPED_TRACE(part);
         memory_directory to;
-        EXPECT_THROW(receive(begin + part, to.path(), 65536), error);
+        EXPECT_THROW(receive(stored() + head + part, to.path(), 65536), error);
     }
     /* Before there is any store. */
-    EXPECT_THROW(
-        receive(begin.substr(begin.find("{\"name")) + "{\"runs\":[1,0]}\n", to_.path(), 65536),
-        error);
+    EXPECT_THROW(receive(head + runs({{0, 1, 0}}), to_.path(), 65536), error);
 }
 
 /** Memory that is in no file of the image: of this process. */
@@ -285,11 +313,12 @@ class LeftOutTest : public StoreTest {
     }
     std::string image_of(const std::vector<page_range> &ranges, bool by_store = true)
     {
-        return sent({{"pid", 7}}, from_.path(), by_store ? &there_ : nullptr,
-                    frozen_memory{getpid(), ranges, zc_crc32c(0, store_.data(), store_.size())});
+        left_out_ = ranges;
+        return sent({{"pid", 7}}, from_.path(), by_store ? ahead() : sent_ahead{},
+                    frozen_memory{getpid(), ranges});
     }
     /** What a rank would be given at the other host: for each page its first byte. */
-    std::string arrived(const std::string &bytes, std::uint64_t &first)
+    std::string arrived(const std::string &bytes)
     {
         memory_directory to;
         image_receiver receiver(to.path());
@@ -297,21 +326,22 @@ class LeftOutTest : public StoreTest {
         in.accept({frame::DATA, stream_id::image, 0, bytes});
         if (!receiver.take(in))
             return "not all";
+        const page_places memory = receiver.take_memory(left_out_);
         std::string found;
-        first = receiver.memory().empty() ? 0 : receiver.memory().front().address;
-        std::uint64_t next = first;
-        for (const stored_pages &run : receiver.memory()) {
-            found.append((run.address - next) / kPage, '-');
-            next = run.address + run.bytes;
-            for (std::uint64_t at = 0; at < run.bytes; at += kPage) {
+        std::uint64_t next = left_out_.empty() ? 0 : left_out_.front().begin;
+        for (const page_range &each : left_out_) {
+            found.append((each.begin - next) / kPage, '-');
+            next = each.end;
+            for (std::uint64_t at = each.begin; at < each.end; at += kPage) {
                 std::string one(kPage, '\0');
                 const ssize_t got = pread(receiver.store().fd, one.data(), kPage,
-                                          static_cast<off_t>(run.from + at));
+                                          static_cast<off_t>(memory.find(at).value()));
                 found += got == static_cast<ssize_t>(kPage) && one == page(one[0]) ? one[0] : '?';
             }
         }
         return found;
     }
+    std::vector<page_range> left_out_;
 
   private:
     std::size_t offset() const
@@ -325,20 +355,17 @@ TEST_F(LeftOutTest, MemoryArrivesWithItsAddresses)
 {
     write_pages("1ab2aa3");
     send_before("xab");
-    std::uint64_t first = 0;
     const std::string bytes =
         stored() + image_of({{address(0), address(4)}, {address(5), address(7)}});
-    EXPECT_EQ(arrived(bytes, first), "1ab2-a3");
-    EXPECT_EQ(first, address(0));
+    EXPECT_EQ(arrived(bytes), "1ab2-a3");
     EXPECT_LT(bytes.size(), 700000 + 3 * kPage + store_.size() + 2000);
 }
 
 TEST_F(LeftOutTest, MemoryArrivesWithoutAStoreBefore)
 {
     write_pages("123");
-    std::uint64_t first = 0;
-    EXPECT_EQ(arrived(image_of({{address(0), address(3)}}, false), first), "123");
-    EXPECT_EQ(arrived(image_of({}, false), first), "");
+    EXPECT_EQ(arrived(image_of({{address(0), address(3)}}, false)), "123");
+    EXPECT_EQ(arrived(image_of({}, false)), "");
 }
 
 /** More than is read at once. */
@@ -346,9 +373,60 @@ TEST_F(LeftOutTest, LongMemoryArrives)
 {
     write_pages("12");
     send_before("m");
-    std::uint64_t first = 0;
-    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(290)}}), first),
+    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(290)}})),
               "12" + std::string(288, 'm'));
+}
+
+/** What the other host knows already takes no byte of the image, wherever it is. */
+TEST_F(LeftOutTest, NothingIsSaidOfPagesThatAreWhatTheyWere)
+{
+    std::string pages;
+    for (int i = 0; i < 100; i++)
+        pages += i % 2 ? "ab" : "ba";
+    write_pages(pages);
+    send_before(pages, address(0));
+    const std::string none = image_of({{address(0), address(1)}});
+    const std::string bytes = image_of({{address(0), address(200)}});
+    EXPECT_LT(bytes.size(), none.size() + 10);
+    EXPECT_EQ(bytes.find("{\"memory\""), std::string::npos);
+    EXPECT_EQ(arrived(stored() + bytes), pages);
+}
+
+TEST_F(LeftOutTest, TheLastWordCounts)
+{
+    write_pages("dbaxe");
+    send_before("abcx", address(0));
+    send_before("d", address(0)); /* it has changed once before */
+    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(5)}})), "dbaxe");
+}
+
+/** It was freed again, or is in a file. */
+TEST_F(LeftOutTest, WhatIsNotLeftOutIsOfNoMatter)
+{
+    write_pages("abc");
+    send_before("zzz", address(100));
+    send_before("abc", address(0));
+    EXPECT_EQ(arrived(stored() + image_of({{address(1), address(2)}})), "b");
+    EXPECT_EQ(arrived(stored() + image_of({})), "");
+}
+
+TEST_F(LeftOutTest, WhatIsNotWhatWasLeftOutIsRefused)
+{
+    write_pages("abcd");
+    send_before("abcd", address(0));
+    const std::string bytes = stored() + image_of({{address(0), address(2)}});
+    ASSERT_EQ(arrived(bytes), "ab");
+    for (const std::vector<page_range> &other : std::vector<std::vector<page_range>>{
+             {{address(0), address(1)}},
+             {{address(0), address(3)}},
+             {{address(1), address(3)}},
+             {{address(0), address(2)}, {address(9), address(10)}}}) {
+        left_out_ = other;
+        EXPECT_THROW(arrived(bytes), error);
+    }
+    left_out_ = {{address(0), address(2)}};
+    EXPECT_THROW(arrived(stored() + sent({{"pid", 7}}, from_.path(), ahead())), error)
+        << "a sender that knows of no memory";
 }
 
 TEST_F(LeftOutTest, ADamagedPageOfTheStoreIsNoticed)
@@ -356,14 +434,20 @@ TEST_F(LeftOutTest, ADamagedPageOfTheStoreIsNoticed)
     write_pages("ab");
     send_before("ab");
     const std::string bytes = stored() + image_of({{address(0), address(2)}});
-    std::uint64_t first = 0;
-    ASSERT_EQ(arrived(bytes, first), "ab");
+    ASSERT_EQ(arrived(bytes), "ab");
     std::string damaged = bytes;
-    damaged[bytes.find('\n') + kPage + 5] ^= 1;
-    EXPECT_THROW(arrived(damaged, first), error);
-    const std::size_t sum = bytes.find(",\"store_crc\"");
-    ASSERT_NE(sum, std::string::npos);
-    EXPECT_THROW(arrived(bytes.substr(0, sum) + "}\n", first), error) << "without a sum";
+    damaged[bytes.find(page('b')) + 5] ^= 1;
+    EXPECT_THROW(arrived(damaged), error);
+}
+
+TEST_F(LeftOutTest, ADamagedRunIsNoticed)
+{
+    write_pages("ab");
+    send_before("ba", address(0));
+    std::string bytes = stored() + image_of({{address(0), address(2)}});
+    ASSERT_EQ(arrived(bytes), "ab");
+    bytes[bytes.rfind("{\"memory\":") + 13 + 8] ^= 16; /* of the last one's length */
+    EXPECT_THROW(arrived(bytes), error);
 }
 
 TEST_F(LeftOutTest, ADamagedPageIsNoticed)
@@ -371,31 +455,31 @@ TEST_F(LeftOutTest, ADamagedPageIsNoticed)
     write_pages("Q");
     std::string bytes = image_of({{address(0), address(1)}});
     bytes[bytes.rfind('Q')] ^= 1;
-    std::uint64_t first = 0;
-    EXPECT_THROW(arrived(bytes, first), error);
+    EXPECT_THROW(arrived(bytes), error);
 }
 
 TEST_F(LeftOutTest, WhatIsNoMemoryIsRefused)
 {
-    const std::string begin = store_line(kPage) + page('a');
-    for (const char *line : {
-             "{\"pages\":4097,\"runs\":[4096,0]}\n",
-             "{\"pages\":4096,\"runs\":[4095,0]}\n",
-             "{\"pages\":4096,\"runs\":[0,0]}\n",
-             "{\"pages\":4096,\"runs\":[4096,1]}\n",
-             "{\"pages\":4096,\"runs\":[4096,4096]}\n",
-             "{\"pages\":4096,\"runs\":[8192,0]}\n",
-             "{\"pages\":18446744073709547520,\"runs\":[8192,-1]}\n",
-             "{\"pages\":-1,\"runs\":[4096,0]}\n",
-             "{\"pages\":4096,\"runs\":[4096,-2]}\n",
-             "{\"pages\":4096,\"runs\":[4096,0]}\n{\"pages\":4096,\"runs\":[4096,0]}\n",
-             "{\"pages\":8192,\"runs\":[4096,0]}\n{\"pages\":4096,\"runs\":[4096,0]}\n",
-             "{\"runs\":[4096,0]}\n",
-         }) {
-        SCOPED_TRACE(line);
-        std::uint64_t first = 0;
-        EXPECT_THROW(arrived(begin + line, first), error);
+    constexpr std::uint64_t kLast = ~std::uint64_t{4095};
+    send_before("a");
+    EXPECT_EQ(arrived(stored() + runs_line("memory", {{4096, 4096, 0}})), "not all");
+    for (const std::vector<stored_pages> &runs :
+         std::vector<std::vector<stored_pages>>{{{4097, 4096, 0}},
+                                                {{4096, 4095, 0}},
+                                                {{4096, 0, 0}},
+                                                {{4096, 4096, 1}},
+                                                {{4096, 4096, 4096}},
+                                                {{4096, 8192, 0}},
+                                                {{4096, 4096, kLast}},
+                                                {{kLast, 8192, page_runs::kFollows}},
+                                                {{4096, 4097 * kPage, page_runs::kFollows}},
+                                                {}}) {
+        EXPECT_THROW(arrived(stored() + runs_line("memory", runs)), error)
+            << (runs.empty() ? 0 : runs[0].address) << " " << (runs.empty() ? 0 : runs[0].bytes);
     }
+    EXPECT_THROW(arrived(stored() + runs_line("runs", {{0, 4096, 0}})), error);
+    EXPECT_THROW(arrived("{\"memory\":4097}\n"), error);
+    EXPECT_THROW(arrived("{\"memory\":-1}\n"), error);
 }
 
 } // namespace

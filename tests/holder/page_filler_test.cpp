@@ -64,6 +64,13 @@ bool send_faults(int connection, int faults)
            sendmsg(connection, &message, 0) == 1;
 }
 
+page_places places_of(const stored_pages &run)
+{
+    page_places all;
+    all.set(run);
+    return all;
+}
+
 /** This process is CRIU, and the rank: it has memory of which no page is there. */
 class PageFillerTest : public ::testing::Test {
   protected:
@@ -111,15 +118,15 @@ class PageFillerTest : public ::testing::Test {
         return *static_cast<volatile char *>(memory_ + page * kPage);
     }
     /** Pages from @begin on, of which the store has each elsewhere. */
-    std::vector<stored_pages> pages(std::size_t begin, std::size_t end) const
+    page_places pages(std::size_t begin, std::size_t end) const
     {
-        std::vector<stored_pages> all;
+        page_places all;
         for (std::size_t i = begin; i < end; i++)
-            all.push_back({at(i), kPage, (kPages - 1 - i) * kPage});
+            all.set(at(i), (kPages - 1 - i) * kPage);
         return all;
     }
 
-    void begin(const std::vector<stored_pages> &memory)
+    void begin(const page_places &memory)
     {
         ASSERT_TRUE(send_faults(connection_.fd, faults_.fd));
         filler_->start(store_, memory);
@@ -252,7 +259,7 @@ TEST_F(PageFillerTest, ARankThatRunsMayGiveItselfAPage)
 
 TEST_F(PageFillerTest, FailsIfTheStoreIsTooShort)
 {
-    begin({{at(0), kPage, kPages * kPage}});
+    begin(places_of({at(0), kPage, kPages * kPage}));
     say_restored();
     EXPECT_FALSE(wait_for_result());
 }
@@ -305,7 +312,7 @@ class PageFillerRankTest : public ::testing::Test {
         if (!(connects.revents & POLLIN))
             return {};
         filler->accept();
-        filler->start(store(directory.path()), {{at(0), count * kPage, 0}});
+        filler->start(store(directory.path()), places_of({at(0), count * kPage, 0}));
         return filler;
     }
     static bool wait_for_result(page_filler &of)

@@ -99,20 +99,5 @@ TEST_F(PagemapTest, WhatIsNoneIsRefused)
     }
 }
 
-TEST_F(PagemapTest, MemoryThatCameIsWhatWasLeftOut)
-{
-    const auto check = [this](const std::vector<stored_pages> &memory) {
-        check_left_out(directory_.path(), 7, memory);
-    };
-    write_entries(entry(0x1000, 2, kLazy) + entry(0x3000, 1, kLazy) + entry(0x9000, 1, kLazy));
-    EXPECT_NO_THROW(check({{0x1000, 0x1000, 0}, {0x2000, 0x2000, 0x8000}, {0x9000, 0x1000, 0}}));
-    EXPECT_THROW(check({{0x1000, 0x3000, 0}}), error);
-    EXPECT_THROW(check({{0x1000, 0x2000, 0}, {0x9000, 0x1000, 0}}), error);
-    EXPECT_THROW(check({}), error);
-    write_entries(entry(0x1000, 2, kPresent));
-    EXPECT_NO_THROW(check({}));
-    EXPECT_THROW(check({{0x1000, 0x1000, 0}}), error);
-}
-
 } // namespace
 } // namespace zc::holder

@@ -40,10 +40,18 @@ struct copied {
             }
         }
         for (std::size_t at = 0; at < bytes.size();) {
-            const std::size_t end = bytes.find('\n', at);
-            const std::size_t size = nlohmann::json::parse(bytes.substr(at, end - at)).at("store");
-            store += bytes.substr(end + 1, size);
-            at = end + 1 + size;
+            const std::size_t end = bytes.find('\n', at) + 1;
+            const std::size_t runs = nlohmann::json::parse(bytes.substr(at, end - at)).at("memory");
+            const std::size_t size = runs * page_runs::kBytes;
+            at = end + size;
+            for (stored_pages run : page_runs::of(bytes.substr(end, size))) {
+                if (run.from == page_runs::kFollows) {
+                    run.from = store.size();
+                    store += bytes.substr(at, run.bytes);
+                    at += run.bytes;
+                }
+                told.set(run);
+            }
         }
     }
     /** Where it says that the page is, it is. */
@@ -52,8 +60,15 @@ struct copied {
         const auto at = page_finder(copy.there()).find(page);
         return at && store.compare(*at, kPage, page) == 0;
     }
+    /** What it has been told of the page at @address. */
+    std::string page_at(const void *address) const
+    {
+        const auto at = told.find(reinterpret_cast<std::uint64_t>(address));
+        return at ? store.substr(*at, kPage) : "not told";
+    }
     pre_copy copy;
     std::string store;
+    page_places told;
 };
 
 TEST(PreCopyTest, SendsAllMemoryOnce)
@@ -61,8 +76,10 @@ TEST(PreCopyTest, SendsAllMemoryOnce)
     char *at = pages_of_memory(kManyPages);
     forked other([&] { write_pages(at, 0, kManyPages); });
     const copied all(other.pid());
-    for (std::size_t i = 0; i < kManyPages; i++)
+    for (std::size_t i = 0; i < kManyPages; i++) {
         ASSERT_TRUE(all.has(page_of(i))) << i;
+        ASSERT_EQ(all.page_at(at + i * kPage), page_of(i)) << i;
+    }
     EXPECT_EQ(all.copy.bytes(), all.store.size());
     EXPECT_EQ(all.copy.rounds(), 2u) << "in the second there is nothing to send";
     EXPECT_EQ(all.copy.there().size(), all.store.size() / kPage);
@@ -76,6 +93,8 @@ TEST(PreCopyTest, SendsEqualPagesOnce)
             page_of(i % 2).copy(at + i * kPage, kPage);
     });
     const copied all(other.pid());
+    for (std::size_t i = 0; i < kManyPages; i++)
+        ASSERT_EQ(all.page_at(at + i * kPage), page_of(i % 2));
     for (const std::string &page : {page_of(0), page_of(1)}) {
         std::size_t found = 0;
         for (std::size_t i = 0; i < all.store.size(); i += kPage)
@@ -133,6 +152,7 @@ TEST(PreCopyTest, SendsWhatIsWrittenWhileItWaits)
         steps.ask(step);
         all.push_until([&] { return all.copy.bytes() >= before + 100 * kPage; });
         EXPECT_TRUE(all.has(page_of(step * kManyPages + 99)));
+        EXPECT_EQ(all.page_at(at + 99 * kPage), page_of(step * kManyPages + 99));
     }
     EXPECT_GE(all.copy.rounds(), 4u);
     EXPECT_EQ(all.copy.bytes(), all.store.size());
@@ -171,6 +191,21 @@ TEST(PreCopyTest, EndsAsEverIfItNeedNotWaitBeforeItIsReady)
     copied all(other.pid(), kNoEnd, true, [](pre_copy &copy) { copy.finish(); });
     EXPECT_TRUE(all.has(page_of(kManyPages - 1)));
     EXPECT_EQ(all.copy.rounds(), 2u);
+}
+
+/** And the image goes on from there. */
+TEST(PreCopyTest, KnowsWhatTheOtherHostKnows)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] { write_pages(at, 0, kManyPages); });
+    copied all(other.pid());
+    const sent_ahead ahead = all.copy.sent();
+    EXPECT_EQ(ahead.told.sum(), all.told.sum());
+    EXPECT_EQ(ahead.told.bytes(), all.told.bytes());
+    EXPECT_GE(ahead.told.bytes(), kManyPages * kPage);
+    EXPECT_EQ(ahead.stored, all.store.size());
+    EXPECT_EQ(ahead.there, &all.copy.there());
+    EXPECT_EQ(ahead.unchanged, nullptr);
 }
 
 /** Its owner has other things to do. */

@@ -24,8 +24,6 @@
 namespace zc::holder {
 namespace {
 
-using places = std::vector<std::optional<std::uint64_t>>;
-
 /** Not before Linux 6.7. */
 std::string kernel_cannot()
 {
@@ -63,21 +61,27 @@ class UnchangedPagesTest : public ::testing::Test {
         return reinterpret_cast<std::uint64_t>(at_) + page * kPage;
     }
     void protect() { EXPECT_EQ(pages_->protect(all_), ""); }
-    /** Page i lies at i. */
     void note_all()
     {
         for (std::uint64_t at = all_[0].begin; at < all_[0].end; at += kPage)
-            pages_->note(at, (at - all_[0].begin) / kPage);
+            pages_->note(at);
     }
     void step(int number) { steps_.steps.ask(number); }
     /** Numbers of those that are unchanged. */
     std::vector<std::uint64_t> unchanged() const
     {
         std::vector<std::uint64_t> found;
-        for (const std::optional<std::uint64_t> &each : pages_->find(all_[0])) {
-            if (each)
-                found.push_back(*each);
+        std::uint64_t at = all_[0].begin;
+        const auto all_until = [&](std::uint64_t end) {
+            for (; at < end; at += kPage)
+                found.push_back((at - all_[0].begin) / kPage);
+        };
+        for (const page_range &each : pages_->changed(all_[0])) {
+            EXPECT_LT(each.begin, each.end);
+            all_until(each.begin);
+            at = each.end;
         }
+        all_until(all_[0].end);
         return found;
     }
 
@@ -105,8 +109,8 @@ TEST_F(UnchangedPagesTest, ArePagesThatWereProtectedAndReadAndNotWritten)
     EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 3}));
     protect();
     EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 3})) << "it is to be read again";
-    pages_->note(address(2), 77);
-    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 77, 3}));
+    pages_->note(address(2));
+    EXPECT_EQ(unchanged(), (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
 TEST_F(UnchangedPagesTest, AreNotThoseThatTheKernelWritesForIt)
@@ -300,14 +304,15 @@ TEST_F(UnchangedPagesTest, AreWhatTheyWereWhateverTheProcessDoes)
                 continue; /* it is nowhere for the moment */
             }
             read[at] = page;
-            pages_->note(at, at);
+            pages_->note(at);
         }
         usleep(times % 4 * 100);
         while_stopped(other_->pid(), [&] {
-            for (const std::uint64_t at : unchanged()) {
+            for (const std::uint64_t number : unchanged()) {
+                const std::uint64_t at = address(number);
                 std::string page;
                 read_pages(other_->pid(), {{at, at + kPage}}, page);
-                ASSERT_TRUE(page == read[at]) << times << ", page " << (at - all_[0].begin) / kPage;
+                ASSERT_TRUE(page == read[at]) << times << ", page " << number;
                 found++;
             }
         });
