@@ -279,8 +279,9 @@ void holder::copy_on()
         return;
     }
     state_ = state::RUNNING;
+    copied_ = copy_->bytes();
     nlohmann::json said = {{"said", "copied"},
-                           {"bytes", copy_->bytes()},
+                           {"bytes", copied_},
                            {"rounds", copy_->rounds()},
                            {"ms", ms_since(since_)}};
     if (not_tracked_.empty())
@@ -376,6 +377,8 @@ void holder::dump(bool lazy, const std::string &not_lazy)
     if (pause_) {
         pause_->started();
         loop_.watch(pause_->fd(), POLLIN, [this] { paused(); });
+        if (copy_)
+            copy_->catch_up();
     }
     state_ = state::DUMPING;
 }
@@ -444,6 +447,10 @@ void holder::step()
         return;
     try {
         client_->pump();
+        if (catches_up()) {
+            copy_->push(client_->out());
+            client_->pump();
+        }
         if (state_ != state::COPYING && state_ != state::SENDING)
             return;
         if (client_->silence() > how_.patience)
@@ -456,9 +463,15 @@ void holder::step()
     }
 }
 
+/** What was written since the rank was copied goes while CRIU has other things to do. */
+bool holder::catches_up() const
+{
+    return state_ == state::DUMPING && pause_ && copy_ && client_;
+}
+
 bool holder::is_busy() const
 {
-    if (state_ == state::COPYING)
+    if (state_ == state::COPYING || catches_up())
         return copy_->can_push(client_->out());
     return state_ == state::SENDING && sender_->can_push(client_->out());
 }
@@ -494,7 +507,7 @@ void holder::send_on()
     state_ = state::SENT;
     nlohmann::json said = {
         {"said", "sent"},
-        {"bytes", sender_->bytes()},
+        {"bytes", sender_->bytes() + (copy_ ? copy_->bytes() - copied_ : 0)},
         {"bytes_there", sender_->bytes_there()},
         {"left_out", sender_->bytes_left_out()},
         {"unread", sender_->bytes_unread()},

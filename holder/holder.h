@@ -147,6 +147,7 @@ class holder {
     void untracked(const std::string &why);
     void finish_copy();
     void copy_on();
+    bool catches_up() const;
     void send_on();
     void examine();
     void connect(const std::string &to, const std::string &key);
@@ -196,6 +197,7 @@ class holder {
         let_go_;                           /* when the pause has ended, until the rank is stopped */
     std::unique_ptr<image_client> client_; /* to the other host */
     std::unique_ptr<pre_copy> copy_;
+    std::uint64_t copied_ = 0; /* bytes, before the rank left */
     std::unique_ptr<image_sender> sender_;
     clock::time_point dump_begin_;
 };

@@ -112,6 +112,15 @@ void pre_copy::next_round()
     state_ = state::ROUND;
 }
 
+void pre_copy::catch_up()
+{
+    if (state_ != state::DONE || !unchanged_)
+        return;
+    memory_.rewind();
+    round_ = 0;
+    state_ = state::ROUND;
+}
+
 sent_ahead pre_copy::sent()
 {
     return {&there_, unchanged_.get(), std::exchange(told_, {}), stored_, crc_};

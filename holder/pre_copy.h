@@ -23,7 +23,8 @@ namespace zc::holder {
  *
  *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, DONE, or RESTING
  *     ▲                                                                               │
- *     └─────────────── after a pause, or the last one, then DONE ─────────────────────┘
+ *     ├─────────────── after a pause, or the last one, then DONE ─────────────────────┘
+ *     └─────────────── DONE: catch_up(), then DONE
  *
  * DONE is after a round that sent little, or not much less than the one before (the rank changes
  * its memory as fast as it is sent), after kMostRounds, or when the store would be larger than it
@@ -56,6 +57,10 @@ class pre_copy {
     /** It waits no longer. If it is ready, it is done after one more round, or the one that it is
      * in. */
     void finish();
+    /** One more round, the last, when it is DONE: while the rank is about to stand still, or does,
+     * and something else may trace it. So nothing is protected any more. It need not come to its
+     * end. Nothing, if the kernel does not tell what was written: it would take too long. */
+    void catch_up();
     /** It would be done, if it did not wait. */
     bool is_ready() const noexcept { return ready_; }
 

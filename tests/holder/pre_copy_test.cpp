@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "error.h"
 #include "forked.h"
 
 namespace zc::holder {
@@ -191,6 +192,60 @@ TEST(PreCopyTest, EndsAsEverIfItNeedNotWaitBeforeItIsReady)
     copied all(other.pid(), kNoEnd, true, [](pre_copy &copy) { copy.finish(); });
     EXPECT_TRUE(all.has(page_of(kManyPages - 1)));
     EXPECT_EQ(all.copy.rounds(), 2u);
+}
+
+/** When the rank is about to stand still. */
+TEST(PreCopyTest, CatchesUpWithWhatWasWrittenSinceItWasDone)
+{
+    struct shared {
+        stepped steps;
+        std::atomic<int> served;
+    };
+    shared &both = *new (pages_of_memory(1, MAP_SHARED)) shared;
+    char *at = pages_of_memory(kManyPages);
+    forked other(
+        [&] {
+            write_pages(at, 0, kManyPages);
+            both.served = own_userfault();
+        },
+        [&] { both.steps.serve([&](int step) { write_pages(at, step * kManyPages, 100); }); });
+    copied tracked(other.pid(), kNoEnd, true);
+    try {
+        tracked.copy.track(other.take(both.served));
+    } catch (const error &cannot) {
+        GTEST_SKIP() << cannot.what();
+    }
+    tracked.copy.finish();
+    tracked.push_until([] { return false; });
+    const std::uint64_t before = tracked.copy.bytes();
+    both.steps.ask(1);
+    tracked.push_until([] { return false; });
+    EXPECT_EQ(tracked.copy.bytes(), before) << "it is done";
+    tracked.copy.catch_up();
+    tracked.push_until([] { return false; });
+    EXPECT_GE(tracked.copy.bytes(), before + 100 * kPage);
+    EXPECT_LE(tracked.copy.bytes(), before + 120 * kPage) << "those and its stack";
+    for (std::size_t i = 0; i < kManyPages; i++)
+        ASSERT_EQ(tracked.page_at(at + i * kPage), page_of(i < 100 ? kManyPages + i : i)) << i;
+    const auto begin = reinterpret_cast<std::uint64_t>(at);
+    const auto changed =
+        tracked.copy.sent().unchanged->changed({begin, begin + kManyPages * kPage});
+    ASSERT_EQ(changed.size(), 1u) << "nothing is protected, so they are read once more";
+    EXPECT_EQ(changed[0].begin, begin);
+    EXPECT_EQ(changed[0].end, begin + 100 * kPage);
+}
+
+TEST(PreCopyTest, DoesNotCatchUpWhereTheKernelDoesNotTell)
+{
+    char *at = pages_of_memory(kManyPages);
+    stepped &steps = stepped::make();
+    forked other([&] { write_pages(at, 0, kManyPages); },
+                 [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, 100); }); });
+    copied all(other.pid());
+    steps.ask(1);
+    all.copy.catch_up();
+    all.push_until([] { return false; });
+    EXPECT_EQ(all.page_at(at), page_of(0));
 }
 
 /** And the image goes on from there. */
