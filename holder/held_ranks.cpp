@@ -315,6 +315,8 @@ held_move held_ranks::move(const held_rank &which, const std::string &to,
                            leaves_with *others)
 {
     nlohmann::json what = {{"do", "move"}, {"to", to}};
+    if (!which.host.empty())
+        what["from"] = which.host;
     if (others) {
         what["waits_ms"] = others->longest().count();
         what["with"] = others->ranks();

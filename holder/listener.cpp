@@ -196,12 +196,10 @@ void listener::order_move(const std::string &asker, const nlohmann::json &reques
             waiting_.erase(number);
         send(asker, request, said.is_object() ? said : gone);
     };
-    *door_of = doors_.ask(door,
-                          {{"do", "move"},
-                           {"to", request.at("to")},
-                           {"waits_ms", request.value("waits_ms", std::int64_t{0})},
-                           {"with", request.value("with", nlohmann::json::array())}},
-                          kMovePatience, heard);
+    nlohmann::json move = request;
+    move.erase("pid");
+    move.erase("number");
+    *door_of = doors_.ask(door, move, kMovePatience, heard);
 }
 
 void listener::of_move(const nlohmann::json &request, bool go)

@@ -226,6 +226,9 @@ void origin::requested(int client, const nlohmann::json &request)
 void origin::begin_move(int client, const nlohmann::json &request)
 {
     std::string why = move_ ? "it moves already" : "";
+    const std::string from = request.value("from", host_name_);
+    if (!move_ && from != host_name_)
+        why = "it is on " + host_name_ + ", not on " + from + " any more";
     try {
         if (why.empty())
             the_network();

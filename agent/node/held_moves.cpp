@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "error.h"
+#include "host_name.h"
 #include "leaves_together.h"
 #include "moves_together.h"
 #include "zch/held_ranks.h"
@@ -124,6 +125,7 @@ std::vector<asked_rank> that_can_be_asked(const std::set<std::string> &listen,
         one.which.rank = static_cast<int>(each[nth].rank);
         one.which.pid = what.origin.pid;
         one.which.home = what.origin.home;
+        one.which.host = host_name(); /* of the ranks of its own node an agent decides */
         if (!what.origin_place.empty()) {
             one.which.asked_at = holder::listener_at(what.origin_place);
             if (!listen.contains(one.which.asked_at)) {

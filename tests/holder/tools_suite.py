@@ -276,6 +276,21 @@ def two_groups_at_once(setup):
         return f"attempts {attempts}"
 
 
+@suite.test("a-rank-that-another-has-moved-stays-there", tags={"fast"})
+def another_has_moved(setup):
+    """Two ask for the same rank: the second waits, and what it knew of the rank is no longer so."""
+    with ring(setup, kind=Apart) as job:
+        job.fault("dump late")
+        first = job.start(1, *job.move_words([0], 3))
+        time.sleep(1)
+        said = job.refuses(job.move_words([0], 2), REFUSED, "it is on h3, not on h1 any more", on=2)
+        check(ranks_in(said, "stayed") == [0], f"it says {said}")
+        check(job.end(first)[0] == DONE, "the first does not move")
+        check(job.where()[0] == "h3", f"it is on {job.where()[0]}")
+        job.moves([0], 2)
+        job.finish()
+
+
 @suite.test("ranks-are-away-at-once", tags={"fast"})
 def ranks_are_away_at_once(setup):
     """Three stand still for a second each, and a fourth stays: not all of them do so one after the other."""

@@ -89,7 +89,8 @@ class held_ranks {
      * error, key_error. */
     std::set<std::string> that_listen(const std::set<std::string> &places,
                                       std::chrono::milliseconds patience);
-    /** Tells the zc-hold of @which to move it to the endpoint @to. Throws error if no answer comes
+    /** Tells the zc-hold of @which to move it to the endpoint @to. It refuses if the rank is not on
+     * the host of @which, if that is named: another has moved it. Throws error if no answer comes
      * in time, or @over says that it is not waited for any more: the move may go on. @others: with
      * which the rank leaves; nullptr: it leaves when it can. */
     held_move move(const held_rank &which, const std::string &to,
