@@ -7,13 +7,15 @@
  *     leaves FILE NUMBER WHAT...   makes FILE.ready, and goes on until there are NUMBER files
  *                                  FILE.<rank>
  *
- * WHAT: window, or all others, or some of pairs, wildcards, synchronous, probes, collectives,
- * cancellations, computing, itself.
+ * WHAT: window, port, world, or all others, or some of pairs, wildcards, synchronous, probes,
+ * collectives, cancellations, computing, itself. Of port and world rank 0 has one: a port that is
+ * open, or a child that it talks to.
  */
 #include "check.h"
+#include <stddef.h>
 #include <sys/stat.h>
 
-enum { TAGS = 10000, NEVER = 20000, ITSELF, FEW = 6 };
+enum { TAGS = 10000, NEVER = 20000, ITSELF, TO_CHILD, FEW = 6 };
 
 static const size_t sizes[] = {0,        1,         8,         64,        1000, 4 * KIB, 9 * KIB,
                                64 * KIB, 127 * KIB, 128 * KIB, 300 * KIB, MIB,  4 * MIB};
@@ -172,22 +174,108 @@ static void itself(int round)
     free(in);
 }
 
+/* ---- a window ---- */
+
 static MPI_Win window;
-static int *memory;
+static struct {
+    int round;
+    int64_t drawn; /* at rank 0: by all */
+    unsigned char bytes[300 * KIB];
+} * memory;
 
 static void open_window(void)
 {
-    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                     &window);
+    MPI_Win_allocate(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    memory->drawn = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static size_t bytes_put(int round, int from)
+{
+    const uint64_t x = pattern_mix(check_seed ^ pattern_mix((uint64_t)round << 20 | from));
+    /* Of a line, or of more than one message of UCX carries. */
+    return 1 + (x >> 8) % (x % 2 ? 64 : sizeof memory->bytes);
+}
+
+static void put_under_fence(int round, int to)
+{
+    MPI_Win_fence(0, window);
+    MPI_Put(&round, 1, MPI_INT, to, 0, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    CHECK(memory->round == round, "a put: %d in round %d", memory->round, round);
+}
+
+/** put_under_lock - and get it back, from a target that does not take part, and may be away */
+static void put_under_lock(int round, int to)
+{
+    const MPI_Aint place = offsetof(__typeof__(*memory), bytes);
+    const int bytes = (int)bytes_put(round, check_rank);
+    unsigned char *out = check_malloc(bytes), *in = check_malloc(bytes);
+    pattern_fill(out, bytes, content_of(round, check_rank, to, FEW));
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window);
+    MPI_Put(out, bytes, MPI_BYTE, to, place, bytes, MPI_BYTE, window);
+    MPI_Win_unlock(to, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window);
+    MPI_Get(in, bytes, MPI_BYTE, to, place, bytes, MPI_BYTE, window);
+    MPI_Win_unlock(to, window);
+    check_content(in, bytes, content_of(round, check_rank, to, FEW), "got back");
+    free(in);
+    free(out);
+}
+
+/** draw - a number that no other rank draws, of those of this round */
+static void draw(int round)
+{
+    const int64_t one = 1, least = (int64_t)round * check_ranks;
+    int64_t drawn = -1, all = 0;
+    MPI_Win_lock_all(0, window);
+    MPI_Fetch_and_op(&one, &drawn, MPI_INT64_T, 0, offsetof(__typeof__(*memory), drawn), MPI_SUM,
+                     window);
+    MPI_Win_unlock_all(window);
+    CHECK(drawn >= least && drawn < least + check_ranks, "%lld drawn in round %d", (long long)drawn,
+          round);
+    MPI_Allreduce(&drawn, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(all == check_ranks * least + check_ranks * (check_ranks - 1) / 2,
+          "a number was drawn twice in round %d", round);
 }
 
 static void use_window(int round)
 {
-    MPI_Win_fence(0, window);
-    MPI_Put(&round, 1, MPI_INT, (check_rank + 1) % check_ranks, 0, 1, MPI_INT, window);
-    MPI_Win_fence(0, window);
-    CHECK(*memory == round, "a put: %d in round %d", *memory, round);
+    const int to = (check_rank + 1) % check_ranks;
+    const int from = (check_rank + check_ranks - 1) % check_ranks;
+    put_under_fence(round, to);
+    put_under_lock(round, to);
+    draw(round); /* all have put */
+    MPI_Win_lock(MPI_LOCK_SHARED, check_rank, 0, window);
+    check_content(memory->bytes, bytes_put(round, from), content_of(round, from, check_rank, FEW),
+                  "put");
+    MPI_Win_unlock(check_rank, window);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
+
+/* ---- other worlds ---- */
+
+static MPI_Comm child = MPI_COMM_NULL;
+static char port[MPI_MAX_PORT_NAME];
+
+/** talk - to a child, until @round is negative */
+static void talk(int round)
+{
+    MPI_Sendrecv_replace(&round, 1, MPI_INT, 0, TO_CHILD, 0, TO_CHILD, child, MPI_STATUS_IGNORE);
+}
+
+static int be_child(MPI_Comm parent)
+{
+    for (int round = 0; round >= 0;) {
+        MPI_Recv(&round, 1, MPI_INT, 0, TO_CHILD, parent, MPI_STATUS_IGNORE);
+        MPI_Send(&round, 1, MPI_INT, 0, TO_CHILD, parent);
+    }
+    MPI_Comm_disconnect(&parent);
+    MPI_Finalize();
+    return 0;
+}
+
+/* ---- the job ---- */
 
 static void mark(const char *file, const char *suffix)
 {
@@ -213,19 +301,33 @@ static int found(const char *file)
 static int wants(int argc, char **argv, const char *what)
 {
     for (int i = 3; i < argc; i++)
-        if (!strcmp(argv[i], what) || (!strcmp(argv[i], "all") && strcmp(what, "window")))
+        if (!strcmp(argv[i], what) || (!strcmp(argv[i], "all") && strcmp(what, "window") &&
+                                       strcmp(what, "port") && strcmp(what, "world")))
             return 1;
     return 0;
 }
 
 int main(int argc, char **argv)
 {
+    MPI_Comm parent;
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL)
+        return be_child(parent);
     CHECK(argc > 3, "usage: leaves FILE NUMBER WHAT...");
     int go_on = 1, rounds = 0;
     const int has_window = wants(argc, argv, "window");
+    const int has_port = check_rank == 0 && wants(argc, argv, "port");
+    const int has_child = check_rank == 0 && wants(argc, argv, "world");
     if (has_window)
         open_window();
+    if (has_port)
+        MPI_Open_port(MPI_INFO_NULL, port);
+    if (has_child) {
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child,
+                       MPI_ERRCODES_IGNORE);
+        talk(0);
+    }
     if (check_rank == 0)
         mark(argv[1], ".ready");
     for (; go_on; rounds++) {
@@ -244,6 +346,8 @@ int main(int argc, char **argv)
             itself(rounds);
         if (has_window)
             use_window(rounds);
+        if (has_child)
+            talk(rounds);
         if (wants(argc, argv, "computing"))
             check_sleep_ms((int)check_random(&state, 20));
         if (wants(argc, argv, "collectives"))
@@ -253,6 +357,12 @@ int main(int argc, char **argv)
     }
     if (has_window)
         MPI_Win_free(&window);
+    if (has_port)
+        MPI_Close_port(port);
+    if (has_child) {
+        talk(-1);
+        MPI_Comm_disconnect(&child);
+    }
     if (check_rank == 0)
         printf("# %d rounds\n", rounds);
     return check_finish();

@@ -86,13 +86,15 @@ def stays(suffix, why, what="all", ranks=2, **more):
                   check=nothing_left, says=f"does not leave: .*{why}", timeout=60, **more)
 
 
-def led_away(program, *args, name=None, ranks=2, told="0", **more):
+def led_away(program, *args, name=None, ranks=2, told="0", environment=None, **more):
     """A program of another test, while a rank leaves as often as it can."""
     return Test(program, *args, name=f"{name or program}@leaves", ranks=ranks, netmods=("zc",),
                 hosts=("2", "loopback"), holder=("-r", told, "-n", "0"), check=left(1),
-                environment={CVAR + "DETACH": "1"}, timeout=600, **more)
+                environment={CVAR + "DETACH": "1", **(environment or {})}, timeout=600, **more)
 
 
+# Windows are reached by active messages, and not by UCX, with which no rank leaves.
+BY_MESSAGES = {CVAR + "NATIVE_RMA": "0"}
 DEATHS = ("announced", "flight", "landed", "delivery", "idle")
 
 TESTS = [
@@ -454,6 +456,8 @@ TESTS = [
          environment={CVAR + "DETACH": "1", CVAR + "DETACH_FD": "99"},
          says=f"bad value of {CVAR}DETACH_FD: no socket"),
     stays("window", "window", "pairs window"),
+    stays("port", "another world may have its address", "pairs port"),
+    stays("world", "it is connected to another world", "pairs world"),
     stays("vcis", "several VCIs", environment={NUM_VCIS: "2"}),
     stays("shared-memory", "UCX uses shared memory", hosts=("1",)),
     *(led_away(*words.split(), ranks=ranks) for words, ranks in (
@@ -462,6 +466,14 @@ TESTS = [
     led_away("noncontiguous", "types", told="1", tags=LONG),
     led_away("queues", "1500", ranks=3, told="2"),
     led_away("datatypes", "16"),
+    # Windows that messages reach. windows.c counts connections, of which a rank that leaves makes some to all.
+    led_away("rma", environment=BY_MESSAGES),
+    led_away("rma", name="rma-target", told="1", environment=BY_MESSAGES),
+    led_away("rma", "threads", name="rma-threads", environment=BY_MESSAGES),
+    led_away("atomics", ranks=4, told="2", environment=BY_MESSAGES),
+    *(leaves(f"windows{suffix}", "pairs window", told=told, times=times, environment=BY_MESSAGES,
+             options=options, timeout=600)
+      for suffix, told, times, options in (("", "1", 100, ()), ("-two-at-once", "0,2", 20, ("-g", )))),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
     *(Test("death", phase, who, name=f"death-{phase}-{who}", timeout=30, dies=True,
            never_says="wrong data|survived",
