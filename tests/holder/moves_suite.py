@@ -34,7 +34,9 @@ def prepared(setup):
 
 suite = Suite("hold-moves", "zc-hold moves a rank of plain UCX between hosts, whatever fails meanwhile",
               beds=[Bed("three-hosts", tags=frozenset({"fast"}), hosts="3", only="fast", options={"moves_held": 4}),
-                    Bed("long", tags=frozenset({"nightly"}), hosts="3", options={"moves_held": 100})],
+                    Bed("long", tags=frozenset({"nightly"}), hosts="3", options={"moves_held": 100}),
+                    Bed("thousand", tags=frozenset({"nightly"}), hosts="3", only="thousand",
+                        options={"moves_held": 1000})],
               needs=("mpich", "ip", "pkg-config"), open=prepared, options=add_options)
 SUITES = [suite]
 
@@ -150,12 +152,12 @@ def ranks_of_mpi_move_without_privilege(setup):
 
 # ---- ranks of MPI: every one of them, PMI and standard streams included ----
 
-def ring(setup, *options, kind=HeldMpi, **more):
+def ring(setup, *options, kind=HeldMpi, program="ring", **more):
     library = pathlib.Path(setup.prefix) / "lib/libmpi.so"
     if b"CH4_ZC_DETACH_FD" not in library.read_bytes():
         raise Skip("ranks of this MPICH's ch4:zc cannot leave UCX")
-    programs = mpi.build(setup.prefix, [HERE / "ring.c"], setup.build_dir / "mpi")
-    return kind(setup, [programs["ring"], *options], **more)
+    programs = mpi.build(setup.prefix, [HERE / f"{program}.c"], setup.build_dir / "mpi")
+    return kind(setup, [programs[program], *options], **more)
 
 
 def go_round(setup, job):
@@ -165,11 +167,55 @@ def go_round(setup, job):
         job.move((rank + turn + 1) % 3 + 1, rank)
 
 
-@suite.test("ranks-of-mpi-move", tags={"fast"})
+@suite.test("ranks-of-mpi-move", tags={"fast", "thousand"})
 def ranks_of_mpi_move(setup):
     with ring(setup) as job:
         go_round(setup, job)
         rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
+class Log:
+    """Of a rank of files.c, to which others append as well."""
+
+    def __init__(self, folder, rank):
+        self.path, self.rank, self.others = folder / f"log-{rank}", rank, 0
+
+    def append(self):
+        with open(self.path, "a", encoding="ascii") as file:
+            file.write(f"other {self.others}\n")
+        self.others += 1
+
+    def rounds(self):
+        return [line for line in self.path.read_text(encoding="ascii").splitlines() if line.startswith("rank")]
+
+    def check(self, rounds):
+        """No line is missing, or is not whole: nobody has written where another had."""
+        lines = self.path.read_text(encoding="ascii").splitlines()
+        wanted = [*(f"rank {self.rank} round {each}" for each in range(rounds)),
+                  *(f"other {each}" for each in range(self.others))]
+        if sorted(lines) != sorted(wanted) or self.rounds() != wanted[:rounds]:
+            odd = [line for line in lines if line not in set(wanted)]
+            raise Fail(f"{self.path.name} has {len(lines)} lines, not {len(wanted)}, and {len(odd)} others: {odd[:5]}")
+
+
+@suite.test("open-files-go-on-where-they-were", tags={"fast"})
+def open_files_go_on(setup):
+    """They are on a file system of all hosts. files.c checks places and contents. Another process appends to
+    the logs when their ranks have come: who has lost that it appends writes over it."""
+    folder = setup.scratch / f"files-{time.monotonic_ns()}"
+    folder.mkdir()
+    with ring(setup, folder, program="files") as job:
+        logs = [Log(folder, rank) for rank in range(job.ranks)]
+        for move in range(min(setup.options.moves_held, 12)):
+            rank, turn = move % 3, move // 3
+            job.move((rank + turn + 1) % 3 + 1, rank)
+            before = len(logs[rank].rounds())
+            logs[rank].append()
+            job.wait_until(f"rank {rank} writes", lambda log=logs[rank], least=before: len(log.rounds()) > least + 1)
+        rounds = job.finish()
+        for log in logs:
+            log.check(rounds)
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 
 
@@ -324,14 +370,14 @@ def signal_in_the_middle(setup):
 
 # ---- what ends the rank ----
 
-def rank_processes(job):
+def rank_processes(job, rank=MOVER, program="detached_rank"):
     """The copies of the rank that are there, wherever."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
             words = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            if b"PMI_RANK=%d" % MOVER in words and f"XDG_RUNTIME_DIR={job.folder}/runtime".encode() in words \
-                    and (entry / "comm").read_text().strip() == "detached_rank":
+            if b"PMI_RANK=%d" % rank in words and f"XDG_RUNTIME_DIR={job.folder}/runtime".encode() in words \
+                    and (entry / "comm").read_text().strip() == program:
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -349,9 +395,9 @@ def wait_for_end(setup, pid):
         time.sleep(0.1)
 
 
-def wait_for_no_copy(setup, job):
+def wait_for_no_copy(setup, job, *which):
     end = time.monotonic() + 30 * setup.patience
-    while copies := rank_processes(job):
+    while copies := rank_processes(job, *which):
         if time.monotonic() > end:
             raise Fail(f"copies of the rank are left: {copies}")
         time.sleep(0.1)
@@ -375,6 +421,47 @@ def no_copy_outlives_its_origin(setup):
             check(rank_processes(job), "there is no rank")
             os.kill(job.pid, signal.SIGKILL)
             wait_for_no_copy(setup, job)
+
+
+def peer_is_killed(setup, fault, ranks, options=()):
+    """The last rank, in the middle of a move of rank 0; its end is the job's. OPTIONS: of mpiexec. What the job says."""
+    def launch(words):
+        return [*setup.network.command(mpi.find_tool(setup.prefix, "mpiexec"), ranks, options), *words]
+
+    with ring(setup, ranks=ranks, launch=launch, patience=SHORT) as job:
+        job.fault(fault)
+        with job.start_move(5 - ranks, 0) as request:
+            job.wait_for_fault()
+            check(rank_processes(job, 0, "ring"), f"{fault}: there is no rank 0", job.errors() + job.said())
+            os.kill(rank_processes(job, ranks - 1, "ring")[0], signal.SIGKILL)
+            status = job.running.wait(60 * setup.patience)
+            request.kill()      # whom it has asked may be no more
+        check(status is not None, "the job does not end", job.errors())
+        check(status != 0, "the job ends as if nothing had happened", job.errors())
+        for rank in range(ranks):
+            wait_for_no_copy(setup, job, rank, "ring")
+        end = time.monotonic() + 30 * setup.patience
+        while holders := job.holders(lambda pid: True):
+            check(time.monotonic() < end, f"holders are left: {holders}")
+            time.sleep(0.1)
+        return job.errors()
+
+
+@suite.test("no-copy-outlives-a-job-that-another-rank-ends", tags={"fast"})
+def no_copy_outlives_a_job(setup):
+    """That one is killed while CRIU is about to freeze the rank, and to restore it."""
+    for fault in ("dump late", "restore late"):
+        peer_is_killed(setup, fault, ranks=3)
+
+
+@suite.test("rank-that-has-moved-finds-that-another-is-dead")
+def rank_finds_that_another_is_dead(setup):
+    """The only other one was killed meanwhile, and the launcher leaves it at that."""
+    for fault in ("dump late", "restore late"):
+        said = peer_is_killed(setup, fault, ranks=2, options=["-disable-auto-cleanup"])
+        # UCX tells at once, or when something is sent.
+        check(re.search("has lost its connection to rank 1|Destination is unreachable", said),
+              f"{fault}: it does not say why", said)
 
 
 def is_lost(setup, job, why):
