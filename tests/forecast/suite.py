@@ -14,6 +14,7 @@ import subprocess
 import xml.etree.ElementTree
 
 from testbed.outcome import Error, Fail, Skip, wait_for
+from testbed.statistics import CVAR
 from testbed.suite import Bed, Suite
 from tests.trace import suite as trace
 
@@ -34,8 +35,11 @@ class Bench(trace.Bench):
         self.forecaster = self.tool.parent / "zc-forecast"
         if not os.access(self.forecaster, os.X_OK):
             raise Error(f"no zc-forecast in {self.tool.parent} (make build, or --library DIR)")
-        # Of our library: with ch4:zc no sender is held, and there is nothing to forecast.
-        self.environment["MPIR_CVAR_CH4_NETMOD"] = "ucx"
+        # Of our library: with ch4:zc hardly a sender is held, and there is little to forecast.
+        self.environment["MPIR_CVAR_CH4_NETMOD"] = setup.options.recorded_netmod or "ucx"
+        self.lands = setup.options.recorded_netmod == "zc"
+        if self.lands:
+            self.environment[CVAR + "LANDING_THREAD"] = "1"
 
     def forecast(self, program, *args, ranks=2, code=0, options=(), **environment):
         """What zc-forecast --json says of a run of PROGRAM."""
@@ -49,6 +53,11 @@ class Bench(trace.Bench):
         return said
 
 
+def add_options(parser):
+    parser.add_argument("--recorded-netmod", choices=["ucx", "zc"],
+                        help="of our library, with which programs are recorded (default: of the bed, or ucx)")
+
+
 @contextlib.contextmanager
 def open_bench(setup):
     yield Bench(setup)
@@ -57,8 +66,10 @@ def open_bench(setup):
 suite = Suite("forecast", "zc-forecast and programs of each MPI",
               beds=[Bed("mpich", tags=frozenset({"fast"}), options={"mpich": "/usr"}),
                     Bed("openmpi", tags=frozenset({"nightly"}), options={"openmpi": "/usr"}),
-                    Bed("project", tags=frozenset({"nightly"}))],
-              needs=("mpich",), families=("mpich", "openmpi"), open=open_bench)
+                    Bed("project", tags=frozenset({"nightly"})),
+                    Bed("ch4-zc", tags=frozenset({"nightly"}), only="ch4-zc",
+                        options={"recorded_netmod": "zc"})],
+              needs=("mpich",), families=("mpich", "openmpi"), open=open_bench, options=add_options)
 SUITES = [suite]
 
 
@@ -72,6 +83,18 @@ def check_late(said, messages):
         raise Fail(f"held for {late['held_seconds']} s")
     if late["transfer_seconds"] <= 0:
         raise Fail("no transfer was waited for")
+
+
+def check_landed(said):
+    """Each message came as early, and its sender has not been held for long."""
+    early = said["total"]["unexpected"]
+    if early != {"messages": ROUNDS, "bytes": ROUNDS * BYTES}:
+        raise Fail(f"early messages: {early}")
+    held = said["total"]["late_receivers"]["held_seconds"]
+    if held > 0.2 * ROUNDS * REST:
+        raise Fail(f"ch4:zc holds a sender for {held} s")
+    if said["forecast"]["saved_seconds"] > 0.2 * ROUNDS * REST:
+        raise Fail(f"{said['forecast']}")
 
 
 def total(said, what):
@@ -89,6 +112,8 @@ def late(bench, how):
     so with ch4:zc they would rest at once. But a synchronous send waits for its receiver."""
     program = bench.build("late.c", "-g")
     said = bench.forecast(program, round(REST * 1000), ROUNDS, how)
+    if bench.lands and how != "ssend":
+        return check_landed(said)
     check_late(said, ROUNDS)
     forecast = said["forecast"]
     check_order(forecast)
@@ -105,7 +130,7 @@ def late(bench, how):
 
 
 for the_way in ("send", "ssend", "isend", "sendrecv"):
-    suite.test(f"late_{the_way}")(lambda bench, how=the_way: late(bench, how))
+    suite.test(f"late_{the_way}", tags={"ch4-zc"})(lambda bench, how=the_way: late(bench, how))
 
 
 @suite.test()
@@ -125,7 +150,7 @@ def foreseen(bench):
         raise Fail(f"{said['foreseen']}")
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def balanced(bench):
     """Nothing to gain: a fraction of the run, which is 0.5 s of rest."""
     said = bench.forecast(bench.build("balanced.c", "-g"))
@@ -136,7 +161,7 @@ def balanced(bench):
         raise Fail(f"{said['forecast']}")
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def late_sender(bench):
     """A receiver that waits for its sender waits with ch4:zc, too."""
     said = bench.forecast(bench.build("late_sender.c", "-g"))
@@ -187,7 +212,7 @@ def polling_late_work(bench):
         raise Fail(f"{rank}")
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def one_sided(bench):
     """What is not recorded is counted by function and call site, and said to be no part of this."""
     folder = bench.folder() / "run"
@@ -207,7 +232,7 @@ def one_sided(bench):
         raise Fail(f"exit code {status}", out + err)
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def startall(bench):
     """The time of one call that starts many is counted once."""
     said = bench.forecast(bench.build("startall.c", "-g"))
@@ -295,7 +320,7 @@ def without_calls(bench):
         raise Fail(f"exit code {status}", out + err)
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def nothing_is_left(bench):
     """Without -o the recording goes away with the run."""
     work = bench.folder()
@@ -379,7 +404,7 @@ def rank_cannot_be_read(bench):
         raise Fail(f"{said}")
 
 
-@suite.test()
+@suite.test(tags={"ch4-zc"})
 def shared_handle(bench):
     """Eight words that were there early, of requests that may all have one handle: nothing is waited
     for but the ninth, whose sender is late."""
