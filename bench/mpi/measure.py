@@ -368,13 +368,6 @@ class Measurement:
                 "worse": [each.show() for each in worse]}
 
 
-def default_ofi():
-    """Where build-peer puts ch4:ofi."""
-    done = subprocess.run([TOP / "mpi-ch4-netmod/build-peer", "--print-prefix"],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "/nonexistent"
-
-
 def openmpi_version(prefix):
     try:
         tool = find_tool(prefix, "mpirun", "openmpi")
@@ -400,7 +393,7 @@ def parse(words=None):
         epilog="exit status: 0 all ran (whatever the verdict); 1 something did not run; 2 usage")
     parser.add_argument("--mpich", metavar="PREFIX",
                         help="MPICH with ch4:zc and ch4:ucx (default: $ZC_MPICH)")
-    parser.add_argument("--ofi", metavar="PREFIX", default=default_ofi(),
+    parser.add_argument("--ofi", metavar="PREFIX", default=peers.default_ofi(),
                         help="MPICH with ch4:ofi (default: where mpi-ch4-netmod/build-peer puts it)")
     parser.add_argument("--openmpi", metavar="PREFIX", default="/usr",
                         help="Open MPI (default /usr)")

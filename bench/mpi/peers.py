@@ -12,6 +12,7 @@
 Open MPI 4.1 has no asynchronous progress thread: there is no openmpi-async.
 """
 import pathlib
+import subprocess
 
 from bench.mpi import report
 from testbed.mpi import Mpi, OpenMpi, build, find_tool
@@ -68,6 +69,23 @@ HINTS = {
 }
 
 
+def default_ofi():
+    """Where build-peer puts ch4:ofi."""
+    done = subprocess.run([report.TOP / "mpi-ch4-netmod/build-peer", "--print-prefix"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "/nonexistent"
+
+
+def missing(peer, prefix):
+    """Which tool of PEER is not in PREFIX, and what makes it; "": all are there."""
+    try:
+        for tool in ("mpiexec", "mpicc"):
+            find_tool(prefix, tool, peer.family)
+    except Error as error:
+        return f"{error} ({HINTS[peer.prefix_option]})"
+    return ""
+
+
 class Unavailable(Exception):
     """Why a peer cannot run."""
 
@@ -91,11 +109,8 @@ class Libraries:
     def _build(self, peer):
         option = peer.prefix_option
         prefix = self.prefixes[option]
-        try:
-            find_tool(prefix, "mpiexec", peer.family)
-            find_tool(prefix, "mpicc", peer.family)
-        except Error as error:
-            return Unavailable(f"{error} ({HINTS[option]})")
+        if why := missing(peer, prefix):
+            return Unavailable(why)
         try:
             return build(prefix, sorted(report.HERE.glob("*.c")), self.build_dir / option,
                                 flags=[f"-I{report.PATTERN.parent}"],

@@ -9,9 +9,9 @@ implementations:
   ucx       stock ch4:ucx (the same library)
   zc        ch4:zc
   edited    stock ch4:ucx and the program's cure by hand, where there is one
-  zc-plain  ch4:zc that lands nothing and has no landing thread     (when asked for)
-  ofi, openmpi  other MPI libraries, as bench/run mpi has them      (when asked for); then a table
+  ofi, openmpi  other MPI libraries, as bench/run mpi has them, where they are there; a table
                 compares ch4:zc with the one whose median is the shortest, stock among them
+  zc-plain  ch4:zc that lands nothing and has no landing thread     (when asked for)
 
 Ranks that wait in MPI poll, and here the ranks that they wait for need their processors. So all ranks,
 whatever the library, rest between their looks at the network (give_way.c). --polling leaves that
@@ -43,7 +43,7 @@ IMPLEMENTATIONS = {
     "ofi": peers.PEERS["ofi"],
     "openmpi": peers.PEERS["openmpi"],
 }
-UNASKED = ["ucx", "zc", "edited", "forecast"]
+UNASKED = ["ucx", "zc", "ofi", "openmpi", "edited", "forecast"]
 OTHERS = ["ucx", "ofi", "openmpi"]      # libraries that run a program as it is
 UNITS = {"time_to_solution": "s", "efficiency": "share", "saved": "s", "longest_held": "ms",
          **{f"{what}_{where}": unit for where in ("above", "below") for what, unit in
@@ -251,17 +251,24 @@ class Measurement:
         return drawn
 
 
+def unasked(prefixes):
+    """(implementations that are there, why each of the others is not); PREFIXES: of libraries that may be missing"""
+    absent = {impl: why for impl in UNASKED if IMPLEMENTATIONS[impl].prefix_option in prefixes and
+              (why := peers.missing(IMPLEMENTATIONS[impl], prefixes[IMPLEMENTATIONS[impl].prefix_option]))}
+    return [impl for impl in UNASKED if impl not in absent], absent
+
+
 def parse():
     parser = rounds.parser_of("proof", __doc__, "proof.jsonl")
-    parser.add_argument("--ofi", metavar="PREFIX", default="/nonexistent",
-                        help="MPICH with ch4:ofi (mpi-ch4-netmod/build-peer --print-prefix)")
+    parser.add_argument("--ofi", metavar="PREFIX", default=peers.default_ofi(),
+                        help="MPICH with ch4:ofi (default: where mpi-ch4-netmod/build-peer puts it)")
     parser.add_argument("--openmpi", metavar="PREFIX", default="/usr", help="default /usr")
     parser.add_argument("--quick", action="store_true", help="a third of the steps, one round")
     parser.add_argument("--rounds", type=int, metavar="N", help="default 3, with --quick 1")
     parser.add_argument("--cases", type=report.names(list(CASES)), metavar="CASE,...",
                         default=list(CASES), help=f"default {','.join(CASES)}")
-    parser.add_argument("--impl", type=report.names(list(IMPLEMENTATIONS)), default=UNASKED,
-                        metavar="IMPL,...", help=f"default {','.join(UNASKED)}")
+    parser.add_argument("--impl", type=report.names(list(IMPLEMENTATIONS)), metavar="IMPL,...",
+                        help=f"default {','.join(UNASKED)}, without those that are not installed")
     parser.add_argument("--polling", action="store_true",
                         help="ranks that wait poll, as on hosts with a processor for each")
     parser.add_argument("--keep", metavar="DIR", help="keep the recordings in this folder")
@@ -271,6 +278,10 @@ def parse():
                         help="limit of one run (default 120)")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
+    if not options.impl:
+        options.impl, absent = unasked({"ofi": options.ofi, "openmpi": options.openmpi})
+        for impl, why in absent.items():
+            print(f"proof: without {impl}: {why}", file=sys.stderr)
     for setting in options.settings:
         if setting.link not in LINKS:
             parser.error(f"--settings: programs have arguments for links of {' and '.join(LINKS)}")

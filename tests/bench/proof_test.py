@@ -7,7 +7,7 @@ import unittest
 import xml.etree.ElementTree
 
 from bench.mpi.settings import Setting
-from bench.proof import wave
+from bench.proof import measure, wave
 from bench.proof.cases import CASES, LINKS
 from bench.proof.truth import BestPeer, Truth
 
@@ -30,6 +30,27 @@ class TruthTest(unittest.TestCase):
         self.assertEqual(truth.ratios, (1, 2))
         self.assertEqual(truth.json()["state"], "ok")
         json.dumps(truth.json())
+
+
+class UnaskedTest(unittest.TestCase):
+    def test_libraries_that_are_there(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            (pathlib.Path(prefix) / "bin").mkdir()
+            for tool in ("mpiexec", "mpicc"):
+                path = pathlib.Path(prefix) / "bin" / tool
+                path.touch(mode=0o755)
+            found, absent = measure.unasked({"ofi": prefix, "openmpi": "/nonexistent"})
+        self.assertEqual(found, ["ucx", "zc", "ofi", "edited", "forecast"])
+        self.assertEqual(list(absent), ["openmpi"])
+        self.assertIn("libopenmpi-dev", absent["openmpi"])
+
+    def test_the_compiler_is_needed_too(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            (pathlib.Path(prefix) / "bin").mkdir()
+            (pathlib.Path(prefix) / "bin/mpiexec").touch(mode=0o755)
+            found, absent = measure.unasked({"ofi": prefix, "openmpi": prefix})
+        self.assertEqual(found, ["ucx", "zc", "edited", "forecast"])
+        self.assertIn("mpicc", absent["ofi"])
 
 
 class BestPeerTest(unittest.TestCase):
