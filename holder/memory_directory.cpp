@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
 
 #include "error.h"
+#include "named_file.h"
 
 namespace zc::holder {
 namespace {
@@ -33,13 +33,6 @@ bool is_ours(int fd)
     return fstat(fd, &found) == 0 && found.st_uid == geteuid();
 }
 
-/** Not removed by another process before it was locked. */
-bool is_there(int fd, const std::string &path)
-{
-    struct stat held, named;
-    return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino;
-}
-
 } // namespace
 
 memory_directory::memory_directory()
@@ -53,7 +46,7 @@ memory_directory::memory_directory()
             throw_errno(errno, name);
         path_ = name;
         lock_ = locked(path_);
-    } while (lock_.fd < 0 || !is_there(lock_.fd, path_));
+    } while (lock_.fd < 0 || !is_named(lock_.fd, path_));
 }
 
 memory_directory::~memory_directory()

@@ -14,6 +14,7 @@
 #include "error.h"
 #include "host_name.h"
 #include "id_map.h"
+#include "named_file.h"
 #include "request_server.h"
 
 namespace zc::holder {
@@ -76,13 +77,6 @@ void lock(int fd, const std::string &path)
     }
 }
 
-bool is_there(int fd, const std::string &path)
-{
-    struct stat open_one, named;
-    return fstat(fd, &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
-           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
-}
-
 descriptor locked(const std::string &path)
 {
     for (;;) {
@@ -90,7 +84,7 @@ descriptor locked(const std::string &path)
         if (file.fd < 0)
             throw_errno(errno, path);
         lock(file.fd, path);
-        if (is_there(file.fd, path)) /* or it was removed meanwhile */
+        if (is_named(file.fd, path)) /* or it was removed meanwhile */
             return file;
     }
 }
@@ -109,7 +103,7 @@ void remove_left_over(const fs::path &folder, const fs::path &own)
         if (path == own || !name.starts_with(kPrefix) || !name.ends_with(of_this_host()))
             continue;
         const descriptor file{open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
-        if (file.fd < 0 || flock(file.fd, LOCK_EX | LOCK_NB) != 0)
+        if (file.fd < 0 || flock(file.fd, LOCK_EX | LOCK_NB) != 0 || !is_named(file.fd, path))
             continue;
         bool is_used = false;
         for (const entry &one : entries_in(file.fd))

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "error.h"
+#include "named_file.h"
 #include "request_server.h"
 #include "runtime_directory.h"
 #include "zch/rank_mark.h"
@@ -40,13 +41,6 @@ std::string name_of(const held_rank &whose)
 bool is_locked(int fd)
 {
     return flock(fd, LOCK_SH | LOCK_NB) != 0 || flock(fd, LOCK_UN) != 0;
-}
-
-bool is_named(int fd, const std::string &path)
-{
-    struct stat held, named;
-    return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 descriptor opened(const std::string &path)
