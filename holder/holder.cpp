@@ -231,8 +231,8 @@ void holder::copy(const nlohmann::json &request)
     if (state_ != state::RUNNING)
         return fail("the rank is not running here");
     connect(request.at("to"), request.at("key"));
-    copy_ =
-        std::make_unique<pre_copy>(rank_.pid(), request.at("most"), request.value("waits", false));
+    copy_ = std::make_unique<pre_copy>(rank_.pid(), request.at("most"),
+                                       request.value("waits", false), request.value("lazy", false));
     said_ready_ = false;
     since_ = clock::now();
     state_ = state::COPYING;

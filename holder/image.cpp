@@ -19,7 +19,9 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::uint64_t kPart = 256 << 10; /* of memory, that is read at once */
-constexpr const char *kPages = "pages-";   /* CRIU's files of memory, and of nothing else */
+/* Of memory of a process. */
+constexpr std::uint64_t kLargestAddress = (std::uint64_t{1} << 63) - (1 << 30);
+constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
 /* A sender's owner has other things to do, to send what is pushed among them. */
 constexpr std::chrono::milliseconds kTurn{2};
 
@@ -338,7 +340,7 @@ void image_receiver::take_pages(const stored_pages &run)
     const bool follows = run.from == page_runs::kFollows;
     const std::uint64_t from = follows ? stored_ : run.from;
     if ((run.address | run.bytes | from) % page_places::kPage != 0 ||
-        run.bytes > page_runs::kMost * page_places::kPage || run.address + run.bytes < run.address)
+        run.bytes > page_runs::kMost * page_places::kPage || run.address > kLargestAddress)
         throw error(EBADMSG, "the image has memory that is no pages");
     if (follows) {
         open_store();

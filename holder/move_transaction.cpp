@@ -139,6 +139,7 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
                          {"to", image_},
                          {"key", key_},
                          {"most", room << 10},
+                         {"lazy", lazy_},
                          {"track", lazy_ && what.value("track", false)},
                          {"waits", waits_ > 0ms}});
 }

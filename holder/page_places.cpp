@@ -8,6 +8,11 @@
 #include "crc32c.h"
 
 namespace zc::holder {
+namespace {
+
+constexpr std::uint64_t kEnd = std::uint64_t{1} << 63; /* of addresses */
+
+} // namespace
 
 bool page_places::set(std::uint64_t address, std::uint64_t place)
 {
@@ -92,16 +97,23 @@ void page_places::drop(std::uint64_t address, std::uint64_t bytes)
     }
 }
 
+/** The rank waits for it: the chunk is looked for once for the pages that lie in it. */
 void page_places::move(std::uint64_t address, std::uint64_t to, std::uint64_t bytes)
 {
-    std::vector<stored_pages> moved;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>>
+        moved; /* their new addresses, and places */
     for_each(address, bytes, [&](std::uint64_t at, std::uint64_t place) {
-        moved.push_back({at - address + to, kPage, place});
+        moved.emplace_back(at - address + to, place);
     });
     drop(address, bytes);
     drop(to, bytes);
-    for (const stored_pages &each : moved)
-        set(each);
+    auto into = chunks_.end();
+    for (const auto &[at, place] : moved) {
+        if (into == chunks_.end() || into->first != at / kChunk)
+            into = chunks_.try_emplace(at / kChunk).first;
+        into->second.places[at % kChunk / kPage] = place; /* it had none */
+        into->second.known++;
+    }
 }
 
 void page_places::keep(const std::vector<page_range> &those)
@@ -111,7 +123,7 @@ void page_places::keep(const std::vector<page_range> &those)
         drop(at, each.begin - at);
         at = each.end;
     }
-    drop(at, ~(kPage - 1) - at);
+    drop(at, kEnd - at);
 }
 
 bool page_places::lie_in(std::uint64_t bytes) const noexcept

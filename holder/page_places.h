@@ -19,8 +19,8 @@ struct stored_pages {
 
 /**
  * Of pages of an address space: where in a store the content of each lies. Addresses and lengths
- * are multiples of a page, if nothing else is said. A page of 4 KiB takes 8 bytes, and those of a
- * MiB that has any take 2 KiB at least.
+ * are multiples of a page, if nothing else is said, and those of a process, which are below 2^63. A
+ * page of 4 KiB takes 8 bytes, and those of a MiB that has any take 2 KiB at least.
  */
 class page_places {
   public:

@@ -16,8 +16,8 @@ constexpr std::chrono::milliseconds kTurn{2};
 
 } // namespace
 
-pre_copy::pre_copy(pid_t pid, std::uint64_t most, bool waits)
-    : memory_(pid), most_(most), waits_(waits)
+pre_copy::pre_copy(pid_t pid, std::uint64_t most, bool waits, bool tells)
+    : memory_(pid), most_(most), waits_(waits), tells_(tells)
 {
     there_.reserve(most / known_pages::kPage);
     begin_round();
@@ -72,7 +72,7 @@ void pre_copy::send_pages(outgoing &to)
             if (is_new && fresh != at)
                 std::memcpy(next_.pages.data() + fresh, page, known_pages::kPage);
             fresh += is_new ? known_pages::kPage : 0;
-            if (told_.set(address, place))
+            if (tells_ ? told_.set(address, place) : is_new)
                 runs.add(address, known_pages::kPage, is_new ? page_runs::kFollows : place);
             if (unchanged_)
                 unchanged_->note(address);

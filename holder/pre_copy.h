@@ -45,8 +45,9 @@ class pre_copy {
 
     static constexpr std::chrono::milliseconds kFirstRest{500}, kMostRest{8000};
 
-    /** @most: bytes of the store. @waits: it goes on until it is told to end. */
-    pre_copy(pid_t pid, std::uint64_t most, bool waits = false);
+    /** @most: bytes of the store. @waits: it goes on until it is told to end. @tells: which page of
+     * the rank each is, which is of use if CRIU leaves it out of the image. */
+    pre_copy(pid_t pid, std::uint64_t most, bool waits = false, bool tells = true);
     /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
      * process has opened. The round begins anew. Throws error if it cannot. */
     void track(descriptor userfault);
@@ -80,7 +81,7 @@ class pre_copy {
     bool has_room(std::uint64_t more) const;
     rank_memory memory_;
     std::uint64_t most_;
-    bool waits_, ready_ = false;
+    bool waits_, tells_, ready_ = false;
     std::chrono::steady_clock::time_point rest_until_;
     std::chrono::milliseconds rest_ = kFirstRest;
     known_pages there_;

@@ -29,11 +29,8 @@ void take_all(outgoing &out, std::string &bytes)
     }
 }
 
-/** All bytes that a sender makes of @from, if the other host has what was sent @ahead. */
-std::string sent(const nlohmann::json &manifest, const std::string &from, sent_ahead ahead = {},
-                 std::optional<frozen_memory> memory = {})
+std::string all_of(image_sender &sender)
 {
-    image_sender sender(manifest, from, std::move(ahead), std::move(memory));
     outgoing out(stream_id::image, 4 * outgoing::kLongest);
     std::string bytes;
     for (bool all = false; !all;) {
@@ -41,6 +38,14 @@ std::string sent(const nlohmann::json &manifest, const std::string &from, sent_a
         take_all(out, bytes);
     }
     return bytes;
+}
+
+/** All bytes that a sender makes of @from, if the other host has what was sent @ahead. */
+std::string sent(const nlohmann::json &manifest, const std::string &from, sent_ahead ahead = {},
+                 std::optional<frozen_memory> memory = {})
+{
+    image_sender sender(manifest, from, std::move(ahead), std::move(memory));
+    return all_of(sender);
 }
 
 /** A line of runs, each with what follows behind them. */
@@ -118,20 +123,25 @@ TEST_F(ImageTest, WritesNowhereElse)
 class StoreTest : public ImageTest {
   protected:
     static std::string page(char of) { return std::string(kPage, of); }
+    /** It is a rank's at @address. */
+    void send_page(const std::string &one, std::uint64_t address)
+    {
+        page_runs run;
+        const auto [place, is_new] = there_.add(one, store_.size());
+        if (told_.set(address, place)) {
+            run.add(address, kPage, is_new ? page_runs::kFollows : place);
+            outgoing out(stream_id::image, 4 * outgoing::kLongest);
+            crc_ = push_memory(out, run, is_new ? std::string(one) : "", crc_);
+            take_all(out, stored_);
+        }
+        if (is_new)
+            store_ += one;
+    }
     /** They lie in the store in this order, and are a rank's memory from @address on. */
     void send_before(const std::string &pages, std::uint64_t address = kSomewhere)
     {
         for (const char each : pages) {
-            page_runs run;
-            const auto [place, is_new] = there_.add(page(each), store_.size());
-            if (told_.set(address, place)) {
-                run.add(address, kPage, is_new ? page_runs::kFollows : place);
-                outgoing out(stream_id::image, 4 * outgoing::kLongest);
-                crc_ = push_memory(out, run, is_new ? page(each) : "", crc_);
-                take_all(out, stored_);
-            }
-            if (is_new)
-                store_ += page(each);
+            send_page(page(each), address);
             address += kPage;
         }
     }
@@ -211,13 +221,7 @@ TEST_F(StoreTest, LongRunsArrive)
     for (std::size_t i = 0; i < 2 * outgoing::kLongest / kPage + 3; i++) {
         std::string one = page('x');
         one.replace(0, sizeof i, reinterpret_cast<const char *>(&i), sizeof i);
-        page_runs run;
-        run.add(kSomewhere + i * kPage, kPage, page_runs::kFollows);
-        outgoing out(stream_id::image, 4 * outgoing::kLongest);
-        crc_ = push_memory(out, run, std::string(one), crc_);
-        take_all(out, stored_);
-        there_.add(one, store_.size());
-        store_ += one;
+        send_page(one, kSomewhere + i * kPage);
         known += one;
         unknown += one.replace(kPage - 1, 1, "y");
     }
@@ -317,28 +321,34 @@ class LeftOutTest : public StoreTest {
         return sent({{"pid", 7}}, from_.path(), by_store ? ahead() : sent_ahead{},
                     frozen_memory{getpid(), ranges});
     }
-    /** What a rank would be given at the other host: for each page its first byte. */
-    std::string arrived(const std::string &bytes)
+    /** What a rank would be given at the other host, of all that was left out. */
+    std::optional<std::vector<std::string>> given(const std::string &bytes) const
     {
         memory_directory to;
         image_receiver receiver(to.path());
         incoming in(stream_id::image);
         in.accept({frame::DATA, stream_id::image, 0, bytes});
         if (!receiver.take(in))
-            return "not all";
+            return {};
         const page_places memory = receiver.take_memory(left_out_);
-        std::string found;
-        std::uint64_t next = left_out_.empty() ? 0 : left_out_.front().begin;
+        std::vector<std::string> pages;
         for (const page_range &each : left_out_) {
-            found.append((each.begin - next) / kPage, '-');
-            next = each.end;
             for (std::uint64_t at = each.begin; at < each.end; at += kPage) {
                 std::string one(kPage, '\0');
-                const ssize_t got = pread(receiver.store().fd, one.data(), kPage,
-                                          static_cast<off_t>(memory.find(at).value()));
-                found += got == static_cast<ssize_t>(kPage) && one == page(one[0]) ? one[0] : '?';
+                const auto place = static_cast<off_t>(memory.find(at).value());
+                one.resize(pread(receiver.store().fd, one.data(), kPage, place));
+                pages.push_back(one);
             }
         }
+        return pages;
+    }
+    /** For each page its first byte. */
+    std::string arrived(const std::string &bytes) const
+    {
+        const auto pages = given(bytes);
+        std::string found;
+        for (const std::string &one : pages.value_or(std::vector<std::string>{"not all"}))
+            found += !pages ? one : one == page(one.at(0)) ? one.substr(0, 1) : "?";
         return found;
     }
     std::vector<page_range> left_out_;
@@ -357,7 +367,7 @@ TEST_F(LeftOutTest, MemoryArrivesWithItsAddresses)
     send_before("xab");
     const std::string bytes =
         stored() + image_of({{address(0), address(4)}, {address(5), address(7)}});
-    EXPECT_EQ(arrived(bytes), "1ab2-a3");
+    EXPECT_EQ(arrived(bytes), "1ab2a3");
     EXPECT_LT(bytes.size(), 700000 + 3 * kPage + store_.size() + 2000);
 }
 
@@ -371,10 +381,67 @@ TEST_F(LeftOutTest, MemoryArrivesWithoutAStoreBefore)
 /** More than is read at once. */
 TEST_F(LeftOutTest, LongMemoryArrives)
 {
-    write_pages("12");
+    std::string pages(290, 'm');
+    for (const std::size_t each : {0, 1, 100, 250, 289})
+        pages[each] = static_cast<char>('1' + each % 10);
+    write_pages(pages);
     send_before("m");
-    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(290)}})),
-              "12" + std::string(288, 'm'));
+    EXPECT_EQ(arrived(stored() + image_of({{address(0), address(290)}})), pages);
+}
+
+/** By what the kernel tells of another process. */
+TEST_F(LeftOutTest, WhatIsUnchangedIsNotRead)
+{
+    constexpr std::size_t kMany = 1000, kFirst = 1000000; /* pages that no other test has */
+    struct shared {
+        stepped steps;
+        std::atomic<int> served;
+    };
+    shared &both = *new (pages_of_memory(1, MAP_SHARED)) shared;
+    char *const at = pages_of_memory(kMany);
+    const std::vector<std::size_t> written = {5, 400, 401, 999};
+    forked other(
+        [&] {
+            holder::write_pages(at, kFirst, kMany);
+            both.served = own_userfault();
+        },
+        [&] {
+            both.steps.serve([&](int) {
+                for (const std::size_t each : written)
+                    holder::write_pages(at + each * kPage,
+                                        kFirst + (each == 400 ? 17 : kMany + each), 1);
+            });
+        });
+    std::unique_ptr<unchanged_pages> unchanged;
+    try {
+        write_tracker::check_kernel();
+        unchanged = std::make_unique<unchanged_pages>(other.pid(), other.take(both.served));
+    } catch (const error &cannot) {
+        GTEST_SKIP() << cannot.what();
+    }
+    const auto begin = reinterpret_cast<std::uint64_t>(at), end = begin + kMany * kPage;
+    ASSERT_EQ(unchanged->protect({{begin, end}}), "");
+    for (std::size_t i = 0; i < kMany; i++) {
+        send_page(page_of(kFirst + i), begin + i * kPage);
+        unchanged->note(begin + i * kPage);
+    }
+    send_page(page_of(kFirst + 8), begin + 7 * kPage); /* as would be seen if it was read */
+    both.steps.ask(1);
+    sent_ahead before = ahead();
+    before.unchanged = unchanged.get();
+    left_out_ = {{begin, end}};
+    image_sender sender({{"pid", 7}}, from_.path(), std::move(before),
+                        frozen_memory{other.pid(), left_out_});
+    const auto pages = given(stored() + all_of(sender));
+    ASSERT_TRUE(pages);
+    for (std::size_t i = 0; i < kMany; i++) {
+        const bool is_written = std::find(written.begin(), written.end(), i) != written.end();
+        const std::size_t now = i == 7 ? 8 : i == 400 ? 17 : is_written ? kMany + i : i;
+        EXPECT_TRUE((*pages)[i] == page_of(kFirst + now)) << i;
+    }
+    EXPECT_EQ(sender.bytes_left_out(), kMany * kPage);
+    EXPECT_EQ(sender.bytes_unread(), (kMany - written.size()) * kPage);
+    EXPECT_EQ(sender.bytes_there(), (kMany - 3) * kPage) << "400 has a page that was sent before";
 }
 
 /** What the other host knows already takes no byte of the image, wherever it is. */
@@ -463,17 +530,18 @@ TEST_F(LeftOutTest, WhatIsNoMemoryIsRefused)
     constexpr std::uint64_t kLast = ~std::uint64_t{4095};
     send_before("a");
     EXPECT_EQ(arrived(stored() + runs_line("memory", {{4096, 4096, 0}})), "not all");
-    for (const std::vector<stored_pages> &runs :
-         std::vector<std::vector<stored_pages>>{{{4097, 4096, 0}},
-                                                {{4096, 4095, 0}},
-                                                {{4096, 0, 0}},
-                                                {{4096, 4096, 1}},
-                                                {{4096, 4096, 4096}},
-                                                {{4096, 8192, 0}},
-                                                {{4096, 4096, kLast}},
-                                                {{kLast, 8192, page_runs::kFollows}},
-                                                {{4096, 4097 * kPage, page_runs::kFollows}},
-                                                {}}) {
+    for (const std::vector<stored_pages> &runs : std::vector<std::vector<stored_pages>>{
+             {{4097, 4096, 0}},
+             {{4096, 4095, 0}},
+             {{4096, 0, 0}},
+             {{4096, 4096, 1}},
+             {{4096, 4096, 4096}},
+             {{4096, 8192, 0}},
+             {{4096, 4096, kLast}},
+             {{kLast, 8192, page_runs::kFollows}},
+             {{std::uint64_t{1} << 63, 4096, page_runs::kFollows}},
+             {{4096, 4097 * kPage, page_runs::kFollows}},
+             {}}) {
         EXPECT_THROW(arrived(stored() + runs_line("memory", runs)), error)
             << (runs.empty() ? 0 : runs[0].address) << " " << (runs.empty() ? 0 : runs[0].bytes);
     }

@@ -20,8 +20,8 @@ constexpr std::size_t kManyPages =
 /** What the other host has in its store after a copy. */
 struct copied {
     explicit copied(pid_t pid, std::uint64_t most = kNoEnd, bool waits = false,
-                    void (*first)(pre_copy &) = nullptr)
-        : copy(pid, most, waits)
+                    void (*first)(pre_copy &) = nullptr, bool tells = true)
+        : copy(pid, most, waits, tells)
     {
         if (first)
             first(copy);
@@ -197,6 +197,7 @@ TEST(PreCopyTest, EndsAsEverIfItNeedNotWaitBeforeItIsReady)
 /** When the rank is about to stand still. */
 TEST(PreCopyTest, CatchesUpWithWhatWasWrittenSinceItWasDone)
 {
+    constexpr int kStep = 1000; /* whose pages no other test has */
     struct shared {
         stepped steps;
         std::atomic<int> served;
@@ -218,7 +219,7 @@ TEST(PreCopyTest, CatchesUpWithWhatWasWrittenSinceItWasDone)
     tracked.copy.finish();
     tracked.push_until([] { return false; });
     const std::uint64_t before = tracked.copy.bytes();
-    both.steps.ask(1);
+    both.steps.ask(kStep);
     tracked.push_until([] { return false; });
     EXPECT_EQ(tracked.copy.bytes(), before) << "it is done";
     tracked.copy.catch_up();
@@ -226,13 +227,30 @@ TEST(PreCopyTest, CatchesUpWithWhatWasWrittenSinceItWasDone)
     EXPECT_GE(tracked.copy.bytes(), before + 100 * kPage);
     EXPECT_LE(tracked.copy.bytes(), before + 120 * kPage) << "those and its stack";
     for (std::size_t i = 0; i < kManyPages; i++)
-        ASSERT_EQ(tracked.page_at(at + i * kPage), page_of(i < 100 ? kManyPages + i : i)) << i;
+        ASSERT_EQ(tracked.page_at(at + i * kPage), page_of(i < 100 ? kStep * kManyPages + i : i))
+            << i;
     const auto begin = reinterpret_cast<std::uint64_t>(at);
     const auto changed =
         tracked.copy.sent().unchanged->changed({begin, begin + kManyPages * kPage});
     ASSERT_EQ(changed.size(), 1u) << "nothing is protected, so they are read once more";
     EXPECT_EQ(changed[0].begin, begin);
     EXPECT_EQ(changed[0].end, begin + 100 * kPage);
+}
+
+/** CRIU's files have the pages then. */
+TEST(PreCopyTest, NeedNotTellWhichPageEachIs)
+{
+    char *at = pages_of_memory(kManyPages);
+    forked other([&] {
+        for (std::size_t i = 0; i < kManyPages; i++)
+            page_of(i % 2).copy(at + i * kPage, kPage);
+    });
+    const copied all(other.pid(), kNoEnd, false, nullptr, false);
+    EXPECT_TRUE(all.has(page_of(0)));
+    EXPECT_TRUE(all.has(page_of(1)));
+    EXPECT_EQ(all.told.bytes(), all.store.size()) << "where it lies of what is new";
+    const auto begin = reinterpret_cast<std::uint64_t>(at);
+    EXPECT_FALSE(all.told.has_any(begin + 2 * kPage, (kManyPages - 2) * kPage));
 }
 
 TEST(PreCopyTest, DoesNotCatchUpWhereTheKernelDoesNotTell)
