@@ -42,10 +42,40 @@ bool pointer_to_scalar(const clang::Expr *pointer)
     return type->isPointerType() && type->getPointeeType()->isScalarType();
 }
 
+/* The macro is gone when the source has been parsed. It is the one number that MPI libraries make a
+ * void pointer of, and not NULL: 1 in Open MPI, -1 in MPICH. */
+bool is_in_place(const clang::Expr *value)
+{
+    const auto *cast = dyn_cast<clang::CastExpr>(value);
+    return cast && cast->getCastKind() == clang::CK_IntegralToPointer &&
+           cast->getType()->isVoidPointerType();
+}
+
+/* Does @value go anywhere but into a comparison, or straight to a collective call of MPI? */
+bool is_kept(const function &in, const clang::Expr *value)
+{
+    for (;;) {
+        const clang::Stmt *parent = in.parents->getParent(value);
+        if (const auto *call = dyn_cast_or_null<clang::CallExpr>(parent)) {
+            const auto *callee = callee_of(call);
+            const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+            return !known || known->what != known_call::kind::collective;
+        }
+        if (const auto *op = dyn_cast_or_null<clang::BinaryOperator>(parent);
+            op && op->getOpcode() != clang::BO_Comma)
+            return !op->isComparisonOp();
+        if (!isa_and_nonnull<clang::CastExpr, clang::ParenExpr, clang::ConditionalOperator,
+                             clang::BinaryOperator>(parent))
+            return true;
+        value = llvm::cast<clang::Expr>(parent);
+    }
+}
+
 } // namespace
 
 accesses::accesses(const program &all) : program_(all)
 {
+    find_kept_in_place();
     for (const auto &[name, one] : all.functions()) {
         auto &found = by_function_[name];
         for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
@@ -183,7 +213,7 @@ accesses::use accesses::of_call(const clang::CallExpr *call, const clang::Expr *
              * the root. What all ranks are given does not. */
             const auto *known =
                 callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
-            const bool sets = known && whole && pointer_to_scalar(call->getArg(i)) &&
+            const bool sets = known && whole && !what.reads && pointer_to_scalar(call->getArg(i)) &&
                               (known->effect(i) == 'u' || known->name == "MPI_Comm_rank");
             return {what, sets ? call : nullptr};
         }
@@ -195,9 +225,63 @@ effect accesses::of_argument(const clang::CallExpr *call, unsigned number) const
     const auto *callee = callee_of(call);
     if (const auto *own = program_.find(callee))
         return of_parameter(*own, number);
-    if (const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr)
-        return of_letter(known->effect(number));
-    return kEscapes;
+    const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+    if (!known)
+        return kEscapes;
+    auto found = of_letter(known->effect(number));
+    /* What is received in place was sent before. (MPI_Scatter() has it the other way round: its
+     * buffer to send is only read, and what is in place of the other is no memory.) */
+    const char letter = known->effect(number);
+    if (known->what == known_call::kind::collective && known->effect(0) == 'i' &&
+        (letter == 'o' || letter == 'u') && may_be_in_place(call->getArg(0)))
+        found.reads = true;
+    return found;
+}
+
+/* Does the program keep MPI_IN_PLACE in a variable, or hand it to a function of its own? */
+void accesses::find_kept_in_place()
+{
+    for (const auto &[name, one] : program_.functions())
+        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+            const auto *value = dyn_cast_or_null<clang::Expr>(each);
+            if (value && is_in_place(value) && is_kept(*in, value))
+                keeps_in_place_ = true;
+        });
+    for (const auto &[name, variable] : program_.globals())
+        for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
+            const auto *value = dyn_cast_or_null<clang::Expr>(each);
+            if (value && is_in_place(value))
+                keeps_in_place_ = true;
+        });
+}
+
+/* A pointer of unknown origin is MPI_IN_PLACE only if the program keeps that somewhere. */
+bool accesses::may_be_in_place(const clang::Expr *buffer) const
+{
+    buffer = buffer->IgnoreParens();
+    if (is_in_place(buffer))
+        return true;
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(buffer))
+        return may_be_in_place(choice->getTrueExpr()) || may_be_in_place(choice->getFalseExpr());
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(buffer);
+        op && op->getOpcode() == clang::BO_Comma)
+        return may_be_in_place(op->getRHS());
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(buffer);
+        op && op->getOpcode() == clang::UO_AddrOf)
+        return false;
+    const auto *cast = dyn_cast<clang::CastExpr>(buffer);
+    if (!cast)
+        return keeps_in_place_;
+    switch (cast->getCastKind()) {
+    case clang::CK_ArrayToPointerDecay:
+    case clang::CK_NullToPointer:
+        return false;
+    case clang::CK_BitCast:
+    case clang::CK_NoOp:
+        return may_be_in_place(cast->getSubExpr());
+    default:
+        return keeps_in_place_;
+    }
 }
 
 /* What is done with the memory that a parameter points to. */

@@ -58,8 +58,11 @@ class accesses {
                               const clang::Expr *object, bool whole) const;
     use of_call(const clang::CallExpr *call, const clang::Expr *pointer, bool whole) const;
     effect of_parameter(const function &one, unsigned number) const;
+    void find_kept_in_place();
+    bool may_be_in_place(const clang::Expr *buffer) const;
 
     const program &program_;
+    bool keeps_in_place_ = false;
     std::map<std::string, std::vector<access>> by_function_;
     std::set<std::string> escaping_;
     mutable std::map<const clang::ParmVarDecl *, effect> parameters_;

@@ -17,6 +17,58 @@ TEST(LivenessTest, WhatMpiWritesAsAWholeIsNotLive)
     EXPECT_EQ(names(found), (strings{"main.rank", "main.step", "main.sum"}));
 }
 
+/* Each call keeps x from one step to the next, and nothing else reads it: it is live only if the
+ * buffer to receive in counts as read. */
+TEST(LivenessTest, WhatIsReducedInPlaceIsReadFirst)
+{
+    const strings with_x{"main.step", "main.sum", "main.x"};
+    const std::string calls[] = {
+        "MPI_Allreduce(MPI_IN_PLACE, &x, 1, 0, 0, MPI_COMM_WORLD);",
+        "MPI_Allreduce((const char *)MPI_IN_PLACE, (&x), 1, 0, 0, MPI_COMM_WORLD);",
+        "MPI_Reduce(step ? &other : MPI_IN_PLACE, &x, 1, 0, 0, 0, MPI_COMM_WORLD);",
+        "MPI_Scan(MPI_IN_PLACE, &x, 1, 0, 0, MPI_COMM_WORLD);",
+        "MPI_Allgather(MPI_IN_PLACE, 0, 0, &x, 1, 0, MPI_COMM_WORLD);",
+        "MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, 0, &x, NULL, NULL, 0, MPI_COMM_WORLD);",
+        "MPI_Request r; MPI_Iallreduce(MPI_IN_PLACE, &x, 1, 0, 0, MPI_COMM_WORLD, &r); "
+        "MPI_Wait(&r, NULL);",
+    };
+    for (const auto &call : calls)
+        EXPECT_EQ(names(analysed(with_loop(call, "double x = 1, other = 2; other = 3;"))),
+                  call.find("&other") == std::string::npos
+                      ? with_x
+                      : (strings{"main.other", "main.step", "main.sum", "main.x"}))
+            << call;
+}
+
+TEST(LivenessTest, APointerIsInPlaceOnlyIfTheProgramKeepsThat)
+{
+    const std::string call = "MPI_Allreduce(from, &x, 1, 0, 0, MPI_COMM_WORLD); sum += x;",
+                      before = "double x = 1, *from = malloc(8);";
+    EXPECT_EQ(names(analysed(with_loop(call, before))),
+              (strings{"main.from", "main.step", "main.sum"}));
+    EXPECT_EQ(
+        names(analysed(with_loop(call, before + "if (argc > 1) from = argc > 2 ? MPI_IN_PLACE "
+                                                ": NULL;"))),
+        (strings{"main.from", "main.step", "main.sum", "main.x"}));
+    const std::string outside = "static void total(const void *of, double *to) "
+                                "{ MPI_Allreduce(of, to, 1, 0, 0, MPI_COMM_WORLD); }\n"
+                                "static const void *const kept = MPI_IN_PLACE;\n";
+    EXPECT_EQ(names(analysed(with_loop("total(MPI_IN_PLACE, &x);", "double x = 1;",
+                                       outside.substr(0, outside.find("static const"))))),
+              (strings{"main.step", "main.sum", "main.x"}));
+    EXPECT_EQ(names(analysed(with_loop("total(kept, &x);", "double x = 1;", outside))),
+              (strings{"main.step", "main.sum", "main.x"}));
+}
+
+TEST(LivenessTest, WhatIsScatteredInPlaceIsOnlyRead)
+{
+    EXPECT_EQ(
+        names(analysed(with_loop("MPI_Scatter(all_parts, 1, 0, rank ? &x : MPI_IN_PLACE, 1, 0, 0, "
+                                 "MPI_COMM_WORLD);",
+                                 "double all_parts[64], x; all_parts[0] = 1;"))),
+        (strings{"main.all_parts", "main.rank", "main.step", "main.sum"}));
+}
+
 TEST(LivenessTest, OneOfTwoPathsIsEnough)
 {
     const auto found =

@@ -17,6 +17,7 @@ typedef int MPI_Win; typedef int MPI_Info; typedef struct { int x; } MPI_Status;
 typedef unsigned long size_t; typedef struct _IO_FILE FILE;
 #define MPI_COMM_WORLD ((MPI_Comm)0x44000000)
 #define NULL ((void *)0)
+#define MPI_IN_PLACE ((void *)-1)
 int MPI_Init(int *, char ***); int MPI_Finalize(void);
 int MPI_Comm_rank(MPI_Comm, int *); int MPI_Comm_size(MPI_Comm, int *);
 int MPI_Comm_dup(MPI_Comm, MPI_Comm *); int MPI_Comm_split(MPI_Comm, int, int, MPI_Comm *);
@@ -29,6 +30,13 @@ int MPI_Start(MPI_Request *); int MPI_Wait(MPI_Request *, MPI_Status *);
 int MPI_Waitall(int, MPI_Request *, MPI_Status *); int MPI_Test(MPI_Request *, int *, MPI_Status *);
 int MPI_Bcast(void *, int, MPI_Datatype, int, MPI_Comm);
 int MPI_Allreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Reduce(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
+int MPI_Scan(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Allgather(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+int MPI_Alltoallv(const void *, const int *, const int *, MPI_Datatype, void *, const int *,
+                  const int *, MPI_Datatype, MPI_Comm);
+int MPI_Scatter(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm);
+int MPI_Iallreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
 int MPI_Barrier(MPI_Comm); int MPI_Abort(MPI_Comm, int); double MPI_Wtime(void);
 int MPI_Win_create(void *, long, int, MPI_Info, MPI_Comm, MPI_Win *); int MPI_Win_free(MPI_Win *);
 void *malloc(size_t); void *calloc(size_t, size_t); void *realloc(void *, size_t); void free(void *);
