@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "analysis.h"
 
+#include "messages.h"
 #include "uniformity.h"
 
 #include <algorithm>
@@ -46,14 +47,15 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     const accesses used(all);
     const call_graph calls(all);
     const liveness live(all, used);
-    const resources opened(all, calls);
+    const resources opened(all);
+    const messages sent(all, calls, used);
     const uniformity equal(all, calls, used);
     found.loops = find_loops(all, calls);
     for (auto &one : found.loops) {
         if (!one.refused.empty())
             continue;
         append(one.refused, opened.open_at(one));
-        append(one.refused, opened.unmatched_in(one));
+        append(one.refused, sent.unmatched_in(one));
         append(one.refused, equal.differences(one));
     }
     if (how.loop.empty()) {

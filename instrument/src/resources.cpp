@@ -75,7 +75,7 @@ std::string resources::base_of(const function &in, const clang::Expr *argument, 
     }
 }
 
-resources::resources(const program &all, const call_graph &calls) : program_(all), calls_(calls)
+resources::resources(const program &all) : program_(all)
 {
     for (const auto &[name, one] : all.functions())
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
@@ -242,52 +242,6 @@ findings resources::open_at(const loop &one) const
     findings found;
     for (const auto &[key, where] : open)
         found.push_back(where);
-    return found;
-}
-
-findings resources::unmatched_in(const loop &one) const
-{
-    struct half {
-        bool is_any = false;
-        std::map<std::string, finding> tags;
-    } sent, received;
-    const auto note = [](const function &in, const clang::CallExpr *call, int argument, half &to,
-                         const char *what) {
-        if (argument < 0 || static_cast<unsigned>(argument) >= call->getNumArgs())
-            return;
-        clang::Expr::EvalResult value;
-        if (!call->getArg(argument)->EvaluateAsInt(value, in.context())) {
-            to.is_any = true;
-            return;
-        }
-        const auto tag = value.Val.getInt().getExtValue();
-        if (tag < 0)
-            to.is_any = true; /* MPI_ANY_TAG */
-        to.tags.try_emplace(std::to_string(tag),
-                            finding{in.place(call), std::string(what) + std::to_string(tag)});
-    };
-    for (const auto &[in, call] : calls_.calls_below(*one.in, body_of(one.statement))) {
-        const auto *callee = callee_of(call);
-        const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
-        /* What a persistent request sends is said where it is made. */
-        if (known && (known->effect(0) == 'S' || known->effect(1) == 'T'))
-            sent.is_any = received.is_any = true;
-        if (!known || known->what != known_call::kind::sends)
-            continue;
-        note(*in, call, known->tag, sent,
-             "a message is sent in this loop, and received outside of "
-             "it: its tag is ");
-        note(*in, call, known->other_tag, received,
-             "a message is received in this loop, and sent "
-             "outside of it: its tag is ");
-    }
-    findings found;
-    for (const auto &[tag, where] : sent.tags)
-        if (!received.is_any && !received.tags.count(tag))
-            found.push_back(where);
-    for (const auto &[tag, where] : received.tags)
-        if (!sent.is_any && !sent.tags.count(tag) && tag[0] != '-')
-            found.push_back(where);
     return found;
 }
 

@@ -17,12 +17,10 @@ namespace zc::instrument {
  */
 class resources {
   public:
-    resources(const program &all, const call_graph &calls);
+    explicit resources(const program &all);
 
     /** What may be open where the body of @one begins, with the place where it was opened. */
     findings open_at(const loop &one) const;
-    /** Point-to-point messages of the body of @one whose other half is not in the body. */
-    findings unmatched_in(const loop &one) const;
     /** Variables and fields that hold persistent requests, by key. */
     const std::set<std::string> &persistent() const { return persistent_; }
 
@@ -45,7 +43,6 @@ class resources {
     static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);
 
     const program &program_;
-    const call_graph &calls_;
     std::map<std::string, summary> summaries_;
     std::set<std::string> persistent_;
 };

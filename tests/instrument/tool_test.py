@@ -19,6 +19,8 @@ TOOL = None
 REFUSED = {
     "workers": [("workers.c:23", "ranks may pass it in different numbers")],
     "pipeline": [("pipeline.c:14", "a request may be active that MPI_Irecv() has made")],
+    "late": [("late.c:15", "could not decide whether a message is on its way"),
+             ("late.c:17", "not known to be sent in the same iterations of it: its tag is 1")],
     "journal": [("journal.c:14", "a file may be open")],
     "variant": [("variant.c:16", "is a union with pointers"),
                 ("variant.c:27", "a pointer becomes a number"),

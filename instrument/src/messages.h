@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+#include "findings.h"
+#include "loops.h"
+
+namespace zc::instrument {
+
+/**
+ * Messages between two ranks: may one be on its way where the body of a loop begins?
+ *
+ * Each that is sent in an iteration is received in it if what sends and what receives have the same
+ * tag, and are run in the same iterations. A tag is a number, or an expression that stands on both
+ * sides. What decides whether a call is run, and is not the same in each iteration, must decide so
+ * for both. Ranks and communicators are not looked at.
+ */
+class messages {
+  public:
+    messages(const program &all, const call_graph &calls, const accesses &used)
+        : program_(all), calls_(calls), used_(used)
+    {
+    }
+
+    /** Messages of the body of @one of which it cannot be told that none is on its way. */
+    findings unmatched_in(const loop &one) const;
+
+  private:
+    const program &program_;
+    const call_graph &calls_;
+    const accesses &used_;
+};
+
+} // namespace zc::instrument

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "small_source.h"
+
+namespace zc::instrument {
+
+namespace {
+
+std::string send(const std::string &tag)
+{
+    return "MPI_Send(&sum, 1, 0, 0, " + tag + ", MPI_COMM_WORLD);";
+}
+
+std::string receive(const std::string &tag)
+{
+    return "MPI_Recv(&all, 1, 0, 0, " + tag + ", MPI_COMM_WORLD, NULL);";
+}
+
+const std::string kUndecided = "could not decide whether a message is on its way",
+                  kOtherIterations = "in the same iterations of it: its tag is 5",
+                  kComputed = "its tag is computed, and not by the same expression";
+
+} // namespace
+
+TEST(MessagesTest, AMessageWhoseOtherHalfIsElsewhere)
+{
+    expect_refused(with_loop(send("5"), "", "", receive("5")),
+                   "a message is sent in this loop, and received outside of it: its tag is 5");
+    expect_refused(with_loop(receive("5"), "", "", send("5")),
+                   "a message is received in this loop, and sent outside of it: its tag is 5");
+}
+
+TEST(MessagesTest, AComputedTagMatchesNoOther)
+{
+    const std::string tags = "int tag = 5, other = 5; if (argc > 1) tag = other = argc;";
+    expect_done(with_loop(send("tag + 1") + receive("tag + 1"), tags));
+    expect_refused(with_loop(send("tag") + receive("5"), tags), kComputed);
+    expect_refused(with_loop(send("tag") + receive("5"), tags),
+                   "tags of what is sent in it are computed: its tag is 5");
+    expect_refused(with_loop(send("tag") + receive("other"), tags), kComputed);
+    expect_refused(with_loop(send("tag"), tags, "", receive("tag")), kComputed);
+}
+
+TEST(MessagesTest, AComputedTagIsTheSameOnBothSides)
+{
+    expect_done(with_loop(send("100 + step") + receive("100 + step")));
+    expect_refused(with_loop(send("tag") + "tag++;" + receive("tag"), "int tag = 5;"), kComputed);
+    expect_refused(with_loop("tag = step % 2;" + send("tag") + receive("tag"), "int tag;"),
+                   kComputed);
+    expect_refused(with_loop(send("tag") + receive("tag"), "int tag = 5, *p = &tag; (*p)++;"),
+                   kComputed);
+    expect_refused(with_loop(send("*p") + receive("*p"), "int tag = 5, *p = &tag;"), kComputed);
+}
+
+TEST(MessagesTest, TagsMayCountInLoops)
+{
+    expect_done(with_loop("for (int i = 0; i < 4; i++) {" + send("10 + i") +
+                          "} for (int i = 0; i < 4; i++) {" + receive("10 + i") + "}"));
+    expect_refused(with_loop("for (i = 0; i < 4; i++) {" + send("10 + i") +
+                                 "} for (i = 0; i < 4; i++) {" + receive("20 + i") + "}",
+                             "int i;"),
+                   kComputed);
+}
+
+TEST(MessagesTest, TagsAreFollowedIntoFunctions)
+{
+    const std::string outside =
+        "static void give(double *x, int tag) { MPI_Send(x, 1, 0, 0, tag, MPI_COMM_WORLD); }\n"
+        "static void take(double *x, int tag) { MPI_Recv(x, 1, 0, 0, tag, MPI_COMM_WORLD, NULL); "
+        "}\n"
+        "static void swap(double *x, double *y, int side) { give(x, 7 + side); take(y, 7 + side); "
+        "}\n";
+    expect_done(with_loop("give(&sum, 5); take(&all, 5);", "",
+                          outside.substr(0, outside.find("static void swap"))));
+    expect_refused(with_loop("give(&sum, 5); take(&all, 6);", "",
+                             outside.substr(0, outside.find("static void swap"))),
+                   "received outside of it: its tag is 5");
+    expect_done(with_loop("for (int s = 0; s < 2; s++) swap(&sum, &all, s);", "", outside));
+}
+
+TEST(MessagesTest, AnyTagIsAnyTag)
+{
+    expect_done(with_loop(send("5") + receive("-1")));
+    expect_refused(with_loop(send("5") + "if (step > 0) {" + receive("-1") + "}"),
+                   kOtherIterations);
+}
+
+/* One is always on its way at the safe point. */
+TEST(MessagesTest, AMessageOfTheIterationBefore)
+{
+    expect_refused(
+        with_loop(send("5") + "if (step > 0) {" + receive("5") + "}", "", "", receive("5")),
+        kOtherIterations);
+    expect_refused(
+        with_loop(send("5") + "if (step == 0) continue;" + receive("5"), "", "", receive("5")),
+        kOtherIterations);
+    expect_refused(with_loop(send("5") + "get(&all, step);", "",
+                             "static void get(double *x, int step) { if (step == 0) return;\n"
+                             "MPI_Recv(x, 1, 0, 0, 5, MPI_COMM_WORLD, NULL); }",
+                             receive("5")),
+                   kOtherIterations);
+    expect_refused(with_loop(send("5") + "step && MPI_Recv(&all, 1, 0, 0, 5, MPI_COMM_WORLD, 0);",
+                             "", "", receive("5")),
+                   kOtherIterations);
+    expect_refused(with_loop(send("5") + "int late = step > 0; if (late) {" + receive("5") + "}",
+                             "", "", receive("5")),
+                   kOtherIterations);
+    expect_refused(with_loop(send("5") + "if (s.late) {" + receive("5") + "} s.late = 1;",
+                             "struct state s; s.late = 0;", "struct state { int late; };",
+                             receive("5")),
+                   kOtherIterations);
+}
+
+TEST(MessagesTest, BothHalvesInTheSameIterations)
+{
+    expect_done(with_loop("if (step % 10 == 0) {" + send("5") + receive("5") + "}"));
+    expect_done(with_loop("if (step % 10 == 0) {" + send("5") + "} if (step % 10 == 0) {" +
+                          receive("5") + "}"));
+    expect_refused(with_loop("if (step % 10 == 0) {" + send("5") + "} else {" + receive("5") + "}"),
+                   kOtherIterations);
+    expect_refused(
+        with_loop("if (late) {" + send("5") + "} late = !late; if (late) {" + receive("5") + "}",
+                  "int late = 0;"),
+        kOtherIterations);
+    expect_done(
+        with_loop("if (step == 3) continue; if (step == 5) break;" + send("5") + receive("5")));
+    expect_done(with_loop(send("5") + "if (step == 5) break;" + receive("5")));
+}
+
+TEST(MessagesTest, WhatTheRankDecidesIsTheSameInEachIteration)
+{
+    expect_done(
+        with_loop("if (rank > 0) {" + send("5") + "} else if (size > 1) {" + receive("5") + "}",
+                  "int size; MPI_Comm_size(MPI_COMM_WORLD, &size);"));
+    expect_done(with_loop("if (rank > 0) {" + send("5") +
+                              "} else for (from = 1; from < size; from++) {" + receive("5") + "}",
+                          "int size, from; MPI_Comm_size(MPI_COMM_WORLD, &size);"));
+}
+
+TEST(MessagesTest, LoopsInsideAreAsLongInEachIteration)
+{
+    expect_refused(
+        with_loop("for (i = 0; i < step; i++) {" + send("5") + "}" + receive("5"), "int i;"),
+        kOtherIterations);
+    expect_refused(
+        with_loop("for (i = step; i < 9; i++) {" + send("5") + "}" + receive("5"), "int i;"),
+        kOtherIterations);
+    expect_refused(with_loop("for (i = 0; i < 9; i++) {" + send("5") + "if (i == step) break;" +
+                                 receive("5") + "}",
+                             "int i;"),
+                   kOtherIterations);
+}
+
+TEST(MessagesTest, AMessageThatIsOnItsWayInAllOfTheLoop)
+{
+    const std::string reason =
+        "a message is sent in front of this loop, and received in or behind it";
+    expect_refused(with_loop("", send("5"), "", receive("5")), reason + ": its tag is 5");
+    expect_refused(with_loop("", send("5 + argc"), "", receive("-1")), reason);
+    expect_refused(with_loop(receive("5") + send("5"), send("5"), "", receive("5")), reason);
+    expect_done(with_loop("", send("5") + receive("5"), "", send("5") + receive("5")));
+    expect_done(with_loop("", "if (rank) {" + send("5") + "} else {" + receive("5") + "}"));
+}
+
+TEST(MessagesTest, WhatLeavesALoopThatIsRepeatedComesToItAgain)
+{
+    const std::string text =
+        "int main(int argc, char **argv) { int i, k; double sum = 0, all = 0;\n"
+        "MPI_Init(&argc, &argv);\n"
+        "for (k = 0; k < 9; k++)\n"
+        "for (i = 0; i < 9; i++) { " +
+        send("5") + "if (i == k) break; " + receive("5") + "}\nMPI_Finalize(); return 0; }\n";
+    expect_refused(text, kOtherIterations);
+}
+
+TEST(MessagesTest, PersistentRequestsThatAreStarted)
+{
+    const std::string make = "MPI_Request r[2]; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, r);"
+                             "MPI_Recv_init(&all, 1, 0, 0, 5, MPI_COMM_WORLD, r + 1);",
+                      wait = "MPI_Waitall(2, r, NULL);";
+    expect_done(with_loop("MPI_Start(&r[0]); MPI_Start(&r[1]);" + wait, make));
+    expect_refused(with_loop("MPI_Start(&r[0]); if (step) MPI_Start(&r[1]);" + wait, make),
+                   kUndecided + ": this starts persistent requests in other iterations");
+    expect_refused(with_loop("MPI_Start(&r); MPI_Wait(&r, NULL);",
+                             "MPI_Request r; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, &r);"),
+                   "received outside of it: its tag is 5");
+}
+
+} // namespace zc::instrument
