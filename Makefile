@@ -8,7 +8,8 @@
 #   make bench-kmod      instructions of zc.ko beside mremap, UFFDIO_MOVE and memcpy
 #                        (in QEMU; without it, skipped)
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
-#                        on the recorded receives in TRACES=FOLDER (default: tests/data)
+#                        on the recorded receives in TRACES=FOLDER (default: tests/data); and
+#                        Table 1 and Figure 1 of Freitag et al. (docs/papers/freitag.md)
 #   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers)
 #   make bench-npb       the evaluation of Cores et al.: eight programs move, by way of memory and of
 #                        the disk, on 4 to 36 ranks (three hours); QUICK=yes: on 4 (a quarter of an hour)
@@ -84,19 +85,28 @@ bench: checks
 bench-kmod: packages
 	bench/kmod/run || [ $$? = 77 ]
 
+# Programs append their points to out/papers.jsonl. Those of the paper $(1) are made again; what other
+# commands have measured, in hours, stays.
+forget = test ! -e out/papers.jsonl || sed -i '/"paper": *"$(1)"/d' out/papers.jsonl
+
+RECORDED := bench/figures/data
+define freitag
+	$(call forget,freitag)
+	build/release/bin/freitag --folder out --traces $(RECORDED)/npb
+endef
+
 TRACES ?= tests/data
 bench-predict: checks
 	build/release/bin/bench_predict --traces "$(TRACES)" --out out/predict.jsonl
+	$(freitag)
 
-# Every program appends its points to out/papers.jsonl; what bench-npb has measured stays there.
-RECORDED := bench/figures/data
 papers: checks
-	rm -f out/papers.jsonl
+	$(call forget,singh-graham)
 	build/release/bin/figures --folder out \
 		--trace 2=$(RECORDED)/master-slave-8.csv.gz --trace 3=$(RECORDED)/master-slave-8.csv.gz \
 		--trace 4=$(RECORDED)/fft-8.csv.gz --trace 5=$(RECORDED)/master-slave-4.csv.gz \
 		--trace 6=$(RECORDED)/distribution-8.csv.gz
-	build/release/bin/freitag --folder out --traces $(RECORDED)/npb
+	$(freitag)
 	test ! -e out/npb.jsonl || bench/run npb --again
 
 bench-npb: mpich
