@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Requests to a job: those that are refused, its socket, and the settings it begins with."""
+import copy
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from testbed import profiles
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, heat, hosts_of, moved,
-                                refused, suite)
+                                mpich_only, refused, suite)
 
 
 def goes_on_without(stage, lost):
@@ -165,6 +167,42 @@ def runtime_directory_is_gone(stage):
             check(job.ask("--job", name, "checkpoint")[0] == 0, "no checkpoint")
             ends_well(stage, job, IDENTICAL)
         check(not os.path.exists(f"{otherwise}/{name}.sock"), "socket left behind")
+
+
+def without_place_for_sockets(stage, sockets):
+    """STAGE with a host h2 where no process of a job can make a socket for requests."""
+    poor = copy.copy(stage)
+    poor.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    last = f"/tmp/zcm-{os.geteuid()}"
+    # The mounts are those of what is started there, and end with it.
+    poor.rsh.write_text(f"""#!/bin/bash
+[[ " $* " =~ " "({H2}|h2)" " ]] || exec {stage.rsh} "$@"
+mkdir -p -m 700 {last} {sockets}
+exec unshare --mount sh -c 'mount -t tmpfs -o ro,mode=700 none {last} &&
+    mount -t tmpfs -o ro,mode=700 none {sockets} && exec "$@"' sh {stage.rsh} "$@"
+""", encoding="utf-8")
+    poor.rsh.chmod(0o700)
+    return poor
+
+
+@suite.test()
+@mpich_only("the stage's rsh starts what is mounted, and mpirun's daemons are there before")
+def no_place_for_rank_0s_socket(stage):
+    """Its successor could not be asked for anything: the move is undone, and the job goes on where it
+    was. Other ranks need no socket there."""
+    sockets = stage.new_directory() + "/sockets"
+    with heat(without_place_for_sockets(stage, sockets),
+              environment={"ZC_MIGRATE_SOCKETS": sockets}) as job:
+        job.sockets = sockets
+        job.until_running()
+        for ranks in ("0", "0,2"):
+            refused(job, "move", "--rank", ranks, "--to", H2,
+                    says="has no place for the job's socket: .*[Rr]ead-only file system")
+            check(hosts_of(job) == ["h1", "h2", "h1", "h2"], f"hosts {hosts_of(job)}")
+        moved(job, [2], H2)
+        moved(job, [0, 2], H1)
+        check(hosts_of(job) == ["h1", "h2", "h1", "h2"], f"hosts {hosts_of(job)}")
+        ends_well(stage, job, IDENTICAL)
 
 
 @suite.test()
