@@ -102,6 +102,9 @@ void job_in_move::introduce(const std::vector<std::string> &all)
 
 std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::string> &all)
 {
+    /* The successor may open a file where it ends: Fortran's position='append' looks for that only
+     * once, and the program opens its files before it comes to the safe point. */
+    flush_output();
     return succession_->start(all, hello_);
 }
 
