@@ -104,7 +104,7 @@ std::unique_ptr<departure> job_in_move::start_successor(const std::vector<std::s
 {
     /* The successor may open a file where it ends: Fortran's position='append' looks for that only
      * once, and the program opens its files before it comes to the safe point. */
-    flush_output();
+    flush_all_output();
     return succession_->start(all, hello_);
 }
 
@@ -135,8 +135,8 @@ double job_in_move::examined() const noexcept
 
 void job_in_move::let_go()
 {
-    job_.lock_.reset(); /* of rank 0: its successor takes it when it saves */
-    flush_output();     /* what the successor writes comes after it */
+    job_.lock_.reset();   /* of rank 0: its successor takes it when it saves */
+    (void)flush_output(); /* what the successor writes comes after it */
 }
 
 void job_in_move::link_up(departure *mine)

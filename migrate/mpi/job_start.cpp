@@ -103,7 +103,7 @@ void job::hand_over_to_singletons()
         succession next(settings_, command_, nullptr, place{host_name(), false}, false);
         std::string invitation;
         try {
-            flush_output();
+            flush_all_output();
             invitation = next.invite(0);
         } catch (const error &problem) {
             complaint = problem.what();

@@ -61,9 +61,16 @@ void complain(int rank, const std::string &text)
     std::fflush(stderr);
 }
 
-void flush_output()
+bool flush_output()
 {
-    std::fflush(nullptr);
+    const bool reads = ftrylockfile(stdin) != 0;
+    if (reads) {
+        std::fflush(stdout);
+        std::fflush(stderr);
+    } else {
+        std::fflush(nullptr);
+        funlockfile(stdin);
+    }
     for (std::ostream *one : {&std::cout, &std::cerr, &std::clog})
         one->flush();
     for (std::wostream *one : {&std::wcout, &std::wcerr, &std::wclog})
@@ -72,6 +79,14 @@ void flush_output()
     using flush_units = void(const int *);
     if (auto *flush = reinterpret_cast<flush_units *>(dlsym(RTLD_DEFAULT, "_gfortran_flush_i4")))
         flush(nullptr);
+    return !reads;
+}
+
+void flush_all_output()
+{
+    if (!flush_output())
+        throw error(EBUSY, "a thread waits for standard input, so that what the program has in "
+                           "buffers of files cannot be written out");
 }
 
 void become_rank(int rank)
@@ -86,7 +101,9 @@ void leave_process(leaving why)
     switch (why) {
     case leaving::replaced:
     case leaving::moved:
-        flush_output();
+        if (!flush_output())
+            complain(ended_rank, "a thread waits for standard input: what was in buffers of files "
+                                 "when the rank left may be missing");
         _exit(0);
     case leaving::called_off:
         _exit(0);

@@ -26,8 +26,13 @@ class reported_error : public error {
     explicit reported_error(int code) : error(code, "see what was printed before") {}
 };
 
-/** What the program has written and C, C++ or Fortran still keeps in buffers goes out. */
-void flush_output();
+/** What the program has written and C, C++ or Fortran still keeps in buffers goes out. False: a
+ * thread waits for standard input, which fflush(3) would wait for; of C's streams only standard
+ * output and error have gone out. */
+bool flush_output();
+
+/** The same; throws error if not all has gone out. */
+void flush_all_output();
 
 /** From now on this process is a rank: if it exits with an error the job does not go on without it.
  */
