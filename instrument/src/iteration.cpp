@@ -13,10 +13,6 @@ using llvm::isa_and_nonnull;
 
 namespace {
 
-/* How many variables and arguments a value is followed through: what is deeper is taken to differ.
- */
-constexpr unsigned kDeepest = 12;
-
 void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
 {
     record = record ? record->getDefinition() : nullptr;
@@ -238,8 +234,7 @@ bool iteration::is_written(const std::string &key, span over) const
 }
 
 /* A parameter of a function that the iteration calls is as what it is called with. */
-bool iteration::is_fixed_argument(const clang::ParmVarDecl *parameter, span over,
-                                  unsigned depth) const
+bool iteration::is_fixed_argument(const clang::ParmVarDecl *parameter, span over) const
 {
     const auto *decl = dyn_cast<clang::FunctionDecl>(parameter->getDeclContext());
     const auto *one = program_.find(decl);
@@ -250,32 +245,41 @@ bool iteration::is_fixed_argument(const clang::ParmVarDecl *parameter, span over
     return std::all_of(callers.begin(), callers.end(), [&](const auto &site) {
         return callee_of(site.call) && program_.find(callee_of(site.call)) == one &&
                number < site.call->getNumArgs() &&
-               is_fixed(*site.in, site.call->getArg(number), over, depth + 1);
+               is_fixed(*site.in, site.call->getArg(number), over);
     });
 }
 
-bool iteration::is_fixed_variable(const clang::VarDecl *variable, span over, unsigned depth) const
+/* Asked for once: what is computed of what is computed has as many paths through it as one likes.
+ * One that is asked for while it is followed depends on itself, and is taken to differ. */
+bool iteration::is_fixed_variable(const clang::VarDecl *variable, span over) const
+{
+    const auto [known, is_new] = fixed_.try_emplace({variable, over}, false);
+    if (is_new)
+        known->second = follow(variable, over);
+    return known->second;
+}
+
+bool iteration::follow(const clang::VarDecl *variable, span over) const
 {
     const auto key = program::key(variable);
-    if (depth > kDeepest || is_written(key, over) || used_.escaping().count(key))
+    if (is_written(key, over) || used_.escaping().count(key))
         return false;
     if (const auto found = counters_.find(key); found != counters_.end())
         for (const auto &[in, value] : found->second)
-            if (value && !is_fixed(*in, value, over, depth + 1))
+            if (value && !is_fixed(*in, value, over))
                 return false;
     if (const auto *parameter = dyn_cast<clang::ParmVarDecl>(variable))
-        return is_fixed_argument(parameter, over, depth);
+        return is_fixed_argument(parameter, over);
     if (!declared_.count(variable) || variable->hasGlobalStorage())
         return true;
     const auto *owner =
         program_.find(dyn_cast<clang::FunctionDecl>(variable->getParentFunctionOrMethod()));
     if (!variable->getInit() || !owner)
         return counters_.count(key) > 0;
-    return is_fixed(*owner, variable->getInit(), over, depth + 1);
+    return is_fixed(*owner, variable->getInit(), over);
 }
 
-bool iteration::is_fixed_call(const function &in, const clang::CallExpr *call, span over,
-                              unsigned depth) const
+bool iteration::is_fixed_call(const function &in, const clang::CallExpr *call, span over) const
 {
     const auto *callee = callee_of(call);
     const auto *known =
@@ -283,14 +287,12 @@ bool iteration::is_fixed_call(const function &in, const clang::CallExpr *call, s
     if (!known || known->what != known_call::kind::pure)
         return false;
     for (unsigned i = 0; i < call->getNumArgs(); i++)
-        if (call->getArg(i)->getType()->isPointerType() ||
-            !is_fixed(in, call->getArg(i), over, depth + 1))
+        if (call->getArg(i)->getType()->isPointerType() || !is_fixed(in, call->getArg(i), over))
             return false;
     return true;
 }
 
-bool iteration::is_fixed(const function &in, const clang::Expr *value, span over,
-                         unsigned depth) const
+bool iteration::is_fixed(const function &in, const clang::Expr *value, span over) const
 {
     clang::Expr::EvalResult number;
     if (!value || value->EvaluateAsInt(number, in.context()))
@@ -298,20 +300,20 @@ bool iteration::is_fixed(const function &in, const clang::Expr *value, span over
     value = value->IgnoreParenCasts();
     if (const auto *reference = dyn_cast<clang::DeclRefExpr>(value)) {
         const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl());
-        return !variable || is_fixed_variable(variable, over, depth);
+        return !variable || is_fixed_variable(variable, over);
     }
     if (const auto *member = dyn_cast<clang::MemberExpr>(value)) {
         const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
         return field && !is_written(program::key(field), over) &&
-               is_fixed(in, member->getBase(), over, depth);
+               is_fixed(in, member->getBase(), over);
     }
     if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(value)) {
         const auto *base = subscript->getBase()->IgnoreParenCasts();
-        return base->getType()->isArrayType() && is_fixed(in, base, over, depth) &&
-               is_fixed(in, subscript->getIdx(), over, depth);
+        return base->getType()->isArrayType() && is_fixed(in, base, over) &&
+               is_fixed(in, subscript->getIdx(), over);
     }
     if (const auto *call = dyn_cast<clang::CallExpr>(value))
-        return is_fixed_call(in, call, over, depth);
+        return is_fixed_call(in, call, over);
     if (const auto *op = dyn_cast<clang::UnaryOperator>(value);
         op && (op->isIncrementDecrementOp() || op->getOpcode() == clang::UO_Deref))
         return false;
@@ -322,7 +324,7 @@ bool iteration::is_fixed(const function &in, const clang::Expr *value, span over
         return false;
     return std::all_of(value->child_begin(), value->child_end(), [&](const clang::Stmt *child) {
         const auto *below = dyn_cast_or_null<clang::Expr>(child);
-        return !below || is_fixed(in, below, over, depth);
+        return !below || is_fixed(in, below, over);
     });
 }
 

@@ -20,8 +20,7 @@ class iteration {
         all_iterations, /* the value is that of all iterations */
         one_iteration   /* it changes only between two: a counter of the loop does */
     };
-    bool is_fixed(const function &in, const clang::Expr *value, span over,
-                  unsigned depth = 0) const;
+    bool is_fixed(const function &in, const clang::Expr *value, span over) const;
 
     /**
      * What decides in which iterations @at is run, and how often: conditions that differ, by their
@@ -42,10 +41,10 @@ class iteration {
     void note_write(const clang::Expr *object, std::set<std::string> &to) const;
     void note_write_by(const clang::Expr *pointer, std::set<std::string> &to) const;
     bool is_written(const std::string &key, span over) const;
-    bool is_fixed_variable(const clang::VarDecl *variable, span over, unsigned depth) const;
-    bool is_fixed_argument(const clang::ParmVarDecl *parameter, span over, unsigned depth) const;
-    bool is_fixed_call(const function &in, const clang::CallExpr *call, span over,
-                       unsigned depth) const;
+    bool is_fixed_variable(const clang::VarDecl *variable, span over) const;
+    bool follow(const clang::VarDecl *variable, span over) const;
+    bool is_fixed_argument(const clang::ParmVarDecl *parameter, span over) const;
+    bool is_fixed_call(const function &in, const clang::CallExpr *call, span over) const;
     void add_condition(const function &in, const clang::Stmt *control, const std::string &branch,
                        std::set<std::string> &to) const;
     void add_jumps(const function &in, const clang::Stmt *root, const clang::Stmt *at,
@@ -70,6 +69,7 @@ class iteration {
      */
     std::map<std::string, std::vector<start>> counters_;
     std::set<const clang::VarDecl *> declared_;
+    mutable std::map<std::pair<const clang::VarDecl *, span>, bool> fixed_;
 };
 
 } // namespace zc::instrument

@@ -11,9 +11,6 @@ using llvm::dyn_cast;
 
 namespace {
 
-/* Variables and arguments that a tag is followed through. */
-constexpr unsigned kFollowed = 12;
-
 using conditions = std::set<std::string>;
 
 struct half {
@@ -76,7 +73,7 @@ class matching {
         if (argument < 0 || static_cast<unsigned>(argument) >= call->getNumArgs() ||
             is_made(*known))
             return;
-        for (const auto &tag : tags_of(*in, call->getArg(argument), 0))
+        for (const auto &tag : tags_of(*in, call->getArg(argument)))
             to[tag].push_back({in->place(call), when});
     }
 
@@ -148,13 +145,13 @@ class matching {
                 for (const auto &[argument, to] :
                      {std::pair(known->tag, &sent_), std::pair(known->other_tag, &received_)})
                     if (argument >= 0)
-                        for (const auto &tag : tags_of(*in, call->getArg(argument), 0))
+                        for (const auto &tag : tags_of(*in, call->getArg(argument)))
                             (*to)[tag].push_back({in->place(call), starts_.front().when});
             });
     }
 
     /* A tag's number or text; of a parameter, all that it is called with. */
-    std::set<std::string> tags_of(const function &in, const clang::Expr *tag, unsigned depth) const
+    std::set<std::string> tags_of(const function &in, const clang::Expr *tag) const
     {
         clang::Expr::EvalResult value;
         if (tag->EvaluateAsInt(value, in.context())) {
@@ -166,15 +163,21 @@ class matching {
         const auto *reference = dyn_cast<clang::DeclRefExpr>(tag->IgnoreParenCasts());
         const auto *parameter =
             reference ? dyn_cast<clang::ParmVarDecl>(reference->getDecl()) : nullptr;
-        const auto &callers = calls_.callers_of(in);
-        if (!parameter || callers.empty() || depth > kFollowed)
+        if (!parameter || calls_.callers_of(in).empty())
             return {" " + now_.text_of(in, tag)};
+        const auto [known, is_new] = of_parameters_.try_emplace(parameter);
+        if (is_new) /* once: there may be as many paths to it as one likes */
+            known->second = tags_of_arguments(in, parameter->getFunctionScopeIndex());
+        return known->second;
+    }
+
+    std::set<std::string> tags_of_arguments(const function &in, unsigned number) const
+    {
         std::set<std::string> found;
-        for (const auto &[caller, call] : callers) {
-            if (parameter->getFunctionScopeIndex() >= call->getNumArgs())
+        for (const auto &[caller, call] : calls_.callers_of(in)) {
+            if (number >= call->getNumArgs())
                 return {kNotDecided};
-            const auto more =
-                tags_of(*caller, call->getArg(parameter->getFunctionScopeIndex()), depth + 1);
+            const auto more = tags_of(*caller, call->getArg(number));
             found.insert(more.begin(), more.end());
         }
         return found;
@@ -227,6 +230,7 @@ class matching {
     iteration now_;
     halves sent_, received_, sent_before_, received_before_, received_behind_;
     std::vector<half> starts_;
+    mutable std::map<const clang::ParmVarDecl *, std::set<std::string>> of_parameters_;
     findings found_;
 };
 

@@ -77,6 +77,22 @@ TEST(MessagesTest, TagsAreFollowedIntoFunctions)
     expect_done(with_loop("for (int s = 0; s < 2; s++) swap(&sum, &all, s);", "", outside));
 }
 
+/* Followed one by one, the ways to each of these would be more than can be counted. */
+TEST(MessagesTest, TagsThatAreComputedInManyWaysTakeNoLonger)
+{
+    std::string sums = "int t0 = rank;", callers = "static double z;\nstatic void f0(int t) { " +
+                                                   send("t") + receive("t") + "}\n";
+    for (const char *from : {"&sum", "&all"})
+        callers.replace(callers.find(from), 4, "&z");
+    for (int i = 1; i <= 40; i++) {
+        const auto below = std::to_string(i - 1), own = std::to_string(i);
+        sums += "int t" + own + " = t" + below + " + t" + below + ";";
+        callers += "static void f" + own + "(int t) { f" + below + "(t); f" + below + "(t); }\n";
+    }
+    expect_done(with_loop(sums + send("t40") + receive("t40")));
+    analysed(with_loop("f40(1);", "", callers));
+}
+
 TEST(MessagesTest, AnyTagIsAnyTag)
 {
     expect_done(with_loop(send("5") + receive("-1")));
