@@ -8,6 +8,30 @@ namespace zc::instrument {
 using llvm::dyn_cast;
 using llvm::dyn_cast_or_null;
 
+namespace {
+
+/* A pointer that is called as another type than the function's has no meaning in C. The types may
+ * be of two sources: they are compared by name. */
+bool may_be_called(const function &one, const clang::CallExpr *call)
+{
+    const auto type = call->getCallee()->getType();
+    const auto *pointed =
+        type->isPointerType() ? type->getPointeeType()->getAs<clang::FunctionType>() : nullptr;
+    const auto *of_pointer = dyn_cast_or_null<clang::FunctionProtoType>(pointed);
+    const auto *own = one.decl->getType()->getAs<clang::FunctionProtoType>();
+    if (!of_pointer || !own || own->getNumParams() != of_pointer->getNumParams())
+        return true;
+    const auto name_of = [](clang::QualType each) {
+        return each.getCanonicalType().getUnqualifiedType().getAsString();
+    };
+    bool is_same = name_of(own->getReturnType()) == name_of(of_pointer->getReturnType());
+    for (unsigned i = 0; i < own->getNumParams(); i++)
+        is_same &= name_of(own->getParamType(i)) == name_of(of_pointer->getParamType(i));
+    return is_same;
+}
+
+} // namespace
+
 std::vector<const function *> called_by(const program &all, const clang::CallExpr *call)
 {
     std::vector<const function *> found;
@@ -23,7 +47,7 @@ std::vector<const function *> called_by(const program &all, const clang::CallExp
     }
     if (!callee)
         for (const auto &[name, one] : all.functions())
-            if (one.decl->getNumParams() == call->getNumArgs())
+            if (one.decl->getNumParams() == call->getNumArgs() && may_be_called(one, call))
                 found.push_back(&one);
     return found;
 }

@@ -57,4 +57,18 @@ TEST(LoopsTest, OneWithoutCommunicationIsNotChosen)
     EXPECT_EQ(found.chosen, nullptr);
 }
 
+TEST(LoopsTest, APointerCallsFunctionsOfItsTypeOnly)
+{
+    const std::string text = "static double run(int steps) { double sum = 0, all; int i;\n"
+                             "for (i = 0; i < steps; i++) { MPI_Allreduce(&sum, &all, 1, 0, 0, 0); "
+                             "sum += all; } return sum; }\n"
+                             "int main(int argc, char **argv) { double (*f)(double) = sqrt;\n"
+                             "MPI_Init(&argc, &argv); printf(\"%f\", f(2.0) + run(9));\n"
+                             "MPI_Finalize(); return 0; }\n";
+    expect_done(text);
+    auto same = text;
+    same.replace(same.find("(*f)(double)"), 12, "(*f)(int)");
+    expect_refused(same, "run() is called at small.c:4 and at small.c:4");
+}
+
 } // namespace zc::instrument
