@@ -68,23 +68,30 @@ std::set<const function *> call_graph::closure(const std::set<const function *> 
     return found;
 }
 
+std::set<const function *> call_graph::called_below(const clang::Stmt *root) const
+{
+    std::set<const function *> called;
+    for_each_statement(root, [&](const clang::Stmt *each) {
+        if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
+            for (const auto *callee : called_by(program_, call))
+                called.insert(callee);
+    });
+    return closure(called);
+}
+
 std::vector<std::pair<const function *, const clang::CallExpr *>>
 call_graph::calls_below(const function &in, const clang::Stmt *root) const
 {
     std::vector<std::pair<const function *, const clang::CallExpr *>> found;
-    std::set<const function *> called;
-    for_each_statement(root, [&](const clang::Stmt *each) {
-        if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each)) {
-            found.emplace_back(&in, call);
-            for (const auto *callee : called_by(program_, call))
-                called.insert(callee);
-        }
-    });
-    for (const auto *one : closure(called))
-        for_each_statement(one->decl->getBody(), [&](const clang::Stmt *each) {
+    const auto add = [&](const function *one, const clang::Stmt *from) {
+        for_each_statement(from, [&](const clang::Stmt *each) {
             if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
                 found.emplace_back(one, call);
         });
+    };
+    add(&in, root);
+    for (const auto *one : called_below(root))
+        add(one, one->decl->getBody());
     return found;
 }
 

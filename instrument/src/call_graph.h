@@ -26,6 +26,8 @@ class call_graph {
     std::vector<frame> only_way_to(const function &to, std::string &why) const;
     /** Those, and all that they call. */
     std::set<const function *> closure(const std::set<const function *> &from) const;
+    /** All functions that are called within @root, or by those. */
+    std::set<const function *> called_below(const clang::Stmt *root) const;
     /** Calls within @root, and in all functions that these call. */
     std::vector<std::pair<const function *, const clang::CallExpr *>>
     calls_below(const function &in, const clang::Stmt *root) const;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "iteration.h"
 
+#include "control.h"
+
 #include <algorithm>
 #include <llvm/Support/raw_ostream.h>
 
@@ -13,108 +15,53 @@ using llvm::isa_and_nonnull;
 
 namespace {
 
-void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
-{
-    record = record ? record->getDefinition() : nullptr;
-    if (!record)
-        return;
-    for (const auto *member : record->fields()) {
-        to.insert(program::key(member));
-        if (!member->getType()->isPointerType())
-            add_fields(member->getType()->getAsRecordDecl(), to);
-    }
-}
-
 const clang::VarDecl *variable_of(const clang::Expr *value)
 {
     const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(value->IgnoreParenCasts());
     return reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
 }
 
-const clang::Stmt *parent_of(const function &in, const clang::Stmt *at)
-{
-    return in.parents->getParent(const_cast<clang::Stmt *>(at));
-}
-
-bool is_below(const function &in, const clang::Stmt *at, const clang::Stmt *above)
-{
-    for (; at; at = parent_of(in, at))
-        if (at == above)
-            return true;
-    return false;
-}
-
-bool is_before(const function &in, const clang::Stmt *one, const clang::Stmt *other)
-{
-    return in.context().getSourceManager().isBeforeInTranslationUnit(one->getBeginLoc(),
-                                                                     other->getBeginLoc());
-}
-
-const clang::Expr *condition_of_control(const clang::Stmt *control)
-{
-    if (const auto *choice = dyn_cast<clang::IfStmt>(control))
-        return choice->getCond();
-    if (const auto *choice = dyn_cast<clang::SwitchStmt>(control))
-        return choice->getCond();
-    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(control))
-        return choice->getCond();
-    if (const auto *both = dyn_cast<clang::BinaryOperator>(control))
-        return both->isLogicalOp() ? both->getLHS() : nullptr;
-    return condition_of(control);
-}
-
-/* Which part of @control @child is; empty: one that is run in any case. */
-std::string branch_of(const function &in, const clang::Stmt *control, const clang::Stmt *child,
-                      const clang::Stmt *at)
-{
-    if (const auto *choice = dyn_cast<clang::IfStmt>(control))
-        return child == choice->getThen() ? "then" : child == choice->getElse() ? "else" : "";
-    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(control))
-        return child == choice->getTrueExpr()    ? "then"
-               : child == choice->getFalseExpr() ? "else"
-                                                 : "";
-    if (const auto *both = dyn_cast<clang::BinaryOperator>(control))
-        return child == both->getRHS() ? "then" : "";
-    if (const auto *choice = dyn_cast<clang::SwitchStmt>(control)) {
-        const clang::Stmt *nearest = nullptr;
-        for (const auto *label = choice->getSwitchCaseList(); label;
-             label = label->getNextSwitchCase())
-            if (!is_before(in, at, label) && (!nearest || is_before(in, nearest, label)))
-                nearest = label;
-        return child == choice->getBody() ? "case " + (nearest ? in.place(nearest) : "") : "";
-    }
-    return "loop";
-}
-
-/* The loop, or switch, that a break or continue is of. */
-const clang::Stmt *target_of(const function &in, const clang::Stmt *jump)
-{
-    for (const auto *up = parent_of(in, jump); up; up = parent_of(in, up))
-        if (body_of(up) || (isa<clang::BreakStmt>(jump) && isa<clang::SwitchStmt>(up)))
-            return up;
-    return nullptr;
-}
-
 } // namespace
 
 iteration::iteration(const program &all, const call_graph &calls, const accesses &used,
                      const loop &one)
-    : program_(all), graph_(calls), used_(used), loop_(one),
-      calls_below_(calls.calls_below(*one.in, body_of(one.statement)))
+    : program_(all), graph_(calls), used_(used), loop_(one)
 {
-    std::set<const function *> first;
-    for (const auto &[in, call] : calls_below_)
-        for (const auto *callee : called_by(all, call))
-            first.insert(callee);
-    called_ = calls.closure(first);
+    for (const auto &outer : loops_around(one))
+        around_.insert(outer.statement);
+    around_.insert(one.statement);
     for (const auto &[name, in] : all.functions())
         note_addresses(in, in.decl->getBody());
-    note_writes(*one.in, body_of(one.statement), written_in_body_);
+    note_surroundings();
+    note_body();
+}
+
+void iteration::note_body()
+{
+    const auto *body = body_of(loop_.statement);
+    declared_.clear();
+    called_ = graph_.called_below(body);
+    note_writes(*loop_.in, body, written_in_body_);
     for (const auto *in : called_)
         note_writes(*in, in->decl->getBody(), written_in_body_);
-    if (const auto *counted = dyn_cast<clang::ForStmt>(one.statement))
-        note_writes(*one.in, counted->getInc(), written_between_);
-    note_writes(*one.in, condition_of(one.statement), written_between_);
+}
+
+/* What is run between two iterations: of the loop, and of those around it. */
+void iteration::note_surroundings()
+{
+    const auto outer = loops_around(loop_);
+    const auto &outermost = outer.empty() ? loop_ : outer.front();
+    if (outer.empty()) {
+        if (const auto *counted = dyn_cast<clang::ForStmt>(loop_.statement))
+            note_writes(*loop_.in, counted->getInc(), written_between_);
+        note_writes(*loop_.in, condition_of(loop_.statement), written_between_);
+        return;
+    }
+    called_around_ = graph_.called_below(outermost.statement);
+    note_writes(*outermost.in, outermost.statement, written_between_);
+    for (const auto *in : called_around_)
+        note_writes(*in, in->decl->getBody(), written_between_);
+    declared_around_ = declared_;
 }
 
 void iteration::note_addresses(const function &in, const clang::Stmt *root)
@@ -143,7 +90,7 @@ bool iteration::is_of_counter(const function &in, const clang::Stmt *write,
     for (; isa_and_nonnull<clang::BinaryOperator>(up); up = parent_of(in, up))
         part = up;
     const auto *within = dyn_cast_or_null<clang::ForStmt>(up);
-    if (!within || within == loop_.statement)
+    if (!within || around_.count(within))
         return false;
     auto &starts = counters_[program::key(counter)];
     if (part == within->getInit()) {
@@ -238,7 +185,8 @@ bool iteration::is_fixed_argument(const clang::ParmVarDecl *parameter, span over
 {
     const auto *decl = dyn_cast<clang::FunctionDecl>(parameter->getDeclContext());
     const auto *one = program_.find(decl);
-    if (!one || !called_.count(one))
+    if (!one ||
+        !(called_.count(one) || (over == span::all_iterations && called_around_.count(one))))
         return true;
     const auto number = parameter->getFunctionScopeIndex();
     const auto &callers = graph_.callers_of(*one);
@@ -247,6 +195,27 @@ bool iteration::is_fixed_argument(const clang::ParmVarDecl *parameter, span over
                number < site.call->getNumArgs() &&
                is_fixed(*site.in, site.call->getArg(number), over);
     });
+}
+
+/* The loop around @at that counts @counter. */
+const clang::ForStmt *iteration::counting(const function &in, const clang::Stmt *at,
+                                          const clang::VarDecl *counter) const
+{
+    for (const auto *up = parent_of(in, at); up; up = parent_of(in, up)) {
+        const auto *each = dyn_cast<clang::ForStmt>(up);
+        bool is_counted = false;
+        if (each && !around_.count(each))
+            for_each_statement(each->getInc(), [&](const clang::Stmt *write) {
+                if (const auto *count = dyn_cast_or_null<clang::UnaryOperator>(write))
+                    is_counted |= count->isIncrementDecrementOp() &&
+                                  variable_of(count->getSubExpr()) == counter;
+                if (const auto *op = dyn_cast_or_null<clang::BinaryOperator>(write))
+                    is_counted |= op->isAssignmentOp() && variable_of(op->getLHS()) == counter;
+            });
+        if (is_counted)
+            return each;
+    }
+    return nullptr;
 }
 
 /* Asked for once: what is computed of what is computed has as many paths through it as one likes.
@@ -270,7 +239,9 @@ bool iteration::follow(const clang::VarDecl *variable, span over) const
                 return false;
     if (const auto *parameter = dyn_cast<clang::ParmVarDecl>(variable))
         return is_fixed_argument(parameter, over);
-    if (!declared_.count(variable) || variable->hasGlobalStorage())
+    const bool is_new = declared_.count(variable) ||
+                        (over == span::all_iterations && declared_around_.count(variable));
+    if (!is_new || variable->hasGlobalStorage())
         return true;
     const auto *owner =
         program_.find(dyn_cast<clang::FunctionDecl>(variable->getParentFunctionOrMethod()));
@@ -300,7 +271,12 @@ bool iteration::is_fixed(const function &in, const clang::Expr *value, span over
     value = value->IgnoreParenCasts();
     if (const auto *reference = dyn_cast<clang::DeclRefExpr>(value)) {
         const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl());
-        return !variable || is_fixed_variable(variable, over);
+        if (!variable)
+            return true;
+        /* Behind its loop a counter is what the condition has left it at. */
+        if (counters_.count(program::key(variable)) && !counting(in, value, variable))
+            return false;
+        return is_fixed_variable(variable, over);
     }
     if (const auto *member = dyn_cast<clang::MemberExpr>(value)) {
         const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
@@ -328,109 +304,46 @@ bool iteration::is_fixed(const function &in, const clang::Expr *value, span over
     });
 }
 
-std::string iteration::text_of(const function &in, const clang::Expr *value) const
+std::string iteration::text_of(const function &in, const clang::Expr *value,
+                               const known_values &known) const
 {
+    if (const auto found = known.find(variable_of(value)); found != known.end())
+        return found->second.text;
+    const auto &policy = in.context().getPrintingPolicy();
     std::string text;
     llvm::raw_string_ostream out(text);
-    value->printPretty(out, nullptr, in.context().getPrintingPolicy());
+    value->printPretty(out, nullptr, policy);
     for_each_statement(value, [&](const clang::Stmt *each) {
         const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
         const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
         if (!variable)
             return;
+        if (const auto found = known.find(variable); found != known.end()) {
+            out << " {" << found->second.text << '}';
+            return;
+        }
         const auto key = program::key(variable);
-        out << ' ' << (counters_.count(key) ? key.substr(0, key.find('@')) : key);
-    });
-    return out.str();
-}
-
-void iteration::add_condition(const function &in, const clang::Stmt *control,
-                              const std::string &branch, std::set<std::string> &to) const
-{
-    const auto *condition = condition_of_control(control);
-    if (branch.empty() || (condition && is_fixed(in, condition, span::all_iterations)) ||
-        (!condition && !body_of(control)))
-        return;
-    const bool is_same = condition && !body_of(control) && !isa<clang::SwitchStmt>(control) &&
-                         is_fixed(in, condition, span::one_iteration);
-    to.insert(is_same ? branch + " of " + text_of(in, condition)
-                      : branch + " at " + in.place(control) + "." +
-                            std::to_string(in.context().getSourceManager().getExpansionColumnNumber(
-                                control->getBeginLoc())));
-}
-
-/* The statement of @in that an iteration runs as a whole. */
-const clang::Stmt *iteration::root_of(const function &in, const clang::Stmt *at) const
-{
-    const auto *body = body_of(loop_.statement);
-    return &in == loop_.in && is_below(in, at, body) ? body : in.decl->getBody();
-}
-
-/* What a condition that differs lets be skipped by a jump. It is told whether @at stands in front
- * of the jump or behind it: of the last round of a loop only the part in front is run. */
-void iteration::add_jumps(const function &in, const clang::Stmt *root, const clang::Stmt *at,
-                          std::set<std::string> &to) const
-{
-    for_each_statement(root, [&](const clang::Stmt *each) {
-        if (!isa_and_nonnull<clang::BreakStmt, clang::ContinueStmt, clang::ReturnStmt,
-                             clang::GotoStmt>(each))
+        const auto *loop = counters_.count(key) ? counting(in, each, variable) : nullptr;
+        if (!loop) {
+            out << ' ' << key;
             return;
-        const bool is_of_function = isa<clang::ReturnStmt, clang::GotoStmt>(each);
-        const auto *target = is_of_function ? root : target_of(in, each);
-        /* What leaves the loop of the safe point comes to no safe point, if that is run once. */
-        const bool leaves = root == body_of(loop_.statement) &&
-                            (isa<clang::ReturnStmt>(each) ||
-                             (isa<clang::BreakStmt>(each) && target == loop_.statement));
-        if (!target || isa<clang::SwitchStmt>(target) || !is_below(in, at, target) ||
-            (leaves && loop_.depth == 0))
-            return;
-        bool is_repeated = leaves;
-        for (const auto *up = parent_of(in, each); up && up != root; up = parent_of(in, up))
-            is_repeated |= body_of(up) && is_below(in, at, up);
-        const bool is_behind = is_before(in, each, at);
-        if (!is_behind && (!is_repeated || isa<clang::ContinueStmt>(each)) &&
-            !isa<clang::GotoStmt>(each))
-            return;
-        const clang::Stmt *child = each;
-        for (const auto *up = parent_of(in, each); up && child != root; up = parent_of(in, up)) {
-            if (up == loop_.statement)
-                break;
-            if (is_below(in, at, child))
-                break; /* it decides about both, and is known by its branch */
-            if (condition_of_control(up) || body_of(up)) {
-                const auto branch = branch_of(in, up, child, each);
-                if (!branch.empty())
-                    add_condition(in, up, (is_behind ? "behind " : "before ") + branch, to);
-            }
-            child = up;
+        }
+        out << ' ' << key.substr(0, key.find('@'));
+        for (const clang::Stmt *part : {static_cast<const clang::Stmt *>(start_of(loop, variable)),
+                                        static_cast<const clang::Stmt *>(loop->getCond()),
+                                        static_cast<const clang::Stmt *>(loop->getInc())}) {
+            out << " / ";
+            if (part)
+                part->printPretty(out, nullptr, policy);
+            for_each_statement(part, [&](const clang::Stmt *below) {
+                const auto *other = dyn_cast_or_null<clang::DeclRefExpr>(below);
+                const auto *bound = other ? dyn_cast<clang::VarDecl>(other->getDecl()) : nullptr;
+                if (bound && bound != variable)
+                    out << ' ' << program::key(bound);
+            });
         }
     });
-}
-
-void iteration::add_conditions(const function &in, const clang::Stmt *at,
-                               std::set<std::string> &seen, std::set<std::string> &to) const
-{
-    const auto *root = root_of(in, at);
-    const clang::Stmt *child = at;
-    for (const auto *up = parent_of(in, at); up && child != root; up = parent_of(in, up)) {
-        if (up != loop_.statement && (condition_of_control(up) || body_of(up)))
-            add_condition(in, up, branch_of(in, up, child, at), to);
-        child = up;
-    }
-    add_jumps(in, root, at, to);
-    if (root == body_of(loop_.statement) || !seen.insert(in.name).second)
-        return;
-    for (const auto &[caller, call] : calls_below_)
-        for (const auto *callee : called_by(program_, call))
-            if (callee == &in)
-                add_conditions(*caller, call, seen, to);
-}
-
-std::set<std::string> iteration::conditions_of(const function &in, const clang::Stmt *at) const
-{
-    std::set<std::string> found, seen;
-    add_conditions(in, at, seen, found);
-    return found;
+    return out.str();
 }
 
 } // namespace zc::instrument

@@ -68,14 +68,6 @@ class weights {
     std::map<std::string, weight> known_;
 };
 
-unsigned loops_around(const function &in, const clang::Stmt *at)
-{
-    unsigned found = 0;
-    for (const auto *up = in.parents->getParent(at); up; up = in.parents->getParent(up))
-        found += body_of(up) != nullptr;
-    return found;
-}
-
 } // namespace
 
 const clang::Stmt *body_of(const clang::Stmt *loop)
@@ -100,6 +92,26 @@ const clang::Expr *condition_of(const clang::Stmt *loop)
     return nullptr;
 }
 
+std::vector<loop> loops_around(const loop &one)
+{
+    std::vector<loop> found;
+    std::vector<frame> way;
+    const std::vector<frame> itself{{one.in, nullptr}};
+    for (const auto &[in, call] : one.way.empty() ? itself : one.way) {
+        const clang::Stmt *at = call ? static_cast<const clang::Stmt *>(call) : one.statement;
+        const auto above = found.size();
+        way.push_back({in, nullptr});
+        for (const auto *up = in->parents->getParent(at); up; up = in->parents->getParent(up))
+            if (body_of(up))
+                found.insert(found.begin() + static_cast<std::ptrdiff_t>(above),
+                             {in, up, in->place(up), way, 0, 0, false, {}});
+        way.back().call = call;
+    }
+    for (std::size_t i = 0; i < found.size(); i++)
+        found[i].depth = static_cast<unsigned>(i);
+    return found;
+}
+
 std::vector<loop> find_loops(const program &all, const call_graph &calls)
 {
     weights measure(all);
@@ -118,10 +130,7 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
             if (!why.empty())
                 candidate.refused.push_back({candidate.place, why});
             const auto part = measure.of(each);
-            candidate.depth = loops_around(*in, each);
-            for (const auto &[caller, call] : candidate.way)
-                if (call)
-                    candidate.depth += loops_around(*caller, call);
+            candidate.depth = static_cast<unsigned>(loops_around(candidate).size());
             /* What is around it makes all of its iterations as many times. */
             double times = 1;
             for (unsigned i = 0; i < candidate.depth; i++)

@@ -21,6 +21,9 @@ struct loop {
 const clang::Stmt *body_of(const clang::Stmt *loop);
 const clang::Expr *condition_of(const clang::Stmt *loop);
 
+/** The loops around @one, in the functions above, too; the outermost first. */
+std::vector<loop> loops_around(const loop &one);
+
 /**
  * All loops, with what they cost: the product of the statements and of the
  * accesses to variables in an iteration, relative to those of the whole program. Functions that are

@@ -1,244 +1,454 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "messages.h"
 
-#include "iteration.h"
+#include "call_walk.h"
+#include "control.h"
 
 #include <algorithm>
 
 namespace zc::instrument {
 
-using llvm::dyn_cast;
+using llvm::isa;
 
 namespace {
 
 using conditions = std::set<std::string>;
 
+/* What sends or receives a message, in one of the ways that lead to it. */
 struct half {
     std::string place;
+    bool is_sent;
+    std::string
+        tag; /* that of an expression begins with a space, and so does none that is a number */
     conditions when;
+    bool is_counted; /* it is run just once where the conditions hold */
+    std::map<const clang::Stmt *, std::string> branches; /* of what decides about it */
 };
 
-/* By tag. That of an expression begins with a space, and so does none that is a number. */
-using halves = std::map<std::string, std::vector<half>>;
+using halves = std::vector<half>;
 
 const std::string kAny = "any", kNotDecided = " ?";
 
+bool is_computed(const std::string &tag)
+{
+    return tag[0] == ' ';
+}
+
+bool has_effect(const known_call &known, std::string_view letters)
+{
+    for (unsigned i = 0; i < known.arguments.size(); i++)
+        if (letters.find(known.effect(i)) != std::string_view::npos)
+            return true;
+    return false;
+}
+
+/* May what is sent with one of these tags be received with the other? */
+bool may_be_same(const std::string &sent, const std::string &received)
+{
+    return sent == received || received == kAny || is_computed(sent) || is_computed(received);
+}
+
+std::string with_tag(const std::string &tag)
+{
+    return is_computed(tag) ? ": its tag is computed" : ": its tag is " + tag;
+}
+
+/* What the calls of a walk send and receive, and in which iterations of a loop. */
+class traffic {
+  public:
+    traffic(const program &all, const call_graph &calls, const accesses &used, const loop &one,
+            const loop &point)
+        : program_(all), now_(all, calls, used, one), walk_(all, calls, now_), loop_(one),
+          is_once_(false)
+    {
+        walk_.run(*one.in, one.statement, point);
+        note_all(&one);
+    }
+
+    /* Of @in as a whole, which is run once: what is not the same in each iteration of @one does not
+     * matter. */
+    traffic(const program &all, const call_graph &calls, const accesses &used, const function &in,
+            const loop &one)
+        : program_(all), now_(all, calls, used, one), walk_(all, calls, now_), loop_(one),
+          is_once_(true)
+    {
+        walk_.run(in, in.decl->getBody(), one);
+        note_all(nullptr);
+    }
+
+    const findings &found() const { return found_; }
+    const halves &all() const { return all_; }
+    halves front() const
+    {
+        return {all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(before_point_)};
+    }
+    halves behind() const
+    {
+        return {all_.begin() + static_cast<std::ptrdiff_t>(before_point_), all_.end()};
+    }
+
+  private:
+    void note_all(const loop *of);
+    bool decide(const step &at, const loop *of, const std::string &way, half &to) const;
+    std::optional<half> half_of(const visit &one, const loop *of) const;
+    std::string tag_of(const visit &one, int argument) const;
+    void note_start(const half &one);
+    void note_persistent();
+
+    const program &program_;
+    iteration now_;
+    call_walk walk_;
+    const loop &loop_;
+    bool is_once_;
+    halves all_, starts_;
+    std::size_t before_point_ = 0;
+    findings found_;
+    mutable std::map<const clang::CallExpr *, std::vector<control>> controls_;
+};
+
+void traffic::note_all(const loop *of)
+{
+    halves posted; /* received where they are waited for */
+    const auto receive_posted = [&] {
+        all_.insert(all_.end(), posted.begin(), posted.end());
+        posted.clear();
+    };
+    if (walk_.is_cut())
+        found_.push_back({loop_.place, "could not decide whether a message is on its way: there "
+                                       "are too many ways to calls that send or receive"});
+    for (std::size_t i = 0; i < walk_.visits().size() && !walk_.is_cut(); i++) {
+        if (i == walk_.before_point()) {
+            receive_posted();
+            before_point_ = all_.size();
+        }
+        const auto &one = walk_.visits()[i];
+        auto made = half_of(one, of);
+        if (!made)
+            continue;
+        if (!is_once_ && has_effect(*one.known, "ST"))
+            note_start(*made);
+        if (has_effect(*one.known, "P"))
+            continue;
+        made->is_sent = true;
+        if (one.known->tag >= 0) {
+            made->tag = tag_of(one, one.known->tag);
+            all_.push_back(*made);
+        }
+        made->is_sent = false;
+        if (one.known->other_tag >= 0) {
+            made->tag = tag_of(one, one.known->other_tag);
+            (has_effect(*one.known, "R") ? posted : all_).push_back(*made);
+        }
+        if (has_effect(*one.known, "WA"))
+            receive_posted();
+    }
+    receive_posted();
+    if (walk_.before_point() >= walk_.visits().size())
+        before_point_ = all_.size();
+    if (!starts_.empty())
+        note_persistent();
+}
+
+/* nullopt: this way does not lead to it. */
+std::optional<half> traffic::half_of(const visit &one, const loop *of) const
+{
+    const auto &last = one.way.back();
+    half made{last.in->place(last.call), false, {}, {}, true, {}};
+    std::string way;
+    for (std::size_t i = 0; i < one.way.size(); i++) {
+        const auto &at = one.way[i];
+        way += at.rounds;
+        if (at.is_repeated) {
+            made.is_counted = false;
+            made.when.insert("each call of " + at.in->name + "(), which calls itself");
+        }
+        if (!decide(at, i == 0 ? of : nullptr, way, made))
+            return {};
+        way += " in " + at.in->place(at.call) + "." +
+               std::to_string(at.in->context().getSourceManager().getExpansionColumnNumber(
+                   at.call->getBeginLoc()));
+    }
+    return made;
+}
+
+/* Adds what decides about one step of a way. false: it is never taken. */
+bool traffic::decide(const step &at, const loop *of, const std::string &way, half &to) const
+{
+    const auto [controls, is_new] = controls_.try_emplace(at.call);
+    if (is_new)
+        controls->second = controls_of(*at.in, at.root, at.call, of);
+    for (const auto &each : controls->second) {
+        const bool is_loop = body_of(each.statement) != nullptr;
+        if (is_loop && !each.is_jump && at.unrolled.count(each.statement))
+            continue;
+        const auto *condition = condition_of_control(each.statement);
+        const bool is_choice = condition && !is_loop && !isa<clang::SwitchStmt>(each.statement);
+        if (const auto value = is_choice ? number_of(*at.in, condition, at.known) : std::nullopt) {
+            const bool is_else = each.branch.size() > 3 &&
+                                 each.branch.compare(each.branch.size() - 4, 4, "else") == 0;
+            if ((*value != 0) == is_else && !each.is_jump)
+                return false;
+            if ((*value != 0) == is_else || !each.is_jump)
+                continue;
+        }
+        if (!each.is_jump)
+            to.branches.emplace(each.statement, each.branch);
+        if (is_once_ ||
+            (condition && now_.is_fixed(*at.in, condition, iteration::span::all_iterations))) {
+            to.is_counted = false;
+            continue;
+        }
+        const bool is_same =
+            is_choice && now_.is_fixed(*at.in, condition, iteration::span::one_iteration);
+        to.when.insert(
+            is_same
+                ? each.branch + " of " + now_.text_of(*at.in, condition, at.known)
+                : each.branch + " at " + at.in->place(each.statement) + "." +
+                      std::to_string(at.in->context().getSourceManager().getExpansionColumnNumber(
+                          each.statement->getBeginLoc())) +
+                      way);
+    }
+    return true;
+}
+
+/* A number, or a text. */
+std::string traffic::tag_of(const visit &one, int argument) const
+{
+    for (const auto &at : one.way)
+        if (!at.is_certain)
+            return kNotDecided;
+    const auto &last = one.way.back();
+    if (static_cast<unsigned>(argument) >= last.call->getNumArgs())
+        return kNotDecided;
+    const auto *tag = last.call->getArg(static_cast<unsigned>(argument));
+    if (const auto value = number_of(*last.in, tag, last.known))
+        return *value < 0 ? kAny : std::to_string(*value); /* MPI_ANY_TAG */
+    if (!is_once_ && !now_.is_fixed(*last.in, tag, iteration::span::one_iteration))
+        return kNotDecided;
+    return " " + now_.text_of(*last.in, tag, last.known);
+}
+
+/* What a persistent request sends is said where it is made, and it is on its way from where it is
+ * started. Which of them that is, is not followed: all of the program are. */
+void traffic::note_start(const half &one)
+{
+    if (!starts_.empty() && starts_.front().when != one.when)
+        found_.push_back(
+            {one.place, "could not decide whether a message is on its way: this starts "
+                        "persistent requests in other iterations than what is at " +
+                            starts_.front().place});
+    starts_.push_back(one);
+}
+
+void traffic::note_persistent()
+{
+    for (const auto &[name, one] : program_.functions())
+        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+            const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *known = call ? find_message(program_, call) : nullptr;
+            if (!known || !has_effect(*known, "P"))
+                return;
+            step at{in, in->decl->getBody(), call, {}, {}, {}};
+            half made = starts_.front();
+            made.place = in->place(call);
+            made.is_counted = false;
+            made.is_sent = known->tag >= 0;
+            made.tag = tag_of({{at}, known}, made.is_sent ? known->tag : known->other_tag);
+            all_.push_back(made);
+        });
+}
+
+/* Each message that is sent in an iteration is received in it. */
 class matching {
   public:
-    matching(const program &all, const call_graph &calls, const accesses &used, const loop &one)
-        : program_(all), calls_(calls), now_(all, calls, used, one)
+    explicit matching(const halves &all) : all_(all)
     {
-        for (const auto &site : now_.calls())
-            if (const auto *known = known_of(site.second)) {
-                note(site, known->tag, now_.conditions_of(*site.first, site.second), sent_);
-                note(site, known->other_tag, now_.conditions_of(*site.first, site.second),
-                     received_);
-                note_start(site, *known);
-            }
-        if (!starts_.empty())
-            note_persistent();
-        for (const auto &[in, call] : one.way)
-            note_around(*in, call ? static_cast<const clang::Stmt *>(call) : one.statement);
+        for (const auto &one : all)
+            (one.is_sent ? sent_ : received_)[one.when][one.tag].push_back(&one);
     }
 
     findings find()
     {
-        compare(sent_, received_, "sent", "received");
-        compare(received_, sent_, "received", "sent");
-        compare_around();
+        compare(sent_, received_, true);
+        compare(received_, sent_, false);
+        if (found_.empty())
+            for (const auto &[when, tags] : sent_)
+                count(tags, received_[when]);
         return std::move(found_);
     }
 
   private:
-    const known_call *known_of(const clang::CallExpr *call) const
-    {
-        const auto *callee = callee_of(call);
-        const auto *known =
-            callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
-        return known && known->what == known_call::kind::sends ? known : nullptr;
-    }
+    using by_tag = std::map<std::string, std::vector<const half *>>;
+    using by_conditions = std::map<conditions, by_tag>;
 
-    static bool is_made(const known_call &known)
+    void compare(by_conditions &these, by_conditions &others, bool are_sent)
     {
-        for (unsigned i = 0; i < known.arguments.size(); i++)
-            if (known.effect(i) == 'P')
-                return true;
-        return false;
-    }
-
-    void note(const iteration::call_site &at, int argument, const conditions &when, halves &to)
-    {
-        const auto &[in, call] = at;
-        const auto *known = known_of(call);
-        if (argument < 0 || static_cast<unsigned>(argument) >= call->getNumArgs() ||
-            is_made(*known))
-            return;
-        for (const auto &tag : tags_of(*in, call->getArg(argument)))
-            to[tag].push_back({in->place(call), when});
-    }
-
-    /* Calls in front of the safe point's loop, and behind it, at @point in a function of the stack.
-     */
-    void note_around(const function &in, const clang::Stmt *point)
-    {
-        const auto &sources = in.context().getSourceManager();
-        std::set<const clang::Stmt *> within;
-        for_each_statement(point, [&](const clang::Stmt *each) { within.insert(each); });
-        for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
-            const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
-            if (!call || within.count(call))
-                return;
-            const bool is_before =
-                sources.isBeforeInTranslationUnit(call->getBeginLoc(), point->getBeginLoc());
-            for (const auto &site : calls_.calls_below(in, call))
-                if (const auto *known = known_of(site.second)) {
-                    if (is_before)
-                        note(site, known->tag, {}, sent_before_);
-                    note(site, known->other_tag, {},
-                         is_before ? received_before_ : received_behind_);
-                }
-        });
-    }
-
-    /* A message that is sent in front of the loop, and not received there, is on its way in all of
-     * it; or another is, each time, if the loop first receives and then sends the next. By their
-     * tags alone: neither is run once in an iteration. */
-    void compare_around()
-    {
-        for (const auto &[tag, all] : sent_before_) {
-            if (received_before_.count(tag) || received_before_.count(kAny))
-                continue;
-            for (const auto *later : {&received_, &received_behind_})
-                if (later->count(tag) || later->count(kAny)) {
-                    found_.push_back(
-                        {all.front().place,
-                         "a message is sent in front of this loop, and received in or behind it" +
-                             (tag[0] == ' ' ? "" : ": its tag is " + tag)});
-                    break;
-                }
-        }
-    }
-
-    /* What a persistent request sends is said where it is made, and it is on its way from where it
-     * is started. Which of them that is, is not followed: all of the program are. */
-    void note_start(const iteration::call_site &at, const known_call &known)
-    {
-        if (known.effect(0) != 'S' && known.effect(1) != 'T')
-            return;
-        const auto when = now_.conditions_of(*at.first, at.second);
-        if (!starts_.empty() && starts_.front().when != when)
-            found_.push_back({at.first->place(at.second),
-                              "could not decide whether a message is on its way: this starts "
-                              "persistent requests in other iterations than what is at " +
-                                  starts_.front().place});
-        starts_.push_back({at.first->place(at.second), when});
-    }
-
-    void note_persistent()
-    {
-        for (const auto &[name, one] : program_.functions())
-            for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-                const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
-                const auto *known = call ? known_of(call) : nullptr;
-                if (!known || !is_made(*known))
-                    return;
-                for (const auto &[argument, to] :
-                     {std::pair(known->tag, &sent_), std::pair(known->other_tag, &received_)})
-                    if (argument >= 0)
-                        for (const auto &tag : tags_of(*in, call->getArg(argument)))
-                            (*to)[tag].push_back({in->place(call), starts_.front().when});
-            });
-    }
-
-    /* A tag's number or text; of a parameter, all that it is called with. */
-    std::set<std::string> tags_of(const function &in, const clang::Expr *tag) const
-    {
-        clang::Expr::EvalResult value;
-        if (tag->EvaluateAsInt(value, in.context())) {
-            const auto number = value.Val.getInt().getExtValue();
-            return {number < 0 ? kAny : std::to_string(number)}; /* MPI_ANY_TAG */
-        }
-        if (!now_.is_fixed(in, tag, iteration::span::one_iteration))
-            return {kNotDecided};
-        const auto *reference = dyn_cast<clang::DeclRefExpr>(tag->IgnoreParenCasts());
-        const auto *parameter =
-            reference ? dyn_cast<clang::ParmVarDecl>(reference->getDecl()) : nullptr;
-        if (!parameter || calls_.callers_of(in).empty())
-            return {" " + now_.text_of(in, tag)};
-        const auto [known, is_new] = of_parameters_.try_emplace(parameter);
-        if (is_new) /* once: there may be as many paths to it as one likes */
-            known->second = tags_of_arguments(in, parameter->getFunctionScopeIndex());
-        return known->second;
-    }
-
-    std::set<std::string> tags_of_arguments(const function &in, unsigned number) const
-    {
-        std::set<std::string> found;
-        for (const auto &[caller, call] : calls_.callers_of(in)) {
-            if (number >= call->getNumArgs())
-                return {kNotDecided};
-            const auto more = tags_of(*caller, call->getArg(number));
-            found.insert(more.begin(), more.end());
-        }
-        return found;
-    }
-
-    static bool has(const halves &all, const std::string &tag, const conditions &when)
-    {
-        const auto found = all.find(tag);
-        return found != all.end() && std::any_of(found->second.begin(), found->second.end(),
-                                                 [&](const half &one) { return one.when == when; });
-    }
-
-    void compare(const halves &these, const halves &others, const std::string &done,
-                 const std::string &undone)
-    {
-        for (const auto &[tag, all] : these) {
-            if (tag == kAny)
-                continue;
-            for (const auto &one : all) {
-                if (tag != kNotDecided &&
-                    (has(others, tag, one.when) || has(others, kAny, one.when)))
-                    continue;
-                found_.push_back({one.place, reason(tag, others, done, undone)});
-                break;
+        std::set<std::string> told;
+        for (const auto &[when, tags] : these)
+            for (const auto &[tag, all] : tags) {
+                const auto &there = others[when];
+                const bool is_there = tag == kAny
+                                          ? !there.empty()
+                                          : there.count(tag) || (are_sent && there.count(kAny));
+                if ((tag == kNotDecided || !is_there) && told.insert(tag).second)
+                    found_.push_back({all.front()->place, reason(tag, are_sent)});
             }
-        }
     }
 
-    static std::string reason(const std::string &tag, const halves &others, const std::string &done,
-                              const std::string &undone)
+    std::string reason(const std::string &tag, bool is_sent) const
     {
+        const std::string done = is_sent ? "sent" : "received",
+                          undone = is_sent ? "received" : "sent";
         const std::string undecided = "could not decide whether a message is on its way: it is " +
                                       done + " in this loop, and ";
-        const auto is_computed = [](const auto &one) { return one.first[0] == ' '; };
-        if (tag[0] == ' ')
+        const auto others = [&](auto is) {
+            return std::any_of(all_.begin(), all_.end(), [&](const half &one) {
+                return one.is_sent != is_sent && is(one.tag);
+            });
+        };
+        if (is_computed(tag))
             return undecided + "its tag is computed, and not by the same expression where one is " +
                    undone;
-        if (others.count(tag) || others.count(kAny))
+        if (others([&](const auto &other) { return other == tag || other == kAny || tag == kAny; }))
             return undecided + "not known to be " + undone +
                    " in the same iterations of it: its tag is " + tag;
-        if (std::any_of(others.begin(), others.end(), is_computed))
+        if (others(is_computed))
             return undecided + "tags of what is " + undone + " in it are computed: its tag is " +
                    tag;
         return "a message is " + done + " in this loop, and " + undone +
                " outside of it: its tag is " + tag;
     }
 
-    const program &program_;
-    const call_graph &calls_;
-    iteration now_;
-    halves sent_, received_, sent_before_, received_before_, received_behind_;
-    std::vector<half> starts_;
-    mutable std::map<const clang::ParmVarDecl *, std::set<std::string>> of_parameters_;
+    using calls = std::vector<const half *>;
+
+    /* As often as it is sent, where it can be told how often that is. */
+    void count(const by_tag &sent, const by_tag &received)
+    {
+        calls all_sent, all_received;
+        for (const auto &[tag, some] : sent) {
+            all_sent.insert(all_sent.end(), some.begin(), some.end());
+            if (const auto there = received.find(tag);
+                there != received.end() && !received.count(kAny))
+                expect_as_many(some, there->second);
+        }
+        for (const auto &[tag, some] : received)
+            all_received.insert(all_received.end(), some.begin(), some.end());
+        if (received.count(kAny))
+            expect_as_many(all_sent, all_received);
+    }
+
+    void expect_as_many(const calls &sent, const calls &received)
+    {
+        const auto are_counted = [](const calls &all) {
+            return std::all_of(all.begin(), all.end(), [](auto *one) { return one->is_counted; });
+        };
+        if (sent.size() != received.size() && are_counted(sent) && are_counted(received))
+            found_.push_back(
+                {sent.front()->place, "messages are sent " + std::to_string(sent.size()) +
+                                          " times in an iteration of this loop, and received " +
+                                          std::to_string(received.size()) + " times" +
+                                          with_tag(sent.front()->tag)});
+    }
+
+    const halves &all_;
+    by_conditions sent_, received_;
     findings found_;
 };
+
+/* One of two halves is run where the other one is not: by other ranks. */
+bool exclude_each_other(const half &a, const half &b)
+{
+    return std::any_of(a.branches.begin(), a.branches.end(), [&](const auto &branch) {
+        const auto other = b.branches.find(branch.first);
+        return other != b.branches.end() && other->second != branch.second;
+    });
+}
+
+/* Is the last message of a tag that is sent in @front, which is run once, received there? What
+ * sends may be run by other ranks than what receives, so that often only the order of the text
+ * tells. A computed tag is received with the same expression, or with one that nothing there sends.
+ */
+bool is_received(const halves &front, std::size_t last)
+{
+    const auto &sent = front[last];
+    const auto has_tag = [&](const std::string &tag, bool is_sent) {
+        return std::any_of(front.begin(), front.end(), [&](const half &one) {
+            return one.is_sent == is_sent && one.tag == tag;
+        });
+    };
+    std::ptrdiff_t balance = 0;
+    bool is_counted = true, is_there = false;
+    for (std::size_t i = 0; i < front.size(); i++) {
+        const auto &one = front[i];
+        if (one.is_sent ? one.tag == sent.tag : may_be_same(sent.tag, one.tag)) {
+            is_counted &= one.is_counted && one.tag == sent.tag;
+            balance += one.is_sent ? 1 : -1;
+        }
+        const bool is_its =
+            one.tag != kNotDecided && (one.tag == sent.tag || one.tag == kAny ||
+                                       (is_computed(sent.tag) && is_computed(one.tag) &&
+                                        !has_tag(sent.tag, false) && !has_tag(one.tag, true)));
+        is_there |= !one.is_sent && is_its && (i > last || exclude_each_other(sent, one));
+    }
+    return is_counted ? balance == 0 : is_there;
+}
+
+/* A message that is sent in front of the loop, and not received there, is on its way in all of it;
+ * or another is, each time, if the loop first receives and then sends the next. */
+findings sent_before(const halves &front, const halves &later)
+{
+    findings found;
+    std::set<std::string> told;
+    for (std::size_t i = front.size(); i-- > 0;) {
+        const auto &one = front[i];
+        if (!one.is_sent || !told.insert(one.tag).second || is_received(front, i))
+            continue;
+        if (std::any_of(later.begin(), later.end(), [&](const half &other) {
+                return !other.is_sent && may_be_same(one.tag, other.tag);
+            }))
+            found.push_back({one.place, "a message is sent in front of this loop, and received in "
+                                        "or behind it" +
+                                            with_tag(one.tag)});
+    }
+    return found;
+}
+
+void append(findings &to, const findings &more, const std::string &where)
+{
+    for (auto one : more) {
+        one.reason += where;
+        if (std::find(to.begin(), to.end(), one) == to.end())
+            to.push_back(one);
+    }
+}
 
 } // namespace
 
 findings messages::unmatched_in(const loop &one) const
 {
-    return matching(program_, calls_, used_, one).find();
+    findings found;
+    const auto add = [&](const traffic &what, const halves &part, const std::string &where) {
+        append(found, what.found(), where);
+        append(found, matching(part).find(), where);
+    };
+    const traffic inside(program_, calls_, used_, one, one);
+    add(inside, inside.all(), "");
+    const auto outer = loops_around(one);
+    halves later = inside.all();
+    for (const auto &each : outer) {
+        const std::string where = " (of the loop around it, " + each.place + ")";
+        const traffic around(program_, calls_, used_, each, one);
+        add(around, around.front(), where);
+        add(around, around.all(), where);
+        later.insert(later.end(), around.all().begin(), around.all().end());
+    }
+    const traffic once(program_, calls_, used_, *one.way.front().in,
+                       outer.empty() ? one : outer.front());
+    const auto behind = once.behind();
+    later.insert(later.end(), behind.begin(), behind.end());
+    append(found, once.found(), "");
+    append(found, sent_before(once.front(), later), "");
+    return found;
 }
 
 } // namespace zc::instrument

@@ -10,9 +10,12 @@ namespace zc::instrument {
  * Messages between two ranks: may one be on its way where the body of a loop begins?
  *
  * Each that is sent in an iteration is received in it if what sends and what receives have the same
- * tag, and are run in the same iterations. A tag is a number, or an expression that stands on both
- * sides. What decides whether a call is run, and is not the same in each iteration, must decide so
- * for both. Ranks and communicators are not looked at.
+ * tag, are run in the same iterations, and as often, where that can be told. A tag is a number, or
+ * an expression that stands on both sides. What decides whether a call is run, and is not the same
+ * in each iteration, must decide so for both. A function's calls count once for each way to it. The
+ * same must be true of the loops around it, and of what they run in front of this one. Of what is
+ * run once in front of all loops, the last message of each tag must be received there. Ranks and
+ * communicators are not looked at.
  */
 class messages {
   public:

@@ -72,6 +72,18 @@ std::string program::key(const clang::FieldDecl *field)
     return name + "." + field->getNameAsString();
 }
 
+void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
+{
+    record = record ? record->getDefinition() : nullptr;
+    if (!record)
+        return;
+    for (const auto *member : record->fields()) {
+        to.insert(program::key(member));
+        if (!member->getType()->isPointerType())
+            add_fields(member->getType()->getAsRecordDecl(), to);
+    }
+}
+
 program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(std::move(units))
 {
     for (const auto &unit : units_)

@@ -66,6 +66,9 @@ class program {
 /** The function that @call names, or nullptr: it is called by a pointer. */
 const clang::FunctionDecl *callee_of(const clang::CallExpr *call);
 
+/** Adds the keys of all fields of @record, and of the structs in it. */
+void add_fields(const clang::RecordDecl *record, std::set<std::string> &to);
+
 /** Calls @visit(statement) for @root and all statements below, parents first. */
 template <typename Visit>
 void for_each_statement(const clang::Stmt *root, Visit visit)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uniformity.h"
 
+#include "control.h"
 #include "forward_flow.h"
 
 namespace zc::instrument {
@@ -11,30 +12,9 @@ using llvm::isa;
 
 namespace {
 
-const clang::Expr *condition_of_any(const clang::Stmt *control)
-{
-    if (const auto *choice = dyn_cast<clang::IfStmt>(control))
-        return choice->getCond();
-    if (const auto *choice = dyn_cast<clang::SwitchStmt>(control))
-        return choice->getCond();
-    return condition_of(control);
-}
-
 bool is_kept_by_callee(const std::string &key, const function &one)
 {
     return key.rfind(one.name + ":", 0) == 0;
-}
-
-void fields_of(const clang::RecordDecl *record, std::vector<std::string> &to)
-{
-    record = record ? record->getDefinition() : nullptr;
-    if (!record)
-        return;
-    for (const auto *member : record->fields()) {
-        to.push_back(program::key(member));
-        if (!member->getType()->isPointerType())
-            fields_of(member->getType()->getAsRecordDecl(), to);
-    }
 }
 
 } // namespace
@@ -72,7 +52,9 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
             break;
         }
     }
-    fields_of(type->getAsRecordDecl(), keys);
+    std::set<std::string> fields;
+    add_fields(type->getAsRecordDecl(), fields);
+    keys.insert(keys.end(), fields.begin(), fields.end());
     if (is_whole)
         *is_whole = whole;
     return keys;
@@ -363,7 +345,7 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
 void uniformity::note_condition(const function &one, const clang::Stmt *control,
                                 const differing &now)
 {
-    const auto *condition = condition_of_any(control);
+    const auto *condition = condition_of_control(control);
     const auto because = why(one, condition, now);
     if (because.empty() || !conditions_.try_emplace(control, because).second)
         return;
@@ -397,7 +379,7 @@ void uniformity::run(const function &one)
             for (const auto &element : block)
                 if (const auto statement = element.getAs<clang::CFGStmt>())
                     step(one, statement->getStmt(), now);
-            if (const auto *end = block.getTerminatorStmt(); end && condition_of_any(end))
+            if (const auto *end = block.getTerminatorStmt(); end && condition_of_control(end))
                 note_condition(one, end, now);
         });
     auto &own = states_[one.name];

@@ -188,6 +188,131 @@ TEST(MessagesTest, WhatLeavesALoopThatIsRepeatedComesToItAgain)
     expect_refused(text, kOtherIterations);
 }
 
+/* put() and get() with a tag, for the tests that call them in several places. */
+const std::string kWrappers =
+    "static void put(double *x, int tag) { MPI_Send(x, 1, 0, 0, tag, MPI_COMM_WORLD); }\n"
+    "static void get(double *x, int tag) { MPI_Recv(x, 1, 0, 0, tag, MPI_COMM_WORLD, NULL); }\n";
+
+TEST(MessagesTest, EachWayToACallHasItsTagAndItsConditions)
+{
+    expect_refused(with_loop("put(&sum, 1); if (step > 0) { get(&all, 1); put(&sum, 3); "
+                             "get(&all, 3); }",
+                             "", kWrappers, "get(&all, 1);"),
+                   "in the same iterations of it: its tag is 1");
+    expect_done(with_loop("put(&sum, 1); get(&all, 1); if (step % 9 == 0) { put(&sum, 3); "
+                          "get(&all, 3); }",
+                          "", kWrappers));
+    const std::string either = "static void either(double *x, int sends) { if (sends) " +
+                               std::string("put(x, 1); else get(x, 1); }\n");
+    expect_done(with_loop("either(&sum, 1); either(&all, 0);", "", kWrappers + either));
+    expect_refused(with_loop("either(&sum, 1); if (step > 0) either(&all, 0);", "",
+                             kWrappers + either, "get(&all, 1);"),
+                   "in the same iterations of it: its tag is 1");
+}
+
+TEST(MessagesTest, WhatAPointerCallsIsNotDecided)
+{
+    expect_refused(with_loop("one(&sum, 1); other(&all, 1);",
+                             "void (*one)(double *, int) = put, (*other)(double *, int) = get;"
+                             "if (rank) one = get;",
+                             kWrappers),
+                   kUndecided);
+}
+
+TEST(MessagesTest, ALoopInsideAnotherOne)
+{
+    const auto nested = [](const std::string &inner, const std::string &before = "",
+                           const std::string &behind = "") {
+        return "int main(int argc, char **argv) { int step, k; double sum = 0, all = 0;\n"
+               "MPI_Init(&argc, &argv);\nfor (step = 0; step < 9; step++) {" +
+               before + "\nfor (k = 0; k < 9; k++) {" + inner +
+               "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += all; }" + behind +
+               "}\nMPI_Finalize(); return 0; }\n";
+    };
+    expect_done(nested(send("5") + receive("5")));
+    expect_refused(
+        nested("if (step % 2 == 0) {" + send("5") + "} if (step % 2 == 1) {" + receive("5") + "}"),
+        kOtherIterations);
+    /* The loop around it may have one, or not; this one may not. */
+    for (const auto &[before, behind] :
+         {std::pair("if (step > 0) {" + receive("5") + "}" + send("5"), std::string()),
+          std::pair(send("5"), receive("5")), std::pair(receive("5"), send("5"))})
+        EXPECT_NE(reasons(analysed(nested("", before, behind)))
+                      .find("(of the loop around it, small.c:3)"),
+                  std::string::npos);
+    expect_done(nested("", send("5") + receive("5"), send("6") + receive("6")));
+}
+
+TEST(MessagesTest, WhatLeavesALoopInside)
+{
+    const std::string jump = send("5") + "if (step == 0) break;" + receive("5");
+    expect_refused(
+        with_loop("int k = 0; do {" + jump + "k++; } while (k < 1);", "", "", receive("5")),
+        kOtherIterations);
+    expect_refused(with_loop("while (1) {" + jump + "break; }", "", "", receive("5")),
+                   kOtherIterations);
+    expect_refused(with_loop("switch (rank) { case 0: " + jump + "}", "", "", receive("5")),
+                   kOtherIterations);
+}
+
+TEST(MessagesTest, OperatorsThatSkipTheirRightSide)
+{
+    const std::string condition = "(void)((step % 2) ", sent = "MPI_Send(&sum, 1, 0, 0, 5, 0));",
+                      received = "MPI_Recv(&all, 1, 0, 0, 5, 0, 0));";
+    expect_done(with_loop(condition + "|| " + sent + condition + "|| " + received));
+    expect_refused(with_loop(condition + "&& " + sent + condition + "|| " + received),
+                   kOtherIterations);
+    expect_refused(with_loop(condition + "?: " + sent + receive("5")), kOtherIterations);
+}
+
+TEST(MessagesTest, ReceivesOfAnyTagAreLookedAt)
+{
+    expect_refused(
+        with_loop(send("1") + "if (step > 0) {" + receive("-1") + "}" + send("2") + receive("-1"),
+                  "", "", receive("1")),
+        kUndecided + ": it is received in this loop");
+}
+
+TEST(MessagesTest, AsManyAreReceivedAsAreSent)
+{
+    expect_refused(with_loop("for (int i = 0; i < 2; i++) " + send("5") + receive("5")),
+                   "messages are sent 2 times in an iteration of this loop, and received 1 times");
+    expect_refused(with_loop(send("5") + send("6") + receive("-1")), "and received 1 times");
+    expect_done(
+        with_loop("for (int i = 0; i < 2; i++) " + send("5") + receive("5") + receive("5")));
+    expect_done(with_loop("int d; for (d = 0; d < 2; d++) {" + send("10 + d") +
+                          "} for (d = 0; d < 2; d++) {" + receive("10 + (1 - d)") + "}"));
+}
+
+TEST(MessagesTest, WhatIsSentAfterTheBodyIsOfTheIteration)
+{
+    std::string text = with_loop(receive("5") + send("5") + receive("5"));
+    const std::string count = "step++";
+    text.replace(text.find(count), count.size(), "step++, MPI_Send(&sum, 1, 0, 0, 5, 0)");
+    expect_done(text);
+    expect_refused(
+        with_loop(receive("5") + send("5"), "int t = 5; if (argc > 1) t = 6;" + send("t")),
+        "a message is sent in front of this loop, and received in or behind it: its "
+        "tag is computed");
+}
+
+TEST(MessagesTest, TheLastMessageInFrontIsReceivedThere)
+{
+    const std::string reason = "a message is sent in front of this loop, and received in or behind";
+    const std::string turn = receive("5") + send("5");
+    expect_refused(with_loop(turn, send("5") + turn, "", receive("5")), reason);
+    expect_refused(with_loop(turn, "int t; t = 5;" + send("t"), "", receive("5")), reason);
+    expect_refused(with_loop(turn, "if (rank > 0) {" + turn + "}", "", receive("5")), reason);
+    expect_done(
+        with_loop(turn, "if (rank) {" + receive("5") + "} else {" + send("5") + "}", "", turn));
+    expect_done(with_loop(turn,
+                          "if (rank == 0) for (int i = 1; i < argc; i++) {" + send("i") +
+                              "} else {" + receive("rank") + "}",
+                          "", "if (rank) {" + send("rank") + "} else {" + receive("-1") + "}"));
+    expect_done(with_loop(turn, "MPI_Request r; MPI_Irecv(&all, 1, 0, 0, 5, 0, &r);" + send("5") +
+                                    "MPI_Wait(&r, NULL);"));
+}
+
 TEST(MessagesTest, PersistentRequestsThatAreStarted)
 {
     const std::string make = "MPI_Request r[2]; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, r);"
