@@ -48,8 +48,8 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     const call_graph calls(all);
     const liveness live(all, used);
     const resources opened(all);
-    const messages sent(all, calls, used);
     const uniformity equal(all, calls, used);
+    const messages sent(all, calls, used, equal);
     found.loops = find_loops(all, calls);
     for (auto &one : found.loops) {
         if (!one.refused.empty())

@@ -29,6 +29,9 @@ using halves = std::vector<half>;
 
 const std::string kAny = "any", kNotDecided = " ?";
 
+/* How a condition begins that may differ between ranks. */
+const std::string kByRank = "by rank: ";
+
 bool is_computed(const std::string &tag)
 {
     return tag[0] == ' ';
@@ -40,6 +43,12 @@ bool has_effect(const known_call &known, std::string_view letters)
         if (letters.find(known.effect(i)) != std::string_view::npos)
             return true;
     return false;
+}
+
+std::string exact_place(const function &in, const clang::Stmt *at)
+{
+    const auto &sources = in.context().getSourceManager();
+    return in.place(at) + "." + std::to_string(sources.getExpansionColumnNumber(at->getBeginLoc()));
 }
 
 /* May what is sent with one of these tags be received with the other? */
@@ -56,10 +65,10 @@ std::string with_tag(const std::string &tag)
 /* What the calls of a walk send and receive, and in which iterations of a loop. */
 class traffic {
   public:
-    traffic(const program &all, const call_graph &calls, const accesses &used, const loop &one,
-            const loop &point)
-        : program_(all), now_(all, calls, used, one), walk_(all, calls, now_), loop_(one),
-          is_once_(false)
+    traffic(const program &all, const call_graph &calls, const accesses &used,
+            const uniformity &equal, const loop &one, const loop &point)
+        : program_(all), equal_(equal), now_(all, calls, used, one), walk_(all, calls, now_),
+          loop_(one), is_once_(false)
     {
         walk_.run(*one.in, one.statement, point);
         note_all(&one);
@@ -67,10 +76,10 @@ class traffic {
 
     /* Of @in as a whole, which is run once: what is not the same in each iteration of @one does not
      * matter. */
-    traffic(const program &all, const call_graph &calls, const accesses &used, const function &in,
-            const loop &one)
-        : program_(all), now_(all, calls, used, one), walk_(all, calls, now_), loop_(one),
-          is_once_(true)
+    traffic(const program &all, const call_graph &calls, const accesses &used,
+            const uniformity &equal, const function &in, const loop &one)
+        : program_(all), equal_(equal), now_(all, calls, used, one), walk_(all, calls, now_),
+          loop_(one), is_once_(true)
     {
         walk_.run(in, in.decl->getBody(), one);
         note_all(nullptr);
@@ -96,6 +105,7 @@ class traffic {
     void note_persistent();
 
     const program &program_;
+    const uniformity &equal_;
     iteration now_;
     call_walk walk_;
     const loop &loop_;
@@ -164,9 +174,7 @@ std::optional<half> traffic::half_of(const visit &one, const loop *of) const
         }
         if (!decide(at, i == 0 ? of : nullptr, way, made))
             return {};
-        way += " in " + at.in->place(at.call) + "." +
-               std::to_string(at.in->context().getSourceManager().getExpansionColumnNumber(
-                   at.call->getBeginLoc()));
+        way += " in " + exact_place(*at.in, at.call);
     }
     return made;
 }
@@ -200,13 +208,10 @@ bool traffic::decide(const step &at, const loop *of, const std::string &way, hal
         }
         const bool is_same =
             is_choice && now_.is_fixed(*at.in, condition, iteration::span::one_iteration);
-        to.when.insert(
-            is_same
-                ? each.branch + " of " + now_.text_of(*at.in, condition, at.known)
-                : each.branch + " at " + at.in->place(each.statement) + "." +
-                      std::to_string(at.in->context().getSourceManager().getExpansionColumnNumber(
-                          each.statement->getBeginLoc())) +
-                      way);
+        const auto by = equal_.may_differ(each.statement) ? kByRank : "";
+        to.when.insert(by + each.branch +
+                       (is_same ? " of " + now_.text_of(*at.in, condition, at.known)
+                                : " at " + exact_place(*at.in, each.statement) + way));
     }
     return true;
 }
@@ -271,6 +276,9 @@ class matching {
     {
         compare(sent_, received_, true);
         compare(received_, sent_, false);
+        for (const auto *each : {&sent_, &received_})
+            for (const auto &[when, tags] : *each)
+                compare_sides(when, tags);
         if (found_.empty())
             for (const auto &[when, tags] : sent_)
                 count(tags, received_[when]);
@@ -293,6 +301,40 @@ class matching {
                 if ((tag == kNotDecided || !is_there) && told.insert(tag).second)
                     found_.push_back({all.front()->place, reason(tag, are_sent)});
             }
+    }
+
+    /* What one rank decides in an iteration another may decide otherwise: all is balanced only if
+     * it makes no difference. */
+    void compare_sides(const conditions &when, const by_tag &tags)
+    {
+        for (const auto &condition : when) {
+            if (condition.compare(0, kByRank.size(), kByRank) != 0)
+                continue;
+            auto other = condition;
+            const bool is_then = condition.compare(kByRank.size(), 4, "then") == 0;
+            other.replace(kByRank.size(), 4, is_then ? "else" : "then");
+            auto elsewhere = when;
+            elsewhere.erase(condition);
+            elsewhere.insert(other);
+            if (is_alike(sent_, when, elsewhere) && is_alike(received_, when, elsewhere))
+                continue;
+            if (found_.empty())
+                found_.push_back({tags.begin()->second.front()->place,
+                                  "could not decide whether a message is on its way: ranks may "
+                                  "come here in different iterations" +
+                                      with_tag(tags.begin()->first)});
+        }
+    }
+
+    static bool is_alike(const by_conditions &all, const conditions &a, const conditions &b)
+    {
+        const auto one = all.find(a), other = all.find(b);
+        if (one == all.end() || other == all.end())
+            return one == other;
+        return std::equal(one->second.begin(), one->second.end(), other->second.begin(),
+                          other->second.end(), [](const auto &x, const auto &y) {
+                              return x.first == y.first && x.second.size() == y.second.size();
+                          });
     }
 
     std::string reason(const std::string &tag, bool is_sent) const
@@ -431,18 +473,18 @@ findings messages::unmatched_in(const loop &one) const
         append(found, what.found(), where);
         append(found, matching(part).find(), where);
     };
-    const traffic inside(program_, calls_, used_, one, one);
+    const traffic inside(program_, calls_, used_, equal_, one, one);
     add(inside, inside.all(), "");
     const auto outer = loops_around(one);
     halves later = inside.all();
     for (const auto &each : outer) {
         const std::string where = " (of the loop around it, " + each.place + ")";
-        const traffic around(program_, calls_, used_, each, one);
+        const traffic around(program_, calls_, used_, equal_, each, one);
         add(around, around.front(), where);
         add(around, around.all(), where);
         later.insert(later.end(), around.all().begin(), around.all().end());
     }
-    const traffic once(program_, calls_, used_, *one.way.front().in,
+    const traffic once(program_, calls_, used_, equal_, *one.way.front().in,
                        outer.empty() ? one : outer.front());
     const auto behind = once.behind();
     later.insert(later.end(), behind.begin(), behind.end());

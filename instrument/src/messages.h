@@ -2,7 +2,7 @@
 #pragma once
 
 #include "findings.h"
-#include "loops.h"
+#include "uniformity.h"
 
 namespace zc::instrument {
 
@@ -12,15 +12,17 @@ namespace zc::instrument {
  * Each that is sent in an iteration is received in it if what sends and what receives have the same
  * tag, are run in the same iterations, and as often, where that can be told. A tag is a number, or
  * an expression that stands on both sides. What decides whether a call is run, and is not the same
- * in each iteration, must decide so for both. A function's calls count once for each way to it. The
- * same must be true of the loops around it, and of what they run in front of this one. Of what is
- * run once in front of all loops, the last message of each tag must be received there. Ranks and
- * communicators are not looked at.
+ * in each iteration, must decide so for both; if it may differ between ranks, both of its sides
+ * must send and receive alike. A function's calls count once for each way to it. The same must be
+ * true of the loops around it, and of what they run in front of this one. Of what is run once in
+ * front of all loops, the last message of each tag must be received there. Ranks and communicators
+ * are not looked at.
  */
 class messages {
   public:
-    messages(const program &all, const call_graph &calls, const accesses &used)
-        : program_(all), calls_(calls), used_(used)
+    messages(const program &all, const call_graph &calls, const accesses &used,
+             const uniformity &equal)
+        : program_(all), calls_(calls), used_(used), equal_(equal)
     {
     }
 
@@ -31,6 +33,7 @@ class messages {
     const program &program_;
     const call_graph &calls_;
     const accesses &used_;
+    const uniformity &equal_;
 };
 
 } // namespace zc::instrument

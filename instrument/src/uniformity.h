@@ -21,6 +21,8 @@ class uniformity {
 
     /** Why ranks might pass @one's body, and so a safe point there, in different numbers. */
     findings differences(const loop &one) const;
+    /** May the condition of @control, an if, a loop or the like, differ between ranks? */
+    bool may_differ(const clang::Stmt *control) const { return conditions_.count(control) > 0; }
 
   private:
     /* What may differ, by key, and where that begins. */

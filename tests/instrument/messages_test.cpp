@@ -313,6 +313,18 @@ TEST(MessagesTest, TheLastMessageInFrontIsReceivedThere)
                                     "MPI_Wait(&r, NULL);"));
 }
 
+TEST(MessagesTest, RanksThatDecideOtherwiseInAnIteration)
+{
+    const std::string both = send("5") + receive("5"), differs = "ranks may come here in different";
+    expect_refused(with_loop("if (step % 2 == rank % 2) {" + both + "}"), differs);
+    expect_refused(with_loop("if ((step + rank) % 2) {" + both + "} else {" + both + both + "}"),
+                   differs);
+    expect_done(
+        with_loop("if ((step + rank) % 2) {" + both + "} else {" + receive("5") + send("5") + "}"));
+    expect_done(with_loop("if (step % size == 0) {" + both + "}",
+                          "int size; MPI_Comm_size(MPI_COMM_WORLD, &size);"));
+}
+
 TEST(MessagesTest, PersistentRequestsThatAreStarted)
 {
     const std::string make = "MPI_Request r[2]; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, r);"
