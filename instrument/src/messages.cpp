@@ -21,7 +21,9 @@ struct half {
     std::string
         tag; /* that of an expression begins with a space, and so does none that is a number */
     conditions when;
-    bool is_counted; /* it is run just once where the conditions hold */
+    bool is_counted;          /* it is run just once where the conditions hold */
+    bool is_fixed = false;    /* the tag is the same in each iteration */
+    bool is_exchange = false; /* it is half of a call that swaps messages with one other rank */
     std::map<const clang::Stmt *, std::string> branches; /* of what decides about it */
 };
 
@@ -101,6 +103,8 @@ class traffic {
     bool decide(const step &at, const loop *of, const std::string &way, half &to) const;
     std::optional<half> half_of(const visit &one, const loop *of) const;
     std::string tag_of(const visit &one, int argument) const;
+    void set_tag(const visit &one, int argument, half &of) const;
+    bool is_exchange(const visit &one) const;
     void note_start(const half &one);
     void note_persistent();
 
@@ -139,14 +143,15 @@ void traffic::note_all(const loop *of)
             note_start(*made);
         if (has_effect(*one.known, "P"))
             continue;
+        made->is_exchange = is_exchange(one);
         made->is_sent = true;
         if (one.known->tag >= 0) {
-            made->tag = tag_of(one, one.known->tag);
+            set_tag(one, one.known->tag, *made);
             all_.push_back(*made);
         }
         made->is_sent = false;
         if (one.known->other_tag >= 0) {
-            made->tag = tag_of(one, one.known->other_tag);
+            set_tag(one, one.known->other_tag, *made);
             (has_effect(*one.known, "R") ? posted : all_).push_back(*made);
         }
         if (has_effect(*one.known, "WA"))
@@ -163,7 +168,7 @@ void traffic::note_all(const loop *of)
 std::optional<half> traffic::half_of(const visit &one, const loop *of) const
 {
     const auto &last = one.way.back();
-    half made{last.in->place(last.call), false, {}, {}, true, {}};
+    half made{last.in->place(last.call), false, {}, {}, true, false, false, {}};
     std::string way;
     for (std::size_t i = 0; i < one.way.size(); i++) {
         const auto &at = one.way[i];
@@ -233,6 +238,30 @@ std::string traffic::tag_of(const visit &one, int argument) const
     return " " + now_.text_of(*last.in, tag, last.known);
 }
 
+void traffic::set_tag(const visit &one, int argument, half &of) const
+{
+    const auto &last = one.way.back();
+    of.tag = tag_of(one, argument);
+    of.is_fixed = of.tag != kNotDecided && !is_once_ &&
+                  now_.is_fixed(*last.in, last.call->getArg(static_cast<unsigned>(argument)),
+                                iteration::span::all_iterations);
+}
+
+/* MPI_Sendrecv() with one rank and one tag. That rank's call, with what it sends here, ends with
+ * this one, so that neither can be at a safe point while a message of the two is on its way. */
+bool traffic::is_exchange(const visit &one) const
+{
+    const auto &last = one.way.back();
+    const int sent = one.known->tag, received = one.known->other_tag;
+    if (sent < 1 || received < 1 || static_cast<unsigned>(received) >= last.call->getNumArgs())
+        return false;
+    const auto text_of = [&](int argument) {
+        return now_.text_of(*last.in, last.call->getArg(static_cast<unsigned>(argument)),
+                            last.known);
+    };
+    return text_of(sent) == text_of(received) && text_of(sent - 1) == text_of(received - 1);
+}
+
 /* What a persistent request sends is said where it is made, and it is on its way from where it is
  * started. Which of them that is, is not followed: all of the program are. */
 void traffic::note_start(const half &one)
@@ -297,10 +326,43 @@ class matching {
                 const auto &there = others[when];
                 const bool is_there = tag == kAny
                                           ? !there.empty()
-                                          : there.count(tag) || (are_sent && there.count(kAny));
+                                          : there.count(tag) || (are_sent && there.count(kAny)) ||
+                                                (is_computed(tag) && are_pairs(tags, there));
                 if ((tag == kNotDecided || !is_there) && told.insert(tag).second)
                     found_.push_back({all.front()->place, reason(tag, are_sent)});
             }
+    }
+
+    template <typename Is>
+    static bool are_all(const by_tag &tags, Is is)
+    {
+        return std::all_of(tags.begin(), tags.end(), [&](const auto &each) {
+            return std::all_of(each.second.begin(), each.second.end(), is);
+        });
+    }
+
+    /* Computed tags that are not on both sides, as that of the sender and of whom it comes from. If
+     * they are the same in each iteration, and as many messages are sent as received, one that is
+     * on its way at the end has been so at the beginning. */
+    static bool are_pairs(const by_tag &these, const by_tag &others)
+    {
+        const auto left_of = [](const by_tag &some, const by_tag &without) {
+            by_tag left;
+            for (const auto &each : some)
+                if (is_computed(each.first) && !without.count(each.first))
+                    left.insert(each);
+            return left;
+        };
+        const auto number_in = [](const by_tag &some) {
+            std::size_t all = 0;
+            for (const auto &each : some)
+                all += each.second.size();
+            return all;
+        };
+        const auto mine = left_of(these, others), theirs = left_of(others, these);
+        const auto is_plain = [](auto *one) { return one->is_fixed && one->is_counted; };
+        return number_in(mine) == number_in(theirs) && are_all(mine, is_plain) &&
+               are_all(theirs, is_plain);
     }
 
     /* What one rank decides in an iteration another may decide otherwise: all is balanced only if
@@ -308,7 +370,8 @@ class matching {
     void compare_sides(const conditions &when, const by_tag &tags)
     {
         for (const auto &condition : when) {
-            if (condition.compare(0, kByRank.size(), kByRank) != 0)
+            if (condition.compare(0, kByRank.size(), kByRank) != 0 ||
+                are_all(tags, [](auto *one) { return one->is_exchange; }))
                 continue;
             auto other = condition;
             const bool is_then = condition.compare(kByRank.size(), 4, "then") == 0;

@@ -36,7 +36,7 @@ TEST(MessagesTest, AComputedTagMatchesNoOther)
     expect_refused(with_loop(send("tag") + receive("5"), tags), kComputed);
     expect_refused(with_loop(send("tag") + receive("5"), tags),
                    "tags of what is sent in it are computed: its tag is 5");
-    expect_refused(with_loop(send("tag") + receive("other"), tags), kComputed);
+    expect_refused(with_loop(send("tag") + receive("other + step"), tags), kComputed);
     expect_refused(with_loop(send("tag"), tags, "", receive("tag")), kComputed);
 }
 
@@ -323,6 +323,35 @@ TEST(MessagesTest, RanksThatDecideOtherwiseInAnIteration)
         with_loop("if ((step + rank) % 2) {" + both + "} else {" + receive("5") + send("5") + "}"));
     expect_done(with_loop("if (step % size == 0) {" + both + "}",
                           "int size; MPI_Comm_size(MPI_COMM_WORLD, &size);"));
+}
+
+/* The tag is the sender: that of one's own, and of whom it comes from. */
+TEST(MessagesTest, ComputedTagsInPairsThatAreTheSameInEachIteration)
+{
+    const std::string left = "int left = rank - 1;";
+    expect_done(with_loop(send("rank") + receive("left"), left));
+    expect_refused(with_loop(send("rank") + receive("left") + receive("left"), left), kComputed);
+    expect_refused(with_loop(send("rank") + "if (step > 0) {" + receive("left") + "}", left, "",
+                             receive("left")),
+                   kComputed);
+    expect_refused(with_loop("if (rank > 0) {" + send("rank") + "}" + receive("left"), left),
+                   kComputed);
+    expect_refused(with_loop(receive("left") + send("rank"), left + send("rank")),
+                   "a message is sent in front of this loop");
+}
+
+/* As in a sort by odd and even steps. */
+TEST(MessagesTest, RanksThatSwapMessagesWithOneOther)
+{
+    const auto swap = [](const std::string &from) {
+        return "int to = (step + rank) % 2 ? rank - 1 : rank + 1; if (to >= 0) "
+               "MPI_Sendrecv(&sum, 1, 0, to, 5, &all, 1, 0, " +
+               from + ", 5, MPI_COMM_WORLD, NULL);";
+    };
+    const std::string declared = "int MPI_Sendrecv(const void *, int, MPI_Datatype, int, int, "
+                                 "void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);";
+    expect_done(with_loop(swap("to"), "", declared));
+    expect_refused(with_loop(swap("rank"), "", declared), "ranks may come here in different");
 }
 
 TEST(MessagesTest, PersistentRequestsThatAreStarted)
