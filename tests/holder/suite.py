@@ -173,9 +173,10 @@ def ignore_no_signals():
 def signals_reach_the_rank(stage):
     numbers = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM,
                signal.SIGRTMIN + 3]
-    program = "import signal,sys\n" \
-        f"for n in {[int(n) for n in numbers]}: signal.signal(n, lambda n, _: print(n, flush=True))\n" \
-        "print('ready', flush=True)\nwhile True: signal.pause()"
+    # The next signal may come before the handler of the last one has left print(), which cannot be entered again.
+    program = "import signal,os\n" \
+        f"for n in {[int(n) for n in numbers]}: signal.signal(n, lambda n, _: os.write(1, b'%d\\n' % n))\n" \
+        "os.write(1, b'ready\\n')\nwhile True: signal.pause()"
     # A shell has its background jobs ignore some, and what is ignored stays so in a new program.
     with stage.running(stage.hold, sys.executable, "-c", program, stdout=subprocess.PIPE, text=True,
                        preexec_fn=ignore_no_signals) as held:
