@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "call_walk.h"
 
+#include "control.h"
+
 namespace zc::instrument {
 
 using llvm::dyn_cast;
@@ -20,7 +22,7 @@ void call_walk::run(const function &in, const clang::Stmt *root, const loop &poi
         around_.insert(outer.statement);
     for (const auto &[each, call] : point.way)
         to_point_.insert(each);
-    step first{&in, root, nullptr, {}, {}, {}};
+    step first{&in, root, nullptr, {}, {}, {}, {}};
     way_ = {first};
     before_point_ = kVisits;
     if (!body_of(root)) {
@@ -52,6 +54,7 @@ void call_walk::enter(const function &in, const clang::Stmt *at)
 {
     if (!at || is_cut())
         return;
+    steps_++;
     const auto *counted = dyn_cast<clang::ForStmt>(at);
     if (at == point_) {
         enter(in, counted ? counted->getInit() : nullptr);
@@ -71,14 +74,23 @@ bool call_walk::unroll(const function &in, const clang::ForStmt *counted)
 {
     bool has_messages = false;
     for_each_statement(counted->getBody(), [&](const clang::Stmt *each) {
+        steps_++;
         const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
         has_messages |= call && is_of_interest(call);
     });
     if (!has_messages || around_.count(counted))
         return false;
+    way_.back().repeated.erase(counted);
     const auto found = rounds_of(in, counted, way_.back().known);
     if (!found)
         return false;
+    const auto count = found->values.size();
+    steps_ += count;
+    const bool may_stop = has_jumps(in, counted);
+    if (may_stop || count > kUnrolled) {
+        way_.back().repeated[counted] = may_stop || count > kRounds ? 0 : count;
+        return false;
+    }
     const auto outside = way_.back();
     way_.back().unrolled.insert(counted);
     for (const auto value : found->values) {
@@ -114,7 +126,7 @@ void call_walk::enter_function(const function &callee, const clang::CallExpr *ca
         recursive->second = calls_.called_below(callee.decl->getBody()).count(&callee) > 0;
     const auto *body = callee.decl->getBody();
     const auto &from = way_.back();
-    step next{&callee, body, nullptr, {}, {}, {}, is_certain, recursive->second};
+    step next{&callee, body, nullptr, {}, {}, {}, {}, is_certain, recursive->second};
     for (unsigned i = 0; i < callee.decl->getNumParams() && i < call->getNumArgs() && is_certain;
          i++) {
         const auto *parameter = callee.decl->getParamDecl(i);

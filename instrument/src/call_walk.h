@@ -14,6 +14,8 @@ struct step {
     known_values known;
     std::set<const clang::Stmt *> unrolled; /* loops whose counter is in @known */
     std::string rounds;                     /* of those, which */
+    std::map<const clang::Stmt *, std::size_t>
+        repeated;             /* other loops that count: how often, or 0 */
     bool is_certain = true;   /* @in is what the call before calls, not one that it may call */
     bool is_repeated = false; /* @in calls itself */
 };
@@ -46,10 +48,11 @@ class call_walk {
     const std::vector<visit> &visits() const { return visits_; }
     std::size_t before_point() const { return before_point_; }
     /** There are more ways than are followed. */
-    bool is_cut() const { return visits_.size() > kVisits; }
+    bool is_cut() const { return visits_.size() > kVisits || steps_ > kSteps; }
 
   private:
-    static constexpr std::size_t kVisits = 4096;
+    static constexpr std::size_t kVisits = 4096, kSteps = 1000 * 1000;
+    static constexpr std::size_t kUnrolled = 64; /* of a loop with more rounds, one is */
 
     bool is_of_interest(const clang::CallExpr *call) const;
     void enter(const function &in, const clang::Stmt *at);
@@ -62,6 +65,7 @@ class call_walk {
     const iteration &now_;
     std::vector<step> way_;
     std::vector<visit> visits_;
+    std::size_t steps_ = 0; /* statements that have been gone through, in all ways and rounds */
     const clang::Stmt *point_ = nullptr;
     std::size_t before_point_ = 0;
     std::set<const clang::Stmt *> around_; /* the point */

@@ -47,9 +47,17 @@ const clang::Stmt *target_of(const function &in, const clang::Stmt *jump)
     return nullptr;
 }
 
-bool decides(const clang::Stmt *statement)
+bool decides(const function &in, const clang::Stmt *statement)
 {
-    return condition_of_control(statement) || body_of(statement);
+    return !is_block(in, statement) && (condition_of_control(statement) || body_of(statement));
+}
+
+bool has_labels(const clang::Stmt *root)
+{
+    bool found = false;
+    for_each_statement(
+        root, [&](const clang::Stmt *each) { found |= isa_and_nonnull<clang::LabelStmt>(each); });
+    return found;
 }
 
 /* What lets @jump skip @at, if it does. */
@@ -65,23 +73,45 @@ void add_jump(const function &in, const clang::Stmt *root, const clang::Stmt *at
         return;
     bool is_repeated = leaves;
     for (const auto *up = parent_of(in, jump); up && up != root; up = parent_of(in, up))
-        is_repeated |= body_of(up) && is_below(in, at, up);
+        is_repeated |= body_of(up) && !is_block(in, up) && is_below(in, at, up);
     const bool is_behind = is_before(in, jump, at);
     if (!is_behind && (!is_repeated || isa<clang::ContinueStmt>(jump)) &&
         !isa<clang::GotoStmt>(jump))
         return;
+    const auto before = to.size();
     const clang::Stmt *child = jump;
     for (const auto *up = parent_of(in, jump); up && up != root; up = parent_of(in, up)) {
         if (is_below(in, at, child))
             break; /* it decides about both, and is known by its branch */
-        if (decides(up))
+        if (decides(in, up))
             if (const auto branch = branch_of(in, up, child, jump); !branch.empty())
                 to.push_back({up, (is_behind ? "behind " : "before ") + branch, true});
         child = up;
     }
+    if (to.size() == before + 1)
+        to.back().is_alone = is_behind && !isa<clang::GotoStmt>(jump) && !has_labels(root);
 }
 
 } // namespace
+
+bool is_block(const function &in, const clang::Stmt *statement)
+{
+    const auto *once = dyn_cast<clang::DoStmt>(statement);
+    clang::Expr::EvalResult value;
+    return once && once->getCond()->EvaluateAsInt(value, in.context()) && !value.Val.getInt();
+}
+
+bool has_jumps(const function &in, const clang::Stmt *loop)
+{
+    bool found = false;
+    for_each_statement(body_of(loop), [&](const clang::Stmt *each) {
+        found |= isa_and_nonnull<clang::ReturnStmt, clang::GotoStmt, clang::IndirectGotoStmt,
+                                 clang::LabelStmt>(each) ||
+                 (isa_and_nonnull<clang::BreakStmt, clang::ContinueStmt>(each) &&
+                  target_of(in, each) == loop);
+    });
+    return found;
+}
 
 const clang::Stmt *parent_of(const function &in, const clang::Stmt *at)
 {
@@ -117,7 +147,7 @@ std::vector<control> controls_of(const function &in, const clang::Stmt *root, co
     std::vector<control> found;
     const clang::Stmt *child = at;
     for (const auto *up = parent_of(in, at); up && up != root; up = parent_of(in, up)) {
-        if (decides(up))
+        if (decides(in, up))
             if (const auto branch = branch_of(in, up, child, at); !branch.empty())
                 found.push_back({up, branch, false});
         child = up;

@@ -13,7 +13,14 @@ struct control {
      * last round of a loop only what is before is run. */
     std::string branch;
     bool is_jump;
+    bool is_alone = false; /* a jump over the statement that nothing else decides about */
 };
+
+/** `do { } while (0)`, as macros have it: no loop, but a block. */
+bool is_block(const function &in, const clang::Stmt *statement);
+
+/** Something in @loop may end it, or one of its rounds, before its time. */
+bool has_jumps(const function &in, const clang::Stmt *loop);
 
 /** The condition of @statement, or nullptr: it is nothing that decides, or has none. */
 const clang::Expr *condition_of_control(const clang::Stmt *statement);

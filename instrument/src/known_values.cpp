@@ -10,33 +10,43 @@ using llvm::dyn_cast_or_null;
 
 namespace {
 
-/* Of a loop that has more rounds each is as any other. */
-constexpr std::size_t kRounds = 64;
-
 using known_number = std::optional<std::int64_t>;
 
-/* Numbers that an int holds: what is larger may be another one in the program. */
-known_number within_int(std::int64_t value)
+/* @value, if @type holds it: what it does not hold is another number in the program. */
+known_number held_by(const function &in, clang::QualType type, known_number value)
 {
-    if (value < std::numeric_limits<std::int32_t>::min() ||
-        value > std::numeric_limits<std::int32_t>::max())
+    if (!value || !type->isIntegralOrEnumerationType())
         return {};
-    return value;
+    if (type->isBooleanType())
+        return *value != 0;
+    const auto width = in.context().getIntWidth(type);
+    if (type->isUnsignedIntegerOrEnumerationType())
+        return *value >= 0 && (width > 62 || *value < std::int64_t(1) << width) ? value
+                                                                                : known_number();
+    const auto limit = std::int64_t(1) << (width > 62 ? 62 : width - 1);
+    return width > 62 || (*value >= -limit && *value < limit) ? value : known_number();
+}
+
+known_number divided(clang::BinaryOperatorKind how, std::int64_t a, std::int64_t b)
+{
+    if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min()))
+        return {};
+    return how == clang::BO_Div ? a / b : a % b;
 }
 
 known_number combined(clang::BinaryOperatorKind how, std::int64_t a, std::int64_t b)
 {
+    std::int64_t result = 0;
     switch (how) {
     case clang::BO_Add:
-        return within_int(a + b);
+        return __builtin_add_overflow(a, b, &result) ? known_number() : result;
     case clang::BO_Sub:
-        return within_int(a - b);
+        return __builtin_sub_overflow(a, b, &result) ? known_number() : result;
     case clang::BO_Mul:
-        return within_int(a * b);
+        return __builtin_mul_overflow(a, b, &result) ? known_number() : result;
     case clang::BO_Div:
-        return b ? within_int(a / b) : known_number();
     case clang::BO_Rem:
-        return b ? within_int(a % b) : known_number();
+        return divided(how, a, b);
     case clang::BO_LT:
         return a < b;
     case clang::BO_GT:
@@ -71,7 +81,7 @@ known_number of_unary(const function &in, const clang::UnaryOperator *op, const 
         return {};
     switch (op->getOpcode()) {
     case clang::UO_Minus:
-        return within_int(-*inner);
+        return combined(clang::BO_Sub, 0, *inner);
     case clang::UO_Plus:
         return inner;
     case clang::UO_LNot:
@@ -100,7 +110,8 @@ known_number growth_of(const function &in, const clang::Expr *step, const clang:
     const auto by = number_of(in, op->getRHS(), known);
     if (op->getOpcode() == clang::BO_AddAssign)
         return by;
-    return by && op->getOpcode() == clang::BO_SubAssign ? known_number(-*by) : known_number();
+    return by && op->getOpcode() == clang::BO_SubAssign ? combined(clang::BO_Sub, 0, *by)
+                                                        : known_number();
 }
 
 const clang::VarDecl *counter_of(const clang::ForStmt *loop)
@@ -119,15 +130,19 @@ known_number number_of(const function &in, const clang::Expr *value, const known
     clang::Expr::EvalResult evaluated;
     if (!value || !value->getType()->isIntegralOrEnumerationType())
         return {};
-    if (value->EvaluateAsInt(evaluated, in.context()))
-        return evaluated.Val.getInt().getExtValue();
-    value = value->IgnoreParenImpCasts();
-    if (value->getType()->isUnsignedIntegerType() || !value->getType()->isIntegerType())
-        return {};
+    if (value->EvaluateAsInt(evaluated, in.context())) {
+        const auto &number = evaluated.Val.getInt();
+        const bool fits =
+            number.isSigned() ? number.getMinSignedBits() <= 64 : number.getActiveBits() <= 63;
+        return fits ? known_number(number.getExtValue()) : known_number();
+    }
+    value = value->IgnoreParens();
+    if (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(value))
+        return held_by(in, cast->getType(), number_of(in, cast->getSubExpr(), known));
     if (const auto found = known.find(named_by(value)); found != known.end())
-        return found->second.number;
+        return held_by(in, value->getType(), found->second.number);
     if (const auto *op = dyn_cast<clang::UnaryOperator>(value))
-        return of_unary(in, op, known);
+        return held_by(in, value->getType(), of_unary(in, op, known));
     if (const auto *choice = dyn_cast<clang::ConditionalOperator>(value)) {
         const auto condition = number_of(in, choice->getCond(), known);
         return condition
@@ -140,12 +155,13 @@ known_number number_of(const function &in, const clang::Expr *value, const known
         return {};
     const auto left = number_of(in, op->getLHS(), known);
     const auto right = number_of(in, op->getRHS(), known);
-    return left && right ? combined(op->getOpcode(), *left, *right) : known_number();
+    return left && right ? held_by(in, op->getType(), combined(op->getOpcode(), *left, *right))
+                         : known_number();
 }
 
 bool is_kept(const function &in, const clang::Stmt *root, const clang::VarDecl *variable)
 {
-    bool found = variable->hasLocalStorage();
+    bool found = variable->hasLocalStorage() && !variable->getType().isVolatileQualified();
     for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
         const auto *op = dyn_cast_or_null<clang::UnaryOperator>(each);
         found &=
@@ -188,12 +204,16 @@ std::optional<rounds> rounds_of(const function &in, const clang::ForStmt *loop,
         return {};
     rounds found{counter, {}};
     auto inside = known;
-    for (auto value = *first;; value += *step) {
+    for (known_number next = first;; next = combined(clang::BO_Add, *next, *step)) {
+        next = held_by(in, counter->getType(), next);
+        if (!next)
+            return {};
+        const auto value = *next;
         inside[counter] = {value, std::to_string(value)};
         const auto goes_on = number_of(in, loop->getCond(), inside);
-        if (!goes_on || found.values.size() > kRounds)
+        if (!goes_on)
             return {};
-        if (!*goes_on)
+        if (!*goes_on || found.values.size() > kRounds)
             return found;
         found.values.push_back(value);
     }

@@ -25,7 +25,8 @@ bool is_kept(const function &in, const clang::Stmt *root, const clang::VarDecl *
 /** What @loop gives @counter first, or nullptr. */
 const clang::Expr *start_of(const clang::ForStmt *loop, const clang::VarDecl *counter);
 
-/** A loop that counts from one number to another. */
+/** A loop that counts from one number to another. Of more than kRounds, one more is told. */
+constexpr std::size_t kRounds = 4096;
 struct rounds {
     const clang::VarDecl *counter;
     std::vector<std::int64_t> values;

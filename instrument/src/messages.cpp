@@ -25,6 +25,7 @@ struct half {
     bool is_fixed = false;    /* the tag is the same in each iteration */
     bool is_exchange = false; /* it is half of a call that swaps messages with one other rank */
     std::map<const clang::Stmt *, std::string> branches; /* of what decides about it */
+    std::size_t rounds = 1; /* of loops that are not gone through one by one */
 };
 
 using halves = std::vector<half>;
@@ -64,6 +65,21 @@ std::string with_tag(const std::string &tag)
     return is_computed(tag) ? ": its tag is computed" : ": its tag is " + tag;
 }
 
+/* @value is computed of known numbers and nothing else. */
+bool is_of_numbers(const function &in, const clang::Stmt *value, const known_values &known)
+{
+    clang::Expr::EvalResult number;
+    const auto *expression = llvm::dyn_cast_or_null<clang::Expr>(value);
+    if (!expression || expression->EvaluateAsInt(number, in.context()))
+        return true;
+    if (const auto *reference = llvm::dyn_cast<clang::DeclRefExpr>(expression)) {
+        const auto found = known.find(llvm::dyn_cast<clang::VarDecl>(reference->getDecl()));
+        return found != known.end() && found->second.number;
+    }
+    return std::all_of(expression->child_begin(), expression->child_end(),
+                       [&](const clang::Stmt *child) { return is_of_numbers(in, child, known); });
+}
+
 /* What the calls of a walk send and receive, and in which iterations of a loop. */
 class traffic {
   public:
@@ -101,6 +117,7 @@ class traffic {
   private:
     void note_all(const loop *of);
     bool decide(const step &at, const loop *of, const std::string &way, half &to) const;
+    static void add_rounds(const step &at, const control &by, half &to);
     std::optional<half> half_of(const visit &one, const loop *of) const;
     std::string tag_of(const visit &one, int argument) const;
     void set_tag(const visit &one, int argument, half &of) const;
@@ -168,7 +185,7 @@ void traffic::note_all(const loop *of)
 std::optional<half> traffic::half_of(const visit &one, const loop *of) const
 {
     const auto &last = one.way.back();
-    half made{last.in->place(last.call), false, {}, {}, true, false, false, {}};
+    half made{last.in->place(last.call), false, {}, {}, true, false, false, {}, 1};
     std::string way;
     for (std::size_t i = 0; i < one.way.size(); i++) {
         const auto &at = one.way[i];
@@ -181,7 +198,22 @@ std::optional<half> traffic::half_of(const visit &one, const loop *of) const
             return {};
         way += " in " + exact_place(*at.in, at.call);
     }
+    if (made.rounds > 1 && !is_once_)
+        made.when.insert("each of " + std::to_string(made.rounds) + " rounds");
     return made;
+}
+
+/* How often a loop whose rounds are not gone through one by one runs what is in it. One that may
+ * end before its time, or has too many, is as often as itself only. */
+void traffic::add_rounds(const step &at, const control &by, half &to)
+{
+    const auto known = at.repeated.find(by.statement);
+    if (!by.is_jump && known != at.repeated.end() &&
+        (!known->second || __builtin_mul_overflow(to.rounds, known->second, &to.rounds)))
+        to.when.insert("rounds at " + exact_place(*at.in, by.statement));
+    for (const auto &[loop, count] : at.repeated)
+        if (by.is_jump && !count && is_below(*at.in, by.statement, loop))
+            to.when.insert(by.branch + " at " + exact_place(*at.in, by.statement));
 }
 
 /* Adds what decides about one step of a way. false: it is never taken. */
@@ -194,16 +226,19 @@ bool traffic::decide(const step &at, const loop *of, const std::string &way, hal
         const bool is_loop = body_of(each.statement) != nullptr;
         if (is_loop && !each.is_jump && at.unrolled.count(each.statement))
             continue;
+        add_rounds(at, each, to);
         const auto *condition = condition_of_control(each.statement);
         const bool is_choice = condition && !is_loop && !isa<clang::SwitchStmt>(each.statement);
         if (const auto value = is_choice ? number_of(*at.in, condition, at.known) : std::nullopt) {
             const bool is_else = each.branch.size() > 3 &&
                                  each.branch.compare(each.branch.size() - 4, 4, "else") == 0;
-            if ((*value != 0) == is_else && !each.is_jump)
+            const bool is_taken = (*value != 0) != is_else;
+            if (each.is_jump ? is_taken && each.is_alone : !is_taken)
                 return false;
-            if ((*value != 0) == is_else || !each.is_jump)
+            if (!is_taken || !each.is_jump)
                 continue;
-        }
+        } else if (is_choice && is_of_numbers(*at.in, condition, at.known))
+            to.when.insert(each.branch + " at " + exact_place(*at.in, each.statement) + way);
         if (!each.is_jump)
             to.branches.emplace(each.statement, each.branch);
         if (is_once_ ||
@@ -282,7 +317,7 @@ void traffic::note_persistent()
             const auto *known = call ? find_message(program_, call) : nullptr;
             if (!known || !has_effect(*known, "P"))
                 return;
-            step at{in, in->decl->getBody(), call, {}, {}, {}};
+            step at{in, in->decl->getBody(), call, {}, {}, {}, {}};
             half made = starts_.front();
             made.place = in->place(call);
             made.is_counted = false;

@@ -367,4 +367,79 @@ TEST(MessagesTest, PersistentRequestsThatAreStarted)
                    "received outside of it: its tag is 5");
 }
 
+TEST(MessagesTest, NumbersThatCannotBeComputed)
+{
+    for (const std::string by : {"-1", "0"})
+        expect_refused(
+            with_loop("f(" + by + ");", "",
+                      "static double sum, all; static void f(int t) { if ((-9223372036854775807L "
+                      "- 1) % t == 0) {" +
+                          send("5") + "}" + receive("6") + "}"),
+            "received outside of it: its tag is 5");
+    expect_refused(with_loop("for (int d = 0; d < 4; d++) {" + send("5") +
+                             "if (d - 2 < sizeof(sum)) {" + receive("5") + "} }"),
+                   "in the same iterations of it: its tag is 5");
+}
+
+/* Functions that call each other in any order, and loops around calls of the function itself. */
+TEST(MessagesTest, TooManyWaysWithFewMessages)
+{
+    std::string declared, defined;
+    for (int i = 0; i < 12; i++) {
+        const auto name = "f" + std::to_string(i);
+        declared += "static void " + name + "(int d);";
+        defined += "static void " + name + "(int d) { if (d <= 0) return;";
+        for (int other = 0; other < 12; other++)
+            defined += other == i ? "" : " f" + std::to_string(other) + "(d - 1);";
+        defined += (i ? "" : "MPI_Send(0, 1, 0, 0, 5, 0); MPI_Recv(0, 1, 0, 0, 5, 0, 0);") +
+                   std::string("}\n");
+    }
+    expect_refused(with_loop("f0(2);", "", declared + defined), "too many ways");
+}
+
+TEST(MessagesTest, LoopsThatMayEndBeforeTheirTime)
+{
+    const std::string each = "for (int d = 0; d < 4; d++) {", sends = each + send("5") + "}";
+    expect_refused(with_loop(sends + each + "if (d == 2) break;" + receive("5") + "}"),
+                   kOtherIterations);
+    expect_refused(with_loop(sends + each + receive("5") + "break; }"), kOtherIterations);
+    expect_refused(with_loop(each + send("5") + "if (d == 2) continue;" + receive("5") + "}"),
+                   kOtherIterations);
+    expect_refused(with_loop(sends + "f();", "",
+                             "static double sum, all; static void f(void) {" + each + receive("5") +
+                                 "if (d == 1) return; } }"),
+                   kOtherIterations);
+    expect_done(with_loop(each + "if (d == 2) continue;" + send("5") + receive("5") + "}"));
+    expect_refused(with_loop("f(0);" + receive("5"), "",
+                             "static double sum, all; static void f(int d) { if (!d) return;" +
+                                 send("5") + "}"),
+                   "sent outside of it: its tag is 5");
+}
+
+TEST(MessagesTest, LoopsOfManyRounds)
+{
+    const auto times = [](const std::string &type, const std::string &count,
+                          const std::string &what) {
+        return "for (" + type + " d = 0; d < " + count + "; d++) {" + what + "}";
+    };
+    for (const std::string count : {"99", "5000"}) {
+        expect_refused(
+            with_loop(times("int", "100", send("5")) + times("int", count, receive("5"))),
+            kOtherIterations);
+        expect_done(with_loop(times("int", count, send("5") + receive("5"))));
+    }
+    expect_done(with_loop(times("int", "100", send("5")) + times("int", "100", receive("5"))));
+    expect_refused(with_loop(times("int", "66", send("5")) + receive("5")), kOtherIterations);
+    expect_refused(with_loop(times("size_t", "4", send("5")) + times("size_t", "3", receive("5"))),
+                   "messages are sent 4 times in an iteration of this loop, and received 3 times");
+}
+
+TEST(MessagesTest, ALoopThatIsABlock)
+{
+    const auto once = [](const std::string &what) { return "do {" + what + "} while (0);"; };
+    expect_done(with_loop(once(send("rank")) + once(receive("left")), "int left = rank - 1;"));
+    expect_refused(with_loop(once(send("5")) + once(send("5")) + once(receive("5"))),
+                   "messages are sent 2 times in an iteration of this loop, and received 1 times");
+}
+
 } // namespace zc::instrument
