@@ -91,12 +91,23 @@ bool call_walk::unroll(const function &in, const clang::ForStmt *counted)
         way_.back().repeated[counted] = may_stop || count > kRounds ? 0 : count;
         return false;
     }
+    std::vector<const clang::VarDecl *> declared;
+    for_each_statement(counted->getBody(), [&](const clang::Stmt *each) {
+        if (const auto *declaration = llvm::dyn_cast_or_null<clang::DeclStmt>(each))
+            for (const auto *decl : declaration->decls())
+                if (const auto *variable = dyn_cast<clang::VarDecl>(decl);
+                    variable && variable->hasLocalStorage())
+                    declared.push_back(variable);
+    });
     const auto outside = way_.back();
     way_.back().unrolled.insert(counted);
     for (const auto value : found->values) {
         const auto text = std::to_string(value);
         way_.back().known[found->counter] = {value, text};
         way_.back().rounds = outside.rounds + " #" + text;
+        for (const auto *variable : declared)
+            way_.back().known[variable] = {
+                {}, program::key(variable) + outside.known.call + way_.back().rounds};
         enter(in, counted->getBody());
     }
     way_.back() = outside;
@@ -127,6 +138,7 @@ void call_walk::enter_function(const function &callee, const clang::CallExpr *ca
     const auto *body = callee.decl->getBody();
     const auto &from = way_.back();
     step next{&callee, body, nullptr, {}, {}, {}, {}, is_certain, recursive->second};
+    next.known.call = " by way " + std::to_string(++calls_entered_);
     for (unsigned i = 0; i < callee.decl->getNumParams() && i < call->getNumArgs() && is_certain;
          i++) {
         const auto *parameter = callee.decl->getParamDecl(i);

@@ -66,6 +66,7 @@ class call_walk {
     std::vector<step> way_;
     std::vector<visit> visits_;
     std::size_t steps_ = 0; /* statements that have been gone through, in all ways and rounds */
+    std::size_t calls_entered_ = 0;
     const clang::Stmt *point_ = nullptr;
     std::size_t before_point_ = 0;
     std::set<const clang::Stmt *> around_; /* the point */

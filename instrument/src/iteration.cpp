@@ -64,18 +64,34 @@ void iteration::note_surroundings()
     declared_around_ = declared_;
 }
 
+/* Of objects whose address is taken, and of fields that are arrays and become one. */
 void iteration::note_addresses(const function &in, const clang::Stmt *root)
 {
     for_each_statement(root, [&](const clang::Stmt *each) {
-        const auto *op = dyn_cast_or_null<clang::UnaryOperator>(each);
-        if (!op || op->getOpcode() != clang::UO_AddrOf)
-            return;
-        const clang::Stmt *up = parent_of(in, op);
-        while (isa_and_nonnull<clang::CastExpr, clang::ParenExpr>(up))
-            up = parent_of(in, up);
-        if (!isa_and_nonnull<clang::CallExpr>(up))
-            note_write(op->getSubExpr(), aliased_);
+        const clang::Expr *object = nullptr;
+        if (const auto *op = dyn_cast_or_null<clang::UnaryOperator>(each))
+            object = op->getOpcode() == clang::UO_AddrOf ? op->getSubExpr() : nullptr;
+        if (const auto *cast = dyn_cast_or_null<clang::ImplicitCastExpr>(each);
+            cast && cast->getCastKind() == clang::CK_ArrayToPointerDecay)
+            object = dyn_cast<clang::MemberExpr>(cast->getSubExpr()->IgnoreParens());
+        if (object && is_kept_somewhere(in, each))
+            note_write(object, aliased_);
     });
+}
+
+/* Not only used where it is computed. */
+bool iteration::is_kept_somewhere(const function &in, const clang::Stmt *address) const
+{
+    const clang::Stmt *up = parent_of(in, address), *child = address;
+    for (; isa_and_nonnull<clang::CastExpr, clang::ParenExpr>(up); up = parent_of(in, up))
+        child = up;
+    if (isa_and_nonnull<clang::ArraySubscriptExpr>(up))
+        return false;
+    const auto *call = dyn_cast_or_null<clang::CallExpr>(up);
+    for (unsigned i = 0; call && i < call->getNumArgs(); i++)
+        if (call->getArg(i) == child)
+            return program_.find(callee_of(call)) && used_.of_argument(call, i).escapes;
+    return true;
 }
 
 /* `for (k = 0; ...; k++)`: what it gives k is the same each time if that from which k starts is. */
@@ -307,7 +323,16 @@ bool iteration::is_fixed(const function &in, const clang::Expr *value, span over
 std::string iteration::text_of(const function &in, const clang::Expr *value,
                                const known_values &known) const
 {
-    if (const auto found = known.find(variable_of(value)); found != known.end())
+    const auto loop_of = [&](const clang::Stmt *at, const clang::VarDecl *variable) {
+        return counters_.count(program::key(variable)) ? counting(in, at, variable) : nullptr;
+    };
+    const auto name_of = [&](const clang::VarDecl *variable) {
+        if (const auto found = known.find(variable); found != known.end())
+            return '{' + found->second.text + '}';
+        return program::key(variable) + (variable->hasLocalStorage() ? known.call : "");
+    };
+    if (const auto found = known.find(variable_of(value));
+        found != known.end() && (found->second.number || !loop_of(value, found->first)))
         return found->second.text;
     const auto &policy = in.context().getPrintingPolicy();
     std::string text;
@@ -318,16 +343,14 @@ std::string iteration::text_of(const function &in, const clang::Expr *value,
         const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
         if (!variable)
             return;
-        if (const auto found = known.find(variable); found != known.end()) {
-            out << " {" << found->second.text << '}';
+        const auto found = known.find(variable);
+        const bool is_number = found != known.end() && found->second.number;
+        const auto *loop = is_number ? nullptr : loop_of(each, variable);
+        if (!loop) {
+            out << ' ' << name_of(variable);
             return;
         }
         const auto key = program::key(variable);
-        const auto *loop = counters_.count(key) ? counting(in, each, variable) : nullptr;
-        if (!loop) {
-            out << ' ' << key;
-            return;
-        }
         out << ' ' << key.substr(0, key.find('@'));
         for (const clang::Stmt *part : {static_cast<const clang::Stmt *>(start_of(loop, variable)),
                                         static_cast<const clang::Stmt *>(loop->getCond()),
@@ -339,7 +362,7 @@ std::string iteration::text_of(const function &in, const clang::Expr *value,
                 const auto *other = dyn_cast_or_null<clang::DeclRefExpr>(below);
                 const auto *bound = other ? dyn_cast<clang::VarDecl>(other->getDecl()) : nullptr;
                 if (bound && bound != variable)
-                    out << ' ' << program::key(bound);
+                    out << ' ' << name_of(bound);
             });
         }
     });

@@ -23,7 +23,7 @@ class iteration {
 
     /**
      * @value as a text, which is equal only for the same variables, or for those that loops with
-     * the same header count; parameters are as @known says.
+     * the same header count, in the same call; parameters are as @known says.
      */
     std::string text_of(const function &in, const clang::Expr *value,
                         const known_values &known) const;
@@ -33,6 +33,7 @@ class iteration {
     void note_surroundings();
     void note_writes(const function &in, const clang::Stmt *root, std::set<std::string> &to);
     void note_addresses(const function &in, const clang::Stmt *root);
+    bool is_kept_somewhere(const function &in, const clang::Stmt *address) const;
     bool is_of_counter(const function &in, const clang::Stmt *write, const clang::Expr *variable);
     void note_write(const clang::Expr *object, std::set<std::string> &to) const;
     void note_write_by(const clang::Expr *pointer, std::set<std::string> &to) const;

@@ -13,7 +13,10 @@ struct known_value {
     std::string text;
 };
 
-using known_values = std::map<const clang::VarDecl *, known_value>;
+/** Of one step of a way: each call of a function has local variables of its own. */
+struct known_values : std::map<const clang::VarDecl *, known_value> {
+    std::string call; /* which; empty: that the walk begins with */
+};
 
 /** @value as a number, if it is one, or is computed of @known and numbers. */
 std::optional<std::int64_t> number_of(const function &in, const clang::Expr *value,

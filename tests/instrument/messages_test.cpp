@@ -442,4 +442,38 @@ TEST(MessagesTest, ALoopThatIsABlock)
                    "messages are sent 2 times in an iteration of this loop, and received 1 times");
 }
 
+/* Variables of the same name that are others in each call, or in each round. */
+TEST(MessagesTest, LocalVariablesThatDecide)
+{
+    const auto calls = [](const std::string &parameter, const std::string &on,
+                          const std::string &first, const std::string &second) {
+        return with_loop("now = step; f(" + first + ", 1); f(" + second + ", 0);", "",
+                         "static double sum, all; static int now; static void f(" + parameter +
+                             ", int out) {" + on + "if (on) { if (out) " + send("5") + " else " +
+                             receive("5") + "} }");
+    };
+    expect_refused(calls("int phase", "int on = (now + phase) % 2;", "1", "0"), kOtherIterations);
+    expect_refused(calls("_Bool on", "", "step % 2 == 0", "step % 2 == 1"), kOtherIterations);
+    expect_refused(calls("double on", "", "step % 2", "(step + 1) % 2"), kOtherIterations);
+    expect_done(calls("int on", "", "step % 2", "step % 2"));
+    expect_refused(with_loop("for (int d = 0; d < 2; d++) { int x = (step + d) % 2; if (x) {"
+                             "if (d == 0) " +
+                             send("5") + "if (d == 1) " + receive("5") + "} }"),
+                   kOtherIterations);
+    expect_done(with_loop("for (int d = 0; d < 2; d++) { int x = (step + d) % 2; if (x) {" +
+                          send("5") + receive("5") + "} }"));
+}
+
+TEST(MessagesTest, FieldsThatPointersLeadTo)
+{
+    const auto flips = [](const std::string &keep, const std::string &field) {
+        const std::string both = "if (p->" + field + ")";
+        return with_loop(both + send("5") + "*g = !*g;" + both + receive("5"), keep,
+                         "struct s { int on, all[4]; }; static struct s *p, one; static int *g;"
+                         "static void keep(int *x) { g = x; }");
+    };
+    expect_refused(flips("p = &one; keep(&p->on);", "on"), kOtherIterations);
+    expect_refused(flips("p = &one; g = p->all;", "all[0]"), kOtherIterations);
+}
+
 } // namespace zc::instrument
