@@ -123,7 +123,7 @@ class traffic {
     void set_tag(const visit &one, int argument, half &of) const;
     bool is_exchange(const visit &one) const;
     void note_start(const half &one);
-    void note_persistent();
+    halves persistent(const half &start) const;
 
     const program &program_;
     const uniformity &equal_;
@@ -156,8 +156,12 @@ void traffic::note_all(const loop *of)
         auto made = half_of(one, of);
         if (!made)
             continue;
-        if (!is_once_ && has_effect(*one.known, "ST"))
+        if (has_effect(*one.known, "ST") && !is_once_)
             note_start(*made);
+        else if (has_effect(*one.known, "ST") && i < walk_.before_point()) {
+            const auto started = persistent(*made);
+            all_.insert(all_.end(), started.begin(), started.end());
+        }
         if (has_effect(*one.known, "P"))
             continue;
         made->is_exchange = is_exchange(one);
@@ -177,8 +181,10 @@ void traffic::note_all(const loop *of)
     receive_posted();
     if (walk_.before_point() >= walk_.visits().size())
         before_point_ = all_.size();
-    if (!starts_.empty())
-        note_persistent();
+    if (!starts_.empty()) {
+        const auto made = persistent(starts_.front());
+        all_.insert(all_.end(), made.begin(), made.end());
+    }
 }
 
 /* nullopt: this way does not lead to it. */
@@ -309,8 +315,9 @@ void traffic::note_start(const half &one)
     starts_.push_back(one);
 }
 
-void traffic::note_persistent()
+halves traffic::persistent(const half &start) const
 {
+    halves sent, received;
     for (const auto &[name, one] : program_.functions())
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
@@ -318,13 +325,15 @@ void traffic::note_persistent()
             if (!known || !has_effect(*known, "P"))
                 return;
             step at{in, in->decl->getBody(), call, {}, {}, {}, {}};
-            half made = starts_.front();
+            half made = start;
             made.place = in->place(call);
             made.is_counted = false;
             made.is_sent = known->tag >= 0;
             made.tag = tag_of({{at}, known}, made.is_sent ? known->tag : known->other_tag);
-            all_.push_back(made);
+            (made.is_sent ? sent : received).push_back(made);
         });
+    sent.insert(sent.end(), received.begin(), received.end());
+    return sent;
 }
 
 /* Each message that is sent in an iteration is received in it. */

@@ -476,4 +476,12 @@ TEST(MessagesTest, FieldsThatPointersLeadTo)
     expect_refused(flips("p = &one; g = p->all;", "all[0]"), kOtherIterations);
 }
 
+TEST(MessagesTest, PersistentRequestsThatAreStartedInFrontOfTheLoop)
+{
+    const std::string send_once = "MPI_Request r; MPI_Send_init(&sum, 1, 0, 0, 5, 0, &r);"
+                                  "MPI_Start(&r); MPI_Wait(&r, NULL);";
+    expect_refused(with_loop(receive("5") + send("5"), send_once), "sent in front of this loop");
+    expect_done(with_loop(receive("5") + send("5"), send_once + receive("5")));
+}
+
 } // namespace zc::instrument
