@@ -143,14 +143,17 @@ void call_walk::enter_function(const function &callee, const clang::CallExpr *ca
          i++) {
         const auto *parameter = callee.decl->getParamDecl(i);
         const auto type = parameter->getType();
-        if (next.is_repeated || !type->isIntegerType() || callee.context().getTypeSize(type) < 32)
+        if (next.is_repeated || !type->isIntegerType())
+            continue;
+        const auto number = number_of(*from.in, call->getArg(i), from.known);
+        /* A narrow one is not what it is called with, unless that is a number. */
+        if (callee.context().getTypeSize(type) < 32 && !(number && callee.decl->hasPrototype()))
             continue;
         const auto [kept, is_first] = kept_.try_emplace({&callee, parameter}, false);
         if (is_first)
             kept->second = is_kept(callee, body, parameter);
         if (kept->second)
-            next.known[parameter] = {number_of(*from.in, call->getArg(i), from.known),
-                                     now_.text_of(*from.in, call->getArg(i), from.known)};
+            next.known[parameter] = {number, now_.text_of(*from.in, call->getArg(i), from.known)};
     }
     way_.push_back(std::move(next));
     enter(callee, body);

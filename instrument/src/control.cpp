@@ -88,6 +88,8 @@ void add_jump(const function &in, const clang::Stmt *root, const clang::Stmt *at
                 to.push_back({up, (is_behind ? "behind " : "before ") + branch, true});
         child = up;
     }
+    if (to.size() == before && isa<clang::GotoStmt>(jump))
+        to.push_back({jump, is_behind ? "behind" : "before", true});
     if (to.size() == before + 1)
         to.back().is_alone = is_behind && !isa<clang::GotoStmt>(jump) && !has_labels(root);
 }

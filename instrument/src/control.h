@@ -7,7 +7,7 @@ namespace zc::instrument {
 
 /** Something that decides whether, or how often, a statement is run. */
 struct control {
-    const clang::Stmt *statement; /* if, switch, loop, ?:, && or || */
+    const clang::Stmt *statement; /* if, switch, loop, ?:, &&, || or goto */
     /* Of it, the part that the statement is in: "then", "else", "case PLACE", "loop". Of a jump,
      * the part that the jump is in, and whether the statement stands behind it or before it: of the
      * last round of a loop only what is before is run. */

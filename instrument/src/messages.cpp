@@ -300,6 +300,9 @@ bool traffic::is_exchange(const visit &one) const
         return now_.text_of(*last.in, last.call->getArg(static_cast<unsigned>(argument)),
                             last.known);
     };
+    for (const int argument : {sent, received, sent - 1, received - 1})
+        if (last.call->getArg(static_cast<unsigned>(argument))->HasSideEffects(last.in->context()))
+            return false;
     return text_of(sent) == text_of(received) && text_of(sent - 1) == text_of(received - 1);
 }
 

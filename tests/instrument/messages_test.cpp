@@ -352,6 +352,10 @@ TEST(MessagesTest, RanksThatSwapMessagesWithOneOther)
                                  "void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);";
     expect_done(with_loop(swap("to"), "", declared));
     expect_refused(with_loop(swap("rank"), "", declared), "ranks may come here in different");
+    expect_refused(with_loop("if ((step + rank) % 2) MPI_Sendrecv(&sum, 1, 0, next(), 5, &all, 1, "
+                             "0, next(), 5, MPI_COMM_WORLD, NULL);",
+                             "", declared + "static int next(void) { static int k; return k++; }"),
+                   "ranks may come here in different");
 }
 
 TEST(MessagesTest, PersistentRequestsThatAreStarted)
@@ -416,6 +420,14 @@ TEST(MessagesTest, LoopsThatMayEndBeforeTheirTime)
                    "sent outside of it: its tag is 5");
 }
 
+TEST(MessagesTest, AGotoThatNothingDecidesAbout)
+{
+    const std::string receives = receive("5");
+    expect_refused(with_loop(send("5") + send("5") + "goto skip;" + receives + "skip:" + receives),
+                   kOtherIterations);
+    expect_done(with_loop("goto skip; skip:" + send("5") + receives));
+}
+
 TEST(MessagesTest, LoopsOfManyRounds)
 {
     const auto times = [](const std::string &type, const std::string &count,
@@ -454,6 +466,11 @@ TEST(MessagesTest, LocalVariablesThatDecide)
     };
     expect_refused(calls("int phase", "int on = (now + phase) % 2;", "1", "0"), kOtherIterations);
     expect_refused(calls("_Bool on", "", "step % 2 == 0", "step % 2 == 1"), kOtherIterations);
+    expect_refused(with_loop("f(step % 2, 1); f((step + 1) % 2, 0);", "",
+                             "static double sum, all; static void f(int on, _Bool out) {"
+                             "if (on) { if (out) " +
+                                 send("5") + " else " + receive("5") + "} }"),
+                   kOtherIterations);
     expect_refused(calls("double on", "", "step % 2", "(step + 1) % 2"), kOtherIterations);
     expect_done(calls("int on", "", "step % 2", "step % 2"));
     expect_refused(with_loop("for (int d = 0; d < 2; d++) { int x = (step + d) % 2; if (x) {"
