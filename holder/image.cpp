@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::uint64_t kPart = 256 << 10; /* of memory, that is read at once */
-/* Of memory of a process. */
+/* No process has memory behind it, and page_places knows of none from 2^63 on. */
 constexpr std::uint64_t kLargestAddress = (std::uint64_t{1} << 63) - (1 << 30);
 constexpr const char *kPages = "pages-"; /* CRIU's files of memory, and of nothing else */
 /* A sender's owner has other things to do, to send what is pushed among them. */
@@ -163,7 +163,6 @@ void image_sender::open_memory()
     bytes_unread_ = bytes_left_out_ - bytes_of(changed);
     bytes_there_ += bytes_unread_;
     parts_ = in_parts(changed);
-    memory_open_ = true;
     reader_ = std::make_unique<page_reader>(
         parts_.size(),
         [this](std::size_t number, std::string &pages) {
@@ -234,7 +233,7 @@ bool image_sender::push(outgoing &to)
             add(to, {buffer.data(), static_cast<std::size_t>(got)});
         } else if (next_ < files_.size()) {
             open_next(to);
-        } else if (memory_ && !memory_open_) {
+        } else if (memory_ && !reader_) {
             open_memory();
         } else if (memory_ && !reader_->is_at_end()) {
             add_memory(to);

@@ -103,8 +103,7 @@ class image_sender {
     std::optional<frozen_memory> memory_;
     std::vector<std::vector<page_range>> parts_; /* of it, to be read */
     std::size_t next_part_ = 0;
-    bool memory_open_ = false;
-    std::unique_ptr<page_reader> reader_; /* of the file's pages, or of memory */
+    std::unique_ptr<page_reader> reader_; /* of the file's pages; behind the files, of memory */
     std::uint64_t bytes_ = 0;
     bool done_ = false;
 };

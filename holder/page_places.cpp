@@ -100,8 +100,7 @@ void page_places::drop(std::uint64_t address, std::uint64_t bytes)
 /** The rank waits for it: the chunk is looked for once for the pages that lie in it. */
 void page_places::move(std::uint64_t address, std::uint64_t to, std::uint64_t bytes)
 {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>>
-        moved; /* their new addresses, and places */
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> moved; /* to where, and places */
     for_each(address, bytes, [&](std::uint64_t at, std::uint64_t place) {
         moved.emplace_back(at - address + to, place);
     });
