@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <linux/userfaultfd.h>
+#include <malloc.h>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,7 @@ class forked {
         : ready_(static_cast<std::atomic<bool> *>(mmap(
               nullptr, sizeof *ready_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)))
     {
+        malloc_trim(0); /* what was freed would be memory of that process, too */
         if (ready_ == MAP_FAILED || (pid_ = fork()) < 0)
             throw std::runtime_error("no process");
         if (pid_ == 0) {

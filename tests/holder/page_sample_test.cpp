@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "page_sample.h"
+
+#include <gtest/gtest.h>
+
+#include "forked.h"
+
+namespace zc::holder {
+namespace {
+
+constexpr std::size_t kSampled = 1 << 14; /* pages: of each 16 one is looked at */
+
+/** Those of another process, and steps that it does. */
+struct sampled {
+    explicit sampled(const std::function<void(char *at, int step)> &does)
+        : other([this] { write_pages(at, 0, kSampled); },
+                [this, does] { steps.serve([this, does](int step) { does(at, step); }); }),
+          sample(kSampled * kPage)
+    {
+        write_pages(at, 0, kSampled); /* the same, here */
+        for (std::size_t i = 0; i < kSampled; i++)
+            sample.note(address_of(i), {at + i * kPage, kPage});
+    }
+    ~sampled() { munmap(at, kSampled * kPage); } /* other tests have pages that no other has */
+    sampled(const sampled &) = delete;
+    sampled &operator=(const sampled &) = delete;
+    std::uint64_t address_of(std::size_t i) const
+    {
+        return reinterpret_cast<std::uint64_t>(at) + i * kPage;
+    }
+    char *at = pages_of_memory(kSampled);
+    stepped &steps = stepped::make();
+    forked other;
+    page_sample sample;
+};
+
+TEST(PageSampleTest, LooksAtSome)
+{
+    const sampled some([](char *, int) {});
+    EXPECT_NEAR(static_cast<double>(some.sample.size()), kSampled / page_sample::kOneOf, 200);
+}
+
+TEST(PageSampleTest, FindsHowManyWereWritten)
+{
+    sampled some([](char *at, int step) { write_pages(at, step * kSampled, kSampled / 4 * step); });
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+    for (int quarters = 1; quarters <= 3; quarters++) {
+        some.steps.ask(quarters);
+        EXPECT_NEAR(some.sample.changed(some.other.pid()), 0.25 * quarters, 0.1);
+    }
+    some.steps.ask(4);
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 1);
+}
+
+TEST(PageSampleTest, LooksAtNoMoreOfLargeMemory)
+{
+    page_sample sample(page_sample::kMost * page_sample::kOneOf * kPage * 8);
+    const std::string page = page_of(0);
+    for (std::uint64_t i = 0; i < 8 * page_sample::kOneOf * page_sample::kMost; i++)
+        sample.note(i * kPage, page);
+    EXPECT_NEAR(static_cast<double>(sample.size()), page_sample::kMost, 300);
+}
+
+TEST(PageSampleTest, JudgesByWhatWasReadLast)
+{
+    sampled some([](char *at, int step) { write_pages(at, step * kSampled, kSampled); });
+    some.steps.ask(1);
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 1);
+    write_pages(some.at, kSampled, kSampled);
+    for (std::size_t i = 0; i < kSampled; i++)
+        some.sample.note(some.address_of(i), {some.at + i * kPage, kPage});
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+}
+
+TEST(PageSampleTest, WhatIsThereNoMoreDoesNotCount)
+{
+    sampled some([](char *at, int step) {
+        if (step == 1) /* every other part, so that there are holes */
+            for (std::size_t i = 0; i < kSampled; i += 128)
+                munmap(at + i * kPage, 64 * kPage);
+        else
+            write_pages(at + 64 * kPage, kSampled, 64);
+    });
+    const std::size_t before = some.sample.size();
+    some.steps.ask(1);
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+    EXPECT_NEAR(static_cast<double>(some.sample.size()), static_cast<double>(before) / 2, 200);
+    some.steps.ask(2);
+    EXPECT_GT(some.sample.changed(some.other.pid()), 0);
+    some.other.end();
+    EXPECT_EQ(some.sample.changed(some.other.pid()), 0) << "the process has ended";
+}
+
+} // namespace
+} // namespace zc::holder
