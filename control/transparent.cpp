@@ -58,9 +58,10 @@ class held_mover final : public rank_mover {
   public:
     /** @where: all ranks of each job. */
     held_mover(holder::held_ranks &ranks, const std::vector<errand> &errands,
-               const move_limits &limits, placement &where)
-        : ranks_(ranks), errands_(errands), until_(clock::now() + seconds(limits.timeout_s)),
-          wait_s_(limits.wait_s), where_(where), last_(errands.size()), went_(errands.size())
+               const transparent_options &how, placement &where)
+        : ranks_(ranks), errands_(errands), began_(clock::now()),
+          until_(began_ + seconds(how.limits.timeout_s)), wait_s_(how.limits.wait_s),
+          within_(how.within_s), where_(where), last_(errands.size()), went_(errands.size())
     {
     }
     attempt move(std::size_t nth, departure &leaving) override
@@ -95,16 +96,23 @@ class held_mover final : public rank_mover {
     }
     holder::held_move move_to(const held_rank &rank, const listening_host &host, departure &leaving)
     {
+        using std::chrono::milliseconds;
         leaves_together others(leaving, others_of(rank), wait_s_);
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now());
-        return ranks_.move(rank, host.endpoint, std::max(left, std::chrono::milliseconds(1000)), {},
-                           leaving.has_others() ? &others : nullptr);
+        const auto now = clock::now();
+        const auto left = std::chrono::duration_cast<milliseconds>(until_ - now);
+        /* Of all: what came before, as other attempts and other ranks, counts. */
+        const auto within = std::chrono::duration_cast<milliseconds>(began_ + within_ - now);
+        return ranks_.move(rank, host.endpoint, std::max(left, milliseconds(1000)), {},
+                           leaving.has_others() ? &others : nullptr,
+                           within_.count() > 0 ? std::max(within, milliseconds(1))
+                                               : milliseconds(0));
     }
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;
+    clock::time_point began_;
     std::chrono::time_point<clock, seconds> until_;
     double wait_s_;
+    seconds within_;
     placement &where_;
     std::vector<holder::held_move> last_; /* each by the thread of its rank */
     std::vector<std::string> went_;
@@ -128,6 +136,8 @@ json to_json(const held_rank &rank, const rank_outcome &outcome, const held_move
                 {"bytes_copied", said.copied},
                 {"bytes_there", said.bytes_there},
                 {"rounds", said.rounds},
+                {"copy_ended", said.copy_ended},
+                {"late_ms", said.late_ms},
                 {"phases_ms",
                  {{"copy", said.copy_ms},
                   {"wait", said.wait_ms},
@@ -145,6 +155,12 @@ std::string ran_for(double ms)
     return ms > 0 ? fmt::format(", {:.0f} of which it ran", ms) : "";
 }
 
+/** How much longer than --within it took, if it did. */
+std::string late_by(double ms)
+{
+    return ms > 0 ? fmt::format(", {:.0f} more than --within", ms) : "";
+}
+
 /** @report has "already", "moved" and "stayed"; why ranks have stayed is an error in any case. */
 void print(const json &report, bool as_json)
 {
@@ -159,10 +175,11 @@ void print(const json &report, bool as_json)
         fmt::print("rank {} is on {} already\n", one.get<int>(),
                    report.at("to").get<std::string>());
     for (const json &one : report.at("moved"))
-        fmt::print("rank {} is on {} now, after {:.0f} ms{}\n", one.at("rank").get<int>(),
+        fmt::print("rank {} is on {} now, after {:.0f} ms{}{}\n", one.at("rank").get<int>(),
                    one.at("host").get<std::string>(), one.at("ms").get<double>(),
                    ran_for(one.at("phases_ms").at("copy").get<double>() +
-                           one.at("phases_ms").at("wait").get<double>()));
+                           one.at("phases_ms").at("wait").get<double>()),
+                   late_by(one.at("late_ms")));
     if (report.at("moved").size() > 1)
         fmt::print("  in all {:.0f} ms\n", report.at("ms").get<double>());
 }
@@ -177,7 +194,7 @@ int carry_out(const transparent_options &how, const std::vector<errand> &errands
               json &report)
 {
     holder::held_ranks holders(key_file_of(how));
-    held_mover mover(holders, errands, how.limits, where);
+    held_mover mover(holders, errands, how, where);
     const std::vector<rank_outcome> outcomes = move_together(mover, errands.size(), how.limits);
     int status = kDone;
     for (std::size_t i = 0; i < errands.size(); i++) {

@@ -214,6 +214,11 @@ int main(int argc, char **argv)
                              "for the others; 0: for none")
                 ->check(seconds_from(0, kLongestWait))
                 ->capture_default_str();
+        for (CLI::App *verb : {move, drain_verb})
+            verb->add_option("--within", how.within_s,
+                             "let the moves of ranks below zc-hold take no longer than these "
+                             "seconds, if it can be")
+                ->check(seconds_from(kShortestTimeout, kLongestWait));
     }
     const CLI::Option *const by_way =
         move->add_option("--via", via, "memory, or disk for comparison")
@@ -248,6 +253,10 @@ int main(int argc, char **argv)
         transparent = !is_job_of_libzcm(directories, job_name) && has_held_job(how);
     if (transparent)
         return *move ? move_transparently(how, ranks, host) : print_held_status(how);
+    if (how.within_s > 0) {
+        fmt::print(stderr, "zcctl: --within is for ranks below zc-hold\n");
+        return kUsage;
+    }
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;

@@ -204,6 +204,8 @@ held_move to_move(const nlohmann::json &said)
     one.wait_ms = said.value("wait_ms", 0.0);
     one.copied = said.value("copied", std::uint64_t{0});
     one.rounds = said.value("rounds", 0u);
+    one.copy_ended = said.value("copy_ended", "");
+    one.late_ms = said.value("late_ms", 0.0);
     one.leave_ms = said.value("leave_ms", 0.0);
     one.dump_ms = said.value("dump_ms", 0.0);
     one.send_ms = said.value("send_ms", 0.0);
@@ -312,9 +314,11 @@ std::set<std::string> held_ranks::that_listen(const std::set<std::string> &place
 
 held_move held_ranks::move(const held_rank &which, const std::string &to,
                            std::chrono::milliseconds patience, const std::function<bool()> &over,
-                           leaves_with *others)
+                           leaves_with *others, std::chrono::milliseconds within)
 {
     nlohmann::json what = {{"do", "move"}, {"to", to}};
+    if (within.count() > 0)
+        what["within_ms"] = within.count();
     if (!which.host.empty())
         what["from"] = which.host;
     if (others) {

@@ -233,6 +233,9 @@ void holder::copy(const nlohmann::json &request)
     connect(request.at("to"), request.at("key"));
     copy_ = std::make_unique<pre_copy>(rank_.pid(), request.at("most"),
                                        request.value("waits", false), request.value("lazy", false));
+    if (request.contains("within_ms"))
+        copy_->end_by(clock::now() +
+                      std::chrono::milliseconds(request.at("within_ms").get<std::int64_t>()));
     said_ready_ = false;
     since_ = clock::now();
     state_ = state::COPYING;
@@ -283,6 +286,7 @@ void holder::copy_on()
     nlohmann::json said = {{"said", "copied"},
                            {"bytes", copied_},
                            {"rounds", copy_->rounds()},
+                           {"ended", name_of(copy_->why_ended())},
                            {"ms", ms_since(since_)}};
     if (not_tracked_.empty())
         not_tracked_ = copy_->not_protected();

@@ -74,7 +74,7 @@ class surroundings {
  *   examine             examined: needs, refused   the rank runs, and is not asked
  *   copy {to, key,      ready, copied              its memory is sent while it runs (pre_copy.h);
  *         most, track,                             the kernel tells what it writes; or it is ready
- *         waits}                                   when there is little left to send, and goes on
+ *         waits, within_ms}                        when there is little left to send, and goes on
  *   finish              copied                     with what it has written meanwhile
  *   stay                                           it does not leave: what was sent is forgotten
  *   leave {lazy, with}  detached: refused          it runs still, and has nothing of UCX; not

@@ -22,7 +22,8 @@ namespace zc::holder {
  *            lazy}    memory is sent ahead of the image, and whether it is to run before it has its
  *                     memory
  *   ranks             which ranks were started here below zc-hold, and where they are
- *   move {pid, to,    to tell the zc-hold of this process number to move its rank; answered when
+ *   move {pid, to,    to tell the zc-hold of this process number to move its rank, within this
+ *         within_ms,  time if it can; answered when
  *         waits_ms}   that has ended. If it leaves together with others, for which it waits so long
  *                     at most, "said": "ready" comes before, once or twice. Then the asker gives a
  *                     sign now and then, and without one for kAskerPatience the rank goes alone:

@@ -32,9 +32,10 @@ std::string all_of(const nlohmann::json &reasons)
 
 move_transaction::move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
                                    std::chrono::milliseconds patience,
-                                   std::chrono::milliseconds waits, nlohmann::json with)
+                                   std::chrono::milliseconds waits, nlohmann::json with,
+                                   std::chrono::milliseconds within)
     : parties_(parties), incarnation_(incarnation), patience_(patience), waits_(waits),
-      with_(std::move(with)), begin_(now), since_(now)
+      within_(within), with_(std::move(with)), begin_(now), since_(now)
 {
 }
 
@@ -47,6 +48,11 @@ void move_transaction::enter(phase next, time_point now)
 {
     phase_ = next;
     since_ = now;
+}
+
+std::chrono::milliseconds move_transaction::left_until_late(time_point now) const
+{
+    return std::chrono::floor<std::chrono::milliseconds>(within_ - (now - begin_));
 }
 
 void move_transaction::note(const nlohmann::json &what, const char *from, const char *to)
@@ -72,6 +78,7 @@ void move_transaction::source_said(const nlohmann::json &what, time_point now)
             result_["copy_ms"] = std::max(0.0, what.at("ms").get<double>() - waited_ms_);
         note(what, "bytes", "copied");
         note(what, "rounds", "rounds");
+        note(what, "ended", "copy_ended");
         note(what, "not_tracked", "not_tracked");
         copied_ = true;
         /* Without a time nothing was copied, as it is leaving, or has left. */
@@ -135,13 +142,13 @@ void move_transaction::prepared(const nlohmann::json &what, time_point now)
         return waits_ > 0ms ? become_ready(now) : ask_to_leave(now);
     copies_ = true;
     enter(phase::COPYING, now);
-    parties_.ask_source({{"do", "copy"},
-                         {"to", image_},
-                         {"key", key_},
-                         {"most", room << 10},
-                         {"lazy", lazy_},
-                         {"track", lazy_ && what.value("track", false)},
-                         {"waits", waits_ > 0ms}});
+    nlohmann::json copy = {{"do", "copy"},         {"to", image_},
+                           {"key", key_},          {"most", room << 10},
+                           {"lazy", lazy_},        {"track", lazy_ && what.value("track", false)},
+                           {"waits", waits_ > 0ms}};
+    if (within_ > 0ms)
+        copy["within_ms"] = std::max<std::int64_t>(0, left_until_late(now).count());
+    parties_.ask_source(copy);
 }
 
 void move_transaction::become_ready(time_point now)
@@ -300,7 +307,7 @@ void move_transaction::tick(time_point now)
         }
         break;
     case phase::READY:
-        if (waited > waits_)
+        if (waited > waits_ || (within_ > 0ms && left_until_late(now) < 0ms))
             wait_no_longer(now);
         break;
     case phase::COPYING: /* these take as long as they do; a host that is lost is noticed */
@@ -319,7 +326,10 @@ void move_transaction::finish(bool well)
     result_["incarnation"] = incarnation_;
     if (!why_.empty())
         result_["why"] = why_;
-    result_["ms"] = ms(std::chrono::steady_clock::now() - begin_);
+    const auto took = std::chrono::steady_clock::now() - begin_;
+    result_["ms"] = ms(took);
+    if (within_ > 0ms)
+        result_["late_ms"] = std::max(0.0, ms(took - within_));
     parties_.finished(result_);
 }
 

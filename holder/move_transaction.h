@@ -99,10 +99,12 @@ class move_transaction {
     using time_point = std::chrono::steady_clock::time_point;
 
     /** @incarnation: of the rank now. @patience: for each answer that is a matter of a moment.
-     * @waits: so long at most for go(), in all; zero: not at all. */
+     * @waits: so long at most for go(), in all; zero: not at all. @within: so long the move is to
+     * take, if it can be (pre_copy.h); zero: as it likes. */
     move_transaction(move_parties &parties, std::uint64_t incarnation, time_point now,
                      std::chrono::milliseconds patience, std::chrono::milliseconds waits = {},
-                     nlohmann::json with = nlohmann::json::array());
+                     nlohmann::json with = nlohmann::json::array(),
+                     std::chrono::milliseconds within = {});
     void begin();
     /** The others are as far as it is, if it is READY. */
     void go(time_point now);
@@ -136,11 +138,12 @@ class move_transaction {
     void order_to_leave();
     void commit(time_point now);
     void finish(bool well);
+    std::chrono::milliseconds left_until_late(time_point now) const;
     void note(const nlohmann::json &what, const char *from, const char *to);
 
     move_parties &parties_;
     std::uint64_t incarnation_;
-    std::chrono::milliseconds patience_, waits_;
+    std::chrono::milliseconds patience_, waits_, within_;
     nlohmann::json with_; /* ranks that leave at the same time */
     double waited_ms_ = 0;
     phase phase_ = phase::EXAMINING;

@@ -34,8 +34,8 @@ using namespace std::chrono_literals;
 constexpr int kTurn = 50;  /* ms, while there are lines */
 constexpr int kMoving = 5; /* while ZeroMQ may be able to take what it could not */
 constexpr auto kFarewell = 3s;
-constexpr std::chrono::milliseconds kLongestWait = 24h; /* for others that leave */
-constexpr int kLost = 1 << 8;                           /* as wait(2) has the exit status 1 */
+constexpr std::chrono::milliseconds kLongest = 24h; /* that a request asks for */
+constexpr int kLost = 1 << 8;                       /* as wait(2) has the exit status 1 */
 constexpr const char *kOrders = "MPIR_CVAR_CH4_ZC_DETACH_FD";
 
 /** A stream that the rank closes must have an end: none of them stays open here. */
@@ -101,6 +101,13 @@ void set_environment(const rank_of_job &about, int orders)
         tell_by_one(about, kept);
     setenv(kRankMark, mark_of(rank_of(about)).c_str(), 1);
     setenv(kOrders, std::to_string(orders).c_str(), 1);
+}
+
+/** What @request has by this @name; none: zero. */
+std::chrono::milliseconds time_of(const nlohmann::json &request, const char *name)
+{
+    return std::chrono::milliseconds(
+        std::clamp(request.value(name, std::int64_t{0}), std::int64_t{0}, kLongest.count()));
 }
 
 std::string with_host_of(const std::string &reached, const std::string &endpoint)
@@ -239,12 +246,12 @@ void origin::begin_move(int client, const nlohmann::json &request)
         return requests_->answer(client,
                                  {{"ok", false}, {"why", why}, {"again", move_ != nullptr}});
     const std::vector<int> with = request.value("with", std::vector<int>{});
-    const std::chrono::milliseconds waits(std::clamp(request.value("waits_ms", std::int64_t{0}),
-                                                     std::int64_t{0}, kLongestWait.count()));
+    const std::chrono::milliseconds waits = time_of(request, "waits_ms"),
+                                    within = time_of(request, "within_ms");
     to_ = listener_at(request.value("to", ""));
     client_ = client;
     move_ = std::make_unique<move_transaction>(*this, incarnation_, clock::now(), how_.patience,
-                                               waits, with);
+                                               waits, with, within);
     move_->begin();
 }
 

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "image.h"
 #include "known_pages.h"
 #include "page_places.h"
+#include "page_sample.h"
 #include "rank_memory.h"
 #include "stream.h"
 #include "unchanged_pages.h"
@@ -21,25 +23,37 @@ namespace zc::holder {
  * host, and which page of the rank's each is (image.h). Each round reads all memory, and sends the
  * pages that are not there yet:
  *
- *   ROUND ── all has been read ──▶ SETTLING ── all has been taken ──▶ ROUND, DONE, or RESTING
- *     ▲                                                                               │
+ *   ROUND ── all has been read, ──▶ SETTLING ── all has been taken ──▶ ROUND, DONE, or RESTING
+ *     ▲      or no more is worth it                                                   │
  *     ├─────────────── after a pause, or the last one, then DONE ─────────────────────┘
  *     └─────────────── DONE: catch_up(), then DONE
  *
- * DONE is after a round that sent little, or not much less than the one before (the rank changes
- * its memory as fast as it is sent), after kMostRounds, or when the store would be larger than it
- * may be. If the rank is to wait then until others are as far, it is RESTING instead, and what it
- * writes meanwhile is sent by a round now and then, less and less often, as long as the store has
- * room for two more such; and by a last one when it is told to end. When the rank stands still its
- * image tells what is another page than was told, and sends what is not in the store. So no help of
- * the kernel is needed, which would tell what has changed: the price is reading, and the sum of
- * each page, in each round, and once more while the rank stands still. With that help (track())
- * pages are left out that have not been written since they were read. Pre-copy with rounds is of
- * Theimer, Lantz and Cheriton (1985), its ends of Clark et al. (2005).
+ * Why it is DONE, after a round or in the middle of one, is ended. How much is left to be sent,
+ * which the first three ask, is what has not been read, and what has been written since: a sample
+ * of the pages tells (page_sample.h). If the rank is to wait then until others are as far, it is
+ * RESTING instead, and what it writes meanwhile is sent by a round now and then, less and less
+ * often, as long as the store has room for two more such; and by a last one when it is told to end,
+ * neither of them if it is OUTRUN or there is NO_TIME. When the rank stands still its image tells
+ * what is another page than was told, and sends what is not in the store. So no help of the kernel
+ * is needed, which would tell what has changed: the price is reading, and the sum of each page, in
+ * each round, and once more while the rank stands still. With that help (track()) pages are left
+ * out that have not been written since they were read. Pre-copy with rounds is of Theimer, Lantz
+ * and Cheriton (1985), its ends of Clark et al. (2005).
  */
 class pre_copy {
   public:
     enum class state { ROUND, SETTLING, RESTING, DONE };
+    enum class ended {
+        NOT_YET,
+        OUTRUN,      /* in the first round what is left becomes hardly less, by a sixteenth of what
+                        is sent, as the rank writes nearly as fast */
+        NO_TIME,     /* or the rank would not be there in time */
+        NO_LESS,     /* the next round would not send, or this one has not sent, much less: less
+                        than three quarters of the one before */
+        LITTLE_LEFT, /* a round has sent less than kLittle */
+        MOST_ROUNDS,
+        NO_ROOM /* in the store */
+    };
     static constexpr unsigned kMostRounds = 5;
     static constexpr std::uint64_t kLittle = 8 << 20; /* bytes of a round */
 
@@ -51,6 +65,9 @@ class pre_copy {
     /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
      * process has opened. The round begins anew. Throws error if it cannot. */
     void track(descriptor userfault);
+    /** The rank is to run at the other host by @then, if it can. It may be later: nothing ends a
+     * move for that, and the rest of it takes as long as it does. */
+    void end_by(std::chrono::steady_clock::time_point then) { until_ = then; }
     /** Pushes what has room, for a moment. Returns whether it is done, and all has been taken. */
     bool push(outgoing &to);
     /** push() would push more at once. */
@@ -63,7 +80,8 @@ class pre_copy {
      * end. Nothing, if the kernel does not tell what was written: it would take too long. */
     void catch_up();
     /** It would be done, if it did not wait. */
-    bool is_ready() const noexcept { return ready_; }
+    bool is_ready() const noexcept { return ended_ != ended::NOT_YET; }
+    ended why_ended() const noexcept { return ended_; }
 
     const known_pages &there() const noexcept { return there_; }
     /** What the image begins with. This is to outlive what sends that, and sends no more. */
@@ -74,15 +92,22 @@ class pre_copy {
     unsigned rounds() const noexcept { return rounds_; }
 
   private:
+    using clock = std::chrono::steady_clock;
     void begin_round();
+    void look(clock::time_point now);
+    bool is_late(clock::time_point now, std::uint64_t left) const;
+    bool is_given_up() const;
+    ended end_of_round();
+    std::uint64_t left_to_send();
     void send_pages(outgoing &to);
     void end_round();
     void next_round();
     bool has_room(std::uint64_t more) const;
     rank_memory memory_;
     std::uint64_t most_;
-    bool waits_, tells_, ready_ = false;
-    std::chrono::steady_clock::time_point rest_until_;
+    bool waits_, tells_;
+    ended ended_ = ended::NOT_YET;
+    clock::time_point rest_until_;
     std::chrono::milliseconds rest_ = kFirstRest;
     known_pages there_;
     page_places told_;                           /* what the other host knows */
@@ -93,7 +118,20 @@ class pre_copy {
     std::uint32_t crc_ = 0;
     unsigned rounds_ = 1;
     read_memory next_;
+
+    std::uint64_t memory_bytes_; /* the rank's, as of the beginning */
+    std::uint64_t read_ = 0;     /* of them, in the first round, which began and ended then: */
+    clock::time_point began_, first_ended_;
+    page_sample sample_;
+    clock::time_point look_at_;
+    struct {
+        std::uint64_t sent, left;
+    } mark_{}; /* as of the last look that judged what was sent */
+    std::optional<clock::time_point> until_;
 };
+
+/** As a move's result has it. */
+const char *name_of(pre_copy::ended why);
 
 } // namespace zc::holder
 

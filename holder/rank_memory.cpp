@@ -77,6 +77,17 @@ std::vector<page_range> wiped_on_fork(pid_t pid)
     return found;
 }
 
+std::uint64_t anonymous_bytes(pid_t pid)
+{
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::uint64_t kib = 0;
+    for (std::string line; std::getline(status, line);) {
+        if (std::sscanf(line.c_str(), "RssAnon: %" SCNu64, &kib) == 1)
+            break;
+    }
+    return kib << 10;
+}
+
 void rank_memory::rewind()
 {
     const std::string proc = "/proc/" + std::to_string(pid_) + "/";

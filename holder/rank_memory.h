@@ -27,6 +27,10 @@ struct read_memory {
 /** What a child of the process @pid finds zeros in: MADV_WIPEONFORK of madvise(2). Throws error. */
 std::vector<page_range> wiped_on_fork(pid_t pid);
 
+/** Bytes of what of its memory is of no file, and is there: RssAnon of proc_pid_status(5). 0 if
+ * that cannot be told. */
+std::uint64_t anonymous_bytes(pid_t pid);
+
 /**
  * The memory of a process that runs, as far as it is its own: private pages that are not those of a
  * file, and that are there (those in swap would be fetched). What changes while it is read is read

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* zc-hold: the parent of a rank that may move. See zc-hold(1). */
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -40,6 +41,7 @@ struct arguments {
     std::string listen, arrival, to, rank;
     int ready = -1, promise = -1, pid = 0;
     long patience = 60;
+    double within_s = 0;
     bool status = false, json = false;
 };
 
@@ -68,6 +70,9 @@ void add_options(CLI::App &app, arguments &a)
     app.add_flag("--status", a.status, "print where the ranks of this host's zc-hold are, and end");
     app.add_option("--move", a.rank, "move this rank, of those of --status, and end");
     app.add_option("--to", a.to, "to the HOST or HOST:PORT where zc-hold --listen is");
+    app.add_option("--within", a.within_s,
+                   "with --move: let it take no longer than these seconds, if it can be")
+        ->check(CLI::Range(0.1, 86400.0));
     app.add_option("--pid", a.pid, "the zc-hold of this process number, if several have the rank");
     app.add_flag("--json", a.json, "print answers as JSON");
     app.add_option("--arrival", a.arrival)->group("");
@@ -100,8 +105,9 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
     const char *wrong = !a.words.empty() && a.words.front().starts_with("-") ? "no such option"
                         : other && !a.words.empty()                          ? "not with a PROGRAM"
                         : !other && a.words.empty()                          ? "no PROGRAM"
-                        : a.rank.empty() != a.to.empty() ? "--move and --to go together"
-                                                         : nullptr;
+                        : a.rank.empty() != a.to.empty()   ? "--move and --to go together"
+                        : a.within_s > 0 && a.rank.empty() ? "--within goes with --move"
+                                                           : nullptr;
     if (wrong == nullptr)
         return {};
     fmt::print(stderr, "zc-hold: {}{}; see zc-hold --help\n", wrong,
@@ -169,16 +175,20 @@ int move(const arguments &a)
                    all.empty() ? "" : ": --pid says which");
         return kNoRank;
     }
-    const nlohmann::json said =
-        request(all.front().first, {{"do", "move"}, {"to", a.to}}, kMoveSeconds);
+    nlohmann::json what = {{"do", "move"}, {"to", a.to}};
+    if (a.within_s > 0)
+        what["within_ms"] = std::llround(a.within_s * 1e3);
+    const nlohmann::json said = request(all.front().first, what, kMoveSeconds);
+    const double late_ms = said.value("late_ms", 0.0);
     const bool ok = said.value("ok", false);
     if (a.json)
         fmt::print("{}\n", said.dump());
     else if (ok)
-        fmt::print("rank {} is at {}, after {:.0f} ms{}\n", a.rank, a.to, said.value("ms", 0.0),
+        fmt::print("rank {} is at {}, after {:.0f} ms{}{}\n", a.rank, a.to, said.value("ms", 0.0),
                    said.contains("copy_ms")
                        ? fmt::format(", {:.0f} of which it ran", said.value("copy_ms", 0.0))
-                       : "");
+                       : "",
+                   late_ms > 0 ? fmt::format(", {:.0f} more than --within", late_ms) : "");
     else
         fmt::print(stderr, "zc-hold: rank {} is where it was: {}\n", a.rank, said.value("why", ""));
     return ok ? kDone : kFailed;

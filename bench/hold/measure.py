@@ -104,6 +104,7 @@ class Rank(Hosts):
     def __init__(self, setup, mib, percent, options):
         super().__init__(setup, hold_options=options)
         self.command = [setup.program, mib, percent]
+        self.limit = ["--within", setup.options.within] if setup.options.within else []
         self.running = None
 
     def __enter__(self):
@@ -143,7 +144,7 @@ class Rank(Hosts):
         pid = self.status()["pid"]
         listener = self.listeners[2].pid
         with Memory(pid, listener) as memory:
-            answer = self.move(2)
+            answer = self.move(2, options=self.limit)
             answer["still_ms"] = float(self.expect("stood still"))
         os.kill(pid, signal.SIGUSR1)
         self.expect("all right")
@@ -245,6 +246,7 @@ def parse():
                         help="memory is sent ahead while the rank runs, and the rank goes on when it has it, or "
                              "before that, with the kernel's knowledge of what it writes or by reading all; or "
                              "all is sent when it stands still")
+    parser.add_argument("--within", type=float, metavar="SECONDS", help="what zc-hold --move is told that it may take")
     parser.add_argument("--json-out", metavar="FILE", help="the results, JSON lines")
     return parser.parse_args()
 

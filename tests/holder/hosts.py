@@ -204,9 +204,9 @@ class Hosts:
                                 env={**os.environ, **self.environment}, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
 
-    def move(self, host, rank=MOVER):
+    def move(self, host, rank=MOVER, options=()):
         """RANK to HOST, which must succeed; what zc-hold says of it."""
-        answer = self.ask(*self._order(host, rank))
+        answer = self.ask(*self._order(host, rank), *options)
         if not answer["ok"]:
             raise Fail(f"no move of rank {rank} to h{host}: {answer.get('why')}", self.said() + self.errors())
         self.means.add(answer)

@@ -43,8 +43,9 @@ struct world : move_parties {
     move_transaction move;
 
     explicit world(std::chrono::milliseconds waits = 0ms,
-                   nlohmann::json with = nlohmann::json::array())
-        : move(*this, 4, now, 10s, waits, std::move(with))
+                   nlohmann::json with = nlohmann::json::array(),
+                   std::chrono::milliseconds within = 0ms)
+        : move(*this, 4, now, 10s, waits, std::move(with), within)
     {
     }
 
@@ -434,6 +435,42 @@ TEST(MoveTransactionTest, OneThatLeavesAloneIsNeverReady)
     EXPECT_EQ(w.ready_said, readies{});
     EXPECT_EQ(w.source_asked, (asks{"examine", "copy", "leave", "send"}));
     EXPECT_FALSE(w.result.contains("wait_ms"));
+}
+
+/** What has passed before it is copied counts. */
+TEST(MoveTransactionTest, SaysHowLongItMayTake)
+{
+    world w(0ms, {}, 30s);
+    w.now += 4s;
+    prepare(w, kMuch, 2 * kMuch);
+    EXPECT_EQ(w.last_asked.at("within_ms"), 26000);
+    world late(0ms, {}, 3s);
+    late.now += 4s;
+    prepare(late, kMuch, 2 * kMuch);
+    EXPECT_EQ(late.last_asked.at("within_ms"), 0);
+    world free;
+    prepare(free, kMuch, 2 * kMuch);
+    EXPECT_FALSE(free.last_asked.contains("within_ms"));
+    nlohmann::json outrun = kCopied;
+    outrun["ended"] = "outrun";
+    for (world *each : {&w, &free}) {
+        each->move.source_said(outrun, each->now);
+        go(*each, kSteps.size(), 3);
+        EXPECT_EQ(each->result.at("copy_ended"), "outrun");
+        EXPECT_TRUE(each->result.at("ok")) << "however late it is";
+    }
+    EXPECT_TRUE(w.result.contains("late_ms"));
+    EXPECT_FALSE(free.result.contains("late_ms"));
+}
+
+TEST(MoveTransactionTest, WaitsForOthersNoLongerThanItMayTake)
+{
+    world w(kWaits, {}, 30s);
+    go(w, 3);
+    w.move.tick(w.now += 30s);
+    EXPECT_EQ(w.move.now(), phase::READY);
+    w.move.tick(w.now += 1ms);
+    EXPECT_EQ(w.source_asked.back(), "leave");
 }
 
 /** A move before has asked it to leave: it stands still. */

@@ -530,6 +530,20 @@ def memory_is_sent_while_it_changes(setup):
         return note(job, job.finish())
 
 
+@suite.test("a-move-ends-in-time-or-says-how-late-it-is", tags={"fast"})
+def a_move_ends_in_time(setup):
+    """However little time there is, it moves."""
+    with held(setup, options=CHANGING) as job:
+        said = job.move(2, options=["--within", 600])
+        check(said["copy_ended"] != "no time" and said["late_ms"] == 0, f"it says {said}")
+        said = job.move(1, options=["--within", 0.1])
+        check(said["copy_ended"] == "no time" and said["rounds"] == 1, f"it says {said}")
+        check(said["late_ms"] > 0, f"it says {said}")
+        said = job.move(2)
+        check("late_ms" not in said, f"it says {said}")
+        return note(job, job.finish())
+
+
 def sent_at_once(setup, hold_options):
     with held(setup, options=CHANGING, hold_options=hold_options) as job:
         said = job.move(2)

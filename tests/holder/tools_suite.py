@@ -20,7 +20,7 @@ from tests.detach.suite import find_criu
 from tests.holder.hosts import ANSWER_SECONDS, AS_USER, PORT, HeldMpi, has_store, need_user_namespaces
 from tests.holder.moves_suite import SHORT, listen_with_room, resident_mib, ring
 
-DONE, REFUSED, NO_JOB, BUSY = 0, 1, 3, 4
+DONE, REFUSED, USAGE, NO_JOB, BUSY = 0, 1, 2, 3, 4
 REQUESTS = 12   # more than a zc-hold keeps waiting
 # Stands for CRIU, and is slow to dump.
 LATE = """#!/bin/sh
@@ -136,9 +136,11 @@ def zcctl_moves_ranks(setup):
         said = job.moves([2, 1, 0], 2, on=3)
         check(ranks_in(said) == [2, 1, 0] and said["moved"][1]["from"] == "h3", f"it says {said}")
         check(said["ms"] >= max(one["ms"] for one in said["moved"]), f"it says {said}")
+        check({one["late_ms"] for one in said["moved"]} == {0}, f"it says {said}")
         again = job.moves([0, 1, 2], 2)
         check(again["already"] == [0, 1, 2] and not again["moved"], f"it says {again}")
-        job.moves([0], 1)
+        back = job.moves([0], 1, more=["--within", 0.001])
+        check(back["moved"][0]["late_ms"] > 0, f"it says {back}")
         rounds = job.finish()
         each = ", ".join(f"{one['ms']:.0f}" for one in said["moved"])
         return Note(f"three ranks asked at once: {said['ms']:.0f} ms, each {each}; {rounds} rounds",
@@ -212,6 +214,8 @@ def zcctl_tells_the_way(setup):
         # To be moved by safe points that it does not have.
         status, _, errors = job.zcctl(1, *words, "--via", "memory")
         check(status == NO_JOB and "no job here" in errors, f"status {status}", errors)
+        status, _, errors = job.zcctl(1, *words, "--via", "memory", "--within", 10)
+        check(status == USAGE and "--within is for ranks below zc-hold" in errors, f"status {status}", errors)
         job.finish()
 
 

@@ -47,7 +47,9 @@ struct held_move {
     double leave_ms = 0, dump_ms = 0, send_ms = 0, restore_ms = 0, bind_ms = 0;
     std::uint64_t copied = 0; /* bytes of memory, while it ran, in so many rounds */
     unsigned rounds = 0;
-    std::uint64_t bytes = 0;       /* sent of the image */
+    double late_ms = 0;      /* longer than it was to take */
+    std::string copy_ended;  /* why no more was sent while it ran, by pre_copy.h; empty: none was */
+    std::uint64_t bytes = 0; /* sent of the image */
     std::uint64_t bytes_there = 0; /* of the image, which had been sent before */
 };
 
@@ -92,10 +94,11 @@ class held_ranks {
     /** Tells the zc-hold of @which to move it to the endpoint @to. It refuses if the rank is not on
      * the host of @which, if that is named: another has moved it. Throws error if no answer comes
      * in time, or @over says that it is not waited for any more: the move may go on. @others: with
-     * which the rank leaves; nullptr: it leaves when it can. */
+     * which the rank leaves; nullptr: it leaves when it can. @within: so long it is to take, if it
+     * can be; zero: as it likes. */
     held_move move(const held_rank &which, const std::string &to,
                    std::chrono::milliseconds patience, const std::function<bool()> &over = {},
-                   leaves_with *others = nullptr);
+                   leaves_with *others = nullptr, std::chrono::milliseconds within = {});
 
   private:
     network &the_network();
