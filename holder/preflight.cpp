@@ -181,13 +181,15 @@ std::set<std::string> mapped(pid_t pid)
     return paths;
 }
 
-void look_at_mappings(pid_t pid, reasons &found)
+void look_at_mappings(pid_t pid, bool detached, reasons &found)
 {
     for (const std::string &each : mapped(pid)) {
         const std::string path = each.substr(1);
         const bool shared = each[0] == 's';
-        if (path.starts_with("/SYSV"))
+        if (path.starts_with("/SYSV")) /* of UCX's a rank that can be detached has none */
             found.push_back("it has System V shared memory, " + path);
+        else if (!detached)
+            continue;
         else if (path.starts_with("/dev/shm/") && shared)
             found.push_back("it has POSIX shared memory, " + path);
         else if (path.starts_with("/dev/") && !path.starts_with("/dev/zero") &&
@@ -331,8 +333,7 @@ std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bo
     look_at_environment(pid, found);
     look_at_process(pid, found);
     look_at_descriptors(pid, ends, detached, found);
-    if (detached)
-        look_at_mappings(pid, found);
+    look_at_mappings(pid, detached, found);
     return found;
 }
 

@@ -16,7 +16,7 @@ namespace zc::holder {
 /**
  * What the rank @pid has that no other host can give it, each by its name; empty if it can move.
  * The rank runs meanwhile. @detached: it has nothing of UCX, so whatever it has is the program's
- * own, and sockets, devices and shared memory are looked for, too.
+ * own, and sockets, devices and shared memory that is not of System V are looked for, too.
  */
 std::vector<std::string> cannot_move(pid_t pid, const std::vector<end> &ends, bool detached);
 

@@ -83,7 +83,8 @@ TEST(PreflightTest, NamesSystemVSharedMemory)
         shmat(id, nullptr, 0);
         shmctl(id, IPC_RMID, nullptr);
     });
-    EXPECT_NE(one.reasons(true).find("System V shared memory"), std::string::npos);
+    for (const bool detached : {false, true}) /* before its memory is copied, too */
+        EXPECT_NE(one.reasons(detached).find("System V shared memory"), std::string::npos);
 }
 
 TEST(PreflightTest, NamesPosixSharedMemory)
