@@ -2,10 +2,11 @@
 #ifndef ZCF_FINDING_H_INCLUDED
 #define ZCF_FINDING_H_INCLUDED
 
-#include <map>
 #include <string>
+#include <vector>
 
 #include "message.h"
+#include "site_names.h"
 
 namespace zc::forecast {
 
@@ -22,51 +23,41 @@ struct finding {
     std::int64_t transfer_wait_ns = 0; /* receivers then waited for the transfer */
     std::uint64_t unexpected = 0;      /* sent before the receive was posted */
     std::uint64_t unexpected_bytes = 0;
-    std::int64_t lost_overlap_ns = 0; /* could have been hidden behind the program's work */
+    std::uint64_t most_unexpected_bytes = 0; /* that lay at one receiver at one time */
+    std::int32_t most_unexpected_rank = -1;  /* at which; -1: there are none */
+    std::int64_t lost_overlap_ns = 0;        /* could have been hidden behind the program's work */
+    predictability foreseen;                 /* where they go, of the unexpected ones */
 
+    /** Adds all of a message but what lay at one time. */
     void add(const message &m);
+
+    /** What ch4:zc could change of it. */
+    std::int64_t cost_ns() const { return held_ns + transfer_wait_ns + lost_overlap_ns; }
 };
 
-/** A pair of call sites, by their numbers in the ranks' files: sender's, receiver's. */
+/** A pair of call sites, by their names: sender's, receiver's. */
 struct site_pair {
     std::string send;
     std::string receive;
     auto operator<=>(const site_pair &) const = default;
 };
 
-/** All findings, and the most memory that unexpected messages would need at a receiver. */
-struct findings {
-    finding total;
-    std::map<site_pair, finding> sites;
-    std::uint64_t most_unexpected_bytes = 0;
-    std::int32_t most_unexpected_rank = -1; /* where; -1: there are none */
+struct site_finding {
+    site_pair where;
+    finding found;
 };
 
-/** @name: of a site, from a rank's place in the run and the site's number there. */
-template <typename Name>
-findings find(const zct::run &run, const std::vector<message> &messages, Name name);
+/** All findings. */
+struct findings {
+    finding total;
+    std::vector<site_finding> sites;    /* in order of their names */
+    std::vector<std::uint32_t> site_of; /* by message: its place among the sites */
 
-/** The most bytes of unexpected messages at each rank at one time. */
-std::vector<std::uint64_t> unexpected_memory(const zct::run &run,
-                                             const std::vector<message> &messages);
+    /** Places among the sites, those that cost most first. */
+    std::vector<std::size_t> by_cost() const;
+};
 
-template <typename Name>
-findings find(const zct::run &run, const std::vector<message> &messages, Name name)
-{
-    findings all;
-    for (const message &m : messages) {
-        all.total.add(m);
-        all.sites[{name(m.send.rank, m.send.site), name(m.receive.rank, m.receive.site)}].add(m);
-    }
-    const std::vector<std::uint64_t> memory = unexpected_memory(run, messages);
-    for (std::size_t i = 0; i < memory.size(); i++) {
-        if (memory[i] <= all.most_unexpected_bytes)
-            continue;
-        all.most_unexpected_bytes = memory[i];
-        all.most_unexpected_rank = run.ranks[i].rank;
-    }
-    return all;
-}
+findings find(const zct::run &run, const std::vector<message> &messages, const site_names &name);
 
 } // namespace zc::forecast
 

@@ -7,6 +7,7 @@
 
 #include "forecast.h"
 #include "markup.h"
+#include "site_table.h"
 
 namespace zc::forecast {
 
@@ -14,7 +15,8 @@ namespace {
 
 /* More of them would be less than a point wide, and slow to draw. */
 constexpr std::size_t kMostShown = 20'000;
-constexpr double kWidth = 1000; /* of the picture, in units of its own */
+constexpr std::size_t kMostSites = 1000; /* rows of the table */
+constexpr double kWidth = 1000;          /* of the picture, in units of its own */
 constexpr double kLabels = 90;
 constexpr double kRow = 22;
 constexpr double kBar = 14;
@@ -42,6 +44,10 @@ line.row, line.tick {{ stroke: #ddd; vector-effect: non-scaling-stroke; }}
 rect:hover, line.late:hover {{ fill: #0072b2; stroke: #0072b2; stroke-opacity: 1; }}
 #labels {{ float: left; width: {labels}px; }}
 #labels div {{ height: {row}px; line-height: {row}px; white-space: nowrap; }}
+table {{ border-collapse: collapse; margin-top: 1em; }}
+th, td {{ border: 1px solid #ccc; padding: 0.2em 0.5em; text-align: right; }}
+td:nth-child(-n+2) {{ text-align: left; white-space: nowrap; }}
+tr.total {{ font-weight: bold; }}
 .key {{ display: inline-block; width: 1em; height: 0.8em; margin: 0 0.3em 0 1em; }}
 </style>
 </head>
@@ -182,6 +188,21 @@ std::string summary(const forecast &f)
         f.job.saved_s, f.job.recorded_s, f.job.percent(), f.job.least_saved_s, f.job.most_saved_s);
 }
 
+void write_sites(std::ostream &out, const forecast &f)
+{
+    out << "<h2>Call sites</h2>\n<p>Times are sums over messages. What ch4:zc gives back is how "
+           "much "
+           "earlier the job ends; of a pair of call sites, if ch4:zc changes its messages alone: "
+           "such "
+           "gains do not add up. Those that cost most are looked at (--sites).</p>\n"
+           "<div style=\"overflow-x: auto\">\n";
+    write_site_table(out, f, kMostSites);
+    out << "</div>\n";
+    if (f.found.sites.size() > kMostSites)
+        out << fmt::format("<p>Left out: {} pairs of call sites that cost least.</p>\n",
+                           f.found.sites.size() - kMostSites);
+}
+
 } // namespace
 
 void write_html(std::ostream &out, const zct::run &run, const std::vector<message> &messages,
@@ -215,6 +236,7 @@ void write_html(std::ostream &out, const zct::run &run, const std::vector<messag
         out << fmt::format("<p>Left out, for there are too many: the {} shortest calls and the {} "
                            "messages whose senders were held least.</p>\n",
                            calls, late);
+    write_sites(out, f);
     out << "</body>\n</html>\n";
 }
 

@@ -15,6 +15,15 @@ double seconds(std::int64_t ns)
     return static_cast<double>(ns) / 1e9;
 }
 
+json json_of(const predictability &p)
+{
+    return {{"asked", p.asked},
+            {"right", p.right},
+            {"wrong", p.wrong},
+            {"unknown", p.unknown},
+            {"hit_rate", p.asked ? json(p.hit_rate()) : json(nullptr)}};
+}
+
 json json_of(const finding &f)
 {
     return {
@@ -27,6 +36,9 @@ json json_of(const finding &f)
           {"held_seconds", seconds(f.held_ns)},
           {"transfer_seconds", seconds(f.transfer_wait_ns)}}},
         {"unexpected", {{"messages", f.unexpected}, {"bytes", f.unexpected_bytes}}},
+        {"unexpected_memory",
+         {{"bytes", f.most_unexpected_bytes}, {"rank", f.most_unexpected_rank}}},
+        {"foreseen", json_of(f.foreseen)},
         {"lost_overlap_seconds", seconds(f.lost_overlap_ns)},
     };
 }
@@ -38,6 +50,14 @@ json json_of(const gain &g)
             {"saved_percent", g.percent()},
             {"least_saved_seconds", g.least_saved_s},
             {"most_saved_seconds", g.most_saved_s}};
+}
+
+json json_of(const explained_gain &g)
+{
+    json all = json_of(static_cast<const gain &>(g));
+    all["by_freed_senders_seconds"] = g.freed_senders_s;
+    all["by_landing_seconds"] = g.landed_s;
+    return all;
 }
 
 json json_of(const network::path &p)
@@ -73,8 +93,6 @@ json forecast_of(const forecast &f)
     }
     json all = {{"method", "replay"}};
     all.update(json_of(f.job));
-    all["by_freed_senders_seconds"] = f.freed_senders_s;
-    all["by_landing_seconds"] = f.landed_s;
     all["ranks"] = ranks;
     return all;
 }
@@ -84,12 +102,13 @@ json forecast_of(const forecast &f)
 void write_json(std::ostream &out, const forecast &f)
 {
     json sites = json::array();
-    for (const auto &[where, what] : f.found.sites) {
+    for (std::size_t i = 0; i < f.found.sites.size(); i++) {
+        const auto &[where, found] = f.found.sites[i];
         json site = {{"send", where.send}, {"receive", where.receive}};
-        site.update(json_of(what));
+        site.update(json_of(found));
+        site["forecast"] = f.site_gains[i] ? json_of(*f.site_gains[i]) : json(nullptr);
         sites.push_back(site);
     }
-    const predictability &p = f.prediction;
     const json all = {
         {"program", f.program},
         {"mpi", f.mpi},
@@ -101,9 +120,9 @@ void write_json(std::ostream &out, const forecast &f)
         {"no_forecast", f.no_forecast.empty() ? json(nullptr) : json(f.no_forecast)},
         {"total", json_of(f.found.total)},
         {"unexpected_memory",
-         {{"bytes", f.found.most_unexpected_bytes}, {"rank", f.found.most_unexpected_rank}}},
-        {"foreseen",
-         {{"asked", p.asked}, {"right", p.right}, {"wrong", p.wrong}, {"unknown", p.unknown}}},
+         {{"bytes", f.found.total.most_unexpected_bytes},
+          {"rank", f.found.total.most_unexpected_rank}}},
+        {"foreseen", json_of(f.foreseen)},
         {"links", {{"remote", json_of(f.links.remote)}, {"local", json_of(f.links.local)}}},
         {"sites", sites},
         {"not_recorded", json_of(f.unrecorded)},

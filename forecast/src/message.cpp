@@ -104,7 +104,7 @@ std::int64_t message::lost_overlap_ns() const
     return lost;
 }
 
-std::vector<message> messages_of(const zct::run &run)
+std::vector<message> messages_of(const zct::run &run, const prediction &prediction)
 {
     std::unordered_map<std::int32_t, std::size_t> place;
     std::vector<call_index> calls;
@@ -123,9 +123,14 @@ std::vector<message> messages_of(const zct::run &run)
                           [](const zct::receive &r) { return r.send_number >= 0; }));
     messages.reserve(most);
     for (std::size_t i = 0; i < run.ranks.size(); i++) {
+        std::size_t row = 0;
         for (const zct::receive &r : run.ranks[i].receives) {
+            if (r.kind != ZCT_P2P)
+                continue;
+            const answer foreseen =
+                prediction.answers.empty() ? answer::not_asked : prediction.answers[i][row++];
             const auto source = place.find(r.source);
-            if (r.kind != ZCT_P2P || r.send_number < 0 || source == place.end())
+            if (r.send_number < 0 || source == place.end())
                 continue;
             const zct::send *send = calls[source->second].sent(r.send_number);
             if (!send)
@@ -134,6 +139,7 @@ std::vector<message> messages_of(const zct::run &run)
                                 calls[source->second].end_of_send(source->second, *send),
                                 calls[i].end_of_receive(i, r)});
             messages.back().synchronous = send->synchronous;
+            messages.back().foreseen = foreseen;
             messages.back().send.host = hosts[run.ranks[source->second].host];
             messages.back().receive.host = hosts[run.ranks[i].host];
         }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "predictability.h"
 #include "zct/trace.h"
 
 namespace zc::forecast {
@@ -30,7 +31,8 @@ struct message {
     bool one_host;
     message_end send;
     message_end receive;
-    bool synchronous = false; /* its send is not complete before its receive is posted */
+    bool synchronous = false;            /* its send is not complete before its receive is posted */
+    answer foreseen = answer::not_asked; /* where it goes */
 
     /** It was sent before its receive was posted. */
     bool unexpected() const { return send.posted_ns < receive.posted_ns; }
@@ -52,8 +54,9 @@ struct message {
     std::int64_t lost_overlap_ns() const;
 };
 
-/** Those of the run, by receiver, in order of posting. */
-std::vector<message> messages_of(const zct::run &run);
+/** Those of the run, by receiver, in order of posting. @prediction: of all its ranks, or of none.
+ */
+std::vector<message> messages_of(const zct::run &run, const prediction &prediction = {});
 
 } // namespace zc::forecast
 

@@ -73,10 +73,11 @@ struct group {
 
 } // namespace
 
-/** One pass over all ranks; with no model, over the recorded times. */
+/** One pass over all ranks; with no model, over the recorded times. @only: see replay::with(). */
 class replay_pass {
   public:
-    replay_pass(const replay &r, const zc_model *model) : r_(r), model_(model)
+    replay_pass(const replay &r, const zc_model *model, const std::vector<bool> *only = nullptr)
+        : r_(r), model_(model), only_(only)
     {
         moments_.resize(r.messages_.size());
         for (std::size_t i = 0; i < r.run_.ranks.size(); i++)
@@ -334,12 +335,18 @@ class replay_pass {
             wake(members.ranks[i]);
     }
 
+    /** zc: is it another matter than with the recorded library? */
+    bool changes(std::size_t m) const
+    {
+        return model_ && r_.holds(r_.messages_[m]) && (!only_ || (*only_)[m]);
+    }
+
     /** zc: it travels at once to a receive that is posted, or into landing memory. */
     void send_begins(std::size_t m)
     {
         const message &message = r_.messages_[m];
         moments &t = moments_[m];
-        if (!model_ || !r_.holds(message))
+        if (!changes(m))
             return;
         const bool announced = message.bytes >= model_->announced_from(message);
         if (std::isnan(t.posted)) {
@@ -359,7 +366,7 @@ class replay_pass {
     {
         const message &message = r_.messages_[m];
         moments &t = moments_[m];
-        if (!model_ || !r_.holds(message) || std::isnan(t.sent))
+        if (!changes(m) || std::isnan(t.sent))
             return;
         if (t.landed) {
             if (message.bytes >= model_->announced_from(message))
@@ -407,7 +414,7 @@ class replay_pass {
         const message &message = r_.messages_[m];
         const moments &t = moments_[m];
         const bool held = r_.holds(message);
-        const bool ahead = model_ && model_->frees_senders && travels_ahead(t);
+        const bool ahead = changes(m) && model_->frees_senders && travels_ahead(t);
         if (held && !ahead)
             return stock_ready(m, transfers_[m].send_ns);
         if (std::isnan(t.posted))
@@ -423,7 +430,7 @@ class replay_pass {
             return synchronous_ready(m);
         if (!r_.holds(message))
             return kAtOnce;
-        if (model_ && model_->frees_senders) {
+        if (changes(m) && model_->frees_senders) {
             if (message.bytes < model_->announced_from(message))
                 return kAtOnce;
             if (travels_ahead(moments_[m]))
@@ -440,7 +447,7 @@ class replay_pass {
             return kUnknown;
         if (!r_.holds(message))
             return t.sent + transfers_[m].receive_ns;
-        if (model_ && model_->lands && travels_ahead(t))
+        if (changes(m) && model_->lands && travels_ahead(t))
             return t.landed ? std::max(t.there, t.posted) + model_->delivery_ns(message) : t.there;
         return stock_ready(m, transfers_[m].receive_ns);
     }
@@ -519,6 +526,7 @@ class replay_pass {
 
     const replay &r_;
     const zc_model *model_;
+    const std::vector<bool> *only_;
     std::map<std::int32_t, std::size_t> places_; /* of world ranks that were recorded */
     std::vector<moments> moments_;
     std::vector<transfer> transfers_;
@@ -582,9 +590,10 @@ std::optional<std::vector<std::int64_t>> replay::stock() const
     return replay_pass(*this, nullptr).play();
 }
 
-std::optional<std::vector<std::int64_t>> replay::with(const zc_model &model) const
+std::optional<std::vector<std::int64_t>> replay::with(const zc_model &model,
+                                                      const std::vector<bool> *only) const
 {
-    return replay_pass(*this, &model).play();
+    return replay_pass(*this, &model, only).play();
 }
 
 } // namespace zc::forecast

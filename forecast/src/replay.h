@@ -38,7 +38,9 @@ class replay {
 
     /** When each rank came to MPI_Finalize; nothing if the order cannot be replayed. */
     std::optional<std::vector<std::int64_t>> stock() const;
-    std::optional<std::vector<std::int64_t>> with(const zc_model &model) const;
+    /** @only: by message, whether ch4:zc does so with it; the others travel as recorded. */
+    std::optional<std::vector<std::int64_t>> with(const zc_model &model,
+                                                  const std::vector<bool> *only = nullptr) const;
 
     /** Did the MPI library hold the sender of such a message until its receive was posted? */
     bool holds(const message &m) const;

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "forecast.h"
+#include "quantity.h"
 
 namespace zc::forecast {
 
@@ -13,31 +14,10 @@ namespace {
 /* Less than this of a run is no gain: two runs of a program differ by more. */
 constexpr double kNoticedPercent = 0.5;
 
-std::string time_text(double s)
-{
-    if (s >= 1)
-        return fmt::format("{:.2f} s", s);
-    return s >= 1e-3 ? fmt::format("{:.1f} ms", s * 1e3) : fmt::format("{:.0f} us", s * 1e6);
-}
-
-std::string time_text(std::int64_t ns)
-{
-    return time_text(static_cast<double>(ns) / 1e9);
-}
-
-std::string bytes_text(std::uint64_t bytes)
-{
-    const auto n = static_cast<double>(bytes);
-    if (bytes >= 10 << 20)
-        return fmt::format("{:.0f} MiB", n / (1 << 20));
-    return bytes >= 10 << 10 ? fmt::format("{:.0f} KiB", n / (1 << 10))
-                             : fmt::format("{} B", bytes);
-}
-
 void write_findings(std::ostream &out, const forecast &f)
 {
     const finding &t = f.found.total;
-    const predictability &p = f.prediction;
+    const predictability &p = f.foreseen;
     out << fmt::format("{:<18}{:>8}  {:>10}  {}\n", "", "messages", "bytes",
                        "time, summed over ranks");
     out << fmt::format("{:<18}{:>8}  {:>10}\n", "point-to-point", t.messages, bytes_text(t.bytes));
@@ -49,7 +29,7 @@ void write_findings(std::ostream &out, const forecast &f)
                        time_text(t.held_ns), time_text(t.transfer_wait_ns));
     out << fmt::format("{:<18}{:>8}  {:>10}  at most {} at one time, at rank {}\n", "unexpected",
                        t.unexpected, bytes_text(t.unexpected_bytes),
-                       bytes_text(f.found.most_unexpected_bytes), f.found.most_unexpected_rank);
+                       bytes_text(t.most_unexpected_bytes), t.most_unexpected_rank);
     out << fmt::format(
         "{:<18}{:>8}  {:>10}  {} of transfers waited for that work could have hidden\n",
         "lost overlap", "", "", time_text(t.lost_overlap_ns));
@@ -60,30 +40,27 @@ void write_findings(std::ostream &out, const forecast &f)
 
 void write_sites(std::ostream &out, const forecast &f, std::size_t nr_sites)
 {
-    using row = std::pair<const site_pair *, const finding *>;
-    std::vector<row> rows;
-    for (const auto &[where, what] : f.found.sites)
-        rows.emplace_back(&where, &what);
-    const auto cost = [](const row &r) {
-        return r.second->held_ns + r.second->transfer_wait_ns + r.second->lost_overlap_ns;
-    };
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const row &a, const row &b) { return cost(a) > cost(b); });
-    if (rows.empty() || !nr_sites)
+    const std::vector<std::size_t> places = f.found.by_cost();
+    if (places.empty() || !nr_sites)
         return;
-    out << fmt::format("\n{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}  {}\n", "messages",
-                       "bytes", "late", "held", "transfer", "overlap", "late send",
-                       "sent -> received");
-    for (std::size_t i = 0; i < std::min(rows.size(), nr_sites); i++) {
-        const finding &r = *rows[i].second;
-        out << fmt::format("{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}  {} -> {}\n", r.messages,
-                           bytes_text(r.bytes), r.late_receivers, time_text(r.held_ns),
+    out << fmt::format(
+        "\n{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}  "
+        "{}\n",
+        "messages", "bytes", "late", "held", "transfer", "overlap", "late send", "unexpected",
+        "bytes", "at once", "foreseen", "sent -> received");
+    for (std::size_t i = 0; i < std::min(places.size(), nr_sites); i++) {
+        const auto &[where, r] = f.found.sites[places[i]];
+        out << fmt::format("{:>8} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} "
+                           "{:>8}  {} -> {}\n",
+                           r.messages, bytes_text(r.bytes), r.late_receivers, time_text(r.held_ns),
                            time_text(r.transfer_wait_ns), time_text(r.lost_overlap_ns),
-                           time_text(r.late_sender_ns), rows[i].first->send,
-                           rows[i].first->receive);
+                           time_text(r.late_sender_ns), r.unexpected,
+                           bytes_text(r.unexpected_bytes), bytes_text(r.most_unexpected_bytes),
+                           hit_rate_text(r.foreseen), where.send, where.receive);
     }
-    if (rows.size() > nr_sites)
-        out << fmt::format("(and {} more pairs of call sites: --sites)\n", rows.size() - nr_sites);
+    if (places.size() > nr_sites)
+        out << fmt::format("(and {} more pairs of call sites: --sites)\n",
+                           places.size() - nr_sites);
 }
 
 void write_unrecorded(std::ostream &out, const forecast &f, std::size_t nr_sites)
@@ -126,7 +103,28 @@ std::string rate_text(const network::path &path)
                : fmt::format("{:.0f} MB/s (assumed)", path.usual * 1e3);
 }
 
-void write_forecast(std::ostream &out, const forecast &f)
+/** Of the pairs that were replayed. */
+void write_site_gains(std::ostream &out, const forecast &f, std::size_t nr_sites)
+{
+    bool begun = false;
+    for (const std::size_t place : f.found.by_cost()) {
+        const std::optional<explained_gain> &g = f.site_gains[place];
+        if (!g || !nr_sites--)
+            return;
+        if (!begun)
+            out << "  of the job, if ch4:zc changes the messages of one pair of call sites alone "
+                   "(such gains do not add up):\n";
+        begun = true;
+        const site_pair &where = f.found.sites[place].where;
+        out << fmt::format("  {:>9} {:>5.1f} %  ({} to {}; {} by held senders, {} by data that is "
+                           "there)  {} -> {}\n",
+                           time_text(g->saved_s), g->percent(), time_text(g->least_saved_s),
+                           time_text(g->most_saved_s), time_text(g->freed_senders_s),
+                           time_text(g->landed_s), where.send, where.receive);
+    }
+}
+
+void write_forecast(std::ostream &out, const forecast &f, std::size_t nr_sites)
 {
     if (!f.no_forecast.empty()) {
         out << "\nforecast: none: " << f.no_forecast << "\n";
@@ -145,12 +143,13 @@ void write_forecast(std::ostream &out, const forecast &f)
     else
         out << fmt::format("  {} by letting held senders go on, {} by data that is there when its "
                            "receive is posted (each alone)\n",
-                           time_text(f.freed_senders_s), time_text(f.landed_s));
+                           time_text(f.job.freed_senders_s), time_text(f.job.landed_s));
     for (const rank_gain &r : f.ranks)
         out << fmt::format("  rank {:>4}  {:>9} of {:>9}  {:>5.1f} %  ({} to {})  {}\n", r.rank,
                            time_text(r.time.saved_s), time_text(r.time.recorded_s),
                            r.time.percent(), time_text(r.time.least_saved_s),
                            time_text(r.time.most_saved_s), r.host);
+    write_site_gains(out, f, nr_sites);
 }
 
 } // namespace
@@ -162,7 +161,7 @@ void write_text(std::ostream &out, const forecast &f, std::size_t nr_sites)
     write_findings(out, f);
     write_sites(out, f, nr_sites);
     write_unrecorded(out, f, nr_sites);
-    write_forecast(out, f);
+    write_forecast(out, f, nr_sites);
     if (f.unmatched)
         out << fmt::format("\n{} receives were left out: their sends were not found\n",
                            f.unmatched);

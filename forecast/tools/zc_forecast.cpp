@@ -182,16 +182,17 @@ void report(const fs::path &folder, const options &o)
     /* Who reads the text may have enough: the files are written before that ends us. */
     const bool ends_us = ignore_closed_pipes();
     std::vector<std::string> unreadable;
-    forecast::predictability prediction;
+    forecast::prediction prediction;
     zct::run run = zct::load_in_turn(folder, &unreadable, [&](const zct::rank_trace &rank) {
         forecast::predict(rank, forecast::zc_model().announce_local, prediction);
     });
     for (const std::string &why : unreadable)
         std::cerr << "zc-forecast: " << why << "; the file is left out\n";
-    const std::vector<forecast::message> messages = forecast::messages_of(run);
+    const std::vector<forecast::message> messages = forecast::messages_of(run, prediction);
     leave_calls(run);
     const forecast::site_names names(run);
-    const forecast::forecast f = forecast::make_forecast(run, messages, names, prediction);
+    const forecast::forecast f =
+        forecast::make_forecast(run, messages, names, prediction.total, o.nr_sites);
     if (o.json)
         forecast::write_json(std::cout, f);
     else
@@ -247,7 +248,9 @@ int record(const options &o)
 void add_output_options(CLI::App &app, options &o)
 {
     app.add_flag("--json", o.json, "one line of JSON on standard output instead of the table");
-    app.add_option("--sites", o.nr_sites, "lines of the table of call sites (default: 10)");
+    app.add_option(
+        "--sites", o.nr_sites,
+        "pairs of call sites that are shown, and whose gain is looked for (default: 10)");
     app.add_option("--trace", o.events,
                    "write the run as JSON trace events, for Perfetto and Chrome's trace viewer");
     app.add_option("--html", o.html, "write a page with the ranks' timeline for a browser");

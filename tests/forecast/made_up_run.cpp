@@ -22,7 +22,10 @@ made_up_run::made_up_run(std::int32_t processes)
         rank.complete = true;
         rank.has_calls = true;
         rank.host = "host" + std::to_string(i);
-        rank.sites = {{0x5000, 0x1000, "", "send"}, {0x6000, 0x2000, "", "receive"}};
+        rank.sites = {{0x5000, 0x1000, "", "send"},
+                      {0x6000, 0x2000, "", "receive"},
+                      {0x7000, 0x3000, "", "other_send"},
+                      {0x8000, 0x4000, "", "other_receive"}};
         rank.calls.push_back({0, 0, ZCT_FUNCTION_INIT, 0, {}});
         run_.ranks.push_back(rank);
     }
@@ -73,6 +76,12 @@ void made_up_run::make_synchronous(std::int32_t source)
     run_.ranks[static_cast<std::size_t>(source)].sends.back().synchronous = true;
 }
 
+void made_up_run::move_to_other_sites(std::int32_t source, std::int32_t dest)
+{
+    run_.ranks[static_cast<std::size_t>(source)].sends.back().site = 2;
+    run_.ranks[static_cast<std::size_t>(dest)].receives.back().site = 3;
+}
+
 void made_up_run::probe(std::int32_t rank, std::int64_t begin, std::int64_t end)
 {
     call(run_.ranks[static_cast<std::size_t>(rank)], ZCT_FUNCTION_PROBE, begin, end, {});
@@ -102,9 +111,9 @@ const zct::run &made_up_run::end(const std::vector<std::int64_t> &times)
     return run_;
 }
 
-predictability prediction_of(const zct::run &run)
+prediction prediction_of(const zct::run &run)
 {
-    predictability result;
+    prediction result;
     for (const zct::rank_trace &rank : run.ranks)
         predict(rank, zc_model().announce_local, result);
     return result;
@@ -112,7 +121,8 @@ predictability prediction_of(const zct::run &run)
 
 forecast forecast_of(const zct::run &run)
 {
-    return make_forecast(run, messages_of(run), site_names(run), prediction_of(run));
+    const prediction foreseen = prediction_of(run);
+    return make_forecast(run, messages_of(run, foreseen), site_names(run), foreseen.total, 10);
 }
 
 } // namespace zc::forecast::test

@@ -29,6 +29,9 @@ class made_up_run {
     /** The last message of @source is one of MPI_Ssend. */
     void make_synchronous(std::int32_t source);
 
+    /** The last message from @source to @dest was sent and received at other places. */
+    void move_to_other_sites(std::int32_t source, std::int32_t dest);
+
     /** A probe, which the receive of the next message follows. */
     void probe(std::int32_t rank, std::int64_t begin, std::int64_t end);
 
@@ -42,12 +45,12 @@ class made_up_run {
   private:
     void call(zct::rank_trace &rank, zct_function function, std::int64_t begin, std::int64_t end,
               std::vector<std::uint64_t> sends);
-    zct::run run_;
+    zct::run run_{};
     std::size_t nr_collectives_ = 0;
 };
 
 /** What zc-forecast makes of a run. */
-predictability prediction_of(const zct::run &run);
+prediction prediction_of(const zct::run &run);
 forecast forecast_of(const zct::run &run);
 
 } // namespace zc::forecast::test

@@ -60,6 +60,29 @@ TEST(ReplayTest, ALateReceiverFreesItsSenderAndDoesNotWait)
     EXPECT_EQ(o.zc[1], 80 * kMs + 145'000);
 }
 
+/* The second message is left as it was recorded: its sender is held from 114 ms on, since it comes
+ * 50 earlier, to 200 as before. */
+TEST(ReplayTest, OfSomeMessagesAlone)
+{
+    made_up_run made(2);
+    made.message(0, 1, kBytes, {10 * kMs, 10 * kMs, 64 * kMs, 60 * kMs, 60 * kMs, 64 * kMs});
+    made.message(0, 1, kBytes, {164 * kMs, 164 * kMs, 204 * kMs, 200 * kMs, 200 * kMs, 204 * kMs});
+    const zct::run &run = made.end({210 * kMs, 204 * kMs});
+    const std::vector<message> messages = messages_of(run);
+    const timeline steps = timeline_of(run, messages);
+    const network network = measure_network(run, messages);
+    const replay all(run, messages, steps, network);
+    const auto end = [&](const std::vector<bool> &only) {
+        const auto ends = all.with(likely_model(1), &only);
+        return ends ? static_cast<double>(ends->at(0)) : -1;
+    };
+    EXPECT_NEAR(end({false, false}), 210.0 * kMs, 1);
+    EXPECT_NEAR(end({true, false}), (210 - 3.855) * kMs,
+                1); /* the receiver comes 4 ms - 145 us earlier */
+    EXPECT_NEAR(end({false, true}), (210 - 36) * kMs, 1);
+    EXPECT_NEAR(end({true, true}), (210 - 50 - 36) * kMs, 1);
+}
+
 /* The sender is told at 60 ms that its receive was posted, and no more waits for the transfer. */
 TEST(ReplayTest, ASynchronousSenderWaitsForItsReceiver)
 {
