@@ -41,6 +41,7 @@ zc_model hopeful_model()
     zc_model model;
     model.rebind_ns = 120'000;
     model.rate = &network::path::fast;
+    model.apart_both_ways = true;
     return model;
 }
 

@@ -26,6 +26,8 @@ struct zc_model {
     double hit_rate =
         1; /* share of landed messages whose address was foreseen; others are copied */
     double network::path::*rate = &network::path::usual;
+    /* Messages that went both ways at once between two ranks do not delay each other. */
+    bool apart_both_ways = false;
     bool frees_senders = true; /* to ask for parts of the whole: a held sender goes on */
     bool lands = true;         /* and a late receiver finds its message there */
 

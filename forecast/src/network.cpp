@@ -91,6 +91,56 @@ void measure_rates(const zct::run &run, const std::vector<message> &messages, ne
             raise_rates(messages, on_link, n.rates);
 }
 
+/** Transfers of one direction, in order of their beginnings. */
+class direction {
+  public:
+    void add(const transfer &t) { transfers_.push_back(t); }
+
+    void sort()
+    {
+        std::sort(transfers_.begin(), transfers_.end(),
+                  [](const transfer &a, const transfer &b) { return a.begin < b.begin; });
+        for (const transfer &t : transfers_)
+            ends_.push_back(ends_.empty() ? t.end : std::max(ends_.back(), t.end));
+    }
+
+    /** Is one under way at some time of @t? */
+    bool crosses(const transfer &t) const
+    {
+        const auto next =
+            std::lower_bound(transfers_.begin(), transfers_.end(), t.begin,
+                             [](const transfer &a, std::int64_t begin) { return a.begin < begin; });
+        const auto nr_before = static_cast<std::size_t>(next - transfers_.begin());
+        return (next != transfers_.end() && next->begin < t.end) ||
+               (nr_before > 0 && ends_[nr_before - 1] > t.begin);
+    }
+
+    const std::vector<transfer> &transfers() const { return transfers_; }
+
+  private:
+    std::vector<transfer> transfers_;
+    std::vector<std::int64_t> ends_; /* the latest up to each */
+};
+
+void find_crossed(const zct::run &run, const std::vector<message> &messages, network &n)
+{
+    std::map<std::pair<std::size_t, std::size_t>, direction> directions;
+    for (std::size_t i = 0; i < messages.size(); i++)
+        if (!messages[i].one_host && n.rates[i] > 0)
+            directions[{messages[i].send.rank, messages[i].receive.rank}].add(
+                transfer_of(run, messages, i));
+    for (auto &[ranks, one_way] : directions)
+        one_way.sort();
+    n.crossed.resize(messages.size());
+    for (const auto &[ranks, one_way] : directions) {
+        const auto other_way = directions.find({ranks.second, ranks.first});
+        if (other_way == directions.end())
+            continue;
+        for (const transfer &t : one_way.transfers())
+            n.crossed[t.message] = other_way->second.crosses(t);
+    }
+}
+
 void sum_up(const std::vector<message> &messages, const std::vector<double> &all, bool one_host,
             network::path &path)
 {
@@ -124,6 +174,7 @@ network measure_network(const zct::run &run, const std::vector<message> &message
 {
     network n;
     measure_rates(run, messages, n);
+    find_crossed(run, messages, n);
     sum_up(messages, n.rates, false, n.remote);
     sum_up(messages, n.rates, true, n.local);
     return n;

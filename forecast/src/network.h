@@ -21,6 +21,10 @@ struct network {
 
     /* By message: bytes per nanosecond of its link while it travelled; 0: not known. */
     std::vector<double> rates;
+    /* By message: another one went the other way between its two ranks, which are on two hosts,
+     * while it travelled. A library that sends both over one connection has each delay the other.
+     */
+    std::vector<bool> crossed;
 
     const path &of(const message &m) const { return m.one_host ? local : remote; }
 };

@@ -390,12 +390,15 @@ class replay_pass {
     }
 
     /** zc: it travels, or has travelled, before both sides wait for it. If it does not, nothing
-     * differs from what was recorded, each side's own delays included. */
-    static bool travels_ahead(const moments &t)
+     * differs from what was recorded, each side's own delays included; but the hopeful model leaves
+     * out what messages of both ways have delayed each other. */
+    bool travels_ahead(std::size_t m) const
     {
+        const moments &t = moments_[m];
         const bool both_wait = !std::isnan(t.sender_in) && !std::isnan(t.receiver_in);
+        const bool apart = model_->apart_both_ways && r_.network_.crossed[m];
         return !std::isnan(t.there) &&
-               (t.landed || !both_wait ||
+               (t.landed || !both_wait || apart ||
                 std::max(t.sender_in, t.receiver_in) > std::max(t.sent, t.posted));
     }
 
@@ -414,7 +417,7 @@ class replay_pass {
         const message &message = r_.messages_[m];
         const moments &t = moments_[m];
         const bool held = r_.holds(message);
-        const bool ahead = changes(m) && model_->frees_senders && travels_ahead(t);
+        const bool ahead = changes(m) && model_->frees_senders && travels_ahead(m);
         if (held && !ahead)
             return stock_ready(m, transfers_[m].send_ns);
         if (std::isnan(t.posted))
@@ -433,7 +436,7 @@ class replay_pass {
         if (changes(m) && model_->frees_senders) {
             if (message.bytes < model_->announced_from(message))
                 return kAtOnce;
-            if (travels_ahead(moments_[m]))
+            if (travels_ahead(m))
                 return moments_[m].there;
         }
         return stock_ready(m, transfers_[m].send_ns);
@@ -447,7 +450,7 @@ class replay_pass {
             return kUnknown;
         if (!r_.holds(message))
             return t.sent + transfers_[m].receive_ns;
-        if (changes(m) && model_->lands && travels_ahead(t))
+        if (changes(m) && model_->lands && travels_ahead(m))
             return t.landed ? std::max(t.there, t.posted) + model_->delivery_ns(message) : t.there;
         return stock_ready(m, transfers_[m].receive_ns);
     }

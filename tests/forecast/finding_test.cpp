@@ -160,6 +160,31 @@ TEST(NetworkTest, IsMeasuredByTransfersThatBothWaitedFor)
     EXPECT_EQ(n.local.samples, 0u);
 }
 
+/* Both sides of all wait from their beginnings. 0 to 1 and back from 100 and 102 on, 0 to 1 again
+ * when that has ended, and 2 to 1 meanwhile. */
+TEST(NetworkTest, KnowsWhatWentBothWaysAtOnce)
+{
+    constexpr std::uint64_t bytes = 1 << 20;
+    made_up_run made(3);
+    const auto send = [&](std::int32_t from, std::int32_t to, std::int64_t begin,
+                          std::int64_t end) {
+        made.message(from, to, bytes, {begin, begin, end, begin, begin, end});
+    };
+    send(0, 1, 100 * kMs, 104 * kMs);
+    send(1, 0, 102 * kMs, 108 * kMs);
+    send(2, 1, 101 * kMs, 103 * kMs);
+    send(0, 1, 108 * kMs, 112 * kMs);
+    send(1, 0, 120 * kMs, 124 * kMs);
+    const zct::run &run = made.end({200 * kMs, 200 * kMs, 200 * kMs});
+    const std::vector<message> messages = messages_of(run);
+    const network n = measure_network(run, messages);
+    ASSERT_EQ(messages.size(), 5u);
+    for (std::size_t i = 0; i < messages.size(); i++) {
+        const bool crossed = messages[i].send.rank != 2 && messages[i].send.posted_ns < 105 * kMs;
+        EXPECT_EQ(n.crossed[i], crossed) << i;
+    }
+}
+
 } // namespace
 
 } // namespace zc::forecast::test

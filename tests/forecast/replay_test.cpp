@@ -60,6 +60,29 @@ TEST(ReplayTest, ALateReceiverFreesItsSenderAndDoesNotWait)
     EXPECT_EQ(o.zc[1], 80 * kMs + 145'000);
 }
 
+/* Ranks 0 and 1 send to each other at 10 ms, and each waits for both until 20; then 0 sends to 2,
+ * in 4 ms. That is the rate of the link: the messages that crossed took 10. They are there at 14 ms
+ * if ch4:zc sends them apart, which is possible. What is likely keeps to what was seen. */
+TEST(ReplayTest, MessagesOfBothWaysMayNotDelayEachOther)
+{
+    made_up_run made(3);
+    const auto exchange = [&](std::int32_t from, std::int32_t to) {
+        made.message(from, to, 4'000'000,
+                     {10 * kMs, 10 * kMs, 20 * kMs, 9 * kMs, 10 * kMs, 20 * kMs});
+    };
+    exchange(0, 1);
+    exchange(1, 0);
+    for (int i = 0; i < 4; i++) {
+        const std::int64_t at = (30 + 10 * i) * kMs;
+        made.message(0, 2, 4'000'000,
+                     {at, at, at + 4 * kMs, at - 5 * kMs, at - 5 * kMs, at + 4 * kMs});
+    }
+    const zct::run &run = made.end({100 * kMs, 100 * kMs, 100 * kMs});
+    EXPECT_EQ(play(run).zc[1], 100 * kMs);
+    EXPECT_NEAR(static_cast<double>(play(run, hopeful_model()).zc[1]), 94.0 * kMs, 0.1 * kMs);
+    EXPECT_NEAR(static_cast<double>(play(run, hopeful_model()).zc[0]), 94.0 * kMs, 0.1 * kMs);
+}
+
 /* The second message is left as it was recorded: its sender is held from 114 ms on, since it comes
  * 50 earlier, to 200 as before. */
 TEST(ReplayTest, OfSomeMessagesAlone)
