@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "page_runs.h"
@@ -17,7 +18,9 @@ constexpr std::chrono::milliseconds kTurn{2};
 /* A look takes some milliseconds. What is sent between two that are compared has to be more than
  * the error of a sample. */
 constexpr std::chrono::milliseconds kLook{250};
-constexpr std::uint64_t kLeastPart = 16 << 20, kParts = 4, kHardly = 16;
+constexpr std::uint64_t kLeastPart = 16 << 20, kParts = 8;
+
+constexpr double kOutrun = 0.5; /* of what has not been read */
 
 /* From the last of it until the rank runs at the other host, beside what is left to be sent: as
  * measured with two processors (docs/holder.md), where CRIU's image has the memory, and where it
@@ -77,6 +80,7 @@ void pre_copy::begin_round()
     began_ = clock::now();
     look_at_ = began_ + kLook;
     mark_ = {stored_, memory_bytes_};
+    sample_.note_all(memory_.pid(), memory_.mappings());
 }
 
 bool pre_copy::push(outgoing &to)
@@ -137,13 +141,14 @@ bool pre_copy::has_room(std::uint64_t more) const
 }
 
 /** Of what is there and has been read, and of what has not. */
-std::uint64_t pre_copy::left_to_send()
+pre_copy::outlook pre_copy::look_ahead()
 {
-    const double share = sample_.changed(memory_.pid());
-    const std::uint64_t unread = rounds_ > 1 || state_ == state::SETTLING
-                                     ? 0
-                                     : memory_bytes_ - std::min(memory_bytes_, read_);
-    return unread + static_cast<std::uint64_t>(share * static_cast<double>(read_));
+    const bool all = rounds_ > 1 || state_ == state::SETTLING;
+    const auto changed = sample_.changed(
+        memory_.pid(), all ? std::numeric_limits<std::uint64_t>::max() : memory_.position());
+    const std::uint64_t unread = all ? 0 : memory_bytes_ - std::min(memory_bytes_, read_);
+    return {unread + static_cast<std::uint64_t>(changed.below * static_cast<double>(read_)),
+            changed.above};
 }
 
 /** The rank would run at the other host too late, if it did not leave now, with @left to send. */
@@ -172,10 +177,10 @@ void pre_copy::look(clock::time_point now)
     const bool judges = rounds_ == 1 && sent >= std::max(kLeastPart, memory_bytes_ / kParts);
     if (!judges && !until_)
         return;
-    const std::uint64_t left = left_to_send();
+    const auto [left, unread_changed] = look_ahead();
     if (is_late(now, left))
         ended_ = ended::NO_TIME;
-    else if (judges && mark_.left < left + sent / kHardly)
+    else if (judges && mark_.left < left + sent / 4 && unread_changed > kOutrun)
         ended_ = ended::OUTRUN;
     if (judges)
         mark_ = {stored_, left};
@@ -193,7 +198,7 @@ pre_copy::ended pre_copy::end_of_round()
         return ended::NO_LESS;
     if (rounds_ == kMostRounds)
         return ended::MOST_ROUNDS;
-    const std::uint64_t left = left_to_send();
+    const std::uint64_t left = look_ahead().left;
     return is_late(clock::now(), left) ? ended::NO_TIME
            : 4 * left > 3 * round_     ? ended::NO_LESS
                                        : ended::NOT_YET;
@@ -241,7 +246,7 @@ void pre_copy::finish()
     waits_ = false;
     if (state_ != state::RESTING)
         return;
-    if (has_room(0) && !is_given_up() && !is_late(clock::now(), left_to_send()))
+    if (has_room(0) && !is_given_up() && !is_late(clock::now(), look_ahead().left))
         next_round();
     else
         state_ = state::DONE;

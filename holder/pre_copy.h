@@ -45,8 +45,9 @@ class pre_copy {
     enum class state { ROUND, SETTLING, RESTING, DONE };
     enum class ended {
         NOT_YET,
-        OUTRUN,      /* in the first round what is left becomes hardly less, by a sixteenth of what
-                        is sent, as the rank writes nearly as fast */
+        OUTRUN,      /* in the first round what is left becomes hardly less, by less than a
+                        quarter of what is sent, and most of what has not been sent yet is
+                        written as well */
         NO_TIME,     /* or the rank would not be there in time */
         NO_LESS,     /* the next round would not send, or this one has not sent, much less: less
                         than three quarters of the one before */
@@ -98,7 +99,11 @@ class pre_copy {
     bool is_late(clock::time_point now, std::uint64_t left) const;
     bool is_given_up() const;
     ended end_of_round();
-    std::uint64_t left_to_send();
+    struct outlook {
+        std::uint64_t left;    /* to be sent, bytes */
+        double unread_changed; /* the share that was written, of what has not been read yet */
+    };
+    outlook look_ahead();
     void send_pages(outgoing &to);
     void end_round();
     void next_round();

@@ -23,6 +23,7 @@ constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kOfFile = std::uint64
 /* What lies in larger mappings is left to the image: looking for it takes seconds. The shadows of
  * sanitizers are such. */
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0}; /* above all addresses */
 
 /** Private, and readable: "rw-p". What the kernel itself has put there is on every host. */
 bool is_own(const std::array<char, 5> &mode, const std::string &line)
@@ -77,6 +78,11 @@ std::vector<page_range> wiped_on_fork(pid_t pid)
     return found;
 }
 
+bool is_own_page(std::uint64_t entry)
+{
+    return entry & kPresent && !(entry & kOfFile);
+}
+
 std::uint64_t anonymous_bytes(pid_t pid)
 {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");
@@ -127,11 +133,16 @@ std::vector<page_range> rank_memory::find_present(const page_range &where,
     for (const page_range &each : changed) {
         for (std::uint64_t page = each.begin; page < each.end; page += kPage) {
             const std::uint64_t entry = entries[(page - where.begin) / kPage];
-            if (entry & kPresent && !(entry & kOfFile))
+            if (is_own_page(entry))
                 append(found, {page, page + kPage});
         }
     }
     return found;
+}
+
+std::uint64_t rank_memory::position() const noexcept
+{
+    return at_ > 0 ? at_ : mapping_ < mappings_.size() ? mappings_[mapping_].begin : kNowhere;
 }
 
 bool rank_memory::read(read_memory &next, const unchanged_pages *unchanged)

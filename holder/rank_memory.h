@@ -27,6 +27,9 @@ struct read_memory {
 /** What a child of the process @pid finds zeros in: MADV_WIPEONFORK of madvise(2). Throws error. */
 std::vector<page_range> wiped_on_fork(pid_t pid);
 
+/** Whether an entry of proc_pid_pagemap(5) is of a page that is there, and of no file. */
+bool is_own_page(std::uint64_t entry);
+
 /** Bytes of what of its memory is of no file, and is there: RssAnon of proc_pid_status(5). 0 if
  * that cannot be told. */
 std::uint64_t anonymous_bytes(pid_t pid);
@@ -47,6 +50,10 @@ class rank_memory {
     void rewind();
     /** Those of its mappings that are of no file, as of the last rewind(). */
     const std::vector<page_range> &anonymous() const noexcept { return anonymous_; }
+    /** Those that can be read, as of the last rewind(), in order. */
+    const std::vector<page_range> &mappings() const noexcept { return mappings_; }
+    /** All below that has been read since then, or was not there. */
+    std::uint64_t position() const noexcept;
     /** The next pages, whole, in order of their addresses; maybe none of the next MiB. Those that
      * are among @unchanged, if it is not nullptr, are left out. False: there are no more, or the
      * process is gone. */

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "forked.h"
+#include "rank_memory.h"
 
 namespace zc::holder {
 namespace {
@@ -28,6 +29,7 @@ struct sampled {
     {
         return reinterpret_cast<std::uint64_t>(at) + i * kPage;
     }
+    double changed() { return sample.changed(other.pid(), ~std::uint64_t{0}).below; }
     char *at = pages_of_memory(kSampled);
     stepped &steps = stepped::make();
     forked other;
@@ -43,13 +45,52 @@ TEST(PageSampleTest, LooksAtSome)
 TEST(PageSampleTest, FindsHowManyWereWritten)
 {
     sampled some([](char *at, int step) { write_pages(at, step * kSampled, kSampled / 4 * step); });
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+    EXPECT_EQ(some.changed(), 0);
     for (int quarters = 1; quarters <= 3; quarters++) {
         some.steps.ask(quarters);
-        EXPECT_NEAR(some.sample.changed(some.other.pid()), 0.25 * quarters, 0.1);
+        EXPECT_NEAR(some.changed(), 0.25 * quarters, 0.1);
     }
     some.steps.ask(4);
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 1);
+    EXPECT_EQ(some.changed(), 1);
+}
+
+TEST(PageSampleTest, TellsApartWhatIsBelowAnAddress)
+{
+    sampled some([](char *at, int) { write_pages(at, kSampled, kSampled / 2); });
+    some.steps.ask(1);
+    const auto quarter = some.sample.changed(some.other.pid(), some.address_of(kSampled / 4));
+    EXPECT_EQ(quarter.below, 1);
+    EXPECT_NEAR(quarter.above, 1.0 / 3, 0.1);
+    const auto all = some.sample.changed(some.other.pid(), some.address_of(0));
+    EXPECT_EQ(all.below, 0) << "there are none";
+    EXPECT_NEAR(all.above, 0.5, 0.1);
+}
+
+/** What is there, of what may be: nothing else comes to be there. */
+TEST(PageSampleTest, NotesWhatIsThere)
+{
+    constexpr std::size_t kOther = 1 << 16;
+    char *at = pages_of_memory(kSampled), *more = pages_of_memory(kOther);
+    stepped &steps = stepped::make();
+    const forked other([&] { write_pages(at, 0, kSampled); },
+                       [&] { steps.serve([&](int) { write_pages(at, kSampled, kSampled); }); });
+    const auto range = [](char *first, std::size_t pages) {
+        const auto begin = reinterpret_cast<std::uint64_t>(first);
+        return page_range{begin, begin + pages * kPage};
+    };
+    const std::uint64_t before = anonymous_bytes(other.pid());
+    page_sample sample(kSampled * kPage);
+    sample.note_all(other.pid(), {range(at, kSampled), range(more, kOther)});
+    EXPECT_NEAR(static_cast<double>(sample.size()), kSampled / page_sample::kOneOf, 2);
+    EXPECT_EQ(anonymous_bytes(other.pid()), before);
+    EXPECT_EQ(sample.changed(other.pid(), 0).above, 0);
+    steps.ask(1);
+    EXPECT_EQ(sample.changed(other.pid(), 0).above, 1);
+    page_sample none(kSampled * kPage);
+    none.note_all(other.pid(), std::vector(10, range(more, kOther)));
+    EXPECT_EQ(none.size(), 0u) << "it would take long";
+    munmap(at, kSampled * kPage);
+    munmap(more, kOther * kPage);
 }
 
 TEST(PageSampleTest, LooksAtNoMoreOfLargeMemory)
@@ -65,11 +106,11 @@ TEST(PageSampleTest, JudgesByWhatWasReadLast)
 {
     sampled some([](char *at, int step) { write_pages(at, step * kSampled, kSampled); });
     some.steps.ask(1);
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 1);
+    EXPECT_EQ(some.changed(), 1);
     write_pages(some.at, kSampled, kSampled);
     for (std::size_t i = 0; i < kSampled; i++)
         some.sample.note(some.address_of(i), {some.at + i * kPage, kPage});
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+    EXPECT_EQ(some.changed(), 0);
 }
 
 TEST(PageSampleTest, WhatIsThereNoMoreDoesNotCount)
@@ -83,12 +124,12 @@ TEST(PageSampleTest, WhatIsThereNoMoreDoesNotCount)
     });
     const std::size_t before = some.sample.size();
     some.steps.ask(1);
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 0);
+    EXPECT_EQ(some.changed(), 0);
     EXPECT_NEAR(static_cast<double>(some.sample.size()), static_cast<double>(before) / 2, 200);
     some.steps.ask(2);
-    EXPECT_GT(some.sample.changed(some.other.pid()), 0);
+    EXPECT_GT(some.changed(), 0);
     some.other.end();
-    EXPECT_EQ(some.sample.changed(some.other.pid()), 0) << "the process has ended";
+    EXPECT_EQ(some.changed(), 0) << "the process has ended";
 }
 
 } // namespace

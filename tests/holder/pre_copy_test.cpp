@@ -307,23 +307,26 @@ void mark_pages(char *at, std::uint64_t number, std::size_t count)
         std::memcpy(at + i * kPage, &number, sizeof number);
 }
 
-/** As much of it as there is room for, in so many steps; meanwhile it writes, or does not. */
+/** In so many steps, between which so many of its pages are written, the first ones. */
 struct copied_slowly {
-    copied_slowly(bool writes, std::optional<std::chrono::milliseconds> within)
+    copied_slowly(std::size_t writes, std::optional<std::chrono::milliseconds> within)
         : other([this] { mark_pages(at, 1, kMost); },
-                [this] {
-                    steps.serve([this](int step) { mark_pages(at, 1 + step * kMost, kMost); });
+                [this, writes] {
+                    steps.serve(
+                        [this, writes](int step) { mark_pages(at, 1 + step * kMost, writes); });
                 }),
           copy(other.pid(), kNoEnd)
     {
         if (within)
             copy.end_by(std::chrono::steady_clock::now() + *within);
         for (int step = 1; !push_some();) {
-            if (writes)
-                steps.ask(step++);
+            steps.ask(step++);
             std::this_thread::sleep_for(kPastALook);
         }
     }
+    ~copied_slowly() { munmap(at, kMost * kPage); }
+    copied_slowly(const copied_slowly &) = delete;
+    copied_slowly &operator=(const copied_slowly &) = delete;
     /** Until it is done, or has sent so much more. */
     bool push_some()
     {
@@ -347,22 +350,31 @@ struct copied_slowly {
 /** So that what stands still is not sent twice first. */
 TEST(PreCopyTest, EndsInTheFirstRoundIfItIsOutrun)
 {
-    const copied_slowly some(true, {});
+    const copied_slowly some(copied_slowly::kMost, {});
     EXPECT_EQ(some.copy.why_ended(), pre_copy::ended::OUTRUN);
     EXPECT_EQ(some.copy.rounds(), 1u);
     EXPECT_LT(some.copy.bytes(), copied_slowly::kMost * kPage * 3 / 4);
-    const copied_slowly all(false, {});
+    const copied_slowly all(0, {});
     EXPECT_EQ(all.copy.why_ended(), pre_copy::ended::LITTLE_LEFT);
     EXPECT_GE(all.copy.bytes(), copied_slowly::kMost * kPage);
 }
 
+/** As much as is sent is written, but what is not sent yet is not. */
+TEST(PreCopyTest, IsNotOutrunByWhatIsWrittenInOnePlace)
+{
+    constexpr std::size_t kFirst = copied_slowly::kMost / 3;
+    const copied_slowly some(kFirst, {});
+    EXPECT_NE(some.copy.why_ended(), pre_copy::ended::OUTRUN);
+    EXPECT_GE(some.copy.bytes(), copied_slowly::kMost * kPage);
+}
+
 TEST(PreCopyTest, EndsInTimeForTheRest)
 {
-    const copied_slowly late(false, std::chrono::milliseconds(100));
+    const copied_slowly late(0, std::chrono::milliseconds(100));
     EXPECT_EQ(late.copy.why_ended(), pre_copy::ended::NO_TIME);
     EXPECT_EQ(late.copy.rounds(), 1u);
     EXPECT_LT(late.copy.bytes(), copied_slowly::kMost * kPage / 2);
-    const copied_slowly early(false, std::chrono::hours(1));
+    const copied_slowly early(0, std::chrono::hours(1));
     EXPECT_EQ(early.copy.why_ended(), pre_copy::ended::LITTLE_LEFT);
     EXPECT_GE(early.copy.bytes(), copied_slowly::kMost * kPage);
 }
