@@ -102,10 +102,14 @@ class held_mover final : public rank_mover {
         const auto left = std::chrono::duration_cast<milliseconds>(until_ - now);
         /* Of all: what came before, as other attempts and other ranks, counts. */
         const auto within = std::chrono::duration_cast<milliseconds>(began_ + within_ - now);
-        return ranks_.move(rank, host.endpoint, std::max(left, milliseconds(1000)), {},
-                           leaving.has_others() ? &others : nullptr,
-                           within_.count() > 0 ? std::max(within, milliseconds(1))
-                                               : milliseconds(0));
+        const bool is_limited = within_.count() > 0;
+        holder::held_move said =
+            ranks_.move(rank, host.endpoint, std::max(left, milliseconds(1000)), {},
+                        leaving.has_others() ? &others : nullptr,
+                        is_limited ? std::max(within, milliseconds(1)) : milliseconds(0));
+        if (is_limited) /* it began late already */
+            said.late_ms += std::max(0.0, -static_cast<double>(within.count()));
+        return said;
     }
     holder::held_ranks &ranks_;
     const std::vector<errand> &errands_;

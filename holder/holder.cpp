@@ -252,8 +252,8 @@ void holder::tracked()
     if (state_ != state::COPYING)
         return;
     try {
-        copy_->track(std::move(userfault));
-        not_tracked_.clear();
+        if (copy_->track(std::move(userfault)))
+            not_tracked_.clear();
     } catch (const std::exception &problem) {
         untracked(reason_of(problem));
     }
@@ -278,7 +278,7 @@ void holder::copy_on()
     client_->pump();
     if (!all) {
         if (copy_->is_ready() && !std::exchange(said_ready_, true))
-            owner_.say({{"said", "ready"}});
+            owner_.say({{"said", "ready"}, {"rest_ms", copy_->rest().count() * 1e3}});
         return;
     }
     state_ = state::RUNNING;
@@ -287,6 +287,7 @@ void holder::copy_on()
                            {"bytes", copied_},
                            {"rounds", copy_->rounds()},
                            {"ended", name_of(copy_->why_ended())},
+                           {"rest_ms", copy_->rest().count() * 1e3},
                            {"ms", ms_since(since_)}};
     if (not_tracked_.empty())
         not_tracked_ = copy_->not_protected();

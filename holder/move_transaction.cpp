@@ -55,6 +55,12 @@ std::chrono::milliseconds move_transaction::left_until_late(time_point now) cons
     return std::chrono::floor<std::chrono::milliseconds>(within_ - (now - begin_));
 }
 
+bool move_transaction::waits_too_long(time_point now) const
+{
+    return now - since_ > waits_ ||
+           (within_ > 0ms && static_cast<double>(left_until_late(now).count()) < rest_ms_);
+}
+
 void move_transaction::note(const nlohmann::json &what, const char *from, const char *to)
 {
     if (what.contains(from))
@@ -64,6 +70,7 @@ void move_transaction::note(const nlohmann::json &what, const char *from, const 
 void move_transaction::source_said(const nlohmann::json &what, time_point now)
 {
     const std::string said = what.value("said", "");
+    rest_ms_ = what.value("rest_ms", rest_ms_);
     if (said == "examined" && phase_ == phase::EXAMINING) {
         if (!what.at("refused").empty())
             return give_up(all_of(what.at("refused")), now);
@@ -307,7 +314,7 @@ void move_transaction::tick(time_point now)
         }
         break;
     case phase::READY:
-        if (waited > waits_ || (within_ > 0ms && left_until_late(now) < 0ms))
+        if (waits_too_long(now))
             wait_no_longer(now);
         break;
     case phase::COPYING: /* these take as long as they do; a host that is lost is noticed */

@@ -139,11 +139,13 @@ class move_transaction {
     void commit(time_point now);
     void finish(bool well);
     std::chrono::milliseconds left_until_late(time_point now) const;
+    bool waits_too_long(time_point now) const;
     void note(const nlohmann::json &what, const char *from, const char *to);
 
     move_parties &parties_;
     std::uint64_t incarnation_;
     std::chrono::milliseconds patience_, waits_, within_;
+    double rest_ms_ = 0;  /* that the move takes, once the rank leaves, as far as that is known */
     nlohmann::json with_; /* ranks that leave at the same time */
     double waited_ms_ = 0;
     phase phase_ = phase::EXAMINING;

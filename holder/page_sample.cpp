@@ -16,7 +16,7 @@
 namespace zc::holder {
 namespace {
 
-constexpr std::size_t kAtOnce = 256;                         /* pages */
+constexpr std::size_t kAtOnce = 256;                          /* pages */
 constexpr std::uint64_t kMostTried = 16 * page_sample::kMost; /* that may be there */
 
 std::uint32_t sum_of(std::string_view page)
@@ -56,8 +56,13 @@ page_sample::page_sample(std::uint64_t bytes)
 
 void page_sample::note(std::uint64_t address, std::string_view page)
 {
-    if (address / kPage % one_of_ == first_)
-        sums_[address] = sum_of(page);
+    if (address / kPage % one_of_ != first_)
+        return;
+    sums_[address] = sum_of(page);
+    if (sums_.size() <= 3 * kMost)
+        return;
+    one_of_ *= 3;
+    std::erase_if(sums_, [&](const auto &each) { return each.first / kPage % one_of_ != first_; });
 }
 
 /** The pages of the sample that are. */

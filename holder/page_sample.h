@@ -31,14 +31,15 @@ class page_sample {
     /** Notes what is there of @mappings, of the process @pid; nothing, if so little of them is that
      * looking for it would take long. */
     void note_all(pid_t pid, const std::vector<page_range> &mappings);
-    /** The page at @address was read, and has been @page. Throws std::bad_alloc. */
+    /** The page at @address was read, and has been @page. If there is more memory than was said,
+     * two of three are forgotten in time. Throws std::bad_alloc. */
     void note(std::uint64_t address, std::string_view page);
     struct shares {
         double below, above; /* from 0 to 1; 0 if there are none */
     };
     /** Of those below @address and of the others, the shares that are another now; what the
-     * process @pid has no more does not count. Takes some milliseconds. The caller may trace the
-     * process (ptrace(2)). */
+     * process @pid has no more does not count. Takes some milliseconds, and fetches what is in
+     * swap. The caller may trace the process (ptrace(2)). */
     shares changed(pid_t pid, std::uint64_t address);
     std::size_t size() const noexcept { return sums_.size(); }
 

@@ -25,8 +25,7 @@ constexpr double kOutrun = 0.5; /* of what has not been read */
 /* From the last of it until the rank runs at the other host, beside what is left to be sent: as
  * measured with two processors (docs/holder.md), where CRIU's image has the memory, and where it
  * has not. The rate is that of the first round, less a tenth. */
-using seconds = std::chrono::duration<double>;
-constexpr seconds kForImage{0.5}, kPerGibWithMemory{2}, kPerGibWithout{0.5};
+constexpr std::chrono::duration<double> kForImage{0.5}, kPerGibWithMemory{2}, kPerGibWithout{0.5};
 constexpr double kGib = 1 << 30, kOfRate = 0.9;
 
 } // namespace
@@ -60,13 +59,14 @@ pre_copy::pre_copy(pid_t pid, std::uint64_t most, bool waits, bool tells)
     begin_round();
 }
 
-void pre_copy::track(descriptor userfault)
+bool pre_copy::track(descriptor userfault)
 {
-    if (state_ != state::ROUND && state_ != state::RESTING)
-        return;
+    if ((state_ != state::ROUND && state_ != state::RESTING) || is_given_up())
+        return false;
     state_ = state::ROUND;
     unchanged_ = std::make_unique<unchanged_pages>(memory_.pid(), std::move(userfault));
     begin_round();
+    return true;
 }
 
 void pre_copy::begin_round()
@@ -77,8 +77,9 @@ void pre_copy::begin_round()
     if (rounds_ > 1)
         return;
     read_ = 0;
-    began_ = clock::now();
-    look_at_ = began_ + kLook;
+    if (began_ == clock::time_point{}) /* what is sent twice takes as long, too */
+        began_ = clock::now();
+    look_at_ = clock::now() + kLook;
     mark_ = {stored_, memory_bytes_};
     sample_.note_all(memory_.pid(), memory_.mappings());
 }
@@ -89,7 +90,7 @@ bool pre_copy::push(outgoing &to)
     if (state_ == state::RESTING && now >= rest_until_ && has_room(2 * round_) && !is_given_up())
         next_round();
     if (state_ == state::ROUND && now >= look_at_)
-        look(now);
+        look();
     while (can_push(to) && clock::now() < until) {
         if (has_room(0) && memory_.read(next_, unchanged_.get()))
             send_pages(to);
@@ -144,6 +145,7 @@ bool pre_copy::has_room(std::uint64_t more) const
 pre_copy::outlook pre_copy::look_ahead()
 {
     const bool all = rounds_ > 1 || state_ == state::SETTLING;
+    memory_bytes_ = std::max(memory_bytes_, anonymous_bytes(memory_.pid()));
     const auto changed = sample_.changed(
         memory_.pid(), all ? std::numeric_limits<std::uint64_t>::max() : memory_.position());
     const std::uint64_t unread = all ? 0 : memory_bytes_ - std::min(memory_bytes_, read_);
@@ -151,17 +153,25 @@ pre_copy::outlook pre_copy::look_ahead()
             changed.above};
 }
 
-/** The rank would run at the other host too late, if it did not leave now, with @left to send. */
-bool pre_copy::is_late(clock::time_point now, std::uint64_t left) const
+pre_copy::seconds pre_copy::time_for(std::uint64_t left) const
 {
-    if (!until_ || read_ == 0)
-        return false;
-    const seconds first = (rounds_ > 1 ? first_ended_ : now) - began_;
+    const bool in_first = rounds_ == 1 && state_ == state::ROUND;
+    const seconds first = (in_first ? clock::now() : first_ended_) - began_;
     const double rate = kOfRate * static_cast<double>(read_) / first.count();
-    const seconds to_send{static_cast<double>(left) / rate};
+    const seconds to_send{read_ > 0 ? static_cast<double>(left) / rate : 0};
     const seconds per_gib = tells_ ? kPerGibWithout : kPerGibWithMemory;
-    const seconds rest = kForImage + per_gib * (static_cast<double>(memory_bytes_) / kGib);
-    return now + to_send + rest >= *until_;
+    return to_send + kForImage + per_gib * (static_cast<double>(memory_bytes_) / kGib);
+}
+
+pre_copy::seconds pre_copy::rest()
+{
+    return time_for(look_ahead().left);
+}
+
+/** The rank would run at the other host too late, if it did not leave now, with @left to send. */
+bool pre_copy::is_late(std::uint64_t left) const
+{
+    return until_ && read_ > 0 && clock::now() + time_for(left) >= *until_;
 }
 
 /** No more rounds, whatever is written. */
@@ -170,15 +180,16 @@ bool pre_copy::is_given_up() const
     return ended_ == ended::OUTRUN || ended_ == ended::NO_TIME;
 }
 
-void pre_copy::look(clock::time_point now)
+void pre_copy::look()
 {
-    look_at_ = now + kLook;
     const std::uint64_t sent = stored_ - mark_.sent;
     const bool judges = rounds_ == 1 && sent >= std::max(kLeastPart, memory_bytes_ / kParts);
+    look_at_ = clock::now() + kLook;
     if (!judges && !until_)
         return;
     const auto [left, unread_changed] = look_ahead();
-    if (is_late(now, left))
+    look_at_ = clock::now() + kLook; /* something is sent between, however long one takes */
+    if (is_late(left))
         ended_ = ended::NO_TIME;
     else if (judges && mark_.left < left + sent / 4 && unread_changed > kOutrun)
         ended_ = ended::OUTRUN;
@@ -199,9 +210,7 @@ pre_copy::ended pre_copy::end_of_round()
     if (rounds_ == kMostRounds)
         return ended::MOST_ROUNDS;
     const std::uint64_t left = look_ahead().left;
-    return is_late(clock::now(), left) ? ended::NO_TIME
-           : 4 * left > 3 * round_     ? ended::NO_LESS
-                                       : ended::NOT_YET;
+    return is_late(left) ? ended::NO_TIME : 4 * left > 3 * round_ ? ended::NO_LESS : ended::NOT_YET;
 }
 
 void pre_copy::end_round()
@@ -246,7 +255,7 @@ void pre_copy::finish()
     waits_ = false;
     if (state_ != state::RESTING)
         return;
-    if (has_room(0) && !is_given_up() && !is_late(clock::now(), look_ahead().left))
+    if (has_room(0) && !is_given_up() && !(until_ && is_late(look_ahead().left)))
         next_round();
     else
         state_ = state::DONE;

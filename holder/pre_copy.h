@@ -64,8 +64,9 @@ class pre_copy {
      * the rank each is, which is of use if CRIU leaves it out of the image. */
     pre_copy(pid_t pid, std::uint64_t most, bool waits = false, bool tells = true);
     /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
-     * process has opened. The round begins anew. Throws error if it cannot. */
-    void track(descriptor userfault);
+     * process has opened. The round begins anew. Throws error if it cannot. False: no more of them
+     * come, so it does not matter. */
+    bool track(descriptor userfault);
     /** The rank is to run at the other host by @then, if it can. It may be later: nothing ends a
      * move for that, and the rest of it takes as long as it does. */
     void end_by(std::chrono::steady_clock::time_point then) { until_ = then; }
@@ -83,6 +84,9 @@ class pre_copy {
     /** It would be done, if it did not wait. */
     bool is_ready() const noexcept { return ended_ != ended::NOT_YET; }
     ended why_ended() const noexcept { return ended_; }
+    using seconds = std::chrono::duration<double>;
+    /** How long it would take until the rank ran at the other host, if it left now. */
+    seconds rest();
 
     const known_pages &there() const noexcept { return there_; }
     /** What the image begins with. This is to outlive what sends that, and sends no more. */
@@ -95,8 +99,9 @@ class pre_copy {
   private:
     using clock = std::chrono::steady_clock;
     void begin_round();
-    void look(clock::time_point now);
-    bool is_late(clock::time_point now, std::uint64_t left) const;
+    void look();
+    seconds time_for(std::uint64_t left) const;
+    bool is_late(std::uint64_t left) const;
     bool is_given_up() const;
     ended end_of_round();
     struct outlook {
@@ -124,7 +129,7 @@ class pre_copy {
     unsigned rounds_ = 1;
     read_memory next_;
 
-    std::uint64_t memory_bytes_; /* the rank's, as of the beginning */
+    std::uint64_t memory_bytes_; /* the rank's, the most so far */
     std::uint64_t read_ = 0;     /* of them, in the first round, which began and ended then: */
     clock::time_point began_, first_ended_;
     page_sample sample_;

@@ -107,6 +107,7 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
                         : !other && a.words.empty()                          ? "no PROGRAM"
                         : a.rank.empty() != a.to.empty()   ? "--move and --to go together"
                         : a.within_s > 0 && a.rank.empty() ? "--within goes with --move"
+                        : std::isnan(a.within_s)           ? "--within is no number"
                                                            : nullptr;
     if (wrong == nullptr)
         return {};
@@ -178,7 +179,8 @@ int move(const arguments &a)
     nlohmann::json what = {{"do", "move"}, {"to", a.to}};
     if (a.within_s > 0)
         what["within_ms"] = std::llround(a.within_s * 1e3);
-    const nlohmann::json said = request(all.front().first, what, kMoveSeconds);
+    const nlohmann::json said =
+        request(all.front().first, what, kMoveSeconds + static_cast<int>(a.within_s));
     const double late_ms = said.value("late_ms", 0.0);
     const bool ok = said.value("ok", false);
     if (a.json)

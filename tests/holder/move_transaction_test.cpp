@@ -471,6 +471,16 @@ TEST(MoveTransactionTest, WaitsForOthersNoLongerThanItMayTake)
     EXPECT_EQ(w.move.now(), phase::READY);
     w.move.tick(w.now += 1ms);
     EXPECT_EQ(w.source_asked.back(), "leave");
+
+    world copied(kWaits, {}, 30s); /* which leaves time for the rest */
+    prepare(copied, kMuch, 2 * kMuch);
+    nlohmann::json ready = said("ready");
+    ready["rest_ms"] = 12000;
+    copied.move.source_said(ready, copied.now);
+    copied.move.tick(copied.now += 18s);
+    EXPECT_EQ(copied.move.now(), phase::READY);
+    copied.move.tick(copied.now += 1ms);
+    EXPECT_EQ(copied.source_asked.back(), "finish");
 }
 
 /** A move before has asked it to leave: it stands still. */

@@ -102,6 +102,19 @@ TEST(PageSampleTest, LooksAtNoMoreOfLargeMemory)
     EXPECT_NEAR(static_cast<double>(sample.size()), page_sample::kMost, 300);
 }
 
+TEST(PageSampleTest, ForgetsSomeIfThereIsMoreMemoryThanWasSaid)
+{
+    page_sample sample(page_sample::kMost * page_sample::kOneOf * kPage);
+    const std::string page = page_of(0);
+    std::size_t most = 0;
+    for (std::uint64_t i = 0; i < 10 * page_sample::kOneOf * page_sample::kMost; i++) {
+        sample.note(i * kPage, page);
+        most = std::max(most, sample.size());
+    }
+    EXPECT_LE(most, 3 * page_sample::kMost + 1);
+    EXPECT_NEAR(static_cast<double>(sample.size()), 10.0 / 9 * page_sample::kMost, 1000);
+}
+
 TEST(PageSampleTest, JudgesByWhatWasReadLast)
 {
     sampled some([](char *at, int step) { write_pages(at, step * kSampled, kSampled); });

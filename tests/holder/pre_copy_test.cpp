@@ -76,6 +76,15 @@ struct copied {
     page_places told;
 };
 
+constexpr std::chrono::milliseconds kPastALook{300};
+
+/** Quicker than write_pages(). */
+void mark_pages(char *at, std::uint64_t number, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; i++, number++)
+        std::memcpy(at + i * kPage, &number, sizeof number);
+}
+
 TEST(PreCopyTest, SendsAllMemoryOnce)
 {
     char *at = pages_of_memory(kManyPages);
@@ -298,15 +307,6 @@ TEST(PreCopyTest, WaitsWhereThereIsNoRoom)
     EXPECT_LE(copy.bytes(), 16 * outgoing::kLongest);
 }
 
-constexpr std::chrono::milliseconds kPastALook{300};
-
-/** Quicker than write_pages(). */
-void mark_pages(char *at, std::uint64_t number, std::size_t count)
-{
-    for (std::size_t i = 0; i < count; i++, number++)
-        std::memcpy(at + i * kPage, &number, sizeof number);
-}
-
 /** In so many steps, between which so many of its pages are written, the first ones. */
 struct copied_slowly {
     copied_slowly(std::size_t writes, std::optional<std::chrono::milliseconds> within)
@@ -413,6 +413,81 @@ TEST(PreCopyTest, SendsNoMoreWhileItWaitsIfThereIsNoTime)
     all.copy.finish();
     all.push_until([] { return false; });
     EXPECT_EQ(all.copy.bytes(), before);
+
+    pre_copy late(other.pid(), kNoEnd, true); /* from the beginning on */
+    late.end_by(std::chrono::steady_clock::now());
+    outgoing out(stream_id::image, 2 * kManyPages * kPage);
+    const auto push_until = [&](const std::function<bool()> &enough) {
+        while (!enough()) {
+            EXPECT_FALSE(late.push(out)) << "it waits";
+            while (const auto next = out.next())
+                out.acknowledge(next->offset + next->bytes.size());
+        }
+    };
+    push_until([&] { return late.is_ready(); });
+    EXPECT_EQ(late.why_ended(), pre_copy::ended::NO_TIME);
+    steps.ask(2);
+    const std::uint64_t at_rest = late.bytes();
+    const auto enough = std::chrono::steady_clock::now() + 3 * pre_copy::kFirstRest;
+    push_until([&] { return std::chrono::steady_clock::now() > enough; });
+    EXPECT_EQ(late.bytes(), at_rest);
+}
+
+/** However long it has waited, which says nothing of the link. */
+TEST(PreCopyTest, TellsHowLongTheRestTakesWhileItWaits)
+{
+    char *at = pages_of_memory(kManyPages);
+    stepped &steps = stepped::make();
+    forked other(
+        [&] { write_pages(at, 0, kManyPages); },
+        [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, kManyPages); }); });
+    pre_copy copy(other.pid(), 40 << 20, true); /* no room for two more rounds */
+    outgoing out(stream_id::image, 2 * kManyPages * kPage);
+    while (copy.can_push(out))
+        copy.push(out);
+    steps.ask(1);
+    while (const auto next = out.next())
+        out.acknowledge(next->offset + next->bytes.size());
+    EXPECT_FALSE(copy.push(out)) << "it waits";
+    EXPECT_EQ(copy.why_ended(), pre_copy::ended::NO_LESS);
+    const pre_copy::seconds before = copy.rest();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    EXPECT_LT(copy.rest() - before, pre_copy::seconds(0.5));
+    copy.end_by(std::chrono::steady_clock::now() + std::chrono::hours(1));
+    const std::uint64_t sent = copy.bytes();
+    copy.finish(); /* there is time */
+    while (!copy.push(out)) {
+        while (const auto next = out.next())
+            out.acknowledge(next->offset + next->bytes.size());
+    }
+    EXPECT_GT(copy.bytes(), sent);
+}
+
+/** Which is sent as it comes: it has not been written since. */
+TEST(PreCopyTest, IsNotOutrunByMemoryThatGrows)
+{
+    char *at = pages_of_memory(8 * kManyPages);
+    stepped &steps = stepped::make();
+    forked other([&] { mark_pages(at, 1, kManyPages); },
+                 [&] {
+                     steps.serve([&](int step) {
+                         mark_pages(at + step * kManyPages * kPage, 1 + step * kManyPages,
+                                    kManyPages);
+                     });
+                 });
+    pre_copy copy(other.pid(), kNoEnd);
+    outgoing out(stream_id::image, 16 * outgoing::kLongest);
+    for (int step = 1; !copy.push(out);) {
+        while (const auto next = out.next())
+            out.acknowledge(next->offset + next->bytes.size());
+        if (step < 8 && copy.bytes() > (2 * step - 1) * kManyPages / 2 * kPage) {
+            steps.ask(step++);
+            std::this_thread::sleep_for(kPastALook);
+        }
+    }
+    EXPECT_NE(copy.why_ended(), pre_copy::ended::OUTRUN);
+    EXPECT_GE(copy.bytes(), 8 * kManyPages * kPage);
+    munmap(at, 8 * kManyPages * kPage);
 }
 
 } // namespace
