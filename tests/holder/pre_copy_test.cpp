@@ -379,24 +379,40 @@ TEST(PreCopyTest, EndsInTimeForTheRest)
     EXPECT_GE(early.copy.bytes(), copied_slowly::kMost * kPage);
 }
 
-/** All of it is written at the end of each round. */
-TEST(PreCopyTest, BeginsNoRoundThatWouldSendNoLess)
-{
+/** Pushed to the end of the first round, which is taken when all of its pages have been written
+ * anew. */
+struct written_at_the_end {
+    explicit written_at_the_end(std::uint64_t most, bool waits)
+        : other([this] { write_pages(at, 0, kManyPages); },
+                [this] {
+                    steps.serve(
+                        [this](int step) { write_pages(at, step * kManyPages, kManyPages); });
+                }),
+          copy(other.pid(), most, waits)
+    {
+        while (copy.can_push(out))
+            copy.push(out);
+        steps.ask(1);
+        take();
+    }
+    void take()
+    {
+        while (const auto next = out.next())
+            out.acknowledge(next->offset + next->bytes.size());
+    }
     char *at = pages_of_memory(kManyPages);
     stepped &steps = stepped::make();
-    forked other(
-        [&] { write_pages(at, 0, kManyPages); },
-        [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, kManyPages); }); });
-    pre_copy copy(other.pid(), kNoEnd);
-    outgoing out(stream_id::image, 2 * kManyPages * kPage);
-    while (copy.can_push(out))
-        copy.push(out);
-    steps.ask(1);
-    while (const auto next = out.next())
-        out.acknowledge(next->offset + next->bytes.size());
-    EXPECT_TRUE(copy.push(out));
-    EXPECT_EQ(copy.why_ended(), pre_copy::ended::NO_LESS);
-    EXPECT_EQ(copy.rounds(), 1u);
+    outgoing out{stream_id::image, 2 * kManyPages *kPage};
+    forked other;
+    pre_copy copy;
+};
+
+TEST(PreCopyTest, BeginsNoRoundThatWouldSendNoLess)
+{
+    written_at_the_end some(kNoEnd, false);
+    EXPECT_TRUE(some.copy.push(some.out));
+    EXPECT_EQ(some.copy.why_ended(), pre_copy::ended::NO_LESS);
+    EXPECT_EQ(some.copy.rounds(), 1u);
 }
 
 /** Others are waited for, and nothing is sent meanwhile, nor at the end. */
@@ -436,19 +452,9 @@ TEST(PreCopyTest, SendsNoMoreWhileItWaitsIfThereIsNoTime)
 /** However long it has waited, which says nothing of the link. */
 TEST(PreCopyTest, TellsHowLongTheRestTakesWhileItWaits)
 {
-    char *at = pages_of_memory(kManyPages);
-    stepped &steps = stepped::make();
-    forked other(
-        [&] { write_pages(at, 0, kManyPages); },
-        [&] { steps.serve([&](int step) { write_pages(at, step * kManyPages, kManyPages); }); });
-    pre_copy copy(other.pid(), 40 << 20, true); /* no room for two more rounds */
-    outgoing out(stream_id::image, 2 * kManyPages * kPage);
-    while (copy.can_push(out))
-        copy.push(out);
-    steps.ask(1);
-    while (const auto next = out.next())
-        out.acknowledge(next->offset + next->bytes.size());
-    EXPECT_FALSE(copy.push(out)) << "it waits";
+    written_at_the_end some(40 << 20, true); /* no room for two more rounds */
+    pre_copy &copy = some.copy;
+    EXPECT_FALSE(copy.push(some.out)) << "it waits";
     EXPECT_EQ(copy.why_ended(), pre_copy::ended::NO_LESS);
     const pre_copy::seconds before = copy.rest();
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -456,10 +462,8 @@ TEST(PreCopyTest, TellsHowLongTheRestTakesWhileItWaits)
     copy.end_by(std::chrono::steady_clock::now() + std::chrono::hours(1));
     const std::uint64_t sent = copy.bytes();
     copy.finish(); /* there is time */
-    while (!copy.push(out)) {
-        while (const auto next = out.next())
-            out.acknowledge(next->offset + next->bytes.size());
-    }
+    while (!copy.push(some.out))
+        some.take();
     EXPECT_GT(copy.bytes(), sent);
 }
 
