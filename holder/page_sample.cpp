@@ -31,6 +31,7 @@ void read_each(pid_t pid, const std::vector<std::uint64_t> &addresses, F each, G
 {
     constexpr std::size_t kPage = page_sample::kPage;
     std::vector<iovec> from;
+    from.reserve(addresses.size());
     for (const std::uint64_t address : addresses)
         from.push_back({reinterpret_cast<void *>(address), kPage});
     std::string pages(kAtOnce * kPage, '\0');
@@ -107,6 +108,7 @@ page_sample::shares page_sample::changed(pid_t pid, std::uint64_t address)
         }
     } below, above;
     std::vector<std::uint64_t> addresses;
+    addresses.reserve(sums_.size());
     for (const auto &[where, sum] : sums_)
         addresses.push_back(where);
     read_each(
