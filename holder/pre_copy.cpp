@@ -20,7 +20,8 @@ constexpr std::chrono::milliseconds kTurn{2};
 constexpr std::chrono::milliseconds kLook{250};
 constexpr std::uint64_t kLeastPart = 16 << 20, kParts = 8;
 
-constexpr double kOutrun = 0.5; /* of what has not been read */
+constexpr std::uint64_t kPartToKnow = 16; /* of the memory, before which no rate is known */
+constexpr double kOutrun = 0.5;           /* of what has not been read */
 
 /* From the last of it until the rank runs at the other host, beside what is left to be sent: as
  * measured with two processors (docs/holder.md), where CRIU's image has the memory, and where it
@@ -171,7 +172,10 @@ pre_copy::seconds pre_copy::rest()
 /** The rank would run at the other host too late, if it did not leave now, with @left to send. */
 bool pre_copy::is_late(std::uint64_t left) const
 {
-    return until_ && read_ > 0 && clock::now() + time_for(left) >= *until_;
+    if (!until_)
+        return false;
+    const bool knows_link = read_ >= memory_bytes_ / kPartToKnow; /* which begins slowly */
+    return clock::now() + (knows_link ? time_for(left) : seconds{0}) >= *until_;
 }
 
 /** No more rounds, whatever is written. */

@@ -379,6 +379,27 @@ TEST(PreCopyTest, EndsInTimeForTheRest)
     EXPECT_GE(early.copy.bytes(), copied_slowly::kMost * kPage);
 }
 
+/** In which no more is taken than there is room for. */
+TEST(PreCopyTest, DoesNotJudgeALinkByItsBeginning)
+{
+    constexpr std::size_t kMany = copied_slowly::kMost;
+    char *at = pages_of_memory(kMany);
+    forked other([&] { mark_pages(at, 1, kMany); });
+    pre_copy copy(other.pid(), kNoEnd);
+    outgoing out(stream_id::image, 16 * outgoing::kLongest);
+    copy.end_by(std::chrono::steady_clock::now() + std::chrono::seconds(12));
+    while (copy.can_push(out))
+        copy.push(out);
+    EXPECT_LT(copy.bytes(), kMany * kPage / 16);
+    std::this_thread::sleep_for(3 * kPastALook);
+    while (!copy.push(out)) {
+        while (const auto next = out.next())
+            out.acknowledge(next->offset + next->bytes.size());
+    }
+    EXPECT_EQ(copy.why_ended(), pre_copy::ended::LITTLE_LEFT);
+    munmap(at, kMany * kPage);
+}
+
 /** Pushed to the end of the first round, which is taken when all of its pages have been written
  * anew. */
 struct written_at_the_end {
