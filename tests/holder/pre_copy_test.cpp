@@ -400,37 +400,42 @@ TEST(PreCopyTest, DoesNotJudgeALinkByItsBeginning)
     munmap(at, kMany * kPage);
 }
 
-/** Pushed to the end of the first round, which is taken when all of its pages have been written
- * anew. */
+/** Pushed to the end of the first round, which is taken when nearly all has been written anew:
+ * pages enough that what else a process has is little, also with a sanitizer. */
 struct written_at_the_end {
-    explicit written_at_the_end(std::uint64_t most, bool waits)
-        : other([this] { write_pages(at, 0, kManyPages); },
+    /** @room: for so many times its memory in the store. */
+    written_at_the_end(unsigned room, bool waits)
+        : other([this] { mark_pages(at, 1, kMany); },
                 [this] {
-                    steps.serve(
-                        [this](int step) { write_pages(at, step * kManyPages, kManyPages); });
+                    steps.serve([this](int step) { mark_pages(at, 1 + step * kMany, kMany); });
                 }),
-          copy(other.pid(), most, waits)
+          copy(other.pid(), room * anonymous_bytes(other.pid()), waits),
+          out(stream_id::image, 2 * anonymous_bytes(other.pid()))
     {
         while (copy.can_push(out))
             copy.push(out);
         steps.ask(1);
         take();
     }
+    ~written_at_the_end() { munmap(at, kMany * kPage); }
+    written_at_the_end(const written_at_the_end &) = delete;
+    written_at_the_end &operator=(const written_at_the_end &) = delete;
     void take()
     {
         while (const auto next = out.next())
             out.acknowledge(next->offset + next->bytes.size());
     }
-    char *at = pages_of_memory(kManyPages);
+    static constexpr std::size_t kMany = 160 << 8; /* pages */
+    char *at = pages_of_memory(kMany);
     stepped &steps = stepped::make();
-    outgoing out{stream_id::image, 2 * kManyPages *kPage};
     forked other;
     pre_copy copy;
+    outgoing out;
 };
 
 TEST(PreCopyTest, BeginsNoRoundThatWouldSendNoLess)
 {
-    written_at_the_end some(kNoEnd, false);
+    written_at_the_end some(10, false);
     EXPECT_TRUE(some.copy.push(some.out));
     EXPECT_EQ(some.copy.why_ended(), pre_copy::ended::NO_LESS);
     EXPECT_EQ(some.copy.rounds(), 1u);
@@ -473,7 +478,7 @@ TEST(PreCopyTest, SendsNoMoreWhileItWaitsIfThereIsNoTime)
 /** However long it has waited, which says nothing of the link. */
 TEST(PreCopyTest, TellsHowLongTheRestTakesWhileItWaits)
 {
-    written_at_the_end some(40 << 20, true); /* no room for two more rounds */
+    written_at_the_end some(2, true); /* no room for two more rounds */
     pre_copy &copy = some.copy;
     EXPECT_FALSE(copy.push(some.out)) << "it waits";
     EXPECT_EQ(copy.why_ended(), pre_copy::ended::NO_LESS);
