@@ -26,7 +26,7 @@ struct transparent_options {
     std::vector<std::string> hosts; /* where zc-hold --listen is asked; empty: where agents are */
     std::string key_file;           /* empty: that of this user */
     move_limits limits;
-    double within_s = 0; /* that each move is to take, if it can be; 0: as it likes */
+    double within_s = 0; /* that all moves are to take, if it can be; 0: as they like */
     bool as_json = false;
 };
 

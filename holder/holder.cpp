@@ -252,8 +252,9 @@ void holder::tracked()
     if (state_ != state::COPYING)
         return;
     try {
-        if (copy_->track(std::move(userfault)))
-            not_tracked_.clear();
+        not_tracked_ = copy_->track(std::move(userfault))
+                           ? ""
+                           : "the rank has answered when its copy was at its end";
     } catch (const std::exception &problem) {
         untracked(reason_of(problem));
     }

@@ -64,8 +64,8 @@ class pre_copy {
      * the rank each is, which is of use if CRIU leaves it out of the image. */
     pre_copy(pid_t pid, std::uint64_t most, bool waits = false, bool tells = true);
     /** The kernel tells from now on what is written, by @userfault (unchanged_pages.h), which the
-     * process has opened. The round begins anew. Throws error if it cannot. False: no more of them
-     * come, so it does not matter. */
+     * process has opened. The round begins anew. Throws error if it cannot. False: no round is
+     * under way that could begin anew, and it is not tracked. */
     bool track(descriptor userfault);
     /** The rank is to run at the other host by @then, if it can. It may be later: nothing ends a
      * move for that, and the rest of it takes as long as it does. */
