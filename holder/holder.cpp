@@ -279,7 +279,7 @@ void holder::copy_on()
     client_->pump();
     if (!all) {
         if (copy_->is_ready() && !std::exchange(said_ready_, true))
-            owner_.say({{"said", "ready"}, {"rest_ms", copy_->rest().count() * 1e3}});
+            say_of_copy({{"said", "ready"}});
         return;
     }
     state_ = state::RUNNING;
@@ -288,13 +288,20 @@ void holder::copy_on()
                            {"bytes", copied_},
                            {"rounds", copy_->rounds()},
                            {"ended", name_of(copy_->why_ended())},
-                           {"rest_ms", copy_->rest().count() * 1e3},
                            {"ms", ms_since(since_)}};
     if (not_tracked_.empty())
         not_tracked_ = copy_->not_protected();
     if (!not_tracked_.empty())
         said["not_tracked"] = not_tracked_;
-    owner_.say(said);
+    say_of_copy(std::move(said));
+}
+
+/** With how long the rest of the move takes, where that decides anything. */
+void holder::say_of_copy(nlohmann::json what)
+{
+    if (copy_->has_limit())
+        what["rest_ms"] = copy_->rest().count() * 1e3;
+    owner_.say(what);
 }
 
 /** Its image will be in memory beside the rank. Others may be about to leave as well, and each of

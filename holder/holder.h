@@ -147,6 +147,7 @@ class holder {
     void untracked(const std::string &why);
     void finish_copy();
     void copy_on();
+    void say_of_copy(nlohmann::json what);
     bool catches_up() const;
     void send_on();
     void examine();

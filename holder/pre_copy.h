@@ -85,7 +85,10 @@ class pre_copy {
     bool is_ready() const noexcept { return ended_ != ended::NOT_YET; }
     ended why_ended() const noexcept { return ended_; }
     using seconds = std::chrono::duration<double>;
-    /** How long it would take until the rank ran at the other host, if it left now. */
+    /** Is there a time at which the rank is to run at the other host? */
+    bool has_limit() const noexcept { return until_.has_value(); }
+    /** How long it would take until the rank ran there, if it left now. It looks at a sample of the
+     * rank's pages, which takes some milliseconds. */
     seconds rest();
 
     const known_pages &there() const noexcept { return there_; }
