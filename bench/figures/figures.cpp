@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * figures: figures 2 to 6 of R. Singh and P. Graham, "Grouping MPI processes for
- * partial checkpoint and co-migration" (Euro-Par 2009), drawn again: how like the
- * pattern predicted is to the messages that came, by the time of the request.
- * Appends a line per point to FOLDER/papers.jsonl, writes
+ * partial checkpoint and co-migration" (Euro-Par 2009), drawn again: the Levenshtein
+ * distance of the pattern predicted from the messages that came, or how like they are
+ * (--axis likeness), by the time of the request.
+ * Appends a line per point with both to FOLDER/papers.jsonl, writes
  * FOLDER/singh-graham-figure2.svg to figure6.svg, and prints a table beside what
  * the paper says. docs/papers/singh-graham.md has what had to be chosen.
  */
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "events_csv.h"
 #include "levenshtein.h"
@@ -57,24 +61,52 @@ struct figure {
 struct options {
     std::string folder = "out";
     std::vector<std::string> traces;
+    std::string axis = "distance";
     bool quick = false;
 };
 
-using points = std::vector<std::pair<double, double>>;
+/** How far what a predictor said is from the messages that came. */
+struct error {
+    size_t distance; /* Levenshtein */
+    size_t length;   /* of what was compared, messages */
+    double likeness() const
+    {
+        return 1 - static_cast<double>(distance) / static_cast<double>(length);
+    }
+};
 
-double mean(const points &all)
-{
-    double sum = 0;
-    for (const auto &[time, value] : all)
-        sum += value;
-    return all.empty() ? 0 : sum / static_cast<double>(all.size());
-}
+/** A request, and what came of it; nothing where no pattern was predicted. */
+struct request {
+    size_t time; /* messages */
+    std::optional<error> off;
+    /** Where nothing is predicted, nothing was right. */
+    double likeness() const { return off ? off->likeness() : 0; }
+};
 
-double least(const points &all)
+/** Sums of one curve. A distance exists only where a pattern was predicted. */
+struct summary {
+    double distance = 0; /* mean; NaN if no request was answered */
+    size_t most = 0;
+    double likeness = 0; /* mean, of all requests */
+    double least = 1;
+    size_t unanswered = 0;
+};
+
+summary sum_up(const std::vector<request> &all)
 {
-    double out = 1;
-    for (const auto &[time, value] : all)
-        out = std::min(out, value);
+    summary out;
+    for (const request &each : all) {
+        if (each.off) {
+            out.distance += static_cast<double>(each.off->distance);
+            out.most = std::max(out.most, each.off->distance);
+        } else {
+            out.unanswered++;
+        }
+        out.likeness += each.likeness();
+        out.least = std::min(out.least, each.likeness());
+    }
+    out.distance /= static_cast<double>(all.size() - out.unanswered);
+    out.likeness /= static_cast<double>(all.size());
     return out;
 }
 
@@ -92,38 +124,34 @@ setting setting_for(const variant &v, uint32_t ranks, uint32_t sampling)
     return s;
 }
 
-/**
- * 1 - Levenshtein distance / length, of the pattern predicted and as many messages that
- * come after the request. Where nothing is predicted, 0: nothing was right.
- */
-double likeness(const singh_graham &engine, const event_stream &stream, size_t request)
+/** Compares the pattern predicted with as many messages that come after the request. */
+std::optional<error> compare(const singh_graham &engine, const event_stream &stream, size_t at)
 {
     const auto said = engine.predict();
     if (!said)
-        return 0;
-    const size_t length = std::min(said->pattern.size(), stream.events.size() - request);
+        return std::nullopt;
+    const size_t length = std::min(said->pattern.size(), stream.events.size() - at);
     std::vector<uint32_t> expected;
     std::vector<uint32_t> came;
     for (size_t i = 0; i < length; i++) {
         expected.push_back(said->pattern[(said->phase + i) % said->pattern.size()]);
-        const zcp_event_t &e = stream.events[request + i];
+        const zcp_event_t &e = stream.events[at + i];
         came.push_back(e.src * stream.ranks + e.dst);
     }
-    const size_t edits = levenshtein(expected, came, length, std::pmr::new_delete_resource());
-    return 1 - static_cast<double>(edits) / static_cast<double>(length);
+    return error{levenshtein(expected, came, length, std::pmr::new_delete_resource()), length};
 }
 
 /** A request every @step events. */
-points run(const event_stream &stream, const variant &v, uint32_t sampling, size_t step,
-           size_t until)
+std::vector<request> run(const event_stream &stream, const variant &v, uint32_t sampling,
+                         size_t step, size_t until)
 {
     bounded_memory memory(size_t{256} << 20);
     singh_graham engine(setting_for(v, stream.ranks, sampling), v.predictor, &memory);
-    points out;
+    std::vector<request> out;
     for (size_t i = 0; i < std::min(until, stream.events.size() - 1); i++) {
         engine.learn(stream.events[i], static_cast<tick>(i));
         if ((i + 1) % step == 0)
-            out.emplace_back(i + 1, likeness(engine, stream, i + 1));
+            out.push_back({i + 1, compare(engine, stream, i + 1)});
     }
     return out;
 }
@@ -145,7 +173,8 @@ class drawing {
         fmt::print("\n{}\n  the paper: {}\n", title, f.paper);
         plot p{title,
                "time of the request, messages",
-               "likeness of pattern and messages that came",
+               of_likeness() ? "likeness of pattern and messages that came"
+                             : "Levenshtein distance of pattern and messages that came",
                1,
                false,
                {}};
@@ -159,6 +188,8 @@ class drawing {
                 enhanced.push_back(curve_of(f, v, step, until));
             p.panels.emplace_back("enhanced predictors", enhanced);
         }
+        if (!of_likeness())
+            p.y_most = above(p);
         const std::string path =
             fmt::format("{}/singh-graham-figure{}{}.svg", given_.folder, f.number,
                         f.stream.name.empty() ? "" : "-" + f.stream.name);
@@ -170,9 +201,41 @@ class drawing {
     }
 
   private:
+    bool of_likeness() const { return given_.axis == "likeness"; }
+
+    /** The end of an axis of whole numbers, quarters of which are whole, too. */
+    static double above(const plot &p)
+    {
+        double most = 1;
+        for (const auto &[caption, curves] : p.panels) {
+            for (const curve &c : curves) {
+                for (const auto &[time, value] : c.points)
+                    most = std::isnan(value) ? most : std::max(most, value);
+            }
+        }
+        return 4 * std::ceil(most / 4);
+    }
+
     curve curve_of(const figure &f, const variant &v, size_t step, size_t until)
     {
-        const points all = run(f.stream, v, f.sampling, step, until);
+        const auto all = run(f.stream, v, f.sampling, step, until);
+        write(f, v, all);
+        curve out{v.label, {}, false};
+        for (const request &each : all) {
+            const double distance = each.off ? static_cast<double>(each.off->distance)
+                                             : std::numeric_limits<double>::quiet_NaN();
+            out.points.emplace_back(static_cast<double>(each.time),
+                                    of_likeness() ? each.likeness() : distance);
+        }
+        const summary s = sum_up(all);
+        fmt::print("  {:18} distance: mean {:.2f}, most {}; likeness: mean {:.3f}, least {:.3f}; "
+                   "{} of {} requests without a prediction\n",
+                   v.label, s.distance, s.most, s.likeness, s.least, s.unanswered, all.size());
+        return out;
+    }
+
+    void write(const figure &f, const variant &v, const std::vector<request> &all)
+    {
         nlohmann::ordered_json line;
         line["paper"] = "singh-graham";
         line["figure"] = f.number;
@@ -181,13 +244,17 @@ class drawing {
         line["ranks"] = f.stream.ranks;
         line["sampling"] = f.sampling;
         line["predictor"] = v.label;
-        for (const auto &[time, value] : all) {
-            line["time"] = time;
-            line["likeness"] = value;
+        for (const request &each : all) {
+            line["time"] = each.time;
+            line["distance"] = nullptr;
+            line["length"] = nullptr;
+            if (each.off) {
+                line["distance"] = each.off->distance;
+                line["length"] = each.off->length;
+            }
+            line["likeness"] = each.likeness();
             out_ << line.dump() << '\n';
         }
-        fmt::print("  {:18} mean {:.3f}, least {:.3f}\n", v.label, mean(all), least(all));
-        return {v.label, all, false};
     }
 
     options given_;
@@ -230,6 +297,10 @@ int main(int argc, char **argv)
     app.add_option("--folder", given.folder, "where figures and data go");
     app.add_option("--trace", given.traces,
                    "NUMBER=FILE: draw figure NUMBER of a recorded program, too (events.csv)");
+    app.add_option("--axis", given.axis,
+                   "upwards: distance, as in the paper, or likeness, 1 - distance / length")
+        ->check(CLI::IsMember({"distance", "likeness"}))
+        ->capture_default_str();
     app.add_flag("--quick", given.quick, "small inputs: does it run?");
     CLI11_PARSE(app, argc, argv);
     try {

@@ -111,13 +111,25 @@ void draw_axes(std::ofstream &out, const plot &p, const scale &to, double left, 
 void draw_curve(std::ofstream &out, const scale &to, const curve &c, const char *colour)
 {
     std::string points;
-    for (const auto &[x, y] : c.points)
+    std::string dots;
+    const auto end_of_line = [&] {
+        if (!points.empty())
+            out << fmt::format("<polyline points='{}' fill='none' stroke='{}' "
+                               "stroke-width='1.8'{}/>\n",
+                               points, colour, c.dashed ? " stroke-dasharray='5 3'" : "");
+        points.clear();
+    };
+    for (const auto &[x, y] : c.points) {
+        if (std::isnan(y)) {
+            end_of_line();
+            continue;
+        }
         points += fmt::format("{:.1f},{:.1f} ", to.x(x), to.y(y));
-    out << fmt::format("<polyline points='{}' fill='none' stroke='{}' stroke-width='1.8'{}/>\n",
-                       points, colour, c.dashed ? " stroke-dasharray='5 3'" : "");
-    for (const auto &[x, y] : c.points)
-        out << fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='2.4' fill='{}'/>\n", to.x(x),
-                           to.y(y), colour);
+        dots += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='2.4' fill='{}'/>\n", to.x(x),
+                            to.y(y), colour);
+    }
+    end_of_line();
+    out << dots;
 }
 
 void draw_panel(std::ofstream &out, const plot &p, size_t panel, double left, double top)

@@ -9,7 +9,7 @@
 /** One line of a diagram. */
 struct curve {
     std::string label;
-    std::vector<std::pair<double, double>> points;
+    std::vector<std::pair<double, double>> points; /* where y is NaN, the line is interrupted */
     bool dashed = false;
     int colour = -1; /* number in the palette; -1: that of its place among the curves */
 };
