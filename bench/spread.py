@@ -12,3 +12,14 @@ def percentile(values, fraction):
 
 def median(values):
     return percentile(values, 0.5)
+
+
+def summary(values, digits):
+    """What a line of a benchmark's output says of VALUES."""
+    return {"median": round(percentile(values, 0.5), digits), "p10": round(percentile(values, 0.1), digits),
+            "p90": round(percentile(values, 0.9), digits), "n": len(values)}
+
+
+def three(line):
+    """Of such a line: a value and between what it lies, from the least."""
+    return line["p10"], line["median"], line["p90"]

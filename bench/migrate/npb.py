@@ -16,14 +16,12 @@ measures in parts. A run that fails is named, costs its figures, and makes the e
 """
 import argparse
 import contextlib
-import datetime
 import os
-import pathlib
-import platform
 import re
 import sys
 import time
 
+from bench import evaluation
 from bench.migrate import npb_report
 from bench.migrate.departed import Departures
 from bench.migrate.limited_disk import LimitedDisk, Unlimited
@@ -202,13 +200,10 @@ class Bench:
                          f"{unmoved[0]:.1f} s; response " + "; ".join(done))
 
     def context(self):
-        now = datetime.datetime.now(datetime.timezone.utc)
-        return {"kernel": platform.release(), "cpus": os.cpu_count(),
-                "load": round(os.getloadavg()[0], 1), "size": self.options.size,
-                "seconds": self.options.seconds, "rounds": self.options.rounds,
-                "link": self.options.link or "veth",
-                "limited_disks": self.unlimited or "blkio.throttle or io.max, read and write",
-                "date": now.isoformat(timespec="seconds")}
+        return evaluation.context(
+            size=self.options.size, seconds=self.options.seconds, rounds=self.options.rounds,
+            link=self.options.link or "veth",
+            limited_disks=self.unlimited or "blkio.throttle or io.max, read and write")
 
     def figures(self):
         return npb_report.Figures(self.context(), [
@@ -222,8 +217,6 @@ def parse():
     add_options(parser)
     parser.add_argument("--quick", action="store_true",
                         help="small problems on 4 ranks, two rounds of short runs")
-    parser.add_argument("--again", action="store_true",
-                        help="measure nothing: table, picture and papers.jsonl from OUT")
     parser.add_argument("--add", action="store_true",
                         help="what OUT has of other programs and numbers of ranks stays there")
     parser.add_argument("--ranks", type=int, nargs="+", choices=[4, 8, 16, 32], metavar="N",
@@ -237,10 +230,7 @@ def parse():
     parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
     parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/npb-disk"),
                         help="where the disk path writes; must not be a tmpfs")
-    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/npb.jsonl"))
-    parser.add_argument("--picture", metavar="FILE", default=str(TOP / "out/npb.svg"))
-    parser.add_argument("--papers", metavar="FILE", default=str(TOP / "out/papers.jsonl"),
-                        help="its lines of this paper are replaced")
+    evaluation.add_options(parser, "npb")
     options = parser.parse_args()
     usual = ([4], "small", 2, 5) if options.quick else ([4, 8, 16, 32], "large", 3, 10)
     for name, value in zip(("ranks", "size", "rounds", "seconds"), usual):
@@ -251,6 +241,7 @@ def parse():
 
 def measure(options):
     os.makedirs(options.disk, exist_ok=True)
+    before = npb_report.Figures.before(options)
     with stage_of(options, link=options.link, sources=[]) as stage:
         bench = Bench(options, stage)
         try:
@@ -259,21 +250,15 @@ def measure(options):
             bench.close()
             if bench.samples:
                 figures = bench.figures()
-                if options.add and pathlib.Path(options.out).exists():
-                    figures = figures.with_others_of(npb_report.read(options.out))
+                if before:
+                    figures = figures.with_others_of(before)
                 figures.write(options.out)
     return bench.failed
 
 
 def run(options):
     failed = [] if options.again else measure(options)
-    if not pathlib.Path(options.out).exists():
-        raise Fail(f"{options.out} is not there: nothing has been measured")
-    figures = npb_report.read(options.out)
-    print(figures.table())
-    figures.draw(options.picture)
-    figures.add_to_papers(options.papers)
-    print(f"\n{options.picture}\n{options.out}")
+    evaluation.show(npb_report.Figures, options)
     if failed:
         raise Fail(f"{len(failed)} runs have failed:\n  " + "\n  ".join(failed))
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What bench/run npb has measured: its lines of JSON, tables, and a picture like the paper's."""
-import json
 import math
-import pathlib
 
 from bench.drawing import BLUE, GREEN, ORANGE, RED, Axis, round_up, short, text, write_svg
-from bench.spread import percentile
+from bench.evaluation import Evaluation
+from bench.spread import summary
 
 # Metrics that the paper has figures of: title, and which (cluster 1, cluster 2)
 METRICS = {"response": ("Response time, s", (4, 5)), "evacuation": ("Evacuation time, s", (6, 7)),
@@ -26,26 +25,22 @@ MIB = 1 << 20
 def figure(program, ranks, moving, way, metric, moved, values):
     """A line of the output. MOVING: one, host, none; MOVED: how many ranks that is."""
     return {"bench": "npb", "case": program, "ranks": ranks, "moving": moving, "moved": moved,
-            "impl": way, "metric": metric, "unit": UNITS.get(metric, "s"),
-            "median": round(percentile(values, 0.5), 4), "p10": round(percentile(values, 0.1), 4),
-            "p90": round(percentile(values, 0.9), 4), "n": len(values)}
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        first, *lines = [json.loads(line) for line in file]
-    return Figures(first["context"], lines)
+            "impl": way, "metric": metric, "unit": UNITS.get(metric, "s"), **summary(values, 4)}
 
 
 def seconds(one):
     return f"{one['median']:.2f} ({one['p10']:.2f}..{one['p90']:.2f})" if one else "-"
 
 
-class Figures:
+class Figures(Evaluation):
     """CONTEXT: of the measurement; LINES: as figure() makes them."""
 
-    def __init__(self, context, lines):
-        self.context, self.lines = context, lines
+    NAME = BENCH = "npb"
+    KEYS = ("case", "ranks", "moving", "moved", "impl", "metric", "median", "p10", "p90", "n")
+    CONTEXT = ("size", "rounds")
+
+    def __init__(self, about, lines):
+        super().__init__(about, lines)
         self._of = {(one["case"], one["ranks"], one["moving"], one["impl"], one["metric"]): one
                     for one in lines}
         self.ways = list(dict.fromkeys(one["impl"] for one in lines if one["impl"] != "none"))
@@ -60,16 +55,9 @@ class Figures:
         return Figures(self.context, [*(one for one in before.lines
                                         if (one["case"], one["ranks"]) not in ours), *self.lines])
 
-    def write(self, path):
-        out = pathlib.Path(path)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text("".join(json.dumps(line) + "\n" for line in
-                               [{"context": self.context}, *self.lines]), encoding="utf-8")
-
     def machine(self):
         about = self.context
-        return (f"{about['cpus']} processors, load {about['load']}, Linux {about['kernel']}, "
-                f"{about['date'][:10]}; {about['size']} problems, {about['rounds']} rounds")
+        return f"{super().machine()}; {about['size']} problems, {about['rounds']} rounds"
 
     def image_of(self, program, ranks):
         """MiB of a rank that moves; nan if none has."""
@@ -85,6 +73,12 @@ class Figures:
         return [f"{program:<4}{ranks:>3}{moved:>5}{self.image_of(program, ranks):>9.2f}"
                 f"{run['median'] if run else math.nan:>8.1f}" +
                 "".join(f"{seconds(one):>24}" for one in cells)]
+
+    def missing(self):
+        """Of the paper's numbers of processes."""
+        measured = {ranks for ranks, _ in self.cases}
+        return [(f"Cores et al., {ranks} processes", f"bench/run npb --ranks {ranks} --add")
+                for ranks, square in ((16, 16), (32, 36)) if not measured & {ranks, square}]
 
     def table(self):
         """Medians, 10th and 90th percentile."""
@@ -120,19 +114,15 @@ class Figures:
             out.append(f"  {metric:<11} here: {'; '.join(here) or '-'}. The paper: {said}")
         return out
 
-    def add_to_papers(self, path):
-        """Replaces the lines of this paper there; those of other papers stay."""
-        out = pathlib.Path(path)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        others = [line for line in out.read_text(encoding="utf-8").splitlines()
-                  if json.loads(line).get("paper") != "cores"] if out.exists() else []
-        ours = [json.dumps({"paper": "cores", "figure": METRICS[one["metric"]][1][0],
-                            "program": one["case"], "ranks": one["ranks"], "moved": one["moved"],
-                            "way": one["impl"], "metric": one["metric"], "seconds": one["median"],
-                            "p10": one["p10"], "p90": one["p90"], "rounds": one["n"],
-                            "cpus": self.context["cpus"], "size": self.context["size"]})
-                for one in self.lines if one["metric"] in METRICS]
-        out.write_text("\n".join([*others, *ours]) + "\n", encoding="utf-8")
+    def points(self):
+        return [{"paper": "cores", "figure": METRICS[one["metric"]][1][0], "program": one["case"],
+                 "ranks": one["ranks"], "moved": one["moved"], "way": one["impl"],
+                 "metric": one["metric"], "seconds": one["median"], "p10": one["p10"],
+                 "p90": one["p90"], "rounds": one["n"], "cpus": self.context["cpus"],
+                 "size": self.context["size"]} for one in self.lines if one["metric"] in METRICS]
+
+    def is_ours(self, point):
+        return point.get("paper") == "cores"
 
     def draw(self, path):
         """A row per metric, a panel per number of ranks; as in the paper, checkpoint sizes as a line."""

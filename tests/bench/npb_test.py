@@ -60,7 +60,7 @@ class Report(unittest.TestCase):
     def test_what_is_written_is_read(self):
         path = self.folder / "out/npb.jsonl"
         figures().write(path)
-        self.assertEqual(npb_report.read(path).table(), figures().table())
+        self.assertEqual(npb_report.Figures.read(path).table(), figures().table())
 
     def test_a_part_is_added(self):
         """Of other programs and numbers of ranks the lines stay; of the same ones none does."""
