@@ -10,7 +10,12 @@
 #   make bench-predict   the predictor: its cost, and figures required beside reached ones,
 #                        on the recorded receives in TRACES=FOLDER (default: tests/data); and
 #                        Table 1 and Figure 1 of Freitag et al. (docs/papers/freitag.md)
-#   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers)
+#   make papers          figures of the papers that zc follows, drawn again from zc (docs/papers):
+#                        what is computed in seconds, and what bench-papers has measured; says what is
+#                        not measured yet
+#   make bench-papers    measures what make papers draws and seconds do not suffice for (bench/run npb,
+#                        demo-comigrate, policies, others; about six hours), and draws it.
+#                        QUICK=yes: half an hour, small problems
 #   make bench-npb       the evaluation of Cores et al.: eight programs move, by way of memory and of
 #                        the disk, on 4 to 36 ranks (three hours); QUICK=yes: on 4 (a quarter of an hour)
 #   make bench-lane      lanes beside UCX: 10 Gbit/s and bare, full cores and spare (two minutes)
@@ -33,7 +38,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-npb bench-lane bench-mpi bench-proof demo-migrate bench-migrate
+.PHONY: deb demo-comigrate checks all demo test test-nightly test-mpich check-fast bench install packages build sanitizers mpich clean bench-kmod bench-predict papers bench-papers bench-npb bench-lane bench-mpi bench-proof demo-migrate bench-migrate
 
 all: build
 
@@ -107,7 +112,12 @@ papers: checks
 		--trace 4=$(RECORDED)/fft-8.csv.gz --trace 5=$(RECORDED)/master-slave-4.csv.gz \
 		--trace 6=$(RECORDED)/distribution-8.csv.gz
 	$(freitag)
-	test ! -e out/npb.jsonl || bench/run npb --again
+	bench/run papers
+
+# Each measurement draws what it has, whatever becomes of the others.
+bench-papers: mpich papers
+	bench/run papers --measure --mpich "$$(mpi-ch4-netmod/build --print-prefix)" \
+		$(if $(QUICK),--quick)
 
 bench-npb: mpich
 	bench/run npb --mpich "$$(mpi-ch4-netmod/build --print-prefix)" $(if $(QUICK),--quick)

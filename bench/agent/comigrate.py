@@ -25,15 +25,15 @@ In idle a job without and a job with migration, and its agents, take turns secon
 others are stopped meanwhile (SIGSTOP). Runs one after the other differ by more than what is to be
 seen.
 
+OUT has a line per figure, and the curves of the first round; --again makes table and picture of it
+once more, and --add measures case by case.
+
 Exit status: 0 done; 1 failed; 2 usage or set-up; 77 cannot run here.
 """
 import argparse
-import datetime
-import json
 import math
 import os
 import pathlib
-import platform
 import re
 import shutil
 import signal
@@ -41,6 +41,9 @@ import sys
 import tempfile
 import time
 
+from bench import evaluation
+from bench.agent.comigrate_report import IMPLS, Comigration, figure, series
+from bench.migrate.stage import exit_status
 from bench.spread import percentile
 from testbed import migration, mpi, process
 from testbed.cluster import NEVER, Cluster, Job
@@ -48,8 +51,6 @@ from testbed.migration import STOP
 from testbed.outcome import EXIT_FAILED, EXIT_SKIPPED, EXIT_USAGE, Error, Fail, Skip
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-IMPLS = ["off", "observe", "single", "matrix", "zc"]
-EXPERIMENTS = ["join", "shrink", "replace"]
 # Processors of each node; ranks; rows of heat2d's plate. A join at best halves the time, so its
 # runs have to be long beside the decision and the move, and its iterations beside their messages.
 CASES = {
@@ -65,17 +66,17 @@ NOT_QUICK = {"phases": ["off", "observe"], "turns": ["off", "observe"],
              "others": ["observe", "single", "matrix"]}
 SLICE_S = 1.0
 TURNS = (120, 480)  # iterations with one partner, then with the other
-GAIN_OF_IOS = {"join": 0.43, "shrink": 0.33, "replace": 0.79}
 
 
 class Bench:
     def __init__(self, options, prefix):
         self.options, self.prefix = options, prefix
+        self.before = Comigration.before(options)
         self.programs = migration.build(prefix, ["examples/heat2d.c", "bench/agent/phases.c"],
                                         pathlib.Path(options.library).resolve(),
                                         TOP / "build/mpi/comigrate")
         self.samples = {}  # (case, impl, metric): [value]
-        self.series = {}   # (case, impl): [(second, iterations per second)], of the first round
+        self.series = {}   # (case, impl): what rates() gives of the first round
         self.costs = {}    # impl: [throughput of a second without, by that of the next one with it]
 
     def run(self, case, impl):
@@ -260,10 +261,6 @@ class Bench:
     def add(self, case, impl, metric, value):
         self.samples.setdefault((case, impl, metric), []).append(value)
 
-    def median(self, case, impl, metric):
-        values = self.samples.get((case, impl, metric))
-        return percentile(values, 0.5) if values else None
-
     def all(self):
         for turn in range(self.options.rounds):
             print(f"round {turn + 1} of {self.options.rounds}", flush=True)
@@ -279,51 +276,20 @@ class Bench:
                         print(f"  {case:<8} {impl:<8} FAILED: {problem}", flush=True)
                         self.options.failed = True
 
-    def write(self, path):
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        context = {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-                   "iterations": self.options.iterations,
-                   "shares": {c: CASES[c]["shares"] for c in self.options.cases},
-                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(
-                       timespec="seconds")}
-        units = {"time": "s", "throughput": "1/s", "bytes_across": "bytes", "cost": "1"}
+    def figures(self):
+        about = evaluation.context(
+            iterations=self.options.iterations, rounds=self.options.rounds,
+            shares={case: CASES[case]["shares"] for case in self.options.cases})
+        lines = [figure(*key, values) for key, values in self.samples.items()]
         for impl, costs in self.costs.items():
-            self.samples["idle", impl, "cost"] = costs
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(json.dumps({"context": context}) + "\n")
-            for (case, impl, metric), values in self.samples.items():
-                low, middle, high = (round(percentile(values, part), 4) for part in (0.1, 0.5, 0.9))
-                file.write(json.dumps({
-                    "bench": "agents", "case": case, "impl": impl, "bytes": 0, "metric": metric,
-                    "unit": units[metric], "median": middle, "p10": low, "p90": high,
-                    "n": len(values)}) + "\n")
+            low, high = median_between(costs)
+            lines.append({**figure("idle", impl, "cost", costs), "low": round(low, 4),
+                          "high": round(high, 4)})
+        return Comigration(about, lines + [series(*key, points) for key, points in self.series.items()])
 
-    def show(self):
-        print(f"\n{'':<18}{'time':>9}{'throughput':>12}{'across':>12}   medians; against off")
-        for case in self.options.cases:
-            for impl in IMPLS:
-                took, rate, across = (self.median(case, impl, metric)
-                                      for metric in ("time", "throughput", "bytes_across"))
-                if took is None:
-                    continue
-                off, off_rate = (self.median(case, "off", metric)
-                                 for metric in ("time", "throughput"))
-                text = f"{case:<9}{impl:<9}{took:>7.1f} s{rate:>10.1f}/s"
-                text += f"{across / 1024:>8.1f} KiB" if across is not None else " " * 12
-                if case == "idle" and impl in self.costs:
-                    costs = self.costs[impl]
-                    low, high = median_between(costs)
-                    text += (f"   {percentile(costs, 0.5) * 100:+.2f} % time, in truth "
-                             f"{low * 100:+.2f} to {high * 100:+.2f} (95 %, {len(costs)} pairs)")
-                elif off and impl != "off":
-                    text += (f"   {(took / off - 1) * 100:+.0f} % time, "
-                             f"{(rate / off_rate - 1) * 100:+.0f} % throughput")
-                print(text)
-        for case, gain in GAIN_OF_IOS.items():
-            if case in self.options.cases:
-                print(f"MPI/IOS, {case}: {'+' if case == 'replace' else '-'}{gain * 100:.0f} % "
-                      f"{'throughput' if case == 'replace' else 'time'}")
+    def write(self):
+        figures = self.figures()
+        (figures.with_others_of(self.before) if self.before else figures).write(self.options.out)
 
 
 def median_between(values):
@@ -349,43 +315,13 @@ def tell(processes, what):
 
 
 def rates(lines, step):
-    """Iterations per second over time, in steps of so many seconds."""
+    """[(second, iterations done, iterations per second)], in steps of so many seconds."""
     points, last = [], lines[0]
     for at, done in lines[1:]:
         if at - last[0] >= step:
-            points.append(((at + last[0]) / 2, (done - last[1]) / (at - last[0])))
+            points.append(((at + last[0]) / 2, (done + last[1]) / 2, (done - last[1]) / (at - last[0])))
             last = (at, done)
     return points
-
-
-def draw(path, series, cases):
-    """One panel per case, one line per way."""
-    colours = {"off": "#c0392b", "observe": "#7f8c8d", "single": "#d68910", "matrix": "#2471a3",
-               "zc": "#1e8449"}
-    width, height, margin = 340, 240, 44
-    size = f'width="{width * len(cases)}" height="{height + 40}"'
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" '
-           'font-size="11">', f'<rect {size} fill="white"/>']
-    shown = [impl for impl in colours if any((case, impl) in series for case in cases)]
-    for i, impl in enumerate(shown):
-        out.append(f'<text x="{margin + 70 * i}" y="{height + 30}" fill="{colours[impl]}">{impl}'
-                   '</text>')
-    for place, case in enumerate(cases):
-        left = width * place + margin
-        mine = {impl: points for (c, impl), points in series.items() if c == case and points}
-        most_x = max((x for points in mine.values() for x, _ in points), default=1)
-        most_y = max((y for points in mine.values() for _, y in points), default=1)
-        wide, high = width - margin - 16, height - 60
-        out += [f'<text x="{left}" y="18" font-size="13">{case}</text>',
-                f'<text x="{left}" y="34">iterations/s, most {most_y:.0f}</text>',
-                f'<path d="M{left} 40 V{40 + high} H{left + wide}" fill="none" stroke="black"/>',
-                f'<text x="{left + wide}" y="{54 + high}" text-anchor="end">{most_x:.0f} s</text>']
-        for impl, points in mine.items():
-            line = " ".join(f"{left + x / most_x * wide:.1f},{40 + high - y / most_y * high:.1f}"
-                            for x, y in points)
-            out.append(f'<polyline points="{line}" fill="none" stroke="{colours[impl]}" '
-                       'stroke-width="1.6"/>')
-    pathlib.Path(path).write_text("\n".join([*out, "</svg>"]) + "\n", encoding="utf-8")
 
 
 def main():
@@ -413,9 +349,12 @@ def main():
     parser.add_argument("--load", type=int, default=4, help="busy processes on an overloaded node")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--impls", nargs="+", choices=IMPLS, default=IMPLS)
-    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/agents.jsonl"))
-    parser.add_argument("--svg", metavar="FILE", default=str(TOP / "out/agents.svg"))
+    parser.add_argument("--add", action="store_true",
+                        help="what OUT has of other cases stays there")
+    evaluation.add_options(parser, "agents")
     options = parser.parse_args()
+    if options.again:
+        return exit_status("comigrate", evaluation.show, Comigration, options)
     options.rounds = options.rounds or (1 if options.quick else 5)
     options.iterations = options.iterations or (800 if options.quick else 1500)
     options.slices = options.slices or (4 if options.quick else 20)
@@ -430,10 +369,12 @@ def main():
             bench.all()
         finally:
             if bench.samples:
-                bench.write(options.out)
-                draw(options.svg, bench.series, options.cases)
-        bench.show()
-        print(f"figures: {options.out}; picture: {options.svg}")
+                bench.write()
+        if bench.samples:
+            evaluation.show(Comigration, options)
+    except Fail as problem:
+        print(f"comigrate: {problem}", file=sys.stderr)
+        return EXIT_FAILED
     except Skip as reason:
         print(f"comigrate: {reason}", file=sys.stderr)
         return EXIT_SKIPPED

@@ -14,30 +14,29 @@ policies take turns, round after round. Printed are, with medians over the round
   per second    iterations in the last quarter
   across        bytes per iteration from a host to another in that quarter, as ranks tell them
 
+OUT has a line per figure; --again makes table and picture of it once more.
+
 Exit status: 0 done; 1 failed; 2 usage or set-up; 77 cannot run here.
 """
 import argparse
-import json
 import pathlib
-import re
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 
+from bench import evaluation
 from bench.agent.comigrate import Bench as Comigrate
+from bench.agent.policies_report import POLICIES, Policies, figure
+from bench.migrate.stage import exit_status
 from testbed import migration, mpi, process
 from testbed.cluster import Cluster, Job
 from testbed.migration import STOP
 from testbed.outcome import EXIT_FAILED, EXIT_SKIPPED, EXIT_USAGE, Error, Fail, Skip
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-POLICIES = ["off", "random", "application", "network"]
 HOSTS = {1: (4, 2), 2: (4, 1), 3: (2, 1), 4: (2, 0.5)}      # processors, and their speed
 RANKS = [1] * 4 + [2] * 4 + [3] * 4 + [4] * 4
-METRICS = {"iterations": "1", "settled": "s", "moves": "1", "ranks": "1", "per second": "1/s",
-           "across": "bytes"}
 
 
 def best():
@@ -114,25 +113,10 @@ class Bench:
                     print(f"  {policy:<12}FAILED: {problem}", flush=True)
                     self.options.failed = True
 
-    def write(self, path):
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a", encoding="utf-8") as file:
-            for (policy, metric), values in self.samples.items():
-                file.write(json.dumps({
-                    "paper": "mpi-ios", "case": "policies", "impl": policy,
-                    "metric": re.sub(" ", "_", metric), "unit": METRICS[metric],
-                    "values": [round(value, 3) for value in values]}) + "\n")
-
-    def show(self):
-        print(f"\n{'':<12}" + "".join(f"{metric:>22}" for metric in METRICS))
-        for policy in self.options.policies:
-            if (policy, "moves") in self.samples:
-                print(f"{policy:<12}" + "".join(
-                    f"{f'{statistics.median(v):.4g} ({min(v):.4g}-{max(v):.4g})':>22}"
-                    for metric in METRICS for v in [self.samples[policy, metric]]))
-        print(f"where ranks are fastest: {1000 / self.options.work * best():.3g} iterations per "
-              "second")
+    def figures(self):
+        about = evaluation.context(rounds=self.options.rounds, seconds=self.options.seconds,
+                                   possible=1000 / self.options.work * best())
+        return Policies(about, [figure(*key, values) for key, values in self.samples.items()])
 
 
 def main():
@@ -141,14 +125,18 @@ def main():
     parser.add_argument("--mpich", metavar="PREFIX", help="MPICH to use (default: $ZC_MPICH)")
     parser.add_argument("--library", metavar="DIR", default=str(TOP / "build/release"),
                         help="build with libraries and tools (default build/release)")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=90, help="of a run (90)")
+    parser.add_argument("--quick", action="store_true", help="one round of short runs")
+    parser.add_argument("--rounds", type=int, help="(3)")
+    parser.add_argument("--seconds", type=float, help="of a run (90)")
     parser.add_argument("--work", type=float, default=50, metavar="MS",
                         help="of an iteration on a free processor of speed 1 (50)")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES)
-    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/papers.jsonl"),
-                        help="lines of JSON are added to it")
+    evaluation.add_options(parser, "policies")
     options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.seconds = options.seconds or (30 if options.quick else 90)
+    if options.again:
+        return exit_status("policies", evaluation.show, Policies, options)
     options.failed = False
     process.exit_on_sigterm()
     if not shutil.which("curl"):
@@ -160,8 +148,12 @@ def main():
             bench.all()
         finally:
             if bench.samples:
-                bench.write(options.out)
-        bench.show()
+                bench.figures().write(options.out)
+        if bench.samples:
+            evaluation.show(Policies, options)
+    except Fail as problem:
+        print(f"policies: {problem}", file=sys.stderr)
+        return EXIT_FAILED
     except Skip as reason:
         print(f"policies: {reason}", file=sys.stderr)
         return EXIT_SKIPPED

@@ -8,25 +8,21 @@ compare, not at all (none). The three take turns, round after round.
   longest   the longest step of a rank of another clique in the whole run, ms
   stall     the longest time a rank that did not move was held at the safe point, as the job says it
   response  from the request until the rank is there with all its state
+
+OUT has a line per figure; --again makes table and picture of it once more.
 """
 import argparse
-import datetime
-import json
-import os
-import pathlib
-import platform
 import re
 import sys
 import time
 
+from bench import evaluation
+from bench.migrate.others_report import HOW, Others, figure
 from bench.migrate.stage import add_options, exit_status, stage_of
-from bench.spread import percentile
 from testbed.migration import H1, SAID, STOP, TOP, Job
 from testbed.outcome import Fail
 
 CLIQUES = TOP / "tests/migrate/cliques.c"
-HOW = ("none", "wait", "run")
-COLUMNS = ("longest", "stall", "response")
 
 
 def one_run(stage, options, how, mib):
@@ -52,23 +48,7 @@ def one_run(stage, options, how, mib):
         yield "longest", max(ms for rank, ms in steps.items() if rank // options.clique != clique)
 
 
-def write(options, samples):
-    pathlib.Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    with open(options.out, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"context": {
-            "kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-            "ranks": options.ranks, "clique": options.clique, "link": options.link or "veth",
-            "date": now.isoformat(timespec="seconds")}}) + "\n")
-        for (how, mib, metric), values in samples.items():
-            file.write(json.dumps({
-                "bench": "others", "case": "cliques", "impl": how, "bytes": mib << 20,
-                "metric": metric, "unit": "ms", "median": round(percentile(values, 0.5), 3),
-                "p10": round(percentile(values, 0.1), 3), "p90": round(percentile(values, 0.9), 3),
-                "n": len(values)}) + "\n")
-
-
-def run(options):
+def measure(options):
     samples = {}
     with stage_of(options, link=options.link, sources=[CLIQUES]) as stage:
         for turn in range(options.rounds):
@@ -77,27 +57,34 @@ def run(options):
                 for how in HOW:
                     for metric, value in one_run(stage, options, how, mib):
                         samples.setdefault((how, mib, metric), []).append(value)
-    write(options, samples)
-    print("\nmedians, ms" + "".join(f"{name:>12}" for name in COLUMNS))
-    for mib in options.sizes:
-        for how in HOW:
-            print(f"{mib:>4} MiB {how:<5}" + "".join(
-                f"{percentile(samples[how, mib, name], 0.5):>12.1f}"
-                if (how, mib, name) in samples else f"{'-':>12}" for name in COLUMNS))
+    about = evaluation.context(ranks=options.ranks, clique=options.clique, link=options.link or "veth")
+    Others(about, [figure(*key, values) for key, values in samples.items()]).write(options.out)
+
+
+def run(options):
+    if not options.again:
+        measure(options)
+    evaluation.show(Others, options)
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="bench/run others", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ranks", type=int, default=16)
+    parser.add_argument("--quick", action="store_true",
+                        help="one round of 8 ranks with little state")
+    parser.add_argument("--rounds", type=int, help="(5)")
+    parser.add_argument("--ranks", type=int, help="(16)")
     parser.add_argument("--clique", type=int, default=4, help="ranks in each")
     parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 256, 1024], metavar="MIB",
-                        help="of the state of the rank that moves")
-    parser.add_argument("--out", metavar="FILE", default=str(TOP / "out/others.jsonl"))
-    return parser.parse_args()
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="MIB",
+                        help="of the state of the rank that moves (64 256 1024)")
+    evaluation.add_options(parser, "others")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    options.ranks = options.ranks or (8 if options.quick else 16)
+    options.sizes = options.sizes or ([16, 64] if options.quick else [64, 256, 1024])
+    return options
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ class Targets(unittest.TestCase):
         programs = self.folder / "build/release/bin"
         programs.mkdir(parents=True)
         (self.folder / "out").mkdir()
+        (self.folder / "bench").mkdir()
+        run = self.folder / "bench/run"
+        run.write_text("#!/bin/sh\necho \"$@\" >>out/run\nexit 0\n", encoding="utf-8")
+        run.chmod(0o755)
         for name, text in (("figures", PROGRAM.format(paper="singh-graham")),
                            ("freitag", PROGRAM.format(paper="freitag")),
                            ("bench_predict", "#!/bin/sh\n")):
@@ -56,6 +60,25 @@ class Targets(unittest.TestCase):
 
     def test_papers_begins_with_none(self):
         self.assertEqual(self.make("papers"), {"singh-graham": ["new"], "freitag": ["new"]})
+
+    def test_papers_draws_what_has_been_measured(self):
+        self.make("papers")
+        self.assertEqual((self.folder / "out/run").read_text(encoding="utf-8"), "papers\n")
+
+    def test_bench_papers_measures_and_draws(self):
+        """What is computed comes first; where a measurement fails, make fails."""
+        build = self.folder / "mpi-ch4-netmod/build"
+        build.parent.mkdir()
+        build.write_text("#!/bin/sh\necho /prefix\n", encoding="utf-8")
+        build.chmod(0o755)
+        run = self.folder / "bench/run"
+        run.write_text(run.read_text(encoding="utf-8").replace("exit 0", 'case "$*" in *--measure*) '
+                                                               "exit 1 ;; esac"), encoding="utf-8")
+        done = subprocess.run(["make", "-s", "-o", "checks", "-o", "mpich", "bench-papers", "QUICK=yes"],
+                              cwd=self.folder, stderr=subprocess.DEVNULL, check=False)
+        self.assertEqual((self.folder / "out/run").read_text(encoding="utf-8"),
+                         "papers\npapers --measure --mpich /prefix --quick\n")
+        self.assertNotEqual(done.returncode, 0)
 
     def test_bench_predict_has_the_table_of_freitag(self):
         self.write()
