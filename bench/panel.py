@@ -9,7 +9,7 @@ GREY = " fill='#666'"
 
 
 class Panel:
-    """Of the values UP to MOST, and from left to right of ACROSS, an Axis made by across(), or bars."""
+    """Upwards from nought to MOST; from left to right along an Axis that across() makes, or bars."""
 
     def __init__(self, left, top, caption, most, note=""):
         self.left, self.top = left + LEFT, top + TOP
@@ -26,10 +26,14 @@ class Panel:
         return [*self.body, f"<rect x='{self.left}' y='{self.top}' width='{WIDTH}' height='{HEIGHT}' "
                 "fill='none' stroke='#444'/>"]
 
-    def across(self, values, below, logarithmic=False, ticks=None, inset=0):
-        """The axis to the right, with the label BELOW; a mark for each of TICKS, (value, label)."""
-        axis = Axis(values, self.left + inset, self.left + WIDTH - inset, logarithmic)
-        for value, label in ticks or [(value, short(round(value, 6))) for value in axis.ticks()]:
+    def across(self, values, below, ticks=None, inset=0):
+        """The axis to the right, with the label BELOW; a mark for each of TICKS, (value, label), or for
+        round values from nought."""
+        axis = Axis(values, self.left + inset, self.left + WIDTH - inset, False)
+        if ticks is None:
+            step = round_up(max(axis.high, 1e-6) / 5)
+            ticks = [(step * i, short(round(step * i, 6))) for i in range(int(axis.high / step) + 1)]
+        for value, label in ticks:
             self.body.append(text(axis.at(value), self.top + HEIGHT + 15, label))
         self.body.append(text(self.left + WIDTH / 2, self.top + HEIGHT + 31, below))
         return axis

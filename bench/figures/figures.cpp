@@ -174,7 +174,7 @@ class drawing {
         plot p{title,
                "time of the request, messages",
                of_likeness() ? "likeness of pattern and messages that came"
-                             : "Levenshtein distance of pattern and messages that came",
+                             : "Levenshtein distance, messages",
                1,
                false,
                {}};

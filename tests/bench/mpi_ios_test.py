@@ -83,7 +83,9 @@ class Comigrated(Files):
             self.assertTrue(any(f"figure {number}" in word for word in words), number)
         self.assertTrue(any(word.startswith("turns") for word in words))
         self.assertFalse(any("not measured" in word for word in words))
-        self.assertIn("here: 200 s, zc 100 s (-50 %); the paper: 203.97 s, 115.27 s (-43 %)", words)
+        self.assertIn("here: off 200 s; the paper: 203.97 s", words)
+        self.assertIn("here: zc 100 s (-50 %); the paper: 115.27 s (-43 %)", words)
+        self.assertIn("here: 80 s, zc 40 s (-50 %); the paper: -33 % time", words)
         self.assertIn("here: 1.667/s, zc 5/s (+200 %); the paper: +79 % throughput", words)
         # 6 and 7 have one each, shrink, replace and turns two
         self.assertEqual(len(list(root.iter(f"{SVG}polyline"))), 8)

@@ -57,6 +57,13 @@ class Report(unittest.TestCase):
                  for way, value in (("memory", -0.1), ("disk", -0.2))]
         self.assertIn("here: -.", npb_report.Figures(CONTEXT, lines).beside_the_paper()[-1])
 
+    def test_what_is_missing_of_the_paper(self):
+        """It has 16 processes, and 32: 36 for BT and SP."""
+        self.assertEqual(figures().missing(),
+                         [("Cores et al., 32 processes", "bench/run npb --ranks 32 --add")])
+        more = npb_report.figure("bt", 36, "one", "memory", "response", 1, [0.5])
+        self.assertEqual(figures(more).missing(), [])
+
     def test_what_is_written_is_read(self):
         path = self.folder / "out/npb.jsonl"
         figures().write(path)
