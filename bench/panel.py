@@ -39,7 +39,10 @@ class Panel:
         return axis
 
     def curve(self, axis, points, colour):
-        """POINTS: (to the right, upwards)."""
+        """POINTS: (to the right, upwards); one alone is a dot, as a line of it cannot be seen."""
+        if len(points) == 1:
+            self.spread(axis.at(points[0][0]), points[0][1], points[0][1], points[0][1], colour)
+            return
         line = " ".join(f"{axis.at(x):.1f},{self.up.at(y):.1f}" for x, y in points)
         self.body.append(f"<polyline points='{line}' fill='none' stroke='{colour}' stroke-width='1.6'/>")
 

@@ -202,7 +202,7 @@ class Bench:
               (f", {across / 1024:7.1f} KiB across" if across is not None else "") +
               "".join(f"; {one}" for one in moved), flush=True)
         if (case, impl) not in self.series:
-            self.series[case, impl] = rates(lines, max(1.0, total / 40))
+            self.series[case, impl] = rates(lines, max(min(1.0, total / 4), total / 40))
 
     @staticmethod
     def moved(cluster):

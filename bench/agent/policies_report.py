@@ -41,10 +41,10 @@ class Policies(Evaluation):
 
     def table(self):
         measured = {metric: self.values(metric) for metric in UNITS}
-        rows = [self.machine(), f"{'':<12}" + "".join(f"{metric:>30}" for metric in UNITS)]
+        rows = [self.machine(), f"{'':<12}" + "".join(f"{metric:>31}" for metric in UNITS)]
         for policy in [each for each in POLICIES if all(each in of for of in measured.values())]:
             rows.append(f"{policy:<12}" + "".join(
-                f"{f'{statistics.median(v):.4g} ({min(v):.4g}-{max(v):.4g})':>30}"
+                f"{f'{statistics.median(v):.4g} ({min(v):.4g}-{max(v):.4g})':>31}"
                 for metric in UNITS for v in [measured[metric][policy]]))
         return "\n".join([*rows, "where ranks are fastest: "
                           f"{self.context['possible']:.3g} iterations per second"])

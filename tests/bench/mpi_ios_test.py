@@ -100,6 +100,11 @@ class Comigrated(Files):
                      if one.get("fill") == "none" and float(one.get("y")) < 200)
         self.assertAlmostEqual(bottom - heights[0], 2 * (bottom - heights[1]), delta=0.2)
 
+    def test_a_curve_of_one_point_is_seen(self):
+        _, root = self.drawn(Comigration(CONTEXT, [
+            comigrate_report.series("shrink", "off", [(1, 10, 20)])]))
+        self.assertEqual(len(list(root.iter(f"{SVG}circle"))), 1)
+
     def test_what_is_missing_is_said(self):
         part = Comigration(CONTEXT, [line for line in of_case("join", 200, 100)
                                      if line["impl"] == "off"])
