@@ -11,7 +11,7 @@ from testbed import profiles
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, heat, hosts_of, moved,
-                                refused, suite)
+                                mpich_only, refused, suite)
 
 RUN = {"ZC_MIGRATE_OTHERS": "run"}
 RANKS = 8               # in cliques of two; even ranks begin on h1
@@ -19,11 +19,14 @@ ENOUGH = 20             # steps, of ranks that go on
 
 
 class InData:
-    """A job of cliques; RANKS of it move to HOST, and the first waits before its data."""
+    """A job of cliques of WIDTH ranks, ALL_RANKS together, on HOSTS; RANKS of it move to HOST, and the
+    first waits before its data."""
 
-    def __init__(self, stage, ranks, host, via="memory", fault="waits-in-data"):
+    def __init__(self, stage, ranks, host, via="memory", fault="waits-in-data", width=2,
+                 all_ranks=RANKS, hosts=(H1, H2)):
         self.place = stage.new_directory() + "/ranks"
-        self.job = Job(stage, "cliques", 2, 1, STOP, ranks=RANKS,
+        self.all_ranks = all_ranks
+        self.job = Job(stage, "cliques", width, 1, STOP, ranks=all_ranks, hosts=hosts,
                        environment={**RUN, "ZC_MIGRATE_FAULT": fault,
                                     "ZCM_PROFILE_DIR": self.place})
         self.sign = pathlib.Path(self.job.directory, "saved/waits")
@@ -56,7 +59,7 @@ class InData:
     def go_on_but(self, waiting):
         """All ranks make steps, but those that need one that moves."""
         stood = self.steps()
-        others = [rank for rank in range(RANKS) if rank not in waiting]
+        others = [rank for rank in range(self.all_ranks) if rank not in waiting]
         wait_for("the others go on",
                  lambda: all(self.steps()[rank] > stood[rank] + ENOUGH for rank in others), 30)
         now = self.steps()
@@ -103,6 +106,21 @@ def others_run_while_a_clique_moves(stage):
         move.go_on_but({4, 5})
         move.goes_on()
         ends_well(stage, move.job, "all right")
+
+
+@suite.test()
+@mpich_only("it is not given ranks of one host one after the other")
+def others_run_while_one_of_four_cliques_moves(stage):
+    """All four ranks of it, from one host to the other: the twelve of the other three go on, on the
+    host that is left and on the one that is gone to."""
+    with InData(stage, [12, 13, 14, 15], H1, width=4, all_ranks=16,
+                hosts=(f"{H1}:4", f"{H2}:4")) as move:
+        check(hosts_of(move.job) == (["h1"] * 4 + ["h2"] * 4) * 2, f"hosts {hosts_of(move.job)}")
+        move.go_on_but({12, 13, 14, 15})
+        move.goes_on()
+        check(hosts_of(move.job) == ["h1"] * 4 + ["h2"] * 4 + ["h1"] * 8,
+              f"hosts {hosts_of(move.job)}")
+        ends_well(stage, move.job, "all right", timeout=120)
 
 
 @suite.test()
