@@ -29,6 +29,8 @@ EVALUATIONS = {
     "policies": ("policies", "MPI/IOS, ways to steal work"),
     "others": ("others", "Singh & Graham, the others run on"),
 }
+# What is to be measured for all of a picture, beside what a benchmark measures when nothing is asked for.
+ALL_OF = {"others": ["--moved", "rank", "clique"]}
 RUN = TOP / "bench/run"
 
 
@@ -52,7 +54,7 @@ def measure(options):
     failed = []
     for name, (_, what) in EVALUATIONS.items():
         print(f"\n{what}: bench/run {name}", flush=True)
-        status = call(name, options.folder, *words)
+        status = call(name, options.folder, *words, *ALL_OF.get(name, []))
         if status == EXIT_SKIPPED:
             print(f"not measured: {what}")
         elif status:

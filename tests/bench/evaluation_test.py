@@ -138,7 +138,8 @@ class Papers(Files):
         calls = said.read_text(encoding="utf-8").splitlines()
         self.assertEqual([line.split()[0] for line in calls], list(papers.EVALUATIONS))
         for line in calls:
-            self.assertRegex(line, r"--papers \S+/papers.jsonl --mpich /there --quick$")
+            self.assertRegex(line, r"--papers \S+/papers.jsonl --mpich /there --quick( --moved rank clique)?$")
+        self.assertIn("--moved rank clique", calls[-1])
 
     def test_each_benchmark_takes_the_words(self):
         """Those that papers gives it, and --quick, as its own --help says."""
