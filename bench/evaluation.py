@@ -51,6 +51,7 @@ class Evaluation:
     BENCH = ""          # in each line
     KEYS = ("case", "impl", "metric")   # that each line has
     CONTEXT = ()        # what the context has beside what context() gives
+    SAME = ()           # what of the context is one for all figures of a file
 
     def __init__(self, about, lines):
         self.context, self.lines = about, lines
@@ -74,9 +75,18 @@ class Evaluation:
         return cls.KEYS
 
     @classmethod
-    def before(cls, options):
-        """What OUT has, for what is measured now to be added to; None if it is not to be."""
-        return cls.read(options.out) if options.add and pathlib.Path(options.out).exists() else None
+    def before(cls, options, about=None):
+        """What OUT has, for what is measured now to be added to; None if it is not to be. Fail where
+        ABOUT, of what is measured now, is not the SAME: there is one context for all of a file."""
+        if not options.add or not pathlib.Path(options.out).exists():
+            return None
+        found = cls.read(options.out)
+        for key in cls.SAME:
+            there, now = found.context.get(key), about[key]
+            if there != now:
+                raise Fail(f"{options.out} has {key} {'unknown' if there is None else there}, and {key} "
+                           f"{now} cannot be added to it; --out names another file")
+        return found
 
     def write(self, path):
         write_lines(path, [{"context": self.context}, *self.lines])

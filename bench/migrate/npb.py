@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The evaluation of Cores et al.: programs in the manner of the eight of NPB, which zcm-instrument has
-made movable, on 4 to 36 ranks; one rank moves, or all of one of the two hosts; by way of memory, of the
-disk, and of the disk held to less.
+made movable, on 4 to 36 ranks; one rank moves, or all of one of the two hosts, or (--moved) some of it;
+by way of memory, of the disk, and of the disk held to less.
 
   response    from the request until all ranks go on
   evacuation  from the request until the processes of the ranks that move are gone
   overhead    the time of the whole run, from its first safe point on, less that of the run of the same
-              round in which no rank moves
+              round in which no rank moves; also in per cent of that one
   image       what is transferred of a rank that moves (checkpoint size), bytes
 
 In each round all ways take turns, and a run without a move is among them. Each moved run has to end
@@ -64,6 +64,30 @@ def ranks_of(program, ranks):
 def defines_of(size, ranks):
     """NPB, too, is compiled for its size and its number of processes."""
     return [f"-DMAX_N={SIZES[size]['ft']}", f"-DLEAST_PROCESSES={ranks}"]
+
+
+def on_host(ranks):
+    """How many of RANKS, which are dealt to two hosts, are on the one that rank 0 is not on."""
+    return ranks // 2
+
+
+def several(ranks, moved):
+    """What it is called if MOVED of a host's ranks move, or all that it has."""
+    return "host" if moved in (None, on_host(ranks)) else "some"
+
+
+def leavers(ranks, moving, moved):
+    """Who moves of RANKS, as a job's status has them; Fail if there are not so many on that host."""
+    there = [one for one in ranks if one["host"] != ranks[0]["host"] and one["rank"] != 0]
+    wanted = {"one": 1, "some": moved, "host": max(1, len(there))}[moving]
+    if len(there) < wanted:
+        raise Fail(f"{wanted} ranks are to move, and {len(there)} are on the host that they leave")
+    return there[:wanted]
+
+
+def link_of(options):
+    """As the context has it. A pair of veth is bare."""
+    return "veth" if options.link in (None, "bare") else options.link
 
 
 class Run(Job):
@@ -149,17 +173,15 @@ class Bench:
             job = self.start(program, ranks, self.steps[program, ranks])
         with job:
             status = job.until_running(timeout=LIMIT_S, safe_points=2)
-            on_other = [one for one in status["ranks"]
-                        if one["host"] != status["ranks"][0]["host"] and one["rank"] != 0]
-            leavers = on_other if moving == "host" else on_other[:1]
-            self.how_many[program, ranks, moving] = len(leavers)
-            leaving = Departures([one["pid"] for one in leavers], LIMIT_S)
+            leaving = leavers(status["ranks"], moving, self.options.moved)
+            self.how_many[program, ranks, moving] = len(leaving)
+            departures = Departures([one["pid"] for one in leaving], LIMIT_S)
             code, answer, said = job.ask(
-                "move", "--rank", ",".join(str(one["rank"]) for one in leavers), "--to", H1,
+                "move", "--rank", ",".join(str(one["rank"]) for one in leaving), "--to", H1,
                 "--via", "memory" if way == "memory" else "disk", timeout=LIMIT_S)
             if code != 0:
                 raise Fail(said, job.said()[-SAID:])
-            evacuation = leaving.took_ms()
+            evacuation = departures.took_ms()
             seconds, digest = job.ended()
         if digest != unmoved[1]:
             raise Fail(f"digest {digest}, unmoved {unmoved[1]}")
@@ -168,8 +190,9 @@ class Bench:
         self.add(case, "response", answer["response_ms"] / 1e3)
         self.add(case, "evacuation", evacuation / 1e3)
         self.add(case, "overhead", seconds - unmoved[0])
+        self.add(case, npb_report.PERCENT, (seconds / unmoved[0] - 1) * 100)
         self.add(case, "stall", answer["stall_ms"] / 1e3)
-        self.add(case, "image", answer["bytes"]["image"] / len(leavers))
+        self.add(case, "image", answer["bytes"]["image"] / len(leaving))
         return f"{way} {answer['response_ms'] / 1e3:.2f} s"
 
     def attempt(self, program, ranks, moving, way, unmoved):
@@ -195,14 +218,14 @@ class Bench:
                 unmoved = self.unmoved(program, ranks)
                 done = [f"{moving}: " + ", ".join(self.attempt(program, ranks, moving, way, unmoved)
                                                   for way in self.ways)
-                        for moving in ("one", "host")]
+                        for moving in ("one", several(ranks, self.options.moved))]
                 self.say(f"round {turn + 1} of {self.options.rounds}, {program}, {ranks} ranks; "
                          f"{unmoved[0]:.1f} s; response " + "; ".join(done))
 
     def context(self):
         return evaluation.context(
             size=self.options.size, seconds=self.options.seconds, rounds=self.options.rounds,
-            link=self.options.link or "veth",
+            link=link_of(self.options),
             limited_disks=self.unlimited or "blkio.throttle or io.max, read and write")
 
     def figures(self):
@@ -211,7 +234,7 @@ class Bench:
             for key, values in self.samples.items()])
 
 
-def parse():
+def parse(words=None):
     parser = argparse.ArgumentParser(prog="bench/run npb", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
@@ -221,6 +244,9 @@ def parse():
                         help="what OUT has of other programs and numbers of ranks stays there")
     parser.add_argument("--ranks", type=int, nargs="+", choices=[4, 8, 16, 32], metavar="N",
                         help="4, 8, 16, 32 (all); BT and SP have 9 and 36 for 8 and 32")
+    parser.add_argument("--moved", type=int, metavar="N",
+                        help="of the ranks of a host so many move, beside one alone; the paper has 8 of 16 "
+                             "and 8 of 32 (all of the host, which are half of the ranks)")
     parser.add_argument("--programs", nargs="+", choices=list(NPB), default=list(NPB), metavar="NAME")
     parser.add_argument("--size", choices=list(SIZES), help="of the problems (large)")
     parser.add_argument("--rounds", type=int, help="(3)")
@@ -231,17 +257,24 @@ def parse():
     parser.add_argument("--disk", metavar="DIR", default=str(TOP / "build/mpi/npb-disk"),
                         help="where the disk path writes; must not be a tmpfs")
     evaluation.add_options(parser, "npb")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     usual = ([4], "small", 2, 5) if options.quick else ([4, 8, 16, 32], "large", 3, 10)
     for name, value in zip(("ranks", "size", "rounds", "seconds"), usual):
         if getattr(options, name) is None:
             setattr(options, name, value)
+    most = min(on_host(ranks_of(program, ranks)) for ranks in options.ranks
+               for program in options.programs)
+    if options.moved is not None and not 2 <= options.moved <= most:
+        parser.error(f"--moved {options.moved}: of {min(options.ranks)} ranks 2 to {most} can leave a host "
+                     "together")
+    if options.link is not None and npb_report.cluster_of(options.link) is None:
+        parser.error(f"--link {options.link}: not bare, and no rate such as 10gbit or 250mbit")
     return options
 
 
 def measure(options):
     os.makedirs(options.disk, exist_ok=True)
-    before = npb_report.Figures.before(options)
+    before = npb_report.Figures.before(options, {"size": options.size, "link": link_of(options)})
     with stage_of(options, link=options.link, sources=[]) as stage:
         bench = Bench(options, stage)
         try:

@@ -67,9 +67,7 @@ def job_of(options):
 
 def measure(options):
     samples = {}
-    before = Others.before(options)
-    if before:
-        before.check_same_job(job_of(options), options.out)
+    before = Others.before(options, job_of(options))
     with stage_of(options, link=options.link, sources=[CLIQUES]) as stage:
         for turn in range(options.rounds):
             print(f"round {turn + 1} of {options.rounds}", flush=True)

@@ -34,7 +34,7 @@ def moved_of(line):
 class Others(Evaluation):
     NAME = BENCH = "others"
     KEYS = ("impl", "bytes", "metric", "median", "p10", "p90", "n")
-    CONTEXT = ("ranks", "clique", "link")
+    CONTEXT = SAME = ("ranks", "clique", "link")
 
     @classmethod
     def read(cls, path):
@@ -53,13 +53,6 @@ class Others(Evaluation):
     def measured(self):
         """What has moved."""
         return [moved for moved in MOVED if any(moved_of(one) == moved for one in self.lines)]
-
-    def check_same_job(self, about, path):
-        """Figures of another job are not beside these: Fail. ABOUT: context of what is to be added."""
-        for key in self.CONTEXT:
-            if self.context[key] != about[key]:
-                raise Fail(f"{path} is of {key} {self.context[key]}, and cannot have {key} {about[key]} "
-                           "added; --out names another file")
 
     def with_others_of(self, before):
         """Also the lines of BEFORE about what these say nothing of: what moves, and with how much state."""

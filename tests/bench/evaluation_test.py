@@ -109,7 +109,8 @@ class Papers(Files):
         self.assertEqual({one["paper"] for one in evaluation.read_lines(self.folder / "papers.jsonl")},
                          {"cores", "mpi-ios", "singh-graham-others"})
         # npb_test's are of 16 ranks and 9
-        self.assertIn("not measured yet: Cores et al., 32 processes; bench/run npb --ranks 32 --add", said)
+        self.assertIn("not measured yet: Cores et al., 8 of 32 processes move; "
+                      "bench/run npb --ranks 32 --moved 8 --add", said)
 
     def test_one_bad_file_does_not_keep_others_from_being_drawn(self):
         self.write("npb.jsonl", "no JSON\n")

@@ -126,8 +126,8 @@ class Report(unittest.TestCase):
         path = self.folder / "others.jsonl"
         figures().write(path)
         before = path.read_text(encoding="utf-8")
-        for words, said in ((["--link", "1gbit"], "link 10gbit, and cannot have link 1gbit added"),
-                            ([], "link 10gbit, and cannot have link veth"),
+        for words, said in ((["--link", "1gbit"], "has link 10gbit, and link 1gbit cannot be added"),
+                            ([], "has link 10gbit, and link veth cannot"),
                             (["--link", "10gbit", "--ranks", "8"], "ranks 16, .* ranks 8"),
                             (["--link", "10gbit", "--clique", "2"], "clique 4, .* clique 2")):
             options = others.parse(["--out", str(path), "--add", *words])
