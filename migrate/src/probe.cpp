@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -26,7 +27,7 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr std::size_t kMostSaid = 64 << 10;
+constexpr std::size_t kMostSaid = 4 << 20; /* a process may tell of thousands of libraries */
 constexpr const char *kThere = "zcm-program-is-there";
 constexpr const char *kMissing = "zcm-program-is-missing";
 
@@ -38,13 +39,12 @@ struct outcome {
     std::string said;
 };
 
-std::string drain(int fd)
+/** Adds to @text what can be read without waiting; what is too much is read all the same. */
+void drain(int fd, std::string &text)
 {
-    char buffer[1024];
-    std::string text;
-    for (ssize_t got; text.size() < kMostSaid && (got = read(fd, buffer, sizeof buffer)) > 0;)
-        text.append(buffer, static_cast<std::size_t>(got));
-    return text;
+    char buffer[4096];
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+        text.append(buffer, std::min(static_cast<std::size_t>(got), kMostSaid - text.size()));
 }
 
 outcome run(const std::vector<std::string> &words, double timeout_s)
@@ -56,8 +56,9 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     arguments.push_back(nullptr);
 
     int output[2];
-    if (pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (pipe2(output, O_CLOEXEC) != 0)
         throw_errno(errno, "pipe");
+    fcntl(output[0], F_SETFL, O_NONBLOCK); /* this end: who prints more than it holds waits */
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -83,6 +84,7 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     const auto deadline = clock_type::now() + std::chrono::duration<double>(timeout_s);
     while (!result.in_time && clock_type::now() < deadline) {
         result.in_time = waitpid(child, &result.status, WNOHANG) == child;
+        drain(output[0], result.said);
         if (!result.in_time)
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -90,7 +92,7 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
         kill(-child, SIGKILL);
         waitpid(child, &result.status, 0);
     }
-    result.said = drain(output[0]);
+    drain(output[0], result.said);
     close(output[0]);
     while (!result.said.empty() && result.said.back() == '\n')
         result.said.pop_back();
