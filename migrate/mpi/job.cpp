@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <unistd.h>
 
@@ -104,13 +105,35 @@ void job::resume_from_disk(const std::string &checkpoint)
     resumed_ = true;
 }
 
+/** Collective: rank 0 hears what every rank's process has loaded by now. Most have the same, which
+ * one of them tells. */
+void job::tell_libraries(const std::vector<whereabouts> &all, const std::string &mine)
+{
+    const auto is_first = [&](std::size_t rank) {
+        return std::none_of(
+            all.begin(), all.begin() + static_cast<std::ptrdiff_t>(rank),
+            [&](const whereabouts &one) { return one.libraries == all[rank].libraries; });
+    };
+    const auto own = static_cast<std::size_t>(now_.rank);
+    const bool differ = std::ranges::any_of(
+        all, [&](const whereabouts &one) { return one.libraries != all[0].libraries; });
+    std::vector<std::string> texts(all.size());
+    if (differ)
+        texts = gather(now_.ours, is_first(own) && own > 0 ? mine : "");
+    texts[own] = mine;
+    control_.set_libraries(all, texts);
+}
+
 /** Collective. */
 void job::refresh_status()
 {
+    const std::string loaded =
+        settings_.checks.build ? loaded_libraries::of_this_process().to_text() : "";
     whereabouts mine{};
     std::strncpy(mine.host, host_name().c_str(), sizeof mine.host - 1);
     mine.pid = getpid();
     mine.features = control_.own().features;
+    mine.libraries = loaded.empty() ? 0 : std::hash<std::string>{}(loaded) | 1;
     if (launcher_card_.size() < sizeof mine.launcher)
         launcher_card_.copy(mine.launcher, sizeof mine.launcher - 1);
     std::vector<whereabouts> all(static_cast<std::size_t>(now_.size));
@@ -127,6 +150,7 @@ void job::refresh_status()
         homes_.emplace_back(one.host);
     profiler::instance().place(epoch(), homes_);
     profiler::instance().busy(false);
+    tell_libraries(all, loaded);
     control_.set_status(name_, moves_, epoch(), all);
 }
 

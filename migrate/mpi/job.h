@@ -95,6 +95,7 @@ class job {
     void open_profile();
     std::uint64_t epoch() const { return static_cast<std::uint64_t>(moves_) + 1; }
     void refresh_status();
+    void tell_libraries(const std::vector<whereabouts> &all, const std::string &mine);
     void busy_safe_point();
     void verify_point();
     void negotiate();

@@ -32,6 +32,13 @@ job_control::job_control(const settings &settings, const command &command,
 {
 }
 
+preflight job_control::own_now() const
+{
+    preflight own = needed_;
+    own.libraries = loaded_libraries::of_this_process();
+    return own;
+}
+
 void job_control::open(const std::string &job, int ranks, std::uint64_t epoch,
                        const std::atomic<std::int64_t> &safe_points, wire *launcher)
 {
@@ -67,17 +74,18 @@ std::string job_control::why_not_open() const
 std::shared_ptr<standby> job_control::examine(const request &wanted)
 {
     asked_ = seconds();
-    std::set<std::string> hosts;
+    std::map<std::string, leavers> hosts;
     for (const request::target &one : wanted.moves) {
         allowed_.check(one.host);
-        hosts.insert(one.host);
+        hosts[one.host].push_back(one.rank);
     }
     const bool starts = launcher_ && wanted.kind == request::what::move;
     /* All at once: each may take its time. One needs no thread, whose start takes time as well. */
     const auto how = hosts.size() > 1 ? std::launch::async : std::launch::deferred;
     std::map<std::string, std::future<std::unique_ptr<wire>>> answers;
-    for (const std::string &host : hosts)
-        answers[host] = std::async(how, [this, host, starts] { return reach(host, starts); });
+    for (const auto &[host, from] : hosts)
+        answers[host] = std::async(
+            how, [this, &host = host, &from = from, starts] { return reach(host, from, starts); });
     for (auto &[host, answer] : answers)
         answer.wait();
     launchers there;
@@ -93,11 +101,12 @@ std::shared_ptr<standby> job_control::examine(const request &wanted)
 /** Does @host answer, and is the program there? A launcher that answers shows the first at once,
  * and says itself if it cannot start the program; what the user wants asked is asked in any case.
  */
-std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_start)
+std::unique_ptr<wire> job_control::reach(const std::string &host, const leavers &from,
+                                         bool is_to_start)
 {
     const bool is_users = settings_.probe != "auto";
     if (is_users)
-        examine_host(host, !launcher_);
+        examine_host(host, from, !launcher_);
     std::unique_ptr<wire> line;
     std::string problem;
     if (is_to_start && !settings_.fault_injected(fault::no_program) &&
@@ -106,7 +115,7 @@ std::unique_ptr<wire> job_control::reach(const std::string &host, bool is_to_sta
     if (!problem.empty())
         complain(0, problem);
     if (!line && !is_users)
-        examine_host(host, !launcher_);
+        examine_host(host, from, !launcher_);
     return line;
 }
 
@@ -132,21 +141,26 @@ std::shared_ptr<standby> job_control::have_successors(const request &wanted, lau
         });
     } catch (const error &) {
         const std::string host = successors->failed_on();
-        if (!closing_ && !host.empty())
-            ask_why(host, with_neighbour.contains(host));
+        if (!closing_ && !host.empty()) {
+            leavers from;
+            for (const request::target &one : wanted.moves)
+                if (one.host == host)
+                    from.push_back(one.rank);
+            ask_why(host, from, with_neighbour.contains(host));
+        }
         throw;
     }
     for (const standby::report &one : successors->reports())
-        examine_facts(one.host, one.facts);
+        examine_facts(one.host, {one.rank}, one.facts);
     return successors;
 }
 
 /** A successor has not come up on @host. Throws what the host is found to lack; that it cannot be
  * reached is not why, if a launcher has answered there: what asks goes another way. */
-void job_control::ask_why(const std::string &host, bool has_answered) const
+void job_control::ask_why(const std::string &host, const leavers &from, bool has_answered) const
 {
     try {
-        examine_host(host, true);
+        examine_host(host, from, true);
     } catch (const error &found) {
         if (!has_answered || (found.code() != EHOSTUNREACH && found.code() != ETIMEDOUT))
             throw;
@@ -154,7 +168,7 @@ void job_control::ask_why(const std::string &host, bool has_answered) const
 }
 
 /** @runs: the program is run there, too. */
-void job_control::examine_host(const std::string &host, bool runs) const
+void job_control::examine_host(const std::string &host, const leavers &from, bool runs) const
 {
     probe what;
     what.how = settings_.probe;
@@ -175,7 +189,7 @@ void job_control::examine_host(const std::string &host, bool runs) const
         return; /* nothing was run */
     if (what.how == "auto") {
         if (runs)
-            examine_facts(host, said);
+            examine_facts(host, from, said);
         return;
     }
     try {
@@ -183,10 +197,11 @@ void job_control::examine_host(const std::string &host, bool runs) const
     } catch (const error &) {
         return; /* the user's command has found the host good, and has not run the program */
     }
-    examine_facts(host, said);
+    examine_facts(host, from, said);
 }
 
-void job_control::examine_facts(const std::string &host, const std::string &said) const
+void job_control::examine_facts(const std::string &host, const leavers &from,
+                                const std::string &said) const
 {
     preflight needed = needed_;
     needed.features = features_;
@@ -204,6 +219,45 @@ void job_control::examine_facts(const std::string &host, const std::string &said
     const std::string why = why_not(needed, found, host, settings_.checks);
     if (!why.empty())
         throw error(ENOEXEC, why);
+    if (settings_.checks.build)
+        examine_libraries(host, from, found.libraries);
+}
+
+void job_control::examine_libraries(const std::string &host, const leavers &from,
+                                    const loaded_libraries &found) const
+{
+    for (const int rank : from) {
+        const auto &needed = libraries_.at(static_cast<std::size_t>(rank));
+        const std::string why = needed ? why_other_libraries(*needed, found, host) : "";
+        if (why.empty())
+            continue;
+        if (settings_.other_libraries == settings::libraries::refuse)
+            throw error(ENOEXEC, why);
+        say_once(why + " lets ranks move there");
+    }
+}
+
+void job_control::say_once(const std::string &text) const
+{
+    const std::lock_guard lock(said_guard_);
+    if (said_.insert(text).second)
+        complain(0, text);
+}
+
+void job_control::set_libraries(const std::vector<whereabouts> &ranks,
+                                const std::vector<std::string> &texts)
+{
+    if (!server_)
+        return;
+    std::map<std::uint64_t, std::shared_ptr<const loaded_libraries>> told;
+    libraries_.clear();
+    for (std::size_t rank = 0; rank < ranks.size(); rank++) {
+        auto &of = told[ranks[rank].libraries];
+        if (!of && ranks[rank].libraries)
+            of = std::make_shared<const loaded_libraries>(
+                loaded_libraries::from_text(texts.at(rank)));
+        libraries_.push_back(of);
+    }
 }
 
 void job_control::set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,

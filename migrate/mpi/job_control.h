@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,9 @@ namespace zc::migrate {
 struct whereabouts {
     char host[128];
     int pid;
-    std::uint64_t features; /* of the processor */
-    char launcher[512];     /* the card of its launcher; "" if it has none */
+    std::uint64_t features;  /* of the processor */
+    std::uint64_t libraries; /* stands for what the process has loaded; 0: that is not compared */
+    char launcher[512];      /* the card of its launcher; "" if it has none */
 };
 
 /**
@@ -51,6 +54,11 @@ class job_control final : public request_source {
     bool is_open() const noexcept { return server_ != nullptr; }
     void set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,
                     const std::vector<whereabouts> &ranks);
+    /** What each rank's process has loaded, in to_text() of loaded_libraries; "" where it is what
+     * an earlier one with the same whereabouts::libraries has. Before set_status(), which lets
+     * requests in. */
+    void set_libraries(const std::vector<whereabouts> &ranks,
+                       const std::vector<std::string> &texts);
     /** Refuse everything from now on. */
     void close_door(const std::string &why);
     void close();
@@ -64,6 +72,8 @@ class job_control final : public request_source {
     double examined() const noexcept override { return examined_.load(); }
     /** What this process has found out of itself. */
     const preflight &own() const noexcept { return needed_; }
+    /** The same, and what it has loaded by now. */
+    preflight own_now() const;
     /** The ranks' processors have no others than these: the program may need them. */
     void need_features(std::uint64_t features) { features_ &= features; }
     std::uint64_t features() const noexcept { return features_; }
@@ -82,13 +92,18 @@ class job_control final : public request_source {
 
   private:
     std::shared_ptr<standby> examine(const request &wanted);
-    void examine_host(const std::string &host, bool runs) const;
-    void ask_why(const std::string &host, bool has_answered) const;
+    /** Whose successors come to a host, and so have to have the libraries of these. */
+    using leavers = std::vector<int>;
+    void examine_host(const std::string &host, const leavers &from, bool runs) const;
+    void ask_why(const std::string &host, const leavers &from, bool has_answered) const;
     /** By host; null where the process manager has to start one. */
     using launchers = std::map<std::string, std::unique_ptr<wire>>;
-    std::unique_ptr<wire> reach(const std::string &host, bool is_to_start);
+    std::unique_ptr<wire> reach(const std::string &host, const leavers &from, bool is_to_start);
     std::shared_ptr<standby> have_successors(const request &wanted, launchers there);
-    void examine_facts(const std::string &host, const std::string &said) const;
+    void examine_facts(const std::string &host, const leavers &from, const std::string &said) const;
+    void examine_libraries(const std::string &host, const leavers &from,
+                           const loaded_libraries &found) const;
+    void say_once(const std::string &text) const;
 
     const settings &settings_;
     const command &command_;
@@ -101,6 +116,11 @@ class job_control final : public request_source {
     std::atomic<double> asked_{0}, examined_{0};
     preflight needed_; /* of a host, but for its features */
     std::atomic<std::uint64_t> features_{~std::uint64_t{0}};
+    /* By rank; those that have the same share it. Null: not compared. They change in a move only,
+     * while no other request is examined. */
+    std::vector<std::shared_ptr<const loaded_libraries>> libraries_;
+    mutable std::mutex said_guard_; /* several hosts are examined at once */
+    mutable std::set<std::string> said_;
     std::unique_ptr<control_server> server_;
 };
 

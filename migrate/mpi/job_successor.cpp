@@ -75,7 +75,7 @@ void job::start_as_successor()
     std::unique_ptr<lifeline> line;
     try {
         meeting_of_leaver met =
-            meet_leaver(launcher_.get(), control_.own().to_line(), settings_.start_s);
+            meet_leaver(launcher_.get(), control_.own_now().to_line(), settings_.start_s);
         launcher_card_ = std::move(met.launcher);
         line = std::make_unique<lifeline>(std::make_unique<mpi_connection>(met.between, true), true,
                                           settings_.timeout_s);

@@ -48,6 +48,7 @@ std::string initialise_mpi()
     forget_launcher();
     preflight found = preflight::of_this_process();
     found.mpi = initialise_mpi();
+    found.libraries = loaded_libraries::of_this_process();
     std::printf("%s\n", found.to_line().c_str());
     std::fflush(stdout);
     _exit(0);

@@ -88,6 +88,16 @@ MPI_Info limited(double limit_s)
     return info;
 }
 
+/** Rank 0 has compared what it heard of this process when that became the rank, and not at all
+ * where the program itself has asked for the move. */
+void require_same_libraries(const std::string &facts, const std::string &host)
+{
+    const std::string why = why_other_libraries(loaded_libraries::of_this_process(),
+                                                preflight::find_in(facts).libraries, host);
+    if (!why.empty())
+        throw error(ENOEXEC, why);
+}
+
 } // namespace
 
 start_order order_of(const command &command)
@@ -153,6 +163,8 @@ std::unique_ptr<departure> succession::start(const std::vector<std::string> &all
                 make_progress();
                 pause.rest();
             });
+        if (hello.moved && settings_.libraries_compared())
+            require_same_libraries(facts, host_.name);
         if (!line->send({{"accept", true}}))
             throw error(EIO, "the launcher on " + host_.name + " has ended");
         hello.bytes = start_->bytes_of(all);

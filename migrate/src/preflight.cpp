@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "preflight.h"
 
-#include <cstring>
-#include <dlfcn.h>
 #include <fstream>
 #include <iterator>
 #include <link.h> /* and what is in an object */
 #include <nlohmann/json.hpp>
 
-#include "crc32c.h"
 #include "error.h"
 #include "memory_room.h"
+#include "object_identity.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -27,34 +25,6 @@ std::string contents(const std::string &path)
 {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string hexadecimal(const unsigned char *bytes, std::size_t length)
-{
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (std::size_t i = 0; i < length; i++) {
-        text += digits[bytes[i] >> 4];
-        text += digits[bytes[i] & 15];
-    }
-    return text;
-}
-
-/** In one segment of notes; "" if it is not there. */
-std::string build_id_in(const char *at, std::size_t size)
-{
-    constexpr auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
-    for (const char *const end = at + size; at + sizeof(ElfW(Nhdr)) <= end;) {
-        ElfW(Nhdr) note;
-        std::memcpy(&note, at, sizeof note);
-        const char *const name = at + sizeof note;
-        const char *const what = name + padded(note.n_namesz);
-        at = what + padded(note.n_descsz);
-        if (at <= end && note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            std::memcmp(name, "GNU", 4) == 0)
-            return hexadecimal(reinterpret_cast<const unsigned char *>(what), note.n_descsz);
-    }
-    return "";
 }
 
 struct search {
@@ -75,12 +45,7 @@ int look_at(dl_phdr_info *object, std::size_t, void *argument)
     if (!is_it)
         return 0;
     wanted.path = wanted.address ? object->dlpi_name : "/proc/self/exe";
-    for (int i = 0; i < object->dlpi_phnum && wanted.id.empty(); i++) {
-        const ElfW(Phdr) &part = object->dlpi_phdr[i];
-        if (part.p_type == PT_NOTE)
-            wanted.id = build_id_in(
-                reinterpret_cast<const char *>(object->dlpi_addr + part.p_vaddr), part.p_memsz);
-    }
+    wanted.id = build_id_of(*object);
     return 1;
 }
 
@@ -88,11 +53,7 @@ std::string identity_of(const void *address)
 {
     search wanted{address, "", ""};
     dl_iterate_phdr(look_at, &wanted);
-    if (!wanted.id.empty())
-        return wanted.id;
-    const std::string file = contents(wanted.path);
-    return "crc32c-" + std::to_string(zc_crc32c(0, file.data(), file.size())) + "-" +
-           std::to_string(file.size());
+    return wanted.id.empty() ? checksum_of(wanted.path) : wanted.id;
 }
 
 std::string mebibytes(std::uint64_t bytes)
@@ -181,11 +142,9 @@ preflight preflight::of_this_process()
 
 std::string preflight::to_line() const
 {
-    return std::string(kMark) + json{{"program", program},
-                                     {"library", library},
-                                     {"features", features},
-                                     {"memory", memory},
-                                     {"mpi", mpi}}
+    return std::string(kMark) + json{{"program", program},   {"library", library},
+                                     {"features", features}, {"memory", memory},
+                                     {"mpi", mpi},           {"libraries", libraries.to_text()}}
                                     .dump();
 }
 
@@ -203,6 +162,8 @@ preflight preflight::find_in(std::string_view output)
                           found.features = object.at("features");
                           found.memory = object.at("memory");
                           found.mpi = object.at("mpi");
+                          found.libraries =
+                              loaded_libraries::from_text(object.value("libraries", ""));
                           return found;
                       });
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "loaded_libraries.h"
+
 namespace zc::migrate {
 
 /**
@@ -20,8 +22,9 @@ struct preflight {
     std::uint64_t features = 0; /* of the processor, by feature_names() */
     std::uint64_t memory = 0;   /* bytes that could be had: the machine's and the cgroup's */
     std::string mpi;            /* why MPI cannot be initialised; "" if it can */
+    loaded_libraries libraries; /* that the process has loaded when it tells this */
 
-    /** Of this process, without MPI. */
+    /** Of this process, without MPI and without what it has loaded, which changes. */
     static preflight of_this_process();
     /** One line, by which it is found among what else is printed. */
     std::string to_line() const;

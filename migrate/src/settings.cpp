@@ -18,29 +18,15 @@ namespace zc::migrate {
 
 namespace {
 
-constexpr const char *kKnown[] = {"ZC_MIGRATE",
-                                  "ZC_MIGRATE_ATTEMPTS",
-                                  "ZC_MIGRATE_CALLBACK",
-                                  "ZC_MIGRATE_DIR",
-                                  "ZC_MIGRATE_FAULT",
-                                  "ZC_MIGRATE_HOSTS",
-                                  "ZC_MIGRATE_JOB",
-                                  "ZC_MIGRATE_KEEP",
-                                  "ZC_MIGRATE_LAUNCHER",
-                                  "ZC_MIGRATE_PATIENCE",
-                                  "ZC_MIGRATE_OTHERS",
-                                  "ZC_MIGRATE_PREFLIGHT",
-                                  "ZC_MIGRATE_PROBE",
-                                  "ZC_MIGRATE_RECORD",
-                                  "ZC_MIGRATE_RESTART",
-                                  "ZC_MIGRATE_SAVING",
-                                  "ZC_MIGRATE_SILENCE",
-                                  "ZC_MIGRATE_SOCKETS",
-                                  "ZC_MIGRATE_START",
-                                  "ZC_MIGRATE_SUCCESSOR",
-                                  "ZC_MIGRATE_TIMEOUT",
-                                  "ZC_MIGRATE_VERIFY_EVERY",
-                                  "ZC_MIGRATE_VERIFY_RECORD"};
+constexpr const char *kKnown[] = {
+    "ZC_MIGRATE",           "ZC_MIGRATE_ATTEMPTS",     "ZC_MIGRATE_CALLBACK",
+    "ZC_MIGRATE_DIR",       "ZC_MIGRATE_FAULT",        "ZC_MIGRATE_HOSTS",
+    "ZC_MIGRATE_JOB",       "ZC_MIGRATE_KEEP",         "ZC_MIGRATE_LAUNCHER",
+    "ZC_MIGRATE_PATIENCE",  "ZC_MIGRATE_OTHERS",       "ZC_MIGRATE_OTHER_LIBRARIES",
+    "ZC_MIGRATE_PREFLIGHT", "ZC_MIGRATE_PROBE",        "ZC_MIGRATE_RECORD",
+    "ZC_MIGRATE_RESTART",   "ZC_MIGRATE_SAVING",       "ZC_MIGRATE_SILENCE",
+    "ZC_MIGRATE_SOCKETS",   "ZC_MIGRATE_START",        "ZC_MIGRATE_SUCCESSOR",
+    "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -92,6 +78,15 @@ bool do_others_run(const std::string &what)
     if (what != "wait" && what != "run")
         throw error(EINVAL, "bad value of ZC_MIGRATE_OTHERS: " + what + " (wait or run)");
     return what == "run";
+}
+
+settings::libraries other_libraries_of(const std::string &what)
+{
+    if (what == "refuse")
+        return settings::libraries::refuse;
+    if (what == "allow")
+        return settings::libraries::allow;
+    throw error(EINVAL, "bad value of ZC_MIGRATE_OTHER_LIBRARIES: " + what + " (refuse or allow)");
 }
 
 } // namespace
@@ -153,6 +148,7 @@ settings settings::from_environment()
         number("ZC_MIGRATE_RECORD", static_cast<double>(s.record_bytes), 0, 1u << 31));
     s.probe = text("ZC_MIGRATE_PROBE", "auto");
     s.checks = preflight_checks::from(text("ZC_MIGRATE_PREFLIGHT", "all"));
+    s.other_libraries = other_libraries_of(text("ZC_MIGRATE_OTHER_LIBRARIES", "refuse"));
     s.injected = fault_of(text("ZC_MIGRATE_FAULT", ""));
     return s;
 }

@@ -33,13 +33,20 @@ struct settings {
     int attempts = 10;              /* safe points tried before messages in flight refuse a move */
     std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe
                                                           point; 0: none are noted */
-    std::string hosts;             /* where ranks may go: "" as found, "any", or a list */
-    std::string launcher;          /* zcm-launch; "": beside libzcm */
-    std::string probe;             /* auto, none, or a command with %h and %p */
-    preflight_checks checks;       /* of a target host */
-    std::optional<fault> injected; /* tests only: where to fail */
+    std::string hosts;       /* where ranks may go: "" as found, "any", or a list */
+    std::string launcher;    /* zcm-launch; "": beside libzcm */
+    std::string probe;       /* auto, none, or a command with %h and %p */
+    preflight_checks checks; /* of a target host */
+    enum class libraries { refuse, allow };
+    libraries other_libraries = libraries::refuse; /* where a target has other builds of them */
+    std::optional<fault> injected;                 /* tests only: where to fail */
 
     static settings from_environment();
+    /** A rank is not to go on with other builds of its libraries. */
+    bool libraries_compared() const noexcept
+    {
+        return checks.build && other_libraries == libraries::refuse;
+    }
     bool fault_injected(fault one) const noexcept { return kFaults && injected == one; }
 };
 

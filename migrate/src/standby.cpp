@@ -57,7 +57,7 @@ std::vector<standby::report> standby::reports() const
 {
     std::vector<report> all;
     for (const auto &each : all_)
-        all.push_back({each->what.host, each->started.facts});
+        all.push_back({each->what.rank, each->what.host, each->started.facts});
     return all;
 }
 

@@ -37,8 +37,9 @@ class standby {
     /** Where the start() that threw has gone wrong; "" if that is of no host. */
     const std::string &failed_on() const noexcept { return failed_on_; }
 
-    /** Of each successor: its host, and the line in which it has reported. */
+    /** Of each successor: its rank, its host, and the line in which it has reported. */
     struct report {
+        int rank;
         std::string host, facts;
     };
     std::vector<report> reports() const;

@@ -63,8 +63,13 @@ def mpich_only(why):
     return mark
 
 
-def heat(stage, *extra, iterations=10000000, **how):
-    return Job(stage, "heat2d", *HEAT, "--iterations", iterations, "--until", STOP, *extra, **how)
+def heat(stage, *extra, **how):
+    return heat_of(stage, "heat2d", *extra, **how)
+
+
+def heat_of(stage, program, *extra, iterations=10000000, **how):
+    """The same by another build of it."""
+    return Job(stage, program, *HEAT, "--iterations", iterations, "--until", STOP, *extra, **how)
 
 
 def state_of(pid):

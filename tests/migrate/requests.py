@@ -233,6 +233,7 @@ def bad_settings(stage):
                         ("ZC_MIGRATE_ATTEMPTS", "many"), ("ZC_MIGRATE_PATIENCE", "0"),
                         ("ZC_MIGRATE_CALLBACK", "0"), ("ZC_MIGRATE_SILENCE", "1h"),
                         ("ZC_MIGRATE_JOB", "a/b"), ("ZC_MIGRATE_JOB", "zcmd"),
+                        ("ZC_MIGRATE_OTHER_LIBRARIES", "yes"),
                         ("ZC_MIGRATE_FAULT", "successor-kiled")):
         with heat(stage, ranks=1, environment={name: value}) as job:
             ends_with_error(job, f"bad value of {name}: {value}", 30 * stage.patience)

@@ -101,8 +101,8 @@ TEST(Standby, StartsOneLauncherForEachHostAndHearsAllReports)
         EXPECT_EQ(by.asked, (std::vector<std::string>{"h2", "h3"}));
         std::vector<std::string> all;
         for (const standby::report &one : it.reports())
-            all.push_back(one.host + " " + one.facts);
-        EXPECT_EQ(all, (std::vector<std::string>{"h2 two", "h3 three", "h2 two"}));
+            all.push_back(std::to_string(one.rank) + " " + one.host + " " + one.facts);
+        EXPECT_EQ(all, (std::vector<std::string>{"1 h2 two", "4 h3 three", "2 h2 two"}));
         it.introduce({"", R"({"card":"one"})", R"({"card":"two"})", "", ""}, 0, yield);
     }
     EXPECT_EQ(h2, json::parse(R"([{"leaver":"one"},{"leaver":"two"}])"));

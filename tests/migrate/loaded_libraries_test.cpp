@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loaded_libraries.h"
+
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "error.h"
+#include "object_identity.h"
+#include "preflight.h"
+#include "scratch_directory.h"
+
+namespace zc::migrate {
+namespace {
+
+namespace fs = std::filesystem;
+
+loaded_libraries list(const std::vector<loaded_library> &all)
+{
+    loaded_libraries made;
+    for (const loaded_library &one : all)
+        made.add(one.path, one.identity);
+    return made;
+}
+
+/* The paths of what differs, as "OURS THEIRS". */
+std::vector<std::string> differing(const std::vector<loaded_library> &ours,
+                                   const std::vector<loaded_library> &theirs)
+{
+    std::vector<std::string> paths;
+    for (const other_library &one : other_libraries(list(ours), list(theirs)))
+        paths.push_back(one.ours.path + " " + one.theirs.path);
+    return paths;
+}
+
+const std::vector<std::string> kNoPaths;
+
+/* A library that this process has opened. */
+class opened {
+  public:
+    explicit opened(const std::string &path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+    {
+        EXPECT_TRUE(handle_) << dlerror();
+    }
+    ~opened()
+    {
+        if (handle_)
+            dlclose(handle_);
+    }
+    opened(const opened &) = delete;
+    opened &operator=(const opened &) = delete;
+
+  private:
+    void *handle_;
+};
+
+/* "" if it is not loaded. */
+std::string identity_here(const std::string &path)
+{
+    const loaded_libraries here = loaded_libraries::of_this_process();
+    for (const loaded_library &one : here.all())
+        if (one.path == loaded_library::printable(path))
+            return one.identity;
+    return "";
+}
+
+TEST(OtherLibraries, AreThoseThatBothHave)
+{
+    EXPECT_EQ(differing({{"/l/m.so", "a"}, {"/l/c.so", "b"}}, {{"/l/m.so", "a"}, {"/l/c.so", "b"}}),
+              kNoPaths);
+    EXPECT_EQ(differing({{"/l/m.so", "a"}, {"/l/c.so", "b"}}, {{"/l/c.so", "b"}, {"/l/m.so", "x"}}),
+              std::vector<std::string>{"/l/m.so /l/m.so"});
+    /* Opened by one of them only. */
+    EXPECT_EQ(differing({{"/l/m.so", "a"}}, {{"/l/m.so", "a"}, {"/l/nss.so", "c"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/l/m.so", "a"}, {"/l/plugin.so", "c"}}, {{"/l/m.so", "a"}}), kNoPaths);
+    EXPECT_EQ(differing({}, {{"/l/m.so", "a"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/l/m.so", "a"}}, {}), kNoPaths);
+}
+
+TEST(OtherLibraries, MayLieElsewhere)
+{
+    EXPECT_EQ(differing({{"/lib/m.so", "a"}}, {{"/usr/lib/m.so", "a"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/lib/m.so", "a"}}, {{"/usr/lib/m.so", "x"}}),
+              std::vector<std::string>{"/lib/m.so /usr/lib/m.so"});
+    EXPECT_EQ(differing({{"m.so", "a"}}, {{"/usr/lib/m.so", "x"}}),
+              std::vector<std::string>{"m.so /usr/lib/m.so"});
+}
+
+TEST(OtherLibraries, AreNotTheTwinsOfOneName)
+{
+    const std::vector<loaded_library> twins = {{"/a/p.so", "a"}, {"/b/p.so", "b"}};
+    EXPECT_EQ(differing(twins, twins), kNoPaths);
+    EXPECT_EQ(differing(twins, {{"/b/p.so", "b"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/b/p.so", "b"}}, twins), kNoPaths);
+    EXPECT_EQ(differing(twins, {{"/b/p.so", "x"}}), std::vector<std::string>{"/b/p.so /b/p.so"});
+    /* Which of them it is cannot be told. */
+    EXPECT_EQ(differing(twins, {{"/c/p.so", "x"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/c/p.so", "x"}}, twins), kNoPaths);
+    /* One path twice: the file was replaced, and opened again. */
+    EXPECT_EQ(differing({{"/a/p.so", "a"}, {"/a/p.so", "b"}}, {{"/a/p.so", "b"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/a/p.so", "a"}}, {{"/a/p.so", "a"}, {"/a/p.so", "b"}}), kNoPaths);
+}
+
+TEST(OtherLibraries, AreNamed)
+{
+    const auto ours = list({{"/lib/m.so", "aa11"}, {"/lib/c.so", "bb22"}});
+    EXPECT_EQ(why_other_libraries(ours, ours, "h"), "");
+    EXPECT_EQ(why_other_libraries(ours, list({{"/lib/m.so", "cc33"}}), "h"),
+              "host h has another build of the library /lib/m.so: found cc33, needed aa11 "
+              "(ZC_MIGRATE_OTHER_LIBRARIES)");
+    EXPECT_EQ(
+        why_other_libraries(ours, list({{"/opt/m.so", "cc33"}, {"/lib/c.so", "dd44"}}), "h"),
+        "host h has another build of the library /lib/m.so: found cc33 (/opt/m.so), needed aa11; "
+        "and of 1 more (ZC_MIGRATE_OTHER_LIBRARIES)");
+}
+
+TEST(LoadedLibraries, AreTold)
+{
+    const auto some = list({{"/lib/m.so", "bb"}, {"/lib/c.so", "aa"}});
+    EXPECT_EQ(some.to_text(), "aa /lib/c.so\nbb /lib/m.so\n");
+    EXPECT_EQ(loaded_libraries::from_text(some.to_text()).to_text(), some.to_text());
+    EXPECT_TRUE(loaded_libraries::from_text("").all().empty());
+    for (const char *bad : {"aa /lib/c.so", "\n", "aa\n", " /lib/c.so\n", "aa \n"})
+        EXPECT_THROW(loaded_libraries::from_text(bad), error) << bad;
+}
+
+TEST(LoadedLibraries, AreThoseOfThisProcess)
+{
+    const loaded_libraries here = loaded_libraries::of_this_process();
+    bool has_libc = false;
+    for (const loaded_library &one : here.all()) {
+        EXPECT_FALSE(one.path.empty());
+        EXPECT_FALSE(one.identity.empty()) << one.path;
+        EXPECT_FALSE(one.name().starts_with("linux-vdso")) << one.path;
+        has_libc = has_libc || one.name() == "libc.so.6";
+    }
+    EXPECT_TRUE(has_libc);
+    EXPECT_TRUE(other_libraries(here, loaded_libraries::of_this_process()).empty());
+}
+
+TEST(LoadedLibraries, HaveTheBuildIdThatIsInMemory)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so";
+    fs::copy_file(SMALL_LIBRARY, path);
+    EXPECT_EQ(identity_here(path), "");
+    const opened library(path);
+    const std::string identity = identity_here(path);
+    EXPECT_EQ(identity.size(), 40u) << identity;
+    /* An upgrade meanwhile: the process has what it had. */
+    fs::copy_file(SMALL_LIBRARY_OTHER, path + ".new");
+    fs::rename(path + ".new", path);
+    EXPECT_EQ(identity_here(path), identity);
+    fs::remove(path);
+    EXPECT_EQ(identity_here(path), identity);
+}
+
+TEST(LoadedLibraries, HaveAChecksumWithoutBuildId)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so", late = place.path() + "/liblate.so";
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    fs::copy_file(SMALL_LIBRARY_PLAIN, late);
+    std::string identity;
+    {
+        const opened library(path);
+        identity = identity_here(path);
+        EXPECT_EQ(identity, checksum_of(SMALL_LIBRARY_PLAIN));
+        EXPECT_TRUE(identity.starts_with("crc32c-")) << identity;
+        EXPECT_TRUE(identity.ends_with("-" + std::to_string(fs::file_size(path)))) << identity;
+        EXPECT_NE(identity, checksum_of(SMALL_LIBRARY_PLAIN_OTHER));
+        fs::copy_file(SMALL_LIBRARY_PLAIN_OTHER, path + ".new");
+        fs::rename(path + ".new", path);
+        EXPECT_EQ(identity_here(path), identity); /* as noted before */
+    }
+    {
+        const opened library(path); /* at the same address, for all that is known */
+        EXPECT_EQ(identity_here(path), checksum_of(SMALL_LIBRARY_PLAIN_OTHER));
+    }
+    const opened library(late);
+    fs::remove(late);
+    EXPECT_TRUE(identity_here(late).starts_with("replaced-")) << identity_here(late);
+    EXPECT_EQ(checksum_of(late), "");
+}
+
+TEST(LoadedLibraries, MayHaveAnyName)
+{
+    EXPECT_EQ(loaded_library::printable("/a b/\xff%\n.so"), "/a%20b/%FF%25%0A.so");
+    const scratch_directory place;
+    const std::string path = place.path() + "/lib\xff\xfe small.so";
+    fs::copy_file(SMALL_LIBRARY, path);
+    const opened library(path);
+    preflight told;
+    told.libraries = loaded_libraries::of_this_process();
+    const preflight heard = preflight::find_in(told.to_line());
+    EXPECT_EQ(heard.libraries.to_text(), told.libraries.to_text());
+    EXPECT_NE(heard.libraries.to_text().find("/lib%FF%FE%20small.so\n"), std::string::npos);
+    const std::string why = why_other_libraries(
+        heard.libraries, list({{loaded_library::printable(path), "another"}}), "h");
+    EXPECT_NE(why.find("/lib%FF%FE%20small.so: found another, needed "), std::string::npos) << why;
+    EXPECT_NO_THROW(nlohmann::json(why).dump());
+}
+
+TEST(LoadedLibraries, OfOneNameAreToldApart)
+{
+    const scratch_directory place;
+    fs::create_directory(place.path() + "/a");
+    fs::create_directory(place.path() + "/b");
+    const std::string a = place.path() + "/a/plugin.so", b = place.path() + "/b/plugin.so";
+    fs::copy_file(SMALL_LIBRARY, a);
+    fs::copy_file(SMALL_LIBRARY_OTHER, b);
+    const opened first(a), second(b);
+    EXPECT_NE(identity_here(a), "");
+    EXPECT_NE(identity_here(b), "");
+    EXPECT_NE(identity_here(a), identity_here(b));
+}
+
+} // namespace
+} // namespace zc::migrate
