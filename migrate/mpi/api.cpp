@@ -95,6 +95,14 @@ registry &data()
     return current ? current->data : off;
 }
 
+/* Those who decide on a move learn how large the state is. */
+void tell_size()
+{
+    profiler::instance().image(data().bytes());
+    if (current)
+        current->data_has_changed();
+}
+
 } // namespace
 
 namespace zc::migrate {
@@ -177,13 +185,14 @@ int zcm_register(const char *name, void *addr, size_t count, MPI_Datatype type) 
         array wanted{name, static_cast<std::byte *>(addr), count};
         set_type(wanted, type);
         const array &added = data().add(std::move(wanted));
-        profiler::instance().image(data().bytes());
+        tell_size();
         if (!current)
             return;
         try {
             current->restored(added);
         } catch (...) {
             data().remove(name);
+            tell_size();
             throw;
         }
     });
@@ -194,7 +203,7 @@ int zcm_reregister(const char *name, void *addr, size_t count) noexcept
     return guarded([&] {
         require_initialised();
         data().replace(name ? name : "", addr, count);
-        profiler::instance().image(data().bytes());
+        tell_size();
     });
 }
 
@@ -203,7 +212,7 @@ int zcm_unregister(const char *name) noexcept
     return guarded([&] {
         require_initialised();
         data().remove(name ? name : "");
-        profiler::instance().image(data().bytes());
+        tell_size();
     });
 }
 

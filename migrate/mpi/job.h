@@ -71,6 +71,8 @@ class job {
     const char *saved_name(std::size_t index);
 
     registry data;
+    /** Something was registered or is not any more. */
+    void data_has_changed() noexcept { agreement_.weigh(data.bytes()); }
     program_functions functions;
 
     bool is_resumed() const noexcept { return resumed_; }

@@ -123,6 +123,7 @@ std::unique_ptr<wire> job_control::reach(const std::string &host, const leavers 
 std::shared_ptr<standby> job_control::have_successors(const request &wanted, launchers there)
 {
     auto successors = std::make_shared<standby>(wanted.moves);
+    room_.clear();
     std::set<std::string> with_neighbour;
     for (const auto &[host, line] : there)
         if (line)
@@ -150,8 +151,11 @@ std::shared_ptr<standby> job_control::have_successors(const request &wanted, lau
         }
         throw;
     }
-    for (const standby::report &one : successors->reports())
-        examine_facts(one.host, {one.rank}, one.facts);
+    for (const standby::report &one : successors->reports()) {
+        const std::uint64_t memory = examine_facts(one.host, {one.rank}, one.facts).memory;
+        std::uint64_t &least = room_.emplace(one.host, memory).first->second;
+        least = std::min(least, memory);
+    }
     return successors;
 }
 
@@ -200,8 +204,8 @@ void job_control::examine_host(const std::string &host, const leavers &from, boo
     examine_facts(host, from, said);
 }
 
-void job_control::examine_facts(const std::string &host, const leavers &from,
-                                const std::string &said) const
+preflight job_control::examine_facts(const std::string &host, const leavers &from,
+                                     const std::string &said) const
 {
     preflight needed = needed_;
     needed.features = features_;
@@ -216,11 +220,14 @@ void job_control::examine_facts(const std::string &host, const leavers &from,
         found.program = "another";
     if (settings_.fault_injected(fault::other_processor))
         found.features = 0;
+    if (settings_.fault_injected(fault::no_memory_told))
+        found.memory = 1 << 20;
     const std::string why = why_not(needed, found, host, settings_.checks);
     if (!why.empty())
         throw error(ENOEXEC, why);
     if (settings_.checks.build)
         examine_libraries(host, from, found.libraries);
+    return found;
 }
 
 void job_control::examine_libraries(const std::string &host, const leavers &from,
@@ -303,6 +310,22 @@ bool job_control::take()
 {
     taken_ = server_ ? server_->take() : std::nullopt;
     return taken_.has_value();
+}
+
+bool job_control::weighs() const
+{
+    return settings_.checks.memory && taken_ && taken_->successors;
+}
+
+std::string job_control::too_heavy(const std::vector<std::int64_t> &bytes) const
+{
+    std::map<std::string, std::uint64_t> sums;
+    for (const request::target &one : taken_->wanted.moves)
+        sums[one.host] += static_cast<std::uint64_t>(bytes.at(static_cast<std::size_t>(one.rank)));
+    for (const auto &[host, sum] : sums)
+        if (const std::string why = why_no_room(sum, room_.at(host), host); !why.empty())
+            return why;
+    return "";
 }
 
 bool job_control::hold()

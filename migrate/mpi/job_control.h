@@ -70,6 +70,9 @@ class job_control final : public request_source {
     const std::optional<control_server::taken> &taken() const noexcept { return taken_; }
     double asked() const noexcept override { return asked_.load(); }
     double examined() const noexcept override { return examined_.load(); }
+    /** A move's successors have told how much memory their hosts have. */
+    bool weighs() const override;
+    std::string too_heavy(const std::vector<std::int64_t> &bytes) const override;
     /** What this process has found out of itself. */
     const preflight &own() const noexcept { return needed_; }
     /** The same, and what it has loaded by now. */
@@ -100,7 +103,8 @@ class job_control final : public request_source {
     using launchers = std::map<std::string, std::unique_ptr<wire>>;
     std::unique_ptr<wire> reach(const std::string &host, const leavers &from, bool is_to_start);
     std::shared_ptr<standby> have_successors(const request &wanted, launchers there);
-    void examine_facts(const std::string &host, const leavers &from, const std::string &said) const;
+    preflight examine_facts(const std::string &host, const leavers &from,
+                            const std::string &said) const;
     void examine_libraries(const std::string &host, const leavers &from,
                            const loaded_libraries &found) const;
     void say_once(const std::string &text) const;
@@ -119,6 +123,9 @@ class job_control final : public request_source {
     /* By rank; those that have the same share it. Null: not compared. They change in a move only,
      * while no other request is examined. */
     std::vector<std::shared_ptr<const loaded_libraries>> libraries_;
+    /* On the hosts of the request that was examined last, in bytes, as their successors have told.
+     */
+    std::map<std::string, std::uint64_t> room_;
     mutable std::mutex said_guard_; /* several hosts are examined at once */
     mutable std::set<std::string> said_;
     std::unique_ptr<control_server> server_;

@@ -22,6 +22,7 @@ enum class fault {
     other_build_late,       /* the leaver: the successor's program is another one than its own */
     other_processor,        /* rank 0, asked for a move: ranks have had what the target lacks */
     no_memory,              /* the successor, greeted: its host has no memory */
+    no_memory_told,         /* rank 0, asked for a move: the target hosts have no memory */
     successor_killed_early, /* the successor, before it has answered the greeting: killed */
     successor_killed_data,  /* the successor, when it is to receive an array: killed */
     successor_exits,        /* the successor, before it acknowledges its data: exits */
@@ -58,6 +59,7 @@ inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::other_build_late, "other-build-late"},
     {fault::other_processor, "other-processor"},
     {fault::no_memory, "no-memory"},
+    {fault::no_memory_told, "no-memory-told"},
     {fault::successor_killed_early, "successor-killed-early"},
     {fault::successor_killed_data, "successor-killed-data"},
     {fault::successor_exits, "successor-exits"},

@@ -29,7 +29,10 @@ void negotiation::close()
         return;
     for (auto &one : rounds_) /* all ranks are here, so all answer */
         one->wait();
+    if (weights_)
+        weights_->wait();
     rounds_.clear();
+    weights_.reset();
     window_->close();
     window_.reset();
 }
@@ -70,14 +73,26 @@ int negotiation::missing() const
 
 /* ---- the place ---- */
 
-void negotiation::begin()
+void negotiation::begin(bool weighs)
 {
     requests_++;
     raise_ = 1;
     attempt_ = 0;
     proposed_ = kNever;
+    if (weighs) {
+        if (weights_) /* of a request that was given up */
+            rounds_.push_front(std::move(weights_));
+        weights_ = window_->start(window::kBytes, operation::read, 0);
+    }
     start(window::kCounter, operation::read, 0);
-    step_ = step::reading;
+    step_ = weighs ? step::weighing : step::reading;
+}
+
+std::vector<std::int64_t> negotiation::weights() const
+{
+    std::vector<std::int64_t> all{memory_[window::kBytes]};
+    all.insert(all.end(), weights_->got.begin(), weights_->got.end());
+    return all;
 }
 
 void negotiation::propose(std::int64_t farthest)
@@ -100,6 +115,9 @@ negotiation::progress negotiation::advance(std::int64_t n)
         if (most >= kNever)
             return progress::finishing;
         switch (step_) {
+        case step::weighing:
+            step_ = step::reading;
+            return progress::weighed;
         case step::reading:
             propose(std::max(most, n));
             break;
@@ -201,6 +219,8 @@ std::vector<std::int64_t> negotiation::state() const
     all.insert(all.end(), memory_.begin(), memory_.end());
     if (!rounds_.empty())
         all.insert(all.end(), rounds_.back()->got.begin(), rounds_.back()->got.end());
+    if (step_ == step::weighing)
+        all.insert(all.end(), weights_->got.begin(), weights_->got.end());
     return all;
 }
 

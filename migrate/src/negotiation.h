@@ -34,6 +34,9 @@ namespace zc::migrate {
  * built first, does deadlock: a neighbour that has passed that point without having seen
  * the request waits for a message that is sent behind it.)
  *
+ * Where a move may find too little memory, the sizes of the ranks' states are read with their
+ * counters in step 1: the request can be refused before any rank has heard of it.
+ *
  * Rank 0 does not wait for answers between its safe points: who computes for long without
  * calling MPI answers late, and the job goes on meanwhile.
  *
@@ -71,6 +74,11 @@ class negotiation {
     {
         return memory_[window::kProposal].load(std::memory_order_relaxed) != quiet_;
     }
+    /** This rank has so much state now. */
+    void weigh(std::uint64_t bytes) noexcept
+    {
+        memory_[window::kBytes].store(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+    }
     /** There will be no more safe points. */
     void never_again() noexcept { counter().store(kNever); }
 
@@ -81,13 +89,16 @@ class negotiation {
 
     /** What was rung for up to now will be dealt with. */
     void hear() noexcept { seen_ = proposal().load(); }
-    void begin();
-    enum class progress { silence, searching, found, finishing };
+    /** @weighs: advance() says once, before anything is proposed, that weights() are known. */
+    void begin(bool weighs);
+    enum class progress { silence, searching, weighed, found, finishing };
     /** What is known by now; silence if that is what was known before. */
     progress advance(std::int64_t n);
     /** It need not be found before rank 0 leaves safe point @n. */
     bool is_ahead_of(std::int64_t n) const noexcept { return n < proposed_; }
     std::int64_t place() const noexcept { return proposed_; }
+    /** Of the state of each rank, in bytes, as it was when the request was begun with. */
+    std::vector<std::int64_t> weights() const;
     /** A rank that has not answered, or else one that has not arrived; -1: none. */
     int missing() const;
     /** There will be no meeting: all will hear of it, whenever they listen. */
@@ -124,7 +135,11 @@ class negotiation {
     std::int64_t stamp(std::int64_t safe_point) const noexcept;
     std::int64_t meeting() const noexcept;
     void start(window::place where, window::operation what, std::int64_t value);
-    bool is_done() { return rounds_.empty() || rounds_.back()->is_done(); }
+    bool is_done()
+    {
+        return (rounds_.empty() || rounds_.back()->is_done()) &&
+               (step_ != step::weighing || weights_->is_done());
+    }
     void propose(std::int64_t farthest);
 
     window::words memory_{};
@@ -134,9 +149,20 @@ class negotiation {
     std::unique_ptr<window> window_;
     int rank_ = 0;
 
-    enum class step { idle, reading, telling, checking, confirming, gathering, taking, over };
+    enum class step {
+        idle,
+        weighing,
+        reading,
+        telling,
+        checking,
+        confirming,
+        gathering,
+        taking,
+        over
+    };
     step step_ = step::idle;
     std::list<std::unique_ptr<window::round>> rounds_; /* the last one is the one that counts */
+    std::unique_ptr<window::round> weights_;           /* the last one of these; may be null */
     std::int64_t proposed_ = 0, raise_ = 1;
     int attempt_ = 0;
 };

@@ -73,11 +73,19 @@ rendezvous::next rendezvous::choose_place(std::int64_t n, double now)
             return next::go_on;
         }
         deadline_ = requests_.examined() + patience_s_;
-        agreement_.begin();
+        agreement_.begin(requests_.weighs());
         stage_ = stage::searching;
     }
     const negotiation::progress progress = agreement_.advance(n);
     switch (progress) {
+    case negotiation::progress::weighed: {
+        const std::string why = requests_.too_heavy(agreement_.weights());
+        if (why.empty())
+            return next::again;
+        agreement_.call_off();
+        outcome(control::refusal(ENOMEM, why));
+        return next::go_on;
+    }
     case negotiation::progress::found:
         target_ = agreement_.place();
         stage_ = stage::agreed;

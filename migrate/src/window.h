@@ -15,8 +15,8 @@ namespace zc::migrate {
  */
 class window {
   public:
-    enum place : std::size_t { kProposal, kConfirmation, kCounter, kArrival, kVerdict };
-    using words = std::array<std::atomic<std::int64_t>, 5>;
+    enum place : std::size_t { kProposal, kConfirmation, kCounter, kArrival, kVerdict, kBytes };
+    using words = std::array<std::atomic<std::int64_t>, 6>;
     enum class operation { read, replace, add };
 
     /** The same operation on all ranks but 0. Kept until it is done, as it cannot be withdrawn. */

@@ -122,6 +122,14 @@ def no_memory_there(stage):
 
 @suite.test()
 @mpich_only(LAUNCHED)
+def no_memory_there_before_ranks_meet(stage):
+    """It is rank 0 that finds it, and no leaver: no rank has been called."""
+    fault_is_survived(stage, "no-memory-told",
+                      r"(?<!rank 1: )host \S+ has too little memory: found 1 MiB .*, needed [0-9]+ MiB")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
 def status_while_a_host_is_probed(stage):
     """The socket answers others meanwhile; a second request is told that one is under way."""
     with heat(stage, environment={"ZC_MIGRATE_PROBE": "sleep 3; test %h"}) as job:

@@ -123,6 +123,18 @@ class world::socket final : public request_source {
         return taken_;
     }
     double asked() const noexcept override { return asked_; }
+    bool weighs() const override { return in_.what_.weighs; }
+    std::string too_heavy(const std::vector<std::int64_t> &bytes) const override
+    {
+        for (std::size_t r = 0; r < in_.ranks_.size(); r++)
+            if (bytes.size() != in_.ranks_.size() || bytes[r] != state_of(static_cast<int>(r)))
+                in_.within_ = violation("the states of ranks are not as large as they say");
+        if (in_.heavy_ == 0)
+            return "";
+        in_.heavy_--;
+        return "too heavy";
+    }
+    static std::int64_t state_of(int rank) { return 100 + rank; }
     bool hold() override
     {
         in_.between(0);
@@ -237,12 +249,13 @@ struct world::rank {
 world::world(const scenario &what, chooser &decides)
     : what_(what), decides_(decides), socket_(std::make_unique<socket>(*this)),
       pending_(static_cast<std::size_t>(what.ranks)), put_off_(what.put_off),
-      functions_(what.functions)
+      functions_(what.functions), heavy_(what.heavy)
 {
     socket_->allow(what.requests);
     for (int r = 0; r < what.ranks; r++) {
         ranks_.push_back(std::make_unique<rank>());
         ranks_.back()->agreement->open(open(r), 0);
+        ranks_.back()->agreement->weigh(static_cast<std::uint64_t>(socket::state_of(r)));
         ranks_.back()->meeting = meeting_of(r);
     }
 }
@@ -337,8 +350,8 @@ std::string world::describe(std::size_t possibility) const
     const action &one = actions_.at(possibility);
     const rank &who = *ranks_[one.rank];
     const std::string name = "rank " + std::to_string(one.rank);
-    static constexpr const char *kPlaces[] = {"proposal", "confirmation", "counter", "arrival",
-                                              "verdict"};
+    static constexpr const char *kPlaces[] = {"proposal", "confirmation", "counter",
+                                              "arrival",  "verdict",      "bytes"};
     static constexpr const char *kOperations[] = {"reads", "replaces", "adds to"};
     switch (one.what) {
     case kind::step:
@@ -420,6 +433,7 @@ std::uint64_t world::fingerprint() const
     socket_->print(sum);
     add(put_off_);
     add(functions_);
+    add(heavy_);
     if (std::ranges::any_of(ranks_, [](const auto &who) { return who->at == where::calling; }))
         mix(sum, std::bit_cast<std::uint64_t>(std::min(now_ - called_, kPatience + 1)));
     add(met_);
@@ -667,6 +681,7 @@ void world::conclude()
         moved.agreement = std::make_unique<negotiation>();
         moved.meeting = meeting_of(what_.mover);
         moved.agreement->count(moved.n);
+        moved.agreement->weigh(static_cast<std::uint64_t>(socket::state_of(what_.mover)));
         for (int r = 0; r < what_.ranks; r++)
             ranks_[r]->agreement->open(open(r), requests);
     }

@@ -23,6 +23,8 @@ struct scenario {
     bool time_passes = false; /* at any moment the patience of all may come to its end */
     int put_off = 0;          /* so often a meeting finds messages in flight */
     int functions = 0;        /* of the program, which ranks call each time that they have met */
+    bool weighs = false;      /* requests depend on the ranks' states, */
+    int heavy = 0;            /* and so many of them are refused for these */
     int mover = -1;           /* a met request replaces this rank by a successor */
     int silent = -1;          /* this rank goes on only when the others have made all theirs, */
     std::int64_t silent_after = 1; /* from this safe point */
@@ -135,7 +137,7 @@ class world {
     std::vector<std::int64_t> accesses_; /* what it has seen in this step */
     bool interrupted_ = false;
     std::optional<violation> within_; /* a step, where it cannot be thrown */
-    int put_off_ = 0, functions_ = 0, met_ = 0, refused_ = 0;
+    int put_off_ = 0, functions_ = 0, heavy_ = 0, met_ = 0, refused_ = 0;
     double called_ = 0; /* when functions of the program were */
     std::vector<std::unique_ptr<rank>> ranks_;
 };

@@ -34,7 +34,7 @@ class company {
     {
         ranks_[0]->ring();
         ranks_[0]->hear();
-        ranks_[0]->begin();
+        ranks_[0]->begin(false);
         EXPECT_EQ(ranks_[0]->advance(n), negotiation::progress::found);
         return ranks_[0]->place();
     }
@@ -124,10 +124,33 @@ TEST(Negotiation, IsOverIfARankMakesNoMoreSafePoints)
     job[1].never_again();
     job[0].ring();
     job[0].hear();
-    job[0].begin();
+    job[0].begin(false);
     EXPECT_EQ(job[0].advance(1), negotiation::progress::finishing);
     job[0].call_off();
     EXPECT_FALSE(job[1].is_called());
+}
+
+TEST(Negotiation, WeighsTheRanksBeforeAnyIsCalled)
+{
+    company job(3);
+    for (int r : {0, 1, 2})
+        job[r].weigh(10u * static_cast<unsigned>(r) + 1);
+    job[2].weigh(5);
+    job[0].ring();
+    job[0].hear();
+    job[0].begin(true);
+    EXPECT_EQ(job[0].advance(1), negotiation::progress::weighed);
+    EXPECT_EQ(job[0].weights(), (std::vector<std::int64_t>{1, 11, 5}));
+    EXPECT_FALSE(job[1].is_called());
+    EXPECT_FALSE(job[2].is_called());
+    EXPECT_EQ(job[0].advance(1), negotiation::progress::found);
+    EXPECT_TRUE(job[2].is_called());
+    job[0].call_off();
+    /* One that is refused for them. */
+    job[0].begin(true);
+    EXPECT_EQ(job[0].advance(3), negotiation::progress::weighed);
+    job[0].call_off();
+    EXPECT_EQ(job[2].look(3), negotiation::verdict::cancelled);
 }
 
 TEST(Negotiation, CancelsAProposalThatRanksHaveSeen)
@@ -147,7 +170,7 @@ TEST(Negotiation, CancelsAProposalThatAnotherRequestHasFollowedWithoutOne)
     EXPECT_EQ(job.agree(1), 2);
     job[0].call_off();
     job[2].never_again();
-    job[0].begin();
+    job[0].begin(false);
     EXPECT_EQ(job[0].advance(1), negotiation::progress::finishing);
     job[0].call_off();
     EXPECT_EQ(job[1].look(2), negotiation::verdict::cancelled);
@@ -300,6 +323,16 @@ TEST_F(AllInterleavings, MeetAgainWhenRankZeroHasMoved)
     hold_in({.ranks = 2, .safe_points = 4, .requests = 2, .exchanges = true, .mover = 0});
 }
 
+TEST_F(AllInterleavings, AreRefusedForTheStatesOfRanksBeforeAnyIsCalled)
+{
+    hold_in({.ranks = 2, .safe_points = 3, .requests = 2, .weighs = true, .heavy = 1});
+}
+
+TEST_F(AllInterleavings, AreRefusedForTheStatesOfRanksHoweverLateTheseAre)
+{
+    hold_in({.ranks = 2, .safe_points = 2, .time_passes = true, .weighs = true});
+}
+
 TEST_F(AllInterleavings, TakeUpARequestTogetherOrNotAtAllHoweverLateRanksAre)
 {
     hold_in({.ranks = 2, .safe_points = 2, .exchanges = true, .time_passes = true});
@@ -367,6 +400,8 @@ TEST_F(DrawnInterleavings, OfManyRanksAndRequestsEndWithoutAnyTimePassing)
                         .exchanges = seed % 3 != 0,
                         .put_off = static_cast<int>(seed % 2),
                         .functions = static_cast<int>(seed % 3),
+                        .weighs = seed % 2 == 0,
+                        .heavy = static_cast<int>(seed % 8 / 6),
                         .mover = seed % 4 == 0 ? static_cast<int>(seed % 3) : -1};
     });
 }
@@ -381,6 +416,8 @@ TEST_F(DrawnInterleavings, OfManyRanksAndRequestsEndHoweverLateRanksAre)
                         .time_passes = true,
                         .put_off = static_cast<int>(seed % 2),
                         .functions = static_cast<int>(seed % 3),
+                        .weighs = seed % 2 == 0,
+                        .heavy = static_cast<int>(seed % 8 / 6),
                         .mover = seed % 4 == 0 ? static_cast<int>(seed % 3) : -1};
     });
 }
