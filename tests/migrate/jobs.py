@@ -32,7 +32,8 @@ def open_stage(setup):
                   [TOP / "examples/heat2d.c", HERE / "state.c", HERE / "saving.c",
                    HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
                    HERE / "communicators.c", HERE / "mpi_1.c", HERE / "cliques.c",
-                   HERE / "known.c", HERE / "threads.c", HERE / "asks.c", HERE / "devices.c"],
+                   HERE / "known.c", HERE / "threads.c", HERE / "asks.c", HERE / "devices.c",
+                   HERE / "plugin.c"],
                   scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                   environment=setup.environment, patience=setup.patience)
     stage.seed = setup.seed

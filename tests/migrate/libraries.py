@@ -5,8 +5,8 @@ import os
 import pathlib
 import subprocess
 
-from testbed.migration import H1, H2, SAID, TOP, build
-from testbed.outcome import check
+from testbed.migration import H1, H2, SAID, STOP, TOP, Job, build
+from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (HERE, IDENTICAL, LAUNCHED, ends_well, heat, heat_of, moved,
                                 mpich_only, refused, suite)
 
@@ -117,3 +117,28 @@ def library_that_only_one_side_has(stage):
         refused(job, "move", "--rank", 1, "--to", H1,
                 says=ANOTHER.format(H1, BY_BUILD_ID, BY_BUILD_ID))
         ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def another_plugin_there(stage):
+    """A rank has opened it since it is one: rank 0 has not heard of it, and its leaver knows."""
+    small = Small(stage)
+    aside = small.place / "aside.so"
+    os.rename(small.path, aside)
+    with Job(stage, "plugin", small.path, STOP) as job:
+        job.until_running()
+        os.rename(aside, small.path)
+        wait_for("all ranks open it", lambda: job.said().count("opened it later") == 4, 20)
+        small.install(2)
+        before = job.status()["ranks"]
+        refused(job, "move", "--rank", 1, "--to", H1,
+                says="rank 1: " + ANOTHER.format(H1, BY_BUILD_ID, BY_BUILD_ID))
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        goes_on(job)
+        # The successor has not opened it: there is nothing to compare.
+        small.path.unlink()
+        moved(job, [1], H1)
+        small.install(1)
+        moved(job, [2], H2)
+        ends_well(stage, job, "all right")
