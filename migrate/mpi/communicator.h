@@ -16,6 +16,7 @@ struct attribute {
     int key; /* the program's number of it */
     std::shared_ptr<const keyval> kind;
     void *value;
+    bool late; /* set while the program computed (layer::activity): a successor has it not */
 };
 
 /**

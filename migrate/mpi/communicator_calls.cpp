@@ -186,7 +186,7 @@ int set_attribute(MPI_Comm comm, int key, void *value)
     if (attribute_of(*where, kind) != where->attributes.end())
         if (const int code = delete_attribute(comm, key); code != MPI_SUCCESS)
             return code;
-    where->attributes.push_back({key, kind, value});
+    where->attributes.push_back({key, kind, value, layer::is_computing()});
     return MPI_SUCCESS;
 }
 

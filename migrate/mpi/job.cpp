@@ -164,6 +164,7 @@ image_header job::header() const
 void job::busy_safe_point()
 {
     recorder::instance().close();
+    layer::set_activity(layer::activity::computing);
     const bool has_moved = waiting_to_take_over_;
     if (waiting_to_take_over_) {
         take_over();

@@ -117,7 +117,8 @@ class job {
     bool call_together(program_functions::kind what, bool here);
     void call_save(const std::function<int()> &call);
     std::string obstacle(bool released) const;
-    std::string lasting_obstacle() const;
+    std::string lasting_obstacle(bool leaves) const;
+    std::string late_attributes(const communicator &one) const;
     void give_up(const std::string &why, bool lasts);
     [[noreturn]] void give_up_rank(const std::string &why);
     void settle_late() const;

@@ -29,8 +29,26 @@ std::string job::obstacle(bool released) const
     return live.empty() ? "" : "rank " + std::to_string(now_.rank) + " has " + live;
 }
 
-/** What no later safe point will change, most likely. */
-std::string job::lasting_obstacle() const
+/** What a rank has set of @one that its successor would not have, "" if there is nothing. What is
+ *  cached on MPI_COMM_SELF is for this process alone, as for those that call functions at its end.
+ */
+std::string job::late_attributes(const communicator &one) const
+{
+    const auto count = one.handle == MPI_COMM_SELF
+                           ? 0
+                           : std::ranges::count(one.attributes, true, &attribute::late);
+    if (count == 0)
+        return "";
+    return "rank " + std::to_string(now_.rank) + " has set " + std::to_string(count) +
+           (count == 1 ? " attribute of " : " attributes of ") +
+           (one.handle == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "a communicator") +
+           " after its first safe point, and its successor would not have " +
+           (count == 1 ? "it" : "them") +
+           ": the functions of zcm_on_rebuild() have to delete and set what is cached there";
+}
+
+/** What no later safe point will change, most likely. @leaves: this rank is to move. */
+std::string job::lasting_obstacle(bool leaves) const
 {
     std::string mine = open_things::text();
     if (!mine.empty())
@@ -40,6 +58,8 @@ std::string job::lasting_obstacle() const
         if (mine.empty() && one.has_strangers())
             mine = "rank " + std::to_string(now_.rank) +
                    " has a communicator with processes that are not of the job";
+        if (mine.empty() && leaves)
+            mine = late_attributes(one);
     });
     return mine;
 }
@@ -56,7 +76,8 @@ job::findings job::survey(const request &wanted, bool released)
 {
     using kind = program_functions::kind;
     const bool moves = wanted.kind == request::what::move;
-    const std::string passing = obstacle(released), lasting = moves ? lasting_obstacle() : "";
+    const std::string passing = obstacle(released),
+                      lasting = moves ? lasting_obstacle(leaves(wanted)) : "";
     const bool saves = functions.has(kind::save) && (!moves || leaves(wanted));
     const auto claim = [this](bool is_mine) { return is_mine ? now_.rank : now_.size; };
     const std::vector<int> first =

@@ -277,7 +277,7 @@ int layer::copy_attributes(communicator &from, communicator &to)
             code != MPI_SUCCESS)
             return code;
         if (keeps)
-            to.attributes.push_back({one.key, one.kind, value});
+            to.attributes.push_back({one.key, one.kind, value, is_computing()});
     }
     return MPI_SUCCESS;
 }

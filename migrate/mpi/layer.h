@@ -40,6 +40,20 @@ class layer {
     static bool is_off() noexcept { return mode_.load(std::memory_order_relaxed) == mode::off; }
     static bool is_on() noexcept { return mode_.load(std::memory_order_relaxed) == mode::on; }
 
+    /**
+     * What the program is about. What it sets while it computes a successor has not: that runs the
+     * initialisation, and the function 'rebuild' of zcm_on_rebuild().
+     *
+     *     initialising ──▶ computing ◀──▶ rebuilding
+     *              first safe point
+     */
+    enum class activity : int { initialising, computing, rebuilding };
+    static bool is_computing() noexcept
+    {
+        return activity_.load(std::memory_order_relaxed) == activity::computing;
+    }
+    static void set_activity(activity now) noexcept { activity_ = now; }
+
     static void observe();
     /** In a process that is rank @rank of @size. */
     static void open(int rank, int size);
@@ -129,6 +143,7 @@ class layer {
     void name(communicator &fresh, const origin &how);
 
     static inline std::atomic<mode> mode_{mode::off};
+    static inline std::atomic<activity> activity_{activity::initialising};
     static inline layer *instance_ = nullptr; /* never destroyed: exit handlers may call MPI */
 
     communicator world_, self_;

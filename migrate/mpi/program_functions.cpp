@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "layer.h"
 #include "process.h"
 #include "watchdog.h"
 
@@ -56,7 +57,9 @@ int program_functions::call_now(kind what)
         release_(MPI_COMM_WORLD, argument_);
         break;
     case kind::rebuild:
+        layer::set_activity(layer::activity::rebuilding);
         rebuild_(MPI_COMM_WORLD, argument_);
+        layer::set_activity(layer::activity::computing);
         break;
     }
     return 0;

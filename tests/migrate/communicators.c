@@ -20,6 +20,8 @@
  *   stranger  a communicator with a spawned process, until FILE.go exists
  *   differs   a resumed process does something else
  *   persists  a persistent request is made after the first safe point
+ *   caches    attributes are set after the first safe point
+ *   recaches  the same, and deleted and set again by the functions of zcm_on_rebuild()
  *   plain     no call of libzcm at all
  *   child     what `stranger` spawns
  */
@@ -679,6 +681,44 @@ static void persists(void)
         MPI_Request_free(&request);
 }
 
+static int cache_key = MPI_KEYVAL_INVALID, cached = 7;
+
+static void drop_cache(MPI_Comm world, void *argument)
+{
+    int *there = argument;
+    if (*there)
+        MPI_Comm_delete_attr(world, cache_key);
+    *there = 0;
+}
+
+static void fill_cache(MPI_Comm world, void *argument)
+{
+    MPI_Comm_set_attr(world, cache_key, &cached);
+    *(int *)argument = 1;
+}
+
+/* As a library does that caches what it has on a communicator when it is first used. What is on
+ * MPI_COMM_SELF is the process's own. */
+static void caches(int again)
+{
+    long i = 0;
+    int there = 0;
+    zcm_register("i", &i, 1, MPI_LONG);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &cache_key, NULL);
+    if (again)
+        zcm_on_rebuild(drop_cache, fill_cache, &there);
+    while (goes_on()) {
+        int *found = NULL, flag = 0;
+        if (i++ == 0 && rank == 1)
+            fill_cache(MPI_COMM_WORLD, &there);
+        if (i == 1 && rank == 2)
+            MPI_Comm_set_attr(MPI_COMM_SELF, cache_key, &cached);
+        MPI_Comm_get_attr(MPI_COMM_WORLD, cache_key, &found, &flag);
+        CHECK(flag == there && (!flag || *found == 7), "attribute %d, wanted %d", flag, there);
+        CHECK(rank != 1 || there, "rank 1 has lost its attribute");
+    }
+}
+
 static int plain(void)
 {
     int sum = 0, wanted = 0;
@@ -730,6 +770,10 @@ int main(int argc, char **argv)
         differs();
     else if (!strcmp(mode, "persists"))
         persists();
+    else if (!strcmp(mode, "caches"))
+        caches(0);
+    else if (!strcmp(mode, "recaches"))
+        caches(1);
     else
         opens(mode);
     if (rank == 0)

@@ -229,6 +229,26 @@ def persistent_request_made_later(stage):
 
 
 @suite.test(tags={"openmpi"})
+def attribute_set_later(stage):
+    """Its successor would not have it, and a library that finds nothing would make it anew alone."""
+    with run(stage, "caches") as job:
+        job.until_running()
+        refused(job, "move", "--rank", 1, "--to", H1, says="1 attribute of MPI_COMM_WORLD")
+        moved(job, [2], H2)
+        ends_well(stage, job, "all right")
+
+
+@suite.test(tags={"openmpi"})
+def attribute_set_later_and_by_rebuild(stage):
+    with run(stage, "recaches") as job:
+        job.until_running()
+        for rank, host in ((1, H1), (2, H2), (1, H2)):
+            moved(job, [rank], host)
+            job.until_running(safe_points=job.status()["safe_points"] + 3)
+        ends_well(stage, job, "all right")
+
+
+@suite.test(tags={"openmpi"})
 def program_without_calls_of_libzcm(stage):
     """ZC_MIGRATE=1: MPI_COMM_WORLD is the job, from MPI_Init to MPI_Finalize."""
     with run(stage, "plain") as job:
