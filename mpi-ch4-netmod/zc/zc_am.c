@@ -340,14 +340,16 @@ static void check_memory(const void *allocated)
 /* UCX's TCP (1.13) may give a new endpoint a connection that the peer has opened. If the callback
  * that is running belongs to that connection, or if data is just being received over it, UCX loses
  * the buffer and crashes (uct_tcp_ep_replace_ep()). So a message, above all an announced one,
- * waits until UCX's callback has returned and all endpoints to its sender are made. (A message
+ * waits until UCX's callback has returned and all endpoints to its sender are made. One that was
+ * announced over the connection of all other messages needs none but that: nothing but
+ * announcements travels over those for bulk before this process has its own endpoint. (A message
  * that is answered with bulk, from within the callback, has arrived over the connection of all
  * other messages: UCX may give the new endpoint a different one.) */
 
 struct MPIDI_ZC_unconnected {
     struct MPIDI_ZC_unconnected *next;
     uint64_t sender;
-    bool announced;             /* it has announced a message */
+    bool announced;             /* it has announced a message over the connections of bulk */
 };
 
 /* Does UCP fetch the data of the message? */
@@ -356,12 +358,18 @@ static bool comes_by_ucp(const void *descriptor)
     return descriptor && !MPIDI_ZC_is_offer(descriptor);
 }
 
+/* Does it fetch them over the connections of bulk, if there are any? */
+static bool comes_apart(const MPIDI_ZC_am_header_t * header, const void *descriptor)
+{
+    return comes_by_ucp(descriptor) && !header->shares;
+}
+
 /* Are there endpoints for the answers to a message of this world, or are those parked? @lane: NULL
- * if there is no need to wait for them. */
-static bool is_connected(const MPIDI_ZC_lane_t * lane, const void *descriptor)
+ * if there is no need to wait for them. @apart: it comes_apart(). */
+static bool is_connected(const MPIDI_ZC_lane_t * lane, bool apart)
 {
     return !lane || ((lane->ep || lane->paused) &&
-                     !(comes_by_ucp(descriptor) && lane->bulk_apart && lane->bulk == 0));
+                     !(apart && lane->bulk_apart && lane->bulk == 0));
 }
 
 static void await_connection(MPIDI_ZC_vci_t * vci, uint64_t sender, bool announced)
@@ -396,9 +404,10 @@ static int dispatch_early(MPIDI_ZC_vci_t * vci, MPIDI_ZC_inbound_t * in,
     int mpi_errno = MPI_SUCCESS;
 
     while (in->early && in->early->next->sequence == in->next) {
-        if (unlikely(!is_connected(lane, in->early->next->descriptor))) {
-            const MPIDI_ZC_am_header_t *header = (const void *) in->early->next->bytes;
-            await_connection(vci, header->sender, comes_by_ucp(in->early->next->descriptor));
+        const MPIDI_ZC_am_header_t *header = (const void *) in->early->next->bytes;
+        const bool apart = comes_apart(header, in->early->next->descriptor);
+        if (unlikely(!is_connected(lane, apart))) {
+            await_connection(vci, header->sender, apart);
             break;
         }
         MPIDI_ZC_early_t *early = take_early(in);
@@ -459,12 +468,13 @@ static void receive(MPIDI_ZC_vci_t * vci, const void *header, size_t header_leng
     bool ready;
     MPIDI_ZC_inbound_t *in = inbound_of(vci, h.sender, 0, &lane, &ready);
     const bool early = h.sequence != in->next;
-    if (unlikely(early || !ready) || unlikely(!is_connected(lane, descriptor))) {
+    const bool apart = comes_apart(&h, descriptor);
+    if (unlikely(early || !ready) || unlikely(!is_connected(lane, apart))) {
         mpi_errno = keep_early(in, h.sequence, header, header_length, data, length, descriptor);
         MPIDI_ZC_end_job_if(mpi_errno);
         vci->stats.reordered += early;
         if (!early && lane) {
-            await_connection(vci, h.sender, comes_by_ucp(descriptor));
+            await_connection(vci, h.sender, apart);
         }
         return;
     }
@@ -609,7 +619,7 @@ static void receive_short(MPIDI_ZC_vci_t * vci, const MPIDI_ZC_eager_header_t * 
     bool ready;
     MPIDI_ZC_inbound_t *in = inbound_of(vci, h->sender, h->credit, &lane, &ready);
     if (likely(h->sequence == in->next && in->early == NULL && ready &&
-               is_connected(lane, NULL)) &&
+               is_connected(lane, false)) &&
         receive_at_head(vci->number, h, data, bytes)) {
         in->next++;
         MPIDI_ZC_flow_consumed(vci, in, h->sender, MPIDI_ZC_message_size(bytes));

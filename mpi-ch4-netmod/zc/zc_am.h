@@ -136,9 +136,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_am_post(MPIDI_ZC_addr_t * peer, MPIDI_ZC_l
         payload = am->stream;
         units = 1;
     }
-    ucp_ep_h ep = lane->ep;     /* NULL: it is parked */
-    if (am->announced && likely(ep)) {
-        ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
+    ucp_ep_h ep = lane->ep;     /* NULL: it is parked, and is sent over that later */
+    if (am->announced) {
+        if (likely(ep) && likely(!MPIDI_ZC_lane_shares(lane, bytes))) {
+            ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, vci);
+        }
+        ((MPIDI_ZC_am_header_t *) am->header)->shares = ep == lane->ep;
         if (unlikely(MPIDI_ZC_global.paths) && ep != lane->ep) {
             am->bulk_to = MPIDI_ZC_world_rank_of(peer);
             MPIDI_ZC_path_sends_bulk(am->bulk_to);

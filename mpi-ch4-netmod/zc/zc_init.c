@@ -20,6 +20,7 @@
 _Static_assert(sizeof(MPIDI_av_entry_t) <= 72, "an entry of the address vector has grown");
 _Static_assert(MPIDI_CH4_MAX_VCIS - 1 <= MPIDI_ZC_FOREIGN_VCI_MASK >> MPIDI_ZC_FOREIGN_VCI_SHIFT,
                "a number between worlds has no room for its VCI");
+_Static_assert(MPIDI_AM_HANDLERS_MAX <= UINT8_MAX, "a message has no room for its handler");
 
 /* ---- landing memory and prediction ---- */
 

@@ -186,10 +186,11 @@ cvars:
       scope       : MPI_T_SCOPE_LOCAL
       description : >-
         Whether messages that are announced leave over connections of their own, one for
-        each direction, so that nothing else waits behind them. 0, 1, or auto - where
+        each direction, so that nothing else waits behind them. 0; 1; or auto - where
         UCX reaches other hosts over TCP only, and ulimit -n allows 128 descriptors and three
         (with LANE four, with DETACH six) for each rank of another host and VCI; the soft
-        limit is raised for that.
+        limit is raised for that. With auto the first 4 MiB to a process (of each VCI, and after
+        it has come back) take the connection that there is, since it takes time to make others.
 
     - name        : MPIR_CVAR_CH4_ZC_LANE
       category    : CH4_ZC
@@ -507,6 +508,7 @@ void MPIDI_ZC_params_choose_connections(MPIDI_ZC_params_t * params)
     if (auto_apart) {
         params->bulk_apart = streams && suffice;
     }
+    params->bulk_shares = auto_apart;
     if ((auto_channels || auto_apart) && !suffice && MPIR_Process.rank == 0) {
         fprintf(stderr, "zc: bulk goes over the connections of all else: too few descriptors"
                 " (ulimit -n) for others\n");

@@ -29,6 +29,7 @@ typedef struct {
     bool bundle;                /* send short messages together where that pays */
     bool bundle_always;         /* and where it does not */
     bool bulk_apart;            /* bulk has connections of its own: zc_peer.h */
+    bool bulk_shares;           /* but the first of it to a process has not */
     bool channels;              /* bulk travels by libzclane: zc_channel.h */
     bool detach;                /* ranks may leave and come back: zc_detach.h */
     bool calibrate;             /* measure in this process what rebinding costs */

@@ -164,6 +164,7 @@ static void forget_bulk(int rank)
         MPIDI_ZC_VCI(0).bulk.eps[lane->bulk] = NULL;
         lane->bulk = 0;
     }
+    MPIDI_ZC_lane_share_anew(lane);
     MPIDI_ZC_path_of(rank)->nr_bulk = 0;
 }
 

@@ -117,6 +117,7 @@ int MPIDI_ZC_lane_connect(const MPIDI_ZC_addr_t * peer, MPIDI_ZC_lane_t * lane, 
     ucs_status_t status = make_endpoint(rank, near, vci, &lane->ep);
     MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_create");
     lane->bulk_apart = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.bulk_apart;
+    MPIDI_ZC_lane_share_anew(lane);
     lane->channels = !near && rank != MPIR_Process.rank && MPIDI_ZC_global.params.channels;
     lane->short_max = near ? MPIDI_ZC_SHORT_MAX_LOCAL : MPIDI_ZC_SHORT_MAX;
     lane->bundles = !near && MPIDI_ZC_global.params.bundle;

@@ -10,7 +10,10 @@
 /* Over TCP, all messages of an endpoint leave in one sequence: a short one waits until the
  * megabytes before it have been sent. So announced messages have connections of their own, one for
  * each direction. Each carries the bulk of one side, and in the other direction only UCP's
- * requests to fetch it. They are made when a message is first announced.
+ * requests to fetch it. They are made when a message is announced, but not for the first
+ * MPIDI_ZC_BULK_SHARED bytes of a side: these take the connection that there is. To connect takes
+ * several round trips, each of which waits until the other process makes progress; and most
+ * processes have little to send to most others.
  *
  *        lower rank                                         higher rank
  *           ep    ◀───── all other messages ──────────────────▶    ep
@@ -23,8 +26,8 @@
  * process makes, or makes one there. So the higher rank makes one that it does not use before its
  * own. Sequence numbers restore the order of messages from different connections.
  *
- * A process to which a message is announced makes its own endpoint before it fetches data:
- * zc_am.c. */
+ * A process to which a message is announced over a connection for bulk makes its own endpoint before it
+ * fetches data (zc_am.c). The header of a message says which connection it has taken. */
 
 #include "zc_foreign_vcis.h"
 #include "zc_impl.h"
@@ -88,6 +91,33 @@ MPL_STATIC_INLINE_PREFIX ucp_ep_h MPIDI_ZC_lane_bulk_endpoint(const MPIDI_ZC_add
         MPIDI_ZC_lane_connect_bulk(peer, lane, vci);
     }
     return lane->bulk ? MPIDI_ZC_VCI(vci).bulk.eps[lane->bulk] : lane->ep;
+}
+
+/* What each side announces before it has an endpoint for bulk. It is little, since all else waits behind
+ * it. */
+#define MPIDI_ZC_BULK_SHARED (4u << 20)
+
+/* In which that is counted, so that a byte of the lane suffices. */
+#define MPIDI_ZC_SHARED_UNIT (32u << 10)
+
+/* Nothing has been announced on @lane since its endpoint was made. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ZC_lane_share_anew(MPIDI_ZC_lane_t * lane)
+{
+    lane->shared_left = MPIDI_ZC_global.params.bulk_shares ?
+        MPIDI_ZC_BULK_SHARED / MPIDI_ZC_SHARED_UNIT : 0;
+}
+
+/* Is a message of @bytes, which is being announced on @lane, among those that take the connection of all
+ * other messages, though bulk is to have its own? */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_lane_shares(MPIDI_ZC_lane_t * lane, size_t bytes)
+{
+    const size_t units = (bytes + MPIDI_ZC_SHARED_UNIT - 1) / MPIDI_ZC_SHARED_UNIT;
+
+    if (likely(lane->bulk || !lane->bulk_apart) || units > lane->shared_left) {
+        return false;
+    }
+    lane->shared_left -= (uint8_t) units;
+    return true;
 }
 
 /* Returns the bytes from which a message is announced on @lane, which has an endpoint. */

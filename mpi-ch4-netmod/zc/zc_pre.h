@@ -113,6 +113,8 @@ typedef struct {
     bool bulk_apart:1;          /* bulk has endpoints of its own: zc_peer.h */
     bool channels:1;            /* bulk may use a channel: zc_channel.h */
     bool paused:1;              /* messages are parked: zc_path.h */
+    uint8_t shared_left;        /* what is announced before bulk has an endpoint of its own, in
+                                 * MPIDI_ZC_SHARED_UNIT: zc_peer.h */
     MPIDI_ZC_inbound_t inbound; /* of a peer in this MPI_COMM_WORLD */
     int32_t credit;             /* bytes that the receiver has room for: zc_flow.h */
     uint32_t bulk;              /* the place of its endpoint in MPIDI_ZC_vci_t; 0: there is none */

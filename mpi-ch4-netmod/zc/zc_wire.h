@@ -95,7 +95,9 @@ static inline int MPIDI_ZC_foreign_number_vci(uint64_t number)
  * last fragment has arrived. */
 typedef struct {
     uint32_t sequence;
-    uint16_t handler_id;        /* CH4's */
+    uint8_t handler_id;         /* CH4's */
+    uint8_t shares;             /* 1: announced over the connection of all other messages, and not over
+                                 * one for bulk: zc_peer.h */
     uint8_t src_vci;
     uint8_t dst_vci;
     uint64_t sender;
@@ -327,7 +329,7 @@ typedef int32_t MPIDI_ZC_port_tag_t;
 
 /* Worlds may have been started with different builds. It grows with each change of a format here,
  * and is more than a length that earlier builds had in its place. */
-#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 1)
+#define MPIDI_ZC_WIRE_VERSION ((uint64_t) 1 << 32 | 2)
 
 /* HELLO. The upid of the process that sends follows, with its address over the network. */
 typedef struct {

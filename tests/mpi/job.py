@@ -21,7 +21,7 @@ VARIANTS = {
     "left": {CVAR + "LANDING_THREAD": "1", CVAR + "NETWORK_RATE": "inf"},
     "weighed": {CVAR + "LANDING_THREAD": "1", CVAR + "NETWORK_RATE": "auto"},
     "small-budget": {CVAR + "LANDING_THREAD": "1", CVAR + "LANDING_BUDGET": "3m"},
-    "by-ucx": {CVAR + "LANDING_THREAD": "1", CVAR + "LANE": "ucx"},
+    "by-ucx": {CVAR + "LANDING_THREAD": "1", CVAR + "LANE": "ucx", CVAR + "BULK_APART": "1"},
 }
 
 

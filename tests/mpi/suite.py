@@ -4,7 +4,7 @@
 Each program is built with the prefix's mpicc and run under a time limit; a hang is a failure. With
 ch4:zc the statistics that the netmod writes are checked too, and the tests about matching and
 memory run in several configurations (name@copy: no rebinding; name@no-thread: no landing thread;
-name@small-budget: landing memory of 3 MiB; name@by-ucx: large messages by UCX's connections;
+name@small-budget: landing memory of 3 MiB; name@by-ucx: large messages by UCX's connections for bulk;
 name@left: as on a network too fast to land anything; some name@few-unexpected: 1 KiB for short
 messages that are not expected, so that their senders are held). Stock ch4:ucx over TCP sometimes
 never comes back from MPI_Finalize: that is noted, not counted.
@@ -399,6 +399,11 @@ TESTS = [
     # known yet.
     Test("beside_bulk", "answer", name="beside-bulk-answer-by-ucx", netmods=("zc",),
          environment={CVAR + "LANE": "ucx"}, hosts=("2", "loopback"), tags=LONG),
+    *(Test("first_bulk", way, what, name=f"first-bulk-{what}-{way}", netmods=("zc",),
+           hosts=("2", "loopback"),
+           environment={CVAR + "LANE": "ucx", CVAR + "BULK_APART": "1" if what == "apart" else "auto"})
+      for what, way in (("shares", "up"), ("shares", "down"), ("shares", "both"), ("large", "up"),
+                        ("large", "down"), ("apart", "up"), ("burst", "up"), ("burst", "both"))),
     *(Test("channel", what, name=f"channel-{what}", netmods=("zc",), hosts=("2",),
            environment={CVAR + "LANE": "thread"})
       for what in ("open", "silent", "slow", "strangers", "no-memory", "length")),
@@ -419,7 +424,7 @@ TESTS = [
     # for all of it.
     leaves("announced", times=50, timeout=600, check=left(50, apart=True),
            environment={CVAR + "LANDING_THRESHOLD": "inf", CVAR + "RNDV_THRESHOLD": "1k",
-                        CVAR + "LANDING_BUDGET": "1m"}),
+                        CVAR + "LANDING_BUDGET": "1m", CVAR + "BULK_APART": "1"}),
     leaves("one-connection", times=50, timeout=600, check=left(50, apart=False),
            environment={CVAR + "BULK_APART": "0"}),
     leaves("few-unexpected", times=50, timeout=600,
@@ -437,6 +442,8 @@ TESTS = [
     leaves("all-at-once", told="0,1,2", times=20, options=("-w", "1", "-a", "20"), timeout=600),
     leaves("most-at-once", told="0,1,2,4,5", ranks=6, times=20, options=("-w", "20", "-a", "50"), timeout=600),
     leaves("two-together", told="0,2", times=20, options=("-g",), timeout=600),
+    leaves("two-together-apart", told="0,2", times=20, options=("-g",), timeout=600,
+           environment={CVAR + "BULK_APART": "1"}),
     leaves("all-but-one-together", told="0,1,3,4", ranks=5, times=10, options=("-g", "-a", "20"), timeout=600),
     leaves("together-no-thread", told="0,2", times=20, options=("-g",), timeout=600,
            environment={CVAR + "LANDING_THREAD": "0"}),

@@ -260,7 +260,8 @@ struct Options {
     uint64_t seed = 1;
     int ranks = 3;
     int nodes = 8;
-    bool bulk_apart = true, acks = false;
+    zc_test_bulk_t bulk = ZC_TEST_BULK_APART;
+    bool acks = false;
     int seconds = 20;   // until LEAVE is refused: 1000 steps each
     int fail_sends = 0; // one of so many fails
     int fail_all = 0;   // the same of all allocations and calls
@@ -376,7 +377,7 @@ class World {
         options.fail_all = options.fail_sends = 0;
         for (auto &rank : ranks) {
             rank->code->init(&calls, rank.get(), rank->number, o.ranks, addresses.data(),
-                             rank->worker, o.nodes, o.bulk_apart, o.seconds);
+                             rank->worker, o.nodes, o.bulk, o.seconds);
             rank->fiber = std::make_unique<Fiber>(&run_rank, rank.get());
         }
         std::tie(options.fail_all, options.fail_sends) = faults;
@@ -1481,7 +1482,8 @@ Options options_of(uint64_t seed)
     o.seed = seed;
     o.ranks = 2 + std::min(below(7), below(7));
     o.nodes = std::array{1, 2, 8}[static_cast<size_t>(below(3))];
-    o.bulk_apart = below(4) != 0;
+    o.bulk = std::array{ZC_TEST_BULK_WITH_ALL, ZC_TEST_BULK_APART, ZC_TEST_BULK_SHARES_FIRST,
+                        ZC_TEST_BULK_SHARES_FIRST}[static_cast<size_t>(below(4))];
     o.acks = below(2) == 0;
     o.seconds = std::array{20, 20, 20, 3, 1}[static_cast<size_t>(below(5))];
     switch (below(8)) {
@@ -1601,7 +1603,8 @@ class PathScenario : public testing::Test {
         o.ranks = ranks;
         o.random_orders = false;
         o.round_robin = seed % 3 == 0;
-        o.bulk_apart = seed % 2 == 0;
+        o.bulk = std::array{ZC_TEST_BULK_APART, ZC_TEST_BULK_WITH_ALL, ZC_TEST_BULK_SHARES_FIRST,
+                            ZC_TEST_BULK_WITH_ALL}[seed % 4];
         o.acks = seed % 5 == 0;
         o.trace = getenv("ZC_PATH_TRACE") != nullptr;
         return o;

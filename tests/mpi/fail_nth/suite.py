@@ -58,7 +58,8 @@ CASES = {
     "large": {},
     "large@no-thread": {CVAR + "LANDING_THREAD": "0"},
     "large@copy": {CVAR + "BACKEND": "copy"},
-    "large@by-ucx": {CVAR + "LANE": "ucx"},
+    "large@by-ucx": {CVAR + "LANE": "ucx", CVAR + "BULK_APART": "1"},
+    "large@shares": {CVAR + "LANE": "ucx"},
     "strided": {},
     "persistent": {},
     "synchronous": {},
@@ -75,7 +76,8 @@ CASES = {
     "leaves": {CVAR + "DETACH": "1"},
     "leaves@no-thread": {CVAR + "DETACH": "1", CVAR + "LANDING_THREAD": "0"},
     "leaves@announced": {CVAR + "DETACH": "1", CVAR + "LANDING_THRESHOLD": "inf",
-                         CVAR + "RNDV_THRESHOLD": "1k", CVAR + "LANDING_BUDGET": "1m"},
+                         CVAR + "RNDV_THRESHOLD": "1k", CVAR + "LANDING_BUDGET": "1m",
+                         CVAR + "BULK_APART": "1"},
     "nothing@statistics": {CVAR + "STATS": "1", CVAR + "STATS_FILE": "statistics"},
 }
 

@@ -125,7 +125,7 @@ extern struct zc_test_netmod {
     MPIDI_ZC_vci_t vci;
     struct MPIDI_ZC_path *paths;
     struct {
-        bool detach, bulk_apart, channels, bundle;
+        bool detach, bulk_apart, bulk_shares, channels, bundle;
         size_t rndv_threshold, one_copy_threshold;
     } params;
     struct {

@@ -16,6 +16,9 @@ MPIDI_av_entry_t zc_test_av[ZC_TEST_RANKS];
 int MPIR_CVAR_CH4_ZC_DETACH_FD, MPIR_CVAR_CH4_ZC_DETACH_SECONDS;
 void *MPIDI_ZC_connections[1];
 
+/* What an announced message counts as: four share a connection before there are some for bulk. */
+enum { ANNOUNCED_BYTES = MPIDI_ZC_BULK_SHARED / 4 };
+
 /* A message of the program that is sent. */
 typedef struct {
     zc_test_message_t message;
@@ -290,7 +293,7 @@ static void send_done(void *request, ucs_status_t status, void *user_data)
         ucp_request_free(request);
 }
 
-/* As MPIDI_ZC_am_isend_header() of zc_am.h. */
+/* As MPIDI_ZC_am_post() of zc_am.h. */
 static bool send_to(int rank, uint32_t value, bool announced)
 {
     MPIDI_ZC_addr_t *peer = peer_of(rank);
@@ -312,8 +315,10 @@ static bool send_to(int rank, uint32_t value, bool announced)
         .user_data = sent,
     };
     ucp_ep_h ep = lane->ep;
-    if (announced && ep) {
-        ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, 0);
+    if (announced) {
+        if (ep && !MPIDI_ZC_lane_shares(lane, ANNOUNCED_BYTES))
+            ep = MPIDI_ZC_lane_bulk_endpoint(peer, lane, 0);
+        sent->message.shares = ep == lane->ep;
         if (ep != lane->ep) {
             sent->bulk_to = rank;
             MPIDI_ZC_path_sends_bulk(rank);
@@ -335,9 +340,14 @@ static bool send_to(int rank, uint32_t value, bool announced)
     return true;
 }
 
-static bool is_connected(const MPIDI_ZC_lane_t *lane, const void *descriptor)
+static bool comes_apart(const zc_test_message_t *message, const void *descriptor)
 {
-    return (lane->ep || lane->paused) && !(descriptor && lane->bulk_apart && lane->bulk == 0);
+    return descriptor && !message->shares;
+}
+
+static bool is_connected(const MPIDI_ZC_lane_t *lane, bool apart)
+{
+    return (lane->ep || lane->paused) && !(apart && lane->bulk_apart && lane->bulk == 0);
 }
 
 static void dispatch(const zc_test_message_t *message, void *descriptor)
@@ -360,9 +370,10 @@ static void dispatch_early(int sender, const MPIDI_ZC_lane_t *lane)
     MPIDI_ZC_inbound_t *in = &peer_of(sender)->lane.inbound;
     while (*first && (*first)->message.sequence == in->next) {
         early_t *early = *first;
-        if (lane && !is_connected(lane, early->descriptor)) {
+        const bool apart = comes_apart(&early->message, early->descriptor);
+        if (lane && !is_connected(lane, apart)) {
             own.unconnected[sender] = true;
-            own.announced[sender] = own.announced[sender] || early->descriptor;
+            own.announced[sender] = own.announced[sender] || apart;
             return;
         }
         *first = early->next;
@@ -376,7 +387,8 @@ static void receive(const zc_test_message_t *message, void *descriptor)
 {
     const int sender = (int)message->sender;
     MPIDI_ZC_lane_t *lane = &peer_of(sender)->lane;
-    if (message->sequence == lane->inbound.next && is_connected(lane, descriptor)) {
+    const bool apart = comes_apart(message, descriptor);
+    if (message->sequence == lane->inbound.next && is_connected(lane, apart)) {
         lane->inbound.next++;
         dispatch(message, descriptor);
         dispatch_early(sender, lane);
@@ -390,7 +402,7 @@ static void receive(const zc_test_message_t *message, void *descriptor)
     *at = early;
     if (message->sequence == lane->inbound.next) {
         own.unconnected[sender] = true;
-        own.announced[sender] = own.announced[sender] || descriptor;
+        own.announced[sender] = own.announced[sender] || apart;
     }
 }
 
@@ -489,7 +501,7 @@ void MPIDI_ZC_progress_all(void)
 }
 
 static void init(const zc_test_world_t *world, void *self, int rank, int size,
-                 const char *addresses, ucp_worker_h worker, int nodes, bool bulk_apart,
+                 const char *addresses, ucp_worker_h worker, int nodes, zc_test_bulk_t bulk,
                  int seconds)
 {
     memset(&own, 0, sizeof own);
@@ -509,7 +521,8 @@ static void init(const zc_test_world_t *world, void *self, int rank, int size,
     MPIDI_global.is_initialized = true;
     MPIR_CVAR_CH4_ZC_DETACH_SECONDS = seconds;
     MPIDI_ZC_global.params.detach = true;
-    MPIDI_ZC_global.params.bulk_apart = bulk_apart;
+    MPIDI_ZC_global.params.bulk_apart = bulk != ZC_TEST_BULK_WITH_ALL;
+    MPIDI_ZC_global.params.bulk_shares = bulk == ZC_TEST_BULK_SHARES_FIRST;
     MPIDI_ZC_global.world = (const MPIDI_ZC_upid_t *)own.upids;
     MPIDI_ZC_global.world_stride = sizeof own.upids[0];
     memcpy(own.address, addresses + rank * ZC_TEST_ADDRESS, ZC_TEST_ADDRESS);

@@ -23,8 +23,16 @@ extern "C" {
 /* An active message of the program, in its header. */
 typedef struct {
     uint32_t sender, receiver, sequence, value;
-    bool announced;
+    bool announced, shares; /* as in MPIDI_ZC_am_header_t */
 } zc_test_message_t;
+
+/* Which connections announced messages take: those of all else, their own, or these after the first
+ * few (zc_peer.h). */
+typedef enum {
+    ZC_TEST_BULK_WITH_ALL,
+    ZC_TEST_BULK_APART,
+    ZC_TEST_BULK_SHARES_FIRST,
+} zc_test_bulk_t;
 
 /* What the simulation does for a rank. The first argument is its `self`. */
 typedef struct {
@@ -63,7 +71,7 @@ typedef struct {
     /* Begins anew. @addresses: of all ranks, one after the other on so many @nodes. @seconds: until
      * LEAVE is refused. */
     void (*init)(const zc_test_world_t *world, void *self, int rank, int size,
-                 const char *addresses, ucp_worker_h worker, int nodes, bool bulk_apart,
+                 const char *addresses, ucp_worker_h worker, int nodes, zc_test_bulk_t bulk,
                  int seconds);
     void (*step)(void);     /* progress */
     void (*finalize)(void); /* the program is in MPI_Finalize from here on */
