@@ -223,6 +223,7 @@ int zcm_on_save(zcm_save_fn fn, void *arg) noexcept
         if (!current)
             return;
         current->functions.set_save(fn, arg);
+        current->data_has_changed();
     });
 }
 

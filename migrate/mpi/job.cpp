@@ -119,8 +119,10 @@ void job::tell_libraries(const std::vector<whereabouts> &all, const std::string 
         all, [&](const whereabouts &one) { return one.libraries != all[0].libraries; });
     std::vector<std::string> texts(all.size());
     if (differ)
-        texts = gather(now_.ours, is_first(own) && own > 0 ? mine : "");
-    texts[own] = mine;
+        texts = gather_at_first(now_.ours, is_first(own) && own > 0 ? mine : "");
+    if (now_.rank > 0)
+        return;
+    texts.front() = mine;
     control_.set_libraries(all, texts);
 }
 

@@ -71,8 +71,12 @@ class job {
     const char *saved_name(std::size_t index);
 
     registry data;
-    /** Something was registered or is not any more. */
-    void data_has_changed() noexcept { agreement_.weigh(data.bytes()); }
+    /** Something was registered or is not any more. How much it is when the rank moves is not known
+     * where a function of the program is called before that. */
+    void data_has_changed() noexcept
+    {
+        agreement_.weigh(functions.has(program_functions::kind::save) ? 0 : data.bytes());
+    }
     program_functions functions;
 
     bool is_resumed() const noexcept { return resumed_; }

@@ -214,7 +214,7 @@ preflight job_control::examine_facts(const std::string &host, const leavers &fro
         found = preflight::find_in(said);
     } catch (const error &problem) {
         throw error(ENOEXEC, "host " + host + ": preflight of " + command_.program + ": " +
-                                 problem.what() + ": " + said);
+                                 problem.what() + ": " + beginning_of(said));
     }
     if (settings_.fault_injected(fault::other_build))
         found.program = "another";
@@ -233,15 +233,23 @@ preflight job_control::examine_facts(const std::string &host, const leavers &fro
 void job_control::examine_libraries(const std::string &host, const leavers &from,
                                     const loaded_libraries &found) const
 {
+    const auto all = libraries();
     for (const int rank : from) {
-        const auto &needed = libraries_.at(static_cast<std::size_t>(rank));
+        const auto at = static_cast<std::size_t>(rank);
+        const auto needed = at < all->size() ? (*all)[at] : nullptr;
         const std::string why = needed ? why_other_libraries(*needed, found, host) : "";
         if (why.empty())
             continue;
         if (settings_.other_libraries == settings::libraries::refuse)
             throw error(ENOEXEC, why);
-        say_once(why + " lets ranks move there");
+        say_once(why + ": ranks move there all the same");
     }
+}
+
+std::shared_ptr<const job_control::libraries_by_rank> job_control::libraries() const
+{
+    const std::lock_guard lock(libraries_guard_);
+    return libraries_;
 }
 
 void job_control::say_once(const std::string &text) const
@@ -257,14 +265,16 @@ void job_control::set_libraries(const std::vector<whereabouts> &ranks,
     if (!server_)
         return;
     std::map<std::uint64_t, std::shared_ptr<const loaded_libraries>> told;
-    libraries_.clear();
+    auto all = std::make_shared<libraries_by_rank>();
     for (std::size_t rank = 0; rank < ranks.size(); rank++) {
         auto &of = told[ranks[rank].libraries];
         if (!of && ranks[rank].libraries)
             of = std::make_shared<const loaded_libraries>(
                 loaded_libraries::from_text(texts.at(rank)));
-        libraries_.push_back(of);
+        all->push_back(of);
     }
+    const std::lock_guard lock(libraries_guard_);
+    libraries_ = std::move(all);
 }
 
 void job_control::set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,

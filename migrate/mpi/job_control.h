@@ -55,8 +55,8 @@ class job_control final : public request_source {
     void set_status(const std::string &job, std::int64_t moves, std::uint64_t epoch,
                     const std::vector<whereabouts> &ranks);
     /** What each rank's process has loaded, in to_text() of loaded_libraries; "" where it is what
-     * an earlier one with the same whereabouts::libraries has. Before set_status(), which lets
-     * requests in. */
+     * an earlier one with the same whereabouts::libraries has. A request that is examined before,
+     * while a job or a new rank 0 begins, is compared by those that leave alone. */
     void set_libraries(const std::vector<whereabouts> &ranks,
                        const std::vector<std::string> &texts);
     /** Refuse everything from now on. */
@@ -120,9 +120,12 @@ class job_control final : public request_source {
     std::atomic<double> asked_{0}, examined_{0};
     preflight needed_; /* of a host, but for its features */
     std::atomic<std::uint64_t> features_{~std::uint64_t{0}};
-    /* By rank; those that have the same share it. Null: not compared. They change in a move only,
-     * while no other request is examined. */
-    std::vector<std::shared_ptr<const loaded_libraries>> libraries_;
+    /* By rank; those that have the same share it. Null: not compared. */
+    using libraries_by_rank = std::vector<std::shared_ptr<const loaded_libraries>>;
+    std::shared_ptr<const libraries_by_rank> libraries() const;
+    mutable std::mutex libraries_guard_; /* the thread that examines requests reads them */
+    std::shared_ptr<const libraries_by_rank> libraries_ =
+        std::make_shared<const libraries_by_rank>();
     /* On the hosts of the request that was examined last, in bytes, as their successors have told.
      */
     std::map<std::string, std::uint64_t> room_;

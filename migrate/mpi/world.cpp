@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
+#include <numeric>
 #include <set>
 
 #include "process.h"
@@ -357,6 +359,33 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string &text)
     for (std::size_t rank = 0; rank < texts.size(); rank++)
         texts[rank].append(rests, static_cast<std::size_t>(places[rank]),
                            static_cast<std::size_t>(lengths[rank]));
+    return texts;
+}
+
+std::vector<std::string> gather_at_first(MPI_Comm comm, const std::string &text)
+{
+    int size, rank;
+    PMPI_Comm_size(comm, &size);
+    PMPI_Comm_rank(comm, &rank);
+    const std::uint64_t mine = text.size();
+    std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size));
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Iallgather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm,
+                               request);
+    });
+    const std::uint64_t all = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    std::vector<std::string> texts(rank == 0 ? sizes.size() : 0);
+    if (all == 0 || all > INT_MAX)
+        return texts;
+    std::vector<int> lengths(sizes.begin(), sizes.end()), places(sizes.size());
+    std::exclusive_scan(lengths.begin(), lengths.end(), places.begin(), 0);
+    std::string told(rank == 0 ? all : 0, '\0');
+    carry_out(comm, [&](MPI_Request *request) {
+        return PMPI_Igatherv(text.data(), static_cast<int>(mine), MPI_CHAR, told.data(),
+                             lengths.data(), places.data(), MPI_CHAR, 0, comm, request);
+    });
+    for (std::size_t at = 0; at < texts.size(); at++)
+        texts[at] = told.substr(static_cast<std::size_t>(places[at]), sizes[at]);
     return texts;
 }
 

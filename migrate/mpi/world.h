@@ -88,6 +88,10 @@ void share(MPI_Comm comm, int root, std::string &text);
 /** Everyone has everyone's text, by rank. Collective. */
 std::vector<std::string> gather(MPI_Comm comm, const std::string &text);
 
+/** Rank 0 has everyone's text, by rank; the others have none. Texts that are too long together for
+ * MPI are taken for empty. Collective. */
+std::vector<std::string> gather_at_first(MPI_Comm comm, const std::string &text);
+
 /** Least of each value over the ranks. Collective. */
 std::vector<int> least(MPI_Comm comm, const std::vector<int> &values);
 /** Greatest and sum of each value over the ranks. Collective. */

@@ -39,12 +39,16 @@ struct outcome {
     std::string said;
 };
 
-/** Adds to @text what can be read without waiting; what is too much is read all the same. */
+/** Adds to @text what can be read without waiting; what is too much is read all the same. One that
+ * never stops printing is read in parts, so that its time can be over. */
 void drain(int fd, std::string &text)
 {
     char buffer[4096];
-    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+    std::size_t left = kMostSaid;
+    for (ssize_t got; left > 0 && (got = read(fd, buffer, sizeof buffer)) > 0;) {
         text.append(buffer, std::min(static_cast<std::size_t>(got), kMostSaid - text.size()));
+        left -= std::min(static_cast<std::size_t>(got), left);
+    }
 }
 
 outcome run(const std::vector<std::string> &words, double timeout_s)
@@ -204,7 +208,7 @@ std::string probe_host(const probe &what, const std::string &host)
     const bool reached = mark != std::string::npos;
     if (reached)
         result.said.erase(mark, std::string_view(kThere).size() + 1);
-    const std::string said = result.said.empty() ? "" : ": " + result.said;
+    const std::string said = result.said.empty() ? "" : ": " + beginning_of(result.said);
     if (!result.in_time)
         throw error(ETIMEDOUT, "host " + host + " does not answer within " +
                                    std::to_string(static_cast<int>(what.timeout_s)) + " s" + said);
@@ -217,6 +221,12 @@ std::string probe_host(const probe &what, const std::string &host)
     if (result.status != 0)
         throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
     return result.said;
+}
+
+std::string beginning_of(const std::string &said)
+{
+    constexpr std::size_t kMost = 2048;
+    return said.size() <= kMost ? said : said.substr(0, kMost) + "...";
 }
 
 } // namespace zc::migrate

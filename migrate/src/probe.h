@@ -27,6 +27,9 @@ struct probe {
  */
 std::string probe_host(const probe &what, const std::string &host);
 
+/** What a message has room for of what a program has printed. */
+std::string beginning_of(const std::string &said);
+
 /** @text as one word of a shell. */
 std::string shell_word(const std::string &text);
 

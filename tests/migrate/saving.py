@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import threading
+import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
@@ -113,6 +114,26 @@ def a_rank_in_its_function_is_waited_for(stage):
         asking.join()
         check(hosts_of(job)[1] == "h1", "it has not moved")
         moved(job, [2], H2)
+        ends_well(stage, job, "all right")
+
+
+@suite.test()
+def a_request_while_the_new_rank_0_rebuilds(stage):
+    """It is kept until ranks can meet again."""
+    with Job(stage, "saving", "lingering", STOP, environment=LIMITS) as job:
+        job.until_running()
+        first = threading.Thread(target=moved, args=(job, [0], H2))
+        second = threading.Thread(target=moved, args=(job, [1], H1))
+        with lingers(job, "rebuild", 0):
+            first.start()
+            wait_for("it is printed", lambda: re.search(
+                f"rank 0: {NAMES['rebuild']} has not returned for 2 s", job.said()), 30)
+            second.start()
+            time.sleep(1)
+            check(second.is_alive(), "it is answered while rank 0 rebuilds")
+        first.join()
+        second.join()
+        check(hosts_of(job)[:2] == ["h2", "h1"], f"hosts {hosts_of(job)}")
         ends_well(stage, job, "all right")
 
 
