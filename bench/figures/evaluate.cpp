@@ -31,7 +31,7 @@ engine make(uint32_t ranks, zcp_groups_kind_t kind, uint32_t period)
     params.ranks = ranks;
     params.kind = kind;
     params.period_events = period;
-    params.kmp = 1;
+    params.kmp = ZCP_GROUPS_KMP_ZC;
     params.adaptive = 1;
     zcp_groups_t *out = nullptr;
     if (zcp_groups_create(&params, &out) != 0)

@@ -50,7 +50,8 @@ void set_default(T &value, T by_default)
 bool complete(zcp_groups_params_t &p)
 {
     if (p.ranks == 0 || p.ranks > ZCP_GROUPS_MAX_RANKS || p.kind < 0 ||
-        p.kind >= ZCP_GROUPS_KIND_COUNT || p.kmp > 1 || p.adaptive > 1)
+        p.kind >= ZCP_GROUPS_KIND_COUNT || p.kmp >= ZCP_GROUPS_KMP_COUNT || p.adaptive > 1 ||
+        p.match >= ZCP_GROUPS_MATCH_COUNT || p.recent >= ZCP_GROUPS_RECENT_COUNT)
         return false;
     set_default(p.period_events, std::max(512u, 8 * p.ranks));
     set_default(p.max_bytes, (size_t{4} << 20) + (size_t{4} << 10) * p.ranks);

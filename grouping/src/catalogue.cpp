@@ -217,4 +217,36 @@ void replace_by_fundamental(std::span<const uint32_t> sample,
     }
 }
 
+/** The shortest of @found that @pattern repeats, whole and at least twice; empty if none does. */
+static text round_found(text pattern, const texts &found, std::pmr::memory_resource *memory)
+{
+    /* What repeats a round of any length repeats the smallest period, which divides it. */
+    const size_t period = fundamental_period(pattern, memory);
+    for (size_t length = period; 2 * length <= pattern.size(); length += period) {
+        const text round = pattern.first(length);
+        if (pattern.size() % length == 0 && found.contains(round))
+            return round;
+    }
+    return {};
+}
+
+void replace_by_fundamental_found(std::pmr::vector<teiresias::pattern> &patterns,
+                                  std::pmr::vector<teiresias::pattern> &out,
+                                  std::pmr::memory_resource *memory)
+{
+    texts found(memory);
+    for (const teiresias::pattern &p : patterns)
+        found.insert(text(p.symbols));
+    texts rounds(memory);
+    for (const teiresias::pattern &p : patterns) {
+        const text round = round_found(p.symbols, found, memory);
+        if (!round.empty())
+            rounds.insert(round);
+    }
+    for (teiresias::pattern &p : patterns) {
+        if (rounds.empty() || rounds.contains(p.symbols))
+            out.push_back(std::move(p));
+    }
+}
+
 } // namespace zc::groups

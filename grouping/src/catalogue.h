@@ -88,6 +88,16 @@ void replace_by_fundamental(std::span<const uint32_t> sample,
                             std::pmr::vector<teiresias::pattern> &out,
                             std::pmr::memory_resource *memory);
 
+/**
+ * KMP as section 4.5 of the paper has it: each pattern that consists solely of whole
+ * repetitions of a shorter one that is in @patterns, too, gives way to the shortest
+ * such. These are moved to @out, with the offsets that they were found with, and take
+ * the place of all others. Where no pattern is a repetition, all are moved.
+ */
+void replace_by_fundamental_found(std::pmr::vector<teiresias::pattern> &patterns,
+                                  std::pmr::vector<teiresias::pattern> &out,
+                                  std::pmr::memory_resource *memory);
+
 } // namespace zc::groups
 
 #endif

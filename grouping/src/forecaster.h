@@ -30,7 +30,10 @@ struct setting {
     size_t search_bytes;  /* memory of a pattern search */
     size_t archive_bytes; /* and of the patterns of earlier samples */
     uint32_t literals, window, support;
-    bool kmp, adaptive;
+    bool adaptive;
+    zcp_groups_kmp_t kmp;
+    zcp_groups_match_t match;
+    zcp_groups_recent_t recent;
 };
 
 /** One way to tell the next period's traffic from the past. */

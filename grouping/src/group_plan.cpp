@@ -72,8 +72,10 @@ bool plan(const zcp_groups_params_t &params, setting &out)
     s.literals = params.literals;
     s.window = params.window;
     s.support = params.support;
-    s.kmp = params.kmp != 0;
     s.adaptive = params.adaptive != 0;
+    s.kmp = static_cast<zcp_groups_kmp_t>(params.kmp);
+    s.match = static_cast<zcp_groups_match_t>(params.match);
+    s.recent = static_cast<zcp_groups_recent_t>(params.recent);
     s.history = kLeastHistory;
     s.sample = std::max(std::min(params.period_events, 1u << 16), 2 * s.window);
     s.longest_sample = s.adaptive ? std::max(s.sample, 1u << 13) : s.sample;

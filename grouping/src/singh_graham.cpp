@@ -37,7 +37,7 @@ void singh_graham::learn(const zcp_event_t &event, tick)
     traffic_.learn(event);
     events_++;
     sample_.push_back(event.src * setting_.ranks + event.dst);
-    first_.reset();
+    current_.reset();
     if (sample_.size() >= sampling_)
         sample_over();
 }
@@ -69,10 +69,12 @@ catalogue singh_graham::search() const
         teiresias teiresias(sample_, params, &found_in);
         const bool whole = teiresias.find(found) == ZCP_PATTERNS_COMPLETE;
         std::pmr::vector<teiresias::pattern> used(&scratch);
-        if (setting_.kmp)
+        if (setting_.kmp == ZCP_GROUPS_KMP_ZC)
             replace_by_fundamental(sample_, found, used, &scratch);
-        catalogue out(sample_, setting_.kmp ? used : found, desk_.limit() / sizeof(uint32_t),
-                      &desk_);
+        else if (setting_.kmp == ZCP_GROUPS_KMP_STRICT)
+            replace_by_fundamental_found(found, used, &scratch);
+        catalogue out(sample_, setting_.kmp == ZCP_GROUPS_KMP_OFF ? found : used,
+                      desk_.limit() / sizeof(uint32_t), &desk_);
         partial_ += !whole || out.partial() ? 1 : 0;
         return out;
     } catch (const std::bad_alloc &) {
@@ -81,20 +83,26 @@ catalogue singh_graham::search() const
     }
 }
 
+/** Is the sample that has just begun the most recent one? Without an event it has not begun. */
+bool singh_graham::uses_current() const
+{
+    return past_.size() == 0 || (setting_.recent == ZCP_GROUPS_RECENT_CURRENT && !sample_.empty());
+}
+
 std::optional<singh_graham::base> singh_graham::basic() const
 {
-    if (past_.size() == 0) {
-        if (!first_)
-            first_.emplace(search());
-        const auto found = first_->longest_before(sample_.size());
-        if (!found)
-            return std::nullopt;
-        return base{(*first_)[found->pattern], sample_.size() - first_->end(*found), 0};
+    const bool current = uses_current();
+    if (current) {
+        if (!current_)
+            current_.emplace(search());
+        if (const auto found = current_->longest_before(sample_.size()))
+            return base{(*current_)[found->pattern], sample_.size() - current_->end(*found),
+                        past_.size()};
     }
     size_t since = sample_.size();
     for (size_t i = past_.size(); i-- > 0;) {
         const catalogue &sample = past_[i];
-        const bool latest = i + 1 == past_.size();
+        const bool latest = !current && i + 1 == past_.size();
         if (const auto found = latest ? sample.longest_before(sample.length()) : sample.last()) {
             const size_t end = std::min(sample.end(*found), sample.length());
             return base{sample[found->pattern], since + sample.length() - end, i};
@@ -108,12 +116,17 @@ std::optional<archive::successor> singh_graham::specific(const base &now) const
 {
     const auto pattern = now.pattern.symbols;
     for (size_t i = now.sample; i-- > 0;) {
-        for (size_t p = 0; p < past_[i].size(); p++) {
+        /* The shortest first: of those that begin with the pattern, that is the one equal to it. */
+        for (size_t p = past_[i].size(); p-- > 0;) {
             const auto known = past_[i][p].symbols;
-            if (!std::equal(known.begin(), known.end(), pattern.begin(), pattern.end()))
+            if (known.size() < pattern.size() ||
+                (known.size() > pattern.size() && setting_.match == ZCP_GROUPS_MATCH_WHOLE) ||
+                !std::equal(pattern.begin(), pattern.end(), known.begin()))
                 continue;
-            if (auto next = past_.after(i, p))
+            if (auto next = past_.after(i, p)) {
+                next->gap += known.size() - pattern.size(); /* that has yet to come */
                 return next;
+            }
         }
     }
     return std::nullopt;
@@ -192,7 +205,8 @@ void singh_graham::adapt(const catalogue &sample)
             covered += end - std::max(offset, free);
             free = end;
         }
-        period = setting_.kmp ? p.symbols.size() : fundamental_period(p.symbols, memory_);
+        period = setting_.kmp == ZCP_GROUPS_KMP_ZC ? p.symbols.size()
+                                                   : fundamental_period(p.symbols, memory_);
     }
     if (static_cast<double>(covered) >= kExplained * length && period <= length / 2) {
         const auto round = static_cast<uint32_t>(period);

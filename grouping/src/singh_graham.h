@@ -29,7 +29,9 @@ namespace zc::groups {
  *                such sample, as basic.
  *   levenshtein  the same with the earlier pattern that is most like the basic one, if
  *                the edit distance is at most a quarter of the longer one's length.
- * With KMP, patterns give way to their fundamental ones in all samples.
+ * With KMP, patterns give way to their fundamental ones in all samples. Of KMP, of the
+ * latest sample and of having a pattern there are other readings: see the setting's
+ * kmp, recent and match.
  * With an adaptive period the sample becomes a multiple of the fundamental
  * pattern, and grows while there is none.
  *
@@ -71,6 +73,7 @@ class singh_graham final : public forecaster {
     void sample_over();
     void adapt(const catalogue &sample);
     catalogue search() const;
+    bool uses_current() const;
     std::optional<base> basic() const;
     std::optional<archive::successor> specific(const base &now) const;
     std::optional<archive::successor> nearest(const base &now) const;
@@ -88,8 +91,8 @@ class singh_graham final : public forecaster {
     size_t events_ = 0; /* of this period */
     size_t length_ = 0; /* of the last period, events */
     mutable bounded_memory desk_;
-    /* The first sample as far as it has come: requests with no event between them share it. */
-    mutable std::optional<catalogue> first_;
+    /* The current sample as far as it has come: requests with no event between them share it. */
+    mutable std::optional<catalogue> current_;
     mutable uint64_t partial_ = 0;
 };
 

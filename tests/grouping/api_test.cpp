@@ -65,6 +65,21 @@ TEST(ApiTest, RefusesBadPatternParameters)
     EXPECT_EQ(-EINVAL, create(p));
 }
 
+TEST(ApiTest, RefusesReadingsThatItDoesNotKnow)
+{
+    auto p = params_of(8, ZCP_GROUPS_HISTORICAL);
+    p.kmp = ZCP_GROUPS_KMP_STRICT;
+    p.match = ZCP_GROUPS_MATCH_PREFIX;
+    p.recent = ZCP_GROUPS_RECENT_CURRENT;
+    EXPECT_EQ(0, create(p));
+    for (uint32_t zcp_groups_params_t::*reading :
+         {&zcp_groups_params_t::kmp, &zcp_groups_params_t::match, &zcp_groups_params_t::recent}) {
+        auto wrong = p;
+        wrong.*reading = ZCP_GROUPS_KMP_COUNT;
+        EXPECT_EQ(-EINVAL, create(wrong));
+    }
+}
+
 TEST(ApiTest, RefusesATooLongPeriod)
 {
     auto p = params_of(8);

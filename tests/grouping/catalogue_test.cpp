@@ -26,8 +26,8 @@ std::string letters(std::span<const uint32_t> symbols)
     return out;
 }
 
-catalogue look(std::string_view sample, bool kmp = false, size_t words = 100000,
-               uint32_t window = 2)
+catalogue look(std::string_view sample, zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_OFF,
+               size_t words = 100000, uint32_t window = 2)
 {
     auto *heap = std::pmr::new_delete_resource();
     zcp_patterns_params_t params{};
@@ -40,9 +40,11 @@ catalogue look(std::string_view sample, bool kmp = false, size_t words = 100000,
     std::pmr::vector<teiresias::pattern> found(heap);
     EXPECT_EQ(ZCP_PATTERNS_COMPLETE, teiresias(text, params, heap).find(found));
     std::pmr::vector<teiresias::pattern> used(heap);
-    if (kmp)
+    if (kmp == ZCP_GROUPS_KMP_ZC)
         replace_by_fundamental(text, found, used, heap);
-    return {text, kmp ? used : found, words, heap};
+    else if (kmp == ZCP_GROUPS_KMP_STRICT)
+        replace_by_fundamental_found(found, used, heap);
+    return {text, kmp == ZCP_GROUPS_KMP_OFF ? found : used, words, heap};
 }
 
 /** "pattern@offset,offset ..." */
@@ -109,44 +111,71 @@ TEST(CatalogueTest, WhatComesNextByTheListsOfOffsets)
 TEST(CatalogueTest, KmpPutsTheFundamentalPatternInPlaceOfItsRepetitions)
 {
     EXPECT_EQ("abcabcabc@0,3 abcabc@0,3,6 abc@0,3,6,9", shown(look("abcabcabcabc")));
-    EXPECT_EQ("abc@0,3,6,9", shown(look("abcabcabcabc", true)));
+    EXPECT_EQ("abc@0,3,6,9", shown(look("abcabcabcabc", ZCP_GROUPS_KMP_ZC)));
 }
 
 TEST(CatalogueTest, TheLastRepetitionMayBeCutShort)
 {
     EXPECT_EQ("abcabcab@0,3 abcab@0,3,6 ab@0,3,6,9", shown(look("abcabcabcab")));
-    EXPECT_EQ("abc@0,3,6", shown(look("abcabcabcab", true)));
+    EXPECT_EQ("abc@0,3,6", shown(look("abcabcabcab", ZCP_GROUPS_KMP_ZC)));
 }
 
 TEST(CatalogueTest, OneRepetitionAndABitIsNone)
 {
-    EXPECT_EQ("abca@0,5", shown(look("abcaxabca", true)));
-    EXPECT_EQ("abca@0,5 abc@0,5,10", shown(look("abcaxabcayabc", true)));
+    EXPECT_EQ("abca@0,5", shown(look("abcaxabca", ZCP_GROUPS_KMP_ZC)));
+    EXPECT_EQ("abca@0,5 abc@0,5,10", shown(look("abcaxabcayabc", ZCP_GROUPS_KMP_ZC)));
     /* But two whole ones that follow each other in the sample are some. */
     EXPECT_EQ("abca@0,3", shown(look("abcabca")));
-    EXPECT_EQ("abc@0,3", shown(look("abcabca", true)));
+    EXPECT_EQ("abc@0,3", shown(look("abcabca", ZCP_GROUPS_KMP_ZC)));
 }
 
 TEST(CatalogueTest, WhatIsNoRepetitionStaysBesideTheFundamentalPattern)
 {
-    EXPECT_EQ("efgh@10,15 abc@0,3,6", shown(look("abcabcabcxefghyefgh", true)));
+    EXPECT_EQ("efgh@10,15 abc@0,3,6", shown(look("abcabcabcxefghyefgh", ZCP_GROUPS_KMP_ZC)));
     /* "ab" also occurs where "abc" would not: it is more than a round cut short. */
-    EXPECT_EQ("abc@0,3,6 ab@0,3,6,10", shown(look("abcabcabcxab", true)));
+    EXPECT_EQ("abc@0,3,6 ab@0,3,6,10", shown(look("abcabcabcxab", ZCP_GROUPS_KMP_ZC)));
+}
+
+/* Section 4.5 of the paper: patterns "which consist solely of repetitions of a shorter pattern". */
+TEST(CatalogueTest, StrictlyOnlyWholeRepetitionsAreSome)
+{
+    const auto strict = ZCP_GROUPS_KMP_STRICT;
+    EXPECT_EQ("abc@0,3,6,9", shown(look("abcabcabcabc", strict)));
+    /* None of these is a whole number of rounds: nothing takes the place of anything. */
+    EXPECT_EQ("abcabcab@0,3 abcab@0,3,6 ab@0,3,6,9", shown(look("abcabcabcab", strict)));
+    EXPECT_EQ("abca@0,3", shown(look("abcabca", strict)));
+}
+
+/* "… of a shorter pattern discovered by TEIRESIAS". */
+TEST(CatalogueTest, StrictlyTheShorterPatternMustHaveBeenFound)
+{
+    /* With two literals at least, "a" is no pattern. */
+    EXPECT_EQ("aaaa@0,1 aaa@0,1,2 aa@0,1,2,3", shown(look("aaaaa")));
+    EXPECT_EQ("a@0,1,2,3,4", shown(look("aaaaa", ZCP_GROUPS_KMP_ZC)));
+    EXPECT_EQ("aa@0,1,2,3", shown(look("aaaaa", ZCP_GROUPS_KMP_STRICT)));
+}
+
+/* "… used in place of the original set of patterns". */
+TEST(CatalogueTest, StrictlyFundamentalPatternsTakeThePlaceOfAll)
+{
+    const char *sample = "abcabcabcabcxefghyefgh";
+    EXPECT_EQ("efgh@13,18 abc@0,3,6,9", shown(look(sample, ZCP_GROUPS_KMP_ZC)));
+    EXPECT_EQ("abc@0,3,6,9", shown(look(sample, ZCP_GROUPS_KMP_STRICT)));
 }
 
 TEST(CatalogueTest, DontCaresAreRepeatedAsTheyAre)
 {
-    EXPECT_EQ("a.c@0,3,6,9", shown(look("axcaycazcawc", true, 100000, 3)));
+    EXPECT_EQ("a.c@0,3,6,9", shown(look("axcaycazcawc", ZCP_GROUPS_KMP_ZC, 100000, 3)));
 }
 
 TEST(CatalogueTest, LeavesOutTheShortestWhereThereIsNoRoom)
 {
     const catalogue all = look("abcdxabcdyefzef");
     EXPECT_FALSE(all.partial());
-    const catalogue some = look("abcdxabcdyefzef", false, 4 + 2 + 5);
+    const catalogue some = look("abcdxabcdyefzef", ZCP_GROUPS_KMP_OFF, 4 + 2 + 5);
     EXPECT_EQ("abcd@0,5", shown(some));
     EXPECT_TRUE(some.partial());
-    const catalogue none = look("abcdxabcdyefzef", false, 10);
+    const catalogue none = look("abcdxabcdyefzef", ZCP_GROUPS_KMP_OFF, 10);
     EXPECT_EQ(0u, none.size());
     EXPECT_TRUE(none.partial());
 }
@@ -176,13 +205,13 @@ TEST(ArchiveTest, ASampleThatEndsInAnotherRoundEndsWithThePattern)
 {
     archive past(1 << 20, std::pmr::new_delete_resource());
     /* "ef" also occurs in the round cut short, but it is not what came after the rounds. */
-    past.add(look("abefefcabefefcabefef", true));
+    past.add(look("abefefcabefefcabefef", ZCP_GROUPS_KMP_ZC));
     EXPECT_EQ("abefefc@0,7 ef@2,4,9,11,16,18", shown(past[0]));
     EXPECT_EQ("none", after(past, 0, 0));
     past.add(look("xghyghz"));
     EXPECT_EQ("gh+7", after(past, 0, 0));
     /* Here something else comes. */
-    past.add(look("abefefcabefefcabefxef", true));
+    past.add(look("abefefcabefefcabefxef", ZCP_GROUPS_KMP_ZC));
     EXPECT_EQ("ef+2", after(past, 2, 0));
 }
 

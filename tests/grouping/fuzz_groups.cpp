@@ -48,8 +48,10 @@ void fuzz_engine(input &in)
     p.period_events = in.take<uint8_t>();
     p.period_ns = in.take<uint8_t>() % 2 ? in.take<uint64_t>() : 0;
     p.max_bytes = in.take<uint32_t>() % (8u << 20);
-    p.kmp = in.take<uint8_t>() % 2;
+    p.kmp = in.take<uint8_t>() % (ZCP_GROUPS_KMP_COUNT + 1);
     p.adaptive = in.take<uint8_t>() % 2;
+    p.match = in.take<uint8_t>() % (ZCP_GROUPS_MATCH_COUNT + 1);
+    p.recent = in.take<uint8_t>() % (ZCP_GROUPS_RECENT_COUNT + 1);
     p.window = in.take<uint8_t>() % 12;
     p.literals = in.take<uint8_t>() % 12;
     zcp_groups_t *g = nullptr;

@@ -79,8 +79,10 @@ TEST_P(PropertyTest, WildEventsAreBoundedAndDeterministic)
     for (uint64_t seed = 1; seed <= 6; seed++) {
         dice d(seed);
         auto p = params(1 + d.below(40), 1 + d.below(300));
-        p.kmp = d.below(2);
+        p.kmp = d.below(ZCP_GROUPS_KMP_COUNT);
         p.adaptive = d.below(2);
+        p.match = d.below(ZCP_GROUPS_MATCH_COUNT);
+        p.recent = d.below(ZCP_GROUPS_RECENT_COUNT);
         p.period_ns = d.below(2) ? 1 + (d.next() >> d.below(60)) : 0;
         EXPECT_EQ(run(p, 3000, seed), run(p, 3000, seed));
     }

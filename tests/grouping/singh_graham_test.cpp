@@ -19,10 +19,12 @@ constexpr uint32_t kRanks = 16;
 struct variant {
     how predictor = how::basic;
     uint32_t sample = 128;
-    bool kmp = false;
+    zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_OFF;
     bool adaptive = false;
     uint32_t literals = 3;
     uint32_t window = 4;
+    zcp_groups_match_t match = ZCP_GROUPS_MATCH_WHOLE;
+    zcp_groups_recent_t recent = ZCP_GROUPS_RECENT_OVER;
 };
 
 /* Each letter is a pair of ranks. */
@@ -99,6 +101,8 @@ class engine {
         s.support = 2;
         s.kmp = v.kmp;
         s.adaptive = v.adaptive;
+        s.match = v.match;
+        s.recent = v.recent;
         return s;
     }
 
@@ -107,7 +111,7 @@ class engine {
 };
 
 /** For examples by hand: patterns without gaps. */
-engine by_hand(how predictor, uint32_t sample, bool kmp = false)
+engine by_hand(how predictor, uint32_t sample, zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_OFF)
 {
     return engine({predictor, sample, kmp, false, 2, 2});
 }
@@ -161,6 +165,35 @@ TEST(SinghGrahamTest, BasicLooksAsFarBackAsItHasTo)
     EXPECT_EQ("ba", e.expected());
 }
 
+/* The most recent period of section 4.4: the last one that is over, or the one that runs. */
+TEST(SinghGrahamTest, BasicIsOfTheSampleThatRunsIfThatIsTheMostRecent)
+{
+    engine over({how::basic, 15, ZCP_GROUPS_KMP_OFF, false, 2, 2});
+    engine current({how::basic, 15, ZCP_GROUPS_KMP_OFF, false, 2, 2, ZCP_GROUPS_MATCH_WHOLE,
+                    ZCP_GROUPS_RECENT_CURRENT});
+    const auto both = [&](std::string_view letters) {
+        over.feed(letters);
+        current.feed(letters);
+        return over.expected() + " " + current.expected();
+    };
+    EXPECT_EQ("cdab cdab", both("abcdxabcdyefzef")); /* none runs yet */
+    /* Nothing is repeated in it: the last pattern of the one before, which ended two places ago. */
+    EXPECT_EQ("abcd ef", both("gh"));
+    EXPECT_EQ("dabc gh", both("xgh"));
+}
+
+TEST(SinghGrahamTest, SpecificKnowsThePatternOfTheSampleThatRuns)
+{
+    for (const auto &[recent, expected] :
+         {std::pair{ZCP_GROUPS_RECENT_OVER, "efg"}, {ZCP_GROUPS_RECENT_CURRENT, "gef"}}) {
+        engine e(
+            {how::specific, 13, ZCP_GROUPS_KMP_OFF, false, 2, 2, ZCP_GROUPS_MATCH_WHOLE, recent});
+        e.feed("abxabyefgzefg");
+        e.feed("abpqab"); /* "efg" ended six places ago, or comes one place after "ab" */
+        EXPECT_EQ(expected, e.expected());
+    }
+}
+
 /* ---- specific historical ----------------------------------------------------------- */
 
 TEST(SinghGrahamTest, SpecificFollowsThePatternInsideTheEarlierSample)
@@ -200,6 +233,28 @@ TEST(SinghGrahamTest, SpecificTakesTheLatestOfSeveral)
     e.feed("abxabyghzgh");
     e.feed("abpabqrstuv");
     EXPECT_EQ("hg", e.expected());
+}
+
+/* Section 4.4: "an exact prefix match" at first, "an exact match" in what follows. */
+TEST(SinghGrahamTest, SpecificKnowsABeginningIfThatIsAMatch)
+{
+    for (const auto &[match, expected] :
+         {std::pair{ZCP_GROUPS_MATCH_WHOLE, "abc"}, {ZCP_GROUPS_MATCH_PREFIX, "fe"}}) {
+        engine e({how::specific, 16, ZCP_GROUPS_KMP_OFF, false, 2, 2, match});
+        e.feed("abcdxabcdyefzefw");
+        e.feed("abcpabcqrstuvghi"); /* "abc" ended nine places ago; "d" and one more, then "ef" */
+        EXPECT_EQ(expected, e.expected());
+    }
+}
+
+TEST(SinghGrahamTest, SpecificPrefersWhatIsEqualToWhatBeginsSo)
+{
+    for (const auto match : {ZCP_GROUPS_MATCH_WHOLE, ZCP_GROUPS_MATCH_PREFIX}) {
+        engine e({how::specific, 21, ZCP_GROUPS_KMP_OFF, false, 2, 2, match});
+        e.feed("abcdxabcdyabczghwghuv");
+        e.feed("abcpabcqrstuvijklmnoe");
+        EXPECT_EQ("hg", e.expected()); /* "gh" began one place after; "abc" ended fourteen ago */
+    }
 }
 
 /* ---- Levenshtein historical ---------------------------------------------------------- */
@@ -243,7 +298,7 @@ TEST(SinghGrahamTest, WithoutKmpALongPatternHidesTheFundamentalOne)
     engine without = by_hand(how::basic, 100);
     without.feed("abcabcabcab");
     EXPECT_EQ("abcabcab", without.expected()); /* begins anew in the middle of a round */
-    engine with = by_hand(how::basic, 100, true);
+    engine with = by_hand(how::basic, 100, ZCP_GROUPS_KMP_ZC);
     with.feed("abcabcabcab");
     EXPECT_EQ("cab", with.expected());
 }
@@ -252,7 +307,7 @@ TEST(SinghGrahamTest, KmpFindsInHistoryWhatTheLongPatternHides)
 {
     /* Two rounds then, three now: "abcabc" is new, "abc" is not. */
     engine without = by_hand(how::specific, 15);
-    engine with = by_hand(how::specific, 15, true);
+    engine with = by_hand(how::specific, 15, ZCP_GROUPS_KMP_ZC);
     for (engine *e : {&without, &with}) {
         e->feed("abcabcxefyefqrs");
         e->feed("abcabcabcuijklm");
@@ -265,8 +320,8 @@ TEST(SinghGrahamTest, KmpKeepsThePhaseThatTheLongPatternLoses)
 {
     /* 64 events per round, samples of 150: the longest pattern is no whole round. */
     const auto events = butterfly({kRanks, 5000, 0, 0, 1}).events;
-    engine with({how::basic, 150, true});
-    engine without({how::basic, 150, false});
+    engine with({how::basic, 150, ZCP_GROUPS_KMP_ZC});
+    engine without({how::basic, 150});
     with.feed(events, 0, 3000);
     without.feed(events, 0, 3000);
     EXPECT_EQ(1, with.alike(events, 3000, 150));
@@ -286,11 +341,11 @@ TEST(SinghGrahamTest, HistoryForetellsAlternation)
         }
     }
     for (const auto predictor : {how::specific, how::levenshtein}) {
-        engine knows({predictor, 128, true});
+        engine knows({predictor, 128, ZCP_GROUPS_KMP_ZC});
         knows.feed(events, 0, 128 * 10);
         EXPECT_EQ(1, knows.alike(events, 128 * 10, 128));
     }
-    engine basic({how::basic, 128, true});
+    engine basic({how::basic, 128, ZCP_GROUPS_KMP_ZC});
     basic.feed(events, 0, 128 * 10);
     EXPECT_LT(basic.alike(events, 128 * 10, 128), 0.1);
 }
@@ -308,8 +363,8 @@ TEST(SinghGrahamTest, TheSimilarIsRecognisedWhereTheSameIsNot)
             events.push_back({src, dst, 100, 0, 0, 0});
         }
     }
-    engine similar({how::levenshtein, 128, true});
-    engine same({how::specific, 128, true});
+    engine similar({how::levenshtein, 128, ZCP_GROUPS_KMP_ZC});
+    engine same({how::specific, 128, ZCP_GROUPS_KMP_ZC});
     similar.feed(events, 0, 128 * 10);
     same.feed(events, 0, 128 * 10);
     EXPECT_GT(similar.alike(events, 128 * 10, 128), 0.8);
@@ -319,10 +374,10 @@ TEST(SinghGrahamTest, TheSimilarIsRecognisedWhereTheSameIsNot)
 TEST(SinghGrahamTest, TheSampleGrowsUntilItHoldsWholeRounds)
 {
     const auto events = butterfly({kRanks, 20000, 0, 0, 1}).events;
-    engine adaptive({how::basic, 20, true, true});
+    engine adaptive({how::basic, 20, ZCP_GROUPS_KMP_ZC, true});
     adaptive.feed(events, 0, 10000);
     EXPECT_EQ(256u, adaptive.sampling()); /* four rounds of 64 */
-    engine fixed({how::basic, 20, true, false});
+    engine fixed({how::basic, 20, ZCP_GROUPS_KMP_ZC, false});
     fixed.feed(events, 0, 10000);
     EXPECT_EQ(20u, fixed.sampling());
 }
@@ -331,8 +386,8 @@ TEST(SinghGrahamTest, RequestsChangeNothing)
 {
     const auto events = butterfly({kRanks, 3000, 0.05, 4, 1}).events;
     for (const auto predictor : {how::basic, how::specific, how::levenshtein}) {
-        engine asked({predictor, 100, true});
-        engine alone({predictor, 100, true});
+        engine asked({predictor, 100, ZCP_GROUPS_KMP_ZC});
+        engine alone({predictor, 100, ZCP_GROUPS_KMP_ZC});
         for (size_t i = 0; i < events.size(); i++) {
             asked.feed(events, i, i + 1);
             alone.feed(events, i, i + 1);

@@ -64,6 +64,33 @@ ZCP_GROUPS_PUBLIC const char *zcp_groups_kind_name(zcp_groups_kind_t kind) ZCP_G
 /** The kind of that name, or -1. */
 ZCP_GROUPS_PUBLIC int zcp_groups_kind_parse(const char *name) ZCP_GROUPS_NOEXCEPT;
 
+/* Readings of Singh & Graham, where their text has more than one or zc does otherwise:
+ * docs/papers/singh-graham.md. */
+
+/** What becomes of patterns that repeat a shorter one (their section 4.5). */
+typedef enum {
+    ZCP_GROUPS_KMP_OFF = 0, /* they stay: the original predictors */
+    ZCP_GROUPS_KMP_ZC,      /* the shorter one takes their place, a last repetition cut short
+                               counts, and patterns that repeat nothing stay */
+    ZCP_GROUPS_KMP_STRICT,  /* as the paper has it: whole repetitions of a pattern that was found,
+                               and what is repeated takes the place of all patterns */
+    ZCP_GROUPS_KMP_COUNT
+} zcp_groups_kmp_t;
+
+/** When the specific historical predictor knows a pattern again (their section 4.4). */
+typedef enum {
+    ZCP_GROUPS_MATCH_WHOLE = 0, /* an earlier pattern is equal to it */
+    ZCP_GROUPS_MATCH_PREFIX,    /* an earlier pattern begins with it */
+    ZCP_GROUPS_MATCH_COUNT
+} zcp_groups_match_t;
+
+/** Which sampling period is the most recent one (their sections 4.1 and 4.4). */
+typedef enum {
+    ZCP_GROUPS_RECENT_OVER = 0, /* the last one that is over */
+    ZCP_GROUPS_RECENT_CURRENT,  /* the one in which the request comes, as far as it has come */
+    ZCP_GROUPS_RECENT_COUNT
+} zcp_groups_recent_t;
+
 /**
  * Parameters of zcp_groups_create(). Set size to sizeof(zcp_groups_params_t);
  * fields beyond the caller's size, and zero fields, take their defaults.
@@ -79,11 +106,13 @@ typedef struct {
     size_t max_bytes;       /* memory, queries included; default 4 MiB + 4 KiB per rank */
     uint32_t kinds;         /* learn only events whose bit (1 << kind) is set; default all */
     /* The rest is for the Singh & Graham predictors only. */
-    uint32_t kmp;           /* 1: reduce patterns to their fundamental one */
+    uint32_t kmp;           /* a zcp_groups_kmp_t */
     uint32_t adaptive;      /* 1: adapt the sampling period to the pattern found */
     uint32_t literals;      /* L, default 3 */
     uint32_t window;        /* W, default 4 */
     uint32_t support;       /* K, default 2 */
+    uint32_t match;         /* a zcp_groups_match_t */
+    uint32_t recent;        /* a zcp_groups_recent_t */
 } zcp_groups_params_t;
 
 /**
@@ -93,7 +122,7 @@ typedef struct {
  *
  * No engine, whatever it is fed or asked, takes more than max_bytes.
  *
- * Return: 0; -EINVAL (size, fields unknown here, ranks or kind out of range,
+ * Return: 0; -EINVAL (size, fields unknown here, ranks, kind or a reading out of range,
  * period too long, L/W/K not 2 ≤ L ≤ W ≤ 32, K ≥ 2); -ENOSPC max_bytes is too
  * small for this many ranks; -ENOMEM.
  */
