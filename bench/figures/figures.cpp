@@ -33,7 +33,7 @@ namespace {
 struct variant {
     const char *label; /* as in the paper's figures */
     singh_graham::predictor predictor;
-    bool kmp;
+    bool kmp; /* in the way that the options say */
 };
 
 constexpr variant kOriginal[] = {
@@ -62,6 +62,9 @@ struct options {
     std::string folder = "out";
     std::vector<std::string> traces;
     std::string axis = "distance";
+    std::string kmp = "zc";
+    std::string match = "whole";
+    std::string recent = "over";
     bool quick = false;
 };
 
@@ -110,7 +113,7 @@ summary sum_up(const std::vector<request> &all)
     return out;
 }
 
-setting setting_for(const variant &v, uint32_t ranks, uint32_t sampling)
+setting setting_for(const options &given, const variant &v, uint32_t ranks, uint32_t sampling)
 {
     setting s{};
     s.ranks = ranks;
@@ -120,7 +123,10 @@ setting setting_for(const variant &v, uint32_t ranks, uint32_t sampling)
     s.literals = 3;
     s.window = 4;
     s.support = 2;
-    s.kmp = v.kmp;
+    if (v.kmp)
+        s.kmp = given.kmp == "strict" ? ZCP_GROUPS_KMP_STRICT : ZCP_GROUPS_KMP_ZC;
+    s.match = given.match == "prefix" ? ZCP_GROUPS_MATCH_PREFIX : ZCP_GROUPS_MATCH_WHOLE;
+    s.recent = given.recent == "current" ? ZCP_GROUPS_RECENT_CURRENT : ZCP_GROUPS_RECENT_OVER;
     return s;
 }
 
@@ -142,11 +148,11 @@ std::optional<error> compare(const singh_graham &engine, const event_stream &str
 }
 
 /** A request every @step events. */
-std::vector<request> run(const event_stream &stream, const variant &v, uint32_t sampling,
-                         size_t step, size_t until)
+std::vector<request> run(const options &given, const event_stream &stream, const variant &v,
+                         uint32_t sampling, size_t step, size_t until)
 {
     bounded_memory memory(size_t{256} << 20);
-    singh_graham engine(setting_for(v, stream.ranks, sampling), v.predictor, &memory);
+    singh_graham engine(setting_for(given, v, stream.ranks, sampling), v.predictor, &memory);
     std::vector<request> out;
     for (size_t i = 0; i < std::min(until, stream.events.size() - 1); i++) {
         engine.learn(stream.events[i], static_cast<tick>(i));
@@ -218,7 +224,7 @@ class drawing {
 
     curve curve_of(const figure &f, const variant &v, size_t step, size_t until)
     {
-        const auto all = run(f.stream, v, f.sampling, step, until);
+        const auto all = run(given_, f.stream, v, f.sampling, step, until);
         write(f, v, all);
         curve out{v.label, {}, false};
         for (const request &each : all) {
@@ -244,6 +250,13 @@ class drawing {
         line["ranks"] = f.stream.ranks;
         line["sampling"] = f.sampling;
         line["predictor"] = v.label;
+        /* What is not as usual is said, so that lines of other readings are not taken for these. */
+        if (v.kmp && given_.kmp != "zc")
+            line["kmp"] = given_.kmp;
+        if (given_.match != "whole")
+            line["match"] = given_.match;
+        if (given_.recent != "over")
+            line["recent"] = given_.recent;
         for (const request &each : all) {
             line["time"] = each.time;
             line["distance"] = nullptr;
@@ -300,6 +313,18 @@ int main(int argc, char **argv)
     app.add_option("--axis", given.axis,
                    "upwards: distance, as in the paper, or likeness, 1 - distance / length")
         ->check(CLI::IsMember({"distance", "likeness"}))
+        ->capture_default_str();
+    app.add_option("--kmp", given.kmp,
+                   "fundamental patterns: as zc finds them, or strict, as the paper has it")
+        ->check(CLI::IsMember({"zc", "strict"}))
+        ->capture_default_str();
+    app.add_option("--match", given.match,
+                   "historic knows a pattern again by the whole of it, or where it is a prefix")
+        ->check(CLI::IsMember({"whole", "prefix"}))
+        ->capture_default_str();
+    app.add_option("--recent", given.recent,
+                   "most recent sampling period: the last one that is over, or the current one")
+        ->check(CLI::IsMember({"over", "current"}))
         ->capture_default_str();
     app.add_flag("--quick", given.quick, "small inputs: does it run?");
     CLI11_PARSE(app, argc, argv);
