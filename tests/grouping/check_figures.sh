@@ -44,6 +44,9 @@ cmp "$scratch/distance/papers.jsonl" "$scratch/likeness/papers.jsonl" ||
 expect_status 0 "no axis is named" "$tool" --folder "$scratch/plain"
 cmp "$scratch/plain/singh-graham-figure3.svg" "$scratch/distance/singh-graham-figure3.svg" ||
     fail "the distance is not the default"
+expect_status 105 "a reading that does not exist" "$tool" --kmp loose --folder "$scratch/refused"
+expect_status 0 "other readings" "$tool" --kmp strict --match prefix --recent current \
+    --trace "5=$scratch/events.csv" --folder "$scratch/other"
 python3 - "$scratch" <<'EOP' || fail "points and pictures"
 import json, re, sys
 import xml.etree.ElementTree as xml
@@ -68,6 +71,16 @@ assert all((one["distance"], one["length"]) == (0, 3) for one in ring), ring
 assert (made[96]["distance"], made[96]["length"], made[96]["likeness"]) == (3, 3, 0), made[96]
 # Two sampling periods later the exchange is.
 assert (made[150]["distance"], made[150]["length"]) == (0, 2), made[150]
+
+# Where the period that runs is the most recent one, its own messages tell; strictly they are a pattern of
+# four, since with three literals at least two are none. And the lines say which reading they are of.
+other = [json.loads(line) for line in open(f"{folder}/other/papers.jsonl")]
+(exchange,) = [line for line in other if line["program"] == "recorded" and line["time"] == 96
+               and line["predictor"] == "basic (kmp)"]
+assert (exchange["distance"], exchange["length"]) == (0, 4), exchange
+assert all((line["match"], line["recent"]) == ("prefix", "current") for line in other)
+assert all(line.get("kmp") == ("strict" if "kmp" in line["predictor"] else None) for line in other)
+assert not any({"kmp", "match", "recent"} & set(line) for line in lines)
 
 for axis, most in (("distance", None), ("likeness", 1)):
     root = xml.parse(f"{folder}/{axis}/singh-graham-figure5-recorded.svg").getroot()
