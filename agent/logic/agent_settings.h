@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "zcp/grouping.h"
+
 #include "basics.h"
 
 namespace zc::agent {
@@ -18,7 +20,9 @@ struct pattern_settings {
     std::uint32_t support = 2;  /* K */
     std::uint32_t period = 512; /* sampling period, in messages of the ranks here */
     bool adaptive = false;      /* the period is adapted to the pattern found */
-    bool kmp = true;            /* fundamental patterns */
+    zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_ZC;
+    zcp_groups_match_t match = ZCP_GROUPS_MATCH_WHOLE;
+    zcp_groups_recent_t recent = ZCP_GROUPS_RECENT_OVER;
 };
 constexpr std::uint32_t kLongestPeriod = 8192;
 

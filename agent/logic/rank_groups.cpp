@@ -175,7 +175,9 @@ class engine_grouping final : public grouping {
             params.support = patterns_.support;
             params.period_events = patterns_.period;
             params.adaptive = patterns_.adaptive ? 1 : 0;
-            params.kmp = patterns_.kmp ? 1 : 0;
+            params.kmp = patterns_.kmp;
+            params.match = patterns_.match;
+            params.recent = patterns_.recent;
         } else {
             params.period_ns = foretells() ? kForetold : kFollowed;
         }

@@ -83,6 +83,37 @@ knob choice(const char *table, const char *key, Get get, std::vector<std::string
             }};
 }
 
+/** A choice whose names stand for values of an enumeration. */
+template <class Value, class Get>
+knob value_of(const char *table, const char *key, Get get,
+              std::vector<std::pair<std::string, Value>> values, const char *meaning)
+{
+    return {table,
+            key,
+            "text",
+            meaning,
+            [get, values](config &c, const toml::node &n) -> std::string {
+                const auto v = n.value_exact<std::string>();
+                std::vector<std::string> names;
+                for (const auto &[name, value] : values) {
+                    if (v == name) {
+                        get(c) = value;
+                        return "";
+                    }
+                    names.push_back(name);
+                }
+                return fmt::format("wants one of {}", fmt::join(names, ", "));
+            },
+            [get, values](const config &c) {
+                auto copy = c;
+                for (const auto &[name, value] : values) {
+                    if (value == get(copy))
+                        return "\"" + name + "\"";
+                }
+                return std::string();
+            }};
+}
+
 /** The number at @n; none if it is another value, or one out of these bounds. */
 std::optional<double> number_within(const toml::node &n, double least, double most)
 {
@@ -249,6 +280,28 @@ std::vector<knob> node_knobs()
     };
 }
 
+/** It was a flag once, and is read as one still. */
+knob pattern_kmp()
+{
+    knob out = value_of<zcp_groups_kmp_t>(
+        "policy", "pattern_kmp", AT(logic.patterns.kmp),
+        {{"off", ZCP_GROUPS_KMP_OFF}, {"strict", ZCP_GROUPS_KMP_STRICT}, {"zc", ZCP_GROUPS_KMP_ZC}},
+        "For `teiresias-`: what becomes of patterns that repeat a shorter one. `off`: they stay, "
+        "as with the paper's original predictors. `strict`: as the paper says, they must be whole "
+        "repetitions of a pattern that was found, and what is repeated takes the place of all "
+        "patterns. `zc`: the shorter one takes their place, the last repetition may be cut short, "
+        "and patterns that repeat nothing stay. `false` is `off`, `true` is `zc`");
+    const auto by_name = out.set;
+    out.set = [by_name](config &c, const toml::node &n) -> std::string {
+        if (const auto flag = n.value_exact<bool>()) {
+            c.logic.patterns.kmp = *flag ? ZCP_GROUPS_KMP_ZC : ZCP_GROUPS_KMP_OFF;
+            return "";
+        }
+        return by_name(c, n);
+    };
+    return out;
+}
+
 /** [policy] and [decision] */
 std::vector<knob> decision_knobs()
 {
@@ -285,9 +338,18 @@ std::vector<knob> decision_knobs()
                "send"),
         flag("policy", "pattern_adaptive", AT(logic.patterns.adaptive),
              "For `teiresias-`: begin with that period, and adapt it to the pattern found"),
-        flag("policy", "pattern_kmp", AT(logic.patterns.kmp),
-             "For `teiresias-`: put fundamental patterns in place of their repetitions. `false`: "
-             "the paper's original predictors"),
+        pattern_kmp(),
+        value_of<zcp_groups_match_t>(
+            "policy", "pattern_match", AT(logic.patterns.match),
+            {{"whole", ZCP_GROUPS_MATCH_WHOLE}, {"prefix", ZCP_GROUPS_MATCH_PREFIX}},
+            "For `teiresias-specific`: when a pattern is known from earlier. `whole`: if an "
+            "earlier one is equal to it. `prefix`: also if an earlier one begins with it"),
+        value_of<zcp_groups_recent_t>(
+            "policy", "pattern_recent", AT(logic.patterns.recent),
+            {{"over", ZCP_GROUPS_RECENT_OVER}, {"current", ZCP_GROUPS_RECENT_CURRENT}},
+            "For `teiresias-`: the sampling period that is taken for the most recent one. `over`: "
+            "the last one that is over. `current`: the one in which ranks are to be moved, as far "
+            "as it has come; each question then costs a search"),
 
         number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9,
                "Part by which a move must shorten the iteration"),

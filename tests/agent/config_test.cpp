@@ -115,7 +115,23 @@ TEST(AgentConfigTest, ReadsHowRanksAreGrouped)
     EXPECT_EQ(c.logic.patterns.support, 3u);
     EXPECT_EQ(c.logic.patterns.period, 100u);
     EXPECT_TRUE(c.logic.patterns.adaptive);
-    EXPECT_FALSE(c.logic.patterns.kmp);
+    EXPECT_EQ(c.logic.patterns.kmp, ZCP_GROUPS_KMP_OFF);
+    EXPECT_EQ(c.logic.patterns.match, ZCP_GROUPS_MATCH_WHOLE);
+    EXPECT_EQ(c.logic.patterns.recent, ZCP_GROUPS_RECENT_OVER);
+}
+
+TEST(AgentConfigTest, ReadsWhatThePaperOfThePatternsMeans)
+{
+    const auto patterns = [](const std::string &line) {
+        return parse_config("[policy]\n" + line + "\n", "zcmd.toml").logic.patterns;
+    };
+    EXPECT_EQ(patterns("").kmp, ZCP_GROUPS_KMP_ZC);
+    EXPECT_EQ(patterns("pattern_kmp = \"zc\"").kmp, ZCP_GROUPS_KMP_ZC);
+    EXPECT_EQ(patterns("pattern_kmp = \"strict\"").kmp, ZCP_GROUPS_KMP_STRICT);
+    EXPECT_EQ(patterns("pattern_kmp = \"off\"").kmp, ZCP_GROUPS_KMP_OFF);
+    EXPECT_EQ(patterns("pattern_kmp = true").kmp, ZCP_GROUPS_KMP_ZC); /* as it was written once */
+    EXPECT_EQ(patterns("pattern_match = \"prefix\"").match, ZCP_GROUPS_MATCH_PREFIX);
+    EXPECT_EQ(patterns("pattern_recent = \"current\"").recent, ZCP_GROUPS_RECENT_CURRENT);
 }
 
 TEST(AgentConfigTest, RefusesPatternsThatCannotBe)
@@ -128,7 +144,13 @@ TEST(AgentConfigTest, RefusesPatternsThatCannotBe)
     EXPECT_THAT(error_of("[policy]\npattern_support = 1\n"), HasSubstr("from 2 to 1000"));
     EXPECT_THAT(error_of("[policy]\npattern_period = 8193\n"), HasSubstr("from 16 to 8192"));
     EXPECT_THAT(error_of("[policy]\npattern_adaptive = 1\n"), HasSubstr("wants true or false"));
-    EXPECT_THAT(error_of("[policy]\npattern_kmp = \"yes\"\n"), HasSubstr("wants true or false"));
+    EXPECT_THAT(error_of("[policy]\npattern_kmp = \"yes\"\n"),
+                HasSubstr("wants one of off, strict, zc"));
+    EXPECT_THAT(error_of("[policy]\npattern_kmp = 1\n"), HasSubstr("wants one of off, strict, zc"));
+    EXPECT_THAT(error_of("[policy]\npattern_match = true\n"),
+                HasSubstr("wants one of whole, prefix"));
+    EXPECT_THAT(error_of("[policy]\npattern_recent = \"last\"\n"),
+                HasSubstr("wants one of over, current"));
 }
 
 TEST(AgentConfigTest, RefusesLeasesThatEndTooSoon)

@@ -117,11 +117,25 @@ TEST(AgentPatternsTest, AreFoundAsTheSettingsSay)
     EXPECT_TRUE(found({.support = 129, .period = 1024}));
 }
 
+/* One sampling period is over, and half of one of the other phase has come. */
+TEST(AgentPatternsTest, AreOfThePeriodThatTheSettingsCallTheMostRecent)
+{
+    for (const auto &[recent, partner] :
+         {std::pair{ZCP_GROUPS_RECENT_OVER, 2u}, {ZCP_GROUPS_RECENT_CURRENT, 1u}}) {
+        pattern_settings patterns;
+        patterns.recent = recent;
+        alternating job("teiresias-basic", 1, patterns);
+        job.phase(true, 128);
+        job.phase(false, 64);
+        EXPECT_EQ(job.partner_of_0(), partner);
+    }
+}
+
 TEST(AgentPatternsTest, HaveTheMemoryTheyNeedWhateverTheSettings)
 {
     for (const char *kind : kSeekPatterns) {
         for (const rank_id ranks : {2u, 64u, 4096u}) {
-            auto groups = make_grouping(kind, 0, {32, 32, 2, kLongestPeriod, true, true});
+            auto groups = make_grouping(kind, 0, {32, 32, 2, kLongestPeriod, true});
             groups->job(kJob, ranks);
             std::vector<zcp_event_t> events(2 * kLongestPeriod);
             for (std::size_t i = 0; i < events.size(); i++)
