@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "object_identity.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "crc32c.h"
 
@@ -12,46 +14,73 @@ namespace zc::migrate {
 
 namespace {
 
-std::string hexadecimal(const unsigned char *bytes, std::size_t length)
+/**
+ * What is at @vaddr of @object, all @size bytes; nothing if that is not within one segment that the
+ * loader has mapped to be read, from its file. What a table in an object says need not be so:
+ * patchelf, packers and strip leave notes that no segment has, and to read there is to crash.
+ */
+std::span<const unsigned char> mapped(const dl_phdr_info &object, ElfW(Addr) vaddr,
+                                      std::size_t size) noexcept
 {
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (std::size_t i = 0; i < length; i++) {
-        text += digits[bytes[i] >> 4];
-        text += digits[bytes[i] & 15];
+    for (int i = 0; i < object.dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = object.dlpi_phdr[i];
+        const std::size_t has = std::min(part.p_filesz, part.p_memsz);
+        if (part.p_type == PT_LOAD && (part.p_flags & PF_R) && vaddr >= part.p_vaddr &&
+            vaddr - part.p_vaddr <= has && size <= has - (vaddr - part.p_vaddr))
+            return {reinterpret_cast<const unsigned char *>(object.dlpi_addr + vaddr), size};
     }
-    return text;
+    return {};
 }
 
-/** In one segment of notes; "" if it is not there. */
-std::string build_id_in(const char *at, std::size_t size)
+/** In one segment of notes; nothing if it is not there. */
+std::span<const unsigned char> build_id_in(std::span<const unsigned char> notes) noexcept
 {
     constexpr auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
-    for (const char *const end = at + size; at + sizeof(ElfW(Nhdr)) <= end;) {
-        ElfW(Nhdr) note;
-        std::memcpy(&note, at, sizeof note);
-        const char *const name = at + sizeof note;
-        const char *const what = name + padded(note.n_namesz);
-        at = what + padded(note.n_descsz);
-        if (at <= end && note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            std::memcmp(name, "GNU", 4) == 0)
-            return hexadecimal(reinterpret_cast<const unsigned char *>(what), note.n_descsz);
+    static_assert(std::numeric_limits<std::size_t>::digits > 32, "padded() may overflow");
+    ElfW(Nhdr) note;
+    while (notes.size() >= sizeof note) {
+        std::memcpy(&note, notes.data(), sizeof note);
+        notes = notes.subspan(sizeof note);
+        const std::size_t name = padded(note.n_namesz), what = padded(note.n_descsz);
+        if (notes.size() < name || notes.size() - name < note.n_descsz)
+            break;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz > 0 &&
+            std::memcmp(notes.data(), "GNU", 4) == 0)
+            return notes.subspan(name, note.n_descsz);
+        notes = notes.subspan(std::min(notes.size(), name + what));
     }
-    return "";
+    return {};
 }
 
 } // namespace
 
+std::span<const unsigned char> build_id_bytes(const dl_phdr_info &object) noexcept
+{
+    for (int i = 0; i < object.dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = object.dlpi_phdr[i];
+        if (part.p_type != PT_NOTE)
+            continue;
+        const std::size_t size = std::min(part.p_filesz, part.p_memsz);
+        if (const auto id = build_id_in(mapped(object, part.p_vaddr, size)); !id.empty())
+            return id;
+    }
+    return {};
+}
+
+std::string hexadecimal(std::span<const unsigned char> bytes)
+{
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (const unsigned char byte : bytes) {
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+    }
+    return text;
+}
+
 std::string build_id_of(const dl_phdr_info &object)
 {
-    std::string id;
-    for (int i = 0; i < object.dlpi_phnum && id.empty(); i++) {
-        const ElfW(Phdr) &part = object.dlpi_phdr[i];
-        if (part.p_type == PT_NOTE)
-            id = build_id_in(reinterpret_cast<const char *>(object.dlpi_addr + part.p_vaddr),
-                             part.p_memsz);
-    }
-    return id;
+    return hexadecimal(build_id_bytes(object));
 }
 
 std::string checksum_of(const std::string &path)

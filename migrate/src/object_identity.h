@@ -2,6 +2,7 @@
 #pragma once
 
 #include <link.h>
+#include <span>
 #include <string>
 
 namespace zc::migrate {
@@ -12,7 +13,10 @@ namespace zc::migrate {
  * checksum of its file, "crc32c-CHECKSUM-SIZE".
  */
 
-/** In the notes of @object; "" if it has none. */
+/** In the notes of @object, as it is in memory; nothing if it has none that is mapped. */
+std::span<const unsigned char> build_id_bytes(const dl_phdr_info &object) noexcept;
+std::string hexadecimal(std::span<const unsigned char> bytes);
+/** The two in one: "" if it has none. */
 std::string build_id_of(const dl_phdr_info &object);
 /** Of a file; "" if it cannot be read. */
 std::string checksum_of(const std::string &path);

@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <link.h>
 #include <nlohmann/json.hpp>
 
 #include "error.h"
@@ -64,6 +70,98 @@ std::string identity_here(const std::string &path)
         if (one.path == loaded_library::printable(path))
             return one.identity;
     return "";
+}
+
+std::string contents(const std::string &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/* Makes a library at @path: SMALL_LIBRARY, with each of its segments as @edit leaves it. */
+void edited(const std::string &path, const std::function<void(ElfW(Phdr) &)> &edit)
+{
+    std::string file = contents(SMALL_LIBRARY);
+    ElfW(Ehdr) header;
+    ASSERT_GE(file.size(), sizeof header);
+    std::memcpy(&header, file.data(), sizeof header);
+    for (int i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) part;
+        char *const at = file.data() + header.e_phoff + i * sizeof part;
+        std::memcpy(&part, at, sizeof part);
+        edit(part);
+        std::memcpy(at, &part, sizeof part);
+    }
+    std::ofstream(path, std::ios::binary) << file;
+}
+
+/* An object of one segment that is in memory, and notes; the segment has @bytes. */
+class made_object {
+  public:
+    made_object(std::string bytes, std::size_t notes_at, std::size_t notes_size,
+                ElfW(Word) flags = PF_R)
+        : bytes_(std::move(bytes))
+    {
+        parts_[0].p_type = PT_NOTE;
+        parts_[0].p_vaddr = notes_at;
+        parts_[0].p_filesz = parts_[0].p_memsz = notes_size;
+        parts_[1].p_type = PT_LOAD;
+        parts_[1].p_flags = flags;
+        parts_[1].p_filesz = parts_[1].p_memsz = bytes_.size();
+        info_.dlpi_addr = reinterpret_cast<ElfW(Addr)>(bytes_.data());
+        info_.dlpi_name = "made";
+        info_.dlpi_phdr = parts_;
+        info_.dlpi_phnum = 2;
+    }
+    std::string build_id() const { return build_id_of(info_); }
+
+  private:
+    std::string bytes_;
+    ElfW(Phdr) parts_[2] = {};
+    dl_phdr_info info_ = {};
+};
+
+/* A note with a build-id of three bytes and one of padding. */
+std::string build_id_note()
+{
+    const ElfW(Nhdr) note = {4, 3, NT_GNU_BUILD_ID};
+    return std::string(reinterpret_cast<const char *>(&note), sizeof note) +
+           std::string("GNU\0\x12\xab\x0f\0", 8);
+}
+
+TEST(ObjectIdentity, IsReadWhereASegmentIs)
+{
+    const std::string note = build_id_note();
+    const std::size_t size = note.size();
+    EXPECT_EQ(made_object(note, 0, size).build_id(), "12ab0f");
+    EXPECT_EQ(made_object(note, 0, size - 1).build_id(), "12ab0f"); /* the last has no padding */
+    EXPECT_EQ(made_object("pad " + note, 4, size).build_id(), "12ab0f");
+    /* In no segment, behind its end, over its end, or where it is not to be read. */
+    EXPECT_EQ(made_object(note, 0x7000000, size).build_id(), "");
+    EXPECT_EQ(made_object(note, size, size).build_id(), "");
+    EXPECT_EQ(made_object(note, 4, size).build_id(), "");
+    EXPECT_EQ(made_object(note, 0, std::size_t(-1)).build_id(), "");
+    EXPECT_EQ(made_object(note, std::size_t(-8), size).build_id(), "");
+    EXPECT_EQ(made_object(note, 0, size, PF_X).build_id(), "");
+    /* A note that says that it is longer than its segment. */
+    std::string longer = note;
+    longer[4] = '\x40';
+    EXPECT_EQ(made_object(longer, 0, size).build_id(), "");
+    longer = note;
+    longer.replace(0, 4, "\xff\xff\xff\xff");
+    EXPECT_EQ(made_object(longer, 0, size).build_id(), "");
+}
+
+TEST(ObjectIdentity, IsNotReadOutsideOfALibrary)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libpacked.so";
+    edited(path, [](ElfW(Phdr) & part) {
+        if (part.p_type == PT_NOTE)
+            part.p_vaddr = 0x7000000;
+    });
+    const opened library(path);
+    EXPECT_EQ(identity_here(path), checksum_of(path));
 }
 
 TEST(OtherLibraries, AreThoseThatBothHave)
