@@ -5,11 +5,15 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
+#include <fcntl.h>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <tuple>
+#include <unistd.h>
 #include <utility>
 
 #include "error.h"
@@ -19,78 +23,248 @@ namespace zc::migrate {
 
 namespace {
 
+constexpr std::string_view kReplaced = "replaced-";
+
 /** An object as the loader has it. */
 struct found_object {
     std::string path, build_id;
-    std::uintptr_t begin = 0; /* of its first segment */
+    std::uintptr_t begin = 0, end = 0; /* of all its segments */
 };
 
-struct found_objects {
-    std::vector<found_object> all;
-    unsigned long long unloaded = 0; /* libraries, so far */
-};
-
-int note_object(dl_phdr_info *object, std::size_t, void *argument)
-{
-    auto &found = *static_cast<found_objects *>(argument);
-    found.unloaded = object->dlpi_subs;
-    const std::uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
-    std::uintptr_t begin = 0;
-    bool is_vdso = false, has_segment = false;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) &part = object->dlpi_phdr[i];
-        if (part.p_type != PT_LOAD)
-            continue;
-        const std::uintptr_t at = object->dlpi_addr + part.p_vaddr;
-        begin = has_segment ? std::min(begin, at) : at;
-        has_segment = true;
-        is_vdso |= vdso >= at && vdso < at + part.p_memsz;
+/**
+ * The objects, as noted while the loader holds its locks. Nothing is allocated then: an allocator
+ * may wait for another thread that waits for the loader. So there is room before; what does not fit
+ * is counted only, and then it is all done again with more room. The names are copied at once, as
+ * another thread may close a library as soon as the loader goes on.
+ */
+class object_notes {
+  public:
+    static object_notes of_this_process()
+    {
+        object_notes notes(64, 16 << 10);
+        while (dl_iterate_phdr(note, &notes), !notes.is_complete())
+            notes = object_notes(2 * notes.count_, 2 * notes.bytes_);
+        return notes;
     }
-    /* The program has no name. */
-    if (object->dlpi_name && *object->dlpi_name && !is_vdso && has_segment)
-        found.all.push_back({object->dlpi_name, build_id_of(*object), begin});
-    return 0;
-}
 
-/** Has the file that is mapped at @address lost its name since? The number of the file if so. */
-std::uint64_t replaced_file(std::uintptr_t address)
+    std::vector<found_object> all() const
+    {
+        std::vector<found_object> found;
+        const char *text = text_.data();
+        for (std::size_t i = 0; i < count_; i++) {
+            const noted &one = objects_[i];
+            const char *const id = text + one.path_size;
+            found.push_back(
+                {std::string(text, one.path_size),
+                 hexadecimal({reinterpret_cast<const unsigned char *>(id), one.id_size}), one.begin,
+                 one.end});
+            text = id + one.id_size;
+        }
+        return found;
+    }
+    /** How many libraries have been unloaded so far. */
+    unsigned long long unloaded() const noexcept { return unloaded_; }
+
+  private:
+    struct noted {
+        std::size_t path_size, id_size; /* in text_, one behind the other */
+        std::uintptr_t begin, end;
+    };
+
+    object_notes(std::size_t objects, std::size_t bytes) : objects_(objects), text_(bytes) {}
+
+    bool is_complete() const noexcept
+    {
+        return count_ <= objects_.size() && bytes_ <= text_.size();
+    }
+
+    static int note(dl_phdr_info *object, std::size_t, void *argument) noexcept
+    {
+        static_cast<object_notes *>(argument)->add(*object);
+        return 0;
+    }
+
+    void add(const dl_phdr_info &object) noexcept
+    {
+        unloaded_ = object.dlpi_subs;
+        if (!object.dlpi_name || !*object.dlpi_name) /* the program */
+            return;
+        const std::uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+        std::uintptr_t begin = UINTPTR_MAX, end = 0;
+        for (int i = 0; i < object.dlpi_phnum; i++) {
+            const ElfW(Phdr) &part = object.dlpi_phdr[i];
+            if (part.p_type != PT_LOAD)
+                continue;
+            const std::uintptr_t at = object.dlpi_addr + part.p_vaddr;
+            begin = std::min(begin, at);
+            end = std::max(end, at + part.p_memsz);
+        }
+        if (begin >= end || (vdso >= begin && vdso < end))
+            return;
+        const std::string_view path = object.dlpi_name;
+        const auto id = build_id_bytes(object);
+        const std::size_t at = bytes_, which = count_++;
+        bytes_ += path.size() + id.size();
+        if (!is_complete())
+            return;
+        objects_[which] = {path.size(), id.size(), begin, end};
+        std::ranges::copy(path, text_.begin() + static_cast<std::ptrdiff_t>(at));
+        std::ranges::copy(id, text_.begin() + static_cast<std::ptrdiff_t>(at + path.size()));
+    }
+
+    std::vector<noted> objects_;
+    std::vector<char> text_;
+    std::size_t count_ = 0, bytes_ = 0; /* more than there is room for: not complete */
+    unsigned long long unloaded_ = 0;
+};
+
+/** A file that is mapped, as /proc/self/maps has it. */
+struct mapped_file {
+    std::uintptr_t begin = 0, end = 0;
+    dev_t device = 0;
+    std::uint64_t inode = 0;
+    std::string path; /* where the file is by now, if it is anywhere */
+};
+
+/** In the order of their addresses. */
+std::vector<mapped_file> mapped_files()
 {
-    constexpr std::string_view kLost = " (deleted)";
+    std::vector<mapped_file> found;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
-        std::uintptr_t begin = 0, end = 0;
-        std::uint64_t inode = 0;
-        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %" SCNu64, &begin,
-                        &end, &inode) == 3 &&
-            address >= begin && address < end)
-            return line.ends_with(kLost) ? inode : 0;
+        mapped_file one;
+        unsigned major = 0, minor = 0;
+        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %x:%x %" SCNu64,
+                        &one.begin, &one.end, &major, &minor, &one.inode) != 5 ||
+            one.inode == 0)
+            continue;
+        one.device = makedev(major, minor);
+        if (const std::size_t slash = line.find('/'); slash != std::string::npos)
+            one.path = line.substr(slash);
+        found.push_back(std::move(one));
     }
-    return 0;
+    return found;
 }
 
-/** Of a library without a build-id, which may be large: it is read once, and soon, as its file may
- * be replaced later. */
-std::string identity_by_file(const found_object &object, unsigned long long unloaded)
+/** The first that is within @object. */
+mapped_file file_of(const found_object &object, const std::vector<mapped_file> &files)
 {
-    static std::mutex guard;
-    static std::map<std::pair<std::string, std::uintptr_t>, std::string> known;
-    static unsigned long long of = 0;
-    const std::lock_guard lock(guard);
-    if (of != unloaded) /* another one may be where one of them was */
-        known.clear();
-    of = unloaded;
-    std::string &identity = known[{object.path, object.begin}];
-    if (identity.empty()) {
-        const std::uint64_t inode = replaced_file(object.begin);
-        identity = inode ? "replaced-" + std::to_string(inode) : checksum_of(object.path);
-    }
-    return identity;
+    const auto at = std::ranges::upper_bound(files, object.begin, {}, &mapped_file::end);
+    return at != files.end() && at->begin < object.end ? *at : mapped_file();
 }
+
+/**
+ * Is @file the one that is @mapped? The number of the file must be the same. The device is compared
+ * only where both are a disk (they have a major number): btrfs, NFS and overlayfs make up one that
+ * stat() tells, and /proc/self/maps may tell another one of the same file, of a subvolume or a
+ * layer.
+ */
+bool is_same(const struct stat &file, const mapped_file &mapped)
+{
+    const bool on_disk = major(file.st_dev) != 0 && major(mapped.device) != 0;
+    return file.st_ino == mapped.inode && (!on_disk || file.st_dev == mapped.device);
+}
+
+/** The file that a library is mapped from, as long as it has a name. */
+class library_file {
+  public:
+    /**
+     * Under its own path there may be another file by now: it was replaced, maybe over NFS, whereof
+     * the kernel here knows nothing; or the path was relative, and the process is elsewhere. Then
+     * the kernel may know where it went (a file that was renamed).
+     */
+    library_file(const std::string &path, const mapped_file &mapped)
+    {
+        if (!open_if_same(path, mapped))
+            open_if_same(mapped.path, mapped);
+    }
+    ~library_file()
+    {
+        if (*this)
+            close(file_);
+    }
+    library_file(const library_file &) = delete;
+    library_file &operator=(const library_file &) = delete;
+
+    explicit operator bool() const noexcept { return file_ >= 0; }
+    bool has_changed_since(const struct stat &then) const noexcept
+    {
+        return facts_.st_size != then.st_size || facts_.st_ctim.tv_sec != then.st_ctim.tv_sec ||
+               facts_.st_ctim.tv_nsec != then.st_ctim.tv_nsec;
+    }
+    const struct stat &facts() const noexcept { return facts_; }
+    std::string checksum() const { return checksum_of(file_); }
+
+  private:
+    bool open_if_same(const std::string &path, const mapped_file &mapped)
+    {
+        /* What is there now may be a pipe: do not wait for its writer. */
+        file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (file_ < 0)
+            return false;
+        if (fstat(file_, &facts_) == 0 && is_same(facts_, mapped))
+            return true;
+        close(file_);
+        file_ = -1;
+        return false;
+    }
+
+    int file_ = -1;
+    struct stat facts_ = {};
+};
+
+/**
+ * Checksums of the libraries without a build-id that were loaded at the last look. A library may be
+ * large, and its file may be replaced: it is read once, and soon. What is known of a library is
+ * kept until it is unloaded, whatever other ones are and whatever becomes of its file.
+ */
+class known_checksums {
+  public:
+    /** Of libraries of which @unloaded have been unloaded so far. */
+    explicit known_checksums(unsigned long long unloaded) : unloaded_(unloaded) {}
+
+    /** Of @object; what @before knew of it is kept here. */
+    std::string identity(const found_object &object, const mapped_file &mapped,
+                         const known_checksums &before)
+    {
+        const key at = {mapped.device, mapped.inode, object.begin};
+        const auto known = before.all_.find(at);
+        const bool is_known = known != before.all_.end();
+        if (is_known && unloaded_ == before.unloaded_)
+            return (all_[at] = known->second).text;
+        /* This one may have been unloaded, its file written anew or its number given to a new file,
+         * and that loaded at the same address: it has another time of change. */
+        const library_file file(object.path, mapped);
+        if (is_known && !(file && file.has_changed_since(known->second.facts)))
+            return (all_[at] = known->second).text;
+        std::string text = file ? file.checksum() : "";
+        if (text.empty())
+            return std::string(kReplaced) + std::to_string(mapped.inode);
+        all_[at] = {text, file.facts()};
+        return text;
+    }
+
+  private:
+    using key = std::tuple<dev_t, std::uint64_t, std::uintptr_t>;
+    struct known_file {
+        std::string text;
+        struct stat facts;
+    };
+
+    std::map<key, known_file> all_;
+    unsigned long long unloaded_;
+};
 
 std::string_view name_of(std::string_view path)
 {
     const std::size_t slash = path.rfind('/');
     return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+bool is_same_build(const loaded_library &one, const loaded_library &other)
+{
+    /* The numbers of two replaced files may be the same on two hosts by chance. */
+    return one.identity == other.identity && !one.identity.starts_with(kReplaced);
 }
 
 /** Which of @all has a path, or a name; nullptr: several have. */
@@ -135,15 +309,20 @@ std::string loaded_library::printable(std::string_view path)
 
 loaded_libraries loaded_libraries::of_this_process()
 {
-    found_objects found;
-    dl_iterate_phdr(note_object, &found);
+    static std::mutex guard;
+    static known_checksums before(0);
+    const std::lock_guard lock(guard); /* also of the look: the last one knows what is loaded */
+    const object_notes notes = object_notes::of_this_process();
+    const std::vector<found_object> found = notes.all();
+    const bool has_id = std::ranges::none_of(found, &std::string::empty, &found_object::build_id);
+    const std::vector<mapped_file> files = has_id ? std::vector<mapped_file>() : mapped_files();
+    known_checksums known(notes.unloaded());
     loaded_libraries all;
-    for (const found_object &one : found.all) {
-        std::string identity =
-            one.build_id.empty() ? identity_by_file(one, found.unloaded) : one.build_id;
-        if (!identity.empty()) /* a file that cannot be read cannot be compared */
-            all.add(loaded_library::printable(one.path), std::move(identity));
-    }
+    for (const found_object &one : found)
+        all.add(loaded_library::printable(one.path),
+                one.build_id.empty() ? known.identity(one, file_of(one, files), before)
+                                     : one.build_id);
+    before = std::move(known);
     return all;
 }
 
@@ -193,7 +372,7 @@ std::vector<other_library> other_libraries(const loaded_libraries &ours,
             other = only(our_paths, one.path) ? only(their_paths, one.path) : nullptr;
         else if (only(our_names, one.name()))
             other = only(their_names, one.name());
-        if (other && other->identity != one.identity)
+        if (other && !is_same_build(one, *other))
             found.push_back({one, *other});
     }
     return found;

@@ -23,9 +23,10 @@ struct loaded_library {
 class loaded_libraries {
   public:
     /**
-     * Of this process, now. Where a library has no build-id, and its file has been replaced since
-     * it was loaded, it cannot be told what it is: it has the identity "replaced-INODE", which no
-     * other has.
+     * Of this process, now. A library without a build-id has the checksum of the file that it is
+     * mapped from. If that has been replaced since it was loaded, and before the first look, then
+     * it cannot be told what it is: it has the identity "replaced-INODE", which equals no other,
+     * not even the same.
      */
     static loaded_libraries of_this_process();
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <fcntl.h>
 #include <limits>
+#include <unistd.h>
 
 #include "crc32c.h"
 
@@ -85,18 +87,30 @@ std::string build_id_of(const dl_phdr_info &object)
 
 std::string checksum_of(const std::string &path)
 {
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return "";
+    const std::string sum = checksum_of(file);
+    close(file);
+    return sum;
+}
+
+std::string checksum_of(int file)
+{
     std::array<char, 64 << 10> block;
     std::uint32_t sum = 0;
     std::uint64_t size = 0;
-    while (file.read(block.data(), block.size()), file.gcount() > 0) {
-        const auto got = static_cast<std::size_t>(file.gcount());
-        sum = zc_crc32c(sum, block.data(), got);
-        size += got;
+    for (;;) {
+        const ssize_t got = pread(file, block.data(), block.size(), static_cast<off_t>(size));
+        if (got == 0)
+            return "crc32c-" + std::to_string(sum) + "-" + std::to_string(size);
+        if (got > 0) {
+            sum = zc_crc32c(sum, block.data(), static_cast<std::size_t>(got));
+            size += static_cast<std::uint64_t>(got);
+        } else if (errno != EINTR) {
+            return "";
+        }
     }
-    return "crc32c-" + std::to_string(sum) + "-" + std::to_string(size);
 }
 
 } // namespace zc::migrate

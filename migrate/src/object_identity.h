@@ -20,5 +20,7 @@ std::string hexadecimal(std::span<const unsigned char> bytes);
 std::string build_id_of(const dl_phdr_info &object);
 /** Of a file; "" if it cannot be read. */
 std::string checksum_of(const std::string &path);
+/** The same of an open file, from its beginning. */
+std::string checksum_of(int file);
 
 } // namespace zc::migrate

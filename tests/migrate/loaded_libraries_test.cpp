@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,12 +13,53 @@
 #include <functional>
 #include <iterator>
 #include <link.h>
+#include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "error.h"
 #include "object_identity.h"
 #include "preflight.h"
 #include "scratch_directory.h"
+
+namespace {
+
+/* Is this thread within the loader, and what did it allocate there? */
+thread_local bool in_loader = false;
+thread_local int allocated_in_loader = 0;
+
+} // namespace
+
+/* In place of the C library's, which it calls. */
+extern "C" int dl_iterate_phdr(int (*callback)(dl_phdr_info *, std::size_t, void *), void *argument)
+{
+    static const auto real =
+        reinterpret_cast<decltype(&dl_iterate_phdr)>(dlsym(RTLD_NEXT, "dl_iterate_phdr"));
+    in_loader = true;
+    const int result = real(callback, argument);
+    in_loader = false;
+    return result;
+}
+
+/* Not inlined, or the compiler takes new and free() for no pair. */
+[[gnu::noinline]] void *operator new(std::size_t size)
+{
+    allocated_in_loader += in_loader;
+    if (void *const memory = std::malloc(size ? size : 1))
+        return memory;
+    throw std::bad_alloc();
+}
+
+[[gnu::noinline]] void operator delete(void *memory) noexcept
+{
+    std::free(memory);
+}
+
+[[gnu::noinline]] void operator delete(void *memory, std::size_t) noexcept
+{
+    std::free(memory);
+}
 
 namespace zc::migrate {
 namespace {
@@ -177,6 +220,13 @@ TEST(OtherLibraries, AreThoseThatBothHave)
     EXPECT_EQ(differing({{"/l/m.so", "a"}}, {}), kNoPaths);
 }
 
+TEST(OtherLibraries, AreThoseThatWereReplaced)
+{
+    /* By chance the files have one number on both hosts. */
+    EXPECT_EQ(differing({{"/l/m.so", "replaced-7"}}, {{"/l/m.so", "replaced-7"}}),
+              std::vector<std::string>{"/l/m.so /l/m.so"});
+}
+
 TEST(OtherLibraries, MayLieElsewhere)
 {
     EXPECT_EQ(differing({{"/lib/m.so", "a"}}, {{"/usr/lib/m.so", "a"}}), kNoPaths);
@@ -281,6 +331,103 @@ TEST(LoadedLibraries, HaveAChecksumWithoutBuildId)
     fs::remove(late);
     EXPECT_TRUE(identity_here(late).starts_with("replaced-")) << identity_here(late);
     EXPECT_EQ(checksum_of(late), "");
+}
+
+TEST(LoadedLibraries, HaveTheChecksumOfTheirOwnFile)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so";
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    {
+        /* Put aside before it is looked at, and another one in its place. */
+        const opened library(path);
+        fs::rename(path, path + ".old");
+        fs::copy_file(SMALL_LIBRARY_PLAIN_OTHER, path);
+        EXPECT_EQ(identity_here(path), checksum_of(SMALL_LIBRARY_PLAIN));
+    }
+    {
+        /* Replaced before it is looked at. */
+        const opened library(path);
+        fs::rename(path + ".old", path);
+        EXPECT_TRUE(identity_here(path).starts_with("replaced-")) << identity_here(path);
+    }
+    /* Opened by a path that leads to another file by now. */
+    const fs::path before = fs::current_path();
+    fs::create_directory(place.path() + "/a");
+    fs::create_directory(place.path() + "/b");
+    fs::copy_file(SMALL_LIBRARY_PLAIN, place.path() + "/a/librelative.so");
+    fs::copy_file(SMALL_LIBRARY_PLAIN_OTHER, place.path() + "/b/librelative.so");
+    fs::current_path(place.path() + "/a");
+    const opened library("./librelative.so");
+    fs::current_path(place.path() + "/b");
+    EXPECT_EQ(identity_here("./librelative.so"), checksum_of(SMALL_LIBRARY_PLAIN));
+    fs::remove(place.path() + "/a/librelative.so");
+    fs::current_path(before);
+}
+
+TEST(LoadedLibraries, AreReadOnce)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so", other = place.path() + "/libother.so";
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    fs::copy_file(SMALL_LIBRARY, other);
+    const opened library(path);
+    const std::string identity = identity_here(path);
+    EXPECT_EQ(identity, checksum_of(SMALL_LIBRARY_PLAIN));
+    fs::copy_file(SMALL_LIBRARY_PLAIN_OTHER, path + ".new");
+    fs::rename(path + ".new", path);
+    /* That another one comes and goes is nothing to it. */
+    for (int i = 0; i < 2; i++) {
+        {
+            const opened passing(other);
+        }
+        EXPECT_EQ(identity_here(path), identity);
+    }
+}
+
+TEST(LoadedLibraries, AreReadAgainWhenTheyAreOthers)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so";
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    {
+        const opened library(path);
+        EXPECT_EQ(identity_here(path), checksum_of(SMALL_LIBRARY_PLAIN));
+    }
+    /* The same file, and maybe the same address. The clock of files is a coarse one. */
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::ofstream(path, std::ios::binary) << contents(SMALL_LIBRARY_PLAIN_OTHER);
+    const opened library(path);
+    EXPECT_EQ(identity_here(path), checksum_of(SMALL_LIBRARY_PLAIN_OTHER));
+}
+
+TEST(LoadedLibraries, AreNotedWithoutAllocating)
+{
+    loaded_libraries::of_this_process();
+    allocated_in_loader = 0;
+    loaded_libraries::of_this_process();
+    EXPECT_EQ(allocated_in_loader, 0);
+    /* More than there is room for at first. */
+    const scratch_directory place;
+    std::vector<std::string> paths;
+    std::vector<std::unique_ptr<opened>> many;
+    for (int i = 0; i < 150; i++) {
+        paths.push_back(place.path() + "/libsmall" + std::string(150, 'x') + std::to_string(i));
+        fs::copy_file(i % 2 ? SMALL_LIBRARY : SMALL_LIBRARY_OTHER, paths.back());
+        many.push_back(std::make_unique<opened>(paths.back()));
+    }
+    allocated_in_loader = 0;
+    const loaded_libraries here = loaded_libraries::of_this_process();
+    EXPECT_EQ(allocated_in_loader, 0);
+    const std::string ids[] = {identity_here(paths[0]), identity_here(paths[1])};
+    EXPECT_NE(ids[0], ids[1]);
+    std::size_t seen = 0;
+    for (const loaded_library &one : here.all())
+        if (seen < paths.size() && one.path == paths[seen]) {
+            EXPECT_EQ(one.identity, ids[seen % 2]) << one.path;
+            seen++;
+        }
+    EXPECT_EQ(seen, paths.size());
 }
 
 TEST(LoadedLibraries, MayHaveAnyName)
