@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <span>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,9 +26,18 @@ namespace {
 
 constexpr std::string_view kReplaced = "replaced-";
 
+std::string_view name_of(std::string_view path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+constexpr std::string_view kByName = "name ";
+
 /** An object as the loader has it. */
 struct found_object {
     std::string path, build_id;
+    pairing paired = pairing::by_path;
     std::uintptr_t begin = 0, end = 0; /* of all its segments */
 };
 
@@ -53,12 +63,11 @@ class object_notes {
         const char *text = text_.data();
         for (std::size_t i = 0; i < count_; i++) {
             const noted &one = objects_[i];
-            const char *const id = text + one.path_size;
-            found.push_back(
-                {std::string(text, one.path_size),
-                 hexadecimal({reinterpret_cast<const unsigned char *>(id), one.id_size}), one.begin,
-                 one.end});
-            text = id + one.id_size;
+            const std::span id(reinterpret_cast<const unsigned char *>(text) + one.path_size,
+                               one.id_size);
+            found.push_back({std::string(text, one.path_size), hexadecimal(id), one.paired,
+                             one.begin, one.end});
+            text += one.path_size + one.id_size;
         }
         return found;
     }
@@ -68,6 +77,7 @@ class object_notes {
   private:
     struct noted {
         std::size_t path_size, id_size; /* in text_, one behind the other */
+        pairing paired;
         std::uintptr_t begin, end;
     };
 
@@ -107,7 +117,9 @@ class object_notes {
         bytes_ += path.size() + id.size();
         if (!is_complete())
             return;
-        objects_[which] = {path.size(), id.size(), begin, end};
+        const pairing paired =
+            name_of(path) == soname_of(object) ? pairing::by_name : pairing::by_path;
+        objects_[which] = {path.size(), id.size(), paired, begin, end};
         std::ranges::copy(path, text_.begin() + static_cast<std::ptrdiff_t>(at));
         std::ranges::copy(id, text_.begin() + static_cast<std::ptrdiff_t>(at + path.size()));
     }
@@ -255,12 +267,6 @@ class known_checksums {
     unsigned long long unloaded_;
 };
 
-std::string_view name_of(std::string_view path)
-{
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 bool is_same_build(const loaded_library &one, const loaded_library &other)
 {
     /* The numbers of two replaced files may be the same on two hosts by chance. */
@@ -270,13 +276,16 @@ bool is_same_build(const loaded_library &one, const loaded_library &other)
 /** Which of @all has a path, or a name; nullptr: several have. */
 using found_by = std::map<std::string_view, const loaded_library *>;
 
-template <typename Key>
-found_by index(const loaded_libraries &all, Key key)
+found_by index(const loaded_libraries &all, pairing key)
 {
     found_by found;
-    for (const loaded_library &one : all.all())
-        if (const auto [at, is_first] = found.emplace(key(one), &one); !is_first)
+    for (const loaded_library &one : all.all()) {
+        if (key == pairing::by_name && one.paired != pairing::by_name)
+            continue;
+        const std::string_view text = key == pairing::by_path ? one.path : one.name();
+        if (const auto [at, is_first] = found.emplace(text, &one); !is_first)
             at->second = nullptr;
+    }
     return found;
 }
 
@@ -319,23 +328,26 @@ loaded_libraries loaded_libraries::of_this_process()
     known_checksums known(notes.unloaded());
     loaded_libraries all;
     for (const found_object &one : found)
-        all.add(loaded_library::printable(one.path),
-                one.build_id.empty() ? known.identity(one, file_of(one, files), before)
-                                     : one.build_id);
+        all.add(
+            {loaded_library::printable(one.path),
+             one.build_id.empty() ? known.identity(one, file_of(one, files), before) : one.build_id,
+             one.paired});
     before = std::move(known);
     return all;
 }
 
-void loaded_libraries::add(std::string path, std::string identity)
+void loaded_libraries::add(loaded_library one)
 {
-    all_.push_back({std::move(path), std::move(identity)});
+    all_.push_back(std::move(one));
 }
 
 std::string loaded_libraries::to_text() const
 {
     std::vector<std::string> lines;
     for (const loaded_library &one : all_)
-        lines.push_back(one.identity + " " + one.path + "\n");
+        lines.push_back(one.identity + " " +
+                        std::string(one.paired == pairing::by_name ? kByName : "") + one.path +
+                        "\n");
     std::ranges::sort(lines);
     std::string text;
     for (const std::string &line : lines)
@@ -348,11 +360,14 @@ loaded_libraries loaded_libraries::from_text(std::string_view text)
     loaded_libraries all;
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
-        const std::size_t blank = line.find(' ');
-        if (line.size() == text.size() || blank == std::string_view::npos || blank == 0 ||
-            blank + 1 == line.size())
+        const std::size_t blank = std::min(line.find(' '), line.size());
+        std::string_view path = line.substr(std::min(blank + 1, line.size()));
+        const bool by_name = path.starts_with(kByName);
+        path.remove_prefix(by_name ? kByName.size() : 0);
+        if (line.size() == text.size() || blank == 0 || path.empty())
             throw error(EBADMSG, "no library in '" + std::string(line) + "'");
-        all.add(std::string(line.substr(blank + 1)), std::string(line.substr(0, blank)));
+        all.add({std::string(path), std::string(line.substr(0, blank)),
+                 by_name ? pairing::by_name : pairing::by_path});
         text.remove_prefix(line.size() + 1);
     }
     return all;
@@ -361,16 +376,16 @@ loaded_libraries loaded_libraries::from_text(std::string_view text)
 std::vector<other_library> other_libraries(const loaded_libraries &ours,
                                            const loaded_libraries &theirs)
 {
-    const auto path = [](const loaded_library &one) { return std::string_view(one.path); };
-    const auto name = [](const loaded_library &one) { return one.name(); };
-    const found_by our_paths = index(ours, path), our_names = index(ours, name);
-    const found_by their_paths = index(theirs, path), their_names = index(theirs, name);
+    const found_by our_paths = index(ours, pairing::by_path);
+    const found_by our_names = index(ours, pairing::by_name);
+    const found_by their_paths = index(theirs, pairing::by_path);
+    const found_by their_names = index(theirs, pairing::by_name);
     std::vector<other_library> found;
     for (const loaded_library &one : ours.all()) {
         const loaded_library *other = nullptr;
         if (their_paths.contains(one.path))
             other = only(our_paths, one.path) ? only(their_paths, one.path) : nullptr;
-        else if (only(our_names, one.name()))
+        else if (only(our_names, one.name()) == &one)
             other = only(their_names, one.name());
         if (other && !is_same_build(one, *other))
             found.push_back({one, *other});

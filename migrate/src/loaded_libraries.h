@@ -7,10 +7,17 @@
 
 namespace zc::migrate {
 
+/** By what a library of one process is found among those of another. */
+enum class pairing {
+    by_path,
+    by_name, /* too: its file has the name by which others are linked with it (DT_SONAME) */
+};
+
 /** A shared library that a process has loaded. */
 struct loaded_library {
     std::string path; /* as the loader has it; see printable() */
     std::string identity;
+    pairing paired = pairing::by_path;
 
     /** The last part of the path. */
     std::string_view name() const;
@@ -30,10 +37,11 @@ class loaded_libraries {
      */
     static loaded_libraries of_this_process();
 
-    void add(std::string path, std::string identity);
+    void add(loaded_library one);
     const std::vector<loaded_library> &all() const noexcept { return all_; }
 
-    /** "IDENTITY PATH" in each line, in an order that does not depend on when they were loaded. */
+    /** "IDENTITY PATH", or "IDENTITY name PATH" of one that is paired by name, in each line, in an
+     * order that does not depend on when they were loaded. */
     std::string to_text() const;
     /** Throws error(EBADMSG). */
     static loaded_libraries from_text(std::string_view text);
@@ -49,8 +57,10 @@ struct other_library {
 
 /**
  * Libraries which both have, and of which the builds are not the same. One is the other's if it has
- * the same path, and else if it has the same name, which no further one has on either side. What
- * only one side has, or what could be one of several, is not compared.
+ * the same path; else if both are paired by name, and they have the same one, which no further one
+ * of these has on either side. Files of one name that do not call themselves by it, such as plugins
+ * in several folders, may be anything. What only one side has, or what could be one of several, is
+ * not compared.
  */
 std::vector<other_library> other_libraries(const loaded_libraries &ours,
                                            const loaded_libraries &theirs);

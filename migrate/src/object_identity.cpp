@@ -34,6 +34,39 @@ std::span<const unsigned char> mapped(const dl_phdr_info &object, ElfW(Addr) vad
     return {};
 }
 
+/** The same at an address that a dynamic section has: the C library may have made it one in memory
+ * (glibc does, where that section can be written), or have left it as it is in the file (musl). */
+std::span<const unsigned char> pointed_to(const dl_phdr_info &object, ElfW(Addr) address,
+                                          std::size_t size) noexcept
+{
+    const auto found = mapped(object, address - object.dlpi_addr, size);
+    return found.empty() ? mapped(object, address, size) : found;
+}
+
+/** What a dynamic section says of names: where they are, and which one is the object's own. */
+struct dynamic_names {
+    ElfW(Addr) table = 0;
+    std::size_t size = 0, own = 0; /* the table has no name at 0 */
+};
+
+dynamic_names names_in(std::span<const unsigned char> dynamic) noexcept
+{
+    dynamic_names names;
+    ElfW(Dyn) entry;
+    for (; dynamic.size() >= sizeof entry; dynamic = dynamic.subspan(sizeof entry)) {
+        std::memcpy(&entry, dynamic.data(), sizeof entry);
+        if (entry.d_tag == DT_NULL)
+            break;
+        if (entry.d_tag == DT_STRTAB)
+            names.table = entry.d_un.d_ptr;
+        else if (entry.d_tag == DT_STRSZ)
+            names.size = entry.d_un.d_val;
+        else if (entry.d_tag == DT_SONAME)
+            names.own = entry.d_un.d_val;
+    }
+    return names;
+}
+
 /** In one segment of notes; nothing if it is not there. */
 std::span<const unsigned char> build_id_in(std::span<const unsigned char> notes) noexcept
 {
@@ -67,6 +100,27 @@ std::span<const unsigned char> build_id_bytes(const dl_phdr_info &object) noexce
             return id;
     }
     return {};
+}
+
+std::string_view soname_of(const dl_phdr_info &object) noexcept
+{
+    for (int i = 0; i < object.dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = object.dlpi_phdr[i];
+        if (part.p_type != PT_DYNAMIC)
+            continue;
+        const std::size_t size = std::min(part.p_filesz, part.p_memsz);
+        const dynamic_names names = names_in(mapped(object, part.p_vaddr, size));
+        const auto table = pointed_to(object, names.table, names.size);
+        if (names.own == 0 || names.own >= table.size())
+            return "";
+        const auto name = table.subspan(names.own);
+        const auto end = std::ranges::find(name, 0);
+        if (end == name.end())
+            return "";
+        return {reinterpret_cast<const char *>(name.data()),
+                static_cast<std::size_t>(end - name.begin())};
+    }
+    return "";
 }
 
 std::string hexadecimal(std::span<const unsigned char> bytes)

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace zc::migrate {
 
@@ -22,5 +23,8 @@ std::string build_id_of(const dl_phdr_info &object);
 std::string checksum_of(const std::string &path);
 /** The same of an open file, from its beginning. */
 std::string checksum_of(int file);
+
+/** The name that @object gives itself (DT_SONAME), as it is in memory; "" if it has none. */
+std::string_view soname_of(const dl_phdr_info &object) noexcept;
 
 } // namespace zc::migrate

@@ -70,7 +70,7 @@ loaded_libraries list(const std::vector<loaded_library> &all)
 {
     loaded_libraries made;
     for (const loaded_library &one : all)
-        made.add(one.path, one.identity);
+        made.add(one);
     return made;
 }
 
@@ -105,13 +105,28 @@ class opened {
     void *handle_;
 };
 
-/* "" if it is not loaded. */
-std::string identity_here(const std::string &path)
+/* Without a path if it is not loaded. */
+loaded_library library_here(const std::string &path)
 {
     const loaded_libraries here = loaded_libraries::of_this_process();
     for (const loaded_library &one : here.all())
         if (one.path == loaded_library::printable(path))
-            return one.identity;
+            return one;
+    return {};
+}
+
+std::string identity_here(const std::string &path)
+{
+    return library_here(path).identity;
+}
+
+/* Of the first that has a file of this name. */
+std::string path_here(const std::string &name)
+{
+    const loaded_libraries here = loaded_libraries::of_this_process();
+    for (const loaded_library &one : here.all())
+        if (one.name() == name)
+            return one.path;
     return "";
 }
 
@@ -138,16 +153,16 @@ void edited(const std::string &path, const std::function<void(ElfW(Phdr) &)> &ed
     std::ofstream(path, std::ios::binary) << file;
 }
 
-/* An object of one segment that is in memory, and notes; the segment has @bytes. */
+/* What a test has of an object that is in memory: @bytes in one segment, and notes or names. */
 class made_object {
   public:
-    made_object(std::string bytes, std::size_t notes_at, std::size_t notes_size,
-                ElfW(Word) flags = PF_R)
+    made_object(std::string bytes, std::size_t at, std::size_t size, ElfW(Word) flags = PF_R,
+                ElfW(Word) type = PT_NOTE)
         : bytes_(std::move(bytes))
     {
-        parts_[0].p_type = PT_NOTE;
-        parts_[0].p_vaddr = notes_at;
-        parts_[0].p_filesz = parts_[0].p_memsz = notes_size;
+        parts_[0].p_type = type;
+        parts_[0].p_vaddr = at;
+        parts_[0].p_filesz = parts_[0].p_memsz = size;
         parts_[1].p_type = PT_LOAD;
         parts_[1].p_flags = flags;
         parts_[1].p_filesz = parts_[1].p_memsz = bytes_.size();
@@ -157,12 +172,35 @@ class made_object {
         info_.dlpi_phnum = 2;
     }
     std::string build_id() const { return build_id_of(info_); }
+    std::string soname() const { return std::string(soname_of(info_)); }
+    ElfW(Addr) address() const { return info_.dlpi_addr; }
+    char *bytes() { return bytes_.data(); }
 
   private:
     std::string bytes_;
     ElfW(Phdr) parts_[2] = {};
     dl_phdr_info info_ = {};
 };
+
+/* The soname of an object that has "?m.so" and a zero byte, if @is_ended, behind a dynamic section,
+ * which says that there is a table of @size bytes at @table, by its address if @is_address, and the
+ * name at @name in it. The section has 64 bytes. */
+std::string soname_in(ElfW(Addr) table, bool is_address, std::size_t size, std::size_t name,
+                      bool is_ended = true, ElfW(Word) flags = PF_R)
+{
+    ElfW(Dyn) entries[4] = {};
+    made_object object(std::string(sizeof entries, '\0') + "?m.so" +
+                           std::string(is_ended ? 1 : 0, '\0'),
+                       0, sizeof entries, flags, PT_DYNAMIC);
+    entries[0].d_tag = DT_SONAME;
+    entries[0].d_un.d_val = name;
+    entries[1].d_tag = DT_STRTAB;
+    entries[1].d_un.d_ptr = table + (is_address ? object.address() : 0);
+    entries[2].d_tag = DT_STRSZ;
+    entries[2].d_un.d_val = size;
+    std::memcpy(object.bytes(), entries, sizeof entries);
+    return object.soname();
+}
 
 /* A note with a build-id of three bytes and one of padding. */
 std::string build_id_note()
@@ -193,6 +231,23 @@ TEST(ObjectIdentity, IsReadWhereASegmentIs)
     longer = note;
     longer.replace(0, 4, "\xff\xff\xff\xff");
     EXPECT_EQ(made_object(longer, 0, size).build_id(), "");
+}
+
+TEST(ObjectIdentity, IsNotTheNameThatIsOutsideOfSegments)
+{
+    const ElfW(Addr) at = 4 * sizeof(ElfW(Dyn));
+    EXPECT_EQ(soname_in(at, true, 6, 1), "m.so");
+    EXPECT_EQ(soname_in(at, false, 6, 1), "m.so");
+    EXPECT_EQ(soname_in(at, true, 6, 0), "");
+    EXPECT_EQ(soname_in(at, true, 6, 6), "");
+    EXPECT_EQ(soname_in(at, true, 6, std::size_t(-1)), "");
+    EXPECT_EQ(soname_in(at, true, 7, 1), "");
+    EXPECT_EQ(soname_in(at, true, std::size_t(-1), 1), "");
+    EXPECT_EQ(soname_in(0x7000000, true, 6, 1), "");
+    EXPECT_EQ(soname_in(at, true, 5, 1, false), "");
+    EXPECT_EQ(soname_in(at, true, 6, 1, true, PF_X), "");
+    const made_object outside("m.so", 0x7000000, 64, PF_R, PT_DYNAMIC);
+    EXPECT_EQ(outside.soname(), "");
 }
 
 TEST(ObjectIdentity, IsNotReadOutsideOfALibrary)
@@ -229,11 +284,26 @@ TEST(OtherLibraries, AreThoseThatWereReplaced)
 
 TEST(OtherLibraries, MayLieElsewhere)
 {
-    EXPECT_EQ(differing({{"/lib/m.so", "a"}}, {{"/usr/lib/m.so", "a"}}), kNoPaths);
-    EXPECT_EQ(differing({{"/lib/m.so", "a"}}, {{"/usr/lib/m.so", "x"}}),
+    constexpr pairing by_name = pairing::by_name;
+    EXPECT_EQ(differing({{"/lib/m.so", "a", by_name}}, {{"/usr/lib/m.so", "a", by_name}}),
+              kNoPaths);
+    EXPECT_EQ(differing({{"/lib/m.so", "a", by_name}}, {{"/usr/lib/m.so", "x", by_name}}),
               std::vector<std::string>{"/lib/m.so /usr/lib/m.so"});
-    EXPECT_EQ(differing({{"m.so", "a"}}, {{"/usr/lib/m.so", "x"}}),
+    EXPECT_EQ(differing({{"m.so", "a", by_name}}, {{"/usr/lib/m.so", "x", by_name}}),
               std::vector<std::string>{"m.so /usr/lib/m.so"});
+    /* A plugin of the same name is none of them. */
+    EXPECT_EQ(differing({{"/lib/m.so", "a", by_name}, {"/plugins/m.so", "p"}},
+                        {{"/usr/lib/m.so", "x", by_name}, {"/others/m.so", "q"}}),
+              std::vector<std::string>{"/lib/m.so /usr/lib/m.so"});
+    EXPECT_EQ(differing({{"/lib/m.so", "a", by_name}}, {{"/others/m.so", "q"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/plugins/m.so", "p"}}, {{"/usr/lib/m.so", "x", by_name}}), kNoPaths);
+}
+
+TEST(OtherLibraries, AreNotFilesOfOneNameElsewhere)
+{
+    EXPECT_EQ(differing({{"/a/plugin.so", "a"}}, {{"/b/plugin.so", "b"}}), kNoPaths);
+    EXPECT_EQ(differing({{"/a/plugin.so", "a"}}, {{"/a/plugin.so", "b"}}),
+              std::vector<std::string>{"/a/plugin.so /a/plugin.so"});
 }
 
 TEST(OtherLibraries, AreNotTheTwinsOfOneName)
@@ -244,8 +314,11 @@ TEST(OtherLibraries, AreNotTheTwinsOfOneName)
     EXPECT_EQ(differing({{"/b/p.so", "b"}}, twins), kNoPaths);
     EXPECT_EQ(differing(twins, {{"/b/p.so", "x"}}), std::vector<std::string>{"/b/p.so /b/p.so"});
     /* Which of them it is cannot be told. */
-    EXPECT_EQ(differing(twins, {{"/c/p.so", "x"}}), kNoPaths);
-    EXPECT_EQ(differing({{"/c/p.so", "x"}}, twins), kNoPaths);
+    constexpr pairing by_name = pairing::by_name;
+    const std::vector<loaded_library> named = {{"/a/p.so", "a", by_name},
+                                               {"/b/p.so", "b", by_name}};
+    EXPECT_EQ(differing(named, {{"/c/p.so", "x", by_name}}), kNoPaths);
+    EXPECT_EQ(differing({{"/c/p.so", "x", by_name}}, named), kNoPaths);
     /* One path twice: the file was replaced, and opened again. */
     EXPECT_EQ(differing({{"/a/p.so", "a"}, {"/a/p.so", "b"}}, {{"/a/p.so", "b"}}), kNoPaths);
     EXPECT_EQ(differing({{"/a/p.so", "a"}}, {{"/a/p.so", "a"}, {"/a/p.so", "b"}}), kNoPaths);
@@ -253,24 +326,26 @@ TEST(OtherLibraries, AreNotTheTwinsOfOneName)
 
 TEST(OtherLibraries, AreNamed)
 {
-    const auto ours = list({{"/lib/m.so", "aa11"}, {"/lib/c.so", "bb22"}});
+    const auto ours = list({{"/lib/m.so", "aa11", pairing::by_name}, {"/lib/c.so", "bb22"}});
     EXPECT_EQ(why_other_libraries(ours, ours, "h"), "");
     EXPECT_EQ(why_other_libraries(ours, list({{"/lib/m.so", "cc33"}}), "h"),
               "host h has another build of the library /lib/m.so: found cc33, needed aa11 "
               "(ZC_MIGRATE_OTHER_LIBRARIES)");
     EXPECT_EQ(
-        why_other_libraries(ours, list({{"/opt/m.so", "cc33"}, {"/lib/c.so", "dd44"}}), "h"),
+        why_other_libraries(
+            ours, list({{"/opt/m.so", "cc33", pairing::by_name}, {"/lib/c.so", "dd44"}}), "h"),
         "host h has another build of the library /lib/m.so: found cc33 (/opt/m.so), needed aa11; "
         "and of 1 more (ZC_MIGRATE_OTHER_LIBRARIES)");
 }
 
 TEST(LoadedLibraries, AreTold)
 {
-    const auto some = list({{"/lib/m.so", "bb"}, {"/lib/c.so", "aa"}});
-    EXPECT_EQ(some.to_text(), "aa /lib/c.so\nbb /lib/m.so\n");
+    const auto some = list({{"/lib/m.so", "bb", pairing::by_name}, {"/lib/c.so", "aa"}});
+    EXPECT_EQ(some.to_text(), "aa /lib/c.so\nbb name /lib/m.so\n");
+    EXPECT_EQ(loaded_libraries::from_text(some.to_text()).all()[1].paired, pairing::by_name);
     EXPECT_EQ(loaded_libraries::from_text(some.to_text()).to_text(), some.to_text());
     EXPECT_TRUE(loaded_libraries::from_text("").all().empty());
-    for (const char *bad : {"aa /lib/c.so", "\n", "aa\n", " /lib/c.so\n", "aa \n"})
+    for (const char *bad : {"aa /lib/c.so", "\n", "aa\n", " /lib/c.so\n", "aa \n", "aa name \n"})
         EXPECT_THROW(loaded_libraries::from_text(bad), error) << bad;
 }
 
@@ -286,6 +361,25 @@ TEST(LoadedLibraries, AreThoseOfThisProcess)
     }
     EXPECT_TRUE(has_libc);
     EXPECT_TRUE(other_libraries(here, loaded_libraries::of_this_process()).empty());
+}
+
+TEST(LoadedLibraries, ArePairedByTheNameThatTheyGiveThemselves)
+{
+    const std::string libm = path_here("libm.so.6");
+    ASSERT_NE(libm, "");
+    EXPECT_EQ(library_here(libm).paired, pairing::by_name);
+    const scratch_directory place;
+    const std::string path = place.path() + "/libm.so.6", plugin = place.path() + "/plugin.so";
+    fs::copy_file(libm, path);
+    fs::copy_file(libm, plugin);
+    const opened same(path), renamed(plugin);
+    EXPECT_EQ(library_here(path).paired, pairing::by_name);
+    EXPECT_EQ(library_here(plugin).paired, pairing::by_path);
+    const std::string unnamed = place.path() + "/libsmall.so";
+    fs::copy_file(SMALL_LIBRARY, unnamed);
+    const opened small(unnamed);
+    EXPECT_EQ(library_here(unnamed).paired, pairing::by_path);
+    EXPECT_NE(library_here(unnamed).identity, "");
 }
 
 TEST(LoadedLibraries, HaveTheBuildIdThatIsInMemory)
