@@ -26,12 +26,14 @@
 namespace {
 
 /* Is this thread within the loader, and what did it allocate there? */
-thread_local bool in_loader = false;
+[[maybe_unused]] thread_local bool in_loader = false;
 thread_local int allocated_in_loader = 0;
 
 } // namespace
 
-/* In place of the C library's, which it calls. */
+/* In place of the C library's, which it calls. The sanitizer of threads has its own ones, and needs
+ * them before it can have others called: nothing is counted with it. */
+#ifndef __SANITIZE_THREAD__
 extern "C" int dl_iterate_phdr(int (*callback)(dl_phdr_info *, std::size_t, void *), void *argument)
 {
     static const auto real =
@@ -60,6 +62,7 @@ extern "C" int dl_iterate_phdr(int (*callback)(dl_phdr_info *, std::size_t, void
 {
     std::free(memory);
 }
+#endif
 
 namespace zc::migrate {
 namespace {
