@@ -144,7 +144,7 @@ std::string checksum_of(const std::string &path)
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return "";
-    const std::string sum = checksum_of(file);
+    std::string sum = checksum_of(file);
     close(file);
     return sum;
 }
