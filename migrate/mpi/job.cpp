@@ -64,9 +64,15 @@ void job::become_rank_of_job()
 /** What all ranks do first in a new world, none of which asks the program: a lost rank holds it. */
 watchdog job::limit_entry(double limit_s) const
 {
-    return {limit_s, "the move was agreed on, but the new world was not entered within " +
-                         std::to_string(static_cast<int>(limit_s)) +
-                         " s: a process died meanwhile"};
+    return {limit_s, "the move was agreed on, but the new world was not entered " +
+                         missed(limit_s, "ZC_MIGRATE_TIMEOUT, ZC_MIGRATE_SILENCE")};
+}
+
+/** What a limit tells that is over, and no more: others than dead processes are late as well. */
+std::string job::missed(double limit_s, const char *settings)
+{
+    return "within " + std::to_string(static_cast<int>(limit_s)) + " s (" + settings +
+           "): a process has died, is stopped, or is slow";
 }
 
 /** Collective. */
@@ -317,9 +323,8 @@ void job::join_writer()
 world job::link_up(growth &how, lifeline *line)
 {
     const double limit_s = settings_.timeout_s + static_cast<double>(how.leavers.size());
-    const watchdog guard(limit_s, "the ranks were not linked up with the successors within " +
-                                      std::to_string(static_cast<int>(limit_s)) +
-                                      " s: a process died meanwhile");
+    const watchdog guard(limit_s, "the ranks were not linked up with the successors " +
+                                      missed(limit_s, "ZC_MIGRATE_TIMEOUT"));
     if (line)
         how.line = merge(*line);
     return grow(how);

@@ -144,6 +144,7 @@ class job {
     void look_for_report();
     void become_rank_of_job();
     watchdog limit_entry(double limit_s) const;
+    static std::string missed(double limit_s, const char *settings);
     void ask_who_rebuilds();
     std::vector<double> rebuild_world(double begin, bool others_run);
 

@@ -161,9 +161,8 @@ void job_in_move::give_up_old_world()
     /* The program of any rank may have taken its time to release what it has. */
     migrate::agree(job_.now_.ours, "");
     const double limit_s = job_.settings_.timeout_s;
-    const watchdog guard(
-        limit_s, "the move was agreed on, but the old world was not given up within " +
-                     std::to_string(static_cast<int>(limit_s)) + " s: a process died meanwhile");
+    const watchdog guard(limit_s, "the move was agreed on, but the old world was not given up " +
+                                      job::missed(limit_s, "ZC_MIGRATE_TIMEOUT"));
     job_.roll_.reset();
     job_.agreement_.close();
     communicators_ = remaking::capture();

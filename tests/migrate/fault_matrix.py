@@ -27,9 +27,11 @@ LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_STA
 LEAVER = 1
 # What is said where the job cannot go on, by libzcm or by MPI.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
-AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors within|predecessor is gone|"
+MISSED = (r"within \d+ s \(ZC_MIGRATE_TIMEOUT(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
+          "or is slow")
+AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|predecessor is gone|"
             "ranks are not linked up with the successors: a process died|"
-            "(old world was not given up|new world was not entered) within|Fatal error")
+            f"(old world was not given up|new world was not entered) {MISSED}|Fatal error")
 NO_MEMORY = "no memory|bad_alloc|[Cc]annot allocate|[Oo]ut of memory|Resource temporarily unavailable"
 
 
