@@ -89,6 +89,7 @@ class job {
     friend class job_in_move;
 
     allowed_hosts find_hosts(std::string &complaint) const;
+    std::string compare_builds() const;
     std::string choose_saved(const world &old, greeting &first) const;
     [[noreturn]] void hand_over_to_singletons();
     void start_as_successor();
@@ -132,7 +133,7 @@ class job {
     void require_current();
     void join_writer();
     image_header header() const;
-    lineage whose() const { return {identity_, line_, name_}; }
+    lineage whose() const { return {identity_, line_, name_, control_.own().program}; }
     template <typename Action>
     auto inherit(Action action);
     world link_up(growth &how, lifeline *line);

@@ -11,6 +11,8 @@
 #include "departure.h"
 #include "error.h"
 #include "identity.h"
+#include "process.h"
+#include "rank_build.h"
 #include "spawn.h"
 
 namespace zc::migrate {
@@ -43,11 +45,27 @@ std::string job::choose_saved(const world &old, greeting &first) const
                 throw error(EINVAL, saved.directory + " is of " + std::to_string(saved.ranks) +
                                         " ranks, this job has " + std::to_string(old.size));
             first.line = saved.whose.line;
+            const std::string &then = saved.whose.program, &now = control_.own().program;
+            if (old.rank == 0 && settings_.checks.build && !then.empty() && then != now)
+                complain(0, saved.directory + " is of another build of the program (" + then +
+                                ", and this is " + now +
+                                "): what is registered has to mean the same in both");
         }
     } catch (const error &problem) {
         complaint = problem.what();
     }
     return complaint;
+}
+
+/** Two builds never meet in one job. Collective; all return the same. */
+std::string job::compare_builds() const
+{
+    const rank_build mine{host_name(), command_.program, control_.own().program,
+                          control_.own().library};
+    std::vector<rank_build> ranks;
+    for (const std::string &told : gather(MPI_COMM_WORLD, mine.to_text()))
+        ranks.push_back(rank_build::from_text(told));
+    return settings_.checks.build ? why_not_one_job(ranks) : "";
 }
 
 /** Where ranks may go, as the first rank has it that can find it out. Collective. */
@@ -95,7 +113,9 @@ void job::hand_over_to_singletons()
     greeting.library = control_.own().library;
     greeting.features = control_.own().features;
 
-    std::string complaint = choose_saved(old, greeting);
+    std::string complaint = compare_builds();
+    if (complaint.empty())
+        complaint = choose_saved(old, greeting);
     greeting.allowed = find_hosts(complaint);
     std::unique_ptr<departure> mine;
     std::string verdict = agree(MPI_COMM_WORLD, complaint);

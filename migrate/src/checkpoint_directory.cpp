@@ -109,7 +109,7 @@ checkpoint_directory::complete read_manifest(const std::string &directory)
         found.generation = manifest.value("generation", std::int64_t{0});
         found.whose = {std::stoull(manifest.at("job").get<std::string>(), nullptr, 16),
                        std::stoull(manifest.at("line").get<std::string>(), nullptr, 16),
-                       manifest.at("name")};
+                       manifest.at("name"), manifest.value("program", "")};
     } catch (const error &) {
         throw;
     } catch (const std::exception &) {
@@ -268,6 +268,7 @@ void checkpoint_directory::write_manifest(int ranks) const
                                       {"job", digits_of(whose_.job)},
                                       {"line", digits_of(whose_.line)},
                                       {"name", whose_.name},
+                                      {"program", whose_.program},
                                       {"ranks", ranks},
                                       {"generation", newest + 1},
                                       {"safe_point", safe_point_}}
