@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -314,16 +315,19 @@ void node_daemon::watch_lifeline()
         leaving_ = true;
 }
 
-/** Once. */
+/** Each of these once. */
 void node_daemon::watch_ranks()
 {
-    if (files_.untimed() == 0 || said_untimed_)
-        return;
-    said_untimed_ = true;
-    spdlog::warn(
-        "the kernel does not tell the processor time of {} ranks here (/proc/PID/fd and "
-        "schedstat; are they in a container?): what an iteration takes them is not measured",
-        files_.untimed());
+    if (files_.untimed() > 0 && !std::exchange(said_untimed_, true))
+        spdlog::warn(
+            "the kernel does not tell the processor time of {} ranks here (/proc/PID/fd and "
+            "schedstat; are they in a container?): what an iteration takes them is not measured",
+            files_.untimed());
+    if (outward_.events_missed > 0 && !std::exchange(said_missed_, true))
+        spdlog::warn(
+            "ranks send more messages than are read in time (policy.grouping is learned of "
+            "the others): {} were missed",
+            outward_.events_missed);
 }
 
 /** What is not as it should be between agents is said, once each time. */
@@ -365,6 +369,8 @@ void node_daemon::read_ranks(std::uint64_t now_ns)
         if (!found.contains(key))
             agent_->on_rank_gone(key);
     }
+    for (const auto &[key, reading] : found)
+        outward_.events_missed += reading.events_missed;
     outward_.ranks = std::move(found);
     std::map<job_id, std::vector<const rank_reading *>> jobs;
     for (const auto &[key, reading] : outward_.ranks)

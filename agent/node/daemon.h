@@ -90,7 +90,7 @@ class node_daemon {
     bool leaving_ = false;
     bool save_failed_ = false;
     nanos began_ = 0;
-    bool said_full_ = false, said_alone_ = false, said_untimed_ = false;
+    bool said_full_ = false, said_alone_ = false, said_untimed_ = false, said_missed_ = false;
 };
 
 } // namespace zc::agent

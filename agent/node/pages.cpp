@@ -238,7 +238,8 @@ json status_page(const agent &a, const admission &door, const outward &o)
             {"messages_refused", refused},
             {"strangers", o.strangers},
             {"profiles_refused", o.profiles_refused},
-            {"ranks_untimed", o.ranks_untimed}};
+            {"ranks_untimed", o.ranks_untimed},
+            {"rank_messages_missed", o.events_missed}};
 }
 
 /** Prometheus text, version 0.0.4. */
@@ -343,6 +344,9 @@ std::string metrics_page(const agent &a, const admission &door, const outward &o
     m.value(static_cast<double>(a.moves().refused().counted()));
     m.family("zcmd_ranks_untimed", "gauge", "Ranks whose processor time is not to be read.");
     m.value(static_cast<double>(o.ranks_untimed));
+    m.family("zcmd_rank_messages_missed_total", "counter",
+             "Messages of ranks that were overwritten before the agent had read them.");
+    m.value(static_cast<double>(o.events_missed));
     return m.take();
 }
 

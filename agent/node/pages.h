@@ -24,7 +24,8 @@ struct outward {
     std::uint64_t sent = 0;
     std::uint64_t profiles_refused = 0;
     std::uint64_t ranks_untimed = 0;
-    std::string transparent; /* policy.transparent */
+    std::uint64_t events_missed = 0; /* messages of ranks, since the agent began */
+    std::string transparent;         /* policy.transparent */
     std::uint64_t held_unread = 0;
 };
 

@@ -132,8 +132,9 @@ def strangers(hosts):
 class Job:
     """Plays libzcm: the job's socket at the host of rank 0, and its ranks, moved when asked."""
 
-    def __init__(self, hosts, name, job, placement, agents):
+    def __init__(self, hosts, name, job, placement, agents, messages=1):
         self.hosts, self.name, self.job, self.epoch = hosts, name, job, 1
+        self.environment = {**os.environ, "RANK_PROGRAM_MESSAGES": str(messages)}
         self.placement, self.agents = list(placement), {a.name: a for a in agents}
         self.processes, self.requests = {}, []
         self.lock = threading.Lock()
@@ -153,7 +154,8 @@ class Job:
         agent = self.agents[self.placement[rank]]
         self.processes[rank] = subprocess.Popen(
             [self.hosts.tools / "rank_program", agent.profiles, f"{self.job:x}", self.name,
-             str(rank), str(self.epoch), *self.placement], stdin=subprocess.DEVNULL)
+             str(rank), str(self.epoch), *self.placement], stdin=subprocess.DEVNULL,
+            env=self.environment)
 
     def serve(self):
         while True:
@@ -253,6 +255,23 @@ def report(hosts, agents, moved):
     check(done.returncode == 0 and picture.exists() and picture.stat().st_size >= 10000,
           f"chromium drew nothing: {done.stderr[-300:]}")
     hosts.note(f"report drawn by chromium, {picture.stat().st_size} bytes of picture")
+
+
+@test("missed-messages")
+def missed_messages(hosts):
+    """A rank sends more than is kept until the agent reads it: counted, and logged once."""
+    agents = hosts.start_agents()
+    said = "ranks send more messages than are read in time"
+    with Job(hosts, "calm", 0xc, ["h1", "h1"], agents):
+        hosts.wait_for("ranks are seen", lambda: len(agents[0].ranks()) == 2)
+        time.sleep(5)
+        check(agents[0].ask("status")["rank_messages_missed"] == 0, "messages of calm ranks are missed")
+    with Job(hosts, "busy", 0xb, ["h1", "h1"], agents, messages=1000):
+        hosts.wait_for("they are counted",
+                       lambda: agents[0].ask("status")["rank_messages_missed"] > 10000)
+        check("zcmd_rank_messages_missed_total " in agents[0].page("/metrics"), "no such metric")
+    check(agents[0].logged().count(said) == 1, f"not logged once: {agents[0].logged()[-1000:]}")
+    check(agents[1].ask("status")["rank_messages_missed"] == 0, "the other host has none")
 
 
 @test("two-users")

@@ -3,6 +3,8 @@
 /* Plays a rank without MPI: tells its agent what a rank would.
  *
  * rank_program DIRECTORY JOB NAME RANK EPOCH HOST...   HOST: of each rank, in order
+ *
+ * It sends so many messages a turn of 20 ms as RANK_PROGRAM_MESSAGES says: 1.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +31,8 @@ int main(int argc, char **argv)
     uint32_t i;
     uint32_t *host_of;
     uint64_t turn = 0;
+    const char *text = getenv("RANK_PROGRAM_MESSAGES");
+    const unsigned long messages = text ? strtoul(text, NULL, 10) : 1;
     int err;
 
     if (argc < 7) {
@@ -62,8 +66,9 @@ int main(int argc, char **argv)
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         zcm_profile_point(profile, ++turn, 100000);
-        zcm_profile_sent(profile, rank ^ 1u, 65536,
-                         (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+        for (unsigned long m = 0; m < messages; m++)
+            zcm_profile_sent(profile, rank ^ 1u, 65536,
+                             (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
         nanosleep(&pause, NULL);
     }
     zcm_profile_close(profile, argv[1]);
