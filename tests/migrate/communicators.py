@@ -218,24 +218,25 @@ def initialisation_without_a_record(stage):
               "not four complaints", job.said()[-SAID:])
 
 
+def rank_1_stays(stage, mode, says):
+    """It has made something after its first safe point, and is refused; others move."""
+    with run(stage, mode) as job:
+        job.until_running()
+        refused(job, "move", "--rank", 1, "--to", H1, says=says)
+        moved(job, [2], H2)
+        ends_well(stage, job, "all right")
+
+
 @suite.test()
 @mpich_only("mpirun ends the job when a process ends without MPI_Finalize")
 def persistent_request_made_later(stage):
-    with run(stage, "persists") as job:
-        job.until_running()
-        refused(job, "move", "--rank", 1, "--to", H1, says="1 persistent request")
-        moved(job, [2], H2)
-        ends_well(stage, job, "all right")
+    rank_1_stays(stage, "persists", "1 persistent request")
 
 
 @suite.test(tags={"openmpi"})
 def attribute_set_later(stage):
     """Its successor would not have it, and a library that finds nothing would make it anew alone."""
-    with run(stage, "caches") as job:
-        job.until_running()
-        refused(job, "move", "--rank", 1, "--to", H1, says="1 attribute of MPI_COMM_WORLD")
-        moved(job, [2], H2)
-        ends_well(stage, job, "all right")
+    rank_1_stays(stage, "caches", "1 attribute of MPI_COMM_WORLD")
 
 
 @suite.test(tags={"openmpi"})
