@@ -325,8 +325,8 @@ void node_daemon::watch_ranks()
             files_.untimed());
     if (outward_.events_missed > 0 && !std::exchange(said_missed_, true))
         spdlog::warn(
-            "ranks send more messages than are read in time (policy.grouping is learned of "
-            "the others): {} were missed",
+            "ranks send more messages than are read in time: {} were missed, and groups are "
+            "learned from the others alone",
             outward_.events_missed);
 }
 

@@ -68,7 +68,7 @@ watchdog job::limit_entry(double limit_s) const
                          missed(limit_s, "ZC_MIGRATE_TIMEOUT, ZC_MIGRATE_SILENCE")};
 }
 
-/** What a limit tells that is over, and no more: others than dead processes are late as well. */
+/** How it is said that a limit is over. It blames nothing: a living process may be late, too. */
 std::string job::missed(double limit_s, const char *settings)
 {
     return "within " + std::to_string(static_cast<int>(limit_s)) + " s (" + settings +

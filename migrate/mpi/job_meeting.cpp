@@ -30,8 +30,7 @@ std::string job::obstacle(bool released) const
 }
 
 /** What a rank has set of @one that its successor would not have, "" if there is nothing. What is
- *  cached on MPI_COMM_SELF is for this process alone, as for those that call functions at its end.
- */
+ *  cached on MPI_COMM_SELF is this process's own, such as a function to be called at its end. */
 std::string job::late_attributes(const communicator &one) const
 {
     const auto count = one.handle == MPI_COMM_SELF

@@ -19,9 +19,9 @@ struct rank_build {
 };
 
 /**
- * Why @ranks, by rank, are not to be one job; "" if nothing is. Ranks could not take each other's
- * place, nor have the same meaning for what is registered. They may run several programs: those of
- * one path are to be one build.
+ * Why @ranks, by rank, are not to be one job; "" if they may be. Processes of two builds cannot
+ * take each other's place, and what they register may not mean the same. Ranks may run several
+ * programs: those of one path are to be one build.
  */
 std::string why_not_one_job(const std::vector<rank_build> &ranks);
 
