@@ -110,9 +110,10 @@ class Cluster(AgentHosts):
         return [str(ON_HOST), f"h{host}", shlex.join(map(str, words))]
 
     def agent(self, host, *, settings=None, **words):
-        """zcmd on HOST; it watches the cgroup of its host, and is not in it."""
-        return super().agent(host, settings={"node": {"cgroup": str(self.shares.seen(host))},
-                                             **(settings or {})}, **words)
+        """zcmd on HOST; it watches the cgroup of its host, and is not in it. All hosts are this
+        machine: what an agent measures of its speed in one moment or another would decide by chance."""
+        node = {"speed": 1, "cgroup": str(self.shares.seen(host))}
+        return super().agent(host, settings={"node": node, **(settings or {})}, **words)
 
     def until_together(self, agents):
         """Seconds until AGENTS know each other; afterwards they would decide."""
