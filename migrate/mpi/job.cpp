@@ -61,11 +61,16 @@ void job::become_rank_of_job()
     open_profile();
 }
 
-/** What all ranks do first in a new world, none of which asks the program: a lost rank holds it. */
-watchdog job::limit_entry(double limit_s) const
+/** What all ranks do first in a new world, none of which asks the program: a lost rank holds it.
+ *  A @successor comes to it first: the others call what the program releases, and give up the old
+ *  world before. */
+watchdog job::limit_entry(bool successor) const
 {
+    const double limit_s =
+        successor ? settings_.silence_s + 2 * settings_.world_s : settings_.world_s;
     return {limit_s, "the move was agreed on, but the new world was not entered " +
-                         missed(limit_s, "ZC_MIGRATE_TIMEOUT, ZC_MIGRATE_SILENCE")};
+                         missed(limit_s, successor ? "ZC_MIGRATE_WORLD, ZC_MIGRATE_SILENCE"
+                                                   : "ZC_MIGRATE_WORLD")};
 }
 
 /** How it is said that a limit is over. It blames nothing: a living process may be late, too. */
@@ -322,9 +327,9 @@ void job::join_writer()
  */
 world job::link_up(growth &how, lifeline *line)
 {
-    const double limit_s = settings_.timeout_s + static_cast<double>(how.leavers.size());
+    const double limit_s = settings_.world_s + static_cast<double>(how.leavers.size());
     const watchdog guard(limit_s, "the ranks were not linked up with the successors " +
-                                      missed(limit_s, "ZC_MIGRATE_TIMEOUT"));
+                                      missed(limit_s, "ZC_MIGRATE_WORLD"));
     if (line)
         how.line = merge(*line);
     return grow(how);

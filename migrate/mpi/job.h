@@ -144,7 +144,7 @@ class job {
     void await_go(from_predecessor &from);
     void look_for_report();
     void become_rank_of_job();
-    watchdog limit_entry(double limit_s) const;
+    watchdog limit_entry(bool successor) const;
     static std::string missed(double limit_s, const char *settings);
     void ask_who_rebuilds();
     std::vector<double> rebuild_world(double begin, bool others_run);

@@ -160,9 +160,9 @@ void job_in_move::give_up_old_world()
 {
     /* The program of any rank may have taken its time to release what it has. */
     migrate::agree(job_.now_.ours, "");
-    const double limit_s = job_.settings_.timeout_s;
+    const double limit_s = job_.settings_.world_s;
     const watchdog guard(limit_s, "the move was agreed on, but the old world was not given up " +
-                                      job::missed(limit_s, "ZC_MIGRATE_TIMEOUT"));
+                                      job::missed(limit_s, "ZC_MIGRATE_WORLD"));
     job_.roll_.reset();
     job_.agreement_.close();
     communicators_ = remaking::capture();
@@ -181,7 +181,7 @@ void job_in_move::give_up_old_world()
 
 void job_in_move::enter_new_world()
 {
-    const watchdog guard = job_.limit_entry(job_.settings_.timeout_s);
+    const watchdog guard = job_.limit_entry(false);
     job_.now_ = next_;
     job_.moves_++;
     for (const control::request::target &one : wanted_.moves)

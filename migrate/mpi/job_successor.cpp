@@ -178,7 +178,7 @@ void job::become_rank_before_data(const greeting &told, lifeline &line)
         const double committed = seconds();
         now_ = link_up(growth_, &line);
         {
-            const watchdog guard = limit_entry(settings_.silence_s + 2 * settings_.timeout_s);
+            const watchdog guard = limit_entry(true);
             made_ = inherited_.make(now_.ours);
             homes_.resize(static_cast<std::size_t>(told.ranks));
             become_rank_of_job();
@@ -231,8 +231,7 @@ void job::take_over()
         const double committed = seconds();
         now_ = link_up(growth_, &line);
         {
-            /* The others give up the old world before. */
-            const watchdog guard = limit_entry(settings_.silence_s + 2 * settings_.timeout_s);
+            const watchdog guard = limit_entry(true);
             layer::instance().link(now_.user);
             inherited_.take_over(inherited_.make(now_.ours));
             homes_.resize(static_cast<std::size_t>(now_.size));

@@ -26,7 +26,8 @@ constexpr const char *kKnown[] = {
     "ZC_MIGRATE_PREFLIGHT", "ZC_MIGRATE_PROBE",        "ZC_MIGRATE_RECORD",
     "ZC_MIGRATE_RESTART",   "ZC_MIGRATE_SAVING",       "ZC_MIGRATE_SILENCE",
     "ZC_MIGRATE_SOCKETS",   "ZC_MIGRATE_START",        "ZC_MIGRATE_SUCCESSOR",
-    "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD"};
+    "ZC_MIGRATE_TIMEOUT",   "ZC_MIGRATE_VERIFY_EVERY", "ZC_MIGRATE_VERIFY_RECORD",
+    "ZC_MIGRATE_WORLD"};
 
 std::string text(const char *name, const std::string &otherwise)
 {
@@ -138,6 +139,7 @@ settings settings::from_environment()
     s.timeout_s = number("ZC_MIGRATE_TIMEOUT", s.timeout_s, 0.1, 86400);
     s.silence_s = number("ZC_MIGRATE_SILENCE", s.silence_s, 0.1, 86400);
     s.start_s = number("ZC_MIGRATE_START", s.start_s, 0.1, 86400);
+    s.world_s = number("ZC_MIGRATE_WORLD", s.world_s, 0.1, 86400);
     s.launcher = text("ZC_MIGRATE_LAUNCHER", "");
     s.patience_s = number("ZC_MIGRATE_PATIENCE", s.patience_s, 0.1, 86400);
     s.others_run = do_others_run(text("ZC_MIGRATE_OTHERS", "wait"));

@@ -27,10 +27,12 @@ struct settings {
     double timeout_s = 60;          /* silence of a peer that is taken for its death */
     double silence_s = 600;         /* of a rank in a move or a checkpoint: it is dead, too */
     double start_s = 60;            /* until a successor is there */
-    double patience_s = 60;         /* from a request to the safe point where all have met */
-    bool others_run = false;        /* while the state of ranks that move is on its way */
-    double callback_s = 60;         /* until a function of the program has returned */
-    int attempts = 10;              /* safe points tried before messages in flight refuse a move */
+    double world_s = 60;     /* until ranks are linked up with successors; until the old world
+                                is given up; until the new one is entered */
+    double patience_s = 60;  /* from a request to the safe point where all have met */
+    bool others_run = false; /* while the state of ranks that move is on its way */
+    double callback_s = 60;  /* until a function of the program has returned */
+    int attempts = 10;       /* safe points tried before messages in flight refuse a move */
     std::size_t record_bytes = std::size_t{64} << 20; /* of a rank's calls up to its first safe
                                                           point; 0: none are noted */
     std::string hosts;       /* where ranks may go: "" as found, "any", or a list */

@@ -23,11 +23,12 @@ PHASES = ("spawn", "data", "verdict", "link-up", "rebuild")
 BEFORE_GO = PHASES[:3]
 # They differ, so that each is seen to be the one that was reached. START is that of the job, too, on
 # whatever machine.
-LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_START": "20"}
+LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_START": "20",
+          "ZC_MIGRATE_WORLD": "10"}
 LEAVER = 1
 # What is said where the job cannot go on, by libzcm or by MPI.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
-MISSED = (r"within \d+ s \(ZC_MIGRATE_TIMEOUT(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
+MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
           "or is slow")
 AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|predecessor is gone|"
             "ranks are not linked up with the successors: a process died|"

@@ -301,7 +301,7 @@ def successor_killed_while_linking_up(stage):
     """From go on it is the rank, and there is no way back: an error."""
     for ranks in ("1", "1,2"):
         with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-killed-late",
-                                      "ZC_MIGRATE_TIMEOUT": "5"},
+                                      "ZC_MIGRATE_WORLD": "5"},
                   mpiexec=["-disable-auto-cleanup"]) as job:
             job.until_running()
             refused(job, "move", "--rank", ranks, "--to", H1, says="")
@@ -324,7 +324,7 @@ def leaver_killed_after_acknowledgement(stage):
     """Never two, never none without an error: the job ends, and says so."""
     for mpiexec in ([], ["-disable-auto-cleanup"]):
         with heat(stage, mpiexec=mpiexec, environment={"ZC_MIGRATE_FAULT": "leaver-dies",
-                                                       "ZC_MIGRATE_TIMEOUT": "10"}) as job:
+                                                       "ZC_MIGRATE_WORLD": "10"}) as job:
             job.until_running()
             refused(job, "move", "--rank", 1, "--to", H1, says="")
             status = cannot_go_on(stage, job,

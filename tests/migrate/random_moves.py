@@ -14,7 +14,8 @@ from testbed.suite import Note
 from tests.migrate.jobs import ANY_HOST, IDENTICAL, LAUNCHED, ends_well, mpich_only, suite
 
 RANKS = 5
-PATIENCE = {"ZC_MIGRATE_TIMEOUT": "10", "ZC_MIGRATE_PATIENCE": "30", "ZC_MIGRATE_START": "30"}
+PATIENCE = {"ZC_MIGRATE_TIMEOUT": "10", "ZC_MIGRATE_PATIENCE": "30", "ZC_MIGRATE_START": "30",
+            "ZC_MIGRATE_WORLD": "10"}
 WAKE_SECONDS = 80   # more than all of these
 FAULTS = ("none", "none", "none", "kill new", "stop new", "two requests", "unknown host",
           "ask to save", "later")

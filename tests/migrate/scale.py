@@ -19,7 +19,7 @@ def job_of(stage, ranks, **how):
 def patient(seconds):
     """All limits of the job: as many processes as that share two processors."""
     return {name: str(seconds) for name in
-            ("ZC_MIGRATE_START", "ZC_MIGRATE_TIMEOUT", "ZC_MIGRATE_PATIENCE")}
+            ("ZC_MIGRATE_START", "ZC_MIGRATE_TIMEOUT", "ZC_MIGRATE_PATIENCE", "ZC_MIGRATE_WORLD")}
 
 
 def drained(stage, ranks, moves, environment):
