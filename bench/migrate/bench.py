@@ -12,8 +12,8 @@ held to so many MB/s by the kernel (reading and writing each): what disks of oth
 
 'overhead-*' compares heat2d with and without libzcm (ZC_MIGRATE unset, and set but never
 asked), by turns, in ns per iteration: tiny (one rank, 8 x 256), real (one rank, 128 x 1024) and
-pair (two ranks on one host, 128 x 1024 each). 'pingpong-*' does so with messages of 8 bytes and
-64 KiB between two ranks, in ns one way: host (both on one host) and hosts (on two).
+pair (two ranks on one host, 128 x 1024 each). bench/migrate/pairs.py does so with messages between
+two ranks, in ns of a message, and has a rank of such a pair move many times before (--moves).
 """
 import argparse
 import contextlib
@@ -25,6 +25,7 @@ import platform
 import re
 import sys
 
+from bench.migrate import pairs
 from bench.migrate.departed import Departures
 from bench.migrate.limited_disk import LimitedDisk, Unlimited
 from bench.migrate.stage import HEAT, PINGPONG, add_options, exit_status, stage_of
@@ -44,10 +45,6 @@ PLATES = {"tiny": (8, 256, 2000000, 1000, 1), "real": (128, 1024, 30000, 20, 1),
 ALIGNED = ["-falign-functions=64", "-falign-loops=64"]
 SAME_PLACES = {"MALLOC_MMAP_THRESHOLD_": "4096"}
 IMPLEMENTATIONS = {"plain": ("_plain", False), "off": ("", False), "on": ("", True)}
-# Messages: bytes, sets, messages there and back in a set. A set is shorter than a turn of the
-# scheduler, so that most are not interrupted.
-MESSAGES = {8: (400, 200), 65536: (200, 50)}
-PLACES = {"host": (H1,), "hosts": (H1, H2)}
 UNITS = {"iteration": "ns", "message": "ns", "rate": "MB/s"} # else ms
 PHASES = ["negotiation", "start", "spawn", "checkpoint", "transfer", "restore", "rebuild"]
 
@@ -126,15 +123,9 @@ class Bench:
         steps = [(b - a) / each * 1e9 for a, b in zip(times, times[1:])]
         self.add(f"overhead-{plate}", impl, 0, "iteration", percentile(steps, 0.1))
 
-    def pingpong(self, place, size, impl):
-        """As in overhead(), a tenth of the sets is faster."""
-        built, migrate = IMPLEMENTATIONS[impl]
-        with Job(self.stage, "pingpong" + built, size, *MESSAGES[size], ranks=2,
-                 hosts=PLACES[place], migrate=migrate) as job:
-            if job.wait(300) != 0:
-                raise Fail("pingpong has failed", job.said()[-SAID:])
-            sets = [float(ns) for ns in re.findall(r"set ([\d.]+) ns", job.said())]
-        self.add(f"pingpong-{place}", impl, size, "message", percentile(sets, 0.1))
+    def pair(self, place, how, size, impl):
+        self.add(f"{how}-{place}", impl, size, "message",
+                 pairs.measure(self.stage, place, how, size, impl, self.options.moves))
 
     def idle(self):
         for turn in range(self.options.idle_rounds):
@@ -142,10 +133,10 @@ class Bench:
             for plate in PLATES:
                 for impl in IMPLEMENTATIONS:
                     self.overhead(plate, impl)
-            for place in PLACES:
-                for size in MESSAGES:
-                    for impl in IMPLEMENTATIONS:
-                        self.pingpong(place, size, impl)
+            for place in pairs.PLACES:
+                for how, size in pairs.CASES:
+                    for impl in pairs.BUILDS if self.options.moves else IMPLEMENTATIONS:
+                        self.pair(place, how, size, impl)
 
     def run(self):
         self.idle()
@@ -203,11 +194,11 @@ class Bench:
             print(f"iteration of heat2d, {ranks} x {rows} x {columns}: " +
                   ", ".join(self.shown(f"overhead-{plate}", impl, 0, "iteration")
                             for impl in IMPLEMENTATIONS))
-        for place in PLACES:
-            for size in MESSAGES:
-                print(f"message of {size} bytes, {place}: " +
-                      ", ".join(self.shown(f"pingpong-{place}", impl, size, "message")
-                                for impl in IMPLEMENTATIONS))
+        for place in pairs.PLACES:
+            for how, size in pairs.CASES:
+                print(f"{how} of {size} bytes, {place}: " +
+                      ", ".join(self.shown(f"{how}-{place}", impl, size, "message")
+                                for impl in pairs.BUILDS))
 
     def shown(self, case, impl, size, metric):
         """Median, range and how much more it is than plain."""
@@ -228,6 +219,8 @@ def parse():
     parser.add_argument("--link", help="rate of the links between the hosts: 10gbit, 1gbit, ...")
     parser.add_argument("--idle-rounds", type=int, default=5,
                         help="of what being ready to move costs")
+    parser.add_argument("--moves", type=int, default=50,
+                        help="of a rank of a pair before that is measured once more; 0: it is not")
     parser.add_argument("--rates", type=int, nargs="*", default=[120, 500], metavar="MB/S",
                         help="also on the same disk, limited to these rates")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16, 64, 192, 512],
