@@ -32,6 +32,8 @@ MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process 
           "or is slow")
 AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|predecessor is gone|"
             "ranks are not linked up with the successors: a process died|"
+            # Its launcher ends it with a rank that is killed: the leaver may be the first to know.
+            "the move was agreed on, but the successor has ended with its launcher|"
             f"(old world was not given up|new world was not entered) {MISSED}|Fatal error")
 NO_MEMORY = "no memory|bad_alloc|[Cc]annot allocate|[Oo]ut of memory|Resource temporarily unavailable"
 
