@@ -112,17 +112,20 @@ void requests::start(request_record &one)
 /* Most are messages that have come or gone. */
 void requests::settle(MPI_Request &handle, request_record &one, int code, MPI_Status *status)
 {
-    if (code != MPI_SUCCESS || one.is_persistent || !one.is_active || one.is_cancelled ||
-        one.more || recorder::is_open()) [[unlikely]] {
+    if (code != MPI_SUCCESS || !one.is_active || one.is_cancelled || recorder::is_open() ||
+        (one.more && !one.is_persistent)) [[unlikely]] {
         settle_slowly(handle, one, code, status);
         return;
     }
-    if (one.real != MPI_REQUEST_NULL)
+    if (one.real != MPI_REQUEST_NULL && !one.is_persistent)
         return;
     if (one.what == request_record::kind::receive)
         traffic::received(one.known_peers(),
                           one.peer == MPI_ANY_SOURCE && status ? status->MPI_SOURCE : one.peer);
-    forget(handle);
+    if (one.is_persistent)
+        one.is_active = false;
+    else
+        forget(handle);
 }
 
 void requests::settle_slowly(MPI_Request &handle, request_record &one, int code, MPI_Status *status)
