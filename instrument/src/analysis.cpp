@@ -55,7 +55,11 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
         if (!one.refused.empty())
             continue;
         append(one.refused, opened.open_at(one));
-        append(one.refused, sent.unmatched_in(one));
+        const auto matched = sent.judge(one);
+        append(one.refused, matched.refused);
+        one.assumed = matched.assumed;
+        if (how.is_strict)
+            append(one.refused, matched.assumed);
         append(one.refused, equal.differences(one));
     }
     if (how.loop.empty()) {

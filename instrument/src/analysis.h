@@ -12,6 +12,7 @@ namespace zc::instrument {
 struct settings {
     std::string loop;       /* FILE:LINE, or empty: that of the heuristic */
     double threshold = 0.1; /* of the cost of the whole program */
+    bool is_strict = false; /* loops are refused for what else is assumed of their messages */
 };
 
 /** All that was found out about a program; the pointers are into it. */

@@ -33,7 +33,8 @@ std::string branch_of(const function &in, const clang::Stmt *control, const clan
              label = label->getNextSwitchCase())
             if (!is_before(in, at, label) && (!nearest || is_before(in, nearest, label)))
                 nearest = label;
-        return child == choice->getBody() ? "case " + (nearest ? in.place(nearest) : "") : "";
+        return child == choice->getBody() ? "case " + (nearest ? exact_place(in, nearest) : "")
+                                          : "";
     }
     return "loop";
 }
@@ -95,6 +96,12 @@ void add_jump(const function &in, const clang::Stmt *root, const clang::Stmt *at
 }
 
 } // namespace
+
+std::string exact_place(const function &in, const clang::Stmt *at)
+{
+    const auto &sources = in.context().getSourceManager();
+    return in.place(at) + "." + std::to_string(sources.getExpansionColumnNumber(at->getBeginLoc()));
+}
 
 bool is_block(const function &in, const clang::Stmt *statement)
 {

@@ -25,6 +25,9 @@ bool has_jumps(const function &in, const clang::Stmt *loop);
 /** The condition of @statement, or nullptr: it is nothing that decides, or has none. */
 const clang::Expr *condition_of_control(const clang::Stmt *statement);
 
+/** FILE:LINE.COLUMN, which is another one for each statement of a line. */
+std::string exact_place(const function &in, const clang::Stmt *at);
+
 const clang::Stmt *parent_of(const function &in, const clang::Stmt *at);
 bool is_below(const function &in, const clang::Stmt *at, const clang::Stmt *above);
 

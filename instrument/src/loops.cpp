@@ -104,7 +104,7 @@ std::vector<loop> loops_around(const loop &one)
         for (const auto *up = in->parents->getParent(at); up; up = in->parents->getParent(up))
             if (body_of(up))
                 found.insert(found.begin() + static_cast<std::ptrdiff_t>(above),
-                             {in, up, in->place(up), way, 0, 0, false, {}});
+                             {in, up, in->place(up), way, 0, 0, false, {}, {}});
         way.back().call = call;
     }
     for (std::size_t i = 0; i < found.size(); i++)
@@ -124,7 +124,7 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             if (!each || !body_of(each))
                 return;
-            loop candidate{in, each, in->place(each), {}, 0, 0, false, {}};
+            loop candidate{in, each, in->place(each), {}, 0, 0, false, {}, {}};
             std::string why;
             candidate.way = calls.only_way_to(*in, why);
             if (!why.empty())

@@ -16,6 +16,7 @@ struct loop {
     unsigned depth = 0;     /* loops around it, in the functions above, too */
     bool communicates = false;
     findings refused; /* why it is not one, if it is not */
+    findings assumed; /* messages that are taken to be matched, although that was not worked out */
 };
 
 const clang::Stmt *body_of(const clang::Stmt *loop);

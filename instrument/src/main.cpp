@@ -122,6 +122,8 @@ int main(int argc, char **argv)
     app.add_option("--threshold", how.settings.threshold,
                    "share of the program's cost that a loop needs (0.1)")
         ->check(CLI::Range(0.0, 1.0));
+    app.add_flag("--strict", how.settings.is_strict,
+                 "refuse loops whose messages are only assumed to be matched");
     app.add_option("-p,--database", how.compilation.database,
                    "a folder with compile_commands.json");
     app.add_option("--mpicc", how.compilation.mpicc,

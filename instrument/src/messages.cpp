@@ -21,6 +21,7 @@ struct half {
     std::string
         tag; /* that of an expression begins with a space, and so does none that is a number */
     conditions when;
+    conditions besides = {};  /* what else decides, alike in each iteration, and is no number */
     bool is_counted;          /* it is run just once where the conditions hold */
     bool is_fixed = false;    /* the tag is the same in each iteration */
     bool is_exchange = false; /* it is half of a call that swaps messages with one other rank */
@@ -46,12 +47,6 @@ bool has_effect(const known_call &known, std::string_view letters)
         if (letters.find(known.effect(i)) != std::string_view::npos)
             return true;
     return false;
-}
-
-std::string exact_place(const function &in, const clang::Stmt *at)
-{
-    const auto &sources = in.context().getSourceManager();
-    return in.place(at) + "." + std::to_string(sources.getExpansionColumnNumber(at->getBeginLoc()));
 }
 
 /* May what is sent with one of these tags be received with the other? */
@@ -104,6 +99,7 @@ class traffic {
     }
 
     const findings &found() const { return found_; }
+    const findings &assumed() const { return assumed_; }
     const halves &all() const { return all_; }
     halves front() const
     {
@@ -133,7 +129,7 @@ class traffic {
     bool is_once_;
     halves all_, starts_;
     std::size_t before_point_ = 0;
-    findings found_;
+    findings found_, assumed_;
     mutable std::map<const clang::CallExpr *, std::vector<control>> controls_;
 };
 
@@ -191,7 +187,7 @@ void traffic::note_all(const loop *of)
 std::optional<half> traffic::half_of(const visit &one, const loop *of) const
 {
     const auto &last = one.way.back();
-    half made{last.in->place(last.call), false, {}, {}, true, false, false, {}, 1};
+    half made{last.in->place(last.call), false, {}, {}, {}, true, false, false, {}, 1};
     std::string way;
     for (std::size_t i = 0; i < one.way.size(); i++) {
         const auto &at = one.way[i];
@@ -199,6 +195,7 @@ std::optional<half> traffic::half_of(const visit &one, const loop *of) const
         if (at.is_repeated) {
             made.is_counted = false;
             made.when.insert("each call of " + at.in->name + "(), which calls itself");
+            made.besides.insert("each call of " + at.in->name + "()" + way);
         }
         if (!decide(at, i == 0 ? of : nullptr, way, made))
             return {};
@@ -250,6 +247,11 @@ bool traffic::decide(const step &at, const loop *of, const std::string &way, hal
         if (is_once_ ||
             (condition && now_.is_fixed(*at.in, condition, iteration::span::all_iterations))) {
             to.is_counted = false;
+            /* In front of all loops a variable may get another value between two conditions. */
+            to.besides.insert(each.branch +
+                              (is_choice && !is_once_
+                                   ? " of " + now_.text_of(*at.in, condition, at.known)
+                                   : " at " + exact_place(*at.in, each.statement) + way));
             continue;
         }
         const bool is_same =
@@ -310,6 +312,8 @@ bool traffic::is_exchange(const visit &one) const
  * started. Which of them that is, is not followed: all of the program are. */
 void traffic::note_start(const half &one)
 {
+    assumed_.push_back({one.place, "which persistent requests this starts is not followed: each "
+                                   "of the program is taken to be started once"});
     if (!starts_.empty() && starts_.front().when != one.when)
         found_.push_back(
             {one.place, "could not decide whether a message is on its way: this starts "
@@ -346,9 +350,18 @@ class matching {
     {
         for (const auto &one : all)
             (one.is_sent ? sent_ : received_)[one.when][one.tag].push_back(&one);
+        find();
     }
 
-    findings find()
+    const findings &found() const { return found_; }
+    /* What is taken to be received although that was not worked out; only if nothing is found. */
+    const findings &assumed() const { return assumed_; }
+
+  private:
+    using by_tag = std::map<std::string, std::vector<const half *>>;
+    using by_conditions = std::map<conditions, by_tag>;
+
+    void find()
     {
         compare(sent_, received_, true);
         compare(received_, sent_, false);
@@ -358,12 +371,7 @@ class matching {
         if (found_.empty())
             for (const auto &[when, tags] : sent_)
                 count(tags, received_[when]);
-        return std::move(found_);
     }
-
-  private:
-    using by_tag = std::map<std::string, std::vector<const half *>>;
-    using by_conditions = std::map<conditions, by_tag>;
 
     void compare(by_conditions &these, by_conditions &others, bool are_sent)
     {
@@ -479,9 +487,15 @@ class matching {
         calls all_sent, all_received;
         for (const auto &[tag, some] : sent) {
             all_sent.insert(all_sent.end(), some.begin(), some.end());
-            if (const auto there = received.find(tag);
-                there != received.end() && !received.count(kAny))
+            if (received.count(kAny))
+                continue;
+            if (const auto there = received.find(tag); there != received.end())
                 expect_as_many(some, there->second);
+            else
+                assumed_.push_back({some.front()->place,
+                                    "another tag is taken for that of what is received: in each "
+                                    "iteration as many are" +
+                                        with_tag(tag)});
         }
         for (const auto &[tag, some] : received)
             all_received.insert(all_received.end(), some.begin(), some.end());
@@ -494,7 +508,13 @@ class matching {
         const auto are_counted = [](const calls &all) {
             return std::all_of(all.begin(), all.end(), [](auto *one) { return one->is_counted; });
         };
-        if (sent.size() != received.size() && are_counted(sent) && are_counted(received))
+        if (!are_counted(sent) || !are_counted(received)) {
+            if (decided_by(sent) != decided_by(received))
+                assumed_.push_back({sent.front()->place,
+                                    "how often it is sent and received is not compared, as that is "
+                                    "no number" +
+                                        with_tag(sent.front()->tag)});
+        } else if (sent.size() != received.size())
             found_.push_back(
                 {sent.front()->place, "messages are sent " + std::to_string(sent.size()) +
                                           " times in an iteration of this loop, and received " +
@@ -502,9 +522,18 @@ class matching {
                                           with_tag(sent.front()->tag)});
     }
 
+    /* Where this is the same of two, they are run equally often, however often that is. */
+    static std::multiset<conditions> decided_by(const calls &all)
+    {
+        std::multiset<conditions> each;
+        for (const auto *one : all)
+            each.insert(one->besides);
+        return each;
+    }
+
     const halves &all_;
     by_conditions sent_, received_;
-    findings found_;
+    findings found_, assumed_;
 };
 
 /* One of two halves is run where the other one is not: by other ranks. */
@@ -516,11 +545,13 @@ bool exclude_each_other(const half &a, const half &b)
     });
 }
 
+enum class reception { none, by_order, counted };
+
 /* Is the last message of a tag that is sent in @front, which is run once, received there? What
  * sends may be run by other ranks than what receives, so that often only the order of the text
  * tells. A computed tag is received with the same expression, or with one that nothing there sends.
  */
-bool is_received(const halves &front, std::size_t last)
+reception received_in(const halves &front, std::size_t last)
 {
     const auto &sent = front[last];
     const auto has_tag = [&](const std::string &tag, bool is_sent) {
@@ -529,12 +560,15 @@ bool is_received(const halves &front, std::size_t last)
         });
     };
     std::ptrdiff_t balance = 0;
-    bool is_counted = true, is_there = false;
+    std::map<conditions, std::ptrdiff_t> balances; /* by what decides besides */
+    bool is_counted = true, is_there = false, is_of_tag = true;
     for (std::size_t i = 0; i < front.size(); i++) {
         const auto &one = front[i];
         if (one.is_sent ? one.tag == sent.tag : may_be_same(sent.tag, one.tag)) {
             is_counted &= one.is_counted && one.tag == sent.tag;
+            is_of_tag &= one.tag == sent.tag && one.when == sent.when;
             balance += one.is_sent ? 1 : -1;
+            balances[one.besides] += one.is_sent ? 1 : -1;
         }
         const bool is_its =
             one.tag != kNotDecided && (one.tag == sent.tag || one.tag == kAny ||
@@ -542,27 +576,43 @@ bool is_received(const halves &front, std::size_t last)
                                         !has_tag(sent.tag, false) && !has_tag(one.tag, true)));
         is_there |= !one.is_sent && is_its && (i > last || exclude_each_other(sent, one));
     }
-    return is_counted ? balance == 0 : is_there;
+    if (is_counted)
+        return balance == 0 ? reception::counted : reception::none;
+    if (!is_there)
+        return reception::none;
+    const bool is_balanced =
+        is_of_tag && std::all_of(balances.begin(), balances.end(),
+                                 [](const auto &each) { return each.second == 0; });
+    return is_balanced ? reception::counted : reception::by_order;
 }
 
 /* A message that is sent in front of the loop, and not received there, is on its way in all of it;
  * or another is, each time, if the loop first receives and then sends the next. */
-findings sent_before(const halves &front, const halves &later)
+judgement sent_before(const halves &front, const halves &later)
 {
-    findings found;
+    judgement all;
     std::set<std::string> told;
     for (std::size_t i = front.size(); i-- > 0;) {
         const auto &one = front[i];
-        if (!one.is_sent || !told.insert(one.tag).second || is_received(front, i))
+        if (!one.is_sent || !told.insert(one.tag).second)
             continue;
-        if (std::any_of(later.begin(), later.end(), [&](const half &other) {
+        const auto how = received_in(front, i);
+        if (how == reception::counted ||
+            std::none_of(later.begin(), later.end(), [&](const half &other) {
                 return !other.is_sent && may_be_same(one.tag, other.tag);
             }))
-            found.push_back({one.place, "a message is sent in front of this loop, and received in "
-                                        "or behind it" +
-                                            with_tag(one.tag)});
+            continue;
+        if (how == reception::none)
+            all.refused.push_back({one.place, "a message is sent in front of this loop, and "
+                                              "received in or behind it" +
+                                                  with_tag(one.tag)});
+        else
+            all.assumed.push_back(
+                {one.place, "only the order of the text tells that it is received "
+                            "in front of this loop, too" +
+                                with_tag(one.tag)});
     }
-    return found;
+    return all;
 }
 
 void append(findings &to, const findings &more, const std::string &where)
@@ -576,12 +626,15 @@ void append(findings &to, const findings &more, const std::string &where)
 
 } // namespace
 
-findings messages::unmatched_in(const loop &one) const
+judgement messages::judge(const loop &one) const
 {
-    findings found;
+    judgement all;
     const auto add = [&](const traffic &what, const halves &part, const std::string &where) {
-        append(found, what.found(), where);
-        append(found, matching(part).find(), where);
+        const matching matched(part);
+        append(all.refused, what.found(), where);
+        append(all.refused, matched.found(), where);
+        append(all.assumed, what.assumed(), where);
+        append(all.assumed, matched.assumed(), where);
     };
     const traffic inside(program_, calls_, used_, equal_, one, one);
     add(inside, inside.all(), "");
@@ -598,9 +651,11 @@ findings messages::unmatched_in(const loop &one) const
                        outer.empty() ? one : outer.front());
     const auto behind = once.behind();
     later.insert(later.end(), behind.begin(), behind.end());
-    append(found, once.found(), "");
-    append(found, sent_before(once.front(), later), "");
-    return found;
+    const auto before = sent_before(once.front(), later);
+    append(all.refused, once.found(), "");
+    append(all.refused, before.refused, "");
+    append(all.assumed, before.assumed, "");
+    return all;
 }
 
 } // namespace zc::instrument

@@ -6,6 +6,12 @@
 
 namespace zc::instrument {
 
+/** What the messages of a loop are to a safe point in it. */
+struct judgement {
+    findings refused; /* of which it cannot be told that none is on its way */
+    findings assumed; /* of which none is taken to be, although that was not worked out */
+};
+
 /**
  * Messages between two ranks: may one be on its way where the body of a loop begins?
  *
@@ -15,8 +21,8 @@ namespace zc::instrument {
  * in each iteration, must decide so for both; if it may differ between ranks, both of its sides
  * must send and receive alike. A function's calls count once for each way to it. The same must be
  * true of the loops around it, and of what they run in front of this one. Of what is run once in
- * front of all loops, the last message of each tag must be received there. Ranks and communicators
- * are not looked at.
+ * front of all loops, the last message of each tag must be received there. What is not
+ * compared, and taken to be so, is among the assumed. Ranks and communicators are not looked at.
  */
 class messages {
   public:
@@ -26,8 +32,7 @@ class messages {
     {
     }
 
-    /** Messages of the body of @one of which it cannot be told that none is on its way. */
-    findings unmatched_in(const loop &one) const;
+    judgement judge(const loop &one) const;
 
   private:
     const program &program_;

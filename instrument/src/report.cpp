@@ -47,7 +47,8 @@ std::string report_text(const analysis &found)
     text += "registered:\n";
     for (const auto &one : found.live.roots)
         text += fmt::format("  {}: {}\n", one.name, one.type);
-    return text + list("not registered:", found.live.left_out) + list("note:", found.notes) +
+    return text + list("not registered:", found.live.left_out) +
+           list("assumed:", found.chosen->assumed) + list("note:", found.notes) +
            list("refused:", found.refused);
 }
 
@@ -57,6 +58,7 @@ std::string report_json(const analysis &found)
     all["done"] = found.is_done();
     all["refused"] = as_json(found.refused);
     all["notes"] = as_json(found.notes);
+    all["assumed"] = as_json(found.chosen ? found.chosen->assumed : findings{});
     all["loops"] = nlohmann::json::array();
     for (const auto &one : found.loops)
         all["loops"].push_back({{"place", one.place},
@@ -65,7 +67,8 @@ std::string report_json(const analysis &found)
                                 {"depth", one.depth},
                                 {"communicates", one.communicates},
                                 {"chosen", &one == found.chosen},
-                                {"refused", as_json(one.refused)}});
+                                {"refused", as_json(one.refused)},
+                                {"assumed", as_json(one.assumed)}});
     all["registered"] = nlohmann::json::array();
     for (const auto &one : found.live.roots)
         all["registered"].push_back({{"name", one.name}, {"type", one.type}});

@@ -493,6 +493,93 @@ TEST(MessagesTest, FieldsThatPointersLeadTo)
     expect_refused(flips("p = &one; g = p->all;", "all[0]"), kOtherIterations);
 }
 
+TEST(MessagesTest, CasesOfASwitchAreTwoOnOneLine)
+{
+    expect_refused(with_loop("switch (step % 2) { case 0: " + send("5") +
+                             " break; case 1: " + receive("5") + "}"),
+                   kOtherIterations);
+}
+
+TEST(MessagesTest, HowOftenIsAssumedWhereItIsNoNumber)
+{
+    const std::string often = "how often it is sent and received is not compared";
+    expect_assumed(with_loop("if (rank > 0) {" + send("5") + "} else {" + receive("5") + "}"),
+                   often);
+    expect_assumed(with_loop("if (rank > 0) {" + send("5") + "}" + receive("5")), often);
+    expect_assumed(with_loop("for (int i = 0; i < argc; i++) {" + send("5") + "}" + receive("5")),
+                   often + ", as that is no number: its tag is 5");
+    expect_assumed(with_loop("if (rank > 0) {" + send("5") + send("5") + receive("5") + "}"),
+                   often);
+    expect_assumed(
+        with_loop("switch (rank) { case 0: " + send("5") + " break; case 1: " + receive("5") + "}"),
+        often);
+    expect_assumed(with_loop("if (rank > 0) {" + send("5") + "} else {" + receive("-1") + "}"),
+                   often);
+    expect_assumed(with_loop("f(rank, 1); f(argc, 0);", "",
+                             "static double sum, all; static void f(int on, int out) { if (on) {"
+                             "if (out) " +
+                                 send("5") + " else " + receive("5") + "} }"),
+                   often);
+}
+
+TEST(MessagesTest, NothingIsAssumedWhereTheSameDecidesAboutBoth)
+{
+    const std::string both = send("5") + receive("5");
+    expect_decided(with_loop(both));
+    expect_decided(with_loop("if (rank > 0) {" + both + "}"));
+    expect_decided(
+        with_loop("if (rank > 0) {" + send("5") + "} if (rank > 0) {" + receive("5") + "}"));
+    expect_decided(with_loop("for (int i = 0; i < argc; i++) {" + both + "}"));
+    expect_decided(with_loop("if (step % 10 == 0) {" + both + "}"));
+    expect_decided(with_loop(both, both));
+    expect_decided(with_loop(both, "if (rank > 0) {" + both + "}", "", both));
+}
+
+TEST(MessagesTest, OtherTagsAreAssumedToBeThose)
+{
+    expect_assumed(with_loop(send("rank") + receive("left"), "int left = rank - 1;"),
+                   "another tag is taken for that of what is received");
+}
+
+TEST(MessagesTest, TheOrderOfTheTextIsAssumedToBeThatOfMessages)
+{
+    const std::string both = receive("5") + send("5"), order = "only the order of the text tells";
+    expect_assumed(
+        with_loop(both, "if (rank) {" + receive("5") + "} else {" + send("5") + "}", "", both),
+        order);
+    expect_assumed(with_loop(both, "if (argc > 1) {" + send("5") +
+                                       "} argc = rank; if (argc > 1) {" + receive("5") + "}"),
+                   order);
+    /* None that is received later can be one of these. */
+    expect_decided(with_loop(send("6") + receive("6"),
+                             "if (rank) {" + receive("5") + "} else {" + send("5") + "}"));
+}
+
+TEST(MessagesTest, PersistentRequestsAreAssumedToBeStartedOnce)
+{
+    expect_assumed(with_loop("MPI_Start(&r[0]); MPI_Start(&r[1]); MPI_Waitall(2, r, NULL);",
+                             "MPI_Request r[2]; MPI_Send_init(&sum, 1, 0, 0, 5, MPI_COMM_WORLD, r);"
+                             "MPI_Recv_init(&all, 1, 0, 0, 5, MPI_COMM_WORLD, r + 1);"),
+                   "which persistent requests this starts is not followed");
+}
+
+TEST(MessagesTest, AStrictChoiceTakesAnotherLoop)
+{
+    settings strict;
+    strict.is_strict = true;
+    const auto found =
+        analysed("int main(int argc, char **argv) { int step, k, rank; double sum = 0, all;\n"
+                 "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+                 "for (step = 0; step < 9; step++) {" +
+                     send("6") + receive("6") + "sum += all; }\nfor (k = 0; k < 9; k++) {" +
+                     "if (rank) " + send("5") + " else " + receive("5") +
+                     "sum += all; all += sum * sum; sum -= all; }\n"
+                     "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n",
+                 strict);
+    ASSERT_TRUE(found.is_done()) << reasons(found);
+    EXPECT_EQ(found.chosen->place, "small.c:3");
+}
+
 TEST(MessagesTest, PersistentRequestsThatAreStartedInFrontOfTheLoop)
 {
     const std::string send_once = "MPI_Request r; MPI_Send_init(&sum, 1, 0, 0, 5, 0, &r);"

@@ -101,4 +101,31 @@ inline void expect_done(const std::string &text)
     EXPECT_TRUE(found.is_done()) << reasons(found);
 }
 
+/** Done, with @why among what is assumed of the loop; strictly, refused for it. */
+inline void expect_assumed(const std::string &text, const std::string &why)
+{
+    const auto found = analysed(text);
+    ASSERT_TRUE(found.is_done()) << reasons(found);
+    std::string all;
+    for (const auto &one : found.chosen->assumed)
+        all += one.place + ": " + one.reason + "\n";
+    EXPECT_NE(all.find(why), std::string::npos) << "'" << why << "' is not in:\n" << all;
+    settings strict;
+    strict.is_strict = true;
+    const auto refused = analysed(text, strict);
+    EXPECT_FALSE(refused.is_done());
+    EXPECT_NE(reasons(refused).find(why), std::string::npos) << reasons(refused);
+}
+
+/** Done, also strictly. */
+inline void expect_decided(const std::string &text)
+{
+    settings strict;
+    strict.is_strict = true;
+    const auto found = analysed(text, strict);
+    EXPECT_TRUE(found.is_done()) << reasons(found);
+    for (const auto &one : found.loops)
+        EXPECT_TRUE(one.assumed.empty()) << one.assumed.front().reason;
+}
+
 } // namespace zc::instrument

@@ -97,6 +97,24 @@ class Options(unittest.TestCase):
         report = json.loads(run("--json", "--dry-run", *sorted(folder.glob("*.c"))).stdout)
         self.assertTrue(any("clock" in note["reason"] for note in report["notes"]), report["notes"])
 
+    def test_strict(self):
+        """What is assumed of messages is reported, and refused if it is to be."""
+        folder = HERE / "programs/queue"
+        sources = sorted(folder.glob("*.c"))
+        report = json.loads(run("--json", "--dry-run", *sources).stdout)
+        self.assertTrue(report["done"])
+        reason = "how often it is sent and received is not compared"
+        self.assertTrue(any(reason in one["reason"] for one in report["assumed"]), report["assumed"])
+        self.assertTrue(any(loop["chosen"] and loop["assumed"] == report["assumed"]
+                            for loop in report["loops"]))
+        self.assertIn("assumed:\n  queue.c:", run("--dry-run", *sources).stdout)
+        done = run("--json", "--dry-run", "--strict", *sources)
+        self.assertEqual(done.returncode, 4, done.stdout)
+        self.assertIn(reason, str(all_findings(json.loads(done.stdout))))
+        report = json.loads(run("--json", "--dry-run", "--strict", self.wave).stdout)
+        self.assertTrue(report["done"])
+        self.assertEqual(report["assumed"], [])
+
     def test_statuses(self):
         self.assertEqual(run("--dry-run", "/nowhere.c").returncode, 2)
         self.assertEqual(run("--dry-run", "--in-place", self.wave).returncode, 2)
