@@ -9,6 +9,7 @@ import platform
 from testbed.outcome import Fail
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
+KEPT = "kept"       # in the context of what was measured on another machine, or at another time
 
 
 def context(**more):
@@ -99,7 +100,7 @@ class Evaluation:
     def machine(self):
         about = self.context
         return (f"{about['cpus']} processors, load {about['load']}, Linux {about['kernel']}, "
-                f"{about['date'][:10]}")
+                f"{about['date'][:10]}{', kept' if about.get(KEPT) else ''}")
 
     def missing(self):
         """What of the paper has not been measured, and how it is: [(what, command)]."""

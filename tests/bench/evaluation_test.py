@@ -2,6 +2,7 @@
 """What bench/run papers and the evaluations that it draws do with files that are there, missing and bad."""
 import json
 import pathlib
+import platform
 import subprocess
 import tempfile
 import unittest
@@ -33,7 +34,8 @@ class Files(unittest.TestCase):
 
     def papers(self, *words):
         """(exit status, what is said) of bench/run papers."""
-        done = subprocess.run([papers.RUN, "papers", "--folder", self.folder, *words], text=True,
+        done = subprocess.run([papers.RUN, "papers", "--folder", self.folder, "--kept",
+                               self.folder / "kept", *words], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
         self.assertNotIn("Traceback", done.stdout)
         return done.returncode, done.stdout
@@ -111,6 +113,47 @@ class Papers(Files):
         # npb_test's are of 16 ranks and 9
         self.assertIn("not measured yet: Cores et al., 8 of 32 processes move; "
                       "bench/run npb --ranks 32 --moved 8 --add", said)
+
+    def test_what_is_kept_is_drawn_where_nothing_was_measured(self):
+        """The picture says that it was; what is measured here comes before it."""
+        for name, (file, _) in papers.EVALUATIONS.items():
+            MEASURED[name]().write(self.folder / f"{file}.jsonl")
+        status, said = self.papers("--keep")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said.count("kept: "), len(papers.EVALUATIONS))
+        self.assertEqual(list(self.folder.glob("*.svg")), [])
+        for file in ("npb", "agents", "policies"):
+            (self.folder / f"{file}.jsonl").unlink()
+        status, said = self.papers()
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said.count("as it was kept: not measured here"), 3)
+        for name, (file, _) in papers.EVALUATIONS.items():
+            with self.subTest(name):
+                kept = self.folder / f"kept/{file}.jsonl"
+                self.assertEqual(KINDS[name].read(kept).lines, MEASURED[name]().lines)
+                picture = (self.folder / f"{file}.svg").read_text(encoding="utf-8")
+                self.assertEqual(", kept" in picture, file != "others")
+        self.assertEqual({one["paper"] for one in evaluation.read_lines(self.folder / "papers.jsonl")},
+                         {"cores", "mpi-ios", "singh-graham-others"})
+
+    def test_what_names_a_host_or_is_bad_is_not_kept(self):
+        self.write("npb.jsonl", "no JSON\n")
+        self.write("others.jsonl", json.dumps({"context": {"disk": f"of {platform.node()}"}}) + "\n")
+        self.write("policies.jsonl", "{}\n")
+        mpi_ios_test.all_cases().write(self.folder / "agents.jsonl")
+        status, said = self.papers("--keep")
+        self.assertEqual(status, 1, said)
+        self.assertIn("npb.jsonl: line 1 is no object of JSON", said)
+        self.assertIn("others.jsonl: line 1 names this host", said)
+        self.assertIn("policies.jsonl: the first line does not tell", said)
+        self.assertEqual([path.name for path in (self.folder / "kept").iterdir()], ["agents.jsonl"])
+
+    def test_what_the_repository_keeps_can_be_drawn(self):
+        for name, (file, _) in papers.EVALUATIONS.items():
+            kept = papers.MEASURED / f"{file}.jsonl"
+            if kept.exists():
+                with self.subTest(name):
+                    self.assertTrue(KINDS[name].read(kept).context[evaluation.KEPT])
 
     def test_one_bad_file_does_not_keep_others_from_being_drawn(self):
         self.write("npb.jsonl", "no JSON\n")
