@@ -6,6 +6,7 @@ import pathlib
 
 # Distinguishable without colour vision too (Okabe and Ito).
 BLUE, RED, GREEN, PINK, ORANGE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"
+LIGHT_BLUE = "#56b4e9"
 
 
 def text(x, y, words, anchor="middle", more=""):

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "request.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,14 +15,28 @@ using nlohmann::json;
 namespace {
 
 constexpr const char *kCommands[] = {"status", "move", "checkpoint"};
+constexpr const char *kWays[] = {"memory", "image", "disk"};
 
 } // namespace
+
+const char *name_of(request::way via)
+{
+    return kWays[static_cast<int>(via)];
+}
+
+request::way way_of(const std::string &name)
+{
+    const auto *const found = std::ranges::find(kWays, name);
+    if (found == std::end(kWays))
+        throw error(EINVAL, "cannot move via " + name + " (memory, image or disk)");
+    return static_cast<request::way>(found - std::begin(kWays));
+}
 
 std::string request::to_json() const
 {
     json object = {{"command", kCommands[static_cast<int>(kind)]}};
     if (kind == what::move) {
-        object["via"] = via_disk ? "disk" : "memory";
+        object["via"] = name_of(via);
         if (epoch)
             object["epoch"] = *epoch;
         for (const target &one : moves)
@@ -45,10 +61,7 @@ request request::from_json(const std::string &text)
             throw error(EINVAL, "no such command: " + command);
         r.kind = static_cast<what>(index);
         if (r.kind == what::move) {
-            const std::string via = object.value("via", "memory");
-            if (via != "memory" && via != "disk")
-                throw error(EINVAL, "cannot move via " + via + " (memory or disk)");
-            r.via_disk = via == "disk";
+            r.via = way_of(object.value("via", "memory"));
             if (object.contains("epoch"))
                 r.epoch = object.at("epoch").get<std::uint64_t>();
             for (const json &one : object.at("moves"))

@@ -20,7 +20,8 @@ struct request {
     what kind = what::status;
     std::vector<target> moves;
     std::optional<std::uint64_t> epoch; /* moves: only if the job is in this one */
-    bool via_disk = false;              /* moves: by way of a file instead of memory */
+    /* moves: by memory, in images of 1 MiB; by one image of all, in memory; by a file */
+    enum class way { memory, image, disk } via = way::memory;
 
     std::string to_json() const;
     /** Throws error(EINVAL). */
@@ -28,6 +29,10 @@ struct request {
     /** Throws error(EINVAL) naming the rank that does not exist or comes twice. */
     void check(int ranks) const;
 };
+
+const char *name_of(request::way via);
+/** Throws error(EINVAL). */
+request::way way_of(const std::string &name);
 
 /** {"ok":false,"code":CODE,"error":TEXT} */
 std::string refusal(int code, const std::string &text);

@@ -221,8 +221,8 @@ int main(int argc, char **argv)
                 ->check(seconds_from(kShortestTimeout, kLongestWait));
     }
     const CLI::Option *const by_way =
-        move->add_option("--via", via, "memory, or disk for comparison")
-            ->check(CLI::IsMember({"memory", "disk"}))
+        move->add_option("--via", via, "memory, or image or disk for comparison")
+            ->check(CLI::IsMember({"memory", "image", "disk"}))
             ->capture_default_str();
     CLI::App *save = app.add_subcommand("checkpoint", "save the state of all ranks to disk");
 
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     request wanted;
     if (*move) {
         wanted.kind = request::what::move;
-        wanted.via_disk = via == "disk";
+        wanted.via = zc::control::way_of(via);
         for (int rank : ranks)
             wanted.moves.push_back({rank, host});
     } else if (*save) {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The evaluation of Cores et al.: programs in the manner of the eight of NPB, which zcm-instrument has
 made movable, on 4 to 36 ranks; one rank moves, or all of one of the two hosts, or (--moved) some of it;
-by way of memory, of the disk, and of the disk held to less.
+by way of memory, of the disk, and of the disk held to less; with --image also as one image in memory, as
+the paper has it.
 
   response    from the request until all ranks go on
   evacuation  from the request until the processes of the ranks that move are gone
@@ -122,7 +123,7 @@ class Bench:
         except Unlimited as problem:
             self.unlimited = str(problem)
             print(f"skipped: limited disks: {problem}")
-        self.ways = ["memory", "disk", *self.disks]
+        self.ways = ["memory", *(["image"] if options.image else []), "disk", *self.disks]
 
     def close(self):
         for disk in self.disks.values():
@@ -178,7 +179,7 @@ class Bench:
             departures = Departures([one["pid"] for one in leaving], LIMIT_S)
             code, answer, said = job.ask(
                 "move", "--rank", ",".join(str(one["rank"]) for one in leaving), "--to", H1,
-                "--via", "memory" if way == "memory" else "disk", timeout=LIMIT_S)
+                "--via", "disk" if way in self.disks else way, timeout=LIMIT_S)
             if code != 0:
                 raise Fail(said, job.said()[-SAID:])
             evacuation = departures.took_ms()
@@ -249,6 +250,9 @@ def parse(words=None):
                              "and 8 of 32 (all of the host, which are half of the ranks)")
     parser.add_argument("--programs", nargs="+", choices=list(NPB), default=list(NPB), metavar="NAME")
     parser.add_argument("--size", choices=list(SIZES), help="of the problems (large)")
+    parser.add_argument("--image", action="store_true",
+                        help="also by memory as the paper has it: one image of a rank, made before its "
+                             "successor is started")
     parser.add_argument("--rounds", type=int, help="(3)")
     parser.add_argument("--seconds", type=float, help="that a run without a move is to take (10)")
     parser.add_argument("--rates", type=int, nargs="*", default=[120], metavar="MB/S",

@@ -3,7 +3,7 @@
 import math
 import re
 
-from bench.drawing import BLUE, GREEN, ORANGE, PINK, RED, Axis, round_up, short, text, write_svg
+from bench.drawing import BLUE, GREEN, LIGHT_BLUE, ORANGE, PINK, RED, Axis, round_up, short, text, write_svg
 from bench.evaluation import Evaluation
 from bench.spread import summary
 
@@ -16,7 +16,7 @@ IN_PERCENT = {PERCENT: ("Overhead, % of the run without a move", (8, 9))}
 DRAWN = {**{metric: METRICS[metric] for metric in ("response", "evacuation")}, **IN_PERCENT}
 UNITS = {"image": "B", PERCENT: "%"}      # else s
 MOVING = {"one": "one rank", "host": "a host's", "some": "several"}
-COLOURS = {"memory": BLUE, "disk": RED, "disk-120": ORANGE}
+COLOURS = {"memory": BLUE, "image": LIGHT_BLUE, "disk": RED, "disk-120": ORANGE}
 # Of the paper's text: FT, 16 processes, 8 of them move, in cluster N2; seconds by disk and by memory.
 # Response is told as what memory saves: in cluster N1 and in cluster N2. All else is in its figures only.
 PAPER = {"evacuation": (16.34, 2.22), "overhead": (31.26, 2.47)}

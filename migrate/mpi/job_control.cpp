@@ -79,7 +79,9 @@ std::shared_ptr<standby> job_control::examine(const request &wanted)
         allowed_.check(one.host);
         hosts[one.host].push_back(one.rank);
     }
-    const bool starts = launcher_ && wanted.kind == request::what::move;
+    /* An image is made before its successor is started, as the paper that does so has it. */
+    const bool starts =
+        launcher_ && wanted.kind == request::what::move && wanted.via != request::way::image;
     /* All at once: each may take its time. One needs no thread, whose start takes time as well. */
     const auto how = hosts.size() > 1 ? std::launch::async : std::launch::deferred;
     std::map<std::string, std::future<std::unique_ptr<wire>>> answers;

@@ -82,10 +82,11 @@ std::string job_in_move::invite()
     if (!record.empty())
         data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
                   element::byte);
-    hello_.bytes = data_.bytes();
+    /* Of one image both sides have all at once, beside the data. */
+    hello_.bytes = (wanted_.via == control::request::way::image ? 2 : 1) * data_.bytes();
     succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(),
                                                target_, how_.successors_stand_by);
-    return succession_->invite(data_.bytes());
+    return succession_->invite(hello_.bytes);
 }
 
 void job_in_move::introduce(const std::vector<std::string> &all)

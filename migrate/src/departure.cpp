@@ -2,6 +2,7 @@
 #include "departure.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "clock.h"
 #include "error.h"
@@ -36,7 +37,7 @@ bool departure::damages(const array &source) const
 }
 
 void departure::answer(const std::string &question, const registry &data,
-                       const image_header &header, const state_file *file)
+                       const image_header &header, const state_file *file, state_image *image)
 {
     struct wanted {
         std::string name, type;
@@ -63,11 +64,27 @@ void departure::answer(const std::string &question, const registry &data,
         asked_.insert(name);
         if (file) {
             line_->send(word::answer, json{{"file", file->path()}}.dump());
+        } else if (image) {
+            line_->send(
+                word::answer,
+                json{{"image", image->bytes().size()}, {"checksum", image->checksum()}}.dump());
+            send_image(*image);
         } else {
             line_->send(word::answer, json{{"segments", transfer::segments(*source)}}.dump());
             transfer_->send(*source, header, effort_, damages(*source));
         }
     }
+}
+
+/** Once; all that is asked for is in it. */
+void departure::send_image(state_image &image)
+{
+    if (std::exchange(has_sent_image_, true))
+        return;
+    effort_ = image.spent();
+    if (settings_.fault_injected(fault::corrupt))
+        image.damage();
+    transfer_->send_whole(image.bytes(), effort_);
 }
 
 void departure::list(const registry &data)
@@ -89,7 +106,8 @@ void departure::await(state_file &file)
     effort_ = file.result();
 }
 
-void departure::serve(const registry &data, const image_header &header, state_file *file)
+void departure::serve(const registry &data, const image_header &header, state_file *file,
+                      state_image *image)
 {
     if (file)
         await(*file);
@@ -97,7 +115,7 @@ void departure::serve(const registry &data, const image_header &header, state_fi
         const message said = line_->receive();
         switch (said.what) {
         case word::ask:
-            answer(said.text, data, header, file);
+            answer(said.text, data, header, file, image);
             break;
         case word::list:
             list(data);

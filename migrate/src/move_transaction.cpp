@@ -42,6 +42,13 @@ move_transaction::move_transaction(move_party &party, const settings &chosen, co
 {
 }
 
+move_transaction::~move_transaction()
+{
+    /* What could not be brought to its end is still under way, to a peer that may wake up. */
+    if (image_ && mine_ && mine_->is_under_way())
+        image_->give_away();
+}
+
 bool move_transaction::run()
 {
     phase now = phase::spawn;
@@ -116,8 +123,10 @@ move_transaction::phase move_transaction::spawn()
     if (is_leaver)
         attempt([&] {
             mine = party_.invite();
-            if (wanted_.via_disk)
+            if (wanted_.via == request::way::disk)
                 write_file();
+            if (wanted_.via == request::way::image)
+                image_ = std::make_unique<state_image>(party_.data(), party_.header());
         });
     const std::vector<std::string> all = party_.gather(mine);
     if (party_.rank() == 0)
@@ -168,7 +177,7 @@ void move_transaction::serve()
     };
     if (settings_.fault_injected(fault::corrupt_early) && greeting_.index > 0)
         wait(kFarewell + 2);
-    mine_->serve(party_.data(), party_.header(), file_.get());
+    mine_->serve(party_.data(), party_.header(), file_.get(), image_.get());
     if (settings_.fault_injected(fault::successor_killed_ready))
         wait(1);
 }
@@ -280,7 +289,7 @@ json move_transaction::report(const std::vector<double> &rebuilt) const
     const double asked = party_.asked();
     json text = {{"ok", true},
                  {"command", "move"},
-                 {"via", wanted_.via_disk ? "disk" : "memory"},
+                 {"via", control::name_of(wanted_.via)},
                  {"others", greeting_.others_run ? "run" : "wait"},
                  {"safe_point", greeting_.safe_points},
                  {"epoch", greeting_.moves + 1},

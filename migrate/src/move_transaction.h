@@ -12,6 +12,7 @@
 #include "request.h"
 #include "settings.h"
 #include "state_file.h"
+#include "state_image.h"
 #include "successor.h"
 
 namespace zc::migrate {
@@ -33,7 +34,8 @@ using control::request;
  *       └▶ refused ◀┘
  *
  *     spawn     each leaver starts its successor on the target host, which answers its greeting;
- *               by way of the disk, its data is being written meanwhile
+ *               by way of the disk, its data is being written meanwhile; as one image, that has
+ *               been made before
  *     data      each leaver hands its data over: checkpoint, transfer, restore
  *     verdict   has every successor acknowledged everything? Then, is each still there? From here
  *               on its end is that of the job.
@@ -60,6 +62,7 @@ class move_transaction {
     /** @hello: what this rank tells its successor if it leaves. */
     move_transaction(move_party &party, const settings &chosen, const request &wanted,
                      greeting hello);
+    ~move_transaction();
     move_transaction(const move_transaction &) = delete;
     move_transaction &operator=(const move_transaction &) = delete;
 
@@ -91,10 +94,11 @@ class move_transaction {
     const request &wanted_;
     const greeting greeting_;
     const double begin_;
-    std::unique_ptr<departure> mine_;  /* if this rank leaves */
-    std::string complaint_;            /* this rank's, "" if none */
-    std::unique_ptr<state_file> file_; /* by way of the disk: this rank's data */
-    double committed_ = 0;             /* when the leavers had said go */
+    std::unique_ptr<state_image> image_; /* as one image in memory: this rank's data */
+    std::unique_ptr<departure> mine_;    /* if this rank leaves */
+    std::string complaint_;              /* this rank's, "" if none */
+    std::unique_ptr<state_file> file_;   /* by way of the disk: this rank's data */
+    double committed_ = 0;               /* when the leavers had said go */
     effort_of_all told_;
 };
 

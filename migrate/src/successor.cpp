@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "clock.h"
+#include "crc32c.h"
 #include "error.h"
 #include "lineage.h"
 #include "understood.h"
@@ -16,15 +17,24 @@ using nlohmann::json;
 
 namespace {
 
-/** The file where a predecessor's data is; "" if it comes in segments. Throws what it says else. */
-std::string path_in(const json &answer)
+/** Where a predecessor's data is. */
+struct source_of_data {
+    std::string path;        /* of a file, or */
+    std::uint64_t bytes = 0; /* of one image of all; else it comes in segments */
+    std::uint32_t checksum = 0;
+};
+
+/** Throws what the predecessor says else. */
+source_of_data source_in(const json &answer)
 {
     if (answer.contains("error"))
         throw error(answer.at("code"), answer.at("error"));
     if (answer.contains("file"))
-        return answer.at("file");
+        return {answer.at("file"), 0, 0};
+    if (answer.contains("image"))
+        return {"", answer.at("image"), answer.at("checksum")};
     answer.at("segments").get<std::uint64_t>();
-    return "";
+    return {};
 }
 
 } // namespace
@@ -143,8 +153,8 @@ void from_predecessor::restore(const array &target)
     const message said = line_->receive();
     if (said.what != word::answer)
         throw error(EPIPE, "the predecessor gave up");
-    const std::string path = understood("the predecessor's answer", said.text, path_in);
-    if (path.empty()) {
+    const source_of_data from = understood("the predecessor's answer", said.text, source_in);
+    if (from.path.empty() && from.bytes == 0) {
         if (settings_.fault_injected(fault::successor_killed_data))
             raise(SIGKILL);
         if (settings_.fault_injected(fault::successor_stops) && transfer::segments(target) > 1)
@@ -152,14 +162,31 @@ void from_predecessor::restore(const array &target)
         transfer_.receive(target, effort_);
         return;
     }
+    if (!file_ && from.bytes > 0)
+        open_image(from.bytes, from.checksum);
     const double begin = seconds();
-    if (!file_) {
-        auto file = std::make_unique<image_reader>(path);
-        check_header(*file, expected_, path);
-        file_ = std::move(file);
-    }
+    if (!file_)
+        open_file(from.path);
     file_->read(target);
-    effort_.restore_ms += (seconds() - begin) * 1e3;
+    effort_.restore_ms += ms_since(begin);
+}
+
+void from_predecessor::open_file(const std::string &path)
+{
+    auto file = std::make_unique<image_reader>(path);
+    check_header(*file, expected_, path);
+    file_ = std::move(file);
+}
+
+void from_predecessor::open_image(std::uint64_t bytes, std::uint32_t checksum)
+{
+    const std::span<const std::byte> image = transfer_.receive_whole(bytes, effort_);
+    if (zc_crc32c(0, image.data(), image.size()) != checksum)
+        throw error(EBADMSG,
+                    "the predecessor's image was corrupted in transit: its checksum differs");
+    auto file = std::make_unique<image_reader>(image, checksums::none);
+    check_header(*file, expected_, "the predecessor's image");
+    file_ = std::move(file);
 }
 
 void from_predecessor::list()

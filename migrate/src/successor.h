@@ -85,7 +85,7 @@ class from_file final : public inheritance {
 /** The predecessor, still alive, at the other end of a line. */
 class from_predecessor final : public inheritance {
   public:
-    /** @expected: of the state that is handed over, if it comes in a file. */
+    /** @expected: of the state that is handed over, if it comes as a whole. */
     from_predecessor(std::unique_ptr<lifeline> line, const image_header &expected,
                      const settings &settings)
         : settings_(settings), line_(std::move(line)), transfer_(*line_), expected_(expected)
@@ -105,6 +105,8 @@ class from_predecessor final : public inheritance {
 
   private:
     void list();
+    void open_file(const std::string &path);
+    void open_image(std::uint64_t bytes, std::uint32_t checksum);
 
     const settings &settings_;
     std::unique_ptr<lifeline> line_;
@@ -115,7 +117,7 @@ class from_predecessor final : public inheritance {
     bool listed_ = false; /* what the predecessor has: */
     std::vector<std::string> names_;
     std::vector<std::uint64_t> counts_;
-    std::unique_ptr<image_reader> file_; /* a move by way of the disk */
+    std::unique_ptr<image_reader> file_; /* a move by way of the disk, or of one image */
 };
 
 } // namespace zc::migrate

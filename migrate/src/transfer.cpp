@@ -121,6 +121,45 @@ void transfer::receive(const array &target, effort &effort)
     }
 }
 
+void transfer::send_whole(std::span<const std::byte> image, effort &effort)
+{
+    const double begin = seconds();
+    for (std::uint64_t at = 0; at < image.size(); at += kPart) {
+        line_.start_segment(image.subspan(at, std::min<std::uint64_t>(kPart, image.size() - at)),
+                            requests_[0]);
+        line_.finish(requests_[0], [this] {
+            if (auto said = line_.poll())
+                throw error(EPIPE, said->what == word::failed ? said->text
+                                                              : "the successor speaks out of turn");
+        });
+    }
+    effort.transfer_ms += ms_since(begin);
+}
+
+std::span<const std::byte> transfer::receive_whole(std::uint64_t bytes, effort &effort)
+{
+    const double begin = seconds();
+    memory_[0].reserve(bytes);
+    for (std::uint64_t at = 0; at < bytes; at += kPart) {
+        const std::uint64_t part = std::min(kPart, bytes - at);
+        line_.expect_segment({memory_[0].data() + at, part}, requests_[0]);
+        const std::size_t came = line_.finish(requests_[0], [this] {
+            if (auto said = line_.poll())
+                throw error(EPIPE, "the predecessor gave up");
+        });
+        if (came != part)
+            throw error(EBADMSG, "the predecessor's image was cut short in transit");
+    }
+    effort.transfer_ms += ms_since(begin);
+    return {memory_[0].data(), bytes};
+}
+
+bool transfer::is_under_way() const noexcept
+{
+    return std::ranges::any_of(requests_,
+                               [](connection::ticket one) { return one != connection::kNone; });
+}
+
 void transfer::finish()
 {
     for (connection::ticket &request : requests_)

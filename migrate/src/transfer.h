@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "array.h"
@@ -40,6 +41,12 @@ class transfer {
     void send(const array &source, const image_header &header, effort &effort, bool corrupt);
     /** Throws error(EBADMSG) if a checksum differs. */
     void receive(const array &target, effort &effort);
+    /** All of @image, part by part. Throws as send() does. */
+    void send_whole(std::span<const std::byte> image, effort &effort);
+    /** An image of so many @bytes, which is there as long as this object. Throws error(EPIPE). */
+    std::span<const std::byte> receive_whole(std::uint64_t bytes, effort &effort);
+    /** Is any of it under way? */
+    bool is_under_way() const noexcept;
 
     /** After a send or receive that threw: what is under way is brought to its end, by the sender
      *  while the receiver drains the line, then by the receiver. */
@@ -48,6 +55,8 @@ class transfer {
 
   private:
     static constexpr std::size_t kAlive = 8;
+    /* A part is waited for as long as a word is, so it must not be too long for a slow network. */
+    static constexpr std::uint64_t kPart = std::uint64_t{16} << 20;
     using request_set = std::array<connection::ticket, kAlive>;
 
     lifeline &line_;

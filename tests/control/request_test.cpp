@@ -24,14 +24,25 @@ TEST(RequestTest, IsTheSameAfterTheWire)
     r.kind = request::what::move;
     r.moves = {{3, "a"}, {0, "b"}};
     r.epoch = 5;
-    r.via_disk = true;
+    r.via = request::way::disk;
     const request back = request::from_json(r.to_json());
     EXPECT_EQ(back.kind, r.kind);
     ASSERT_EQ(back.moves.size(), 2u);
     EXPECT_EQ(back.moves[0].rank, 3);
     EXPECT_EQ(back.moves[1].host, "b");
-    EXPECT_TRUE(back.via_disk);
+    EXPECT_EQ(back.via, r.via);
     EXPECT_EQ(back.epoch, 5u);
+}
+
+TEST(RequestTest, EachWayHasItsName)
+{
+    for (const char *name : {"memory", "image", "disk"}) {
+        const std::string text = std::string(R"({"command":"move","via":")") + name +
+                                 R"(","moves":[{"rank":0,"host":"a"}]})";
+        EXPECT_STREQ(name_of(request::from_json(text).via), name);
+    }
+    EXPECT_EQ(request::from_json(R"({"command":"move","moves":[{"rank":0,"host":"a"}]})").via,
+              request::way::memory);
 }
 
 TEST(RequestTest, RefusesWhatItCannotDo)

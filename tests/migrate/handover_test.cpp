@@ -34,7 +34,8 @@ struct state {
 /** A leaver hands its data over to its successor, as job and move_transaction have them do. */
 class handover {
   public:
-    explicit handover(std::size_t cells = 100) : before(cells), after(cells)
+    explicit handover(std::size_t cells = 100, bool whole = false)
+        : before(cells), after(cells), is_whole(whole)
     {
         std::iota(before.plate.begin(), before.plate.end(), 0.5);
         before.step[0] = 17;
@@ -72,6 +73,7 @@ class handover {
     }
 
     state before, after;
+    const bool is_whole; /* the data goes as one image */
     settings chosen;
     two_sides sides;
     bool said_go = false, acknowledged = false, became_rank = false;
@@ -94,7 +96,10 @@ class handover {
                 hello, 0);
             mine->await();
             mine->proceed();
-            mine->serve(before.data, header_, nullptr);
+            std::unique_ptr<state_image> image;
+            if (is_whole)
+                image = std::make_unique<state_image>(before.data, header_);
+            mine->serve(before.data, header_, nullptr, image.get());
             mine->commit();
         } catch (const std::exception &problem) {
             why = problem.what();
@@ -142,9 +147,9 @@ constexpr side kSides[] = {side::leaver, side::successor};
 constexpr std::size_t kLarge = 300'000; /* three segments */
 
 /** What is sent if all goes well, by each. */
-std::array<words, 2> conversation(std::size_t cells = 100)
+std::array<words, 2> conversation(std::size_t cells = 100, bool whole = false)
 {
-    handover one(cells);
+    handover one(cells, whole);
     one.run();
     EXPECT_TRUE(one.became_rank);
     return {one.sides.sent(side::leaver), one.sides.sent(side::successor)};
@@ -253,6 +258,81 @@ TEST(Handover, FindsEachBitOfASegmentThatIsWrong)
             EXPECT_FALSE(one.said_go);
             EXPECT_NE(one.why.find("its checksum differs"), std::string::npos) << one.why;
         }
+    }
+}
+
+std::size_t segments_in(const words &sent)
+{
+    return static_cast<std::size_t>(std::ranges::count_if(
+        sent, [](const message &one) { return one.kind == static_cast<int>(word::segment); }));
+}
+
+TEST(Handover, SendsOneImageWholeAndOnce)
+{
+    for (std::size_t cells : {std::size_t{1}, std::size_t{100}, kLarge, 8 * kLarge}) {
+        handover one(cells, true);
+        one.run();
+        one.check();
+        EXPECT_TRUE(one.said_go && one.became_rank && one.is_complete()) << cells;
+    }
+    EXPECT_EQ(segments_in(conversation(kLarge, true)[side::leaver]), 1u);
+    EXPECT_GT(segments_in(conversation(kLarge)[side::leaver]), 3u);
+    EXPECT_EQ(segments_in(conversation(8 * kLarge, true)[side::leaver]), 2u); /* parts of 16 MiB */
+}
+
+TEST(Handover, OfOneImageIsRefusedWithTheCauseIfAnyMessageIsLost)
+{
+    const auto good = conversation(kLarge, true);
+    for (side whose : kSides)
+        for (std::size_t at = 0; at < good[whose].size(); at++) {
+            SCOPED_TRACE(name_of(whose, at));
+            handover one(kLarge, true);
+            one.sides.through(damaging(whose, at, [](message) { return words{}; }));
+            one.run();
+            one.check();
+            EXPECT_FALSE(one.became_rank);
+        }
+}
+
+TEST(Handover, FindsWhatIsWrongInOneImage)
+{
+    const auto good = conversation(100, true);
+    for (std::size_t at = 0; at < good[side::leaver].size(); at++) {
+        const auto &[kind, bytes] = good[side::leaver][at];
+        if (kind != static_cast<int>(word::segment))
+            continue;
+        for (std::size_t place = 0; place < bytes.size(); place += 61) {
+            for (const bool is_cut : {false, true}) {
+                handover one(100, true);
+                one.sides.through(damaging(side::leaver, at, [=](message sent) {
+                    if (is_cut)
+                        sent.bytes.resize(place);
+                    else
+                        sent.bytes[place] ^=
+                            std::byte{static_cast<unsigned char>(1u << (place % 8))};
+                    return words{std::move(sent)};
+                }));
+                one.run();
+                one.check();
+                EXPECT_FALSE(one.said_go);
+                EXPECT_NE(one.why.find(is_cut ? "cut short" : "its checksum differs"),
+                          std::string::npos)
+                    << one.why;
+            }
+        }
+    }
+}
+
+TEST(Handover, OfOneImageLeavesTheLeaverTheRankIfTheSuccessorIsGoneAtAnyStep)
+{
+    handover good(kLarge, true);
+    good.run();
+    for (std::size_t at = 0; at < good.sides.steps(side::successor); at++) {
+        SCOPED_TRACE(at);
+        handover one(kLarge, true);
+        one.sides.kill(side::successor, at);
+        one.run();
+        one.check();
     }
 }
 

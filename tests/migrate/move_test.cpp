@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -52,7 +53,8 @@ class one_rank final : public move_party {
     bool out_of_memory = false;
     std::string spawn_fails, release_fails, others_at_spawn, others_at_verdict;
     steps done;
-    json answer; /* to the request */
+    mutable std::optional<std::size_t> steps_before_data; /* it is asked for */
+    json answer;                                          /* to the request */
     std::function<std::string(const effort_of_all &)> later;
 
   private:
@@ -71,7 +73,7 @@ class one_rank final : public move_party {
     std::unique_ptr<departure> start_successor(const std::vector<std::string> &) override
     {
         done.emplace_back("spawn");
-        if (wanted.via_disk)
+        if (wanted.via == request::way::disk)
             await_file();
         if (!spawn_fails.empty())
             throw error(EIO, spawn_fails);
@@ -90,7 +92,12 @@ class one_rank final : public move_party {
                     return;
                 }
     }
-    const registry &data() const noexcept override { return data_; }
+    const registry &data() const noexcept override
+    {
+        if (!steps_before_data)
+            steps_before_data = done.size();
+        return data_;
+    }
     image_header header() const override { return {rank_, 4, 100, 7}; }
     void outcome(const std::string &text) override
     {
@@ -265,11 +272,26 @@ TEST_F(Move, WritesTheFileWhileTheSuccessorIsStarted)
 {
     const scratch_directory place;
     rank_.chosen.checkpoint_directory = place.path();
-    rank_.wanted.via_disk = true;
+    rank_.wanted.via = request::way::disk;
     rank_.spawn_fails = "refused";
     sides_.run([this] { rank_.move(); }, [] {});
     expect_refused({"spawn", "written", "agree", "answer"}, "refused");
     EXPECT_TRUE(std::filesystem::is_empty(place.path()));
+}
+
+TEST_F(Move, MakesTheImageBeforeTheSuccessorIsStarted)
+{
+    for (const auto via : {request::way::memory, request::way::image}) {
+        rank_.wanted.via = via;
+        rank_.spawn_fails = "refused";
+        rank_.done.clear();
+        sides_.run([this] { rank_.move(); }, [] {});
+        expect_refused(kRefusedAtSpawn, "refused");
+        if (via == request::way::image)
+            EXPECT_EQ(rank_.steps_before_data, std::size_t{0});
+        else
+            EXPECT_FALSE(rank_.steps_before_data);
+    }
 }
 
 TEST_F(Move, IsRefusedAtSpawnInWordsIfThereIsNoMemory)

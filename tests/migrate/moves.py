@@ -226,6 +226,31 @@ def by_way_of_the_disk(stage):
         check(not os.listdir(job.directory + "/saved"), "files left behind")
 
 
+@suite.test(tags={"openmpi"})
+def as_one_image(stage):
+    """As the paper does by memory: made whole, then sent, then read. It has as many bytes as the arrays and
+    little more, and a checkpoint phase, since it is made before the successor is asked for."""
+    with heat(stage, "--ballast", 64, ranks=2) as job:
+        job.until_running()
+        answer = moved(job, [1], H1, via="image")
+        check(answer["via"] == "image", f"{answer}")
+        check((64 << 20) < answer["bytes"]["image"] < (72 << 20), f"{answer}")
+        check(answer["phases_ms"]["checkpoint"] > 0, f"{answer}")
+        moved(job, [0, 1], H2, via="image")
+        moved(job, [1], H1)
+        ends_well(stage, job, IDENTICAL, timeout=120)
+
+
+@suite.test()
+@mpich_only(NO_LOOSE_ENDS)
+def failed_as_one_image(stage):
+    """Damaged on its way it is refused, and the job goes on as it was."""
+    with heat(stage, environment={"ZC_MIGRATE_FAULT": "corrupt"}) as job:
+        job.until_running()
+        refused(job, "move", "--rank", "1,2", "--to", H1, "--via", "image", says="checksum differs")
+        ends_well(stage, job, IDENTICAL)
+
+
 @suite.test()
 @mpich_only(NO_LOOSE_ENDS)
 def failed_by_way_of_the_disk(stage):

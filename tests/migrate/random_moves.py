@@ -69,7 +69,7 @@ class Draw:
         """(exit status, what was said) of one request, and where its ranks were to go."""
         ranks = rng.sample(range(RANKS), rng.randint(1, RANKS))
         to = "nowhere" if what == "unknown host" else rng.choice((H1, H2))
-        via = rng.choice(("memory", "memory", "memory", "disk"))
+        via = rng.choice(("memory", "memory", "image", "disk"))
         code, _, said = self.job.ask("move", "--rank", ",".join(map(str, ranks)), "--to", to,
                                      "--via", via)
         return code, said, {rank: NAMES.get(to) for rank in ranks}
