@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dispatched.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon.h"
+#include "found_agent.h"
 #include "identity.h"
 
 namespace zc::agent {
@@ -24,15 +26,17 @@ using nlohmann::json;
 
 constexpr int kVersionOfOrder = 1;
 constexpr int kOrderComes = 30'000; /* ms */
+constexpr int kForAll = -1;         /* as long as zcm-run is there: it looks on other hosts */
+constexpr int kLook = 500;          /* ms from one look at an agent that was found to the next */
 constexpr std::size_t kLongestOrder = 1 << 20;
 
 /** The first line of @in; nothing is read beyond it. */
-std::string read_line(int in)
+std::string read_line(int in, int patience)
 {
     std::string line;
     for (;;) {
         pollfd event{in, POLLIN, 0};
-        int there = poll(&event, 1, kOrderComes);
+        int there = poll(&event, 1, patience);
         if (there < 0 && errno == EINTR)
             continue;
         char c = 0;
@@ -85,16 +89,91 @@ void write_first_state(const std::string &path)
         throw dispatch_error(path + ": " + std::strerror(errno));
 }
 
-} // namespace
-
-dispatch_order parse_order(std::string_view line)
+/** Of our version. */
+json parse_line(std::string_view line)
 {
-    const json given = json::parse(line, nullptr, false);
+    json given = json::parse(line, nullptr, false);
     if (!given.is_object() || given.value("version", json()) != json(kVersionOfOrder))
         throw dispatch_error(
             fmt::format("an order that this zcmd ({}) does not understand: is zcm-run of the same "
                         "version?",
                         kVersionOfOrder));
+    return given;
+}
+
+/** Until @in ends. Throws found_agent_error, also if the agent ends. */
+void watch_found(const found_agent &agent, const config &c, int in, int out)
+{
+    std::vector<std::string> others;
+    bool has_told = false;
+    for (;;) {
+        pollfd event{in, POLLIN, 0};
+        const int there = poll(&event, 1, kLook);
+        if (there < 0 && errno != EINTR)
+            return;
+        if (there > 0) {
+            std::string line;
+            try {
+                line = read_line(in, kOrderComes);
+            } catch (const dispatch_error &) {
+                return; /* the input has ended, and so has the job */
+            }
+            const json given = json::parse(line, nullptr, false);
+            if (given.is_object() && given.contains("others"))
+                others = given["others"].get<std::vector<std::string>>();
+        }
+        const std::size_t alive = agent.alive_of(others);
+        if (!others.empty() && !has_told &&
+            alive >= std::min(others.size(), std::size_t{c.logic.max_members})) {
+            has_told = true;
+            say(out, {{"together", true}});
+        }
+    }
+}
+
+/** false: there is none, and zcm-run has been told so. */
+bool serve_found(const search_order &wanted, int in, int out)
+{
+    config c = wanted.c;
+    complete(c);
+    const auto agent = found_agent::find(c);
+    if (!agent) {
+        say(out, {{"found", false}});
+        return false;
+    }
+    if (!wanted.sockets.empty() && c.socket_directory != wanted.sockets &&
+        std::ranges::count(c.other_socket_directories, wanted.sockets) == 0)
+        throw found_agent_error("the agent that runs here does not look for jobs in " +
+                                wanted.sockets + " (ZC_MIGRATE_SOCKETS)");
+    say(out, {{"found", true},
+              {"address", agent->address()},
+              {"public", agent->keys().public_key},
+              {"secret", agent->keys().secret_key},
+              {"profiles", c.profile_directory},
+              {"mode", agent->mode()},
+              {"socket", c.status_socket}});
+    watch_found(*agent, c, in, out);
+    return true;
+}
+
+} // namespace
+
+std::optional<search_order> parse_search(std::string_view line)
+{
+    const json given = parse_line(line);
+    if (!given.contains("find"))
+        return std::nullopt;
+    try {
+        return search_order{parse_config(given.value("config", ""), "the configuration for agents"),
+                            given.value("sockets", "")};
+    } catch (const json::exception &problem) {
+        throw dispatch_error(fmt::format("an order that is not whole: {}", problem.what()));
+    }
+}
+
+dispatch_order parse_order(std::string_view line)
+{
+    const json given = parse_line(line);
     try {
         dispatch_order order;
         order.c = parse_config(given.value("config", ""), "the configuration for agents");
@@ -115,7 +194,7 @@ dispatch_order parse_order(std::string_view line)
         c.log_level = given.value("log_level", c.log_level);
         c.state_file = order.directory + "/state.json";
         c.status_socket = order.directory + "/zcmd.sock";
-        c.profile_directory = order.directory + "/ranks";
+        c.profile_directory = given.value("profiles", order.directory + "/ranks");
         if (const std::string sockets = given.value("sockets", ""); !sockets.empty())
             c.socket_directory = sockets;
         return order;
@@ -127,7 +206,17 @@ dispatch_order parse_order(std::string_view line)
 void run_dispatched(int in, int out)
 {
     std::signal(SIGPIPE, SIG_IGN); /* its input ends as well */
-    dispatch_order order = parse_order(read_line(in));
+    std::string line = read_line(in, kOrderComes);
+    if (const auto search = parse_search(line)) {
+        if (serve_found(*search, in, out))
+            return;
+        try {
+            line = read_line(in, kForAll);
+        } catch (const dispatch_error &) {
+            return; /* no agent is wanted here any more */
+        }
+    }
+    dispatch_order order = parse_order(line);
     config &c = order.c;
     complete(c);
     spdlog::set_level(spdlog::level::from_str(c.log_level));

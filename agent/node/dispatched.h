@@ -24,6 +24,15 @@ namespace zc::agent {
  *           ◀── ready ────────────────            {"address":"tcp://a:40123", "public":…, …}
  *           ◀── together ─────────────            {"together":true}: it knows all others
  *           ── end of the input ──────▶
+ *
+ * If zcm-run looks for agents that run already, it asks first, and an order comes only if there is
+ * none. One that was found is watched by this process, which ends with its input or with that
+ * agent. It does not end the agent.
+ *
+ *   zcm-run ── {"version":1, "find":true, …} ──▶ zcmd
+ *           ◀── {"found":false}, or true with address, public, secret, profiles, … ──
+ *           ── {"others":["tcp://b:40123"]} ──▶ if it was found: who it is to know
+ *           ◀── together ─────────────
  */
 
 /** What zcm-run says; see parse_order(). */
@@ -40,6 +49,15 @@ class dispatch_error : public std::runtime_error {
 
 /** Throws dispatch_error, config_error or key_error. */
 dispatch_order parse_order(std::string_view line);
+
+/** zcm-run asks whether an agent runs here. @config: where it may be, as its user has it. */
+struct search_order {
+    config c;
+    std::string sockets; /* of jobs, which it has to look at; empty: where they are by default */
+};
+
+/** nullopt: @line is another order. Throws as parse_order() does. */
+std::optional<search_order> parse_search(std::string_view line);
 
 /** Does what zcm-run says by @in, and answers by @out, until @in ends. Throws, as the agent does.
  */

@@ -140,22 +140,24 @@ struct pipe_ends {
 class dispatcher final : private dispatch_actions {
   public:
     dispatcher(const agents_options &options, std::vector<std::string> hosts, agent_start start,
-               const json &order, const std::vector<std::string> &command)
+               const json &order, const std::vector<std::string> &command, std::string profiles)
         : options_(options), hosts_(std::move(hosts)), start_(std::move(start)), command_(command),
-          agents_(hosts_.size()), decides_(hosts_, order, options.wait_s, *this)
+          profiles_(std::move(profiles)), agents_(hosts_.size()),
+          decides_(hosts_, order, options.wait_s, options.finds, *this)
     {
     }
     int run();
 
   private:
     void start_agent(std::size_t agent, const json &order) override;
+    void tell_agent(std::size_t agent, const json &what) override;
     void release_agent(std::size_t agent) override { agents_[agent].in.shut(); }
     void kill_agent(std::size_t agent, int signal) override
     {
         if (agents_[agent].process > 0)
             kill(-agents_[agent].process, signal);
     }
-    void start_job() override;
+    void start_job(const std::string &profiles) override;
     void signal_job(int signal) override
     {
         if (job_ > 0)
@@ -172,6 +174,7 @@ class dispatcher final : private dispatch_actions {
     std::vector<std::string> hosts_;
     agent_start start_;
     const std::vector<std::string> &command_;
+    std::string profiles_; /* where ranks tell agents of themselves, if none was found */
     std::vector<agent_process> agents_;
     pid job_ = -1;
     end_of_pipe signals_;
@@ -205,12 +208,19 @@ void dispatcher::start_agent(std::size_t agent, const json &order)
         if (!it.log)
             say(path + ": " + std::strerror(errno));
     }
-    const std::string line = order.dump() + "\n";
-    if (write(it.in.fd(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    tell_agent(agent, order);
+}
+
+void dispatcher::tell_agent(std::size_t agent, const json &what)
+{
+    agent_process &it = agents_[agent];
+    const std::string line = what.dump() + "\n";
+    if (it.in.fd() >= 0 &&
+        write(it.in.fd(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
         it.in.shut(); /* it has ended; by what is said when it is reaped */
 }
 
-void dispatcher::start_job()
+void dispatcher::start_job(const std::string &profiles)
 {
     const pid self = getpid();
     job_ = fork();
@@ -219,6 +229,9 @@ void dispatcher::start_job()
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != self)
             _exit(1);
+        /* In the job's environment alone: what is started on this host looks for agents by its own.
+         */
+        setenv("ZCM_PROFILE_DIR", (profiles.empty() ? profiles_ : profiles).c_str(), 1);
         become(command_);
     }
     if (job_ < 0) {
@@ -370,8 +383,8 @@ int run_with_agents(const agents_options &options, const std::vector<std::string
     }
     if (const char *sockets = std::getenv("ZC_MIGRATE_SOCKETS"))
         order["sockets"] = sockets;
-    setenv("ZCM_PROFILE_DIR", (directory + "/ranks").c_str(), 1);
-    return dispatcher(complete, hosts.names, std::move(start), order, command).run();
+    return dispatcher(complete, hosts.names, std::move(start), order, command, directory + "/ranks")
+        .run();
 }
 
 } // namespace zc::migrate

@@ -15,6 +15,7 @@ struct agents_options {
     std::string config;             /* a file for all agents; "": none */
     std::string directory = "/tmp"; /* in which each host makes one */
     std::string logs;               /* a directory for what agents log; "": none */
+    bool finds = false;             /* agents that run already are handed to the job, too */
     double wait_s = 60;
 };
 

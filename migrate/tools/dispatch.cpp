@@ -10,6 +10,8 @@ using nlohmann::json;
 
 namespace {
 
+constexpr std::size_t kSeeds = 8; /* one that answers is enough */
+
 std::string list(const std::vector<std::string> &names)
 {
     constexpr std::size_t kShown = 8;
@@ -23,9 +25,10 @@ std::string list(const std::vector<std::string> &names)
 
 } // namespace
 
-dispatch::dispatch(std::vector<std::string> hosts, json order, double wait_s, dispatch_actions &by)
-    : hosts_(std::move(hosts)), order_(std::move(order)), wait_s_(wait_s), by_(by),
-      states_(hosts_.size(), state::waiting)
+dispatch::dispatch(std::vector<std::string> hosts, json order, double wait_s, bool finds,
+                   dispatch_actions &by)
+    : hosts_(std::move(hosts)), order_(std::move(order)), wait_s_(wait_s), by_(by), finds_(finds),
+      states_(hosts_.size(), state::waiting), is_found_(hosts_.size()), addresses_(hosts_.size())
 {
     order_["agents"] = hosts_.size();
     order_["seeds"] = json::array();
@@ -39,29 +42,111 @@ std::size_t dispatch::count(state which) const
 void dispatch::begin(double now)
 {
     since_ = now;
-    start_some();
+    if (finds_) {
+        at_ = phase::looking;
+        look_on_some();
+    } else {
+        start_some();
+    }
 }
 
-/** The first alone: it makes the key, and the others join by it. */
+void dispatch::look_on_some()
+{
+    json order = {{"version", order_["version"]}, {"find", true}};
+    for (const char *what : {"config", "sockets"})
+        if (order_.contains(what))
+            order[what] = order_[what];
+    for (std::size_t i = 0; i < states_.size() && count(state::asked) < kAtOnce; i++) {
+        if (states_[i] != state::waiting)
+            continue;
+        states_[i] = state::asked;
+        by_.start_agent(i, order);
+    }
+}
+
+void dispatch::note_search(std::size_t agent, const json &what, double now)
+{
+    if (states_[agent] != state::asked || !what.contains("found"))
+        return;
+    states_[agent] = state::none_there;
+    if (what["found"] == true) {
+        const std::string profiles = what.value("profiles", ""), mode = what.value("mode", "");
+        if (profiles.empty() || !what.contains("address") || !what.contains("secret")) {
+            by_.say("the agent that runs on " + hosts_[agent] + " cannot be used");
+            return end(1, now);
+        }
+        if (profiles_.empty()) {
+            profiles_ = profiles;
+            socket_ = what.value("socket", "");
+            for (const char *key : {"public", "secret"})
+                order_[key] = what[key];
+        } else if (profiles != profiles_ || what["secret"] != order_["secret"]) {
+            by_.say("the agents that run on " + hosts_[agent] +
+                    " and on hosts before it have other keys, or read of ranks in other "
+                    "directories: a job can have but one");
+            return end(1, now);
+        }
+        if (mode != order_.value("mode", mode))
+            by_.say("the agent that runs on " + hosts_[agent] + " has a mode of its own: " + mode);
+        states_[agent] = state::ready;
+        is_found_[agent] = true;
+        addresses_[agent] = what["address"];
+        if (order_["seeds"].size() < kSeeds)
+            order_["seeds"].push_back(what["address"]);
+    }
+    look_on_some();
+    if (count(state::waiting) + count(state::asked) == 0)
+        begin_after_search();
+}
+
+void dispatch::begin_after_search()
+{
+    at_ = profiles_.empty() ? phase::first : phase::others;
+    if (!profiles_.empty())
+        order_["profiles"] = profiles_;
+    start_some();
+    introduce_found();
+}
+
+/** Those that were found are told whom they are to know, once that is known of all. */
+void dispatch::introduce_found()
+{
+    if (has_introduced_ || profiles_.empty() ||
+        count(state::ready) + count(state::together) < states_.size())
+        return;
+    has_introduced_ = true;
+    for (std::size_t i = 0; i < states_.size(); i++)
+        if (is_found_[i])
+            by_.tell_agent(i, {{"others", addresses_}});
+}
+
+/** The first alone, unless one was found: it makes the key, and the others join by it. */
 void dispatch::start_some()
 {
     const std::size_t most = at_ == phase::first ? 1 : kAtOnce;
     for (std::size_t i = 0; i < states_.size() && count(state::starting) < most; i++) {
-        if (states_[i] != state::waiting)
+        const state before = states_[i];
+        if (before != state::waiting && before != state::none_there)
             continue;
         states_[i] = state::starting;
         json order = order_;
         order["host"] = hosts_[i];
-        by_.start_agent(i, order);
+        if (before == state::none_there)
+            by_.tell_agent(i, order);
+        else
+            by_.start_agent(i, order);
     }
 }
 
 void dispatch::agent_says(std::size_t agent, const json &what, double now)
 {
-    if (at_ != phase::first && at_ != phase::others)
+    if (at_ == phase::looking)
+        return note_search(agent, what, now);
+    if (!is_before_job())
         return;
     if (states_[agent] == state::starting && what.contains("address")) {
         states_[agent] = state::ready;
+        addresses_[agent] = what["address"];
         if (at_ == phase::first) {
             if (!what.contains("public") || !what.contains("secret")) {
                 by_.say("the agent on " + hosts_[agent] + " has made no key");
@@ -74,14 +159,20 @@ void dispatch::agent_says(std::size_t agent, const json &what, double now)
             socket_ = what.value("socket", "");
         }
         start_some();
+        introduce_found();
     } else if (states_[agent] == state::ready && what.value("together", false)) {
         states_[agent] = state::together;
     }
     if (count(state::together) < states_.size())
         return;
     at_ = phase::running;
-    by_.say("agents on " + list(hosts_) + " (zcctl nodes --agent " + socket_ + ")");
-    by_.start_job();
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < hosts_.size(); i++)
+        if (is_found_[i])
+            found.push_back(hosts_[i]);
+    by_.say("agents on " + list(hosts_) + " (zcctl nodes --agent " + socket_ + ")" +
+            (found.empty() ? "" : "; found, and not to be ended: those on " + list(found)));
+    by_.start_job(profiles_);
 }
 
 void dispatch::agent_ended(std::size_t agent, const std::string &how, double now)
@@ -93,7 +184,7 @@ void dispatch::agent_ended(std::size_t agent, const std::string &how, double now
                 (at_ == phase::running ? "; the job goes on, and no agent decides about its ranks "
                                          "there"
                                        : ", and so the job is not started"));
-    if (at_ == phase::first || at_ == phase::others)
+    if (is_before_job())
         return end(1, now);
     end_if_none_is_left();
 }
@@ -107,6 +198,7 @@ void dispatch::job_ended(int status, double now)
 void dispatch::signalled(int signal, double now)
 {
     switch (at_) {
+    case phase::looking:
     case phase::first:
     case phase::others:
         return end(128 + signal, now);
@@ -142,9 +234,9 @@ void dispatch::end_if_none_is_left()
 
 void dispatch::tick(double now)
 {
-    if ((at_ == phase::first || at_ == phase::others) && now - since_ >= wait_s_) {
+    if (is_before_job() && now - since_ >= wait_s_) {
         for (std::size_t i = 0; i < states_.size(); i++) {
-            if (states_[i] == state::starting)
+            if (states_[i] == state::starting || states_[i] == state::asked)
                 by_.say("the agent on " + hosts_[i] + " does not answer");
             else if (states_[i] == state::ready)
                 by_.say("the agent on " + hosts_[i] +

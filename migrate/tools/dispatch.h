@@ -13,11 +13,14 @@ class dispatch_actions {
   public:
     virtual ~dispatch_actions() = default;
     virtual void start_agent(std::size_t agent, const nlohmann::json &order) = 0;
+    /** One that has been started. */
+    virtual void tell_agent(std::size_t agent, const nlohmann::json &what) = 0;
     /** Its input ends, and so should it. */
     virtual void release_agent(std::size_t agent) = 0;
     /** Of its launcher. */
     virtual void kill_agent(std::size_t agent, int signal) = 0;
-    virtual void start_job() = 0;
+    /** @profiles: where its ranks tell agents of themselves; empty: in the agents' directory. */
+    virtual void start_job(const std::string &profiles) = 0;
     virtual void signal_job(int signal) = 0;
     virtual void say(const std::string &text) = 0;
 };
@@ -33,14 +36,22 @@ class dispatch_actions {
  *     └─────────────────────────┴───────────────────────▶ ending ──────────▶ over
  *                                                            all have ended
  *
+ * If it looks for agents, each host is asked first whether one runs there already. Those that do
+ * are handed to the job, too, and the others join them by their key. What was started for one that
+ * was found only watches it, so that the end of the job is not the end of that agent.
+ *
  * An agent that ends while the job runs costs what it would have done, and nothing else. Those that
  * do not end with their input are ended by signals. Signals that come while the job runs are
  * the job's.
  */
 class dispatch {
   public:
-    /** @order: what is the same for all agents. @wait_s: until the job can start. */
-    dispatch(std::vector<std::string> hosts, nlohmann::json order, double wait_s,
+    /**
+     * @order: what is the same for all agents
+     * @wait_s: until the job can start
+     * @finds: look for agents that run already
+     */
+    dispatch(std::vector<std::string> hosts, nlohmann::json order, double wait_s, bool finds,
              dispatch_actions &by);
     dispatch(const dispatch &) = delete;
     dispatch &operator=(const dispatch &) = delete;
@@ -63,10 +74,15 @@ class dispatch {
     static constexpr double kFirm = 3;         /* and then by SIGKILL */
 
   private:
-    enum class phase { first, others, running, ending, over };
-    enum class state { waiting, starting, ready, together, ended };
+    enum class phase { looking, first, others, running, ending, over };
+    enum class state { waiting, asked, none_there, starting, ready, together, ended };
 
     std::size_t count(state which) const;
+    bool is_before_job() const noexcept { return at_ < phase::running; }
+    void look_on_some();
+    void note_search(std::size_t agent, const nlohmann::json &what, double now);
+    void begin_after_search();
+    void introduce_found();
     void start_some();
     void end(int status, double now);
     void end_if_none_is_left();
@@ -75,11 +91,16 @@ class dispatch {
     nlohmann::json order_;
     double wait_s_;
     dispatch_actions &by_;
+    bool finds_;
     phase at_ = phase::first;
     std::vector<state> states_;
-    std::string socket_; /* of an agent, for zcctl; the same path on all hosts */
-    double since_ = 0;   /* of the start, later of the end */
-    int pressed_ = 0;    /* signals that have been sent to agents that do not end */
+    std::vector<bool> is_found_;
+    std::vector<std::string> addresses_;
+    bool has_introduced_ = false;
+    std::string profiles_; /* of all ranks, if an agent was found */
+    std::string socket_;   /* of an agent, for zcctl; the same path on all hosts */
+    double since_ = 0;     /* of the start, later of the end */
+    int pressed_ = 0;      /* signals that have been sent to agents that do not end */
     int status_ = 1;
 };
 

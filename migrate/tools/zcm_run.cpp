@@ -64,6 +64,9 @@ void add_agents_options(CLI::App &app, arguments &a)
         ->check(CLI::IsMember({"move", "observe"}))
         ->capture_default_str();
     also("--agents-config", o.config, "settings for all agents, as in zcmd.toml(5)");
+    app.add_flag("--agents-find", o.finds,
+                 "take agents of this user that run on a host already, and do not end them")
+        ->needs(agents);
     also("--agents-launcher", o.launcher,
          "command that starts a program on a host, which is %h or comes last (default: srun in a "
          "job of Slurm's, else ssh, as mpiexec is told)");

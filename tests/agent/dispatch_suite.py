@@ -53,14 +53,15 @@ class Dispatched(Job):
     """A job with agents that zcm-run has started on its hosts, h1 and h2.
 
     OPTIONS are zcm-run's. `launcher` is what starts them: None as mpiexec does it.
+    SETTINGS are more of the agents' configuration.
     """
 
     def __init__(self, cluster, program, *arguments, options=(), launcher="", logged=False, place=None,
-                 hosts=(1, 1, 2, 2), **more):
+                 hosts=(1, 1, 2, 2), settings="", **more):
         self.logs = pathlib.Path(tempfile.mkdtemp(prefix="logs-", dir=cluster.directory))
         config = self.logs / "agents.toml"
         config.write_text(CONFIG.format(cgroup=cluster.directory / "here/cgroup")
-                          if launcher is not None else "", encoding="utf-8")
+                          + settings if launcher is not None else settings, encoding="utf-8")
         words = [cluster.tools / "zcm-run", "--agents", "--agents-dir",
                  place or cluster.directory / "here/run", "--agents-config", config]
         if launcher is not None:
@@ -273,6 +274,95 @@ def agent_dies(cluster):
         job.until_nothing_is_left()
 
 
+def key_of(cluster):
+    return f'\n[agent]\nkey_file = "{cluster.key}"\n'
+
+
+def kill_all(agent):
+    """The shell that on-host has started it by, too."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(agent.pid, signal.SIGKILL)
+    agent.wait()
+
+
+@contextlib.contextmanager
+def agents_that_run(cluster, *hosts):
+    """By host, as their user has started them; they are stopped at the end."""
+    config = cluster.directory / "running.toml"
+    config.write_text(CONFIG.format(cgroup=cluster.directory / "here/cgroup") + key_of(cluster),
+                      encoding="utf-8")
+    with contextlib.ExitStack() as stack:
+        agents = {}
+        for host in hosts:
+            agents[host] = subprocess.Popen(
+                cluster.command(host, [cluster.tools / "zcmd", "--config", config, "run", "--mode", "move",
+                                       "--host", f"h{host}", "--seed", f"h{hosts[0]}"]),
+                env={**cluster.environment(), "ZCA_CGROUP": ""}, stderr=subprocess.DEVNULL,
+                start_new_session=True)
+            stack.callback(kill_all, agents[host])
+            cluster.wait_for(f"the agent on h{host} answers",
+                             lambda: cluster.zcctl(host, "nodes")[0] == 0)     # noqa: B023
+        yield agents
+
+
+def seen_from(cluster, host, verb="nodes"):
+    """What the agent of the user says that runs on HOST, whatever zcm-run has started."""
+    code, out, said = cluster.zcctl(host, verb, "--json")
+    check(code == 0, said)
+    return json.loads(out)[verb]
+
+
+def alive_from(cluster, host):
+    return {node["host"] for node in seen_from(cluster, host) if node["state"] == "alive"}
+
+
+@test("found-one")
+def found_one(cluster):
+    """An agent runs on a host already: it has the job's ranks there, the other one is started and
+    joins it, and it is still there when the job has ended."""
+    with agents_that_run(cluster, 2):
+        with Dispatched(cluster, *HEAT, options=["--agents-find"], settings=key_of(cluster)) as job:
+            job.until_running()
+            check("not to be ended: those on h2" in job.said(), job.said())
+            check(set(job.agents()) == {1}, f"started: {job.agents()}")
+            check(alive_from(cluster, 2) == {"h1", "h2"}, "the agent that was found knows no other")
+            cluster.wait_for("it knows the ranks on its host",
+                             lambda: len(seen_from(cluster, 2, "ranks")) == 2)
+            cluster.wait_for("the other one knows its own", lambda: job.known_ranks(1) == 2)
+            job.stop()
+            ends(job, 0, IDENTICAL)
+        cluster.wait_for("the other one has left", lambda: alive_from(cluster, 2) == {"h2"})
+
+
+@test("found-all")
+def found_all(cluster):
+    """Agents run on all hosts: none is started; they move ranks of the job, and go on after it. One
+    that dies meanwhile is reported, and costs the job nothing."""
+    with agents_that_run(cluster, 1, 2) as running:
+        with Dispatched(cluster, *HEAT, options=["--agents-find"], settings=key_of(cluster)) as job:
+            job.until_running()
+            check(not job.agents(), f"started: {job.agents()}")
+            check("those on h1, h2" in job.said(), job.said())
+            cluster.busy(2, 4)
+            cluster.wait_for("ranks are moved",
+                             lambda: (job.status() or {"epoch": 1})["epoch"] > 1, 40)
+            kill_all(running[1])
+            cluster.wait_for("it is said", lambda: "the agent on h1 has ended" in job.said())
+            job.stop()
+            ends(job, 0, IDENTICAL)
+        check(alive_from(cluster, 2) >= {"h2"}, "the agent that was found has ended with the job")
+
+
+@test("found-without-key")
+def found_without_key(cluster):
+    """The key of an agent that runs already is not where it is said to be: no job."""
+    with agents_that_run(cluster, 2):
+        with Dispatched(cluster, *HEAT, options=["--agents-find"],
+                        settings='\n[agent]\nkey_file = "/nonexistent/key"\n') as job:
+            ends(job, 1, "/nonexistent/key", "and so the job is not started")
+        check(alive_from(cluster, 2) == {"h2"}, "the agent that was found has ended")
+
+
 @test("open-mpi")
 def open_mpi(cluster):
     """Open MPI's mpirun, by whatever name, has what it needs set, unless the user has set it."""
@@ -301,6 +391,7 @@ def bad_options(cluster):
     tool = cluster.tools / "zcm-run"
     for words, status, text in (
             (["--agents-log", "x", "true"], 2, "--agents"),
+            (["--agents-find", "true"], 2, "--agents"),
             (["--agents", "--verify", "true"], 2, "--verify"),
             (["--agents", "--agents-mode", "off", "true"], 2, "off"),
             (["--agents", "--agents-wait", "0", "true"], 2, "0"),

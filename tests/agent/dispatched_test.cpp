@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dispatched.h"
+#include "found_agent.h"
 
 namespace zc::agent {
 namespace {
@@ -47,6 +48,36 @@ TEST(AgentDispatchedTest, KeysComeFromTheFirstAgent)
     EXPECT_EQ(order.keys->public_key, "P");
     EXPECT_EQ(order.keys->secret_key, "S");
     EXPECT_EQ(order.c.listen, "tcp://*:7000");
+}
+
+TEST(AgentDispatchedTest, AnAgentIsLookedForWhereItsUserHasIt)
+{
+    const auto found =
+        parse_search(json{{"version", 1},
+                          {"find", true},
+                          {"sockets", "/run/s"},
+                          {"config", "[agent]\nkey_file = \"/k\"\n[status]\nsocket = \"/s\"\n"}}
+                         .dump());
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->c.key_file, "/k");
+    EXPECT_EQ(found->c.status_socket, "/s");
+    EXPECT_EQ(found->sockets, "/run/s");
+    EXPECT_FALSE(parse_search(whole().dump()));
+    EXPECT_THROW(parse_search("{\"version\":2,\"find\":true}"), dispatch_error);
+}
+
+TEST(AgentDispatchedTest, RanksOfAJobAreWhereAnAgentThatWasFoundReadsThem)
+{
+    json given = whole();
+    given["profiles"] = "/run/zcm/ranks";
+    EXPECT_EQ(parse_order(given.dump()).c.profile_directory, "/run/zcm/ranks");
+}
+
+TEST(AgentDispatchedTest, NoneIsFoundWhereNoneListens)
+{
+    config c;
+    c.status_socket = "/nonexistent/zcmd.sock";
+    EXPECT_FALSE(found_agent::find(c));
 }
 
 TEST(AgentDispatchedTest, WhatIsNoOrderIsRefused)

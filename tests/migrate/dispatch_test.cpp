@@ -24,12 +24,13 @@ const json kTogether = {{"together", true}};
 /** Writes down what a dispatch wants. */
 class DispatchTest : public testing::Test, public dispatch_actions {
   protected:
-    dispatch &on(std::size_t hosts, double wait_s = 60)
+    dispatch &on(std::size_t hosts, double wait_s = 60, bool finds = false)
     {
         words all;
         for (std::size_t i = 0; i < hosts; i++)
             all.push_back(std::string(1, static_cast<char>('a' + i)));
-        it_.emplace(all, json{{"version", 1}}, wait_s, *this);
+        it_.emplace(all, json{{"version", 1}, {"mode", "move"}, {"config", "C"}}, wait_s, finds,
+                    *this);
         it_->begin(0);
         return *it_;
     }
@@ -64,7 +65,15 @@ class DispatchTest : public testing::Test, public dispatch_actions {
     {
         done_.push_back("kill " + std::to_string(agent) + " " + std::to_string(signal));
     }
-    void start_job() override { done_.emplace_back("job"); }
+    void tell_agent(std::size_t agent, const json &what) override
+    {
+        done_.push_back("tell " + std::to_string(agent));
+        orders_.push_back(what);
+    }
+    void start_job(const std::string &profiles) override
+    {
+        done_.emplace_back(profiles.empty() ? "job" : "job " + profiles);
+    }
     void signal_job(int signal) override { done_.push_back("signal " + std::to_string(signal)); }
     void say(const std::string &text) override { said_ += text + "\n"; }
 
@@ -233,6 +242,112 @@ TEST_F(DispatchTest, WhatComesTooLateStartsNothing)
     take();
     it.agent_says(0, kFirstReady, 1);
     EXPECT_TRUE(take().empty());
+}
+
+const json kNoAgent = {{"found", false}};
+
+json found_at(const std::string &address, const std::string &secret = "S",
+              const std::string &profiles = "/run/ranks")
+{
+    return {{"found", true},     {"address", address},   {"public", "P"}, {"secret", secret},
+            {"mode", "observe"}, {"profiles", profiles}, {"socket", "/s"}};
+}
+
+TEST_F(DispatchTest, AgentsThatRunAlreadyAreHandedToTheJobAndNotEnded)
+{
+    dispatch &it = on(3, 60, true);
+    EXPECT_EQ(take(), (steps{"start 0", "start 1", "start 2"}));
+    EXPECT_EQ(orders_[0], (json{{"version", 1}, {"find", true}, {"config", "C"}}));
+    it.agent_says(0, kNoAgent, 1);
+    it.agent_says(1, found_at("tcp://b:1"), 1);
+    EXPECT_NE(said().find("runs on b has a mode of its own: observe"), std::string::npos);
+    EXPECT_TRUE(take().empty());
+    orders_.clear();
+    it.agent_says(2, kNoAgent, 1);
+    EXPECT_EQ(take(), (steps{"tell 0", "tell 2"}));
+    for (const json &order : orders_) {
+        EXPECT_EQ(order["secret"], "S");
+        EXPECT_EQ(order["seeds"], json{"tcp://b:1"});
+        EXPECT_EQ(order["profiles"], "/run/ranks");
+        EXPECT_EQ(order["agents"], 3);
+    }
+    orders_.clear();
+    it.agent_says(0, {{"address", "tcp://a:1"}}, 2);
+    it.agent_says(0, kTogether, 2);
+    it.agent_says(2, {{"address", "tcp://c:1"}}, 2);
+    EXPECT_EQ(take(), steps{"tell 1"});
+    EXPECT_EQ(orders_[0], (json{{"others", {"tcp://a:1", "tcp://b:1", "tcp://c:1"}}}));
+    it.agent_says(2, kTogether, 3);
+    EXPECT_TRUE(take().empty());
+    it.agent_says(1, kTogether, 3);
+    EXPECT_EQ(take(), steps{"job /run/ranks"});
+    EXPECT_NE(said().find("not to be ended: those on b"), std::string::npos);
+    /* Its launcher is told; what was found hears nothing of it. */
+    it.job_ended(0, 4);
+    EXPECT_EQ(take(), (steps{"release 0", "release 1", "release 2"}));
+}
+
+TEST_F(DispatchTest, NoneIsStartedWhereAllRunAlready)
+{
+    dispatch &it = on(2, 60, true);
+    it.agent_says(0, found_at("tcp://a:1"), 1);
+    take();
+    it.agent_says(1, found_at("tcp://b:1"), 1);
+    EXPECT_EQ(take(), (steps{"tell 0", "tell 1"}));
+    EXPECT_EQ(orders_.back(), (json{{"others", {"tcp://a:1", "tcp://b:1"}}}));
+    it.agent_says(0, kTogether, 2);
+    it.agent_says(1, kTogether, 2);
+    EXPECT_EQ(take(), steps{"job /run/ranks"});
+}
+
+TEST_F(DispatchTest, WhereNoneRunsTheFirstMakesTheKey)
+{
+    dispatch &it = on(2, 60, true);
+    take();
+    it.agent_says(1, kNoAgent, 1);
+    it.agent_says(0, kNoAgent, 1);
+    EXPECT_EQ(take(), steps{"tell 0"});
+    EXPECT_FALSE(orders_.back().contains("secret"));
+    EXPECT_FALSE(orders_.back().contains("profiles"));
+    it.agent_says(0, kFirstReady, 2);
+    EXPECT_EQ(take(), steps{"tell 1"});
+    EXPECT_EQ(orders_.back()["secret"], "S");
+    it.agent_says(1, kReady, 2);
+    it.agent_says(0, kTogether, 2);
+    it.agent_says(1, kTogether, 2);
+    EXPECT_EQ(take(), steps{"job"});
+}
+
+TEST_F(DispatchTest, AgentsThatAJobCannotHaveTogetherAreRefused)
+{
+    for (const json &other :
+         {found_at("tcp://b:1", "T"), found_at("tcp://b:1", "S", "/tmp/ranks")}) {
+        dispatch &it = on(3, 60, true);
+        it.agent_says(0, found_at("tcp://a:1"), 1);
+        take();
+        it.agent_says(1, other, 1);
+        EXPECT_EQ(take(), (steps{"release 0", "release 1", "release 2"}));
+        EXPECT_NE(said().find("a job can have but one"), std::string::npos);
+    }
+}
+
+TEST_F(DispatchTest, LookingTakesNoLongerThanTheJobWaits)
+{
+    dispatch &it = on(dispatch::kAtOnce + 2, 20, true);
+    EXPECT_EQ(take().size(), dispatch::kAtOnce);
+    it.agent_says(3, kNoAgent, 1);
+    EXPECT_EQ(take(), steps{"start " + std::to_string(dispatch::kAtOnce)});
+    it.tick(20);
+    EXPECT_NE(said().find("the agent on a does not answer"), std::string::npos);
+    EXPECT_EQ(take().size(), dispatch::kAtOnce + 1);
+}
+
+TEST_F(DispatchTest, ASearchThatFailsStartsNoJob)
+{
+    dispatch &it = on(2, 60, true);
+    take();
+    it.agent_ended(0, "has ended with exit status 4", 1);
+    EXPECT_EQ(take(), steps{"release 1"});
 }
 
 /** Without the variables that say how processes are started. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "found_agent.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "agent_client.h"
+
+namespace zc::agent {
+namespace {
+
+using nlohmann::json;
+
+json page_of(const std::string &socket, const char *name)
+{
+    try {
+        return json::parse(control::get(socket, name));
+    } catch (const control::no_agent &) {
+        throw;
+    } catch (const control::client_error &problem) {
+        throw found_agent_error(problem.what());
+    } catch (const json::exception &problem) {
+        throw found_agent_error(socket + ": " + problem.what());
+    }
+}
+
+} // namespace
+
+std::optional<found_agent> found_agent::find(const config &c)
+{
+    found_agent one(c.status_socket);
+    try {
+        one.mode_ = page_of(one.socket_, "/status").at("mode");
+        const json page = page_of(one.socket_, "/nodes");
+        for (const json &node : page.at("nodes"))
+            if (node.at("self"))
+                one.address_ = node.at("address");
+    } catch (const control::no_agent &) {
+        return std::nullopt;
+    } catch (const json::exception &problem) {
+        throw found_agent_error(one.socket_ + ": " + problem.what());
+    }
+    one.keys_ = read_keys(c.key_file);
+    return one;
+}
+
+std::size_t found_agent::alive_of(const std::vector<std::string> &addresses) const
+{
+    std::size_t alive = 0;
+    try {
+        const json page = page_of(socket_, "/nodes");
+        for (const json &node : page.at("nodes"))
+            alive += node.at("state") == "alive" &&
+                     std::ranges::count(addresses, node.at("address").get<std::string>()) > 0;
+    } catch (const control::no_agent &problem) {
+        throw found_agent_error(problem.what());
+    } catch (const json::exception &problem) {
+        throw found_agent_error(socket_ + ": " + problem.what());
+    }
+    return alive;
+}
+
+} // namespace zc::agent
