@@ -31,8 +31,10 @@ agent::agent(const settings &s, member self, std::uint64_t incarnation, std::uin
       network_(settings_, born(std::move(self), incarnation), random_),
       groups_(known(make_grouping(s.grouping, s.grouping_bytes, s.patterns), s.grouping)),
       policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
-      decision_(
-          make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_, random_)),
+      decision_(settings_.decision == "threshold"
+                    ? make_threshold_decision(settings_, here_, network_, *policy_, past_, random_)
+                    : make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_,
+                                              random_)),
       protocol_(settings_, network_, here_, *decision_, *policy_, past_, history_, random_)
 {
 }

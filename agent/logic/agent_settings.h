@@ -23,6 +23,8 @@ struct pattern_settings {
     zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_ZC;
     zcp_groups_match_t match = ZCP_GROUPS_MATCH_WHOLE;
     zcp_groups_recent_t recent = ZCP_GROUPS_RECENT_OVER;
+    enum class membership { near, all };
+    membership group = membership::near; /* whom a rank takes along of those in the pattern */
 };
 constexpr std::uint32_t kLongestPeriod = 8192;
 
@@ -46,11 +48,13 @@ struct settings {
     std::uint32_t hops = 8;         /* of a steal packet */
     nanos steal_least = 2 * kSecond;
     nanos steal_most = 64 * kSecond;
+    std::string decision = "balance"; /* balance, threshold */
 
     /* [decision] */
-    double hysteresis = 0.15;       /* the iteration must become shorter by this part */
-    double payback = 2.0;           /* gain over cost */
-    nanos settle = 5 * kSecond;     /* overloaded for so long before anything is given */
+    double threshold = 0.75;    /* processors for each thread; below it a node gives a rank away */
+    double hysteresis = 0.15;   /* the iteration must become shorter by this part */
+    double payback = 2.0;       /* gain over cost */
+    nanos settle = 5 * kSecond; /* overloaded for so long before anything is given */
     nanos residence = 30 * kSecond; /* a rank stays at least; doubles with each move */
     nanos memory = 600 * kSecond;   /* a rank does not return to where it was for so long */
     double oversubscribe = 4;       /* ranks per processor a node accepts; max_ranks overrides */

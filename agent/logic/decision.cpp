@@ -450,13 +450,9 @@ double balancing::remaining(const plan &p) const
     return std::min(longest, kLongestGuess);
 }
 
-/** Of a move to the target of @p with images of so many @bytes: its ranks stand still once. */
 double balancing::cost_s(const plan &p, std::uint64_t bytes) const
 {
-    const peer *target = network_.find(p.target.id);
-    double rate =
-        target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6 : s_.bandwidth;
-    return past_.spawn_s(p.transparent) + static_cast<double>(bytes) / rate;
+    return move_cost_s(s_, network_, past_, p, bytes);
 }
 
 std::string balancing::too_long(double seconds) const
@@ -469,7 +465,7 @@ std::string balancing::too_long(double seconds) const
 /** Else it would be given up. */
 bool balancing::has_time(const plan &p, std::uint64_t bytes) const
 {
-    return cost_s(p, bytes) <= kPartOfTimeout * to_seconds(s_.move_timeout);
+    return has_time_to_move(s_, cost_s(p, bytes));
 }
 
 /** What the move is worth if @mine is the load here. */
@@ -592,6 +588,20 @@ std::unique_ptr<decision> make_balancing_decision(const settings &s, const profi
                                                   random_source &random)
 {
     return std::make_unique<balancing>(s, here, network, groups, chosen, past, random);
+}
+
+double move_cost_s(const settings &s, const membership &network, const experience &past,
+                   const plan &p, std::uint64_t bytes)
+{
+    const peer *target = network.find(p.target.id);
+    double rate =
+        target != nullptr && target->bytes_per_us > 0 ? target->bytes_per_us * 1e6 : s.bandwidth;
+    return past.spawn_s(p.transparent) + static_cast<double>(bytes) / rate;
+}
+
+bool has_time_to_move(const settings &s, double cost_s)
+{
+    return cost_s <= kPartOfTimeout * to_seconds(s.move_timeout);
 }
 
 bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes)

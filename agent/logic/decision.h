@@ -64,6 +64,13 @@ class experience {
 /** Can a node take images of so many bytes? @free_bytes: its memory, 0 if that is not known. */
 bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes);
 
+/** Seconds that a move with images of so many @bytes to the target of @p takes: its ranks stand
+ * still once. */
+double move_cost_s(const settings &s, const membership &network, const experience &past,
+                   const plan &p, std::uint64_t bytes);
+/** Else a move that takes so long would be given up. */
+bool has_time_to_move(const settings &s, double cost_s);
+
 /** The decision component: should ranks go to this thief, which, and why. */
 class decision {
   public:
@@ -82,6 +89,10 @@ std::unique_ptr<decision> make_balancing_decision(const settings &s, const profi
                                                   const membership &network, const grouping &groups,
                                                   const policy &chosen, const experience &past,
                                                   random_source &random);
+/** The paper's, to be compared with: one rank, whenever a node is below the threshold. */
+std::unique_ptr<decision> make_threshold_decision(const settings &s, const profiling &here,
+                                                  const membership &network, const policy &chosen,
+                                                  const experience &past, random_source &random);
 
 } // namespace zc::agent
 

@@ -91,8 +91,8 @@ void profiling::on_load(nanos now, const load_sample &sample)
     lows_.push_back({now, quick_});
     while (lows_.front().time < now - s_.settle)
         lows_.pop_front();
-    bool overloaded =
-        ranks_here() > 0 && (load_.draining || own_pace() * load_.speed > 1 + s_.hysteresis);
+    const double bearable = s_.decision == "threshold" ? 1 / s_.threshold : 1 + s_.hysteresis;
+    bool overloaded = ranks_here() > 0 && (load_.draining || own_pace() * load_.speed > bearable);
     if (!overloaded)
         overloaded_since_ = kNever;
     else if (overloaded_since_ == kNever)

@@ -317,6 +317,15 @@ std::vector<knob> decision_knobs()
         seconds("policy", "steal_most", AT(logic.steal_most), 0.1, 86400,
                 "Longest pause between steal packets, when no work is found"),
         choice(
+            "policy", "decision", AT(logic.decision), {"balance", "threshold"},
+            "When ranks move. `balance`: when the slower of two nodes becomes faster by it, by the "
+            "hysteresis, and the move pays. `threshold`: when each thread of the node has less of "
+            "a "
+            "processor than `decision.threshold`; then one rank goes, and no group, as with El "
+            "Maghraoui et al. (with `decision.settle`, `residence` and `memory` 0 nothing else "
+            "holds "
+            "it back)"),
+        choice(
             "policy", "grouping", AT(logic.grouping), grouping_names(),
             "Ranks that move together. `zc`: those that the prediction engine expects to "
             "communicate; `matrix`: those that a decayed traffic matrix shows; `teiresias-basic`, "
@@ -350,7 +359,19 @@ std::vector<knob> decision_knobs()
             "For `teiresias-`: the sampling period that is taken for the most recent one. `over`: "
             "the last one that is over. `current`: the one in which ranks are to be moved, as far "
             "as it has come; each question then costs a search"),
+        value_of<pattern_settings::membership>(
+            "policy", "pattern_group", AT(logic.patterns.group),
+            {{"near", pattern_settings::membership::near},
+             {"all", pattern_settings::membership::all}},
+            "For `teiresias-`: whom a rank that has to go takes along. `near`: of the predicted "
+            "pattern those that exchange most with it, as with the other groupings. `all`: all "
+            "that "
+            "are in the pattern, as Singh & Graham have it, if the rank is in it"),
 
+        number(
+            "decision", "threshold", AT(logic.threshold), 0.01, 1,
+            "For `policy.decision = \"threshold\"`: processors that a node needs for each of its "
+            "threads"),
         number("decision", "hysteresis", AT(logic.hysteresis), 0.01, 0.9,
                "Part by which a move must shorten the iteration"),
         number("decision", "payback", AT(logic.payback), 1, 1000,

@@ -32,6 +32,7 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
         {"seed", o.seed},
         {"nodes", o.nodes},
         {"seconds", o.seconds},
+        {"decision", o.agents.decision},
         {"policy", o.agents.policy},
         {"grouping", o.agents.grouping},
         {"speeds", o.speeds},
@@ -146,6 +147,10 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
         ->capture_default_str();
     app.add_option("--calm", o.calm, "last part of it without faults and changes")
         ->check(CLI::Range(0.1, 1.0))
+        ->capture_default_str();
+    app.add_option("--decision", o.agents.decision,
+                   "balance, or threshold, which may move ranks to and fro")
+        ->check(CLI::IsMember({"balance", "threshold"}))
         ->capture_default_str();
     app.add_option("--policy", o.agents.policy, "random, application or network")
         ->check(CLI::IsMember({"random", "application", "network"}))

@@ -23,6 +23,21 @@ std::string error_of(std::string_view text)
     return "";
 }
 
+TEST(AgentConfigTest, TheWaysOfPapersCanBeChosen)
+{
+    const config c = parse_config("[policy]\ndecision = \"threshold\"\npattern_group = \"all\"\n"
+                                  "[decision]\nthreshold = 0.5\n",
+                                  "x");
+    EXPECT_EQ(c.logic.decision, "threshold");
+    EXPECT_DOUBLE_EQ(c.logic.threshold, 0.5);
+    EXPECT_EQ(c.logic.patterns.group, pattern_settings::membership::all);
+    EXPECT_EQ(config().logic.decision, "balance");
+    EXPECT_EQ(config().logic.patterns.group, pattern_settings::membership::near);
+    for (const char *wrong : {"[policy]\ndecision = \"often\"", "[decision]\nthreshold = 0",
+                              "[policy]\npattern_group = true"})
+        EXPECT_THROW(parse_config(wrong, "x"), config_error) << wrong;
+}
+
 TEST(AgentConfigTest, EmptyFileIsTheDefaults)
 {
     config c = parse_config("", "zcmd.toml");

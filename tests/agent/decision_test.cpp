@@ -86,6 +86,97 @@ class AgentDecisionTest : public testing::Test {
     std::map<rank_id, std::uint64_t> images_; /* of ranks that differ */
 };
 
+class AgentThresholdTest : public AgentDecisionTest {
+  protected:
+    AgentThresholdTest() { s_.decision = "threshold"; }
+    opinion ask(const char *policy = "random")
+    {
+        policy_ = make_policy(policy);
+        decision_ = make_threshold_decision(s_, here_, *network_, *policy_, past_, random_);
+        return decision_->decide(21 * kSecond, thief_, links_,
+                                 [](const local_rank &, node_id, std::string &) { return true; });
+    }
+    bool is_worthwhile(double thief_demand, double victim_demand)
+    {
+        load_digest thief = thief_.load, victim = thief_.load;
+        thief.demand = thief_demand;
+        victim.demand = victim_demand;
+        victim.ranks = 2;
+        return decision_->worthwhile(thief, victim);
+    }
+};
+
+TEST_F(AgentThresholdTest, OneRankGoesWhateverItBringsAndCosts)
+{
+    elapsed_ = 0; /* nothing remains, as far as can be told */
+    ranks(2, 0, 2, 1);
+    EXPECT_FALSE(decide().give);
+    const opinion o = ask();
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(o.give->own.size(), 1u);
+    EXPECT_TRUE(o.give->borrowed.empty());
+    EXPECT_NE(o.give->why.find("the threshold is 0.75"), std::string::npos) << o.give->why;
+}
+
+TEST_F(AgentThresholdTest, OneOfManyAndNoGroup)
+{
+    flows_[0] = {{1, 1e9, 10}};
+    flows_[1] = {{0, 1e9, 10}};
+    ranks(8);
+    EXPECT_GT(decide().give->own.size(), 1u);
+    EXPECT_EQ(ask().give->own.size(), 1u);
+}
+
+TEST_F(AgentThresholdTest, TheThresholdIsWhatIsSaid)
+{
+    ranks(5, 0, 4);
+    EXPECT_NE(ask().why.find("not below the threshold: 5.00 threads on 4.00"), std::string::npos);
+    s_.threshold = 0.81;
+    EXPECT_TRUE(ask().give);
+}
+
+TEST_F(AgentThresholdTest, ANodeThatIsBelowItItselfTakesNothing)
+{
+    ranks(8);
+    thief_.load.demand = 6; /* four processors */
+    EXPECT_NE(ask().why.find("there is below the threshold itself"), std::string::npos);
+    thief_.load.demand = 5;
+    EXPECT_TRUE(ask().give);
+    thief_.load.room = 0;
+    EXPECT_NE(ask().why.find("is full"), std::string::npos);
+}
+
+TEST_F(AgentThresholdTest, ItIsAskedOnceMoreWithWhatTheTargetSaysNow)
+{
+    ranks(8);
+    plan p = *ask().give;
+    load_digest told = thief_.load;
+    EXPECT_TRUE(decision_->confirm(p, told));
+    told.ranks = 1;
+    told.demand = 6;
+    EXPECT_FALSE(decision_->confirm(p, told));
+    told.demand = 0;
+    p.bytes = std::uint64_t{1} << 40;
+    EXPECT_FALSE(decision_->confirm(p, told));
+}
+
+TEST_F(AgentThresholdTest, WorkIsSoughtWhereANodeIsBelowIt)
+{
+    ask();
+    EXPECT_TRUE(is_worthwhile(0, 6));
+    EXPECT_FALSE(is_worthwhile(0, 5));
+    EXPECT_FALSE(is_worthwhile(6, 6));
+}
+
+TEST_F(AgentThresholdTest, ItIsOverloadedForAsLongAsItIsBelow)
+{
+    ranks(5, 0, 4);
+    EXPECT_EQ(here_.overloaded_for(21 * kSecond), 0);
+    s_.threshold = 0.9;
+    here_.on_load(22 * kSecond, here_.load());
+    EXPECT_GT(here_.overloaded_for(23 * kSecond), 0);
+}
+
 TEST_F(AgentDecisionTest, WhatRunsForAMoveIsNoLoad)
 {
     ranks(2);

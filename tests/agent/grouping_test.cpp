@@ -37,7 +37,13 @@ class alternating {
         }
     }
     rank_id partner_of_0() const { return groups_->around(kJob, 0, 2).at(1); }
-    std::size_t with_0() const { return groups_->around(kJob, 0, 2).size(); }
+    std::size_t with_0(std::uint32_t most = 2) const
+    {
+        return groups_->around(kJob, 0, most).size();
+    }
+    /** Of a job with one rank more, which sends nothing. */
+    std::size_t with_idle() const { return groups_->around(kJob, kRanks, 2).size(); }
+    void add_idle() { groups_->job(kJob, kRanks + 1); }
 
   private:
     std::unique_ptr<grouping> groups_;
@@ -115,6 +121,24 @@ TEST(AgentPatternsTest, AreFoundAsTheSettingsSay)
     EXPECT_TRUE(found({.support = 128}));
     EXPECT_FALSE(found({.support = 129})); /* occurrences in a sample */
     EXPECT_TRUE(found({.support = 129, .period = 1024}));
+}
+
+/* In each phase 0 and 1 have a partner of their own; a whole round is one pattern. */
+TEST(AgentPatternsTest, AllThatAreInThePatternGoTogetherIfTheSettingsSaySo)
+{
+    pattern_settings all;
+    all.group = pattern_settings::membership::all;
+    for (const char *kind : kSeekPatterns) {
+        alternating near(kind, 1), whole(kind, 1, all), with_idle(kind, 1, all);
+        with_idle.add_idle();
+        for (alternating *job : {&near, &whole, &with_idle})
+            job->phase(true, 256);
+        EXPECT_EQ(near.with_0(kRanks), 2u) << kind;
+        EXPECT_EQ(whole.with_0(kRanks), kRanks) << kind;
+        EXPECT_EQ(whole.with_0(3), 3u) << kind;
+        EXPECT_EQ(with_idle.with_0(kRanks), kRanks) << kind;
+        EXPECT_EQ(with_idle.with_idle(), 1u) << kind;
+    }
 }
 
 /* One sampling period is over, and half of one of the other phase has come. */
