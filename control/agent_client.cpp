@@ -81,7 +81,7 @@ std::string default_socket()
     std::string first;
     char path[PATH_MAX];
     for (int n = 0; zcm_runtime_place(n, path, sizeof path) == 0; n++) {
-        const std::string socket = std::string(path) + "/zcmd.sock";
+        std::string socket = std::string(path) + "/zcmd.sock";
         struct stat s;
         if (lstat(socket.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && s.st_uid == geteuid())
             return socket;
