@@ -2,13 +2,12 @@
 #include "address_lookup.h"
 
 #include <arpa/inet.h>
-#include <csignal>
 #include <exception>
 #include <mutex>
 #include <netdb.h>
-#include <thread>
 
 #include "error.h"
+#include "quiet_thread.h"
 
 namespace zc::holder {
 
@@ -50,11 +49,8 @@ address_lookup::address_lookup(const std::string &host, std::uint16_t port)
         shared_->is_done = true;
         return;
     }
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */
     try {
-        std::thread([host, port, to = shared_] {
+        quiet_thread([host, port, to = shared_] {
             std::vector<sockaddr_in> found;
             std::string why;
             try {
@@ -71,7 +67,6 @@ address_lookup::address_lookup(const std::string &host, std::uint16_t port)
         shared_->why = reason_of(problem);
         shared_->is_done = true;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::optional<std::vector<sockaddr_in>> address_lookup::result() const

@@ -2,10 +2,11 @@
 #include "page_reader.h"
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <sched.h>
 #include <utility>
+
+#include "quiet_thread.h"
 
 namespace zc::holder {
 namespace {
@@ -32,16 +33,12 @@ page_reader::page_reader(std::size_t parts, reading read, const known_pages *the
         return;
     ahead_.resize(std::size_t{2} * threads);
     threads_.reserve(threads);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the owner's */
     try {
         for (unsigned i = 0; i < threads; i++)
-            threads_.emplace_back([this] { work(); });
+            threads_.push_back(quiet_thread([this] { work(); }));
     } catch (const std::exception &) {
         /* There are no more, or no memory: those that there are do it, or next() does. */
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 page_reader::~page_reader()

@@ -13,6 +13,7 @@
 #include "hdf5_loading.h"
 #include "mpi_connection.h"
 #include "mpi_window.h"
+#include "quiet_thread.h"
 #include "recorder.h"
 #include "remaking.h"
 #include "requests.h"
@@ -218,7 +219,7 @@ void job::busy_safe_point()
 void job::load_hdf5()
 {
     if (!loading_.joinable())
-        loading_ = std::thread(load_hdf5_ahead);
+        loading_ = quiet_thread(load_hdf5_ahead);
 }
 
 /** Record the data, and ask for the next move, where they are due. */
@@ -303,7 +304,7 @@ void job::checkpoint()
         return;
     writer_problem_.clear();
     is_writing_ = true;
-    writer_ = std::thread([this, one = std::move(one)] {
+    writer_ = quiet_thread([this, one = std::move(one)] {
         one->write();
         is_writing_ = false;
     });

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "error.h"
+#include "quiet_thread.h"
 #include "standby.h"
 
 namespace zc::migrate {
@@ -120,12 +120,7 @@ control_server::control_server(const std::string &directory, const std::string &
         unlink(path_.c_str());
         throw_errno(code, "eventfd");
     }
-    /* The program's signals are not for this thread. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { serve(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = quiet_thread([this] { serve(); });
 }
 
 std::string control_server::why_not_in(const std::string &directory)
@@ -373,7 +368,7 @@ void control_server::handle(int client, const std::string &line)
                 lock.unlock();
                 if (examiner_.joinable())
                     examiner_.join(); /* of the request before, which is over */
-                examiner_ = std::thread([this, wanted] { examine(wanted); });
+                examiner_ = quiet_thread([this, wanted] { examine(wanted); });
                 return;
             }
         }

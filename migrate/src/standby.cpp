@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "quiet_thread.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -70,6 +71,7 @@ class calls {
      * not wait for that. */
     void begin(const std::string &card)
     {
+        const blocked_signals meanwhile; /* as quiet_thread() has it */
         all_.push_back(std::async(std::launch::async, [card] {
             call(calling_card::from_text(card), "successor", kCall);
         }));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state_file.h"
 
-#include <csignal>
 #include <filesystem>
 #include <unistd.h>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "clock.h"
 #include "error.h"
 #include "image_file.h"
+#include "quiet_thread.h"
 
 namespace zc::migrate {
 
@@ -18,24 +18,14 @@ state_file::state_file(std::string path, const registry &data, const image_heade
     std::vector<array> arrays;
     for (const auto &[name, one] : data.all())
         arrays.push_back(one);
-    /* A handler of the program's runs in a thread of the program's. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        writer_ = std::thread([this, header, arrays = std::move(arrays)] {
-            try {
-                write(arrays, header);
-            } catch (...) {
-                problem_ = std::current_exception();
-            }
-            done_ = true;
-        });
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    writer_ = quiet_thread([this, header, arrays = std::move(arrays)] {
+        try {
+            write(arrays, header);
+        } catch (...) {
+            problem_ = std::current_exception();
+        }
+        done_ = true;
+    });
 }
 
 state_file::~state_file()

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "process.h"
+#include "quiet_thread.h"
 
 namespace zc::migrate {
 
@@ -24,12 +25,12 @@ class watchdog {
     {
     }
     watchdog(double timeout_s, std::function<void()> act)
-        : thread_([this, timeout_s, act = std::move(act)] {
+        : thread_(quiet_thread([this, timeout_s, act = std::move(act)] {
               std::unique_lock lock(mutex_);
               if (!wake_.wait_for(lock, std::chrono::duration<double>(timeout_s),
                                   [this] { return done_; }))
                   act();
-          })
+          }))
     {
     }
     ~watchdog()

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -169,6 +173,19 @@ TEST(Standby, TellsALeaverThatItsLauncherHasEnded)
     }
 }
 
+/** {thread: what it blocks} of this process, as proc(5) has it. */
+std::map<std::string, std::uint64_t> blocked_by_threads()
+{
+    std::map<std::string, std::uint64_t> found;
+    for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream status(task.path() / "status");
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with("SigBlk:\t"))
+                found[task.path().filename()] = std::stoull(line.substr(8), nullptr, 16);
+    }
+    return found;
+}
+
 /** The leaver hears the call only in what is done meanwhile: it could be this process's answer in
  * MPI that it waits for. */
 TEST(Standby, GoesOnWhileItCallsALeaver)
@@ -184,7 +201,11 @@ TEST(Standby, GoesOnWhileItCallsALeaver)
     std::unique_ptr<wire> line;
     std::string why;
     const std::string invitation = json{{"card", leaver.card().to_text()}}.dump();
+    const auto before = blocked_by_threads();
     it.introduce({"", invitation}, 0, [&] {
+        for (const auto &[thread, blocked] : blocked_by_threads())
+            if (!before.contains(thread))
+                EXPECT_TRUE(blocked >> (SIGUSR1 - 1) & 1) << "a thread that calls takes signals";
         if (auto caller = leaver.poll(why))
             line = std::move(caller);
         yield();

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals of a program are handled by threads of the program, never by one that libzcm makes."""
+import pathlib
+import signal
+import threading
+import time
+
+from testbed.migration import H1, H2
+from testbed.outcome import check
+from tests.migrate.jobs import IDENTICAL, ends_well, heat, moved, saved, suite
+
+# SIGKILL and SIGSTOP cannot be blocked, and two more are the C library's.
+EVERY = (1 << 64) - 1 & ~sum(1 << (number - 1) for number in (signal.SIGKILL, signal.SIGSTOP, 32, 33))
+INHERITED = "heat2d"    # what libzcm makes has the name of the thread that makes it
+NAMED_LATE = 0.1        # seconds; a thread of UCX gives itself a name
+
+
+def facts_of(task):
+    """As proc(5) has them; {}: it has ended."""
+    try:
+        lines = (task / "status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def open_threads(pid):
+    """{thread: what it blocks} of those that libzcm has made in PID and that take signals; and how many
+    others it has made."""
+    takes, quiet = {}, 0
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+        facts = facts_of(task)
+        if facts.get("Name") != INHERITED or task.name == str(pid):
+            continue
+        if int(facts["SigBlk"], 16) & EVERY == EVERY:
+            quiet += 1
+            continue
+        time.sleep(NAMED_LATE)
+        if facts_of(task).get("Name", INHERITED) == INHERITED:
+            takes[task.name] = facts["SigBlk"]
+    return takes, quiet
+
+
+class Watch(threading.Thread):
+    """Looks at all threads of the ranks of JOB, until it is told to end."""
+
+    def __init__(self, job):
+        super().__init__()
+        self.job, self.over, self.takes, self.quiet = job, False, {}, 0
+        self.start()
+
+    def run(self):
+        while not self.over:
+            for host in ("h1", "h2"):
+                for pid, line in self.job.processes_on(host):
+                    if line.split()[0] == self.job.stage.programs["heat2d"]:
+                        takes, quiet = open_threads(pid)
+                        self.takes.update(takes)
+                        self.quiet = max(self.quiet, quiet)
+            time.sleep(0.001)
+
+    def end(self):
+        self.over = True
+        self.join()
+
+
+@suite.test()
+def threads_of_the_library_take_no_signals(stage):
+    """While ranks move by either way, and while they are saved."""
+    with heat(stage, "--ballast", 4) as job:
+        job.until_running()
+        watch = Watch(job)
+        try:
+            moved(job, [1, 3], H1)
+            moved(job, [0], H2, via="disk")
+            saved(job)
+        finally:
+            watch.end()
+        check(watch.quiet, "no thread was seen: the test shows nothing")
+        check(not watch.takes, f"threads take signals of the program: {watch.takes}")
+        ends_well(stage, job, IDENTICAL)
