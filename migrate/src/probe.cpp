@@ -70,7 +70,12 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     posix_spawn_file_actions_adddup2(&actions, output[1], 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    /* The thread that asks may take no signals; what it starts may need them, as timeout(1) does.
+     */
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     pid_t child = -1;
     const int failed =
         posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);

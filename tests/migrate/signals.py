@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals of a program are handled by threads of the program, never by one that libzcm makes."""
+import copy
 import pathlib
 import signal
 import threading
@@ -7,7 +8,7 @@ import time
 
 from testbed.migration import H1, H2
 from testbed.outcome import check
-from tests.migrate.jobs import IDENTICAL, ends_well, heat, moved, saved, suite
+from tests.migrate.jobs import ANY_HOST, IDENTICAL, ends_well, heat, moved, mpich_only, saved, suite
 
 # SIGKILL and SIGSTOP cannot be blocked, and two more are the C library's.
 EVERY = (1 << 64) - 1 & ~sum(1 << (number - 1) for number in (signal.SIGKILL, signal.SIGSTOP, 32, 33))
@@ -78,4 +79,24 @@ def threads_of_the_library_take_no_signals(stage):
             watch.end()
         check(watch.quiet, "no thread was seen: the test shows nothing")
         check(not watch.takes, f"threads take signals of the program: {watch.takes}")
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only("no launcher can be asked before")
+def what_asks_a_host_takes_signals(stage):
+    """The launcher that is run by a thread which takes none: it may time out, or be told to end."""
+    told = pathlib.Path(stage.new_directory(), "blocked")
+    asks = copy.copy(stage)
+    asks.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    asks.rsh.write_text(f'#!/bin/bash\ngrep SigBlk: /proc/self/status >> {told}\nexec {stage.rsh} "$@"\n',
+                        encoding="utf-8")
+    asks.rsh.chmod(0o700)
+    with heat(asks, ranks=2, hosts=[H1], environment=ANY_HOST) as job:
+        job.until_running()
+        told.unlink(missing_ok=True)    # of the start
+        moved(job, [1], H2)
+        lines = told.read_text(encoding="utf-8").splitlines()
+        check(len(lines) > 1, f"the launcher was run {len(lines)} times, not to ask and to start")
+        check(all(int(line.split()[1], 16) == 0 for line in lines), f"it blocks signals: {lines}")
         ends_well(stage, job, IDENTICAL)
