@@ -2,29 +2,22 @@
 #include "loaded_libraries.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
-#include <fcntl.h>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <span>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <tuple>
-#include <unistd.h>
 #include <utility>
 
 #include "error.h"
+#include "mapped_file.h"
 #include "object_identity.h"
 
 namespace zc::migrate {
 
 namespace {
-
-constexpr std::string_view kReplaced = "replaced-";
 
 std::string_view name_of(std::string_view path)
 {
@@ -130,101 +123,6 @@ class object_notes {
     unsigned long long unloaded_ = 0;
 };
 
-/** A file that is mapped, as /proc/self/maps has it. */
-struct mapped_file {
-    std::uintptr_t begin = 0, end = 0;
-    dev_t device = 0;
-    std::uint64_t inode = 0;
-    std::string path; /* where the file is by now, if it is anywhere */
-};
-
-/** In the order of their addresses. */
-std::vector<mapped_file> mapped_files()
-{
-    std::vector<mapped_file> found;
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        mapped_file one;
-        unsigned major = 0, minor = 0;
-        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %x:%x %" SCNu64,
-                        &one.begin, &one.end, &major, &minor, &one.inode) != 5 ||
-            one.inode == 0)
-            continue;
-        one.device = makedev(major, minor);
-        if (const std::size_t slash = line.find('/'); slash != std::string::npos)
-            one.path = line.substr(slash);
-        found.push_back(std::move(one));
-    }
-    return found;
-}
-
-/** The first that is within @object. */
-mapped_file file_of(const found_object &object, const std::vector<mapped_file> &files)
-{
-    const auto at = std::ranges::upper_bound(files, object.begin, {}, &mapped_file::end);
-    return at != files.end() && at->begin < object.end ? *at : mapped_file();
-}
-
-/**
- * Is @file the one that is @mapped? The number of the file must be the same. The device is compared
- * only where both are a disk (they have a major number): btrfs, NFS and overlayfs make up one that
- * stat() tells, and /proc/self/maps may tell another one of the same file, of a subvolume or a
- * layer.
- */
-bool is_same(const struct stat &file, const mapped_file &mapped)
-{
-    const bool on_disk = major(file.st_dev) != 0 && major(mapped.device) != 0;
-    return file.st_ino == mapped.inode && (!on_disk || file.st_dev == mapped.device);
-}
-
-/** The file that a library is mapped from, as long as it has a name. */
-class library_file {
-  public:
-    /**
-     * Under its own path there may be another file by now: it was replaced, maybe over NFS, whereof
-     * the kernel here knows nothing; or the path was relative, and the process is elsewhere. Then
-     * the kernel may know where it went (a file that was renamed).
-     */
-    library_file(const std::string &path, const mapped_file &mapped)
-    {
-        if (!open_if_same(path, mapped))
-            open_if_same(mapped.path, mapped);
-    }
-    ~library_file()
-    {
-        if (*this)
-            close(file_);
-    }
-    library_file(const library_file &) = delete;
-    library_file &operator=(const library_file &) = delete;
-
-    explicit operator bool() const noexcept { return file_ >= 0; }
-    bool has_changed_since(const struct stat &then) const noexcept
-    {
-        return facts_.st_size != then.st_size || facts_.st_ctim.tv_sec != then.st_ctim.tv_sec ||
-               facts_.st_ctim.tv_nsec != then.st_ctim.tv_nsec;
-    }
-    const struct stat &facts() const noexcept { return facts_; }
-    std::string checksum() const { return checksum_of(file_); }
-
-  private:
-    bool open_if_same(const std::string &path, const mapped_file &mapped)
-    {
-        /* What is there now may be a pipe: do not wait for its writer. */
-        file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (file_ < 0)
-            return false;
-        if (fstat(file_, &facts_) == 0 && is_same(facts_, mapped))
-            return true;
-        close(file_);
-        file_ = -1;
-        return false;
-    }
-
-    int file_ = -1;
-    struct stat facts_ = {};
-};
-
 /**
  * Checksums of the libraries without a build-id that were loaded at the last look. A library may be
  * large, and its file may be replaced: it is read once, and soon. What is known of a library is
@@ -246,12 +144,12 @@ class known_checksums {
             return (all_[at] = known->second).text;
         /* This one may have been unloaded, its file written anew or its number given to a new file,
          * and that loaded at the same address: it has another time of change. */
-        const library_file file(object.path, mapped);
+        const open_file_of file(object.path, mapped);
         if (is_known && !(file && file.has_changed_since(known->second.facts)))
             return (all_[at] = known->second).text;
         std::string text = file ? file.checksum() : "";
         if (text.empty())
-            return std::string(kReplaced) + std::to_string(mapped.inode);
+            return identity_of_replaced(mapped.inode);
         all_[at] = {text, file.facts()};
         return text;
     }
@@ -266,12 +164,6 @@ class known_checksums {
     std::map<key, known_file> all_;
     unsigned long long unloaded_;
 };
-
-bool is_same_build(const loaded_library &one, const loaded_library &other)
-{
-    /* The numbers of two replaced files may be the same on two hosts by chance. */
-    return one.identity == other.identity && !one.identity.starts_with(kReplaced);
-}
 
 /** Which of @all has a path, or a name; nullptr: several have. */
 using found_by = std::map<std::string_view, const loaded_library *>;
@@ -328,10 +220,11 @@ loaded_libraries loaded_libraries::of_this_process()
     known_checksums known(notes.unloaded());
     loaded_libraries all;
     for (const found_object &one : found)
-        all.add(
-            {loaded_library::printable(one.path),
-             one.build_id.empty() ? known.identity(one, file_of(one, files), before) : one.build_id,
-             one.paired});
+        all.add({loaded_library::printable(one.path),
+                 one.build_id.empty()
+                     ? known.identity(one, first_within(files, one.begin, one.end), before)
+                     : one.build_id,
+                 one.paired});
     before = std::move(known);
     return all;
 }
@@ -387,7 +280,7 @@ std::vector<other_library> other_libraries(const loaded_libraries &ours,
             other = only(our_paths, one.path) ? only(their_paths, one.path) : nullptr;
         else if (only(our_names, one.name()) == &one)
             other = only(their_names, one.name());
-        if (other && !is_same_build(one, *other))
+        if (other && !is_same_build(one.identity, other->identity))
             found.push_back({one, *other});
     }
     return found;

@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <limits>
 #include <unistd.h>
+#include <vector>
 
 #include "crc32c.h"
+#include "mapped_file.h"
 
 namespace zc::migrate {
 
@@ -87,6 +89,46 @@ std::span<const unsigned char> build_id_in(std::span<const unsigned char> notes)
     return {};
 }
 
+constexpr std::string_view kReplaced = "replaced-";
+
+constexpr std::uintptr_t kProgram = 0; /* which is the first that the loader tells of */
+
+/**
+ * One object, as noted while the loader holds its locks. Nothing is allocated then, as an allocator
+ * may wait for another thread that waits for the loader. What there is no room for is counted only.
+ */
+struct noted_object {
+    std::uintptr_t address = kProgram; /* within it */
+    std::vector<char> path;
+    std::vector<unsigned char> id;
+    std::size_t path_size = 0, id_size = 0;
+
+    bool is_complete() const noexcept { return path_size <= path.size() && id_size <= id.size(); }
+};
+
+int note(dl_phdr_info *object, std::size_t, void *argument) noexcept
+{
+    auto &wanted = *static_cast<noted_object *>(argument);
+    bool is_it = wanted.address == kProgram;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = object->dlpi_phdr[i];
+        const ElfW(Addr) begin = object->dlpi_addr + part.p_vaddr;
+        is_it |= part.p_type == PT_LOAD && wanted.address >= begin &&
+                 wanted.address < begin + part.p_memsz;
+    }
+    if (!is_it)
+        return 0;
+    const std::string_view path = object->dlpi_name ? object->dlpi_name : "";
+    const auto id = build_id_bytes(*object);
+    wanted.path_size = path.size();
+    wanted.id_size = id.size();
+    if (wanted.is_complete()) {
+        std::ranges::copy(path, wanted.path.begin());
+        std::ranges::copy(id, wanted.id.begin());
+    }
+    return 1;
+}
+
 } // namespace
 
 std::span<const unsigned char> build_id_bytes(const dl_phdr_info &object) noexcept
@@ -137,6 +179,50 @@ std::string hexadecimal(std::span<const unsigned char> bytes)
 std::string build_id_of(const dl_phdr_info &object)
 {
     return hexadecimal(build_id_bytes(object));
+}
+
+std::string identity_of_replaced(std::uint64_t inode)
+{
+    return std::string(kReplaced) + std::to_string(inode);
+}
+
+bool is_same_build(std::string_view one, std::string_view other) noexcept
+{
+    return one == other && !one.starts_with(kReplaced);
+}
+
+namespace {
+
+noted_object noted(std::uintptr_t address)
+{
+    noted_object found{address, std::vector<char>(1 << 10), std::vector<unsigned char>(64)};
+    while (dl_iterate_phdr(note, &found), !found.is_complete()) {
+        found.path.resize(found.path_size);
+        found.id.resize(found.id_size);
+    }
+    found.path.resize(found.path_size);
+    found.id.resize(found.id_size);
+    return found;
+}
+
+} // namespace
+
+std::string identity_of_program()
+{
+    const noted_object found = noted(kProgram);
+    /* The kernel keeps the program under this name, whatever becomes of its file. */
+    return found.id.empty() ? checksum_of("/proc/self/exe") : hexadecimal(found.id);
+}
+
+std::string identity_of_library(const void *address)
+{
+    const noted_object found = noted(reinterpret_cast<std::uintptr_t>(address));
+    if (!found.id.empty())
+        return hexadecimal(found.id);
+    const mapped_file mapped = first_within(mapped_files(), found.address, found.address + 1);
+    const open_file_of file(std::string(found.path.data(), found.path.size()), mapped);
+    std::string sum = file ? file.checksum() : "";
+    return sum.empty() ? identity_of_replaced(mapped.inode) : sum;
 }
 
 std::string checksum_of(const std::string &path)

@@ -3,7 +3,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <link.h> /* and what is in an object */
 #include <nlohmann/json.hpp>
 
 #include "error.h"
@@ -25,35 +24,6 @@ std::string contents(const std::string &path)
 {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
-}
-
-struct search {
-    const void *address; /* in the object; nullptr: the program, which comes first */
-    std::string id, path;
-};
-
-int look_at(dl_phdr_info *object, std::size_t, void *argument)
-{
-    auto &wanted = *static_cast<search *>(argument);
-    const auto address = reinterpret_cast<ElfW(Addr)>(wanted.address);
-    bool is_it = wanted.address == nullptr;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) &part = object->dlpi_phdr[i];
-        const ElfW(Addr) begin = object->dlpi_addr + part.p_vaddr;
-        is_it |= part.p_type == PT_LOAD && address >= begin && address < begin + part.p_memsz;
-    }
-    if (!is_it)
-        return 0;
-    wanted.path = wanted.address ? object->dlpi_name : "/proc/self/exe";
-    wanted.id = build_id_of(*object);
-    return 1;
-}
-
-std::string identity_of(const void *address)
-{
-    search wanted{address, "", ""};
-    dl_iterate_phdr(look_at, &wanted);
-    return wanted.id.empty() ? checksum_of(wanted.path) : wanted.id;
 }
 
 std::string mebibytes(std::uint64_t bytes)
@@ -133,8 +103,8 @@ std::uint64_t features_in(std::string_view cpuinfo)
 preflight preflight::of_this_process()
 {
     preflight found;
-    found.program = identity_of(nullptr);
-    found.library = identity_of(reinterpret_cast<const void *>(&look_at));
+    found.program = identity_of_program();
+    found.library = identity_of_library(reinterpret_cast<const void *>(&why_no_room));
     found.features = features_in("\n" + contents("/proc/cpuinfo"));
     found.memory = memory_room();
     return found;
@@ -201,9 +171,9 @@ std::string why_not(const preflight &needed, const preflight &found, const std::
         return "host " + host + " has another build of " + what + ": found " + theirs +
                ", needed " + ours;
     };
-    if (checks.build && found.program != needed.program)
+    if (checks.build && !is_same_build(found.program, needed.program))
         return differs("the program", needed.program, found.program);
-    if (checks.build && found.library != needed.library)
+    if (checks.build && !is_same_build(found.library, needed.library))
         return differs("libzcm", needed.library, found.library);
     if (checks.features) {
         std::string lacks;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "error.h"
+#include "object_identity.h"
 
 namespace zc::migrate {
 
@@ -42,10 +43,10 @@ std::string why_not_one_job(const std::vector<rank_build> &ranks)
                    " has another build of " + what + " than rank " + std::to_string(other) +
                    " on host " + ranks[other].host + ": " + mine + ", not " + its;
         };
-        if (one.library != ranks[0].library)
+        if (rank != 0 && !is_same_build(one.library, ranks[0].library))
             return differs(0, "libzcm", one.library, ranks[0].library);
         const std::size_t other = first.emplace(one.path, rank).first->second;
-        if (one.program != ranks[other].program)
+        if (other != rank && !is_same_build(one.program, ranks[other].program))
             return differs(other, one.path, one.program, ranks[other].program);
     }
     return "";

@@ -103,6 +103,8 @@ class opened {
     }
     opened(const opened &) = delete;
     opened &operator=(const opened &) = delete;
+    /** Within it. */
+    const void *address() const { return static_cast<const link_map *>(handle_)->l_ld; }
 
   private:
     void *handle_;
@@ -263,6 +265,56 @@ TEST(ObjectIdentity, IsNotReadOutsideOfALibrary)
     });
     const opened library(path);
     EXPECT_EQ(identity_here(path), checksum_of(path));
+}
+
+TEST(ObjectIdentity, IsThatOfTheLibraryAtAnAddress)
+{
+    const scratch_directory place;
+    const std::string path = place.path() + "/libsmall.so";
+    EXPECT_EQ(identity_of_program().size(), 40u) << identity_of_program();
+    {
+        const opened library(SMALL_LIBRARY);
+        EXPECT_EQ(identity_of_library(library.address()), identity_here(SMALL_LIBRARY));
+        EXPECT_NE(identity_of_library(library.address()), identity_of_program());
+    }
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    const opened library(path);
+    EXPECT_EQ(identity_of_library(library.address()), checksum_of(SMALL_LIBRARY_PLAIN));
+    /* Put aside, and another one in its place; then it is nowhere. */
+    fs::rename(path, path + ".old");
+    fs::copy_file(SMALL_LIBRARY_PLAIN_OTHER, path);
+    EXPECT_EQ(identity_of_library(library.address()), checksum_of(SMALL_LIBRARY_PLAIN));
+    fs::rename(path, path + ".old");
+    EXPECT_TRUE(identity_of_library(library.address()).starts_with("replaced-"))
+        << identity_of_library(library.address());
+}
+
+TEST(ObjectIdentity, IsNotedWithoutAllocating)
+{
+    allocated_in_loader = 0;
+    const preflight found = preflight::of_this_process();
+    EXPECT_EQ(allocated_in_loader, 0);
+    EXPECT_EQ(found.program, identity_of_program());
+    EXPECT_EQ(allocated_in_loader, 0);
+    /* More than there is room for at first. */
+    const scratch_directory place;
+    std::string path = place.path();
+    for (int i = 0; i < 8; i++) {
+        path += "/" + std::string(200, 'x');
+        fs::create_directory(path);
+    }
+    path += "/libsmall.so";
+    fs::copy_file(SMALL_LIBRARY_PLAIN, path);
+    const opened library(path);
+    EXPECT_EQ(identity_of_library(library.address()), checksum_of(SMALL_LIBRARY_PLAIN));
+    EXPECT_EQ(allocated_in_loader, 0);
+}
+
+TEST(ObjectIdentity, OfAReplacedFileIsThatOfNoOther)
+{
+    EXPECT_TRUE(is_same_build("a", "a"));
+    EXPECT_FALSE(is_same_build("a", "b"));
+    EXPECT_FALSE(is_same_build(identity_of_replaced(7), identity_of_replaced(7)));
 }
 
 TEST(OtherLibraries, AreThoseThatBothHave)

@@ -45,6 +45,13 @@ TEST(RankBuild, OfOneJobIsTheSame)
     EXPECT_EQ(why_not_one_job({kOne, with(&rank_build::host, "h2"), kOne}), "");
 }
 
+TEST(RankBuild, ThatWasReplacedMayBeAnyOther)
+{
+    const rank_build lost = with(&rank_build::library, "replaced-7");
+    EXPECT_EQ(why_not_one_job({lost}), "");
+    EXPECT_NE(why_not_one_job({lost, lost}), "");
+}
+
 TEST(RankBuild, OfAnotherProgramMayDiffer)
 {
     rank_build another = with(&rank_build::path, "/a/server");
