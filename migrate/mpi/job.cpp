@@ -39,7 +39,9 @@ job::job(settings chosen)
     : functions(chosen.callback_s), settings_(std::move(chosen)),
       command_(command::of_this_process()),
       control_(settings_, command_, allowed_, [this] { agreement_.ring(); }),
-      meeting_(agreement_, control_, settings_.patience_s, [this] { settle_late(); })
+      meeting_(
+          agreement_, control_, settings_.patience_s, [this] { settle_late(); },
+          [this] { arrive_late(); })
 {
 }
 
@@ -259,6 +261,7 @@ bool job::reach_meeting(std::int64_t n)
 
 bool job::wait_for_meeting(rendezvous::next first, std::int64_t n)
 {
+    const double since = seconds();
     rendezvous::next now = first;
     for (pause pause;; pause.rest(), now = meeting_.step(n, seconds())) {
         switch (now) {
@@ -270,6 +273,7 @@ bool job::wait_for_meeting(rendezvous::next first, std::int64_t n)
             pause.reset();
             break;
         case rendezvous::next::wait:
+            roll_->look_for_gone(since);
             break;
         }
         make_progress();

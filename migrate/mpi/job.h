@@ -127,6 +127,7 @@ class job {
     void give_up(const std::string &why, bool lasts);
     [[noreturn]] void give_up_rank(const std::string &why);
     void settle_late() const;
+    void arrive_late() const;
     void open_agreement(std::int64_t requests);
     void checkpoint();
     /** The function of zcm_on_save() has been called. Throws error if the state cannot be taken. */

@@ -13,6 +13,7 @@
 #include "probe.h"
 #include "process.h"
 #include "spawn.h"
+#include "test_wait.h"
 #include "world.h"
 
 namespace zc::migrate {
@@ -157,6 +158,13 @@ std::shared_ptr<standby> job_control::have_successors(const request &wanted, lau
         const std::uint64_t memory = examine_facts(one.host, {one.rank}, one.facts).memory;
         std::uint64_t &least = room_.emplace(one.host, memory).first->second;
         least = std::min(least, memory);
+    }
+    if (settings_.fault_injected(fault::waits_in_stand_by) && !has_waited_for_test_) {
+        has_waited_for_test_ = true;
+        wait_for_test(settings_.checkpoint_directory, [this] {
+            if (closing_)
+                throw error(ESHUTDOWN, "the job is finishing");
+        });
     }
     return successors;
 }

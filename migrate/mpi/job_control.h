@@ -114,7 +114,8 @@ class job_control final : public request_source {
     wire *launcher_ = nullptr;
     neighbours neighbours_;
     std::atomic<bool> closing_{false};
-    const allowed_hosts &allowed_; /* does not change while the socket is open */
+    bool has_waited_for_test_ = false; /* the thread of the socket's */
+    const allowed_hosts &allowed_;     /* does not change while the socket is open */
     std::function<void()> ring_;
     std::optional<control_server::taken> taken_;
     std::atomic<double> asked_{0}, examined_{0};

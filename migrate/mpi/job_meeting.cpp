@@ -12,6 +12,7 @@
 #include "open_things.h"
 #include "profiler.h"
 #include "requests.h"
+#include "test_wait.h"
 #include "traffic.h"
 
 namespace zc::migrate {
@@ -213,6 +214,14 @@ void job::settle_late() const
     if (settings_.fault_injected(fault::settles_late) && now_.rank != 0)
         for (const double begin = seconds(); seconds() - begin < 1;)
             make_progress(); /* rank 0 may be at the next request by then */
+}
+
+/** Before this rank says that it is where all meet. */
+void job::arrive_late() const
+{
+    if (settings_.fault_injected(fault::waits_in_negotiation) && moves_ == 0 &&
+        meeting_.attempts() == 0 && now_.rank == now_.size - 1)
+        wait_for_test(settings_.checkpoint_directory, [] { make_progress(); });
 }
 
 } // namespace zc::migrate

@@ -25,9 +25,11 @@ roll_call::roll_call(MPI_Win over, int rank, double limit_s, const std::vector<s
 roll_call::~roll_call()
 {
     active = nullptr;
-    for (MPI_Request &request : requests_)
-        if (request != MPI_REQUEST_NULL)
-            PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    called_again_.push_back(std::move(last_));
+    for (calls &all : called_again_)
+        for (MPI_Request &request : all.requests)
+            if (request != MPI_REQUEST_NULL)
+                PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 roll_call::scope::scope(roll_call &own) noexcept
@@ -38,27 +40,31 @@ roll_call::scope::scope(roll_call &own) noexcept
 
 void roll_call::ask(double now)
 {
-    requests_.assign(homes_.size(), MPI_REQUEST_NULL);
-    answers_.assign(homes_.size(), 0);
+    last_ = calls(homes_.size());
     asked_ = now;
+    begin(last_);
+}
+
+void roll_call::begin(calls &all) const
+{
     const returned_errors_of_window returned(over_);
     for (std::size_t i = 0; i < homes_.size(); i++)
         if (i != static_cast<std::size_t>(rank_) &&
-            PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &answers_[i], 1, MPI_INT64_T,
+            PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &all.answers[i], 1, MPI_INT64_T,
                                  static_cast<int>(i), 0, 1, MPI_INT64_T, MPI_NO_OP, over_,
-                                 &requests_[i]) != MPI_SUCCESS)
+                                 &all.requests[i]) != MPI_SUCCESS)
             end_for(i, kGone);
 }
 
 /** The first that has not answered yet; as many as there are: none. */
-std::size_t roll_call::unanswered()
+std::size_t roll_call::unanswered_of(calls &all) const
 {
     const returned_errors_of_communicator returned(MPI_COMM_WORLD);
     std::size_t missing = homes_.size();
-    for (std::size_t i = requests_.size(); i-- > 0;) {
+    for (std::size_t i = all.requests.size(); i-- > 0;) {
         int done = 1;
-        if (requests_[i] != MPI_REQUEST_NULL &&
-            PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        if (all.requests[i] != MPI_REQUEST_NULL &&
+            PMPI_Test(&all.requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             end_for(i, kGone);
         if (!done)
             missing = i;
@@ -76,6 +82,17 @@ void roll_call::look_now()
     } else if (now - asked_ > limit_s_) {
         end_for(missing, how_silent());
     }
+}
+
+void roll_call::look_for_gone(double since)
+{
+    const double now = seconds();
+    if (now - std::max(called_, since) < limit_s_ / kRounds)
+        return;
+    called_ = now;
+    std::erase_if(called_again_,
+                  [this](calls &all) { return unanswered_of(all) == homes_.size(); });
+    begin(called_again_.emplace_back(homes_.size()));
 }
 
 void roll_call::find_lost(const std::string &problem)
@@ -106,7 +123,8 @@ void roll_call::end_for(std::size_t missing, const std::string &how) const
 {
     const std::string &home = homes_[missing]; /* a successor does not know it yet */
     end_job(rank_, "rank " + std::to_string(missing) + (home.empty() ? "" : " on " + home) + how +
-                       ", while all ranks are in a move or a checkpoint: the job cannot go on");
+                       ", while all ranks are in a move or a checkpoint, or come to one: the job "
+                       "cannot go on");
 }
 
 } // namespace zc::migrate

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <mpi.h>
 #include <string>
 #include <vector>
@@ -41,12 +42,27 @@ class roll_call {
             active->look_now();
     }
 
+    /**
+     * The same for one that waits where others may compute: who does not answer is not lost for
+     * that, but who has ended is. A call that was under way then may never fail, so all are called
+     * again and again. @since: when it began to wait.
+     */
+    void look_for_gone(double since);
+
     /** A collective operation of all ranks has failed, with @problem: one is lost, most likely. */
     [[noreturn]] static void find_lost(const std::string &problem);
 
   private:
+    struct calls {
+        explicit calls(std::size_t ranks) : requests(ranks, MPI_REQUEST_NULL), answers(ranks, 0) {}
+        std::vector<MPI_Request> requests; /* by rank; none of a rank that has answered */
+        std::vector<std::int64_t> answers;
+    };
+
     void look_now();
-    std::size_t unanswered();
+    void begin(calls &all) const;
+    std::size_t unanswered_of(calls &all) const;
+    std::size_t unanswered() { return unanswered_of(last_); }
     [[noreturn]] void find_lost_now(const std::string &problem);
     void ask(double now);
     [[noreturn]] void end_for(std::size_t missing, const std::string &how) const;
@@ -57,9 +73,10 @@ class roll_call {
     int rank_;
     double limit_s_;
     const std::vector<std::string> &homes_;
-    double asked_ = 0;                  /* when the last round began, or the waiting */
-    std::vector<MPI_Request> requests_; /* by rank; none of the last round that is answered */
-    std::vector<std::int64_t> answers_;
+    double asked_ = 0; /* when the last round began, or the waiting */
+    calls last_{0};    /* of it */
+    double called_ = 0;
+    std::list<calls> called_again_; /* by look_for_gone(), and not answered by all */
 };
 
 } // namespace zc::migrate

@@ -35,10 +35,12 @@ enum class fault {
     corrupt_early,          /* the same, and all leavers but the first begin to send late */
     corrupt_large,          /* the same as corrupt, of arrays of several segments only */
     leaver_dies,            /* the leaver, when the move is decided on: killed */
-    waits_in_spawn,         /* the first leaver of a job that has not moved, when it comes to this
-                               phase: makes the file "waits" in ZC_MIGRATE_DIR, and goes on when
-                               that is removed */
-    waits_in_data,          /* the same in the next phases */
+    waits_in_stand_by,    /* rank 0's thread, when the successors of the first move stand by: makes
+                             the file "waits" in ZC_MIGRATE_DIR, and goes on when that is removed */
+    waits_in_negotiation, /* the same: the last rank of a job that has not moved, when it has come
+                             to where all meet, and the others do not know it yet */
+    waits_in_spawn, /* the same: the first leaver of such a job, when it comes to this phase */
+    waits_in_data,  /* the same in the next phases */
     waits_in_verdict,
     waits_in_link_up,
     waits_in_rebuild,
@@ -71,6 +73,8 @@ inline constexpr auto kFaultNames = std::to_array<named_fault>({
     {fault::corrupt_early, "corrupt-early"},
     {fault::corrupt_large, "corrupt-large"},
     {fault::leaver_dies, "leaver-dies"},
+    {fault::waits_in_stand_by, "waits-in-stand-by"},
+    {fault::waits_in_negotiation, "waits-in-negotiation"},
     {fault::waits_in_spawn, "waits-in-spawn"},
     {fault::waits_in_data, "waits-in-data"},
     {fault::waits_in_verdict, "waits-in-verdict"},

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include "error.h"
 #include "lineage.h"
 #include "process.h"
+#include "test_wait.h"
 #include "understood.h"
 
 namespace zc::migrate {
@@ -76,12 +75,7 @@ void move_transaction::wait_for_test(phase now) const
     if (now > phase::rebuild || greeting_.moves > 1 || party_.rank() != greeting_.leavers.front() ||
         !settings_.fault_injected(kWaits[static_cast<int>(now)]))
         return;
-    const std::filesystem::path sign =
-        std::filesystem::path(settings_.checkpoint_directory) / "waits";
-    std::filesystem::create_directories(sign.parent_path());
-    std::ofstream(sign).flush();
-    for (pause pause; std::filesystem::exists(sign); pause.rest())
-        party_.make_progress();
+    migrate::wait_for_test(settings_.checkpoint_directory, [this] { party_.make_progress(); });
 }
 
 move_transaction::phase move_transaction::perform(phase now)

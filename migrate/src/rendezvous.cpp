@@ -39,9 +39,9 @@ std::string no_return(const std::string &function, int rank, double limit_s)
 } // namespace
 
 rendezvous::rendezvous(negotiation &agreement, request_source &requests, double patience_s,
-                       std::function<void()> before_settling)
+                       std::function<void()> before_settling, std::function<void()> before_arriving)
     : agreement_(agreement), requests_(requests), patience_s_(patience_s),
-      before_settling_(std::move(before_settling))
+      before_settling_(std::move(before_settling)), before_arriving_(std::move(before_arriving))
 {
 }
 
@@ -60,7 +60,11 @@ rendezvous::next rendezvous::step(std::int64_t n, double now)
         if (stage_ != stage::agreed)
             return found;
     }
-    return n == target_ ? arrive(now) : next::go_on;
+    if (n != target_)
+        return next::go_on;
+    if (before_arriving_)
+        before_arriving_();
+    return arrive(now);
 }
 
 /** Rank 0. In agreed it is known, and what is returned means nothing. */

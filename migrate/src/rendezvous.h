@@ -27,9 +27,11 @@ namespace zc::migrate {
  */
 class rendezvous {
   public:
-    /** @before_settling: called before a request is done with here; tests make it take its time. */
+    /** @before_settling: called before a request is done with here; @before_arriving: when this
+     * rank has come to where all meet. Tests make them take their time. */
     rendezvous(negotiation &agreement, request_source &requests, double patience_s,
-               std::function<void()> before_settling = {});
+               std::function<void()> before_settling = {},
+               std::function<void()> before_arriving = {});
     rendezvous(const rendezvous &) = delete;
     rendezvous &operator=(const rendezvous &) = delete;
 
@@ -73,7 +75,7 @@ class rendezvous {
     negotiation &agreement_;
     request_source &requests_;
     const double patience_s_;
-    const std::function<void()> before_settling_;
+    const std::function<void()> before_settling_, before_arriving_;
 
     stage stage_ = stage::calm;
     std::int64_t target_ = 0; /* the safe point where all meet */

@@ -11,9 +11,9 @@ import time
 
 from testbed import process
 from testbed.migration import H1, H2, SAID, STOP, Job
-from testbed.outcome import Skip, check
+from testbed.outcome import check
 from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, finishes, heat, moved,
-                                refused, restart, saved, suite)
+                                refused, restart, saved, small_disk, suite)
 
 
 def a_copy(stage, job):
@@ -232,11 +232,7 @@ def disk_full(stage):
 
 
 def fill_the_disk(stage, saving):
-    place = stage.new_directory()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", place],
-                      capture_output=True, check=False).returncode != 0:
-        raise Skip("cannot mount a small file system")
-    try:
+    with small_disk(stage, "48m") as place:
         with heat(stage, "--ballast", 6, environment={"ZC_MIGRATE_DIR": place,
                                                       "ZC_MIGRATE_SAVING": saving}) as job:
             job.until_running()
@@ -248,5 +244,3 @@ def fill_the_disk(stage, saving):
             if shutil.disk_usage(place).free < (6 << 20):
                 refused(job, "move", "--rank", 1, "--to", H1, "--via", "disk", says="")
             ends_well(stage, job, IDENTICAL, timeout=120)
-    finally:
-        subprocess.run(["umount", "-l", place], check=False)

@@ -2,30 +2,31 @@
 """Each phase of a move, and each way in which a process, a host or a resource can fail in it: the job
 goes on as before, or ends and says why.
 
-The first leaver waits at the begin of a phase (ZC_MIGRATE_FAULT=waits-in-PHASE) while a test does its
-harm. docs/migration.md, Every phase and every fault, has the table.
+A process waits at the begin of a phase (ZC_MIGRATE_FAULT=waits-in-PHASE) while a test does its harm: the
+first leaver; in stand-by the thread of rank 0 that examines the request, so that all ranks compute; in
+negotiation the last rank, so that all others wait where they are to meet. docs/migration.md, Every phase and every fault, has the table.
 """
 import contextlib
 import os
 import pathlib
 import re
-import resource
 import signal
-import subprocess
 import threading
+import time
 
 from testbed.migration import H1, H2, SAID
-from testbed.outcome import Fail, Skip, check, wait_for
-from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, heat, kill,
-                                mpich_only, parent_of, stop, suite)
+from testbed.outcome import Fail, check, wait_for
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, give_memory, heat, kill,
+                                limit_memory, mpich_only, parent_of, small_disk, stop, strike, suite)
 
+BEFORE_MEETING = ("stand-by", "negotiation")
 PHASES = ("spawn", "data", "verdict", "link-up", "rebuild")
-BEFORE_GO = PHASES[:3]
+BEFORE_GO = (*BEFORE_MEETING, *PHASES[:3])
 # They differ, so that each is seen to be the one that was reached. START is that of the job, too, on
 # whatever machine.
 LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_START": "20",
           "ZC_MIGRATE_WORLD": "10"}
-LEAVER = 1
+PATIENCE = 25       # seconds, where the ranks do not meet
 # What is said where the job cannot go on, by libzcm or by MPI.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
 MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
@@ -39,20 +40,20 @@ NO_MEMORY = "no memory|bad_alloc|[Cc]annot allocate|[Oo]ut of memory|Resource te
 
 
 class Paused:
-    """JOB, whose rank 1 leaves and waits at the begin of PHASE; all has been asked for."""
+    """JOB, whose rank LEAVER leaves; one of its processes waits at the begin of PHASE."""
 
-    def __init__(self, stage, job, phase, to, via, sign):
-        self.stage, self.job, self.sign = stage, job, sign
+    def __init__(self, stage, job, phase, to, via, sign, leaver):
+        self.stage, self.job, self.sign, self.leaver = stage, job, sign, leaver
         self.before = job.until_running()["ranks"]
         self.pids = [rank["pid"] for rank in self.before]
         self.target = "h1" if to == H1 else "h2"
         self.answer = None
         self.asking = threading.Thread(target=self.ask, args=(to, via))
         self.asking.start()
-        wait_for(f"the leaver waits in {phase}", self.sign.exists, 60 * stage.patience)
+        wait_for(f"a process waits in {phase}", self.sign.exists, 60 * stage.patience)
 
     def ask(self, to, via):
-        self.answer = self.job.ask("move", "--rank", LEAVER, "--to", to, "--via", via)
+        self.answer = self.job.ask("move", "--rank", self.leaver, "--to", to, "--via", via)
 
     def successor(self):
         """It may have to come first."""
@@ -68,9 +69,11 @@ class Paused:
     def process(self, whose):
         """The process that WHOSE says."""
         if whose == "leaver":
-            return self.pids[LEAVER]
+            return self.pids[self.leaver]
         if whose == "stayer":
             return self.pids[-1]
+        if whose == "rank 0":
+            return self.pids[0]
         return self.successor() if whose == "successor" else parent_of(self.successor())
 
     def go_on(self):
@@ -116,25 +119,29 @@ class Paused:
 
 
 @contextlib.contextmanager
-def paused(stage, phase, to=H1, via="memory", environment=None, sign=None, **how):
+def paused(stage, phase, to=None, via="memory", environment=None, sign=None, leaver=1, **how):
+    """By default the leaver goes to the other host. Of three ranks, rank 1 is on h2."""
+    to = to or (H1 if leaver == 1 else H2)
     how = {"ranks": 3, "mpiexec": ["-disable-auto-cleanup"], **how}
     with heat(stage, "--ballast", 4, **how,
               environment={**ANY_HOST, **LIMITS, "ZC_MIGRATE_FAULT": f"waits-in-{phase}",
                            **(environment or {})}) as job:
         sign = pathlib.Path(sign or f"{job.directory}/saved/waits")
         try:
-            yield Paused(stage, job, phase, to, via, sign)
+            yield Paused(stage, job, phase, to, via, sign, leaver)
         finally:
             sign.unlink(missing_ok=True)
 
 
-def killed(stage, phase, whose, says):
-    """SIGKILL: whose end is that of the job depends on whether go was said."""
-    with paused(stage, phase) as move:
+def killed(stage, phase, whose, says, leaver=1):
+    """SIGKILL: whose end is that of the job depends on whether go was said. Those that wait for a rank
+    which has ended do not do so until their patience is at its end."""
+    environment = {"ZC_MIGRATE_PATIENCE": "600"} if phase in BEFORE_MEETING else None
+    with paused(stage, phase, leaver=leaver, environment=environment) as move:
         if phase == "spawn" and whose in ("successor", "launcher"):
             move.go_on()
         kill(move.process(whose))
-        if whose != "leaver":
+        if whose != "leaver" or phase in BEFORE_MEETING:    # else it is the one that has waited
             move.go_on()
         if phase in BEFORE_GO and whose in ("successor", "launcher"):
             move.goes_on(says)
@@ -142,9 +149,9 @@ def killed(stage, phase, whose, says):
             move.cannot_go_on(says)
 
 
-def stopped(stage, phase, whose, says):
+def stopped(stage, phase, whose, says, leaver=1):
     """SIGSTOP: nothing tells of it, so that each wait has its limit."""
-    with paused(stage, phase) as move:
+    with paused(stage, phase, leaver=leaver) as move:
         if phase == "spawn" and whose == "successor":
             move.go_on()
         pid, waits = move.process(whose), ()
@@ -159,6 +166,27 @@ def stopped(stage, phase, whose, says):
             move.goes_on(says)
         else:
             move.cannot_go_on(says, stopped=(pid,), waits=waits)
+
+
+def stopped_before_meeting(stage, phase, whose, says, leaver=1):
+    """A rank that is stopped while nobody is in a move is one that computes for long: the request is
+    refused, and the job goes on when the rank does. What rank 0 is asked has an answer then; its time
+    begins when rank 0 knows that the successors stand by, so that it moves."""
+    with paused(stage, phase, leaver=leaver, environment={"ZC_MIGRATE_PATIENCE": str(PATIENCE)}) as move:
+        pid = move.process(whose)
+        stop(pid)
+        move.go_on()
+        if pid == move.pids[0]:
+            time.sleep(PATIENCE + 3)
+        else:
+            move.asking.join()
+        strike(pid, signal.SIGCONT, "RSDZ")
+        if phase == "stand-by" and pid == move.pids[0]:
+            move.asking.join()
+            check(move.answer[0] == 0, f"not moved: {move.answer}", move.job.said()[-SAID:])
+            ends_well(stage, move.job, IDENTICAL, timeout=90)
+        else:
+            move.goes_on(says)
 
 
 def cut(stage, phase, says):
@@ -179,18 +207,6 @@ def cut(stage, phase, says):
             move.goes_on(says)
         else:
             move.cannot_go_on(says)
-
-
-def limit_memory(pid):
-    """It gets no more than it has: as with a full cgroup, whose end is SIGKILL's, or no overcommit."""
-    words = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    most = int(words[0]) * os.sysconf("SC_PAGESIZE")
-    resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
-
-
-def give_memory(pid):
-    with contextlib.suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def no_memory(stage, phase, whose):
@@ -220,18 +236,12 @@ def no_memory(stage, phase, whose):
 
 def disk_full(stage):
     """By way of the disk, which has room for half of the data."""
-    place = stage.new_directory()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place],
-                      capture_output=True, check=False).returncode != 0:
-        raise Skip("cannot mount a small file system")
-    try:
+    with small_disk(stage, "3m") as place:
         with paused(stage, "data", via="disk", environment={"ZC_MIGRATE_DIR": place},
                     sign=f"{place}/waits") as move:
             move.go_on()
             move.goes_on("No space left on device")
             check(not os.listdir(place), f"files left behind: {os.listdir(place)}")
-    finally:
-        subprocess.run(["umount", "-l", place], check=False)
 
 
 def declare(name, harm, *how, fast=False, tags=()):
@@ -241,14 +251,48 @@ def declare(name, harm, *how, fast=False, tags=()):
 
 # One of each kind is in the fast lane, but those that wait for several limits.
 FAST = {(killed, "rebuild", "successor"), (killed, "link-up", "launcher"),
+        (killed, "negotiation", "rank 0"), (killed, "data", "rank 0"),
         (killed, "verdict", "successor"), (stopped, "link-up", "leaver"),
         (no_memory, "data", "leaver"), (no_memory, "data", "successor")}
 
 
+LATE = r"(rank \d|a rank) did not come to a safe point in time"
+# Nobody is in a move: what is left finds the lost rank in MPI, or in a meeting that is begun with it.
+UNMET = f"{BY_NAME}|Fatal error|a process died"
+# (name, role, leaver) of the ranks.
+RANKS = (("leaver", "leaver", 1), ("stayer", "stayer", 1), ("rank_0", "rank 0", 1),
+         ("rank_0_that_leaves", "leaver", 0))
+
+
+def declare_before_meeting(phase):
+    name = phase.replace("-", "_")
+    for who, role, leaver in RANKS:
+        declare(f"{who}_killed_in_{name}", killed, phase, role, UNMET, leaver,
+                fast=(killed, phase, role) in FAST)
+        declare(f"{who}_stopped_in_{name}", stopped_before_meeting, phase, role, LATE, leaver)
+    declare(f"successor_killed_in_{name}", killed, phase, "successor",
+            r"the successor (on \S+ )?was killed by signal 9")
+    declare(f"successor_stopped_in_{name}", stopped, phase, "successor", "cannot connect to the")
+    declare(f"launcher_killed_in_{name}", killed, phase, "launcher",
+            r"the successor has ended with its launcher|launcher on \S+ has ended")
+    declare(f"target_cut_off_in_{name}", cut, phase, "silent for 12 s|no launcher|nothing heard|not .* within",
+            tags={"cut"})
+
+
 def declare_all():
+    for phase in BEFORE_MEETING:
+        declare_before_meeting(phase)
     for phase in PHASES:
         before_go, name = phase in BEFORE_GO, phase.replace("-", "_")
         ends = BY_NAME if before_go else AFTER_GO
+        for who, role, leaver in RANKS[2:]:
+            # There may be nobody left to say more: the launcher of the new rank 0 ends it, or all of the
+            # host end with rank 0, the successor among them.
+            last = ("" if before_go else "|predecessor was gone before it had said go" if leaver == 0
+                    else "|the successor has ended with its launcher")
+            declare(f"{who}_killed_in_{name}", killed, phase, role, ends + last, leaver,
+                    fast=(killed, phase, role) in FAST)
+            declare(f"{who}_stopped_in_{name}", stopped, phase, role, ends, leaver)
         for whose in ("leaver", "stayer", "successor", "launcher"):
             killed_says = stopped_says = ends
             if phase == "spawn" and whose == "successor":

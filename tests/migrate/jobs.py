@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -125,6 +126,32 @@ def cut_off(stage, host):
         yield
     finally:
         subprocess.run([*link, "up"], check=True)
+
+
+def limit_memory(pid):
+    """It gets no more than it has: as with a full cgroup, whose end is SIGKILL's, or no overcommit."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        words = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+        most = int(words[0]) * os.sysconf("SC_PAGESIZE")
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+def give_memory(pid):
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+@contextlib.contextmanager
+def small_disk(stage, size):
+    """The folder where a file system of its own has room for SIZE, as mount(8) has it."""
+    place = stage.new_directory()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place],
+                      capture_output=True, check=False).returncode != 0:
+        raise Skip("cannot mount a small file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
 
 
 def hosts_of(job):
