@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <system_error>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"
@@ -220,8 +221,13 @@ void job::busy_safe_point()
 /** Of a request, ranks hear before they meet. */
 void job::load_hdf5()
 {
-    if (!loading_.joinable())
+    if (loading_.joinable())
+        return;
+    try {
         loading_ = quiet_thread(load_hdf5_ahead);
+    } catch (const std::system_error &) {
+        return; /* no memory: it is loaded when it is needed, if it is */
+    }
 }
 
 /** Record the data, and ask for the next move, where they are due. */

@@ -2,6 +2,8 @@
 #include "program_functions.h"
 
 #include <cstdio>
+#include <optional>
+#include <system_error>
 
 #include "layer.h"
 #include "process.h"
@@ -71,7 +73,7 @@ int program_functions::call(kind what, int rank, const char *then,
     if (!has(what))
         return 0;
     bool &said = said_[static_cast<int>(what)];
-    const watchdog guard(limit_s_, [&] {
+    const auto tell = [&] {
         char text[192];
         std::snprintf(text, sizeof text, "%s has not returned for %g s (ZC_MIGRATE_CALLBACK): %s",
                       name_of(what), limit_s_, then);
@@ -80,7 +82,13 @@ int program_functions::call(kind what, int rank, const char *then,
         said = true;
         if (late)
             late();
-    });
+    };
+    std::optional<watchdog> guard;
+    try {
+        guard.emplace(limit_s_, tell);
+    } catch (const std::system_error &) {
+        guard.reset(); /* no memory for a thread: nobody tells if it does not return */
+    }
     return call_now(what);
 }
 

@@ -275,6 +275,7 @@ def declare_before_meeting(phase):
     declare(f"successor_stopped_in_{name}", stopped, phase, "successor", "cannot connect to the")
     declare(f"launcher_killed_in_{name}", killed, phase, "launcher",
             r"the successor has ended with its launcher|launcher on \S+ has ended")
+    declare(f"leaver_without_memory_in_{name}", no_memory, phase, "leaver")
     declare(f"target_cut_off_in_{name}", cut, phase, "silent for 12 s|no launcher|nothing heard|not .* within",
             tags={"cut"})
 
