@@ -2,16 +2,20 @@
 """Moves drawn by chance, with what may go wrong meanwhile: after each of them every rank is one
 process, or the job has said why it cannot go on."""
 import collections
+import contextlib
 import os
+import pathlib
 import random
 import signal
+import subprocess
 import threading
 import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Fail, check
 from testbed.suite import Note
-from tests.migrate.jobs import ANY_HOST, IDENTICAL, LAUNCHED, ends_well, mpich_only, suite
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, LAUNCHED, cut_off, ends_well, give_memory, limit_memory,
+                                mpich_only, small_disk, suite)
 
 RANKS = 5
 PATIENCE = {"ZC_MIGRATE_TIMEOUT": "10", "ZC_MIGRATE_PATIENCE": "30", "ZC_MIGRATE_START": "30",
@@ -20,36 +24,90 @@ WAKE_SECONDS = 80   # more than all of these
 FAULTS = ("none", "none", "none", "kill new", "stop new", "two requests", "unknown host",
           "ask to save", "later")
 LAUNCHER = "kill launcher"
+# What may well end the job. No agent has a part in these moves: tests/run living kills those.
+ROUGH = (LAUNCHER, "kill rank", "kill source", "cut network", "full disk", "full memory")
+MAY_END = {"kill new", "stop new", *ROUGH} - {"full disk"}
+DISK = "200m"
 NAMES = {H1: "h1", H2: "h2"}
+
+
+Plan = collections.namedtuple("Plan", "ranks to via")
+
+
+@contextlib.contextmanager
+def full(disk):
+    """DISK, which small_disk() has made, has no room for more."""
+    def remount(size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
+    pathlib.Path(disk, "filler").write_bytes(bytes(4096))    # a size of 0 would be no limit
+    there = os.statvfs(disk)
+    remount((there.f_blocks - there.f_bfree) * there.f_frsize)
+    try:
+        yield
+    finally:
+        remount(DISK)
 
 
 class Draw:
     """A job, what is asked of it, and what is done to it meanwhile."""
 
-    def __init__(self, stage, job, rng, faults):
-        self.stage, self.job, self.rng, self.faults = stage, job, rng, faults
+    def __init__(self, stage, job, rng, faults, disk):
+        self.stage, self.job, self.rng, self.faults, self.disk = stage, job, rng, faults, disk
         self.outcomes = collections.Counter()
-        self.stopped = []
+        self.before = None      # the fault of the request before
+        self.stopped, self.limited = [], []
 
     def ranks_now(self):
-        status = self.job.status()
-        return status["ranks"] if status else None
+        """None: it has ended, or is about to."""
+        deadline = time.monotonic() + 20 * self.stage.patience
+        while time.monotonic() < deadline and self.job.process.poll() is None:
+            status = self.job.status()
+            if not status or "ranks" in status:
+                return status["ranks"] if status else None
+            time.sleep(0.1)     # rank 0 is a new process, which does not know all ranks yet
+        return None
 
-    def disturb(self, what, before, rng):
-        """Once, at a time drawn by chance, to a process that was not a rank before the request."""
+    def fresh(self, word, before, rng):
+        """A process that was not a rank before the request, once there is one; None: there was none for
+        a time drawn by chance."""
         known = {rank["pid"] for rank in before}
         deadline = time.monotonic() + rng.uniform(0, 3)
-        word = "zcm-launch" if what == LAUNCHER else "heat2d"
         while time.monotonic() < deadline:
             for host in ("h1", "h2"):
                 fresh = [pid for pid, line in self.job.processes_on(host)
                          if pid not in known and word in line.split(" ")[0]]
                 if fresh:
                     time.sleep(rng.uniform(0, 0.4))
-                    self.send(rng.choice(fresh),
-                              signal.SIGSTOP if what == "stop new" else signal.SIGKILL)
-                    return
+                    return rng.choice(fresh)
             time.sleep(0.01)
+        return None
+
+    def disturb(self, what, before, plan, rng):
+        """Once, at a time drawn by chance, while what PLAN says is asked for."""
+        if what in ("kill new", "stop new", LAUNCHER):
+            pid = self.fresh("zcm-launch" if what == LAUNCHER else "heat2d", before, rng)
+            if pid:
+                self.send(pid, signal.SIGSTOP if what == "stop new" else signal.SIGKILL)
+        elif what in ("kill rank", "kill source"):
+            victim = rng.choice(range(RANKS) if what == "kill rank" else plan.ranks)
+            time.sleep(rng.uniform(0, 1.5))
+            self.send(before[victim]["pid"], signal.SIGKILL)
+        elif what == "cut network":
+            time.sleep(rng.uniform(0, 0.4))
+            with cut_off(self.stage, 2):
+                time.sleep(rng.choice((rng.uniform(0, 1), rng.uniform(1, 15))))
+        elif what == "full memory":
+            # The source's from some time on, or that of a process that is made for the move.
+            pid = (before[rng.choice(plan.ranks)]["pid"] if rng.random() < 0.5
+                   else self.fresh("heat2d", before, rng))
+            time.sleep(rng.uniform(0, 0.3))
+            if pid:
+                limit_memory(pid)
+                self.limited.append(pid)
+        elif what == "two requests":
+            self.request(self.plan(what, rng))
+        elif what == "ask to save":
+            self.job.ask("checkpoint")
 
     def send(self, pid, which):
         try:
@@ -65,52 +123,57 @@ class Draw:
             self.send(pid, signal.SIGCONT)
         self.stopped.clear()
 
-    def request(self, what, rng):
-        """(exit status, what was said) of one request, and where its ranks were to go."""
+    @staticmethod
+    def plan(what, rng):
         ranks = rng.sample(range(RANKS), rng.randint(1, RANKS))
         to = "nowhere" if what == "unknown host" else rng.choice((H1, H2))
         via = rng.choice(("memory", "memory", "image", "disk"))
-        code, _, said = self.job.ask("move", "--rank", ",".join(map(str, ranks)), "--to", to,
-                                     "--via", via)
-        return code, said, {rank: NAMES.get(to) for rank in ranks}
+        return Plan(ranks, to, "disk" if what == "full disk" else via)
+
+    def request(self, plan):
+        """(exit status, what was said)"""
+        code, _, said = self.job.ask("move", "--rank", ",".join(map(str, plan.ranks)), "--to", plan.to,
+                                     "--via", plan.via)
+        return code, said
 
     def once(self):
         """One request. False: the job has ended, and has said why."""
         what = self.rng.choice(self.faults)
         before = self.ranks_now()
         check(before is not None, "it does not answer", self.job.said()[-SAID:])
-        helper, own = None, random.Random(self.rng.random())    # so that the draws can be made again
-        if what in ("kill new", "stop new", LAUNCHER):
-            helper = threading.Thread(target=self.disturb, args=(what, before, own))
-        elif what == "two requests":
-            helper = threading.Thread(target=self.request, args=(what, own))
-        elif what == "ask to save":
-            helper = threading.Thread(target=self.job.ask, args=("checkpoint",))
-        elif what == "later":
+        plan = self.plan(what, self.rng)
+        # Its own draws, so that these can be made again.
+        own = random.Random(self.rng.random())
+        helper = threading.Thread(target=self.disturb, args=(what, before, plan, own))
+        if what == "later":
             time.sleep(self.rng.uniform(0, 0.3))
-        if helper:
-            helper.start()
         # What was stopped when the move was decided, and not yet answered, is a rank that the job waits for.
         waker = threading.Timer(WAKE_SECONDS, self.wake)
         waker.start()
+        helper.start()
         try:
-            code, said, wanted = self.request(what, self.rng)
+            with full(self.disk) if what == "full disk" else contextlib.nullcontext():
+                code, said = self.request(plan)
         finally:
             waker.cancel()
-        if helper:
             helper.join()
-        self.wake()
+            self.wake()
+            for pid in self.limited:
+                give_memory(pid)
+            self.limited.clear()
+        wanted = {rank: NAMES.get(plan.to) for rank in plan.ranks}
         self.outcomes[f"{what}: {'moved' if code == 0 else 'not moved'}"] += 1
         if self.job.process.poll() is not None or self.ranks_now() is None:
             return self.ended(what, code, said)
         if not self.check_places(what, code, said, before, wanted):
             return self.ended(what, code, said)
+        self.before = what
         return True
 
     def ended(self, what, code, said):
         status = self.job.wait(60 * self.stage.patience)
-        check(what in ("kill new", "stop new", LAUNCHER),
-              f"'{what}' has ended the job: {code} {said}", self.job.said()[-SAID:])
+        check(what in MAY_END or self.before in MAY_END,      # a harm may show late
+              f"'{what}' after '{self.before}' has ended the job: {code} {said}", self.job.said()[-SAID:])
         told = self.job.said()
         check(status not in (0, None) and ("BAD TERMINATION" in told or "zcm: " in told),
               f"exit status {status} after '{what}', and no reason: {said}", told[-SAID:])
@@ -118,6 +181,7 @@ class Draw:
         return False
 
     def check_places(self, what, code, said, before, wanted):
+        check(what != "full disk" or code != 0, "moved by way of a full disk", self.job.said()[-SAID:])
         now = self.ranks_now()
         if now is None:     # it has just ended, or ended() finds that it has not
             return False
@@ -147,15 +211,22 @@ class Draw:
 
 
 def drawn_moves(stage, count, faults):
+    with small_disk(stage, DISK) if "full disk" in faults else contextlib.nullcontext() as disk:
+        return drawn_moves_by(stage, count, faults, disk)
+
+
+def drawn_moves_by(stage, count, faults, disk):
+    """Those by way of the disk go by DISK."""
     rng = random.Random(stage.seed)
     outcomes = collections.Counter()
     done = 0
+    place = {"ZC_MIGRATE_DIR": disk} if disk else {}
     while done < count:
         with Job(stage, "heat2d", "--rows", 60, "--columns", 512, "--iterations", 100000000,
                  "--until", STOP, "--ballast", rng.choice((0, 1, 20)), ranks=RANKS,
-                 environment={**ANY_HOST, **PATIENCE}) as job:
+                 environment={**ANY_HOST, **PATIENCE, **place}) as job:
             job.until_running()
-            draw = Draw(stage, job, rng, faults)
+            draw = Draw(stage, job, rng, faults, disk)
             try:
                 goes_on = True
                 while goes_on and done < count:
@@ -179,5 +250,12 @@ def twelve_moves_by_chance(stage):
 
 @suite.test(tags={"long"})
 @mpich_only(LAUNCHED)
+def sixty_moves_by_chance(stage):
+    """Those that are hard on the job only, so that each of them comes often."""
+    return drawn_moves(stage, 60, ("none", *ROUGH))
+
+
+@suite.test(tags={"long"})
+@mpich_only(LAUNCHED)
 def a_thousand_moves_by_chance(stage):
-    return drawn_moves(stage, 1000, (*FAULTS, LAUNCHER))
+    return drawn_moves(stage, 1000, (*FAULTS, *ROUGH))
