@@ -37,6 +37,13 @@ std::uint64_t chunk_units(const array &a)
     return std::max<std::uint64_t>(1, std::min(a.units(), kChunkBytes / a.unit_bytes()));
 }
 
+/* Of all chunks of @a, which have the same size, the last one too. */
+std::uint64_t stored_bytes(const array &a)
+{
+    const std::uint64_t chunk = chunk_units(a);
+    return (a.units() + chunk - 1) / chunk * chunk * a.unit_bytes();
+}
+
 bool is_chunked(const array &a)
 {
     return a.bytes() > kChunkBytes && a.units() > 1;
@@ -529,9 +536,14 @@ struct image_reader::source {
     std::string what;
     bool chunked;
     std::uint64_t chunk, unit_bytes; /* units, bytes */
+    /* Nothing is left out: then no chunk has to be looked for, which HDF5 does one after the other.
+     */
+    bool is_whole;
 
     bool has(hsize_t at) const
     {
+        if (is_whole)
+            return true;
         if (!chunked)
             return H5Dget_storage_size(data) > 0;
         unsigned mask = 0;
@@ -572,7 +584,8 @@ void image_reader::read(const array &target, std::uint64_t first, std::uint64_t 
                       what,
                       chunked,
                       chunked ? chunk_units(target) : target.units(),
-                      target.unit_bytes()};
+                      target.unit_bytes(),
+                      chunked && H5Dget_storage_size(data) >= stored_bytes(target)};
 
     std::uint32_t crc = 0;
     const std::uint64_t size = target.unit_bytes(), end = first + count;
