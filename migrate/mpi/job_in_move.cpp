@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job_in_move.h"
 
+#include <cerrno>
 #include <set>
 
+#include "error.h"
 #include "job.h"
 #include "layer.h"
+#include "memory_room.h"
 #include "process.h"
 #include "profiler.h"
 #include "recorder.h"
@@ -83,10 +86,26 @@ std::string job_in_move::invite()
         data_.add(kRecordName, const_cast<std::byte *>(record.data()), record.size(),
                   element::byte);
     /* Of one image both sides have all at once, beside the data. */
-    hello_.bytes = (wanted_.via == control::request::way::image ? 2 : 1) * data_.bytes();
+    const bool whole = wanted_.via == control::request::way::image;
+    if (whole)
+        require_room_for_images();
+    hello_.bytes = (whole ? 2 : 1) * data_.bytes();
     succession_ = std::make_unique<succession>(job_.settings_, job_.command_, job_.launcher_.get(),
                                                target_, how_.successors_stand_by);
     return succession_->invite(hello_.bytes);
+}
+
+/** Memory is reserved without the kernel asking whether there is any, and it would end a process
+ * when it is written. Others that leave this host are taken to be as large as this one; a rank that
+ * moves on its own host has its successor's copies there, too. */
+void job_in_move::require_room_for_images() const
+{
+    std::uint64_t images = 0;
+    for (const control::request::target &one : wanted_.moves)
+        if (job_.homes_[static_cast<std::size_t>(one.rank)] == host_name())
+            images += one.host == host_name() ? 3 : 1;
+    if (images * data_.bytes() > memory_room() || job_.settings_.fault_injected(fault::no_room))
+        throw error(ENOMEM, "host " + host_name() + " has no memory for whole images of its ranks");
 }
 
 void job_in_move::introduce(const std::vector<std::string> &all)

@@ -52,6 +52,8 @@ class job_in_move final : public move_party {
     void make_progress() override { migrate::make_progress(); }
 
   private:
+    void require_room_for_images() const;
+
     job &job_;
     const control::request &wanted_;
     const move_plan how_;

@@ -252,6 +252,16 @@ def failed_as_one_image(stage):
 
 
 @suite.test()
+def refused_where_a_whole_image_has_no_room(stage):
+    """Before any is made, as the kernel would end a process when the memory is written."""
+    with heat(stage, environment={"ZC_MIGRATE_FAULT": "no-room"}) as job:
+        job.until_running()
+        refused(job, "move", "--rank", "1,2", "--to", H1, "--via", "image", says="no memory for whole images")
+        moved(job, [1, 2], H1)
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
 @mpich_only(NO_LOOSE_ENDS)
 def failed_by_way_of_the_disk(stage):
     with heat(stage, environment={"ZC_MIGRATE_FAULT": "successor-exits"}) as job:
