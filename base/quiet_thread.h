@@ -8,14 +8,18 @@
 
 namespace zc {
 
-/** The calling thread takes no signals where this is in sight, nor do threads that it makes then.
- */
+/** The calling thread takes no signals of the process where this is in sight, nor do threads that
+ *  it makes then; those of its own faults it takes. */
 class blocked_signals {
   public:
     blocked_signals() noexcept
     {
         sigset_t all;
         sigfillset(&all);
+        /* What a thread does wrong is its own: blocked, it would end the process past a handler
+         * that the program has for it. */
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+            sigdelset(&all, own);
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     ~blocked_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

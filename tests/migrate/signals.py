@@ -10,8 +10,11 @@ from testbed.migration import H1, H2
 from testbed.outcome import check
 from tests.migrate.jobs import ANY_HOST, IDENTICAL, ends_well, heat, moved, mpich_only, saved, suite
 
-# SIGKILL and SIGSTOP cannot be blocked, and two more are the C library's.
-EVERY = (1 << 64) - 1 & ~sum(1 << (number - 1) for number in (signal.SIGKILL, signal.SIGSTOP, 32, 33))
+# SIGKILL and SIGSTOP cannot be blocked, two more are the C library's, and those of a thread's own faults
+# are for the program's handler.
+OTHERS = (signal.SIGKILL, signal.SIGSTOP, 32, 33, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE,
+          signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
+EVERY = (1 << 64) - 1 & ~sum(1 << (number - 1) for number in OTHERS)
 INHERITED = "heat2d"    # what libzcm makes has the name of the thread that makes it
 NAMED_LATE = 0.1        # seconds; a thread of UCX gives itself a name
 
