@@ -86,7 +86,7 @@ int program_functions::call(kind what, int rank, const char *then,
     std::optional<watchdog> guard;
     try {
         guard.emplace(limit_s_, tell);
-    } catch (const std::system_error &) {
+    } catch (const std::exception &) {
         guard.reset(); /* no memory for a thread: nobody tells if it does not return */
     }
     return call_now(what);

@@ -368,7 +368,14 @@ void control_server::handle(int client, const std::string &line)
                 lock.unlock();
                 if (examiner_.joinable())
                     examiner_.join(); /* of the request before, which is over */
-                examiner_ = quiet_thread([this, wanted] { examine(wanted); });
+                try {
+                    examiner_ = quiet_thread([this, wanted] { examine(wanted); });
+                } catch (const std::exception &) {
+                    lock.lock();
+                    state_ = state::idle; /* the next request may find memory for a thread */
+                    client_ = -1;
+                    throw error(ENOMEM, "rank 0 has no memory to look at a request");
+                }
                 return;
             }
         }
