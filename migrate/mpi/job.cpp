@@ -225,7 +225,7 @@ void job::load_hdf5()
         return;
     try {
         loading_ = quiet_thread(load_hdf5_ahead);
-    } catch (const std::system_error &) {
+    } catch (const std::exception &) {
         return; /* no memory: it is loaded when it is needed, if it is */
     }
 }
@@ -290,7 +290,8 @@ bool job::wait_for_meeting(rendezvous::next first, std::int64_t n)
 void job::open_agreement(std::int64_t requests)
 {
     auto over = std::make_unique<mpi_window>(now_.ours, agreement_.own_words());
-    roll_ = std::make_unique<roll_call>(over->handle(), now_.rank, settings_.silence_s, homes_);
+    roll_ = std::make_unique<roll_call>(over->handle(), now_.rank, settings_.silence_s,
+                                        settings_.patience_s, homes_);
     agreement_.open(std::move(over), requests);
 }
 
@@ -308,16 +309,21 @@ void job::request_checkpoint()
 
 void job::checkpoint()
 {
-    auto one = std::make_unique<checkpoint_transaction>(*this);
+    auto one = std::make_shared<checkpoint_transaction>(*this);
     join_writer();
     if (!one->prepare())
         return;
     writer_problem_.clear();
     is_writing_ = true;
-    writer_ = quiet_thread([this, one = std::move(one)] {
+    const auto write = [this, one] {
         one->write();
         is_writing_ = false;
-    });
+    };
+    try {
+        writer_ = quiet_thread(write);
+    } catch (const std::exception &) {
+        write(); /* no memory for a thread: the others wait for this file */
+    }
 }
 
 void job::join_writer()

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <new>
 
 #include "clock.h"
 #include "process.h"
@@ -13,23 +15,32 @@ namespace zc::migrate {
 namespace {
 
 constexpr double kRounds = 4; /* in the time limit */
+#ifdef OPEN_MPI
+constexpr bool kCallsMayBlock = true; /* until the other one is in MPI (osc/ucx) */
+#else
+constexpr bool kCallsMayBlock = false;
+#endif
 constexpr const char *kGone = " is gone, as MPI has found";
 
 } // namespace
 
-roll_call::roll_call(MPI_Win over, int rank, double limit_s, const std::vector<std::string> &homes)
-    : over_(over), rank_(rank), limit_s_(limit_s), homes_(homes)
+roll_call::roll_call(MPI_Win over, int rank, double limit_s, double patience_s,
+                     const std::vector<std::string> &homes)
+    : over_(over), rank_(rank), limit_s_(limit_s), patience_s_(patience_s), homes_(homes)
 {
 }
 
 roll_call::~roll_call()
 {
     active = nullptr;
-    called_again_.push_back(std::move(last_));
+    for (MPI_Request &request : last_.requests)
+        if (request != MPI_REQUEST_NULL)
+            PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    /* A rank that was called may compute still, or have died, and this process may be at its end.
+     * MPI writes the answer when it comes. */
     for (calls &all : called_again_)
-        for (MPI_Request &request : all.requests)
-            if (request != MPI_REQUEST_NULL)
-                PMPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (std::ranges::count(all.requests, MPI_REQUEST_NULL) < std::ssize(all.requests))
+            (void)all.answers.release();
 }
 
 roll_call::scope::scope(roll_call &own) noexcept
@@ -42,18 +53,25 @@ void roll_call::ask(double now)
 {
     last_ = calls(homes_.size());
     asked_ = now;
-    begin(last_);
+    begin(last_, homes_.size());
 }
 
-void roll_call::begin(calls &all) const
+/** Calls the first @ranks. */
+void roll_call::begin(calls &all, std::size_t ranks) const
 {
     const returned_errors_of_window returned(over_);
-    for (std::size_t i = 0; i < homes_.size(); i++)
-        if (i != static_cast<std::size_t>(rank_) &&
-            PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &all.answers[i], 1, MPI_INT64_T,
-                                 static_cast<int>(i), 0, 1, MPI_INT64_T, MPI_NO_OP, over_,
-                                 &all.requests[i]) != MPI_SUCCESS)
+    for (std::size_t i = 0; i < ranks; i++) {
+        if (i == static_cast<std::size_t>(rank_))
+            continue;
+        const int code = PMPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &all.answers[i], 1,
+                                              MPI_INT64_T, static_cast<int>(i), 0, 1, MPI_INT64_T,
+                                              MPI_NO_OP, over_, &all.requests[i]);
+        int what = MPI_SUCCESS;
+        if (code != MPI_SUCCESS)
+            PMPI_Error_class(code, &what);
+        if (what != MPI_SUCCESS && what != MPI_ERR_NO_MEM) /* else it has not been called */
             end_for(i, kGone);
+    }
 }
 
 /** The first that has not answered yet; as many as there are: none. */
@@ -86,13 +104,24 @@ void roll_call::look_now()
 
 void roll_call::look_for_gone(double since)
 {
+    if (kCallsMayBlock)
+        return;
     const double now = seconds();
-    if (now - std::max(called_, since) < limit_s_ / kRounds)
+    if (called_ < since) { /* by an earlier wait */
+        called_ = since;
+        gap_s_ = std::min(limit_s_, patience_s_) / kRounds;
+    }
+    if (now - called_ < gap_s_)
         return;
     called_ = now;
+    gap_s_ *= 2;
     std::erase_if(called_again_,
                   [this](calls &all) { return unanswered_of(all) == homes_.size(); });
-    begin(called_again_.emplace_back(homes_.size()));
+    try {
+        begin(called_again_.emplace_back(homes_.size()), rank_ == 0 ? homes_.size() : 1);
+    } catch (const std::bad_alloc &) {
+        return; /* this rank can wait without looking */
+    }
 }
 
 void roll_call::find_lost(const std::string &problem)

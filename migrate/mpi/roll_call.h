@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mpi.h>
 #include <string>
 #include <vector>
@@ -19,10 +20,11 @@ namespace zc::migrate {
  */
 class roll_call {
   public:
-    /** @over: a window of all ranks that all may read; it outlives this. @homes: hosts, by rank, ""
-     * where unknown. */
-    roll_call(MPI_Win over, int rank, double limit_s, const std::vector<std::string> &homes);
-    /** All ranks are there, and answer. */
+    /** @over: a window of all ranks that all may read; it outlives this. @patience_s: how long
+     * ranks wait until all have met. @homes: hosts, by rank, "" where unknown. */
+    roll_call(MPI_Win over, int rank, double limit_s, double patience_s,
+              const std::vector<std::string> &homes);
+    /** Waits for answers but to look_for_gone(): what is late of those is MPI's from here on. */
     ~roll_call();
     roll_call(const roll_call &) = delete;
     roll_call &operator=(const roll_call &) = delete;
@@ -44,8 +46,11 @@ class roll_call {
 
     /**
      * The same for one that waits where others may compute: who does not answer is not lost for
-     * that, but who has ended is. A call that was under way then may never fail, so all are called
-     * again and again. @since: when it began to wait.
+     * that, but who has ended is. A call that was under way then may never fail, so there are
+     * others: after a quarter of the shorter limit, and each time after twice as long, as those
+     * that are not answered take memory. Rank 0 calls all, and they call it. @since: when it began
+     * to wait. Not with Open MPI, where a call may block for as long as the other one computes;
+     * there the launcher ends a job of which a process has died.
      */
     void look_for_gone(double since);
 
@@ -54,13 +59,16 @@ class roll_call {
 
   private:
     struct calls {
-        explicit calls(std::size_t ranks) : requests(ranks, MPI_REQUEST_NULL), answers(ranks, 0) {}
+        explicit calls(std::size_t ranks)
+            : requests(ranks, MPI_REQUEST_NULL), answers(std::make_unique<std::int64_t[]>(ranks))
+        {
+        }
         std::vector<MPI_Request> requests; /* by rank; none of a rank that has answered */
-        std::vector<std::int64_t> answers;
+        std::unique_ptr<std::int64_t[]> answers;
     };
 
     void look_now();
-    void begin(calls &all) const;
+    void begin(calls &all, std::size_t ranks) const;
     std::size_t unanswered_of(calls &all) const;
     std::size_t unanswered() { return unanswered_of(last_); }
     [[noreturn]] void find_lost_now(const std::string &problem);
@@ -71,12 +79,12 @@ class roll_call {
     static inline roll_call *active = nullptr;
     MPI_Win over_;
     int rank_;
-    double limit_s_;
+    double limit_s_, patience_s_;
     const std::vector<std::string> &homes_;
-    double asked_ = 0; /* when the last round began, or the waiting */
-    calls last_{0};    /* of it */
-    double called_ = 0;
-    std::list<calls> called_again_; /* by look_for_gone(), and not answered by all */
+    double asked_ = 0;              /* when the last round began, or the waiting */
+    calls last_{0};                 /* of it */
+    double called_ = 0, gap_s_ = 0; /* by look_for_gone(): when, and until it does again */
+    std::list<calls> called_again_; /* and not answered by all */
 };
 
 } // namespace zc::migrate

@@ -136,7 +136,10 @@ def paused(stage, phase, to=None, via="memory", environment=None, sign=None, lea
 def killed(stage, phase, whose, says, leaver=1):
     """SIGKILL: whose end is that of the job depends on whether go was said. Those that wait for a rank
     which has ended do not do so until their patience is at its end."""
-    environment = {"ZC_MIGRATE_PATIENCE": "600"} if phase in BEFORE_MEETING else None
+    environment = None
+    if phase in BEFORE_MEETING:     # the shorter of the two decides
+        environment = ({"ZC_MIGRATE_PATIENCE": "24", "ZC_MIGRATE_SILENCE": "600"} if whose == "stayer"
+                       else {"ZC_MIGRATE_PATIENCE": "600"})
     with paused(stage, phase, leaver=leaver, environment=environment) as move:
         if phase == "spawn" and whose in ("successor", "launcher"):
             move.go_on()
