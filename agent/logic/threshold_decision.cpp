@@ -48,7 +48,7 @@ class by_threshold final : public decision {
     random_source &random_;
 };
 
-opinion by_threshold::decide(nanos, const member &thief, std::span<const msg::link> links,
+opinion by_threshold::decide(nanos now, const member &thief, std::span<const msg::link> links,
                              const free_check &free)
 {
     const load_digest mine = here_.digest();
@@ -58,6 +58,11 @@ opinion by_threshold::decide(nanos, const member &thief, std::span<const msg::li
         return {{},
                 fmt::format("not below the threshold: {:.2f} threads on {:.2f} processors",
                             mine.demand, mine.cpus)};
+    /* Thieves ask whenever they like: what lasts for a moment only is no reason here, either. */
+    if (!here_.draining() && here_.overloaded_for(now) < s_.settle)
+        return {{},
+                fmt::format("below the threshold for {:.1f} s only, waiting for {:.1f} s",
+                            to_seconds(here_.overloaded_for(now)), to_seconds(s_.settle))};
     opinion last{{}, "no job is known here"};
     for (const auto &[id, job] : here_.jobs()) {
         last = give_of(job, thief, links, free);

@@ -132,6 +132,21 @@ TEST_F(AgentThresholdTest, TheThresholdIsWhatIsSaid)
     ranks(5, 0, 4);
     EXPECT_NE(ask().why.find("not below the threshold: 5.00 threads on 4.00"), std::string::npos);
     s_.threshold = 0.81;
+    ranks(5, 0, 4);
+    EXPECT_TRUE(ask().give);
+}
+
+TEST_F(AgentThresholdTest, WhatLastsForAMomentOnlyIsNoReason)
+{
+    ranks(5, 0, 4);
+    s_.threshold = 0.81;
+    here_.on_load(20 * kSecond, here_.load()); /* a second before the question */
+    EXPECT_NE(ask().why.find("for 1.0 s only, waiting for 5.0 s"), std::string::npos);
+    s_.settle = kSecond;
+    EXPECT_TRUE(ask().give);
+    s_.settle = 5 * kSecond;
+    draining_ = true;
+    ranks(5, 0, 4);
     EXPECT_TRUE(ask().give);
 }
 
