@@ -125,7 +125,8 @@ bool by_threshold::confirm(plan &p, const load_digest &told)
     };
     if (told.room == 0)
         return refuse(fmt::format("{} is full", p.target.host));
-    if (told.draining || available(told) < s_.threshold)
+    /* A node that is emptied keeps nothing because all others are busy. */
+    if (told.draining || (!mine.draining && available(told) < s_.threshold))
         return refuse(fmt::format("{} is below the threshold itself", p.target.host));
     if (!has_memory(told.free_bytes, p.bytes))
         return refuse(fmt::format("{} has no memory for an image", p.target.host));
@@ -139,7 +140,7 @@ bool by_threshold::confirm(plan &p, const load_digest &told)
 bool by_threshold::worthwhile(const load_digest &thief, const load_digest &victim) const
 {
     return thief.room > 0 && !thief.draining && victim.ranks > 0 && is_below(victim) &&
-           available(thief) >= s_.threshold;
+           (victim.draining || available(thief) >= s_.threshold);
 }
 
 } // namespace

@@ -161,6 +161,22 @@ TEST_F(AgentThresholdTest, ANodeThatIsBelowItItselfTakesNothing)
     EXPECT_NE(ask().why.find("is full"), std::string::npos);
 }
 
+TEST_F(AgentThresholdTest, ANodeThatIsEmptiedGivesToOneThatIsBelowIt)
+{
+    draining_ = true;
+    ranks(2);
+    thief_.load.demand = 6; /* four processors */
+    const opinion o = ask();
+    ASSERT_TRUE(o.give) << o.why;
+    load_digest victim = here_.digest();
+    EXPECT_TRUE(decision_->worthwhile(thief_.load, victim));
+    victim.draining = false;
+    EXPECT_FALSE(decision_->worthwhile(thief_.load, victim));
+    thief_.load.draining = true; /* it is emptied itself */
+    EXPECT_FALSE(ask().give);
+    EXPECT_FALSE(decision_->worthwhile(thief_.load, here_.digest()));
+}
+
 TEST_F(AgentThresholdTest, ItIsAskedOnceMoreWithWhatTheTargetSaysNow)
 {
     ranks(8);
