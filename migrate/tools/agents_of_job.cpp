@@ -252,13 +252,8 @@ void dispatcher::hear(std::size_t agent)
             line.find(" error: ") != std::string::npos || line.find(" zcmd ") == std::string::npos)
             say(hosts_[agent] + ": " + line);
     }
-    for (const std::string &line : it.out.lines()) {
-        const json what = json::parse(line, nullptr, false);
-        if (what.is_object())
-            decides_.agent_says(agent, what, seconds());
-        else
-            say(hosts_[agent] + ": " + line);
-    }
+    for (const std::string &line : it.out.lines())
+        decides_.agent_prints(agent, line, seconds());
 }
 
 void dispatcher::reap()

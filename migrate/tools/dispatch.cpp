@@ -138,6 +138,17 @@ void dispatch::start_some()
     }
 }
 
+void dispatch::agent_prints(std::size_t agent, const std::string &line, double now)
+{
+    const json what = json::parse(line, nullptr, false);
+    if (what.is_object())
+        return agent_says(agent, what, now);
+    /* A greeting of the host may run into what the agent says, or a line be cut: its key is for
+     * nobody's eyes, and what is printed here may end in a log. */
+    const bool may_have_key = line.find("secret") != std::string::npos;
+    by_.say(hosts_[agent] + ": " + (may_have_key ? "what the agent says is not understood" : line));
+}
+
 void dispatch::agent_says(std::size_t agent, const json &what, double now)
 {
     if (at_ == phase::looking)

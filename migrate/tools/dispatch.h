@@ -57,6 +57,8 @@ class dispatch {
     dispatch &operator=(const dispatch &) = delete;
 
     void begin(double now);
+    /** A line of its standard output, where its launcher may print, too. */
+    void agent_prints(std::size_t agent, const std::string &line, double now);
     void agent_says(std::size_t agent, const nlohmann::json &what, double now);
     /** @how: "has ended with exit status 1" */
     void agent_ended(std::size_t agent, const std::string &how, double now);

@@ -112,6 +112,23 @@ TEST_F(DispatchTest, TheJobStartsWhenEachAgentKnowsAllOthers)
     EXPECT_NE(said().find("zcctl nodes --agent /tmp/z/zcmd.sock"), std::string::npos);
 }
 
+TEST_F(DispatchTest, WhatIsNotUnderstoodIsShownUnlessAKeyMayBeInIt)
+{
+    dispatch &it = on(2);
+    it.agent_prints(0, "Welcome to a", 1);
+    EXPECT_EQ(said(), "a: Welcome to a\n");
+    const std::string key = json{{"address", "tcp://a:1"}, {"secret", "S0S0"}}.dump();
+    for (const std::string &line :
+         {"Welcome" + key, key.substr(0, key.size() - 3), "[" + key + "]"}) {
+        it.agent_prints(0, line, 1);
+        EXPECT_EQ(said(), "a: what the agent says is not understood\n");
+    }
+    EXPECT_EQ(take(), steps{"start 0"});
+    it.agent_prints(0, kFirstReady.dump(), 1);
+    EXPECT_EQ(take(), steps{"start 1"});
+    EXPECT_EQ(said(), "");
+}
+
 TEST_F(DispatchTest, OneHostNeedsNoOther)
 {
     dispatch &it = on(1);
