@@ -18,7 +18,7 @@ namespace zc::control {
 namespace {
 
 constexpr std::size_t kLongest = std::size_t{64} << 20;
-constexpr int kPatience = 10; /* seconds */
+constexpr std::chrono::seconds kPatience{10};
 
 struct descriptor {
     int fd;
@@ -30,7 +30,8 @@ struct descriptor {
 };
 
 /** HTTP/1.0: the answer ends where the connection does. */
-std::string exchange(const std::string &path, const std::string &method, const std::string &page)
+std::string exchange(const std::string &path, const std::string &method, const std::string &page,
+                     std::chrono::milliseconds patience)
 {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -38,15 +39,21 @@ std::string exchange(const std::string &path, const std::string &method, const s
         throw client_error(path + ": too long for a socket");
     path.copy(address.sun_path, path.size());
     descriptor s{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    if (s.fd < 0 || connect(s.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
+    const timeval limit{micros / 1'000'000, micros % 1'000'000};
+    setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* for connect(), too */
+    const bool connected =
+        s.fd >= 0 && connect(s.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
+    if (!connected && errno == EAGAIN) /* it listens, but so many wait that no more can */
+        throw client_error(path + ": no answer in time");
+    if (!connected)
         throw no_agent("no agent at " + path + ": " + std::strerror(errno) + " (is zcmd running?)");
     ucred peer{};
     socklen_t length = sizeof peer;
     if (getsockopt(s.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
         (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0))
         throw client_error(path + " belongs to another user's process");
-    timeval patience{kPatience, 0};
-    setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string text = method + " " + page + " HTTP/1.0\r\nHost: zcmd\r\nContent-Length: 0\r\n\r\n";
     if (send(s.fd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
         throw client_error(path + ": " + std::strerror(errno));
@@ -91,14 +98,15 @@ std::string default_socket()
     return first;
 }
 
-std::string get(const std::string &socket, const std::string &page)
+std::string get(const std::string &socket, const std::string &page,
+                std::chrono::milliseconds patience)
 {
-    return exchange(socket, "GET", page);
+    return exchange(socket, "GET", page, patience);
 }
 
 void post(const std::string &socket, const std::string &command)
 {
-    exchange(socket, "POST", command);
+    exchange(socket, "POST", command, kPatience);
 }
 
 } // namespace zc::control

@@ -2,6 +2,7 @@
 #ifndef ZC_CONTROL_AGENT_CLIENT_H_INCLUDED
 #define ZC_CONTROL_AGENT_CLIENT_H_INCLUDED
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -19,8 +20,9 @@ class no_agent : public client_error {
 
 /** zcmd.sock in $XDG_RUNTIME_DIR/zcm or /tmp/zcm-UID (runtime_directory.h), where there is one. */
 std::string default_socket();
-/** The text of a page of the agent behind @socket, e.g. "/nodes". */
-std::string get(const std::string &socket, const std::string &page);
+/** The text of a page of the agent behind @socket, e.g. "/nodes". @patience: for each step. */
+std::string get(const std::string &socket, const std::string &page,
+                std::chrono::milliseconds patience = std::chrono::seconds(10));
 /** A command without an answer, e.g. "/drain". */
 void post(const std::string &socket, const std::string &command);
 

@@ -28,6 +28,7 @@ constexpr int kVersionOfOrder = 1;
 constexpr int kOrderComes = 30'000; /* ms */
 constexpr int kForAll = -1;         /* as long as zcm-run is there: it looks on other hosts */
 constexpr int kLook = 500;          /* ms from one look at an agent that was found to the next */
+constexpr int kLookLater = 3000;    /* when only its end is still of interest */
 constexpr std::size_t kLongestOrder = 1 << 20;
 
 /** The first line of @in; nothing is read beyond it. */
@@ -102,13 +103,13 @@ json parse_line(std::string_view line)
 }
 
 /** Until @in ends. Throws found_agent_error, also if the agent ends. */
-void watch_found(const found_agent &agent, const config &c, int in, int out)
+void watch_found(found_agent &agent, const config &c, int in, int out)
 {
     std::vector<std::string> others;
     bool has_told = false;
     for (;;) {
         pollfd event{in, POLLIN, 0};
-        const int there = poll(&event, 1, kLook);
+        const int there = poll(&event, 1, has_told ? kLookLater : kLook);
         if (there < 0 && errno != EINTR)
             return;
         if (there > 0) {
@@ -122,9 +123,9 @@ void watch_found(const found_agent &agent, const config &c, int in, int out)
             if (given.is_object() && given.contains("others"))
                 others = given["others"].get<std::vector<std::string>>();
         }
-        const std::size_t alive = agent.alive_of(others);
-        if (!others.empty() && !has_told &&
-            alive >= std::min(others.size(), std::size_t{c.logic.max_members})) {
+        const auto alive = agent.alive_of(others);
+        if (alive && !others.empty() && !has_told &&
+            *alive >= std::min(others.size(), std::size_t{c.logic.max_members})) {
             has_told = true;
             say(out, {{"together", true}});
         }
@@ -136,7 +137,7 @@ bool serve_found(const search_order &wanted, int in, int out)
 {
     config c = wanted.c;
     complete(c);
-    const auto agent = found_agent::find(c);
+    auto agent = found_agent::find(c);
     if (!agent) {
         say(out, {{"found", false}});
         return false;

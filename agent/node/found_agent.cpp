@@ -27,9 +27,9 @@ json page_of(const std::string &socket, const char *name)
 
 } // namespace
 
-std::optional<found_agent> found_agent::find(const config &c)
+std::optional<found_agent> found_agent::find(const config &c, const patience &with)
 {
-    found_agent one(c.status_socket);
+    found_agent one(c.status_socket, with);
     try {
         one.mode_ = page_of(one.socket_, "/status").at("mode");
         const json page = page_of(one.socket_, "/nodes");
@@ -45,19 +45,22 @@ std::optional<found_agent> found_agent::find(const config &c)
     return one;
 }
 
-std::size_t found_agent::alive_of(const std::vector<std::string> &addresses) const
+std::optional<std::size_t> found_agent::alive_of(const std::vector<std::string> &addresses)
 {
     std::size_t alive = 0;
     try {
-        const json page = page_of(socket_, "/nodes");
+        const json page = json::parse(control::get(socket_, "/nodes", patience_.answer));
         for (const json &node : page.at("nodes"))
             alive += node.at("state") == "alive" &&
                      std::ranges::count(addresses, node.at("address").get<std::string>()) > 0;
     } catch (const control::no_agent &problem) {
         throw found_agent_error(problem.what());
-    } catch (const json::exception &problem) {
-        throw found_agent_error(socket_ + ": " + problem.what());
+    } catch (const std::exception &problem) { /* the client's, or JSON's */
+        if (clock::now() - answered_ < patience_.silence)
+            return std::nullopt;
+        throw found_agent_error(problem.what());
     }
+    answered_ = clock::now();
     return alive;
 }
 

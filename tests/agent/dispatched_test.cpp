@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <atomic>
+#include <filesystem>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -78,6 +86,98 @@ TEST(AgentDispatchedTest, NoneIsFoundWhereNoneListens)
     config c;
     c.status_socket = "/nonexistent/zcmd.sock";
     EXPECT_FALSE(found_agent::find(c));
+}
+
+/** Listens at a status socket as an agent does, and knows the agents at tcp://a:1 and tcp://b:1. */
+class answers_as_agent {
+  public:
+    explicit answers_as_agent(const std::string &path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0))
+    {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof address.sun_path - 1);
+        EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr *>(&address), sizeof address), 0) << path;
+        EXPECT_EQ(listen(fd_, 8), 0);
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~answers_as_agent()
+    {
+        shutdown(fd_, SHUT_RDWR);
+        thread_.join();
+        close(fd_);
+    }
+    answers_as_agent(const answers_as_agent &) = delete;
+    answers_as_agent &operator=(const answers_as_agent &) = delete;
+
+    std::atomic<bool> is_late = false; /* after 0.3 s */
+
+  private:
+    void serve() const
+    {
+        const json page = {{"mode", "move"},
+                           {"nodes",
+                            {{{"self", true}, {"state", "alive"}, {"address", "tcp://a:1"}},
+                             {{"self", false}, {"state", "alive"}, {"address", "tcp://b:1"}},
+                             {{"self", false}, {"state", "dead"}, {"address", "tcp://c:1"}}}}};
+        const std::string answer = "HTTP/1.0 200 OK\r\n\r\n" + page.dump();
+        for (int one; (one = accept(fd_, nullptr, nullptr)) >= 0; close(one)) {
+            char asked[512];
+            EXPECT_GT(recv(one, asked, sizeof asked, 0), 0);
+            if (is_late)
+                std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            send(one, answer.data(), answer.size(), MSG_NOSIGNAL);
+        }
+    }
+
+    int fd_;
+    std::thread thread_;
+};
+
+class AgentFoundTest : public testing::Test {
+  protected:
+    AgentFoundTest()
+    {
+        char name[] = "/tmp/zcfoundXXXXXX";
+        directory_ = mkdtemp(name);
+        c_.key_file = directory_ + "/key";
+        c_.status_socket = directory_ + "/zcmd.sock";
+        write_keys(c_.key_file, make_keys());
+    }
+    ~AgentFoundTest() override { std::filesystem::remove_all(directory_); }
+
+    std::string directory_;
+    config c_;
+    const std::vector<std::string> both_ = {"tcp://a:1", "tcp://b:1", "tcp://c:1"};
+};
+
+TEST_F(AgentFoundTest, AnAnswerThatComesLateIsNotItsEnd)
+{
+    std::optional<answers_as_agent> agent(c_.status_socket);
+    auto found = found_agent::find(c_, {std::chrono::milliseconds(100), std::chrono::hours(1)});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->address(), "tcp://a:1");
+    EXPECT_EQ(found->alive_of(both_), 2u);
+    agent->is_late = true;
+    EXPECT_EQ(found->alive_of(both_), std::nullopt);
+    agent->is_late = false;
+    while (!found->alive_of(both_)) /* it is still at the question before */
+        ;
+    agent.reset();
+    EXPECT_THROW(found->alive_of(both_), found_agent_error);
+}
+
+TEST_F(AgentFoundTest, OneThatIsSilentForLongIsTakenForDead)
+{
+    answers_as_agent agent(c_.status_socket);
+    auto found = found_agent::find(c_, {std::chrono::milliseconds(100), std::chrono::seconds(1)});
+    ASSERT_TRUE(found);
+    agent.is_late = true;
+    EXPECT_EQ(found->alive_of(both_), std::nullopt);
+    const auto ask_on = [&] {
+        for (int i = 0; i < 100; i++)
+            found->alive_of(both_);
+    };
+    EXPECT_THROW(ask_on(), found_agent_error);
 }
 
 TEST(AgentDispatchedTest, WhatIsNoOrderIsRefused)
