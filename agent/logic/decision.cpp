@@ -310,8 +310,12 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
             pace_after(mine, p.target.load, static_cast<double>(here.size())) <=
                 pace_after(mine, p.target.load, count) * (1 + kTogether))
             room = here.size();
-        if (first_group.empty())
+        if (first_group.empty()) {
+            /* Of a whole pattern, those that are here before those that would have to be asked. */
+            std::ranges::stable_partition(group, [&](rank_id r) { return left.contains(r); });
+            group.resize(std::min<std::size_t>(group.size(), s_.most_at_once));
             first_group = group;
+        }
         for (rank_id r : here) {
             if (room == 0)
                 break;
@@ -385,7 +389,7 @@ void balancing::rearrange(plan &p, const job_view &job, const std::vector<choice
         by_groups[r] = 1;
     std::vector<std::uint32_t> placed = place(problem);
     if (placed.empty() ||
-        placement_cost(problem, placed) > kClearlyCheaper * placement_cost(problem, by_groups))
+        placement_cost(problem, placed) >= kClearlyCheaper * placement_cost(problem, by_groups))
         return;
     plan other = p;
     other.own.clear();

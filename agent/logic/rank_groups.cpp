@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <set>
 #include <utility>
 
 #include "thinning.h"
@@ -138,7 +137,7 @@ class engine_grouping final : public grouping {
             return {rank};
         most = std::min(most, at->second.ranks);
         if (seeks_patterns() && patterns_.group == pattern_settings::membership::all)
-            return with_pattern(*at->second.engine, rank, most);
+            return with_pattern(*at->second.engine, rank);
         std::vector<rank_id> group(most);
         std::int64_t count = zcp_groups_around(at->second.engine.get(), rank, most, group.data());
         if (count < 1)
@@ -165,21 +164,26 @@ class engine_grouping final : public grouping {
         thinning thinned;
         std::deque<zcp_event_t> log; /* what the engine has been told last */
     };
-    /** As the paper has it: all that are in the predicted pattern, if @rank is. */
-    static std::vector<rank_id> with_pattern(const zcp_groups_t &engine, rank_id rank,
-                                             std::uint32_t most)
+    /** As the paper has it: all that are in the predicted pattern, if @rank is; those first that
+     * exchange most with it. */
+    static std::vector<rank_id> with_pattern(const zcp_groups_t &engine, rank_id rank)
     {
         std::vector<zcp_flow_t> pairs(kMostFlows);
         const std::int64_t count = zcp_groups_forecast(&engine, pairs.data(), pairs.size());
         pairs.resize(static_cast<std::size_t>(
             std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(kMostFlows))));
-        std::set<rank_id> members;
-        for (const zcp_flow_t &pair : pairs)
-            members.insert({pair.src, pair.dst});
+        std::map<rank_id, double> with; /* bytes between it and @rank */
+        for (const zcp_flow_t &pair : pairs) {
+            const auto bytes = static_cast<double>(pair.bytes);
+            with[pair.src] += pair.dst == rank ? bytes : 0;
+            with[pair.dst] += pair.src == rank ? bytes : 0;
+        }
         std::vector<rank_id> group = {rank};
-        if (members.erase(rank) > 0)
-            group.insert(group.end(), members.begin(), members.end());
-        group.resize(std::min<std::size_t>(group.size(), most));
+        if (with.erase(rank) > 0)
+            for (const auto &[member, bytes] : with)
+                group.push_back(member);
+        std::stable_sort(group.begin() + 1, group.end(),
+                         [&with](rank_id a, rank_id b) { return with[a] > with[b]; });
         return group;
     }
     std::unique_ptr<zcp_groups_t, destroy> make(std::uint32_t ranks, int *error = nullptr) const

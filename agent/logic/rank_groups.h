@@ -38,7 +38,9 @@ class grouping {
     /** What was observed of ranks elsewhere, before they came; takes the place of what was observed
      *  of them here at an earlier time. In the order of time. */
     virtual void inherit(job_id, std::span<const zcp_event_t>) {}
-    /** @rank first, then those that should go with it, at most @most in all. */
+    /** @rank first, then those that should go with it, most important first: at most @most in all,
+     * but for pattern_settings::membership::all, where only the caller knows which of them can go.
+     */
     virtual std::vector<rank_id> around(job_id, rank_id rank, std::uint32_t most) const
     {
         return most > 0 ? std::vector{rank} : std::vector<rank_id>{};

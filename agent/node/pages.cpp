@@ -150,9 +150,11 @@ json groups_page(const agent &a)
     for (const auto &[id, job] : a.here().jobs()) {
         json groups = json::array();
         for (const auto &[key, r] : a.here().ranks()) {
-            if (key.job == id)
-                groups.push_back(
-                    {{"rank", key.rank}, {"group", a.groups().around(id, key.rank, kShownGroup)}});
+            if (key.job != id)
+                continue;
+            std::vector<rank_id> group = a.groups().around(id, key.rank, kShownGroup);
+            group.resize(std::min<std::size_t>(group.size(), kShownGroup));
+            groups.push_back({{"rank", key.rank}, {"group", group}});
         }
         json flows = json::array();
         std::vector<zcp_flow_t> expected = a.groups().expected(id);

@@ -244,6 +244,50 @@ TEST_F(AgentDecisionTest, MovesAsManyAsMakeTheSlowerNodeFastest)
     EXPECT_DOUBLE_EQ(o.give->figures.after, 1.5);
 }
 
+/* Ranks 0 to 3, elsewhere, and 12 to 15, here, are in it; it has more than may go at once. */
+TEST_F(AgentDecisionTest, OfAWholePatternTheRanksHereGo)
+{
+    job_view job;
+    job.job = kJob;
+    job.epoch = 1;
+    for (rank_id r = 0; r < 20; r++)
+        job.placement.push_back(r < 12 ? kElsewhere : kHere);
+    here_.on_job(job);
+    for (rank_id r = 12; r < 20; r++) {
+        rank_profile p;
+        p.key = {kJob, r};
+        p.image_bytes = image_;
+        p.elapsed_s = elapsed_;
+        if (r > 12) /* by the policy rank 12 goes first, and those of the pattern last */
+            p.flows = {{12, r < 16 ? 100.0 : 10.0, 1}};
+        here_.on_rank(10 * kSecond, p);
+    }
+    load_sample l;
+    l.cpus = 2;
+    l.demand = 8;
+    here_.on_load(10 * kSecond, l);
+    here_.on_load(20 * kSecond, l);
+    s_.most_at_once = 4;
+    pattern_settings all;
+    all.group = pattern_settings::membership::all;
+    groups_ = make_grouping("teiresias-basic", 0, all);
+    groups_->job(kJob, 20);
+    std::vector<zcp_event_t> events;
+    for (std::uint64_t round = 0; round < 256; round++) {
+        for (rank_id r : {0, 1, 2, 3, 12, 13, 14, 15})
+            events.push_back({r, r ^ 1, 1000, round * 1'000'000, 0, 0});
+    }
+    groups_->observe(kJob, events);
+    policy_ = make_policy("application");
+    decision_ = make_balancing_decision(s_, here_, *network_, *groups_, *policy_, past_, random_);
+    const opinion o =
+        decision_->decide(21 * kSecond, thief_, links_,
+                          [](const local_rank &, node_id, std::string &) { return true; });
+    ASSERT_TRUE(o.give) << o.why;
+    EXPECT_EQ(std::set<rank_id>(o.give->own.begin(), o.give->own.end()),
+              (std::set<rank_id>{12, 13, 14, 15}));
+}
+
 TEST_F(AgentDecisionTest, NoOverloadNoMove)
 {
     ranks(2);
