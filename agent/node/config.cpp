@@ -568,6 +568,12 @@ config read_config(const std::string &path)
     return parse_config(text.str(), path);
 }
 
+std::string default_config_file()
+{
+    const char *home = std::getenv("HOME");
+    return std::string(home == nullptr ? "" : home) + "/.config/zc/zcmd.toml";
+}
+
 int default_port(unsigned uid)
 {
     constexpr unsigned kFirst = 20000, kPorts = 12000; /* the system's own begin at 32768 */

@@ -62,6 +62,8 @@ class config_error : public std::runtime_error {
 /** agent.mode, by its name; false: there is none of that name. */
 bool set_mode(config &c, std::string_view name);
 
+/** Where the file of this user is, unless it is said otherwise; it need not be there. */
+std::string default_config_file();
 /** Throws config_error. */
 config read_config(const std::string &path);
 config parse_config(std::string_view text, const std::string &name);

@@ -165,8 +165,14 @@ std::optional<search_order> parse_search(std::string_view line)
     if (!given.contains("find"))
         return std::nullopt;
     try {
-        return search_order{parse_config(given.value("config", ""), "the configuration for agents"),
-                            given.value("sockets", "")};
+        search_order wanted{{}, given.value("sockets", "")};
+        const std::string usual = default_config_file();
+        if (given.contains("config"))
+            wanted.c =
+                parse_config(given.at("config").get<std::string>(), "the configuration for agents");
+        else if (access(usual.c_str(), F_OK) == 0)
+            wanted.c = read_config(usual);
+        return wanted;
     } catch (const json::exception &problem) {
         throw dispatch_error(fmt::format("an order that is not whole: {}", problem.what()));
     }

@@ -50,9 +50,9 @@ class dispatch_error : public std::runtime_error {
 /** Throws dispatch_error, config_error or key_error. */
 dispatch_order parse_order(std::string_view line);
 
-/** zcm-run asks whether an agent runs here. @config: where it may be, as its user has it. */
+/** zcm-run asks whether an agent runs here. */
 struct search_order {
-    config c;
+    config c; /* that it may have: the one that is given, else the one that zcmd takes by itself */
     std::string sockets; /* of jobs, which it has to look at; empty: where they are by default */
 };
 

@@ -24,12 +24,6 @@ namespace {
 
 enum { kDone = 0, kFailed = 1, kUsage = 2, kBadConfig = 3, kBadKey = 4 };
 
-std::string default_config()
-{
-    const char *home = std::getenv("HOME");
-    return std::string(home == nullptr ? "" : home) + "/.config/zc/zcmd.toml";
-}
-
 /** A missing file is an error only if it was named. */
 config load(const std::string &path, bool named)
 {
@@ -48,7 +42,7 @@ config load(const std::string &path, bool named)
 
 /** The command line. */
 struct arguments {
-    std::string path = default_config();
+    std::string path = default_config_file();
     bool path_named = false;
     std::string key_path;
     std::string host;

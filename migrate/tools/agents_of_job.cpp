@@ -321,8 +321,6 @@ int dispatcher::run()
 
 std::string read_config(const std::string &path)
 {
-    if (path.empty())
-        return "";
     std::ifstream file(path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file)
@@ -364,10 +362,10 @@ int run_with_agents(const agents_options &options, const std::vector<std::string
     const allowed_hosts hosts = hosts_of_command(chosen ? chosen : "", command);
     agent_start start = find_agent_start(options.launcher, command);
     const std::string directory = new_directory(options.directory);
-    json order = {{"version", kOrderVersion},
-                  {"config", read_config(options.config)},
-                  {"mode", options.mode},
-                  {"directory", directory}};
+    json order = {{"version", kOrderVersion}, {"mode", options.mode}, {"directory", directory}};
+    /* Without it agents that run already are looked for by the file that they have themselves. */
+    if (!options.config.empty())
+        order["config"] = read_config(options.config);
     if (options.logs.empty()) {
         order["log_level"] = "warn";
     } else {

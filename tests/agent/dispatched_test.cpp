@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <thread>
@@ -72,6 +74,30 @@ TEST(AgentDispatchedTest, AnAgentIsLookedForWhereItsUserHasIt)
     EXPECT_EQ(found->sockets, "/run/s");
     EXPECT_FALSE(parse_search(whole().dump()));
     EXPECT_THROW(parse_search("{\"version\":2,\"find\":true}"), dispatch_error);
+}
+
+TEST(AgentDispatchedTest, AnAgentThatNothingIsSaidOfHasTheFileThatZcmdTakesByItself)
+{
+    const char *before = std::getenv("HOME");
+    const std::string home_before = before == nullptr ? "" : before;
+    char home[] = "/tmp/zchomeXXXXXX";
+    ASSERT_NE(mkdtemp(home), nullptr);
+    setenv("HOME", home, 1);
+    const json order = {{"version", 1}, {"find", true}};
+    EXPECT_EQ(parse_search(order.dump())->c.key_file, "");
+    std::filesystem::create_directories(std::string(home) + "/.config/zc");
+    std::ofstream(default_config_file())
+        << "[agent]\nkey_file = \"/k\"\n[status]\nsocket = \"/s\"\n"
+           "[jobs]\nprofile_directory = \"/p\"\n";
+    const auto found = parse_search(order.dump());
+    json with_own = order;
+    with_own["config"] = "";
+    EXPECT_EQ(parse_search(with_own.dump())->c.key_file, "");
+    setenv("HOME", home_before.c_str(), 1);
+    std::filesystem::remove_all(home);
+    EXPECT_EQ(found->c.key_file, "/k");
+    EXPECT_EQ(found->c.status_socket, "/s");
+    EXPECT_EQ(found->c.profile_directory, "/p");
 }
 
 TEST(AgentDispatchedTest, RanksOfAJobAreWhereAnAgentThatWasFoundReadsThem)
