@@ -135,9 +135,14 @@ void watch_found(found_agent &agent, const config &c, int in, int out)
 /** false: there is none, and zcm-run has been told so. */
 bool serve_found(const search_order &wanted, int in, int out)
 {
-    config c = wanted.c;
-    complete(c);
-    auto agent = found_agent::find(c);
+    std::optional<found_agent> agent;
+    config c;
+    for (const config &one : may_have(wanted.c)) {
+        agent = found_agent::find(one);
+        c = one;
+        if (agent)
+            break;
+    }
     if (!agent) {
         say(out, {{"found", false}});
         return false;

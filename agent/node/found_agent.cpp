@@ -2,10 +2,12 @@
 #include "found_agent.h"
 
 #include <algorithm>
+#include <climits>
 
 #include <nlohmann/json.hpp>
 
 #include "agent_client.h"
+#include "runtime_directory.h"
 
 namespace zc::agent {
 namespace {
@@ -26,6 +28,26 @@ json page_of(const std::string &socket, const char *name)
 }
 
 } // namespace
+
+std::vector<config> may_have(const config &c)
+{
+    config ours = c;
+    complete(ours);
+    std::vector<config> all = {ours};
+    char place[PATH_MAX];
+    zcm_runtime_directory(place, sizeof place);
+    const std::string own_profiles = std::string(place) + "/ranks";
+    for (int n = 1; c.status_socket.empty() && zcm_runtime_place(n, place, sizeof place) == 0;
+         n++) {
+        config other = ours;
+        other.status_socket = std::string(place) + "/zcmd.sock";
+        /* It reads of ranks in our place, too, but ranks of a job have one place on all hosts. */
+        if (c.profile_directory.empty() && ours.profile_directory == own_profiles)
+            other.profile_directory = std::string(place) + "/ranks";
+        all.push_back(std::move(other));
+    }
+    return all;
+}
 
 std::optional<found_agent> found_agent::find(const config &c, const patience &with)
 {

@@ -20,6 +20,12 @@ class found_agent_error : public std::runtime_error {
 };
 
 /**
+ * What an agent that was started by @c may have, complete: one for each place where its status
+ * socket may be, as it may have been started with another environment than ours.
+ */
+std::vector<config> may_have(const config &c);
+
+/**
  * An agent of this user that runs on this node already, whoever has started it. It is asked for
  * what it tells anybody of this user, and never told to do anything.
  */

@@ -100,6 +100,31 @@ TEST(AgentDispatchedTest, AnAgentThatNothingIsSaidOfHasTheFileThatZcmdTakesByIts
     EXPECT_EQ(found->c.profile_directory, "/p");
 }
 
+TEST(AgentDispatchedTest, AnAgentIsLookedForInEachPlaceThatIsUsual)
+{
+    const char *before = std::getenv("XDG_RUNTIME_DIR");
+    const std::string kept = before == nullptr ? "" : before;
+    unsetenv("XDG_RUNTIME_DIR");
+    config c;
+    const std::vector<config> usual = may_have(c);
+    c.profile_directory = "/p";
+    const std::vector<config> with_profiles = may_have(c);
+    c.status_socket = "/s";
+    const std::vector<config> with_socket = may_have(c);
+    if (before != nullptr)
+        setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
+    const std::string uid = std::to_string(geteuid());
+    ASSERT_EQ(usual.size(), 2u);
+    EXPECT_EQ(usual[0].status_socket, "/tmp/zcm-" + uid + "/zcmd.sock");
+    EXPECT_EQ(usual[0].profile_directory, "/tmp/zcm-" + uid + "/ranks");
+    EXPECT_EQ(usual[1].status_socket, "/run/user/" + uid + "/zcm/zcmd.sock");
+    EXPECT_EQ(usual[1].profile_directory, "/run/user/" + uid + "/zcm/ranks");
+    ASSERT_EQ(with_profiles.size(), 2u);
+    EXPECT_EQ(with_profiles[1].profile_directory, "/p");
+    ASSERT_EQ(with_socket.size(), 1u);
+    EXPECT_EQ(with_socket[0].status_socket, "/s");
+}
+
 TEST(AgentDispatchedTest, RanksOfAJobAreWhereAnAgentThatWasFoundReadsThem)
 {
     json given = whole();
