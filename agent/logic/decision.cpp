@@ -312,7 +312,8 @@ std::vector<rank_id> balancing::choose(plan &p, const std::vector<choice> &choic
             room = here.size();
         if (first_group.empty()) {
             /* Of a whole pattern, those that are here before those that would have to be asked. */
-            std::ranges::stable_partition(group, [&](rank_id r) { return left.contains(r); });
+            std::stable_partition(group.begin(), group.end(),
+                                  [&](rank_id r) { return left.contains(r); });
             group.resize(std::min<std::size_t>(group.size(), s_.most_at_once));
             first_group = group;
         }
