@@ -54,7 +54,8 @@ class Draw:
     def __init__(self, stage, job, rng, faults, disk):
         self.stage, self.job, self.rng, self.faults, self.disk = stage, job, rng, faults, disk
         self.outcomes = collections.Counter()
-        self.before = None      # the fault of the request before
+        self.before = None      # what has struck a process while the request before was dealt with
+        self.struck = False
         self.stopped, self.limited = [], []
 
     def ranks_now(self):
@@ -114,6 +115,7 @@ class Draw:
             os.kill(pid, which)
         except ProcessLookupError:
             return
+        self.struck = self.struck or which != signal.SIGCONT
         if which == signal.SIGSTOP:
             self.stopped.append(pid)
 
@@ -139,6 +141,7 @@ class Draw:
     def once(self):
         """One request. False: the job has ended, and has said why."""
         what = self.rng.choice(self.faults)
+        self.struck = False
         before = self.ranks_now()
         check(before is not None, "it does not answer", self.job.said()[-SAID:])
         plan = self.plan(what, self.rng)
@@ -167,7 +170,7 @@ class Draw:
             return self.ended(what, code, said)
         if not self.check_places(what, code, said, before, wanted):
             return self.ended(what, code, said)
-        self.before = what
+        self.before = what if self.struck else None
         return True
 
     def ended(self, what, code, said):
