@@ -126,6 +126,11 @@ def cut_off(stage, host):
         yield
     finally:
         subprocess.run([*link, "up"], check=True)
+        # The kernel sees up to a second later that the link is there, and UCX begins without it else.
+        for each in (1, 2):
+            wait_for(f"the link of host {each} is there", lambda each=each: "state UP" in subprocess.run(
+                network.on(each, "ip", "link", "show", INTERFACE), check=True, capture_output=True,
+                text=True).stdout, 10)
 
 
 def limit_memory(pid):
