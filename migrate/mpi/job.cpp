@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <system_error>
 #include <unistd.h>
 
 #include "checkpoint_directory.h"

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <optional>
-#include <system_error>
 
 #include "layer.h"
 #include "process.h"

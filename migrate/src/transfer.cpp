@@ -50,13 +50,22 @@ std::uint64_t transfer::segments(const array &a)
     return (a.units() + segment_units(a) - 1) / segment_units(a);
 }
 
+void transfer::heed_successor()
+{
+    if (auto said = line_.poll())
+        throw error(EPIPE,
+                    said->what == word::failed ? said->text : "the successor speaks out of turn");
+}
+
+void transfer::heed_predecessor()
+{
+    if (auto said = line_.poll())
+        throw error(EPIPE, "the predecessor gave up");
+}
+
 void transfer::send(const array &source, const image_header &header, effort &effort, bool corrupt)
 {
-    auto interrupt = [this] {
-        if (auto said = line_.poll())
-            throw error(EPIPE, said->what == word::failed ? said->text
-                                                          : "the successor speaks out of turn");
-    };
+    const auto interrupt = [this] { heed_successor(); };
     double mark = seconds();
     std::uint64_t first = 0;
     for (std::uint64_t i = 0; i < segments(source); i++) {
@@ -93,10 +102,7 @@ void transfer::receive(const array &target, effort &effort)
         memory.reserve(packet_bound(target));
         line_.expect_segment({memory.data(), packet_bound(target)}, requests_[i % kAlive]);
     };
-    auto interrupt = [this] {
-        if (auto said = line_.poll())
-            throw error(EPIPE, "the predecessor gave up");
-    };
+    const auto interrupt = [this] { heed_predecessor(); };
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(all, kAlive); i++)
         expect(i);
     double mark = seconds();
@@ -127,11 +133,7 @@ void transfer::send_whole(std::span<const std::byte> image, effort &effort)
     for (std::uint64_t at = 0; at < image.size(); at += kPart) {
         line_.start_segment(image.subspan(at, std::min<std::uint64_t>(kPart, image.size() - at)),
                             requests_[0]);
-        line_.finish(requests_[0], [this] {
-            if (auto said = line_.poll())
-                throw error(EPIPE, said->what == word::failed ? said->text
-                                                              : "the successor speaks out of turn");
-        });
+        line_.finish(requests_[0], [this] { heed_successor(); });
     }
     effort.transfer_ms += ms_since(begin);
 }
@@ -143,10 +145,7 @@ std::span<const std::byte> transfer::receive_whole(std::uint64_t bytes, effort &
     for (std::uint64_t at = 0; at < bytes; at += kPart) {
         const std::uint64_t part = std::min(kPart, bytes - at);
         line_.expect_segment({memory_[0].data() + at, part}, requests_[0]);
-        const std::size_t came = line_.finish(requests_[0], [this] {
-            if (auto said = line_.poll())
-                throw error(EPIPE, "the predecessor gave up");
-        });
+        const std::size_t came = line_.finish(requests_[0], [this] { heed_predecessor(); });
         if (came != part)
             throw error(EBADMSG, "the predecessor's image was cut short in transit");
     }

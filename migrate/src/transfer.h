@@ -54,6 +54,10 @@ class transfer {
     void cancel();
 
   private:
+    /** While a transfer is waited for: throws error if the other side has said that it ends. */
+    void heed_successor();
+    void heed_predecessor();
+
     static constexpr std::size_t kAlive = 8;
     /* A part is waited for as long as a word is, so it must not be too long for a slow network. */
     static constexpr std::uint64_t kPart = std::uint64_t{16} << 20;
