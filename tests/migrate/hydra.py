@@ -597,6 +597,28 @@ def what_a_process_has_left_behind_is_ended(stage):
             job.until_free("h1", timeout=20 * stage.patience)
 
 
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def a_job_that_has_moved_and_was_killed_has_failed(stage):
+    """mpiexec's exit status was that of the processes it had started: all right, they had moved. And the same
+    where all end well."""
+    for killed in True, False:
+        with heat(stage, ranks=2, mpiexec=["-disable-auto-cleanup"]) as job:
+            before = job.until_running()["ranks"]
+            for rank, host in enumerate((H2, H1)):
+                moved(job, [rank], host)
+            wait_for("the first processes have ended",
+                     lambda before=before: not any(os.path.exists(f"/proc/{rank['pid']}") for rank in before),
+                     20 * stage.patience)
+            if not killed:
+                ends_well(stage, job, IDENTICAL)
+                continue
+            for rank in job.until_running()["ranks"]:
+                with contextlib.suppress(ProcessLookupError):   # without the other it ends itself
+                    os.kill(rank["pid"], signal.SIGKILL)
+            ends_with_error(job, "was killed by signal 9", 60 * stage.patience, signal.SIGKILL)
+
+
 CLOSES_ALL = """
 import os, time
 os.closerange(0, 1 << 16)
