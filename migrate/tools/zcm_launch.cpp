@@ -92,8 +92,11 @@ int guard()
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (WIFSIGNALED(status) && ranks.get())
+    if (WIFSIGNALED(status) && ranks.get()) {
+        std::fprintf(stderr, "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
+                     static_cast<int>(child), describe_end(status).c_str());
         zc::end_by_signal(WTERMSIG(status));
+    }
     return 0;
 }
 

@@ -17,8 +17,8 @@ import time
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Fail, check, wait_for
-from tests.migrate.jobs import (IDENTICAL, ends_well, ends_with_error, finishes, heat, hosts_of, moved, mpich_only,
-                                state_of, stop, suite, wait_channel)
+from tests.migrate.jobs import (ANY_HOST, IDENTICAL, ends_well, ends_with_error, finishes, heat, hosts_of, moved,
+                                mpich_only, parent_of, state_of, stop, suite, wait_channel)
 
 
 def is_asleep(pid):
@@ -617,6 +617,21 @@ def a_job_that_has_moved_and_was_killed_has_failed(stage):
                 with contextlib.suppress(ProcessLookupError):   # without the other it ends itself
                     os.kill(rank["pid"], signal.SIGKILL)
             ends_with_error(job, "was killed by signal 9", 60 * stage.patience, signal.SIGKILL)
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def a_killed_launcher_of_ranks_is_named(stage):
+    """It was for the ranks' end that its guard ended, without a word, and so mpiexec."""
+    with heat(stage, ranks=2, hosts=(H1,), mpiexec=["-disable-auto-cleanup"], environment=ANY_HOST) as job:
+        job.until_running()
+        moved(job, [0, 1], H2)
+        launchers = {parent_of(rank["pid"]) for rank in job.until_running()["ranks"]}
+        check(len(launchers) == 1, f"the launchers of two ranks of one host are {launchers}")
+        launcher = launchers.pop()
+        os.kill(launcher, signal.SIGKILL)
+        ends_with_error(job, rf"a launcher of ranks, process {launcher}, was killed by signal 9",
+                        60 * stage.patience, signal.SIGKILL)
 
 
 CLOSES_ALL = """

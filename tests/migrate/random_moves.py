@@ -3,6 +3,7 @@
 process, or the job has said why it cannot go on."""
 import collections
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -27,6 +28,9 @@ LAUNCHER = "kill launcher"
 # What may well end the job. No agent has a part in these moves: tests/run living kills those.
 ROUGH = (LAUNCHER, "kill rank", "kill source", "cut network", "full disk", "full memory")
 MAY_END = {"kill new", "stop new", *ROUGH} - {"full disk"}
+# By Hydra, by the library or its launcher, or by MPI, which may find a process lost before the library does.
+REASONS = ("BAD TERMINATION", "APPLICATION TERMINATED", "zcm: ", "zcm-launch: ", "has lost its connection to rank",
+           "Process failed")
 DISK = "200m"
 NAMES = {H1: "h1", H2: "h2"}
 
@@ -178,7 +182,7 @@ class Draw:
         check(what in MAY_END or self.before in MAY_END,      # a harm may show late
               f"'{what}' after '{self.before}' has ended the job: {code} {said}", self.job.said()[-SAID:])
         told = self.job.said()
-        check(status not in (0, None) and ("BAD TERMINATION" in told or "zcm: " in told),
+        check(status not in (0, None) and any(reason in told for reason in REASONS),
               f"exit status {status} after '{what}', and no reason: {said}", told[-SAID:])
         self.outcomes["the job has ended and said why"] += 1
         return False
@@ -219,15 +223,17 @@ def drawn_moves(stage, count, faults):
 
 
 def drawn_moves_by(stage, count, faults, disk):
-    """Those by way of the disk go by DISK."""
+    """Those by way of the disk go by DISK. Where ranks are killed, too, Hydra ends what is left of every other
+    job, and all ranks of the others have to find out by themselves."""
     rng = random.Random(stage.seed)
     outcomes = collections.Counter()
     done = 0
     place = {"ZC_MIGRATE_DIR": disk} if disk else {}
+    cleanups = itertools.cycle(([], ["-disable-auto-cleanup"]) if "kill rank" in faults else ([],))
     while done < count:
         with Job(stage, "heat2d", "--rows", 60, "--columns", 512, "--iterations", 100000000,
                  "--until", STOP, "--ballast", rng.choice((0, 1, 20)), ranks=RANKS,
-                 environment={**ANY_HOST, **PATIENCE, **place}) as job:
+                 mpiexec=next(cleanups), environment={**ANY_HOST, **PATIENCE, **place}) as job:
             job.until_running()
             draw = Draw(stage, job, rng, faults, disk)
             try:
