@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -27,6 +28,7 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
+constexpr unsigned kAbort = 5; /* seconds for the process manager to end all */
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -423,6 +425,12 @@ void job::abort(int code)
     const std::string what = "MPI_Abort() with error " + std::to_string(code);
     if (waiting_to_take_over_)
         give_up_rank(what);
+    if (launcher_) {
+        std::fflush(stdout);
+        complain(now_.rank, what);
+        launcher_->send({{"abort", code}});
+        sleep(kAbort);
+    }
     end_job(now_.rank, what);
 }
 

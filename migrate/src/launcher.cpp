@@ -42,6 +42,8 @@ void launcher::child_says(std::size_t child, const json &what)
             spawn_next();
     } else if (what.contains("rank") && states_[child] == state::chosen) {
         states_[child] = state::rank;
+    } else if (what.contains("abort") && is_rank(child)) {
+        by_.abort_job(what.value("abort", 1));
     }
 }
 

@@ -22,6 +22,8 @@ class launcher_actions {
     virtual void kill_child(std::size_t child) = 0;
     /** From now on this many children are ranks: the end of this process is that of the job. */
     virtual void guard_ranks(std::size_t ranks) = 0;
+    /** As the process manager does when one of its processes calls MPI_Abort() with @code. */
+    virtual void abort_job(int code) = 0;
     /** Ask the process manager; its answer is spawned(). */
     virtual void spawn(const std::string &host, const std::string &card) = 0;
 };
@@ -65,6 +67,11 @@ class launcher {
     /** The process manager has answered; @problem is "" if it does it. */
     void spawned(const std::string &problem);
 
+    /** The end of this child is that of the job. */
+    bool is_rank(std::size_t child) const
+    {
+        return states_[child] == state::chosen || states_[child] == state::rank;
+    }
     /** Nothing is left to do. */
     bool is_over() const noexcept { return over_; }
     /** By which signal this process is then to end; 0: none. */

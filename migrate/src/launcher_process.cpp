@@ -312,6 +312,12 @@ void launcher_process::kill_child(std::size_t which)
         kill(children_[which].pid, SIGKILL);
 }
 
+/** What it answers, if there is one, is that it ends all; else the rank ends by itself. */
+void launcher_process::abort_job(int code)
+{
+    (void)manager_.forward("cmd=abort exitcode=" + std::to_string(code) + "\n");
+}
+
 void launcher_process::spawn(const std::string &host, const std::string &card)
 {
     errands_.push_back({nullptr, "", host, card});
@@ -319,15 +325,27 @@ void launcher_process::spawn(const std::string &host, const std::string &card)
 }
 
 /** What the MPI of a rank, or a nested launcher, wants of its process manager. */
-void launcher_process::serve(const std::shared_ptr<singleton_manager> &manager)
+void launcher_process::serve(const std::shared_ptr<singleton_manager> &manager, bool of_ranks)
 {
     while (manager && !manager->is_closed()) {
         const auto request = manager->poll();
         if (!request)
             break;
+        if (singleton_manager::is_abort(*request)) {
+            abort(*manager, *request, of_ranks);
+            continue;
+        }
         errands_.push_back({manager, *request, "", ""});
         ask_manager();
     }
+}
+
+/** The process manager ends the job of a rank, with what it has handed to MPI_Abort(), and waits
+ * for no errand before that. A process that is no rank yet ends by itself, and the move with it. */
+void launcher_process::abort(singleton_manager &whose, const std::string &request, bool of_ranks)
+{
+    if (!of_ranks || !manager_.forward(request).empty())
+        whose.let_end();
 }
 
 void launcher_process::ask_manager()
@@ -447,10 +465,10 @@ int launcher_process::run()
         reap();
         for (std::size_t i = 0; i < children_.size(); i++) {
             listen_to(i);
-            serve(children_[i].manager);
+            serve(children_[i].manager, decides_.is_rank(i));
         }
-        for (const nested &one : nested_)
-            serve(one.manager);
+        for (const nested &one : nested_) /* which has asked for ranks alone */
+            serve(one.manager, true);
         if (asked_)
             hear_manager();
         answer_callers();

@@ -95,7 +95,8 @@ class launcher_process final : private launcher_actions {
     void listen_to(std::size_t i);
     void reap();
     void child_ended(std::size_t i, int status);
-    void serve(const std::shared_ptr<singleton_manager> &manager);
+    void serve(const std::shared_ptr<singleton_manager> &manager, bool of_ranks);
+    void abort(singleton_manager &whose, const std::string &request, bool of_ranks);
     void ask_manager();
     void hear_manager();
 
@@ -104,6 +105,7 @@ class launcher_process final : private launcher_actions {
     void tell_child(std::size_t which, const nlohmann::json &what) override;
     void kill_child(std::size_t which) override;
     void guard_ranks(std::size_t ranks) override { ranks_.set_own(static_cast<int>(ranks)); }
+    void abort_job(int code) override;
     void spawn(const std::string &host, const std::string &card) override;
 
     const start_order order_;

@@ -53,7 +53,8 @@ std::optional<std::string> singleton_manager::take(const std::string &line)
         return std::exchange(request_, "");
     }
     const std::string command = value_in(line, "cmd");
-    if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name")
+    if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name" ||
+        is_abort(line))
         return line + "\n";
     if (const std::string reply = reply_to(command, line); !reply.empty())
         answer(reply);
@@ -85,7 +86,7 @@ std::string singleton_manager::reply_to(const std::string &command, const std::s
         return at == values_.end() ? "cmd=get_result rc=-1 msg=key_not_found value=unknown"
                                    : "cmd=get_result rc=0 msg=success value=" + at->second;
     }
-    return ""; /* abort: how the process ends is seen by its parent */
+    return "";
 }
 
 void singleton_manager::answer(const std::string &line)

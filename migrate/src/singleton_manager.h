@@ -14,7 +14,8 @@ namespace zc::migrate {
  * ever.
  *
  *     MPI of the rank ──▶ what concerns its world     answered here
- *                    └──▶ spawn and published names   for the manager of zcm-launch, as they are
+ *                    ├──▶ spawn and published names   for the manager of zcm-launch, as they are
+ *                    └──▶ abort                       for zcm-launch, which knows what ends with it
  */
 class singleton_manager {
   public:
@@ -31,6 +32,10 @@ class singleton_manager {
      * answer(), before anything else is read. Does not block. */
     std::optional<std::string> poll();
     void answer(const std::string &line);
+
+    /** MPI_Abort() of the process: it waits to be ended, or to be told to end itself. */
+    static bool is_abort(const std::string &request) { return request.starts_with("cmd=abort"); }
+    void let_end() { answer("cmd="); }
 
   private:
     std::optional<std::string> take(const std::string &line);

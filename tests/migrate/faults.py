@@ -318,6 +318,37 @@ def successor_killed_after_go_ends_the_job_by_default(stage):
         ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
 
 
+@suite.test(tags={"openmpi"})
+def a_rank_that_has_moved_aborts(stage):
+    """With the error that it hands to MPI_Abort(). Launched by mpiexec, by the launcher of another rank, and
+    not moved."""
+    for moves in ((1, H1),), ((0, H2), (1, H1), (1, H2)), ():
+        with Job(stage, "state", "abort", 100000, STOP, ranks=3) as job:
+            job.until_running()
+            for rank, host in moves:
+                moved(job, [rank], host)
+            job.stop()
+            ends_with_error(job, r"rank 1: MPI_Abort\(\) with error 7", 60 * stage.patience,
+                            7 if stage.family == "mpich" else None)
+            for host in ("h1", "h2"):
+                job.until_free(host, timeout=20 * stage.patience)
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def a_successor_that_aborts(stage):
+    """It is no rank yet: the move is refused."""
+    with Job(stage, "state", "abort", 100000, STOP, ranks=3) as job:
+        job.until_running()
+        at_once = pathlib.Path(job.stop_file + ".at-once")
+        at_once.touch()
+        refused(job, "move", "--rank", 1, "--to", H1, says=r"MPI_Abort\(\) with error 8")
+        at_once.unlink()
+        moved(job, [1], H1)
+        job.stop()
+        ends_with_error(job, "with error 7", 60 * stage.patience, 7)
+
+
 @suite.test()
 @mpich_only("Hydra's messages")
 def leaver_killed_after_acknowledgement(stage):

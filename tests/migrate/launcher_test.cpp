@@ -63,6 +63,7 @@ class Launcher : public testing::Test, private launcher_actions {
     {
         done_.push_back("ranks " + std::to_string(ranks));
     }
+    void abort_job(int code) override { done_.push_back("abort " + std::to_string(code)); }
     void spawn(const std::string &host, const std::string &card) override
     {
         done_.push_back("spawn " + host + " " + card);
@@ -77,6 +78,15 @@ TEST_F(Launcher, TellsTheLeaverWhereItsSuccessorIs)
     EXPECT_EQ(take(), steps{R"(leaver 1 {"port":"there"})"});
     it.child_says(1, {{"port", "again"}});
     EXPECT_EQ(take(), steps{});
+}
+
+TEST_F(Launcher, AbortsTheJobForARankOnly)
+{
+    it.child_says(0, {{"abort", 7}});
+    EXPECT_EQ(take(), steps{});
+    make_rank(0);
+    it.child_says(0, {{"abort", 7}});
+    EXPECT_EQ(take(), steps{"abort 7"});
 }
 
 TEST_F(Launcher, TellsTheLeaverHowItsSuccessorHasEndedAndGoesOn)

@@ -60,7 +60,17 @@ TEST_F(SingletonManager, IsThatOfAWorldOfOne)
     EXPECT_EQ(reply("cmd=get_my_kvsname"), "cmd=my_kvsname kvsname=singleton\n");
     EXPECT_EQ(reply("cmd=barrier_in"), "cmd=barrier_out\n");
     EXPECT_EQ(reply("cmd=finalize"), "cmd=finalize_ack\n");
-    EXPECT_EQ(reply("cmd=abort exitcode=3"), "");
+}
+
+TEST_F(SingletonManager, LeavesAnAbortToWhoeverKnowsWhatEndsWithIt)
+{
+    say("cmd=abort exitcode=3\n");
+    const auto request = manager_->poll();
+    ASSERT_EQ(request, "cmd=abort exitcode=3\n");
+    EXPECT_TRUE(singleton_manager::is_abort(*request));
+    EXPECT_EQ(heard(), "");
+    manager_->let_end();
+    EXPECT_EQ(heard(), "cmd=\n"); /* no command: MPICH says nothing of it, and ends */
 }
 
 TEST_F(SingletonManager, KeepsWhatIsPut)

@@ -19,8 +19,9 @@
  *   state talk ITERATIONS      messages of every kind that profiles report, in known numbers
  *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
- *   state exit ITERATIONS      rank 1 (of one: rank 0) ends with status 5 after a while, or once
- *                              FILE exists
+ *   state abort ITERATIONS     once FILE exists rank 1 calls MPI_Abort(); a process that has moved
+ * does so at once if FILE.at-once exists state exit ITERATIONS      rank 1 (of one: rank 0) ends
+ * with status 5 after a while, or once FILE exists
  */
 #define _GNU_SOURCE
 #include "../mpi/pattern.h"
@@ -388,6 +389,23 @@ static int bad(void)
     return 0;
 }
 
+static int aborts(long iterations)
+{
+    char at_once[4096];
+    long i = 0;
+    snprintf(at_once, sizeof at_once, "%s.at-once", stop_file);
+    if (zcm_resumed() && access(at_once, F_OK) == 0)
+        MPI_Abort(MPI_COMM_WORLD, 8);
+    for (zcm_register("i", &i, 1, MPI_LONG); i < iterations; i++) {
+        zcm_safe_point();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1 && access(stop_file, F_OK) == 0)
+            MPI_Abort(MPI_COMM_WORLD, 7);
+        sleep_ms(1);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "run";
@@ -414,6 +432,8 @@ int main(int argc, char **argv)
         status = talk(iterations);
     else if (!strcmp(mode, "room"))
         status = room(iterations);
+    else if (!strcmp(mode, "abort"))
+        status = aborts(iterations);
     else if (!strcmp(mode, "bad"))
         status = bad();
     else if (!strcmp(mode, "quick"))
