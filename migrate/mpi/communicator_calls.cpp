@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <set>
 
+#include "fatal_errors.h"
 #include "layer.h"
 #include "recorder.h"
 #include "requests.h"
@@ -74,18 +75,6 @@ void on_error(MPI_Comm *real, int *code, ...)
         PMPI_Abort(*real, *code);
 }
 
-/** The same handler, which MPI keeps until it is freed as often as this was called. */
-MPI_Errhandler hold(MPI_Errhandler handler)
-{
-    MPI_Errhandler before, held;
-    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
-    PMPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
-    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &held);
-    PMPI_Comm_set_errhandler(MPI_COMM_SELF, before);
-    PMPI_Errhandler_free(&before);
-    return held;
-}
-
 int create_handler(MPI_Comm_errhandler_function *function, MPI_Errhandler *handler)
 {
     if (!layer::is_on())
@@ -103,24 +92,27 @@ int set_handler(MPI_Comm comm, MPI_Errhandler handler)
     if (!where)
         return PMPI_Comm_set_errhandler(comm, handler);
     const MPI_Comm real = where->real.load();
-    const int code =
-        real == MPI_COMM_NULL ? int{MPI_SUCCESS} : PMPI_Comm_set_errhandler(real, handler);
+    const int code = real == MPI_COMM_NULL
+                         ? int{MPI_SUCCESS}
+                         : PMPI_Comm_set_errhandler(real, fatal_errors::real(handler));
     if (code != MPI_SUCCESS)
         return code;
-    where->awaited_handler = real == MPI_COMM_NULL ? hold(handler) : handler;
+    where->awaited_handler = real == MPI_COMM_NULL ? fatal_errors::hold(handler) : handler;
     where->on_error = handlers::instance().find(handler);
     /* What belongs to no communicator is an error on MPI_COMM_WORLD, that of this process. */
-    return comm == MPI_COMM_WORLD ? PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler)
-                                  : int{MPI_SUCCESS};
+    return comm == MPI_COMM_WORLD
+               ? PMPI_Comm_set_errhandler(MPI_COMM_WORLD, fatal_errors::real(handler))
+               : int{MPI_SUCCESS};
 }
 
 int get_handler(MPI_Comm comm, MPI_Errhandler *handler)
 {
     const communicator *where = layer::find(comm);
     if (!where || where->real.load() != MPI_COMM_NULL)
-        return PMPI_Comm_get_errhandler(layer::real(comm), handler);
-    *handler = where->awaited_handler == MPI_ERRHANDLER_NULL ? MPI_ERRORS_ARE_FATAL
-                                                             : hold(where->awaited_handler);
+        return fatal_errors::get(layer::real(comm), handler);
+    *handler = where->awaited_handler == MPI_ERRHANDLER_NULL
+                   ? fatal_errors::hold(MPI_ERRORS_ARE_FATAL)
+                   : fatal_errors::hold(where->awaited_handler);
     return MPI_SUCCESS;
 }
 

@@ -11,6 +11,7 @@
 #include "checkpoint_directory.h"
 #include "checkpoint_transaction.h"
 #include "error.h"
+#include "fatal_errors.h"
 #include "hdf5_loading.h"
 #include "mpi_connection.h"
 #include "mpi_window.h"
@@ -28,7 +29,9 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-constexpr unsigned kAbort = 5; /* seconds for the process manager to end all */
+/* Seconds for the process manager to end all, and to find out which rank is gone. */
+constexpr unsigned kAbort = 5;
+constexpr double kFindLost = 1;
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -293,6 +296,7 @@ void job::open_agreement(std::int64_t requests)
     auto over = std::make_unique<mpi_window>(now_.ours, agreement_.own_words());
     roll_ = std::make_unique<roll_call>(over->handle(), now_.rank, settings_.silence_s,
                                         settings_.patience_s, homes_);
+    fatal_errors::ask_who_is_gone([this] { return roll_ ? roll_->who_is_gone(kFindLost) : ""; });
     agreement_.open(std::move(over), requests);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fatal_errors.h"
 #include "named_types.h"
 #include "process.h"
 #include "recorder.h"
@@ -84,19 +85,23 @@ void layer::open(int rank, int size)
     one.self_.handle = one.self_.real = MPI_COMM_SELF;
     one.self_.id = mixed(2, static_cast<std::uint64_t>(rank));
     one.self_.local = std::make_shared<const members>(1, rank);
+    fatal_errors::open(rank);
     mode_ = mode::on;
 }
 
 void layer::close()
 {
+    fatal_errors::close();
     mode_ = mode::off;
 }
 
 void layer::link(MPI_Comm world)
 {
     world_.real = world;
-    if (is_on())
+    if (is_on()) {
         PMPI_Comm_set_name(world, "MPI_COMM_WORLD");
+        PMPI_Comm_set_errhandler(world, fatal_errors::real(MPI_ERRORS_ARE_FATAL));
+    }
     processes_.link(world);
 }
 

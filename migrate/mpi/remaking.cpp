@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "fatal_errors.h"
 #include "layer.h"
 #include "process.h"
 #include "understood.h"
@@ -80,7 +81,7 @@ void ask_info(MPI_Comm real, communicator_record &found)
 
 void ask_handler(MPI_Comm real, communicator_record &found)
 {
-    PMPI_Comm_get_errhandler(real, &found.real_handler);
+    fatal_errors::get(real, &found.real_handler);
     found.handler =
         found.real_handler == MPI_ERRORS_ARE_FATAL ? communicator_record::on_error::fatal
         : found.real_handler == MPI_ERRORS_RETURN  ? communicator_record::on_error::returns
@@ -140,7 +141,7 @@ void put_on(const communicator &where, const communicator_record &like)
     }
     switch (like.handler) {
     case communicator_record::on_error::fatal:
-        PMPI_Comm_set_errhandler(real, MPI_ERRORS_ARE_FATAL);
+        PMPI_Comm_set_errhandler(real, fatal_errors::real(MPI_ERRORS_ARE_FATAL));
         break;
     case communicator_record::on_error::returns:
         PMPI_Comm_set_errhandler(real, MPI_ERRORS_RETURN);

@@ -51,13 +51,13 @@ roll_call::scope::scope(roll_call &own) noexcept
 
 void roll_call::ask(double now)
 {
-    last_ = calls(homes_.size());
+    last_ = calls(none());
     asked_ = now;
-    begin(last_, homes_.size());
+    end_if_gone(begin(last_, none()));
 }
 
-/** Calls the first @ranks. */
-void roll_call::begin(calls &all, std::size_t ranks) const
+/** Calls the first @ranks, up to one that is gone, which it returns. */
+std::size_t roll_call::begin(calls &all, std::size_t ranks) const
 {
     const returned_errors_of_window returned(over_);
     for (std::size_t i = 0; i < ranks; i++) {
@@ -70,31 +70,38 @@ void roll_call::begin(calls &all, std::size_t ranks) const
         if (code != MPI_SUCCESS)
             PMPI_Error_class(code, &what);
         if (what != MPI_SUCCESS && what != MPI_ERR_NO_MEM) /* else it has not been called */
-            end_for(i, kGone);
+            return i;
     }
+    return none();
 }
 
-/** The first that has not answered yet; as many as there are: none. */
-std::size_t roll_call::unanswered_of(calls &all) const
+roll_call::findings roll_call::look_at(calls &all) const
 {
     const returned_errors_of_communicator returned(MPI_COMM_WORLD);
-    std::size_t missing = homes_.size();
+    findings found{none(), none()};
     for (std::size_t i = all.requests.size(); i-- > 0;) {
         int done = 1;
         if (all.requests[i] != MPI_REQUEST_NULL &&
             PMPI_Test(&all.requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            end_for(i, kGone);
+            found.gone = i;
         if (!done)
-            missing = i;
+            found.missing = i;
     }
-    return missing;
+    return found;
+}
+
+std::size_t roll_call::unanswered_of(calls &all) const
+{
+    const findings found = look_at(all);
+    end_if_gone(found.gone);
+    return found.missing;
 }
 
 void roll_call::look_now()
 {
     const std::size_t missing = unanswered();
     const double now = seconds();
-    if (missing == homes_.size()) {
+    if (missing == none()) {
         if (now - asked_ > limit_s_ / kRounds)
             ask(now);
     } else if (now - asked_ > limit_s_) {
@@ -115,13 +122,28 @@ void roll_call::look_for_gone(double since)
         return;
     called_ = now;
     gap_s_ *= 2;
-    std::erase_if(called_again_,
-                  [this](calls &all) { return unanswered_of(all) == homes_.size(); });
+    std::erase_if(called_again_, [this](calls &all) { return unanswered_of(all) == none(); });
     try {
-        begin(called_again_.emplace_back(homes_.size()), rank_ == 0 ? homes_.size() : 1);
+        end_if_gone(begin(called_again_.emplace_back(none()), rank_ == 0 ? none() : 1));
     } catch (const std::bad_alloc &) {
         return; /* this rank can wait without looking */
     }
+}
+
+std::string roll_call::who_is_gone(double limit_s)
+{
+    if (kCallsMayBlock)
+        return "";
+    calls &all = called_again_.emplace_back(none());
+    std::size_t gone = begin(all, none());
+    const double late = seconds() + limit_s;
+    for (pause pause; gone == none() && seconds() < late; pause.rest()) {
+        const findings found = look_at(all);
+        gone = found.gone;
+        if (found.missing == none())
+            break;
+    }
+    return gone == none() ? "" : name_of(gone) + kGone;
 }
 
 void roll_call::find_lost(const std::string &problem)
@@ -134,9 +156,9 @@ void roll_call::find_lost(const std::string &problem)
 /** By a round that is begun now, or the one under way. */
 void roll_call::find_lost_now(const std::string &problem)
 {
-    if (unanswered() == homes_.size())
+    if (unanswered() == none())
         ask(seconds());
-    for (pause pause; unanswered() < homes_.size(); pause.rest())
+    for (pause pause; unanswered() < none(); pause.rest())
         look_now();
     end_job(rank_, "all ranks answer, but MPI says, in a move or a checkpoint: " + problem);
 }
@@ -148,12 +170,23 @@ std::string roll_call::how_silent() const
     return text;
 }
 
-void roll_call::end_for(std::size_t missing, const std::string &how) const
+std::string roll_call::name_of(std::size_t missing) const
 {
     const std::string &home = homes_[missing]; /* a successor does not know it yet */
-    end_job(rank_, "rank " + std::to_string(missing) + (home.empty() ? "" : " on " + home) + how +
+    return "rank " + std::to_string(missing) + (home.empty() ? "" : " on " + home);
+}
+
+void roll_call::end_for(std::size_t missing, const std::string &how) const
+{
+    end_job(rank_, name_of(missing) + how +
                        ", while all ranks are in a move or a checkpoint, or come to one: the job "
                        "cannot go on");
+}
+
+void roll_call::end_if_gone(std::size_t rank) const
+{
+    if (rank != none())
+        end_for(rank, kGone);
 }
 
 } // namespace zc::migrate

@@ -54,6 +54,10 @@ class roll_call {
      */
     void look_for_gone(double since);
 
+    /** An error of MPI says that a process has died: which one it is, "" if all answer that answer
+     * within @limit_s. Not with Open MPI, likewise. */
+    std::string who_is_gone(double limit_s);
+
     /** A collective operation of all ranks has failed, with @problem: one is lost, most likely. */
     [[noreturn]] static void find_lost(const std::string &problem);
 
@@ -67,10 +71,20 @@ class roll_call {
         std::unique_ptr<std::int64_t[]> answers;
     };
 
+    /** Ranks; as many as there are: none. */
+    struct findings {
+        std::size_t missing; /* the first that has not answered yet */
+        std::size_t gone;    /* one that never will, as MPI has found */
+    };
+
+    std::size_t none() const noexcept { return homes_.size(); }
     void look_now();
-    void begin(calls &all, std::size_t ranks) const;
+    std::size_t begin(calls &all, std::size_t ranks) const;
+    findings look_at(calls &all) const;
     std::size_t unanswered_of(calls &all) const;
     std::size_t unanswered() { return unanswered_of(last_); }
+    std::string name_of(std::size_t missing) const;
+    void end_if_gone(std::size_t rank) const;
     [[noreturn]] void find_lost_now(const std::string &problem);
     void ask(double now);
     [[noreturn]] void end_for(std::size_t missing, const std::string &how) const;

@@ -5,7 +5,7 @@ import re
 
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import Skip, check
-from tests.migrate.jobs import (ANY_HOST, ends_well, finishes, hosts_of, moved, mpich_only,
+from tests.migrate.jobs import (ANY_HOST, ends_well, ends_with_error, finishes, hosts_of, moved, mpich_only,
                                 refused, suite)
 
 
@@ -29,6 +29,18 @@ def communicators_of_every_kind(stage):
         check(hosts_of(job) == ["h2", "h2", "h1", "h2"], f"hosts {hosts_of(job)}")
         job.until_running(safe_points=job.status()["safe_points"] + 3)
         ends_well(stage, job, "all right", timeout=120)
+
+
+@suite.test(tags={"openmpi"})
+def an_error_of_mpi_names_the_rank(stage):
+    """To MPI each rank that has moved is number 0. The program finds MPI_ERRORS_ARE_FATAL all the time."""
+    with Job(stage, "state", "wrong", 100000, STOP, ranks=3) as job:
+        job.until_running()
+        moved(job, [1], H1)
+        moved(job, [0], H2)
+        job.until_running(safe_points=job.status()["safe_points"] + 3)
+        pathlib.Path(job.stop_file).touch()
+        ends_with_error(job, "zcm: rank 1: an error of MPI on host .*: .*rank", 60 * stage.patience)
 
 
 @suite.test(tags={"openmpi"})

@@ -350,6 +350,19 @@ def a_successor_that_aborts(stage):
 
 
 @suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def rank_killed_while_others_compute(stage):
+    """MPI finds it, in a call of the program's, and has no name for it: all that have moved are number 0. Rank 1
+    has the launcher of rank 2, and ends with it."""
+    with heat(stage, ranks=4, mpiexec=["-disable-auto-cleanup"]) as job:
+        job.until_running()
+        moved(job, [0, 3], H2)
+        moved(job, [1, 2], H1)
+        os.kill(job.until_running()["ranks"][2]["pid"], signal.SIGKILL)
+        cannot_go_on(stage, job, r"zcm: rank \d: an error of MPI on host .*; rank [12] on h1 is gone")
+
+
+@suite.test()
 @mpich_only("Hydra's messages")
 def leaver_killed_after_acknowledgement(stage):
     """Never two, never none without an error: the job ends, and says so."""

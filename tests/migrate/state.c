@@ -19,6 +19,7 @@
  *   state talk ITERATIONS      messages of every kind that profiles report, in known numbers
  *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
+ *   state wrong ITERATIONS     once FILE exists rank 1 makes an error that MPI ends it for
  *   state abort ITERATIONS     once FILE exists rank 1 calls MPI_Abort(); a process that has moved
  * does so at once if FILE.at-once exists state exit ITERATIONS      rank 1 (of one: rank 0) ends
  * with status 5 after a while, or once FILE exists
@@ -389,6 +390,37 @@ static int bad(void)
     return 0;
 }
 
+/* To the program it has MPI's handler, before and after a move. */
+static void check_handler(MPI_Comm comm)
+{
+    MPI_Errhandler handler;
+    MPI_Comm_get_errhandler(comm, &handler);
+    CHECK(handler == MPI_ERRORS_ARE_FATAL, "another handler of errors");
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    CHECK(MPI_Send(NULL, 0, MPI_BYTE, ranks + 3, TAG, comm) != MPI_SUCCESS, "no such rank");
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Errhandler_free(&handler);
+}
+
+static int wrong(long iterations)
+{
+    MPI_Comm copy;
+    long i = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    zcm_register("i", &i, 1, MPI_LONG);
+    for (; i < iterations; i++) {
+        zcm_safe_point();
+        MPI_Barrier(copy);
+        check_handler(copy);
+        check_handler(MPI_COMM_WORLD);
+        check_handler(MPI_COMM_SELF);
+        if (rank == 1 && access(stop_file, F_OK) == 0)
+            MPI_Send(NULL, 0, MPI_BYTE, ranks + 3, TAG, i % 2 ? copy : MPI_COMM_SELF);
+        sleep_ms(1);
+    }
+    return 0;
+}
+
 static int aborts(long iterations)
 {
     char at_once[4096];
@@ -432,6 +464,8 @@ int main(int argc, char **argv)
         status = talk(iterations);
     else if (!strcmp(mode, "room"))
         status = room(iterations);
+    else if (!strcmp(mode, "wrong"))
+        status = wrong(iterations);
     else if (!strcmp(mode, "abort"))
         status = aborts(iterations);
     else if (!strcmp(mode, "bad"))
