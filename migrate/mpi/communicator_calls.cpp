@@ -75,6 +75,18 @@ void on_error(MPI_Comm *real, int *code, ...)
         PMPI_Abort(*real, *code);
 }
 
+/** The same handler, which MPI keeps until it is freed as often as this was called. */
+MPI_Errhandler hold(MPI_Errhandler handler)
+{
+    MPI_Errhandler before, held;
+    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
+    PMPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &held);
+    PMPI_Comm_set_errhandler(MPI_COMM_SELF, before);
+    PMPI_Errhandler_free(&before);
+    return held;
+}
+
 int create_handler(MPI_Comm_errhandler_function *function, MPI_Errhandler *handler)
 {
     if (!layer::is_on())
@@ -97,7 +109,7 @@ int set_handler(MPI_Comm comm, MPI_Errhandler handler)
                          : PMPI_Comm_set_errhandler(real, fatal_errors::real(handler));
     if (code != MPI_SUCCESS)
         return code;
-    where->awaited_handler = real == MPI_COMM_NULL ? fatal_errors::hold(handler) : handler;
+    where->awaited_handler = real == MPI_COMM_NULL ? hold(handler) : handler;
     where->on_error = handlers::instance().find(handler);
     /* What belongs to no communicator is an error on MPI_COMM_WORLD, that of this process. */
     return comm == MPI_COMM_WORLD
@@ -110,9 +122,8 @@ int get_handler(MPI_Comm comm, MPI_Errhandler *handler)
     const communicator *where = layer::find(comm);
     if (!where || where->real.load() != MPI_COMM_NULL)
         return fatal_errors::get(layer::real(comm), handler);
-    *handler = where->awaited_handler == MPI_ERRHANDLER_NULL
-                   ? fatal_errors::hold(MPI_ERRORS_ARE_FATAL)
-                   : fatal_errors::hold(where->awaited_handler);
+    *handler = where->awaited_handler == MPI_ERRHANDLER_NULL ? fatal_errors::hold_fatal()
+                                                             : hold(where->awaited_handler);
     return MPI_SUCCESS;
 }
 

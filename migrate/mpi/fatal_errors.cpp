@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fatal_errors.h"
 
+#include <cstdarg>
+#include <ctime>
 #include <utility>
 
 #include "host_name.h"
@@ -13,10 +15,12 @@ namespace {
 
 struct {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm with_fatal = MPI_COMM_NULL; /* Open MPI counts that one, too */
     int rank = -1;
     std::function<std::string()> who_is_gone;
 } told;
 
+constexpr timespec kFirst{0, 500'000'000};
 constexpr MPI_Comm kOfThisProcess[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
 
 void replace(MPI_Errhandler old, MPI_Errhandler by)
@@ -30,14 +34,15 @@ void replace(MPI_Errhandler old, MPI_Errhandler by)
     }
 }
 
-/** Of a process that has died, it may be: of several requests each has an error of its own. */
+/** Of a process that has died, it may be: of several requests each has an error of its own, and not
+ * every netmod has a class for it. */
 bool may_be_of_a_loss(int what)
 {
 #ifdef MPIX_ERR_PROC_FAILED
     if (what == MPIX_ERR_PROC_FAILED)
         return true;
 #endif
-    return what == MPI_ERR_IN_STATUS;
+    return what == MPI_ERR_IN_STATUS || what == MPI_ERR_OTHER;
 }
 
 /** Calls of MPI's that an error came of may hold what another call needs. */
@@ -50,20 +55,34 @@ bool may_call_mpi()
 
 } // namespace
 
-void fatal_errors::on_error(MPI_Comm *comm, int *code, ...)
+/** MPI may hold the lock of @comm, so this leaves it alone. */
+void fatal_errors::on_error(MPI_Comm *comm, int *code, ...) noexcept
 {
     const MPI_Comm where = *comm;
     const int problem = *code;
     int what = problem;
     PMPI_Error_class(problem, &what);
-    std::string text = "an error of MPI on host " + host_name() + ": " + words_of(what);
-    if (may_be_of_a_loss(what) && told.who_is_gone && may_call_mpi())
+    std::string text = "an error of MPI";
+#ifdef OPEN_MPI
+    va_list more;
+    va_start(more, code);
+    if (const char *call = va_arg(more, const char *))
+        text += std::string(" in ") + call;
+    va_end(more);
+#endif
+    text += " on host " + host_name() + ": " + words_of(what);
+    const bool is_loss = may_be_of_a_loss(what);
+    if (is_loss && told.who_is_gone && may_call_mpi())
         if (const std::string gone = std::exchange(told.who_is_gone, nullptr)(); !gone.empty())
             text += "; " + gone;
     complain(told.rank, text);
-    PMPI_Comm_set_errhandler(where, MPI_ERRORS_ARE_FATAL);
-    PMPI_Comm_call_errhandler(where, problem);
-    PMPI_Abort(where, problem);
+    /* MPI finds out as soon as the launcher of what has died, which says first how it has. */
+    if (is_loss)
+        nanosleep(&kFirst, nullptr);
+    const MPI_Comm other = where == MPI_COMM_SELF ? MPI_COMM_WORLD : MPI_COMM_SELF;
+    PMPI_Comm_set_errhandler(other, MPI_ERRORS_ARE_FATAL);
+    PMPI_Comm_call_errhandler(other, problem);
+    PMPI_Abort(other, problem);
 }
 
 void fatal_errors::open(int rank)
@@ -71,6 +90,10 @@ void fatal_errors::open(int rank)
     told.rank = rank;
     PMPI_Comm_create_errhandler(on_error, &told.handler);
     replace(MPI_ERRORS_ARE_FATAL, told.handler);
+#ifdef OPEN_MPI
+    PMPI_Comm_dup(MPI_COMM_SELF, &told.with_fatal);
+    PMPI_Comm_set_errhandler(told.with_fatal, MPI_ERRORS_ARE_FATAL);
+#endif
 }
 
 void fatal_errors::close()
@@ -80,6 +103,8 @@ void fatal_errors::close()
     told.who_is_gone = nullptr;
     replace(told.handler, MPI_ERRORS_ARE_FATAL);
     PMPI_Errhandler_free(&told.handler);
+    if (told.with_fatal != MPI_COMM_NULL)
+        PMPI_Comm_free(&told.with_fatal);
 }
 
 MPI_Errhandler fatal_errors::real(MPI_Errhandler of_program)
@@ -88,29 +113,21 @@ MPI_Errhandler fatal_errors::real(MPI_Errhandler of_program)
                                                                                      : of_program;
 }
 
-MPI_Errhandler fatal_errors::of_program(MPI_Errhandler real)
-{
-    return real == told.handler && real != MPI_ERRHANDLER_NULL ? MPI_ERRORS_ARE_FATAL : real;
-}
-
 int fatal_errors::get(MPI_Comm real, MPI_Errhandler *handler)
 {
     const int code = PMPI_Comm_get_errhandler(real, handler);
-    if (code == MPI_SUCCESS && of_program(*handler) != *handler) {
+    if (code == MPI_SUCCESS && *handler == told.handler && *handler != MPI_ERRHANDLER_NULL) {
         PMPI_Errhandler_free(handler);
-        *handler = hold(MPI_ERRORS_ARE_FATAL);
+        *handler = hold_fatal();
     }
     return code;
 }
 
-MPI_Errhandler fatal_errors::hold(MPI_Errhandler handler)
+MPI_Errhandler fatal_errors::hold_fatal()
 {
-    MPI_Errhandler before, held;
-    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
-    PMPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
-    PMPI_Comm_get_errhandler(MPI_COMM_SELF, &held);
-    PMPI_Comm_set_errhandler(MPI_COMM_SELF, before);
-    PMPI_Errhandler_free(&before);
+    MPI_Errhandler held = MPI_ERRORS_ARE_FATAL; /* which MPICH does not count */
+    if (told.with_fatal != MPI_COMM_NULL)
+        PMPI_Comm_get_errhandler(told.with_fatal, &held);
     return held;
 }
 

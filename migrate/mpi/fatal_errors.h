@@ -19,21 +19,19 @@ class fatal_errors {
     static void open(int rank);
     static void close();
 
-    /** What MPI has for a handler of the program's, and the reverse. What they return is not held.
-     */
+    /** What MPI has for a handler of the program's. It is not held. */
     static MPI_Errhandler real(MPI_Errhandler of_program);
-    static MPI_Errhandler of_program(MPI_Errhandler real);
     /** As MPI_Comm_get_errhandler(), of a communicator that MPI has. */
     static int get(MPI_Comm real, MPI_Errhandler *of_program);
-    /** The same handler, which MPI keeps until it is freed as often as this was called. */
-    static MPI_Errhandler hold(MPI_Errhandler handler);
+    /** MPI_ERRORS_ARE_FATAL, which the caller frees. */
+    static MPI_Errhandler hold_fatal();
 
     /** @find says which rank is gone, "" if none is, or that is not known soon; null: nothing does.
      */
     static void ask_who_is_gone(std::function<std::string()> find);
 
   private:
-    static void on_error(MPI_Comm *comm, int *code, ...);
+    static void on_error(MPI_Comm *comm, int *code, ...) noexcept;
 };
 
 } // namespace zc::migrate

@@ -2,7 +2,6 @@
 #include "job.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -29,9 +28,7 @@ namespace {
  * if they took more than kLate, both in seconds. */
 constexpr std::int64_t kLongestCalm = 1 << 20;
 constexpr double kSoon = 5e-3, kLate = 20e-3;
-/* Seconds for the process manager to end all, and to find out which rank is gone. */
-constexpr unsigned kAbort = 5;
-constexpr double kFindLost = 1;
+constexpr double kFindLost = 1; /* seconds to find out which rank is gone */
 
 MPI_Comm merge(const lifeline &line)
 {
@@ -52,6 +49,7 @@ job::job(settings chosen)
 
 job::~job()
 {
+    fatal_errors::ask_who_is_gone(nullptr);
     join_writer();
     if (loading_.joinable())
         loading_.join();
@@ -60,7 +58,7 @@ job::~job()
 /** The world is linked up, and this process is a rank of it. */
 void job::become_rank_of_job()
 {
-    become_rank(now_.rank);
+    become_rank(now_.rank, launcher_);
     open_agreement(greeted_requests_);
     if (now_.rank == 0) {
         control_.open(name_, now_.size, epoch(), safe_points_, launcher_.get());
@@ -427,15 +425,9 @@ void job::leave_world()
 void job::abort(int code)
 {
     const std::string what = "MPI_Abort() with error " + std::to_string(code);
-    if (waiting_to_take_over_)
+    if (waiting_to_take_over_ && !is_rank_before_data_)
         give_up_rank(what);
-    if (launcher_) {
-        std::fflush(stdout);
-        complain(now_.rank, what);
-        launcher_->send({{"abort", code}});
-        sleep(kAbort);
-    }
-    end_job(now_.rank, what);
+    end_job_with(code, what);
 }
 
 } // namespace zc::migrate

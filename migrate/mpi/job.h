@@ -172,7 +172,7 @@ class job {
     bool waiting_to_take_over_ = false;
     std::int64_t greeted_requests_ = 0;
     growth growth_;                  /* into the world that a successor is to join */
-    std::unique_ptr<wire> launcher_; /* a successor's, which has started it */
+    std::shared_ptr<wire> launcher_; /* a successor's, which has started it */
     std::string launcher_card_;      /* how it is called */
     std::unique_ptr<inheritance> inheritance_;
     bequest inherited_; /* of the predecessor */

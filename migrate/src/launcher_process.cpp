@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "end_by_signal.h"
 #include "error.h"
 
 extern char **environ;
@@ -275,9 +274,7 @@ void launcher_process::be_nested(const std::vector<calling_card> &leavers,
             caller->send({{"problem", problem.what()}});
         signal = ranks.get() ? SIGKILL : 0;
     }
-    if (signal)
-        end_by_signal(signal);
-    _exit(0);
+    _exit(signal ? kEndsBy + signal : 0);
 }
 
 bool launcher_process::change_leaver(std::size_t which, const std::string &card)
@@ -405,6 +402,8 @@ void launcher_process::reap()
             if (children_[i].pid == pid)
                 child_ended(i, status);
         std::erase_if(nested_, [&](const nested &one) {
+            if (one.pid == pid && WIFEXITED(status) && WEXITSTATUS(status) > kEndsBy)
+                lost_ = WEXITSTATUS(status) - kEndsBy; /* it has said why */
             if (one.pid == pid && WIFSIGNALED(status) && one.ranks->get()) {
                 lost_ = WTERMSIG(status);
                 std::fprintf(stderr,

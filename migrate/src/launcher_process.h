@@ -33,6 +33,10 @@ struct start_order {
  * Without its clean-up it says by the first that a process has died. */
 inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
+/** A launcher that has decided to end by a signal exits with this and the number of the signal:
+ * what waits for it ends by that signal instead, and knows that it was not killed. */
+inline constexpr int kEndsBy = 128;
+
 /** The variable that tells a successor the descriptor of its wire to the launcher: "fd:N". */
 inline constexpr const char *kSuccessorVariable = "ZC_MIGRATE_SUCCESSOR";
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "process.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +10,11 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <utility>
+
+#include "wire.h"
 
 namespace zc::migrate {
 
@@ -17,6 +22,13 @@ namespace {
 
 int ended_rank = 0;
 pid_t ended_process = 0; /* not one that it has forked */
+
+/* Never destroyed: exit handlers use it. */
+std::shared_ptr<wire> &ended_launcher()
+{
+    static auto *const one = new std::shared_ptr<wire>;
+    return *one;
+}
 
 /* Launchers do not care how a process ends whose world is its own; its peers would wait for
  * it for ever, and the job's exit status would be 0. MPI may have ended this one because another
@@ -27,8 +39,8 @@ void watch_exit(int status, void *)
     if (status == 0 || getpid() != ended_process)
         return;
     nanosleep(&kFirst, nullptr);
-    end_job(ended_rank,
-            "ended with exit status " + std::to_string(status) + ", so the job ends too");
+    end_job_with(status,
+                 "ended with exit status " + std::to_string(status) + ", so the job ends too");
 }
 
 } // namespace
@@ -89,9 +101,10 @@ void flush_all_output()
                            "buffers of files cannot be written out");
 }
 
-void become_rank(int rank)
+void become_rank(int rank, std::shared_ptr<wire> launcher)
 {
     ended_rank = rank;
+    ended_launcher() = std::move(launcher);
     ended_process = getpid();
     on_exit(watch_exit, nullptr);
 }
@@ -116,12 +129,31 @@ void leave_process(leaving why)
     std::abort();
 }
 
+namespace {
+
+[[noreturn]] void end_by_kill()
+{
+    raise(SIGKILL);
+    std::abort();
+}
+
+} // namespace
+
 void end_job(int rank, const std::string &text)
 {
     std::fflush(stdout);
     complain(rank, text);
-    raise(SIGKILL);
-    std::abort();
+    end_by_kill();
+}
+
+void end_job_with(int status, const std::string &text)
+{
+    std::fflush(stdout);
+    complain(ended_rank, text);
+    if (const auto &launcher = ended_launcher(); launcher && launcher->send({{"abort", status}}))
+        for (timespec left{5, 0}; nanosleep(&left, &left) != 0 && errno == EINTR;)
+            continue; /* the process manager ends all */
+    end_by_kill();
 }
 
 } // namespace zc::migrate

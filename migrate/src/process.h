@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "host_name.h"
 
 namespace zc::migrate {
+
+class wire;
 
 /** What this process calls its program: for successors. */
 struct command {
@@ -35,8 +38,8 @@ bool flush_output();
 void flush_all_output();
 
 /** From now on this process is a rank: if it exits with an error the job does not go on without it.
- */
-void become_rank(int rank);
+ * @launcher: that it was started by; null: by none of libzcm's. */
+void become_rank(int rank, std::shared_ptr<wire> launcher);
 
 /** Why a process that is not, or no longer, a rank ends while its job goes on. */
 enum class leaving {
@@ -58,5 +61,9 @@ enum class leaving {
 /** Print as complain() does, and end the whole job: by a signal, as launchers ignore other exits of
  *  one rank. */
 [[noreturn]] void end_job(int rank, const std::string &text);
+
+/** The same of a process that is a rank, for what its program has done: with @status, as it would
+ * be without libzcm, where it has a launcher to ask for that. */
+[[noreturn]] void end_job_with(int status, const std::string &text);
 
 } // namespace zc::migrate

@@ -83,15 +83,15 @@ int guard()
         if (getppid() != self)
             _exit(1);
         const int signal = launch(ranks);
-        if (signal)
-            zc::end_by_signal(signal);
-        _exit(0);
+        _exit(signal ? kEndsBy + signal : 0);
     }
     if (child < 0)
         zc::throw_errno(errno, "fork");
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) > kEndsBy)
+        zc::end_by_signal(WEXITSTATUS(status) - kEndsBy); /* it has said why */
     if (WIFSIGNALED(status) && ranks.get()) {
         std::fprintf(stderr, "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
                      static_cast<int>(child), describe_end(status).c_str());

@@ -27,7 +27,7 @@ BEFORE_GO = (*BEFORE_MEETING, *PHASES[:3])
 LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_START": "20",
           "ZC_MIGRATE_WORLD": "10"}
 PATIENCE = 25       # seconds, where the ranks do not meet
-# What is said where the job cannot go on, by libzcm or by MPI.
+# What is said where the job cannot go on.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
 MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
           "or is slow")
@@ -35,7 +35,9 @@ AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|pr
             "ranks are not linked up with the successors: a process died|"
             # Its launcher ends it with a rank that is killed: the leaver may be the first to know.
             "the move was agreed on, but the successor has ended with its launcher|"
-            f"(old world was not given up|new world was not entered) {MISSED}|Fatal error")
+            f"(old world was not given up|new world was not entered) {MISSED}|"
+            # The window by which all could be asked is being given up.
+            r"rank \d: an error of MPI on host \S+: Process failed")
 NO_MEMORY = "no memory|bad_alloc|[Cc]annot allocate|[Oo]ut of memory|Resource temporarily unavailable"
 
 
@@ -261,7 +263,7 @@ FAST = {(killed, "rebuild", "successor"), (killed, "link-up", "launcher"),
 
 LATE = r"(rank \d|a rank) did not come to a safe point in time"
 # Nobody is in a move: what is left finds the lost rank in MPI, or in a meeting that is begun with it.
-UNMET = f"{BY_NAME}|Fatal error|a process died"
+UNMET = f"{BY_NAME}|a process died"
 # (name, role, leaver) of the ranks.
 RANKS = (("leaver", "leaver", 1), ("stayer", "stayer", 1), ("rank_0", "rank 0", 1),
          ("rank_0_that_leaves", "leaver", 0))

@@ -318,6 +318,11 @@ def successor_killed_after_go_ends_the_job_by_default(stage):
         ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
 
 
+def status_of(stage, program_s):
+    """Of mpiexec, where that of the PROGRAM_S reaches it; None: any but 0."""
+    return program_s if stage.family == "mpich" else None
+
+
 @suite.test(tags={"openmpi"})
 def a_rank_that_has_moved_aborts(stage):
     """With the error that it hands to MPI_Abort(). Launched by mpiexec, by the launcher of another rank, and
@@ -329,7 +334,7 @@ def a_rank_that_has_moved_aborts(stage):
                 moved(job, [rank], host)
             job.stop()
             ends_with_error(job, r"rank 1: MPI_Abort\(\) with error 7", 60 * stage.patience,
-                            7 if stage.family == "mpich" else None)
+                            status_of(stage, 7))
             for host in ("h1", "h2"):
                 job.until_free(host, timeout=20 * stage.patience)
 
@@ -570,7 +575,7 @@ def messages_across_safe_points(stage):
 def a_rank_that_fails_ends_the_job(stage):
     """A singleton's exit status is nothing to Hydra; it must not be lost."""
     with Job(stage, "state", "exit", 100000) as job:
-        ends_with_error(job, "rank 1: ended with exit status 5", 60 * stage.patience)
+        ends_with_error(job, "rank 1: ended with exit status 5", 60 * stage.patience, status_of(stage, 5))
 
 
 @suite.test()
@@ -582,7 +587,7 @@ def the_only_rank_fails(stage):
             sum(program in line.split()[0] for _, line in job.processes_on("h1")) < 2
             for program in (stage.programs["state"], "hydra_pmi_proxy")), 30)
         job.stop()
-        ends_with_error(job, "rank 0: ended with exit status 5", 60 * stage.patience)
+        ends_with_error(job, "rank 0: ended with exit status 5", 60 * stage.patience, status_of(stage, 5))
 
 
 @suite.test()

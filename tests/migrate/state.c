@@ -19,10 +19,12 @@
  *   state talk ITERATIONS      messages of every kind that profiles report, in known numbers
  *   state room FILE            says how many communicators can be made, whenever FILE.count appears
  *   state bad                  mistakes of the caller, each refused
- *   state wrong ITERATIONS     once FILE exists rank 1 makes an error that MPI ends it for
- *   state abort ITERATIONS     once FILE exists rank 1 calls MPI_Abort(); a process that has moved
- * does so at once if FILE.at-once exists state exit ITERATIONS      rank 1 (of one: rank 0) ends
- * with status 5 after a while, or once FILE exists
+ *   state wrong ITERATIONS     once FILE exists rank 1 makes an error that MPI ends it for; with
+ *                              another argument at MPI_THREAD_MULTIPLE
+ *   state abort ITERATIONS     once FILE exists rank 1 calls MPI_Abort(); a successor does so at
+ *                              once if FILE.at-once exists
+ *   state exit ITERATIONS      rank 1 (of one: rank 0) ends with status 5 after a while, or once
+ *                              FILE exists
  */
 #define _GNU_SOURCE
 #include "../mpi/pattern.h"
@@ -443,7 +445,11 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "run";
     const long iterations = argc > 2 ? strtol(argv[2], NULL, 10) : 500;
     stop_file = argc > 3 ? argv[3] : NULL;
-    MPI_Init(&argc, &argv);
+    int threads = MPI_THREAD_SINGLE;
+    if (!strcmp(mode, "wrong") && argc > 4) /* MPI has locks then, and may hold one at an error */
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
+    else
+        MPI_Init(&argc, &argv);
     if (zcm_safe_point() != -EINVAL || zcm_register("x", &rank, 1, MPI_INT) != -EINVAL)
         return 1;
     if (zcm_init(&argc, &argv) != 0)
