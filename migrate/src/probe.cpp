@@ -20,6 +20,7 @@
 
 #include "ancestors.h"
 #include "error.h"
+#include "launcher.h"
 
 extern char **environ;
 
@@ -224,7 +225,8 @@ std::string probe_host(const probe &what, const std::string &host)
     if (result.status != 0 && reached)
         throw error(ENOEXEC, "host " + host + " cannot run " + what.program + said);
     if (result.status != 0)
-        throw error(EHOSTUNREACH, "host " + host + " cannot be reached" + said);
+        throw error(EHOSTUNREACH, "host " + host + " cannot be reached: " + words[0] + " " +
+                                      describe_end(result.status) + said);
     return result.said;
 }
 
