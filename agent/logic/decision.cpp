@@ -55,8 +55,8 @@ class balancing final : public decision {
     balancing(const settings &s, const profiling &here, const membership &network,
               const grouping &groups, const policy &chosen, const experience &past,
               random_source &random)
-        : s_(s), here_(here), network_(network), groups_(groups), policy_(chosen), past_(past),
-          random_(random)
+        : s_(s), here_(here), candidates_(s, here), network_(network), groups_(groups),
+          policy_(chosen), past_(past), random_(random)
     {
     }
 
@@ -73,7 +73,7 @@ class balancing final : public decision {
     };
     std::vector<choice> choices_of(const job_view &job, const member &thief,
                                    std::span<const msg::link> links, const free_check &free,
-                                   std::string &held) const;
+                                   std::string &why_not) const;
     opinion decide_among(const std::vector<choice> &choices, const job_view &job,
                          const member &thief, const load_digest &told,
                          std::span<const msg::link> links, plan &p);
@@ -95,11 +95,11 @@ class balancing final : public decision {
     double remaining(const plan &p) const;
     double cost_s(const plan &p, std::uint64_t bytes) const;
     bool has_time(const plan &p, std::uint64_t bytes) const;
-    std::string too_long(double seconds) const;
     std::string explain(const plan &p, const load_digest &mine, const load_digest &theirs) const;
 
     const settings &s_;
     const profiling &here_;
+    const candidates candidates_;
     const membership &network_;
     const grouping &groups_;
     const policy &policy_;
@@ -116,10 +116,8 @@ opinion balancing::decide(nanos now, const member &thief, std::span<const msg::l
         return {{},
                 fmt::format("not overloaded: {:.2f} threads on {:.2f} processors", here_.demand(),
                             here_.load().cpus)};
-    if (!here_.draining() && here_.overloaded_for(now) < s_.settle)
-        return {{},
-                fmt::format("overloaded for {:.1f} s only, waiting for {:.1f} s",
-                            to_seconds(here_.overloaded_for(now)), to_seconds(s_.settle))};
+    if (const auto why = candidates_.why_not_yet(now))
+        return {{}, *why};
     if (thief.load.room == 0)
         return {{}, fmt::format("{} is full", thief.host)};
 
@@ -145,15 +143,13 @@ opinion balancing::decide(nanos now, const member &thief, std::span<const msg::l
 opinion balancing::decide_for(const job_view &job, const member &asking,
                               std::span<const msg::link> links, const free_check &free)
 {
-    if (job.busy)
-        return {{}, "the job is being reconfigured"};
     /* Paces are in units of a free processor of this node. */
     member thief = asking;
     thief.load = beside(here_.digest(), asking.load);
-    std::string held;
-    std::vector<choice> choices = choices_of(job, thief, links, free, held);
+    std::string why_not;
+    std::vector<choice> choices = choices_of(job, thief, links, free, why_not);
     if (choices.empty())
-        return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
+        return {{}, why_not};
     plan p;
     opinion found = decide_among(choices, job, thief, asking.load, links, p);
     /* Each of those below zc-hold moves by itself: without a large one it may be worth it. */
@@ -215,34 +211,28 @@ opinion balancing::decide_among(const std::vector<choice> &choices, const job_vi
     return {p, ""};
 }
 
-/** Those that may go, the preferred first. @held: why the last of the others may not. */
+/** Those that may go, the preferred first. @why_not: why there is none. */
 std::vector<balancing::choice> balancing::choices_of(const job_view &job, const member &thief,
                                                      std::span<const msg::link> links,
                                                      const free_check &free,
-                                                     std::string &held) const
+                                                     std::string &why_not) const
 {
     surroundings around{here_, network_, random_};
     plan alone;
     alone.target = thief;
     alone.transparent = job.transparent;
-    std::vector<const local_rank *> may_go;
-    bool have_traffic = false;
-    for (auto at = here_.ranks().lower_bound({job.job, 0});
-         at != here_.ranks().end() && at->first.job == job.job; ++at) {
-        std::string reason;
-        if (!free(at->second, thief.id, reason)) {
-            held = fmt::format("rank {} {}", at->first.rank, reason);
-            continue;
-        }
-        /* The policy may prefer it, and all others would stay for it. */
-        if (job.transparent && !has_time(alone, at->second.profile.image_bytes)) {
-            held = fmt::format("rank {} {}", at->first.rank,
-                               too_long(cost_s(alone, at->second.profile.image_bytes)));
-            continue;
-        }
-        may_go.push_back(&at->second);
-        have_traffic = have_traffic || !at->second.profile.flows.empty();
-    }
+    const free_check may = [&](const local_rank &rank, node_id target, std::string &reason) {
+        if (!free(rank, target, reason))
+            return false;
+        /* The policy may prefer one that is too large, and all others would stay for it. */
+        if (!job.transparent || has_time(alone, rank.profile.image_bytes))
+            return true;
+        reason = too_long_to_move(s_, cost_s(alone, rank.profile.image_bytes));
+        return false;
+    };
+    const std::vector<const local_rank *> may_go = candidates_.of(job, thief.id, may, why_not);
+    const bool have_traffic = std::ranges::any_of(
+        may_go, [](const local_rank *rank) { return !rank->profile.flows.empty(); });
     /* A rank below zc-hold with less memory is there sooner, and fails less often for want of it.
      * That is all there is to prefer one by, where no traffic of them is known. */
     std::vector<choice> choices;
@@ -460,13 +450,6 @@ double balancing::cost_s(const plan &p, std::uint64_t bytes) const
     return move_cost_s(s_, network_, past_, p, bytes);
 }
 
-std::string balancing::too_long(double seconds) const
-{
-    return fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
-                       "(protocol.move_timeout)",
-                       seconds, to_seconds(s_.move_timeout));
-}
-
 /** Else it would be given up. */
 bool balancing::has_time(const plan &p, std::uint64_t bytes) const
 {
@@ -517,7 +500,7 @@ bool balancing::confirm(plan &p, const load_digest &told)
     if (!pays(p.figures))
         return false;
     if (!has_time(p, p.bytes)) {
-        p.why = too_long(p.figures.cost_s);
+        p.why = too_long_to_move(s_, p.figures.cost_s);
         return false;
     }
     /* How many ranks is a question for what others want now: while that rises, its least would move
@@ -607,6 +590,13 @@ double move_cost_s(const settings &s, const membership &network, const experienc
 bool has_time_to_move(const settings &s, double cost_s)
 {
     return cost_s <= kPartOfTimeout * to_seconds(s.move_timeout);
+}
+
+std::string too_long_to_move(const settings &s, double cost_s)
+{
+    return fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
+                       "(protocol.move_timeout)",
+                       cost_s, to_seconds(s.move_timeout));
 }
 
 bool has_memory(std::uint64_t free_bytes, std::uint64_t image_bytes)

@@ -2,11 +2,11 @@
 #ifndef ZC_AGENT_DECISION_H_INCLUDED
 #define ZC_AGENT_DECISION_H_INCLUDED
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "candidates.h"
 #include "policy.h"
 #include "profiling.h"
 #include "rank_groups.h"
@@ -70,13 +70,13 @@ double move_cost_s(const settings &s, const membership &network, const experienc
                    const plan &p, std::uint64_t bytes);
 /** Else a move that takes so long would be given up. */
 bool has_time_to_move(const settings &s, double cost_s);
+/** In words, of one for which there is none. */
+std::string too_long_to_move(const settings &s, double cost_s);
 
 /** The decision component: should ranks go to this thief, which, and why. */
 class decision {
   public:
     virtual ~decision() = default;
-    /** @free: whether a rank may be decided on now; sets the reason if not. */
-    using free_check = std::function<bool(const local_rank &, node_id target, std::string &)>;
     virtual opinion decide(nanos now, const member &thief, std::span<const msg::link> links,
                            const free_check &free) = 0;
     /** Once more, with what the target says of itself now. Fills figures and why of @p. */

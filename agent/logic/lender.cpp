@@ -29,8 +29,7 @@ nanos lender::due() const
     return first;
 }
 
-void lender::on(nanos now, node_id from, const msg::lend &m, const decision::free_check &free,
-                effects &out)
+void lender::on(nanos now, node_id from, const msg::lend &m, const free_check &free, effects &out)
 {
     if (m.txn.decider != from)
         return;

@@ -22,8 +22,7 @@ class lender {
     /** When the next lease is over; kNever: there is none. */
     nanos due() const;
 
-    void on(nanos now, node_id from, const msg::lend &m, const decision::free_check &free,
-            effects &out);
+    void on(nanos now, node_id from, const msg::lend &m, const free_check &free, effects &out);
     void on(nanos now, const msg::release &m, effects &out);
 
     bool lent(const rank_key &rank) const { return leases_.contains(rank); }

@@ -84,7 +84,7 @@ bool protocol::free_rank(nanos now, const local_rank &rank, node_id target, std:
     return false;
 }
 
-decision::free_check protocol::free_at(nanos now) const
+free_check protocol::free_at(nanos now) const
 {
     return [this, now](const local_rank &rank, node_id target, std::string &why) {
         return free_rank(now, rank, target, why);

@@ -69,7 +69,7 @@ class protocol {
   private:
     /* May the rank be decided on? */
     bool free_rank(nanos now, const local_rank &rank, node_id target, std::string &why) const;
-    decision::free_check free_at(nanos now) const;
+    free_check free_at(nanos now) const;
 
     const settings &s_;
     membership &network_;

@@ -23,7 +23,8 @@ class by_threshold final : public decision {
   public:
     by_threshold(const settings &s, const profiling &here, const membership &network,
                  const policy &chosen, const experience &past, random_source &random)
-        : s_(s), here_(here), network_(network), policy_(chosen), past_(past), random_(random)
+        : s_(s), here_(here), candidates_(s, here), network_(network), policy_(chosen), past_(past),
+          random_(random)
     {
     }
 
@@ -42,6 +43,7 @@ class by_threshold final : public decision {
 
     const settings &s_;
     const profiling &here_;
+    const candidates candidates_;
     const membership &network_;
     const policy &policy_;
     const experience &past_;
@@ -58,11 +60,8 @@ opinion by_threshold::decide(nanos now, const member &thief, std::span<const msg
         return {{},
                 fmt::format("not below the threshold: {:.2f} threads on {:.2f} processors",
                             mine.demand, mine.cpus)};
-    /* Thieves ask whenever they like: what lasts for a moment only is no reason here, either. */
-    if (!here_.draining() && here_.overloaded_for(now) < s_.settle)
-        return {{},
-                fmt::format("below the threshold for {:.1f} s only, waiting for {:.1f} s",
-                            to_seconds(here_.overloaded_for(now)), to_seconds(s_.settle))};
+    if (const auto why = candidates_.why_not_yet(now))
+        return {{}, *why};
     opinion last{{}, "no job is known here"};
     for (const auto &[id, job] : here_.jobs()) {
         last = give_of(job, thief, links, free);
@@ -76,27 +75,19 @@ opinion by_threshold::decide(nanos now, const member &thief, std::span<const msg
 opinion by_threshold::give_of(const job_view &job, const member &thief,
                               std::span<const msg::link> links, const free_check &free)
 {
-    if (job.busy)
-        return {{}, "the job is being reconfigured"};
     surroundings around{here_, network_, random_};
     const local_rank *best = nullptr;
     double most = 0;
-    std::string held;
-    for (auto at = here_.ranks().lower_bound({job.job, 0});
-         at != here_.ranks().end() && at->first.job == job.job; ++at) {
-        std::string reason;
-        if (!free(at->second, thief.id, reason)) {
-            held = fmt::format("rank {} {}", at->first.rank, reason);
-            continue;
-        }
-        const double preference = policy_.rank(at->second, thief, links, around);
+    std::string why_not;
+    for (const local_rank *rank : candidates_.of(job, thief.id, free, why_not)) {
+        const double preference = policy_.rank(*rank, thief, links, around);
         if (best == nullptr || preference > most) {
-            best = &at->second;
+            best = rank;
             most = preference;
         }
     }
     if (best == nullptr)
-        return {{}, held.empty() ? "no rank of the job is here" : "no rank may go: " + held};
+        return {{}, why_not};
     plan p;
     p.job = job.job;
     p.epoch = job.epoch;
@@ -131,9 +122,7 @@ bool by_threshold::confirm(plan &p, const load_digest &told)
     if (!has_memory(told.free_bytes, p.bytes))
         return refuse(fmt::format("{} has no memory for an image", p.target.host));
     if (!has_time_to_move(s_, p.figures.cost_s))
-        return refuse(fmt::format("would take some {:.0f} s, and after {:.0f} s a move is given up "
-                                  "(protocol.move_timeout)",
-                                  p.figures.cost_s, to_seconds(s_.move_timeout)));
+        return refuse(too_long_to_move(s_, p.figures.cost_s));
     return is_below(mine) || refuse("this node is no longer below the threshold");
 }
 

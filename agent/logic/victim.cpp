@@ -76,7 +76,7 @@ void victim::resume(nanos now, const saved_state::intent &asked)
     history_.add(note(now, "resumed", "started anew with a move under way"));
 }
 
-bool victim::gives(nanos now, const msg::steal &m, const decision::free_check &free, effects &out)
+bool victim::gives(nanos now, const msg::steal &m, const free_check &free, effects &out)
 {
     if (attempt_ || now < next_decision_ || !here_.sampled())
         return false;

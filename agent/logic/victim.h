@@ -37,7 +37,7 @@ class victim {
     void load_changed(nanos now);
 
     /** Answers a steal packet: true if an attempt to give the thief ranks has begun. */
-    bool gives(nanos now, const msg::steal &m, const decision::free_check &free, effects &out);
+    bool gives(nanos now, const msg::steal &m, const free_check &free, effects &out);
     void on(nanos now, node_id from, const msg::reserved &m, effects &out);
     void on(nanos now, node_id from, const msg::lent &m, effects &out);
     void on(nanos now, node_id from, const msg::outcome &m, effects &out);

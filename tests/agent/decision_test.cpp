@@ -141,13 +141,38 @@ TEST_F(AgentThresholdTest, WhatLastsForAMomentOnlyIsNoReason)
     ranks(5, 0, 4);
     s_.threshold = 0.81;
     here_.on_load(20 * kSecond, here_.load()); /* a second before the question */
-    EXPECT_NE(ask().why.find("for 1.0 s only, waiting for 5.0 s"), std::string::npos);
+    const std::string why = "overloaded for 1.0 s only, waiting for 5.0 s";
+    EXPECT_EQ(ask().why, why);
+    s_.decision = "balance";
+    EXPECT_EQ(decide().why, why); /* in the same words */
+    s_.decision = "threshold";
     s_.settle = kSecond;
     EXPECT_TRUE(ask().give);
     s_.settle = 5 * kSecond;
     draining_ = true;
     ranks(5, 0, 4);
     EXPECT_TRUE(ask().give);
+}
+
+TEST_F(AgentThresholdTest, BothDecisionsSayInTheSameWordsWhyNoRankMayGo)
+{
+    const auto both_say = [this](const free_check &free) {
+        ask();
+        const std::string threshold = decision_->decide(21 * kSecond, thief_, links_, free).why;
+        decide();
+        EXPECT_EQ(decision_->decide(21 * kSecond, thief_, links_, free).why, threshold);
+        return threshold;
+    };
+    ranks(8);
+    const free_check none = [](const local_rank &, node_id target, std::string &reason) {
+        reason = "may not go to " + std::to_string(target);
+        return false;
+    };
+    EXPECT_EQ(both_say(none), "no rank may go: rank 7 may not go to 2");
+    job_view job = *here_.job(kJob);
+    job.busy = true;
+    here_.on_job(job);
+    EXPECT_EQ(both_say(none), "the job is being reconfigured");
 }
 
 TEST_F(AgentThresholdTest, ANodeThatIsBelowItItselfTakesNothing)
