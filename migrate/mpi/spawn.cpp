@@ -132,11 +132,28 @@ std::string succession::invite(std::uint64_t bytes)
     return start_->invitation();
 }
 
+/** MPI finds first that a process has died; its launcher says a moment later how, or is gone, too.
+ */
+std::string succession::why_not_connected(wire &launcher, const std::string &problem) const
+{
+    constexpr double kFirst = 0.5;
+    pause pause;
+    for (const double begin = seconds(); seconds() - begin < kFirst; pause.rest()) {
+        while (const auto said = launcher.poll())
+            if (said->contains("ended"))
+                return "the successor on " + host_.name + " " + said->value("ended", "");
+        if (launcher.is_closed())
+            return "the launcher on " + host_.name + " has ended";
+        make_progress();
+    }
+    return "cannot connect to the successor on " + host_.name + ": " + problem;
+}
+
 /**
  * MPI's own limits are for each step of it, and the last has none; a successor that is stopped
  * there is ended, and then MPI finds that.
  */
-MPI_Comm succession::connect(const std::string &port, const wire &launcher) const
+MPI_Comm succession::connect(const std::string &port, wire &launcher) const
 {
     const returned_errors_of_communicator returned(MPI_COMM_SELF);
     const watchdog limit(settings_.start_s + 5, [&launcher] { launcher.shut_down(); });
@@ -145,8 +162,7 @@ MPI_Comm succession::connect(const std::string &port, const wire &launcher) cons
     const int code = PMPI_Comm_connect(port.c_str(), info, 0, MPI_COMM_SELF, &between);
     PMPI_Info_free(&info);
     if (code != MPI_SUCCESS || between == MPI_COMM_NULL)
-        throw error(EIO,
-                    "cannot connect to the successor on " + host_.name + ": " + words_of(code));
+        throw error(EIO, why_not_connected(launcher, words_of(code)));
     return between;
 }
 

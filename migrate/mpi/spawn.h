@@ -41,7 +41,8 @@ class succession {
     std::unique_ptr<departure> start(const std::vector<std::string> &all, greeting hello);
 
   private:
-    MPI_Comm connect(const std::string &port, const wire &launcher) const;
+    MPI_Comm connect(const std::string &port, wire &launcher) const;
+    std::string why_not_connected(wire &launcher, const std::string &problem) const;
 
     const settings &settings_;
     const command &command_;
