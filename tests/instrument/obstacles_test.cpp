@@ -102,4 +102,43 @@ TEST(ObstaclesTest, ThreadLocalVariables)
                    "is thread-local");
 }
 
+TEST(ObstaclesTest, TheCLibraryIsKnown)
+{
+    const std::string outside =
+        "size_t strcspn(const char *, const char *); char *strchr(const char *, int);"
+        "unsigned long long strtoull(const char *, char **, int); int isxdigit(int);"
+        "double frexp(double, int *); double nan(const char *); long long llabs(long long);"
+        "float strtof(const char *, char **); const unsigned short **__ctype_b_loc(void);\n";
+    expect_done(
+        with_loop("int power; char *end; sum += frexp(sum, &power) + strcspn(argv[0], \"=\")"
+                  "+ llabs(power) + isxdigit(argv[0][0]) + strtoull(argv[0], &end, 16);"
+                  "sum += strtof(end, NULL) + (*__ctype_b_loc())[(int)*end];"
+                  "if (strchr(argv[0], 'x') || __builtin_isnormal(nan(\"\")) ||"
+                  "    __builtin_isgreater(sum, __builtin_huge_val()) ||"
+                  "    sum > __builtin_inff()) sum = 0;",
+                  "", outside));
+}
+
+TEST(ObstaclesTest, CollectiveCallsOfNeighboursAreKnown)
+{
+    const std::string outside =
+        "int MPI_Dist_graph_create_adjacent(MPI_Comm, int, const int *, const int *, int, "
+        "const int *, const int *, MPI_Info, int, MPI_Comm *);"
+        "int MPI_Neighbor_alltoall(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, "
+        "MPI_Comm); int MPI_Ineighbor_allgather(const void *, int, MPI_Datatype, void *, int, "
+        "MPI_Datatype, MPI_Comm, MPI_Request *);\n";
+    const std::string graph = "MPI_Comm graph; MPI_Request r; double of[8]; int other[1] = {rank};"
+                              "MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, other, other, 1,"
+                              "other, other, 0, 0, &graph);";
+    const std::string start = "MPI_Ineighbor_allgather(&sum, 1, 0, of, 1, 0, graph, &r);";
+    expect_done(with_loop("MPI_Neighbor_alltoall(&sum, 1, 0, of, 1, 0, graph);" + start +
+                              "MPI_Wait(&r, NULL); sum += of[0];",
+                          graph, outside));
+    expect_refused(with_loop(start, graph, outside), "a request may be active");
+    expect_refused(with_loop("MPI_Neighbor_alltoall(&sum, 1, 0, of, 1, 0, graph);"
+                             "if (of[0] > 3) break;",
+                             graph, outside),
+                   "ranks may pass it in different numbers");
+}
+
 } // namespace zc::instrument
