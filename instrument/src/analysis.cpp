@@ -50,6 +50,7 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
     const resources opened(all);
     const uniformity equal(all, calls, used);
     const messages sent(all, calls, used, equal);
+    found.threshold = how.threshold;
     found.loops = find_loops(all, calls);
     for (auto &one : found.loops) {
         if (!one.refused.empty())

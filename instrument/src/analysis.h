@@ -21,6 +21,7 @@ struct analysis {
     std::vector<loop> loops;
     const loop *chosen =
         nullptr; /* nullptr: none can have a safe point, or none is where it should */
+    double threshold = 0;
     state live;
     findings refused, notes;
     rewritten result; /* valid if nothing is refused */

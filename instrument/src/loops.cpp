@@ -92,6 +92,14 @@ const clang::Expr *condition_of(const clang::Stmt *loop)
     return nullptr;
 }
 
+/* do ... while (0), as macros have it. */
+static bool is_once(const function &in, const clang::Stmt *loop)
+{
+    const auto *one = dyn_cast<clang::DoStmt>(loop);
+    clang::Expr::EvalResult value;
+    return one && one->getCond()->EvaluateAsInt(value, in.context()) && value.Val.getInt() == 0;
+}
+
 std::vector<loop> loops_around(const loop &one)
 {
     std::vector<loop> found;
@@ -102,7 +110,7 @@ std::vector<loop> loops_around(const loop &one)
         const auto above = found.size();
         way.push_back({in, nullptr});
         for (const auto *up = in->parents->getParent(at); up; up = in->parents->getParent(up))
-            if (body_of(up))
+            if (body_of(up) && !is_once(*in, up))
                 found.insert(found.begin() + static_cast<std::ptrdiff_t>(above),
                              {in, up, in->place(up), way, 0, 0, false, {}, {}});
         way.back().call = call;
@@ -122,7 +130,7 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
     std::vector<loop> found;
     for (const auto &[name, one] : all.functions())
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-            if (!each || !body_of(each))
+            if (!each || !body_of(each) || is_once(*in, each))
                 return;
             loop candidate{in, each, in->place(each), {}, 0, 0, false, {}, {}};
             std::string why;
@@ -152,13 +160,9 @@ const loop *choose(const std::vector<loop> &all, double threshold)
 {
     const loop *best = nullptr;
     for (const auto &one : all) {
-        if (!one.refused.empty() || !one.communicates)
+        if (!one.refused.empty() || !one.communicates || one.cost < threshold)
             continue;
-        const bool is_enough = one.cost >= threshold;
-        if (!best || (is_enough && best->cost < threshold) ||
-            (is_enough && one.depth > best->depth) ||
-            (is_enough && one.depth == best->depth && one.cost > best->cost) ||
-            (!is_enough && best->cost < threshold && one.cost > best->cost))
+        if (!best || one.depth > best->depth || (one.depth == best->depth && one.cost > best->cost))
             best = &one;
     }
     return best;

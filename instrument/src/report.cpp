@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +30,15 @@ std::string list(const std::string &title, const findings &all)
     return text.empty() ? text : title + "\n" + text;
 }
 
+findings why_not(const loop &one, double threshold)
+{
+    if (!one.refused.empty())
+        return one.refused;
+    if (!one.communicates)
+        return {{"", "it does not communicate"}};
+    return {{"", fmt::format("it costs less than {:.3f} of the program (--threshold)", threshold)}};
+}
+
 } // namespace
 
 std::string report_text(const analysis &found)
@@ -36,10 +46,15 @@ std::string report_text(const analysis &found)
     std::string text;
     if (!found.chosen) {
         text += found.loops.empty() ? "no loops\n" : "no loop can have a safe point\n";
+        std::vector<const loop *> loops;
         for (const auto &one : found.loops)
-            text +=
-                list(fmt::format("loop {} ({}(), cost {:.3f}):", one.place, one.in->name, one.cost),
-                     one.refused.empty() ? findings{{"", "it does not communicate"}} : one.refused);
+            loops.push_back(&one);
+        std::stable_sort(loops.begin(), loops.end(),
+                         [](auto *one, auto *other) { return one->cost > other->cost; });
+        for (const auto *one : loops)
+            text += list(
+                fmt::format("loop {} ({}(), cost {:.3f}):", one->place, one->in->name, one->cost),
+                why_not(*one, found.threshold));
         return text + list("refused:", found.refused);
     }
     text += fmt::format("safe point: loop {} in {}(), cost {:.3f}\n", found.chosen->place,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report.h"
 #include "small_source.h"
 
 namespace zc::instrument {
@@ -55,6 +56,34 @@ TEST(LoopsTest, OneWithoutCommunicationIsNotChosen)
                                 "MPI_Init(&argc, &argv);\n"
                                 "for (i = 0; i < 9; i++) a[i] = i;\nMPI_Finalize(); return 0; }\n");
     EXPECT_EQ(found.chosen, nullptr);
+}
+
+TEST(LoopsTest, OneThatCostsNothingIsNotChosenForOneThatIsRefused)
+{
+    const auto found =
+        analysed("static double a[100];\n"
+                 "int main(int argc, char **argv) { int step, i, rank; double r = 1;\n"
+                 "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+                 "for (i = 0; i < 3; i++) MPI_Bcast(&r, 1, 0, 0, MPI_COMM_WORLD);\n"
+                 "for (step = rank; step < 9; step++) { MPI_Barrier(MPI_COMM_WORLD);\n"
+                 "for (i = 1; i < 99; i++) a[i] = (a[i - 1] + a[i + 1] + a[i] * a[i]) / 3 + r; }\n"
+                 "printf(\"%f\", a[3]); MPI_Finalize(); return 0; }\n");
+    EXPECT_EQ(found.chosen, nullptr);
+    const auto text = report_text(found);
+    const auto costly = text.find("loop small.c:5"), cheap = text.find("loop small.c:4");
+    EXPECT_LT(costly, cheap) << text;
+    EXPECT_NE(text.find("it costs less than 0.100 of the program", cheap), std::string::npos)
+        << text;
+}
+
+TEST(LoopsTest, WhatAMacroRunsOnceIsNoLoop)
+{
+    const auto found =
+        analysed("#define CHECK(call) do { if (call) MPI_Abort(MPI_COMM_WORLD, 1); } while (0)\n" +
+                 with_loop("CHECK(MPI_Barrier(MPI_COMM_WORLD)); sum += step;"));
+    EXPECT_EQ(found.loops.size(), 1u);
+    ASSERT_TRUE(found.is_done()) << reasons(found);
+    EXPECT_EQ(found.chosen->depth, 0u);
 }
 
 TEST(LoopsTest, APointerCallsFunctionsOfItsTypeOnly)
