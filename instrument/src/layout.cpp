@@ -140,6 +140,11 @@ void layouts::add_pointer(const clang::ASTContext &context, clang::QualType type
         refuse(name + " leads to " + known->second);
     else if (target->isVoidType())
         refuse(name + " is a pointer to void: what it leads to is not known");
+    else if (const auto *elsewhere = record && program_ && target->isIncompleteType()
+                                         ? program_->definition_of(record)
+                                         : nullptr)
+        number = number_of(elsewhere->getASTContext(),
+                           elsewhere->getASTContext().getRecordType(elsewhere), name);
     else if (target->isIncompleteType())
         refuse(name + " is a pointer to the incomplete type " + name_of(target));
     else if (!target->isFunctionType())
@@ -197,6 +202,11 @@ void layouts::add_record(const clang::ASTContext &context, const clang::RecordDe
             continue;
         }
         end_bits();
+        if (streams_.count(program::key(member))) {
+            to.fields.push_back({offset + bit / 8, 1, field::kind::handle, -1, "FILE *",
+                                 context.getTypeSize(member->getType()) / 8});
+            continue;
+        }
         const auto first = to.fields.size();
         add(context, member->getType(), offset + bit / 8, 1, name + "." + member->getNameAsString(),
             to);

@@ -10,6 +10,8 @@
 
 namespace zc::instrument {
 
+class program;
+
 /** What a type's memory holds; the same as in runtime/zcm_state.c, by the same names. */
 struct field {
     enum class kind { basic, record, pointer, handle, request };
@@ -35,8 +37,16 @@ class layouts {
         std::string refused; /* empty: @number is good */
     };
     outcome of(const clang::ASTContext &context, clang::QualType type, const std::string &name);
-    /** @persistent: fields, by key, whose requests the initialisation makes. */
-    explicit layouts(std::set<std::string> persistent = {}) : persistent_(std::move(persistent)) {}
+    /**
+     * @all: where types are completed that are incomplete in another source
+     * @persistent: fields, by key, whose requests the initialisation makes
+     * @streams: fields that are stdin, stdout or stderr, which it chooses
+     */
+    explicit layouts(const program *all = nullptr, std::set<std::string> persistent = {},
+                     std::set<std::string> streams = {})
+        : program_(all), persistent_(std::move(persistent)), streams_(std::move(streams))
+    {
+    }
 
     const std::vector<layout> &all() const { return all_; }
     bool has_pointers(int number) const;
@@ -64,7 +74,8 @@ class layouts {
     std::map<std::string, int> numbers_;
     std::map<int, std::string> refused_; /* by layout; those that lead to it are not known to be */
     std::string why_;
-    std::set<std::string> persistent_;
+    const program *program_;
+    std::set<std::string> persistent_, streams_;
 };
 
 } // namespace zc::instrument

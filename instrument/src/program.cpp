@@ -23,6 +23,13 @@ unsigned line_of(const clang::ASTContext &context, clang::SourceLocation at)
     return place.isValid() ? place.getLine() : 0;
 }
 
+/* With the folder: headers of one name are told apart. */
+std::string exact_place_of(const clang::Decl *decl)
+{
+    const auto &sources = decl->getASTContext().getSourceManager();
+    return sources.getExpansionLoc(decl->getLocation()).printToString(sources);
+}
+
 } // namespace
 
 std::string place_of(const clang::ASTContext &context, clang::SourceLocation at)
@@ -86,7 +93,12 @@ void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
 
 program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(std::move(units))
 {
-    for (const auto &unit : units_)
+    for (const auto &unit : units_) {
+        for (const auto *each : unit->getASTContext().getTranslationUnitDecl()->decls())
+            if (const auto *record = llvm::dyn_cast<clang::RecordDecl>(each);
+                record && record->isThisDeclarationADefinition() &&
+                !record->getNameAsString().empty())
+                definitions_[record->getNameAsString()].try_emplace(exact_place_of(record), record);
         for (auto it = unit->top_level_begin(); it != unit->top_level_end(); ++it) {
             if (const auto *variable = llvm::dyn_cast<clang::VarDecl>(*it)) {
                 if (variable->isThisDeclarationADefinition() != clang::VarDecl::DeclarationOnly)
@@ -107,6 +119,16 @@ program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(st
                 continue;
             functions_.try_emplace(one.name, std::move(one));
         }
+    }
+}
+
+const clang::RecordDecl *program::definition_of(const clang::RecordDecl *decl) const
+{
+    if (!decl || decl->getDefinition())
+        return decl ? decl->getDefinition() : nullptr;
+    const auto found = definitions_.find(decl->getNameAsString());
+    return found == definitions_.end() || found->second.size() != 1 ? nullptr
+                                                                    : found->second.begin()->second;
 }
 
 const function *program::find(const std::string &name) const

@@ -53,6 +53,11 @@ class program {
     /** nullptr: not one of the program's. */
     const function *find(const clang::FunctionDecl *decl) const;
     const function *find(const std::string &name) const;
+    /**
+     * What completes the struct or union @decl, in its own source or in another one. nullptr: none
+     * does, or several do that do not stand at one place.
+     */
+    const clang::RecordDecl *definition_of(const clang::RecordDecl *decl) const;
     static std::string key(const clang::VarDecl *variable);
     static std::string key(const clang::FieldDecl *field);
     static std::string key(const clang::FunctionDecl *decl);
@@ -61,6 +66,8 @@ class program {
     std::vector<std::unique_ptr<clang::ASTUnit>> units_;
     std::map<std::string, function> functions_;
     std::map<std::string, const clang::VarDecl *> globals_;
+    std::map<std::string, std::map<std::string, const clang::RecordDecl *>>
+        definitions_; /* by name, and by place */
 };
 
 /** The function that @call names, or nullptr: it is called by a pointer. */

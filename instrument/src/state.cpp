@@ -40,7 +40,7 @@ class finder {
            const loop &at)
         : program_(all), used_(used), live_(live), opened_(opened), loop_(at)
     {
-        result_.types = layouts(opened.persistent());
+        result_.types = layouts(&all, opened.persistent());
     }
 
     state find()

@@ -70,6 +70,30 @@ TEST(LayoutTest, PointersLeadToTypes)
     EXPECT_EQ(found.all.all()[rows.fields[0].of].fields[0].type, "DOUBLE");
 }
 
+TEST(LayoutTest, AnotherSourceCompletesAType)
+{
+    const std::string list = "struct list { int n; struct list *next; };\n";
+    const auto of = [](std::vector<std::pair<std::string, std::string>> files) {
+        const auto sources = parse_text(files);
+        const auto *variable = sources->globals().at("it");
+        layouts all(sources.get());
+        const auto found = all.of(variable->getASTContext(), variable->getType(), "it");
+        if (found.refused.empty()) {
+            const auto to = all.all()[found.number].fields[0].of;
+            EXPECT_EQ(all.all()[to].size, 16u);
+            EXPECT_EQ(all.all()[to].fields[1].of, to);
+        }
+        return found.refused;
+    };
+    const std::string it = "struct list; struct list *it;\n";
+    EXPECT_EQ(of({{"a.c", it}, {"b.c", list}}), "");
+    EXPECT_EQ(of({{"a.c", list}, {"b.c", it}}), "");
+    const std::string incomplete = "it is a pointer to the incomplete type struct list";
+    EXPECT_EQ(of({{"a.c", it}, {"b.c", "struct other { int n; };"}}), incomplete);
+    EXPECT_EQ(of({{"a.c", it}, {"b.c", list}, {"c.c", "struct list { double x[2]; };"}}),
+              incomplete);
+}
+
 TEST(LayoutTest, HandlesAreNotSaved)
 {
     const auto found = layout_of("struct { MPI_Comm c; MPI_Request r[2]; } it;");
