@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "known_calls.h"
 
+#include <algorithm>
 #include <map>
 
 namespace zc::instrument {
@@ -37,7 +38,6 @@ constexpr known_call mpi_calls[] = {
     {"MPI_Comm_free", "H", kind::collective},
     {"MPI_Comm_group", ".h", kind::pure},
     {"MPI_Comm_compare", "..o", kind::own},
-    {"MPI_Comm_set_name", ".i", kind::pure},
     {"MPI_Comm_get_name", ".oo", kind::own},
     {"MPI_Comm_test_inter", ".u", kind::pure},
     {"MPI_Comm_set_errhandler", "..", kind::pure},
@@ -76,7 +76,6 @@ constexpr known_call mpi_calls[] = {
     {"MPI_Dist_graph_neighbors", "..oo.oo", kind::own},
     {"MPI_Info_create", "h", kind::pure},
     {"MPI_Info_dup", ".h", kind::pure},
-    {"MPI_Info_set", ".ii", kind::pure},
     {"MPI_Info_free", "H", kind::pure},
     {"MPI_Type_contiguous", "..h", kind::pure},
     {"MPI_Type_vector", "....h", kind::pure},
@@ -447,6 +446,14 @@ constexpr std::string_view of_numbers[] = {"__finite",      "__fpclassify",
                                            "tan",           "tanh",
                                            "tgamma",        "trunc"};
 
+/* Known with "__builtin_" before them only. */
+constexpr std::string_view of_the_compiler[] = {
+    "trap",      "unreachable", "inf",        "inff",         "infl",         "huge_val",
+    "huge_valf", "huge_vall",   "expect",     "parity",       "parityl",      "parityll",
+    "clz",       "clzl",        "clzll",      "ctz",          "ctzl",         "ctzll",
+    "popcount",  "popcountl",   "popcountll", "add_overflow", "sub_overflow", "mul_overflow",
+    "bswap16",   "bswap32",     "bswap64"};
+
 std::map<std::string_view, const known_call *> make_index()
 {
     std::map<std::string_view, const known_call *> index;
@@ -472,8 +479,11 @@ const known_call *find_known(std::string_view name)
 {
     static const auto index = make_index();
     static constexpr known_call number{"", "o*", kind::pure};
-    if (name.substr(0, 10) == "__builtin_" && name != "__builtin_alloca")
+    const bool is_builtin = name.substr(0, 10) == "__builtin_";
+    if (is_builtin && name != "__builtin_alloca")
         name.remove_prefix(10);
+    else if (std::ranges::count(of_the_compiler, name) > 0)
+        return nullptr; /* a library may have a function of this name */
     if (const auto found = index.find(name); found != index.end())
         return found->second;
     for (const auto one : of_numbers)

@@ -119,6 +119,15 @@ TEST(ObstaclesTest, TheCLibraryIsKnown)
                   "", outside));
 }
 
+TEST(ObstaclesTest, WhatIsSetOfAHandleAndNamesThatLibrariesMayHaveAreNotKnown)
+{
+    expect_refused(with_loop("MPI_Comm_set_name(MPI_COMM_WORLD, \"a name\");", "",
+                             "int MPI_Comm_set_name(MPI_Comm, const char *);\n"),
+                   "MPI_Comm_set_name() is not in the sources, and what it does is not known");
+    expect_refused(with_loop("trap();", "", "void trap(void);\n"),
+                   "trap() is not in the sources, and what it does is not known");
+}
+
 TEST(ObstaclesTest, CollectiveCallsOfNeighboursAreKnown)
 {
     const std::string outside =
