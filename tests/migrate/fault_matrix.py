@@ -29,6 +29,7 @@ LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_STA
 PATIENCE = 25       # seconds, where the ranks do not meet
 # What is said where the job cannot go on.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
+BY_LAUNCHER = r"zcm-launch: a rank, process \d+, was killed by signal 9 \(Killed\): the job ends"
 MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
           "or is slow")
 AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|predecessor is gone|"
@@ -294,8 +295,8 @@ def declare_all():
         for who, role, leaver in RANKS[2:]:
             # There may be nobody left to say more: the launcher of the new rank 0 ends it, or all of the
             # host end with rank 0, the successor among them.
-            last = ("" if before_go else "|predecessor was gone before it had said go" if leaver == 0
-                    else "|the successor has ended with its launcher")
+            last = ("" if before_go else f"|predecessor was gone before it had said go|{BY_LAUNCHER}"
+                    if leaver == 0 else f"|the successor has ended with its launcher|{BY_LAUNCHER}")
             declare(f"{who}_killed_in_{name}", killed, phase, role, ends + last, leaver,
                     fast=(killed, phase, role) in FAST)
             declare(f"{who}_stopped_in_{name}", stopped, phase, role, ends, leaver)
@@ -309,9 +310,9 @@ def declare_all():
                 killed_says, stopped_says = "the successor was killed by signal 9", "silent for 12 s"
             elif before_go and whose == "launcher":
                 killed_says = r"the successor has ended with its launcher|launcher on \S+ has ended"
-            elif whose == "launcher":
-                # The ranks of its host end with it: there may be nobody left to say more.
-                killed_says = f"{ends}|the successor has ended with its launcher"
+            elif whose in ("successor", "launcher"):
+                # The ranks of its host end with its launcher: there may be nobody left to say more.
+                killed_says = f"{ends}|the successor has ended with its launcher|{BY_LAUNCHER}"
             declare(f"{whose}_killed_in_{name}", killed, phase, whose, killed_says,
                     fast=(killed, phase, whose) in FAST)
             if whose != "launcher":
