@@ -3,6 +3,10 @@
 
 #include "control.h"
 #include "forward_flow.h"
+#include "layout.h"
+
+#include <algorithm>
+#include <functional>
 
 namespace zc::instrument {
 
@@ -15,6 +19,46 @@ namespace {
 bool is_kept_by_callee(const std::string &key, const function &one)
 {
     return key.rfind(one.name + ":", 0) == 0;
+}
+
+bool is_communicator(clang::QualType type)
+{
+    return layouts::opaque(type) == "MPI_Comm";
+}
+
+bool is_local(const clang::Expr *object)
+{
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(object->IgnoreParens());
+    const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+    return variable && variable->hasLocalStorage();
+}
+
+bool is_null(const clang::Expr *value)
+{
+    return llvm::isa<clang::IntegerLiteral>(value->IgnoreParenCasts());
+}
+
+/* As the keys of its fields have it. */
+std::string name_of(const clang::RecordDecl *record)
+{
+    record = record ? record->getDefinition() : nullptr;
+    if (!record || record->field_empty())
+        return {};
+    const auto key = program::key(*record->field_begin());
+    return key.substr(0, key.rfind('.'));
+}
+
+/* Not the size of what a known function copies, clears or sends. */
+bool may_be_allocated(const program &all, const function &in, const clang::Stmt *size)
+{
+    for (const auto *up = in.parents->getParent(size); up; up = in.parents->getParent(up))
+        if (const auto *call = dyn_cast<clang::CallExpr>(up)) {
+            const auto *callee = callee_of(call);
+            const auto *known =
+                callee && !all.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+            return !known || known->what == known_call::kind::allocates;
+        }
+    return true;
 }
 
 } // namespace
@@ -64,6 +108,7 @@ uniformity::uniformity(const program &all, const call_graph &calls, const access
     : program_(all), calls_(calls)
 {
     count_instances();
+    find_parts();
     states_["main"].is_called = true;
     do {
         grows_ = false;
@@ -74,55 +119,131 @@ uniformity::uniformity(const program &all, const call_graph &calls, const access
 }
 
 /* How many variables, and allocations, there are of each struct: of the only one, an assignment to
- * a field replaces what the field was. */
+ * a field replaces what the field was. What is const is not assigned to. */
 void uniformity::count_instances()
 {
-    const auto count = [this](clang::QualType type, int by) {
-        if (const auto *record = type->getAsRecordDecl())
-            instances_[record->getDefinition()] += by;
-        else if (const auto *array = type->getAsArrayTypeUnsafe())
-            if (const auto *element = array->getElementType()->getAsRecordDecl())
-                instances_[element->getDefinition()] += 2 * by;
+    const std::function<void(clang::QualType, int)> count = [&](clang::QualType type, int by) {
+        if (const auto *array = type->getAsArrayTypeUnsafe())
+            return count(array->getElementType(), 2 * by);
+        const auto *record = type->getAsRecordDecl();
+        record = record ? record->getDefinition() : nullptr;
+        if (!record)
+            return;
+        instances_[name_of(record)] += by;
+        for (const auto *member : record->fields())
+            count(member->getType(), by);
     };
     for (const auto &[key, variable] : program_.globals())
-        count(variable->getType(), 1);
+        if (!variable->getType().isConstQualified())
+            count(variable->getType(), 1);
     for (const auto &[name, one] : program_.functions())
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
                 for (const auto *decl : declaration->decls())
                     if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
                         count(variable->getType(), 1);
-            if (const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each))
+            const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each);
+            if (size && may_be_allocated(program_, *in, size))
                 count(size->getTypeOfArgument(), 1);
-            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
-            const std::string callee =
-                call && callee_of(call) ? callee_of(call)->getNameAsString() : "";
-            if (callee == "MPI_Comm_split" || callee == "MPI_Comm_create" ||
-                callee == "MPI_Cart_sub")
-                for (const auto &key : keys_of(call->getArg(call->getNumArgs() - 1), nullptr))
-                    parts_.insert(key);
         });
 }
 
-/* Is the communicator that of all ranks? One that is a parameter is, unless there are others. */
+/* Is the value not known to be a communicator of all ranks? */
+bool uniformity::may_be_part(const clang::Expr *communicator) const
+{
+    communicator = communicator->IgnoreParenCasts();
+    clang::Expr::EvalResult value;
+    const auto &context = program_.functions().begin()->second.context();
+    if (communicator->EvaluateAsInt(value, context))
+        return value.Val.getInt().getZExtValue() == 0x44000001; /* MPICH's MPI_COMM_SELF */
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(communicator))
+        return may_be_part(choice->getTrueExpr()) || may_be_part(choice->getFalseExpr());
+    const auto keys = keys_of(communicator, nullptr);
+    return keys.empty() || std::any_of(keys.begin(), keys.end(), [this](const auto &key) {
+               return parts_.count(key) || key == "ompi_mpi_comm_self";
+           });
+}
+
+/* Communicators of some ranks only, by what they are kept in. */
+void uniformity::find_parts()
+{
+    std::size_t before;
+    do {
+        before = parts_.size();
+        for (const auto &[name, one] : program_.functions())
+            for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
+                if (each)
+                    find_parts_in(each);
+            });
+    } while (parts_.size() > before);
+}
+
+void uniformity::find_parts_in(const clang::Stmt *each)
+{
+    const auto add = [this](const clang::Expr *to) {
+        for (const auto &key : keys_of(to, nullptr))
+            parts_.insert(key);
+    };
+    /* Two pointers to one communicator, or to several. */
+    const auto join = [&](const clang::ValueDecl *to, const clang::Expr *value) {
+        const auto *variable = dyn_cast<clang::VarDecl>(to);
+        const auto type = to->getType();
+        if (!variable || !value)
+            return;
+        if (is_communicator(type)) {
+            if (may_be_part(value))
+                parts_.insert(program::key(variable));
+        } else if (type->isPointerType() && is_communicator(type->getPointeeType())) {
+            if (parts_.count(program::key(variable)))
+                add(value);
+            else if (may_be_part(value) && !is_null(value))
+                parts_.insert(program::key(variable));
+        }
+    };
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
+        op && op->isAssignmentOp() && is_communicator(op->getLHS()->getType()) &&
+        may_be_part(op->getRHS()))
+        add(op->getLHS());
+    if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
+        for (const auto *decl : declaration->decls())
+            if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
+                join(variable, variable->getInit());
+    if (const auto *list = dyn_cast<clang::InitListExpr>(each))
+        if (const auto *record = list->getType()->getAsRecordDecl()) {
+            unsigned i = 0;
+            for (const auto *member : record->getDefinition()->fields())
+                if (i < list->getNumInits() && !member->isUnnamedBitfield()) {
+                    const auto *value = list->getInit(i++);
+                    if (is_communicator(member->getType()) && may_be_part(value))
+                        parts_.insert(program::key(member));
+                }
+        }
+    const auto *call = dyn_cast<clang::CallExpr>(each);
+    if (!call)
+        return;
+    for (const auto *callee : called_by(program_, call))
+        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
+            join(callee->decl->getParamDecl(i), call->getArg(i));
+    const auto *name = callee_of(call);
+    const auto *known =
+        name && !program_.find(name) ? find_known(name->getNameAsString()) : nullptr;
+    const unsigned last = call->getNumArgs() - 1;
+    if (!known || known->what != known_call::kind::collective || call->getNumArgs() < 2 ||
+        known->effect(last) != 'h')
+        return;
+    static const std::set<std::string_view> divide = {"MPI_Comm_split", "MPI_Comm_split_type",
+                                                      "MPI_Comm_create", "MPI_Comm_create_group",
+                                                      "MPI_Cart_sub"};
+    if (divide.count(known->name) || may_be_part(call->getArg(0)))
+        add(call->getArg(last));
+}
+
+/* Is the communicator that of all ranks? */
 bool uniformity::is_world(const clang::CallExpr *call) const
 {
-    for (const auto *argument : call->arguments()) {
-        if (argument->getType().getAsString() != "MPI_Comm")
-            continue;
-        const auto keys = keys_of(argument, nullptr);
-        const auto *reference = dyn_cast<clang::DeclRefExpr>(argument->IgnoreParenImpCasts());
-        if (reference && isa<clang::ParmVarDecl>(reference->getDecl()) && !parts_.empty())
-            return false;
-        for (const auto &key : keys)
-            if (parts_.count(key) || key == "ompi_mpi_comm_self")
-                return false;
-        clang::Expr::EvalResult value;
-        const auto &context = program_.functions().begin()->second.context();
-        return !(argument->EvaluateAsInt(value, context) &&
-                 value.Val.getInt().getZExtValue() == 0x44000001); /* MPICH's MPI_COMM_SELF */
-    }
-    return true;
+    return std::none_of(call->arg_begin(), call->arg_end(), [this](const clang::Expr *argument) {
+        return is_communicator(argument->getType()) && may_be_part(argument);
+    });
 }
 
 std::string uniformity::why_run(const function &one, const clang::Stmt *at) const
@@ -130,6 +251,14 @@ std::string uniformity::why_run(const function &one, const clang::Stmt *at) cons
     const auto own = states_.find(one.name);
     if (own != states_.end() && !own->second.control.empty())
         return own->second.control;
+    return why_run_there(one, at);
+}
+
+std::string uniformity::why_run_there(const function &one, const clang::Stmt *at) const
+{
+    const auto own = states_.find(one.name);
+    if (own != states_.end() && !own->second.left.empty())
+        return own->second.left;
     for (const auto *up = one.parents->getParent(at); up; up = one.parents->getParent(up))
         if (const auto found = conditions_.find(up); found != conditions_.end())
             return found->second;
@@ -152,6 +281,9 @@ std::string uniformity::why_call(const function &one, const clang::CallExpr *cal
         return one.place(call);
     if (known->name.substr(0, 4) == "MPI_")
         return {}; /* an error code */
+    /* A new block is one on each rank, of whatever size. */
+    if (known->name == "malloc" || known->name == "calloc" || known->name == "aligned_alloc")
+        return {};
     for (const auto *argument : call->arguments())
         if (auto found = why(one, argument, now); !found.empty())
             return found;
@@ -218,7 +350,7 @@ void uniformity::assign(const function &, const clang::Expr *to, const std::stri
     if (!record && inner->getType()->isPointerType())
         record = inner->getType()->getPointeeType()->getAsRecordDecl();
     if (record) {
-        const auto found = instances_.find(record->getDefinition());
+        const auto found = instances_.find(name_of(record));
         if (found != instances_.end() && found->second > 2) /* itself, and its size in a call */
             return;
     }
@@ -309,11 +441,13 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
     if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp()) {
         auto because = why(one, op->getRHS(), now);
         if (because.empty())
-            because = why_run(one, at);
+            because = is_local(op->getLHS()) ? why_run_there(one, at) : why_run(one, at);
         assign(one, op->getLHS(), because, op->isCompoundAssignmentOp(), now);
     } else if (const auto *count = dyn_cast<clang::UnaryOperator>(at);
                count && count->isIncrementDecrementOp()) {
-        assign(one, count->getSubExpr(), why_run(one, at), true, now);
+        assign(one, count->getSubExpr(),
+               is_local(count->getSubExpr()) ? why_run_there(one, at) : why_run(one, at), true,
+               now);
     } else if (const auto *declaration = dyn_cast<clang::DeclStmt>(at)) {
         for (const auto *decl : declaration->decls()) {
             const auto *variable = dyn_cast<clang::VarDecl>(decl);
@@ -321,7 +455,7 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
                 continue;
             auto because = why(one, variable->getInit(), now);
             if (because.empty())
-                because = why_run(one, at);
+                because = why_run_there(one, at);
             if (because.empty())
                 now.erase(program::key(variable));
             else
@@ -331,9 +465,9 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
         step_call(one, call, now);
     } else if (const auto *end = dyn_cast<clang::ReturnStmt>(at)) {
         auto because = why(one, end->getRetValue(), now);
-        if (because.empty())
-            because = why_run(one, at);
         auto &own = states_[one.name];
+        if (because.empty())
+            because = why_run_there(one, at);
         if (!because.empty() && own.returned.empty()) {
             own.returned = because;
             grows_ = true;
@@ -353,11 +487,14 @@ void uniformity::note_condition(const function &one, const clang::Stmt *control,
     for_each_statement(control, [&](const clang::Stmt *each) {
         if (!each)
             return;
-        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && states_[one.name].control.empty() &&
+        auto &own = states_[one.name];
+        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && own.left.empty())
+            own.left = because;
+        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && own.control.empty() &&
             one.name != "main")
-            states_[one.name].control = because;
+            own.control = because;
         if (isa<clang::GotoStmt>(each) && one.name == "main")
-            states_[one.name].control = because;
+            own.control = because;
         if (isa<clang::ReturnStmt>(each))
             for (const auto *up = one.parents->getParent(each); up; up = one.parents->getParent(up))
                 if (body_of(up))

@@ -31,6 +31,7 @@ class uniformity {
         differing entry, exit;
         std::string returned; /* where what it returns begins to differ, or empty */
         std::string control;  /* the same of whether it, or a part of it, is run */
+        std::string left;     /* the same of where it ends */
         bool is_called = false;
     };
 
@@ -48,17 +49,23 @@ class uniformity {
                          const differing &now) const;
     /* Why @at may not be run on every rank. */
     std::string why_run(const function &one, const clang::Stmt *at) const;
+    /* The same where its function is run; whether that is called is not asked: for what lives no
+     * longer than a call does, or is used only behind it. */
+    std::string why_run_there(const function &one, const clang::Stmt *at) const;
     bool is_world(const clang::CallExpr *call) const;
 
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
     void count_instances();
+    void find_parts();
+    void find_parts_in(const clang::Stmt *each);
+    bool may_be_part(const clang::Expr *communicator) const;
 
     const program &program_;
     const call_graph &calls_;
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
-    std::map<const clang::RecordDecl *, int> instances_;
-    std::set<std::string> parts_; /* communicators of some ranks only */
+    std::map<std::string, int> instances_; /* of structs, by name */
+    std::set<std::string> parts_;          /* communicators of some ranks only */
     bool grows_ = false;
 };
 

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MPICC = shutil.which("mpicc.mpich") or shutil.which("mpicc")
 TOOL = None
 REFUSED = {
-    "workers": [("workers.c:23", "ranks may pass it in different numbers")],
+    "workers": [("workers.c:57", "ranks may pass it in different numbers")],
     "pipeline": [("pipeline.c:14", "a request may be active that MPI_Irecv() has made")],
     "late": [("late.c:15", "could not decide whether a message is on its way"),
              ("late.c:17", "not known to be sent in the same iterations of it: its tag is 1")],

@@ -50,6 +50,67 @@ TEST(UniformityTest, OnlyBroadcastToAll)
                    kDiffer);
 }
 
+TEST(UniformityTest, CommunicatorsAreFollowed)
+{
+    const std::string outside =
+        "struct grid { MPI_Comm all, row; };\n"
+        "static void share(int *n, MPI_Comm comm) { MPI_Bcast(n, 1, 0, 0, comm); }\n"
+        "static void divide(MPI_Comm *to, int by) { MPI_Comm_split(MPI_COMM_WORLD, by, 0, to); }\n";
+    const std::string own = "struct grid g; g.all = MPI_COMM_WORLD; MPI_Comm part;"
+                            "divide(&g.row, rank); if (rank == 0) n = 12;";
+    expect_done(looping("step < n", own + "share(&n, g.all);", "", outside));
+    expect_done(looping("step < n", own + "share(&n, MPI_COMM_WORLD);", "", outside));
+    expect_refused(looping("step < n", own + "share(&n, g.row);", "", outside), kDiffer);
+    expect_refused(looping("step < n", own + "part = g.row; share(&n, part);", "", outside),
+                   kDiffer);
+    expect_refused(
+        looping("step < n", own + "MPI_Comm_dup(g.row, &part); share(&n, part);", "", outside),
+        kDiffer);
+    expect_refused(looping("step < n", own + "share(&n, g.all);", "share(&rank, g.row);", outside),
+                   kDiffer);
+}
+
+TEST(UniformityTest, AStructThatIsCopiedByItsSizeIsOne)
+{
+    const std::string outside =
+        "void *memset(void *, int, size_t); struct run { int n; double end; };\n"
+        "struct all { struct run run; int x; };\n"
+        "static const struct run usual = {3, 7};\n"
+        "static void get(struct run *r, int rank) { memset(r, 0, sizeof *r);\n"
+        "if (rank == 0) { *r = usual; r->n = 7; }\n"
+        "MPI_Bcast(r, sizeof *r, 0, 0, MPI_COMM_WORLD); }\n";
+    expect_done(looping("step < a.run.n", "struct all a; get(&a.run, rank);", "", outside));
+    expect_refused(looping("step < r.n",
+                           "struct run r; get(&r, rank); struct all a, b; a.run.n = rank;"
+                           "get(&b.run, rank);",
+                           "", outside),
+                   kDiffer);
+}
+
+TEST(UniformityTest, ABlockIsOneOnEachRank)
+{
+    const std::string outside =
+        "struct run { int n; double *a; };\n"
+        "static void *get(size_t n) { void *p = malloc(n); return p; }\n"
+        "static struct run *make(int n) { struct run *r = get(sizeof(struct run)); r->n = n;"
+        " return r; }\n"
+        "static int odd(int n) { if (n % 2) return 3; return 4; }\n";
+    const std::string block = "struct run *r; r = make(10);"
+                              "if (rank > 2) r->a = get(8 + rank);";
+    expect_done(looping("step < r->n", block, "", outside));
+    expect_refused(looping("step < r->n", block + "if (rank) r->n = 3;", "", outside), kDiffer);
+    expect_refused(looping("step < r->n", block + "r->n = odd(rank);", "", outside), kDiffer);
+    expect_refused(looping("step < r->n", block + "if (rank) count();  r->n = count();", "",
+                           outside + "static int calls;\n"
+                                     "static int count(void) { int n = ++calls; return n; }\n"),
+                   kDiffer);
+    expect_refused(looping("step < r->n",
+                           block + "struct run *q = get(sizeof(struct run)); q->n = 8;"
+                                   "r = rank ? r : q;",
+                           "", outside),
+                   kDiffer);
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
