@@ -76,7 +76,7 @@ analysis analyse(std::unique_ptr<program> sources, const settings &how)
         return found;
     found.notes = find_notes(all);
     append(found.refused, found.chosen->refused);
-    append(found.refused, find_obstacles(all, calls, used, *found.chosen));
+    append(found.refused, find_obstacles(all, calls, used, opened, *found.chosen));
     found.live = find_state(all, used, live, opened, *found.chosen);
     append(found.refused, found.live.refused);
     if (found.refused.empty()) {

@@ -13,8 +13,10 @@ namespace {
 
 class search {
   public:
-    search(const program &all, const call_graph &calls, const accesses &used, const loop &at)
-        : program_(all), calls_(calls), used_(used), loop_(at), cycle_(cycle_of(at))
+    search(const program &all, const call_graph &calls, const accesses &used,
+           const resources &opened, const loop &at)
+        : program_(all), calls_(calls), used_(used), opened_(opened), loop_(at),
+          cycle_(cycle_of(at))
     {
         const auto *main = all.find("main");
         reached_ = calls.closure({main});
@@ -159,6 +161,8 @@ class search {
                 if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
                     look_at_made(call);
                 const auto *op = dyn_cast_or_null<clang::BinaryOperator>(each);
+                if (op && op->isAssignmentOp() && is_kept_stream(op->getLHS()))
+                    refuse(op, "a FILE gets another value in the loop of the safe point");
                 if (op && op->isAssignmentOp() && is_kept_handle(op->getLHS()))
                     refuse(op, "a handle of MPI gets another value in the loop of the safe point");
             });
@@ -171,8 +175,31 @@ class search {
             look(*one, one->decl->getBody());
     }
 
+    /* Of memory that is copied as a whole, what is in it is not looked at. */
+    bool is_kept_stream(const clang::Expr *object) const
+    {
+        object = object->IgnoreParenCasts();
+        const auto type = object->getType();
+        return is_kept(object) && (resources::is_stream(type) || has_stream(type));
+    }
+
+    bool has_stream(clang::QualType type) const
+    {
+        const auto *record = program_.definition_of(type->getAsRecordDecl());
+        return record && std::any_of(record->field_begin(), record->field_end(), [&](auto *member) {
+                   return opened_.streams().count(program::key(member)) ||
+                          has_stream(
+                              layouts::element_of(record->getASTContext(), member->getType()));
+               });
+    }
+
     void look_at_made(const clang::CallExpr *call)
     {
+        const auto *to = call->getNumArgs() ? call->getArg(0)->IgnoreParenCasts() : nullptr;
+        const std::string name = callee_of(call) ? callee_of(call)->getNameAsString() : "";
+        if ((name == "memcpy" || name == "memmove") && to->getType()->isPointerType() &&
+            has_stream(to->getType()->getPointeeType()))
+            refuse(call, "a FILE may get another value in the loop of the safe point");
         const auto *callee = callee_of(call);
         const auto *known =
             callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
@@ -200,8 +227,11 @@ class search {
         object = object->IgnoreParenImpCasts();
         const auto type = layouts::element_of(in_->context(), object->getType());
         const auto name = layouts::opaque(type);
-        if (name.empty() || name == "MPI_Request")
-            return false;
+        return !name.empty() && name != "MPI_Request" && is_kept(object);
+    }
+
+    bool is_kept(const clang::Expr *object) const
+    {
         const auto *reference = dyn_cast<clang::DeclRefExpr>(object);
         const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
         if (!variable || variable->hasGlobalStorage())
@@ -220,6 +250,7 @@ class search {
     const program &program_;
     const call_graph &calls_;
     const accesses &used_;
+    const resources &opened_;
     const loop &loop_;
     const region cycle_;
     const function *in_ = nullptr;
@@ -231,9 +262,9 @@ class search {
 } // namespace
 
 findings find_obstacles(const program &all, const call_graph &calls, const accesses &used,
-                        const loop &at)
+                        const resources &opened, const loop &at)
 {
-    return search(all, calls, used, at).find();
+    return search(all, calls, used, opened, at).find();
 }
 
 } // namespace zc::instrument

@@ -11,6 +11,6 @@ namespace zc::instrument {
  * that are made after the first safe point and live at the next one.
  */
 findings find_obstacles(const program &all, const call_graph &calls, const accesses &used,
-                        const loop &at);
+                        const resources &opened, const loop &at);
 
 } // namespace zc::instrument

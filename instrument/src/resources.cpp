@@ -75,8 +75,97 @@ std::string resources::base_of(const function &in, const clang::Expr *argument, 
     }
 }
 
+bool resources::is_stream(clang::QualType type)
+{
+    const auto *record =
+        type->isPointerType() ? type->getPointeeType()->getAsRecordDecl() : nullptr;
+    return record && record->getNameAsString() == "_IO_FILE";
+}
+
+/* @others: what may be another stream. */
+bool resources::is_standard(const function &in, const clang::Expr *value,
+                            const std::set<std::string> &others) const
+{
+    value = value->IgnoreParenCasts();
+    clang::Expr::EvalResult number;
+    if (llvm::isa<clang::ImplicitValueInitExpr>(value))
+        return true;
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(value))
+        return is_standard(in, choice->getTrueExpr(), others) &&
+               is_standard(in, choice->getFalseExpr(), others);
+    if (value->getType()->isIntegerType())
+        return value->EvaluateAsInt(number, in.context()) && number.Val.getInt() == 0;
+    if (!is_stream(value->getType()))
+        return false;
+    if (const auto *reference = dyn_cast<clang::DeclRefExpr>(value))
+        if (const auto name = reference->getDecl()->getName();
+            (name == "stdin" || name == "stdout" || name == "stderr") &&
+            !program_.globals().count(name.str()))
+            return true;
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(value);
+    if (const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        variable && variable->hasExternalStorage() &&
+        !program_.globals().count(program::key(variable)))
+        return false;
+    return llvm::isa<clang::DeclRefExpr, clang::MemberExpr>(value) &&
+           !others.count(base_of(in, value, nullptr));
+}
+
+/* All that gives a value to a FILE *: what comes from anywhere but these three is another one. */
+void resources::find_streams()
+{
+    std::set<std::string> others{kUnknown};
+    const auto note = [&](const function &in, const std::string &key, const clang::Expr *value) {
+        streams_.insert(key);
+        if (!is_standard(in, value, others))
+            others.insert(key);
+    };
+    const auto look = [&](const function &in, const clang::Stmt *each) {
+        if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
+            op && op->isAssignmentOp() && is_stream(op->getLHS()->getType()))
+            note(in, base_of(in, op->getLHS(), nullptr), op->getRHS());
+        if (const auto *op = dyn_cast<clang::UnaryOperator>(each);
+            op && op->getOpcode() == clang::UO_AddrOf && is_stream(op->getSubExpr()->getType()))
+            others.insert(base_of(in, op->getSubExpr(), nullptr));
+        if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
+            for (const auto *decl : declaration->decls())
+                if (const auto *variable = dyn_cast<clang::VarDecl>(decl);
+                    variable && variable->getInit() && is_stream(variable->getType()))
+                    note(in, program::key(variable), variable->getInit());
+        if (const auto *list = dyn_cast<clang::InitListExpr>(each))
+            if (const auto *record = list->getType()->getAsRecordDecl();
+                record && list->isSemanticForm()) {
+                unsigned i = 0;
+                for (const auto *member : record->getDefinition()->fields())
+                    if (!member->isUnnamedBitfield() && i < list->getNumInits() &&
+                        is_stream(list->getInit(i++)->getType()))
+                        note(in, program::key(member), list->getInit(i - 1));
+            }
+        const auto *call = dyn_cast<clang::CallExpr>(each);
+        for (const auto *callee :
+             call ? called_by(program_, call) : decltype(called_by(program_, call)){})
+            for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
+                if (is_stream(callee->decl->getParamDecl(i)->getType()))
+                    note(in, program::key(callee->decl->getParamDecl(i)), call->getArg(i));
+    };
+    for (std::size_t before = 0; before != others.size();) {
+        before = others.size();
+        for (const auto &[name, one] : program_.functions())
+            for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+                if (each)
+                    look(*in, each);
+            });
+    }
+    for (const auto &key : others)
+        streams_.erase(key);
+    for (const auto &[key, variable] : program_.globals())
+        if (variable->getInit())
+            streams_.erase(key);
+}
+
 resources::resources(const program &all) : program_(all)
 {
+    find_streams();
     for (const auto &[name, one] : all.functions())
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             const auto *call = dyn_cast_or_null<clang::CallExpr>(each);

@@ -23,6 +23,10 @@ class resources {
     findings open_at(const loop &one) const;
     /** Variables and fields that hold persistent requests, by key. */
     const std::set<std::string> &persistent() const { return persistent_; }
+    /** Variables and fields, by key, that are never anything but stdin, stdout, stderr, or NULL. */
+    const std::set<std::string> &streams() const { return streams_; }
+    /** A FILE *? */
+    static bool is_stream(clang::QualType type);
 
   private:
     /* What may be open: the key, "[3]" behind it if an element is known; and where it was opened.
@@ -40,11 +44,14 @@ class resources {
                     open_set &open) const;
     std::map<unsigned, open_set> at_entries(const function &in, const open_set &first) const;
     summary summarise(const function &one) const;
+    void find_streams();
+    bool is_standard(const function &in, const clang::Expr *value,
+                     const std::set<std::string> &others) const;
     static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);
 
     const program &program_;
     std::map<std::string, summary> summaries_;
-    std::set<std::string> persistent_;
+    std::set<std::string> persistent_, streams_;
 };
 
 } // namespace zc::instrument

@@ -40,7 +40,7 @@ class finder {
            const loop &at)
         : program_(all), used_(used), live_(live), opened_(opened), loop_(at)
     {
-        result_.types = layouts(&all, opened.persistent());
+        result_.types = layouts(&all, opened.persistent(), opened.streams());
     }
 
     state find()
@@ -175,6 +175,9 @@ class finder {
             return refuse(variable, "is thread-local");
         if (variable->getStorageClass() == clang::SC_Register)
             return refuse(variable, "is declared register, and so has no address");
+        if (opened_.streams().count(key))
+            return leave_out(
+                variable, "is one of stdin, stdout and stderr, which the initialisation chooses");
         const auto found = result_.types.of(context, type, variable->getNameAsString());
         if (!found.refused.empty())
             return refuse(variable, "cannot be saved: " + found.refused);

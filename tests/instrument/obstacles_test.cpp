@@ -79,6 +79,29 @@ TEST(ObstaclesTest, AFileThatIsLive)
         "leads to a FILE");
 }
 
+TEST(ObstaclesTest, AFileThatIsOnlyEverAStreamOfTheProcess)
+{
+    const std::string outside =
+        "extern FILE *stderr, *stdout;\n"
+        "static struct { FILE *to; int level; } logger;\n"
+        "static void begin(FILE *to) { logger.to = to; logger.level = 1; }\n"
+        "static void tell(int n) { if (logger.to && logger.level)"
+        " fprintf(logger.to, \"%d\", n); }\n";
+    const std::string start = "begin(rank ? stderr : stdout);";
+    expect_done(with_loop("tell(step);", start, outside));
+    expect_done(
+        with_loop("fprintf(f, \"%d\", step);", "FILE *f = rank ? stderr : stdout;", outside));
+    expect_refused(with_loop("tell(step);", start + "begin(fopen(\"log\", \"r\"));", outside),
+                   "leads to a FILE");
+    expect_refused(with_loop("tell(step);", start + "FILE **to = &logger.to; *to = NULL;", outside),
+                   "leads to a FILE");
+    expect_refused(with_loop("tell(step); if (step == 3) logger.to = stdout;", start, outside),
+                   "a FILE gets another value in the loop");
+    expect_refused(with_loop("fprintf(f, \"%d\", step); f = step % 2 ? stderr : stdout;",
+                             "FILE *f = stderr;", outside),
+                   "a FILE gets another value in the loop");
+}
+
 TEST(ObstaclesTest, RecursionOnTheWay)
 {
     expect_refused(
