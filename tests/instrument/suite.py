@@ -142,6 +142,12 @@ def a_fourier_transform_ends_the_same(stage):
 
 
 @suite.test()
+def shallow_water_ends_the_same(stage):
+    """Ten sources: a list whose type one of them keeps to itself, neighbours' collective calls."""
+    return ends_the_same(stage, "shallow", ("run.t_end=600",))
+
+
+@suite.test()
 def the_examples_end_the_same(stage):
     """examples/particles.c and spectrum.c with its library, which are ported by hand, too."""
     ends_the_same(stage, "particles", (300, 400))
