@@ -165,6 +165,8 @@ class search {
                     refuse(op, "a FILE gets another value in the loop of the safe point");
                 if (op && op->isAssignmentOp() && is_kept_handle(op->getLHS()))
                     refuse(op, "a handle of MPI gets another value in the loop of the safe point");
+                if (const auto *cast = dyn_cast_or_null<clang::CastExpr>(each))
+                    look_at_new(cast);
             });
         };
         look(*cycle_.in, cycle_.statement);
@@ -175,31 +177,80 @@ class search {
             look(*one, one->decl->getBody());
     }
 
-    /* Of memory that is copied as a whole, what is in it is not looked at. */
     bool is_kept_stream(const clang::Expr *object) const
     {
         object = object->IgnoreParenCasts();
-        const auto type = object->getType();
-        return is_kept(object) && (resources::is_stream(type) || has_stream(type));
+        const auto type = layouts::element_of(in_->context(), object->getType());
+        const auto key = key_of_object(object);
+        if (resources::is_stream(type))
+            return is_kept(object) && (key.empty() || opened_.streams().count(key));
+        return is_kept(object) && has_stream(type);
     }
 
     bool has_stream(clang::QualType type) const
     {
+        return has_field(type, [this](const clang::FieldDecl *member) {
+            return opened_.streams().count(program::key(member)) > 0;
+        });
+    }
+
+    static bool is_handle(clang::QualType type)
+    {
+        const auto name = layouts::opaque(type);
+        return !name.empty() && name != "MPI_Request";
+    }
+
+    bool has_handle(clang::QualType type) const
+    {
+        return has_field(type, [](const clang::FieldDecl *member) {
+            return is_handle(layouts::element_of(member->getASTContext(), member->getType()));
+        });
+    }
+
+    template <typename Is>
+    bool has_field(clang::QualType type, Is is) const
+    {
         const auto *record = program_.definition_of(type->getAsRecordDecl());
         return record && std::any_of(record->field_begin(), record->field_end(), [&](auto *member) {
-                   return opened_.streams().count(program::key(member)) ||
-                          has_stream(
-                              layouts::element_of(record->getASTContext(), member->getType()));
+                   return is(member) ||
+                          has_field(layouts::element_of(record->getASTContext(), member->getType()),
+                                    is);
                });
+    }
+
+    /* A block that is allocated in the loop has no FILE in a successor, or the one of another. */
+    void look_at_new(const clang::CastExpr *cast)
+    {
+        const auto to = cast->getType()->isPointerType() ? cast->getType()->getPointeeType()
+                                                         : clang::QualType();
+        if (cast->getCastKind() == clang::CK_BitCast && !to.isNull() && has_stream(to) &&
+            !in_->context().hasSameUnqualifiedType(to,
+                                                   cast->getSubExpr()->getType()->getPointeeType()))
+            refuse(cast, "memory with a FILE in it is made in the loop of the safe point");
+    }
+
+    /* Of memory that is written as a whole, what is in it is not looked at. */
+    void look_at_written(const clang::CallExpr *call, const clang::Expr *pointer)
+    {
+        const auto *object = pointer->IgnoreParenCasts();
+        if (const auto *address = dyn_cast<clang::UnaryOperator>(object);
+            address && address->getOpcode() == clang::UO_AddrOf)
+            object = address->getSubExpr()->IgnoreParenCasts();
+        else if (!object->getType()->isArrayType())
+            object = nullptr;
+        if (object && !is_kept(object))
+            return;
+        for (auto type : resources::pointees_of(pointer)) {
+            type = layouts::element_of(in_->context(), type);
+            if (resources::is_stream(type) || has_stream(type))
+                refuse(call, "a FILE may get another value in the loop of the safe point");
+            if (has_handle(type))
+                refuse(call, "a handle of MPI may get another value in the loop of the safe point");
+        }
     }
 
     void look_at_made(const clang::CallExpr *call)
     {
-        const auto *to = call->getNumArgs() ? call->getArg(0)->IgnoreParenCasts() : nullptr;
-        const std::string name = callee_of(call) ? callee_of(call)->getNameAsString() : "";
-        if ((name == "memcpy" || name == "memmove") && to->getType()->isPointerType() &&
-            has_stream(to->getType()->getPointeeType()))
-            refuse(call, "a FILE may get another value in the loop of the safe point");
         const auto *callee = callee_of(call);
         const auto *known =
             callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
@@ -209,6 +260,8 @@ class search {
                 refuse(call, callee->getNameAsString() +
                                  "() in the loop of the safe point: persistent requests are made "
                                  "again by the initialisation of a successor, and by nothing else");
+            if (std::string_view("obuUe").find(letter) != std::string_view::npos)
+                look_at_written(call, call->getArg(i));
             if (letter != 'h' && letter != 'H')
                 continue;
             const auto *argument = call->getArg(i)->IgnoreParenImpCasts();
@@ -226,8 +279,7 @@ class search {
     {
         object = object->IgnoreParenImpCasts();
         const auto type = layouts::element_of(in_->context(), object->getType());
-        const auto name = layouts::opaque(type);
-        return !name.empty() && name != "MPI_Request" && is_kept(object);
+        return (is_handle(type) || has_handle(type)) && is_kept(object);
     }
 
     bool is_kept(const clang::Expr *object) const

@@ -79,6 +79,27 @@ std::string program::key(const clang::FieldDecl *field)
     return name + "." + field->getNameAsString();
 }
 
+std::string key_of_object(const clang::Expr *object)
+{
+    for (;;) {
+        object = object->IgnoreParenImpCasts();
+        if (const auto *subscript = llvm::dyn_cast<clang::ArraySubscriptExpr>(object)) {
+            object = subscript->getBase()->IgnoreParenImpCasts();
+            if (!object->getType()->isArrayType())
+                return {};
+            continue;
+        }
+        const auto *member = llvm::dyn_cast<clang::MemberExpr>(object);
+        if (const auto *field =
+                member ? llvm::dyn_cast<clang::FieldDecl>(member->getMemberDecl()) : nullptr)
+            return program::key(field);
+        const auto *reference = llvm::dyn_cast<clang::DeclRefExpr>(object);
+        const auto *variable =
+            reference ? llvm::dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        return variable ? program::key(variable) : "";
+    }
+}
+
 void add_fields(const clang::RecordDecl *record, std::set<std::string> &to)
 {
     record = record ? record->getDefinition() : nullptr;

@@ -73,6 +73,10 @@ class program {
 /** The function that @call names, or nullptr: it is called by a pointer. */
 const clang::FunctionDecl *callee_of(const clang::CallExpr *call);
 
+/** Of the variable or field that @object is, or whose element it is if that is an array. Empty: of
+ * what a pointer leads to. */
+std::string key_of_object(const clang::Expr *object);
+
 /** Adds the keys of all fields of @record, and of the structs in it. */
 void add_fields(const clang::RecordDecl *record, std::set<std::string> &to);
 

@@ -2,6 +2,7 @@
 #include "resources.h"
 
 #include "forward_flow.h"
+#include "layout.h"
 
 #include <algorithm>
 
@@ -9,6 +10,7 @@ namespace zc::instrument {
 
 using llvm::dyn_cast;
 using llvm::dyn_cast_or_null;
+using llvm::isa_and_nonnull;
 
 namespace {
 
@@ -111,10 +113,88 @@ bool resources::is_standard(const function &in, const clang::Expr *value,
            !others.count(base_of(in, value, nullptr));
 }
 
+std::vector<clang::QualType> resources::pointees_of(const clang::Expr *pointer)
+{
+    pointer = pointer->IgnoreParenCasts();
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(pointer)) {
+        auto found = pointees_of(choice->getTrueExpr());
+        const auto other = pointees_of(choice->getFalseExpr());
+        found.insert(found.end(), other.begin(), other.end());
+        return found;
+    }
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(pointer)) {
+        if (op->getOpcode() == clang::BO_Comma)
+            return pointees_of(op->getRHS());
+        const auto left = op->getLHS()->getType();
+        if (op->isAdditiveOp())
+            return pointees_of(left->isPointerType() || left->isArrayType() ? op->getLHS()
+                                                                            : op->getRHS());
+    }
+    const auto type = pointer->getType();
+    if (type->isPointerType())
+        return {type->getPointeeType()};
+    return {type};
+}
+
+/* Keys of the fields that are a FILE *. */
+void resources::add_streams_of(clang::QualType type, std::set<std::string> &to) const
+{
+    while (const auto *array = type->getAsArrayTypeUnsafe())
+        type = array->getElementType();
+    const auto *record = program_.definition_of(type->getAsRecordDecl());
+    if (!record || record->getNameAsString() == "_IO_FILE")
+        return;
+    for (const auto *member : record->fields()) {
+        if (is_stream(layouts::element_of(record->getASTContext(), member->getType())))
+            to.insert(program::key(member));
+        add_streams_of(member->getType(), to);
+    }
+}
+
+/* What may get a value that is not seen: by its address, or as a part of other memory. */
+void resources::find_escaping_streams(const function &in, const clang::Stmt *each,
+                                      std::set<std::string> &others) const
+{
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(each);
+        op && op->getOpcode() == clang::UO_AddrOf &&
+        is_stream(layouts::element_of(in.context(), op->getSubExpr()->getType())))
+        others.insert(key_of_object(op->getSubExpr()));
+    const auto *cast = dyn_cast<clang::CastExpr>(each);
+    if (cast && cast->getCastKind() == clang::CK_ArrayToPointerDecay &&
+        is_stream(layouts::element_of(in.context(), cast->getSubExpr()->getType())) &&
+        !isa_and_nonnull<clang::ArraySubscriptExpr>(
+            in.parents->getParentIgnoreParens(const_cast<clang::CastExpr *>(cast))))
+        others.insert(key_of_object(cast->getSubExpr()));
+    if (cast && cast->getCastKind() == clang::CK_BitCast && cast->getType()->isPointerType()) {
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(
+            in.parents->getParentIgnoreParenCasts(const_cast<clang::CastExpr *>(cast)));
+        const auto *callee = call ? callee_of(call) : nullptr;
+        const bool is_known =
+            callee && !program_.find(callee) && find_known(callee->getNameAsString());
+        for (const auto type : pointees_of(cast))
+            if (!is_known &&
+                !in.context().hasSameUnqualifiedType(type, cast->getType()->getPointeeType()))
+                add_streams_of(type, others);
+    }
+    const auto *call = dyn_cast<clang::CallExpr>(each);
+    const auto *callee = call ? callee_of(call) : nullptr;
+    const std::string name = callee ? callee->getNameAsString() : "";
+    if ((name.find("memcpy") == std::string::npos && name.find("memmove") == std::string::npos) ||
+        call->getNumArgs() < 2)
+        return;
+    for (auto to : pointees_of(call->getArg(0)))
+        for (auto from : pointees_of(call->getArg(1))) {
+            to = layouts::element_of(in.context(), to);
+            from = layouts::element_of(in.context(), from);
+            if (!in.context().hasSameUnqualifiedType(to, from))
+                add_streams_of(to, others);
+        }
+}
+
 /* All that gives a value to a FILE *: what comes from anywhere but these three is another one. */
 void resources::find_streams()
 {
-    std::set<std::string> others{kUnknown};
+    std::set<std::string> others{kUnknown, ""};
     const auto note = [&](const function &in, const std::string &key, const clang::Expr *value) {
         streams_.insert(key);
         if (!is_standard(in, value, others))
@@ -123,10 +203,8 @@ void resources::find_streams()
     const auto look = [&](const function &in, const clang::Stmt *each) {
         if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
             op && op->isAssignmentOp() && is_stream(op->getLHS()->getType()))
-            note(in, base_of(in, op->getLHS(), nullptr), op->getRHS());
-        if (const auto *op = dyn_cast<clang::UnaryOperator>(each);
-            op && op->getOpcode() == clang::UO_AddrOf && is_stream(op->getSubExpr()->getType()))
-            others.insert(base_of(in, op->getSubExpr(), nullptr));
+            note(in, key_of_object(op->getLHS()), op->getRHS());
+        find_escaping_streams(in, each, others);
         if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
             for (const auto *decl : declaration->decls())
                 if (const auto *variable = dyn_cast<clang::VarDecl>(decl);

@@ -27,6 +27,8 @@ class resources {
     const std::set<std::string> &streams() const { return streams_; }
     /** A FILE *? */
     static bool is_stream(clang::QualType type);
+    /** Types of what @pointer leads to, before it was cast; of an array, its own. */
+    static std::vector<clang::QualType> pointees_of(const clang::Expr *pointer);
 
   private:
     /* What may be open: the key, "[3]" behind it if an element is known; and where it was opened.
@@ -45,6 +47,9 @@ class resources {
     std::map<unsigned, open_set> at_entries(const function &in, const open_set &first) const;
     summary summarise(const function &one) const;
     void find_streams();
+    void find_escaping_streams(const function &in, const clang::Stmt *each,
+                               std::set<std::string> &others) const;
+    void add_streams_of(clang::QualType type, std::set<std::string> &to) const;
     bool is_standard(const function &in, const clang::Expr *value,
                      const std::set<std::string> &others) const;
     static std::string base_of(const function &in, const clang::Expr *argument, std::string *index);

@@ -102,6 +102,45 @@ TEST(ObstaclesTest, AFileThatIsOnlyEverAStreamOfTheProcess)
                    "a FILE gets another value in the loop");
 }
 
+TEST(ObstaclesTest, AFileThatIsWrittenAsAPartOfMemory)
+{
+    const std::string outside =
+        "extern FILE *stderr, *stdout; void *memset(void *, int, size_t);\n"
+        "void *memmove(void *, const void *, size_t); void qsort(void *, size_t, size_t,"
+        " int (*)(const void *, const void *)); size_t fread(void *, size_t, size_t, FILE *);\n"
+        "struct ctx { FILE *log; int n; }; struct outer { struct ctx in[2]; double x; };\n"
+        "static int by_n(const void *a, const void *b) { return a < b; }\n";
+    const std::string use = "if (s[0].log) sum += s[0].n;",
+                      start = "struct ctx s[2], t[2]; struct outer o; o.x = 3;"
+                              "for (int j = 0; j < 2; j++) { s[j].log = stdout; s[j].n = j;"
+                              "t[j].log = NULL; t[j].n = 3; o.in[j].log = stderr; }",
+                      block = "struct ctx *s = malloc(sizeof *s); s->log = stdout; s->n = 1;",
+                      may = "a FILE may get another value in the loop";
+    expect_done(with_loop(use, start, outside));
+    expect_done(with_loop(use, block, outside));
+    for (const std::string write :
+         {"memset(&s[1], 0, sizeof *s);", "memset(s, 0, sizeof s);", "memcpy(s, t, sizeof s);",
+          "memmove((char *)s, (char *)t, sizeof s);", "__builtin_memcpy(s, t, sizeof s);",
+          "memcpy(step % 2 ? s : t, t, sizeof s);", "qsort(s, 2, sizeof *s, by_n);",
+          "MPI_Bcast(s, sizeof s, 0, 0, MPI_COMM_WORLD);", "fread(s, sizeof *s, 2, stdout);"})
+        expect_refused(with_loop(use + write, start, outside), may);
+    expect_refused(with_loop("if (o.in[0].log) memset(&o, 0, sizeof o);", start, outside), may);
+    expect_refused(with_loop(use + "memset(s, 0, sizeof *s);", block, outside), may);
+    for (const std::string made : {"free(s); s = calloc(1, sizeof *s);", "s = realloc(s, 64);"})
+        expect_refused(with_loop(use + made, block, outside),
+                       "memory with a FILE in it is made in the loop");
+    expect_refused(with_loop(use + "memset(p, 0, 8);", block + "void *p = s;", outside),
+                   "leads to a FILE");
+    expect_refused(with_loop("fprintf(a[0], \"x\");", "FILE *a[2]; a[1] = stdout; set(a);",
+                  outside + "extern FILE *others; static void set(FILE **a) { a[0] = others; }"),
+        "leads to a FILE");
+    expect_refused(with_loop("MPI_Barrier(g.own); memset(&g, 0, sizeof g);",
+                             "struct { MPI_Comm own; int n; } g; g.n = 2;"
+                             "MPI_Comm_dup(MPI_COMM_WORLD, &g.own);",
+                             outside),
+                   "a handle of MPI may get another value in the loop");
+}
+
 TEST(ObstaclesTest, RecursionOnTheWay)
 {
     expect_refused(
