@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "obstacles.h"
 
+#include "iteration.h"
+
 #include <algorithm>
 
 namespace zc::instrument {
@@ -16,7 +18,7 @@ class search {
     search(const program &all, const call_graph &calls, const accesses &used,
            const resources &opened, const loop &at)
         : program_(all), calls_(calls), used_(used), opened_(opened), loop_(at),
-          cycle_(cycle_of(at))
+          now_(all, calls, used, at), cycle_(cycle_of(at))
     {
         const auto *main = all.find("main");
         reached_ = calls.closure({main});
@@ -167,6 +169,11 @@ class search {
                     refuse(op, "a handle of MPI gets another value in the loop of the safe point");
                 if (const auto *cast = dyn_cast_or_null<clang::CastExpr>(each))
                     look_at_new(cast);
+                if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
+                    for (const auto *decl : declaration->decls())
+                        if (const auto *variable = dyn_cast<clang::VarDecl>(decl);
+                            variable && !variable->hasGlobalStorage() && is_kept_variable(variable))
+                            look_at_initial(declaration, variable, variable->getInit());
             });
         };
         look(*cycle_.in, cycle_.statement);
@@ -175,6 +182,16 @@ class search {
                 called.insert(callee);
         for (const auto *one : calls_.closure(called))
             look(*one, one->decl->getBody());
+        bool is_within = false;
+        for (std::size_t i = 0; i + 1 < loop_.way.size(); i++) {
+            const auto &[in, call] = loop_.way[i];
+            const auto *callee = loop_.way[i + 1].in->decl;
+            is_within |= in == cycle_.in;
+            in_ = in;
+            for (unsigned n = 0; is_within && n < callee->getNumParams(); n++)
+                look_at_initial(call, callee->getParamDecl(n),
+                                n < call->getNumArgs() ? call->getArg(n) : nullptr);
+        }
     }
 
     bool is_kept_stream(const clang::Expr *object) const
@@ -282,12 +299,45 @@ class search {
         return (is_handle(type) || has_handle(type)) && is_kept(object);
     }
 
+    /* What the loop gives @variable first, again and again, must be the same each time. */
+    void look_at_initial(const clang::Stmt *at, const clang::VarDecl *variable,
+                         const clang::Expr *value)
+    {
+        const auto type = layouts::element_of(in_->context(), variable->getType());
+        const bool is_stream =
+            (resources::is_stream(type) && opened_.streams().count(program::key(variable))) ||
+            has_stream(type);
+        if ((is_stream || is_handle(type) || has_handle(type)) && !is_fixed(value))
+            refuse(at, std::string(is_stream ? "a FILE" : "a handle of MPI") +
+                           " may begin with another value each time in the loop of the safe point");
+    }
+
+    bool is_fixed(const clang::Expr *value) const
+    {
+        value = value ? value->IgnoreParenCasts() : nullptr;
+        if (!value || isa<clang::ImplicitValueInitExpr>(value))
+            return true;
+        if (const auto *list = dyn_cast<clang::InitListExpr>(value))
+            return std::all_of(list->begin(), list->end(), [this](const clang::Stmt *each) {
+                return is_fixed(dyn_cast_or_null<clang::Expr>(each));
+            });
+        if (const auto *address = dyn_cast<clang::UnaryOperator>(value);
+            address && address->getOpcode() == clang::UO_AddrOf)
+            if (const auto *reference = dyn_cast<clang::DeclRefExpr>(address->getSubExpr()))
+                if (const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl()))
+                    return variable->hasGlobalStorage();
+        return now_.is_fixed(*in_, value, iteration::span::all_iterations);
+    }
+
     bool is_kept(const clang::Expr *object) const
     {
         const auto *reference = dyn_cast<clang::DeclRefExpr>(object);
         const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
-        if (!variable || variable->hasGlobalStorage())
-            return true;
+        return !variable || variable->hasGlobalStorage() || is_kept_variable(variable);
+    }
+
+    bool is_kept_variable(const clang::VarDecl *variable) const
+    {
         for (const auto &[in, call] : loop_.way)
             if (in == in_) {
                 const auto &sources = in->context().getSourceManager();
@@ -304,6 +354,7 @@ class search {
     const accesses &used_;
     const resources &opened_;
     const loop &loop_;
+    const iteration now_;
     const region cycle_;
     const function *in_ = nullptr;
     std::set<const function *> reached_;

@@ -131,7 +131,8 @@ TEST(ObstaclesTest, AFileThatIsWrittenAsAPartOfMemory)
                        "memory with a FILE in it is made in the loop");
     expect_refused(with_loop(use + "memset(p, 0, 8);", block + "void *p = s;", outside),
                    "leads to a FILE");
-    expect_refused(with_loop("fprintf(a[0], \"x\");", "FILE *a[2]; a[1] = stdout; set(a);",
+    expect_refused(
+        with_loop("fprintf(a[0], \"x\");", "FILE *a[2]; a[1] = stdout; set(a);",
                   outside + "extern FILE *others; static void set(FILE **a) { a[0] = others; }"),
         "leads to a FILE");
     expect_refused(with_loop("MPI_Barrier(g.own); memset(&g, 0, sizeof g);",
@@ -139,6 +140,34 @@ TEST(ObstaclesTest, AFileThatIsWrittenAsAPartOfMemory)
                              "MPI_Comm_dup(MPI_COMM_WORLD, &g.own);",
                              outside),
                    "a handle of MPI may get another value in the loop");
+}
+
+TEST(ObstaclesTest, WhatAnOuterLoopGivesFILEsAndHandlesFirst)
+{
+    const auto nested = [](const std::string &before, const std::string &call = "",
+                           const std::string &outside = "") {
+        const std::string inner = "for (int i = 0; i < 9; i++) { double y; MPI_Barrier(q);"
+                                  "MPI_Allreduce(&x, &y, 1, 0, 0, MPI_COMM_WORLD); x = y + 1;"
+                                  "fprintf(to, \"%g\", x); }";
+        return "extern FILE *stderr, *stdout; static double x; struct two { MPI_Comm q; };\n" +
+               (call.empty() ? "" : "static void solve(FILE *to, MPI_Comm q) {" + inner + "}\n") +
+               outside + "int main(int argc, char **argv) { MPI_Init(&argc, &argv);\n" +
+               "MPI_Comm own; MPI_Comm_dup(MPI_COMM_WORLD, &own); struct two two = {own};\n"
+               "FILE *log = argc > 1 ? stderr : stdout, *other = stderr;\n" +
+               "for (int k = 0; k < 4; k++) {" + before + (call.empty() ? inner : call) +
+               "}\nMPI_Finalize(); return 0; }\n";
+    };
+    const std::string stream = "a FILE may begin with another value",
+                      handle = "a handle of MPI may begin with another value";
+    for (const std::string q : {"MPI_COMM_WORLD", "own", "two.q"})
+        for (const std::string to : {"other", "log"}) {
+            expect_done(nested("MPI_Comm q = " + q + "; FILE *to = " + to + ";"));
+            expect_done(nested("", "solve(" + to + ", " + q + ");"));
+        }
+    expect_refused(nested("MPI_Comm q = own; FILE *to = k % 2 ? other : log;"), stream);
+    expect_refused(nested("MPI_Comm q = k % 2 ? own : MPI_COMM_WORLD; FILE *to = log;"), handle);
+    expect_refused(nested("", "solve(k % 2 ? other : log, own);"), stream);
+    expect_refused(nested("", "solve(log, k % 2 ? own : MPI_COMM_WORLD);"), handle);
 }
 
 TEST(ObstaclesTest, RecursionOnTheWay)
