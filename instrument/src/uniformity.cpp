@@ -4,6 +4,7 @@
 #include "control.h"
 #include "forward_flow.h"
 #include "layout.h"
+#include "resources.h"
 
 #include <algorithm>
 #include <functional>
@@ -13,6 +14,7 @@ namespace zc::instrument {
 using llvm::dyn_cast;
 using llvm::dyn_cast_or_null;
 using llvm::isa;
+using llvm::isa_and_nonnull;
 
 namespace {
 
@@ -33,9 +35,22 @@ bool is_local(const clang::Expr *object)
     return variable && variable->hasLocalStorage();
 }
 
-bool is_null(const clang::Expr *value)
+/* What a parameter leads to is called as that is. Empty: what another pointer leads to. */
+std::string communicator_key(const clang::Expr *object)
 {
-    return llvm::isa<clang::IntegerLiteral>(value->IgnoreParenCasts());
+    object = object->IgnoreParenImpCasts();
+    const auto *op = dyn_cast<clang::UnaryOperator>(object);
+    const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(object);
+    const auto *pointer = op && op->getOpcode() == clang::UO_Deref ? op->getSubExpr()
+                          : subscript                              ? subscript->getBase()
+                                                                   : nullptr;
+    pointer = pointer ? pointer->IgnoreParenImpCasts() : nullptr;
+    if (!pointer || pointer->getType()->isArrayType())
+        return key_of_object(object);
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
+    const auto *parameter =
+        reference ? dyn_cast<clang::ParmVarDecl>(reference->getDecl()) : nullptr;
+    return parameter ? program::key(parameter) : "";
 }
 
 /* As the keys of its fields have it. */
@@ -148,94 +163,234 @@ void uniformity::count_instances()
         });
 }
 
-/* Is the value not known to be a communicator of all ranks? */
+/* Is the value not known to be a communicator of all ranks? No communicator at all is none of some
+ * ranks. */
 bool uniformity::may_be_part(const clang::Expr *communicator) const
 {
-    communicator = communicator->IgnoreParenCasts();
     clang::Expr::EvalResult value;
     const auto &context = program_.functions().begin()->second.context();
-    if (communicator->EvaluateAsInt(value, context))
-        return value.Val.getInt().getZExtValue() == 0x44000001; /* MPICH's MPI_COMM_SELF */
-    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(communicator))
+    if (!communicator)
+        return true;
+    if (communicator->EvaluateAsInt(value, context)) { /* of MPICH: _WORLD, _NULL; none */
+        const auto number = value.Val.getInt().getZExtValue();
+        return number != 0x44000000 && number != 0x04000000 && number != 0;
+    }
+    const auto *inner = communicator->IgnoreParenCasts();
+    if (const auto *choice = dyn_cast<clang::ConditionalOperator>(inner))
         return may_be_part(choice->getTrueExpr()) || may_be_part(choice->getFalseExpr());
-    const auto keys = keys_of(communicator, nullptr);
-    return keys.empty() || std::any_of(keys.begin(), keys.end(), [this](const auto &key) {
-               return parts_.count(key) || key == "ompi_mpi_comm_self";
-           });
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(inner))
+        return may_be_part(op->getRHS()); /* an assignment, or a comma */
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(inner);
+        op && op->getOpcode() == clang::UO_AddrOf) { /* of Open MPI */
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(op->getSubExpr()->IgnoreParens());
+        const auto name = reference ? reference->getDecl()->getName() : "";
+        return name != "ompi_mpi_comm_world" && name != "ompi_mpi_comm_null";
+    }
+    const auto key = communicator_key(communicator);
+    return parts_.count(key) || !defined_.count(key);
 }
 
-/* Communicators of some ranks only, by what they are kept in. */
+/* Communicators by what they are kept in. What all of whose values are seen, and known to be of all
+ * ranks, is of all; anything else may be a part. So one whose address goes anywhere but into a call
+ * that makes it is one, unless that is a parameter, which is then the same communicator. */
 void uniformity::find_parts()
 {
-    std::size_t before;
-    do {
-        before = parts_.size();
-        for (const auto &[name, one] : program_.functions())
-            for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
-                if (each)
-                    find_parts_in(each);
-            });
-    } while (parts_.size() > before);
+    parts_.insert("");
+    for (is_defining_ = true;; is_defining_ = false) {
+        std::size_t before;
+        do {
+            before = parts_.size() + defined_.size();
+            for (const auto &[key, variable] : program_.globals()) {
+                define(key, variable->getType(), variable->getInit());
+                for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
+                    if (each)
+                        find_parts_in(nullptr, each);
+                });
+            }
+            for (const auto &[name, one] : program_.functions())
+                for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
+                    if (each)
+                        find_parts_in(in, each);
+                });
+        } while (parts_.size() + defined_.size() > before);
+        if (!is_defining_)
+            break;
+    }
 }
 
-void uniformity::find_parts_in(const clang::Stmt *each)
+/* @key, a communicator or an array of them, gets @value. */
+void uniformity::define(const std::string &key, clang::QualType type, const clang::Expr *value)
 {
-    const auto add = [this](const clang::Expr *to) {
-        for (const auto &key : keys_of(to, nullptr))
-            parts_.insert(key);
-    };
-    /* Two pointers to one communicator, or to several. */
-    const auto join = [&](const clang::ValueDecl *to, const clang::Expr *value) {
-        const auto *variable = dyn_cast<clang::VarDecl>(to);
-        const auto type = to->getType();
-        if (!variable || !value)
-            return;
-        if (is_communicator(type)) {
-            if (may_be_part(value))
-                parts_.insert(program::key(variable));
-        } else if (type->isPointerType() && is_communicator(type->getPointeeType())) {
-            if (parts_.count(program::key(variable)))
-                add(value);
-            else if (may_be_part(value) && !is_null(value))
-                parts_.insert(program::key(variable));
+    const auto &context = program_.functions().begin()->second.context();
+    if (!value || isa<clang::ImplicitValueInitExpr>(value) ||
+        !is_communicator(layouts::element_of(context, type)))
+        return;
+    if (const auto *list = dyn_cast<clang::InitListExpr>(value)) {
+        for (unsigned i = 0; i < list->getNumInits(); i++)
+            define(key, type, list->getInit(i));
+        return;
+    }
+    if (is_defining_)
+        defined_.insert(key);
+    else if (may_be_part(value))
+        parts_.insert(key);
+}
+
+/* Two names of one communicator. */
+void uniformity::join(const std::string &one, const std::string &other)
+{
+    auto &which = is_defining_ ? defined_ : parts_;
+    if (which.count(one) || which.count(other))
+        which.insert({one, other});
+}
+
+/* All communicators in memory of @type are some that are not known. */
+void uniformity::lose(const clang::ASTContext &context, clang::QualType type)
+{
+    type = layouts::element_of(context, type);
+    const auto *record = program_.definition_of(type->getAsRecordDecl());
+    if (!record || is_communicator(type))
+        return;
+    for (const auto *member : record->fields()) {
+        if (is_communicator(layouts::element_of(record->getASTContext(), member->getType())))
+            parts_.insert(program::key(member));
+        lose(record->getASTContext(), member->getType());
+    }
+}
+
+/* The communicator @key is where @pointer, an address or a parameter, leads to. */
+void uniformity::follow_pointer(const function *in, const clang::Expr *pointer,
+                                const std::string &key)
+{
+    const clang::Stmt *child = pointer, *up = in ? in->parents->getParent(pointer) : nullptr;
+    for (; isa_and_nonnull<clang::CastExpr, clang::ParenExpr>(up); up = in->parents->getParent(up))
+        child = up;
+    if (const auto *op = dyn_cast_or_null<clang::UnaryOperator>(up);
+        op && (op->getOpcode() == clang::UO_Deref || op->getOpcode() == clang::UO_LNot))
+        return;
+    if (const auto *op = dyn_cast_or_null<clang::BinaryOperator>(up); op && op->isComparisonOp())
+        return;
+    const auto *subscript = dyn_cast_or_null<clang::ArraySubscriptExpr>(up);
+    if (subscript && subscript->getBase() == child)
+        return;
+    const auto *call = dyn_cast_or_null<clang::CallExpr>(up);
+    const auto callees = call ? called_by(program_, call) : decltype(called_by(program_, call)){};
+    const auto *name = call ? callee_of(call) : nullptr;
+    const auto *known =
+        name && !program_.find(name) ? find_known(name->getNameAsString()) : nullptr;
+    bool is_followed = false;
+    for (unsigned i = 0; call && i < call->getNumArgs(); i++) {
+        if (call->getArg(i) != child)
+            continue;
+        if (known)
+            is_followed = std::string_view("hHi").find(known->effect(i)) != std::string_view::npos;
+        for (const auto *callee : callees) {
+            is_followed =
+                i < callee->decl->getNumParams() &&
+                callee->decl->getParamDecl(i)->getType()->isPointerType() &&
+                is_communicator(callee->decl->getParamDecl(i)->getType()->getPointeeType());
+            if (!is_followed)
+                break;
+            join(key, program::key(callee->decl->getParamDecl(i)));
         }
-    };
-    if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
-        op && op->isAssignmentOp() && is_communicator(op->getLHS()->getType()) &&
-        may_be_part(op->getRHS()))
-        add(op->getLHS());
+        if (known && known->effect(i) == 'h')
+            define_by(*known, call, key);
+    }
+    if (!is_followed)
+        parts_.insert(key);
+}
+
+/* @key is made by @call. */
+void uniformity::define_by(const known_call &known, const clang::CallExpr *call,
+                           const std::string &key)
+{
+    static const std::set<std::string_view> keep = {
+        "MPI_Comm_dup",     "MPI_Comm_dup_with_info", "MPI_Cart_create",
+        "MPI_Graph_create", "MPI_Dist_graph_create",  "MPI_Dist_graph_create_adjacent"};
+    if (is_defining_)
+        defined_.insert(key);
+    else if (!keep.count(known.name) || may_be_part(call->getArg(0)))
+        parts_.insert(key);
+}
+
+void uniformity::find_parts_in(const function *in, const clang::Stmt *each)
+{
+    const auto &context = program_.functions().begin()->second.context();
+    const auto *op = dyn_cast<clang::BinaryOperator>(each);
+    if (op && op->isAssignmentOp())
+        define(communicator_key(op->getLHS()), op->getLHS()->getType(), op->getRHS());
     if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
         for (const auto *decl : declaration->decls())
             if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
-                join(variable, variable->getInit());
+                define(program::key(variable), variable->getType(), variable->getInit());
     if (const auto *list = dyn_cast<clang::InitListExpr>(each))
-        if (const auto *record = list->getType()->getAsRecordDecl()) {
+        if (const auto *record = list->getType()->getAsRecordDecl();
+            record && list->isSemanticForm()) {
             unsigned i = 0;
             for (const auto *member : record->getDefinition()->fields())
-                if (i < list->getNumInits() && !member->isUnnamedBitfield()) {
-                    const auto *value = list->getInit(i++);
-                    if (is_communicator(member->getType()) && may_be_part(value))
-                        parts_.insert(program::key(member));
-                }
+                if (i < list->getNumInits() && !member->isUnnamedBitfield())
+                    define(program::key(member), member->getType(), list->getInit(i++));
         }
-    const auto *call = dyn_cast<clang::CallExpr>(each);
-    if (!call)
-        return;
+    /* Addresses, and parameters that are some. */
+    const auto *address = dyn_cast<clang::UnaryOperator>(each);
+    if (address && address->getOpcode() == clang::UO_AddrOf &&
+        is_communicator(layouts::element_of(context, address->getSubExpr()->getType())))
+        follow_pointer(in, address, communicator_key(address->getSubExpr()));
+    const auto *cast = dyn_cast<clang::CastExpr>(each);
+    if (cast && cast->getCastKind() == clang::CK_ArrayToPointerDecay &&
+        is_communicator(layouts::element_of(context, cast->getSubExpr()->getType())))
+        follow_pointer(in, cast, communicator_key(cast->getSubExpr()));
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(each);
+    const auto *parameter =
+        reference ? dyn_cast<clang::ParmVarDecl>(reference->getDecl()) : nullptr;
+    if (parameter && parameter->getType()->isPointerType() &&
+        is_communicator(parameter->getType()->getPointeeType()))
+        follow_pointer(in, reference, program::key(parameter));
+    /* Structs that are used as other memory. */
+    const auto *up =
+        in && cast ? in->parents->getParentIgnoreParenCasts(const_cast<clang::CastExpr *>(cast))
+                   : nullptr;
+    const auto *user = dyn_cast_or_null<clang::CallExpr>(up);
+    const auto *used_by = user ? callee_of(user) : nullptr;
+    if (cast && cast->getCastKind() == clang::CK_BitCast && cast->getType()->isPointerType() &&
+        !(used_by && !program_.find(used_by) && find_known(used_by->getNameAsString())))
+        for (const auto type : resources::pointees_of(cast))
+            if (!context.hasSameUnqualifiedType(type, cast->getType()->getPointeeType()))
+                lose(context, type);
+    if (const auto *member = dyn_cast<clang::MemberExpr>(each);
+        member && is_communicator(layouts::element_of(context, member->getType())))
+        if (const auto *record =
+                dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext());
+            record && record->isUnion())
+            parts_.insert(communicator_key(member));
+    if (const auto *call = dyn_cast<clang::CallExpr>(each))
+        find_parts_in_call(call);
+}
+
+void uniformity::find_parts_in_call(const clang::CallExpr *call)
+{
+    const auto &context = program_.functions().begin()->second.context();
     for (const auto *callee : called_by(program_, call))
-        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
-            join(callee->decl->getParamDecl(i), call->getArg(i));
-    const auto *name = callee_of(call);
+        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
+            const auto *parameter = callee->decl->getParamDecl(i);
+            define(program::key(parameter), parameter->getType(), call->getArg(i));
+        }
+    const auto *callee = callee_of(call);
     const auto *known =
-        name && !program_.find(name) ? find_known(name->getNameAsString()) : nullptr;
-    const unsigned last = call->getNumArgs() - 1;
-    if (!known || known->what != known_call::kind::collective || call->getNumArgs() < 2 ||
-        known->effect(last) != 'h')
+        callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+    if (!known || known->name == "memset")
         return;
-    static const std::set<std::string_view> divide = {"MPI_Comm_split", "MPI_Comm_split_type",
-                                                      "MPI_Comm_create", "MPI_Comm_create_group",
-                                                      "MPI_Cart_sub"};
-    if (divide.count(known->name) || may_be_part(call->getArg(0)))
-        add(call->getArg(last));
+    const bool is_copy = known->name == "memcpy" || known->name == "memmove";
+    for (unsigned i = 0; i < call->getNumArgs(); i++) {
+        if (std::string_view("obuU").find(known->effect(i)) == std::string_view::npos)
+            continue;
+        for (const auto type : resources::pointees_of(call->getArg(i))) {
+            const auto from =
+                is_copy ? resources::pointees_of(call->getArg(1)) : std::vector<clang::QualType>();
+            if (from.size() != 1 || !context.hasSameUnqualifiedType(type, from.front()))
+                lose(context, type);
+        }
+    }
 }
 
 /* Is the communicator that of all ranks? */

@@ -57,7 +57,13 @@ class uniformity {
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
     void count_instances();
     void find_parts();
-    void find_parts_in(const clang::Stmt *each);
+    void find_parts_in(const function *in, const clang::Stmt *each);
+    void find_parts_in_call(const clang::CallExpr *call);
+    void follow_pointer(const function *in, const clang::Expr *pointer, const std::string &key);
+    void define(const std::string &key, clang::QualType type, const clang::Expr *value);
+    void define_by(const known_call &known, const clang::CallExpr *call, const std::string &key);
+    void join(const std::string &one, const std::string &other);
+    void lose(const clang::ASTContext &context, clang::QualType type);
     bool may_be_part(const clang::Expr *communicator) const;
 
     const program &program_;
@@ -65,7 +71,9 @@ class uniformity {
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
     std::map<std::string, int> instances_; /* of structs, by name */
-    std::set<std::string> parts_;          /* communicators of some ranks only */
+    /* Communicators, by key: that may be of some ranks only, and that are given a value. */
+    std::set<std::string> parts_, defined_;
+    bool is_defining_ = false;
     bool grows_ = false;
 };
 

@@ -70,6 +70,48 @@ TEST(UniformityTest, CommunicatorsAreFollowed)
                    kDiffer);
 }
 
+TEST(UniformityTest, ACommunicatorIsOfAllRanksOnlyIfThatIsSeen)
+{
+    const std::string outside =
+        "struct grid { MPI_Comm all, more[2]; }; struct by { MPI_Comm *c; };\n"
+        "static MPI_Comm self = (MPI_Comm)0x44000001, whole = MPI_COMM_WORLD, never;\n"
+        "extern MPI_Comm elsewhere; extern MPI_Comm *given;\n"
+        "static void make(MPI_Comm *c) { MPI_Comm_dup(MPI_COMM_WORLD, c); }\n"
+        "static void make_two(MPI_Comm *c) { make(c); }\n"
+        "static void wipe(void *p) { *(int *)p = 3; }\n"
+        "size_t fread(void *, size_t, size_t, FILE *);\n";
+    const auto shared = [&](const std::string &comm, const std::string &before = "") {
+        return looping("step < n",
+                       "MPI_Comm sub, q; MPI_Comm *p; struct by z; struct grid g, h;"
+                       "MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &sub);" +
+                           before + "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, " + comm + ");",
+                       "", outside);
+    };
+    const std::string all = "g.all = MPI_COMM_WORLD; g.more[0] = g.more[1] = g.all; h = g;";
+    expect_done(shared("whole"));
+    expect_done(shared("q", "make_two(&q);"));
+    expect_done(shared("h.all", all));
+    expect_done(shared("h.more[1]", all));
+    expect_done(shared("h.all", all + "memcpy(&h, &g, sizeof h);"));
+    expect_done(shared("f.more[0]", "struct grid f = {whole, {MPI_COMM_WORLD, whole}};"));
+    for (const auto &[comm, before] : std::initializer_list<std::pair<const char *, const char *>>{
+             {"sub", ""},
+             {"self", ""},
+             {"never", ""},
+             {"elsewhere", ""},
+             {"*given", ""},
+             {"q", "q = MPI_COMM_WORLD; p = &q; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, p);"},
+             {"q", "q = MPI_COMM_WORLD; z.c = &q; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, z.c);"},
+             {"q", "q = MPI_COMM_WORLD; memcpy(&q, &sub, sizeof q);"},
+             {"q", "make(&q); wipe(&q);"},
+             {"cs[0]", "MPI_Comm cs[1] = {sub};"},
+             {"f.more[0]", "struct grid f = {whole, {sub, MPI_COMM_WORLD}};"},
+             {"g.all", "g.all = MPI_COMM_WORLD; wipe(&g);"},
+             {"g.all", "g.all = MPI_COMM_WORLD; memcpy(&g, &sub, sizeof sub);"},
+             {"g.all", "g.all = MPI_COMM_WORLD; fread(&g, sizeof g, 1, 0);"}})
+        expect_refused(shared(comm, before), kDiffer);
+}
+
 TEST(UniformityTest, AStructThatIsCopiedByItsSizeIsOne)
 {
     const std::string outside =
