@@ -63,17 +63,30 @@ std::string name_of(const clang::RecordDecl *record)
     return key.substr(0, key.rfind('.'));
 }
 
-/* Not the size of what a known function copies, clears or sends. */
-bool may_be_allocated(const program &all, const function &in, const clang::Stmt *size)
+bool is_repeated(const function &in, const clang::Stmt *at)
 {
-    for (const auto *up = in.parents->getParent(size); up; up = in.parents->getParent(up))
-        if (const auto *call = dyn_cast<clang::CallExpr>(up)) {
-            const auto *callee = callee_of(call);
-            const auto *known =
-                callee && !all.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
-            return !known || known->what == known_call::kind::allocates;
-        }
-    return true;
+    for (const auto *up = in.parents->getParent(at); up; up = in.parents->getParent(up)) {
+        const auto *once = dyn_cast<clang::DoStmt>(up);
+        clang::Expr::EvalResult value;
+        if (body_of(up) && !(once && once->getCond()->EvaluateAsInt(value, in.context()) &&
+                             value.Val.getInt() == 0))
+            return true;
+    }
+    bool has_labels = false;
+    for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
+        has_labels |= isa_and_nonnull<clang::LabelStmt>(each);
+    });
+    return has_labels;
+}
+
+/* All numbers among the arguments but @size are 1: it is that of one object. */
+bool is_one(const function &in, const clang::CallExpr *call, const clang::Expr *size)
+{
+    return std::all_of(call->arg_begin(), call->arg_end(), [&](const clang::Expr *argument) {
+        clang::Expr::EvalResult value;
+        return argument == size || !argument->getType()->isIntegerType() ||
+               (argument->EvaluateAsInt(value, in.context()) && value.Val.getInt() == 1);
+    });
 }
 
 } // namespace
@@ -133,6 +146,56 @@ uniformity::uniformity(const program &all, const call_graph &calls, const access
     } while (grows_);
 }
 
+/* May @in be called more than once? */
+bool uniformity::is_called_again(const function &in, std::set<const function *> seen) const
+{
+    if (in.name == "main")
+        return false;
+    const auto &callers = calls_.callers_of(in);
+    return !seen.insert(&in).second || callers.size() > 1 ||
+           std::any_of(callers.begin(), callers.end(), [&](const auto &site) {
+               return is_repeated(*site.in, site.call) || is_called_again(*site.in, seen);
+           });
+}
+
+/* How many objects there may be, one or more, whose size @size is; none if it is only the size of
+ * what a known function copies, clears or sends. */
+int uniformity::allocated(const function &in, const clang::Expr *size) const
+{
+    constexpr int one = 1, several = 2;
+    const clang::Stmt *child = size, *up = in.parents->getParent(size);
+    for (; isa_and_nonnull<clang::CastExpr, clang::ParenExpr>(up); up = in.parents->getParent(up))
+        child = up;
+    const bool is_alone = isa_and_nonnull<clang::CallExpr>(up);
+    for (; up && !isa<clang::CallExpr>(up); up = in.parents->getParent(up))
+        child = up;
+    const auto *call = dyn_cast_or_null<clang::CallExpr>(up);
+    if (!call)
+        return several;
+    const auto *callee = callee_of(call);
+    const auto *own = program_.find(callee);
+    const auto *known = callee && !own ? find_known(callee->getNameAsString()) : nullptr;
+    if (known && known->what != known_call::kind::allocates)
+        return 0;
+    if (!is_alone || (!known && !own) || is_repeated(in, call) || is_called_again(in, {}))
+        return several;
+    const bool is_one_block = known && known->name != "calloc";
+    if (!is_one_block && !is_one(in, call, dyn_cast<clang::Expr>(child)))
+        return several;
+    /* A function of the program's own may allocate several at once. */
+    int blocks = known ? 1 : 0;
+    for (const auto *below : known ? std::set<const function *>{} : calls_.closure({own}))
+        for_each_statement(below->decl->getBody(), [&](const clang::Stmt *each) {
+            const auto *inner = dyn_cast_or_null<clang::CallExpr>(each);
+            const auto *name = inner ? callee_of(inner) : nullptr;
+            const auto *what =
+                name && !program_.find(name) ? find_known(name->getNameAsString()) : nullptr;
+            if (what && what->what == known_call::kind::allocates)
+                blocks += is_repeated(*below, inner) ? several : one;
+        });
+    return blocks > 1 ? several : one;
+}
+
 /* How many variables, and allocations, there are of each struct: of the only one, an assignment to
  * a field replaces what the field was. What is const is not assigned to. */
 void uniformity::count_instances()
@@ -142,7 +205,7 @@ void uniformity::count_instances()
             return count(array->getElementType(), 2 * by);
         const auto *record = type->getAsRecordDecl();
         record = record ? record->getDefinition() : nullptr;
-        if (!record)
+        if (!record || by == 0)
             return;
         instances_[name_of(record)] += by;
         for (const auto *member : record->fields())
@@ -151,16 +214,21 @@ void uniformity::count_instances()
     for (const auto &[key, variable] : program_.globals())
         if (!variable->getType().isConstQualified())
             count(variable->getType(), 1);
-    for (const auto &[name, one] : program_.functions())
+    for (const auto &[name, one] : program_.functions()) {
+        const bool is_recursive = calls_.called_below(one.decl->getBody()).count(&one) > 0;
+        for (const auto *parameter : one.decl->parameters())
+            count(parameter->getType(), 1);
         for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
             if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
                 for (const auto *decl : declaration->decls())
                     if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
-                        count(variable->getType(), 1);
-            const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each);
-            if (size && may_be_allocated(program_, *in, size))
-                count(size->getTypeOfArgument(), 1);
+                        count(variable->getType(), is_recursive ? 2 : 1);
+            if (const auto *literal = dyn_cast_or_null<clang::CompoundLiteralExpr>(each))
+                count(literal->getType(), 1);
+            if (const auto *size = dyn_cast_or_null<clang::UnaryExprOrTypeTraitExpr>(each))
+                count(size->getTypeOfArgument(), allocated(*in, size));
         });
+    }
 }
 
 /* Is the value not known to be a communicator of all ranks? No communicator at all is none of some
@@ -506,7 +574,7 @@ void uniformity::assign(const function &, const clang::Expr *to, const std::stri
         record = inner->getType()->getPointeeType()->getAsRecordDecl();
     if (record) {
         const auto found = instances_.find(name_of(record));
-        if (found != instances_.end() && found->second > 2) /* itself, and its size in a call */
+        if (found != instances_.end() && found->second > 1)
             return;
     }
     for (const auto &key : keys)

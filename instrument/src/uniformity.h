@@ -56,6 +56,8 @@ class uniformity {
 
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
     void count_instances();
+    int allocated(const function &in, const clang::Expr *size) const;
+    bool is_called_again(const function &in, std::set<const function *> seen) const;
     void find_parts();
     void find_parts_in(const function *in, const clang::Stmt *each);
     void find_parts_in_call(const clang::CallExpr *call);

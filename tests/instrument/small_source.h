@@ -16,6 +16,9 @@ typedef int MPI_Comm; typedef int MPI_Datatype; typedef int MPI_Op; typedef int 
 typedef int MPI_Win; typedef int MPI_Info; typedef struct { int x; } MPI_Status;
 typedef unsigned long size_t; typedef struct _IO_FILE FILE;
 #define MPI_COMM_WORLD ((MPI_Comm)0x44000000)
+#define MPI_BYTE ((MPI_Datatype)0x4c00010d)
+#define MPI_INT ((MPI_Datatype)0x4c000405)
+#define MPI_DOUBLE ((MPI_Datatype)0x4c00080b)
 #define NULL ((void *)0)
 #define MPI_IN_PLACE ((void *)-1)
 int MPI_Init(int *, char ***); int MPI_Finalize(void);

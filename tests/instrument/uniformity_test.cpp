@@ -129,6 +129,35 @@ TEST(UniformityTest, AStructThatIsCopiedByItsSizeIsOne)
                    kDiffer);
 }
 
+TEST(UniformityTest, AnAssignmentToAFieldOfOneStructIsNoneToThatOfAnother)
+{
+    const std::string outside =
+        "struct cfg { int n, k; };\n"
+        "static struct cfg *make(void) { struct cfg *p = malloc(sizeof(struct cfg));"
+        " p->n = 0; return p; }\n"
+        "static void *get(size_t n, size_t of) { return calloc(n, of); }\n";
+    expect_done(
+        looping("step < a.n", "struct cfg a; a.n = rank; a.n = 5;", "", "struct cfg { int n; };"));
+    expect_done(
+        looping("step < a->n", "struct cfg *a = make(); a->n = rank; a->n = 5;", "", outside));
+    for (const std::string both :
+         {"struct cfg x, y, *a = &x, *b = &y;", "struct cfg *a = make(), *b = make();",
+          "struct cfg *a, *b; for (int i = 0; i < 2; i++) { b = a; a = malloc(sizeof *a); }",
+          "struct cfg *a = malloc(2 * sizeof *a), *b = a + 1;",
+          "struct cfg *a = get(2, sizeof *a), *b = a + 1;",
+          "struct cfg *a = calloc(2, sizeof *a), *b = a + 1;"})
+        expect_refused(looping("step < a->n", both + "a->n = rank; b->n = 5;", "", outside),
+                       kDiffer);
+    expect_refused(looping("step < x.n",
+                           "struct cfg x, y; x.n = rank; y.n = 1;"
+                           "MPI_Bcast(&y, sizeof y, MPI_BYTE, 0, MPI_COMM_WORLD);",
+                           "", outside),
+                   kDiffer);
+    expect_refused(looping("step < x.n", "struct cfg x; x.n = rank; third(x);", "",
+                           outside + "static int third(struct cfg c) { c.n = 3; return c.n; }\n"),
+                   kDiffer);
+}
+
 TEST(UniformityTest, ABlockIsOneOnEachRank)
 {
     const std::string outside =
