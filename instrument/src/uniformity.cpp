@@ -3,6 +3,7 @@
 
 #include "control.h"
 #include "forward_flow.h"
+#include "known_values.h"
 #include "layout.h"
 #include "resources.h"
 
@@ -87,6 +88,28 @@ bool is_one(const function &in, const clang::CallExpr *call, const clang::Expr *
         return argument == size || !argument->getType()->isIntegerType() ||
                (argument->EvaluateAsInt(value, in.context()) && value.Val.getInt() == 1);
     });
+}
+
+/* In bytes, of one that the MPI library has itself; 0: not known. */
+std::uint64_t size_of_datatype(const function &in, const clang::Expr *type)
+{
+    clang::Expr::EvalResult value;
+    if (type->EvaluateAsInt(value, in.context())) { /* MPICH's handles say it */
+        const auto number = value.Val.getInt().getZExtValue();
+        return (number & 0xff000000) == 0x4c000000 ? number >> 8 & 0xff : 0;
+    }
+    static const std::map<std::string, std::uint64_t> of_open_mpi = {
+        {"ompi_mpi_byte", 1},          {"ompi_mpi_char", 1},     {"ompi_mpi_signed_char", 1},
+        {"ompi_mpi_unsigned_char", 1}, {"ompi_mpi_short", 2},    {"ompi_mpi_unsigned_short", 2},
+        {"ompi_mpi_int", 4},           {"ompi_mpi_unsigned", 4}, {"ompi_mpi_float", 4},
+        {"ompi_mpi_long", 8},          {"ompi_mpi_double", 8},   {"ompi_mpi_unsigned_long", 8},
+        {"ompi_mpi_long_long_int", 8}};
+    const auto *address = dyn_cast<clang::UnaryOperator>(type->IgnoreParenCasts());
+    const auto *reference =
+        address ? dyn_cast<clang::DeclRefExpr>(address->getSubExpr()->IgnoreParens()) : nullptr;
+    const auto found =
+        of_open_mpi.find(reference ? reference->getDecl()->getNameAsString() : std::string());
+    return found == of_open_mpi.end() ? 0 : found->second;
 }
 
 } // namespace
@@ -551,6 +574,59 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
     return {};
 }
 
+/* Does @pointer lead to a variable or field that is no part of an array? Structs are counted. */
+bool uniformity::leads_to_one(const clang::Expr *pointer,
+                              std::set<const clang::ParmVarDecl *> seen) const
+{
+    pointer = pointer->IgnoreParenCasts();
+    const auto type = pointer->getType();
+    if (type->isPointerType() && type->getPointeeType()->isRecordType())
+        return true;
+    const auto *address = dyn_cast<clang::UnaryOperator>(pointer);
+    if (address && address->getOpcode() == clang::UO_AddrOf) {
+        const auto *object = address->getSubExpr()->IgnoreParens();
+        return isa<clang::DeclRefExpr, clang::MemberExpr>(object) &&
+               !object->getType()->isArrayType();
+    }
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
+    const auto *parameter =
+        reference ? dyn_cast<clang::ParmVarDecl>(reference->getDecl()) : nullptr;
+    const auto *in = parameter
+                         ? program_.find(dyn_cast<clang::FunctionDecl>(parameter->getDeclContext()))
+                         : nullptr;
+    if (!in || !is_kept(*in, in->decl->getBody(), parameter))
+        return false;
+    if (!seen.insert(parameter).second)
+        return true;
+    const auto number = parameter->getFunctionScopeIndex();
+    const auto &callers = calls_.callers_of(*in);
+    return std::all_of(callers.begin(), callers.end(), [&](const auto &site) {
+        return number < site.call->getNumArgs() && leads_to_one(site.call->getArg(number), seen);
+    });
+}
+
+/* Does what @call gives all ranks alike fill all of what argument @number leads to? */
+bool uniformity::fills(const function &in, const clang::CallExpr *call, const known_call &known,
+                       unsigned number) const
+{
+    const auto *pointer = call->getArg(number)->IgnoreParenCasts();
+    const auto type = pointer->getType();
+    if (!type->isArrayType() && !leads_to_one(pointer, {}))
+        return false;
+    if (known.what != known_call::kind::collective)
+        return !type->isArrayType();
+    const auto object = type->isPointerType() ? type->getPointeeType() : type;
+    clang::Expr::EvalResult count;
+    if (number + 2 >= call->getNumArgs() || object->isIncompleteType() ||
+        !object->isConstantSizeType() ||
+        !call->getArg(number + 1)->EvaluateAsInt(count, in.context()))
+        return false;
+    const auto size = in.context().getTypeSizeInChars(object).getQuantity();
+    return size > 0 && count.Val.getInt().getExtValue() > 0 &&
+           count.Val.getInt().getZExtValue() * size_of_datatype(in, call->getArg(number + 2)) >=
+               static_cast<std::uint64_t>(size);
+}
+
 void uniformity::assign(const function &, const clang::Expr *to, const std::string &why, bool adds,
                         differing &now) const
 {
@@ -561,9 +637,12 @@ void uniformity::assign(const function &, const clang::Expr *to, const std::stri
             now.try_emplace(key, why);
         return;
     }
+    const auto *inner = to->IgnoreParenCasts();
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(inner);
+        op && op->getOpcode() == clang::UO_Deref && !leads_to_one(op->getSubExpr(), {}))
+        return;
     if (adds || !whole)
         return;
-    const auto *inner = to->IgnoreParenCasts();
     if (const auto *address = dyn_cast<clang::UnaryOperator>(inner))
         inner = address->getSubExpr()->IgnoreParenCasts();
     const auto *member = dyn_cast<clang::MemberExpr>(inner);
@@ -603,7 +682,7 @@ void uniformity::step_known(const function &one, const clang::CallExpr *call,
             because = !input.empty() ? input : control;
         else
             because = one.place(call);
-        const bool is_one_value = letter == 'u' || letter == 'U';
+        const bool is_one_value = (letter == 'u' || letter == 'U') && fills(one, call, known, i);
         assign(one, call->getArg(i), because, !is_one_value, now);
         /* An array that is received as a whole is named without an index. */
         if (is_one_value && because.empty())
@@ -653,8 +732,8 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
             if (!pointer->isPointerType() || pointer->getPointeeType()->isRecordType())
                 continue; /* fields are known by their own keys */
             const auto found = state.exit.find(program::key(callee->decl->getParamDecl(i)));
-            assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second, false,
-                   now);
+            assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second,
+                   !leads_to_one(call->getArg(i), {}), now);
         }
     }
 }

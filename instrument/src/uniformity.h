@@ -53,6 +53,9 @@ class uniformity {
      * longer than a call does, or is used only behind it. */
     std::string why_run_there(const function &one, const clang::Stmt *at) const;
     bool is_world(const clang::CallExpr *call) const;
+    bool leads_to_one(const clang::Expr *pointer, std::set<const clang::ParmVarDecl *> seen) const;
+    bool fills(const function &in, const clang::CallExpr *call, const known_call &known,
+               unsigned number) const;
 
     static std::vector<std::string> keys_of(const clang::Expr *object, bool *is_whole);
     void count_instances();

@@ -13,7 +13,7 @@ std::string looping(const std::string &condition, const std::string &before,
            "\nint main(int argc, char **argv) { int step, rank, n = 10; double sum = 0, all = 1;\n"
            "MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n" +
            before + "\nfor (step = 0; " + condition + "; step++) {\n" + body +
-           "\nMPI_Allreduce(&sum, &all, 1, 0, 0, MPI_COMM_WORLD); sum += rank; }\n"
+           "\nMPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); sum += rank; }\n"
            "printf(\"%f\", sum); MPI_Finalize(); return 0; }\n";
 }
 
@@ -35,10 +35,10 @@ TEST(UniformityTest, TheRankIsNot)
 
 TEST(UniformityTest, WhatIsBroadcastIsTheSame)
 {
-    expect_done(
-        looping("step < n", "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD);"));
+    expect_done(looping("step < n",
+                        "if (rank == 0) n = 12; MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);"));
     expect_refused(
-        looping("step < n", "MPI_Bcast(&n, 1, 0, 0, MPI_COMM_WORLD); if (rank == 0) n = 12;"),
+        looping("step < n", "MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD); if (rank == 0) n = 12;"),
         kDiffer);
 }
 
@@ -46,7 +46,7 @@ TEST(UniformityTest, OnlyBroadcastToAll)
 {
     expect_refused(looping("step < n",
                            "MPI_Comm row; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &row);"
-                           "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, row);"),
+                           "if (rank == 0) n = 12; MPI_Bcast(&n, 1, MPI_INT, 0, row);"),
                    kDiffer);
 }
 
@@ -54,7 +54,7 @@ TEST(UniformityTest, CommunicatorsAreFollowed)
 {
     const std::string outside =
         "struct grid { MPI_Comm all, row; };\n"
-        "static void share(int *n, MPI_Comm comm) { MPI_Bcast(n, 1, 0, 0, comm); }\n"
+        "static void share(int *n, MPI_Comm comm) { MPI_Bcast(n, 1, MPI_INT, 0, comm); }\n"
         "static void divide(MPI_Comm *to, int by) { MPI_Comm_split(MPI_COMM_WORLD, by, 0, to); }\n";
     const std::string own = "struct grid g; g.all = MPI_COMM_WORLD; MPI_Comm part;"
                             "divide(&g.row, rank); if (rank == 0) n = 12;";
@@ -84,7 +84,8 @@ TEST(UniformityTest, ACommunicatorIsOfAllRanksOnlyIfThatIsSeen)
         return looping("step < n",
                        "MPI_Comm sub, q; MPI_Comm *p; struct by z; struct grid g, h;"
                        "MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &sub);" +
-                           before + "if (rank == 0) n = 12; MPI_Bcast(&n, 1, 0, 0, " + comm + ");",
+                           before + "if (rank == 0) n = 12; MPI_Bcast(&n, 1, MPI_INT, 0, " + comm +
+                           ");",
                        "", outside);
     };
     const std::string all = "g.all = MPI_COMM_WORLD; g.more[0] = g.more[1] = g.all; h = g;";
@@ -120,7 +121,7 @@ TEST(UniformityTest, AStructThatIsCopiedByItsSizeIsOne)
         "static const struct run usual = {3, 7};\n"
         "static void get(struct run *r, int rank) { memset(r, 0, sizeof *r);\n"
         "if (rank == 0) { *r = usual; r->n = 7; }\n"
-        "MPI_Bcast(r, sizeof *r, 0, 0, MPI_COMM_WORLD); }\n";
+        "MPI_Bcast(r, sizeof *r, MPI_BYTE, 0, MPI_COMM_WORLD); }\n";
     expect_done(looping("step < a.run.n", "struct all a; get(&a.run, rank);", "", outside));
     expect_refused(looping("step < r.n",
                            "struct run r; get(&r, rank); struct all a, b; a.run.n = rank;"
@@ -156,6 +157,35 @@ TEST(UniformityTest, AnAssignmentToAFieldOfOneStructIsNoneToThatOfAnother)
     expect_refused(looping("step < x.n", "struct cfg x; x.n = rank; third(x);", "",
                            outside + "static int third(struct cfg c) { c.n = 3; return c.n; }\n"),
                    kDiffer);
+}
+
+TEST(UniformityTest, WhatIsBroadcastInPartStaysDifferent)
+{
+    const std::string outside =
+        "struct cfg { int n, k; };\n"
+        "static void share(int *p) { MPI_Bcast(p, 1, MPI_INT, 0, MPI_COMM_WORLD); }\n"
+        "static void share_on(int *p) { share(p); }\n"
+        "static void set(int *p) { *p = 4; }\n";
+    const std::string own = "struct cfg c; int a[2]; c.n = a[0] = 4; c.k = a[1] = rank;";
+    const auto bcast = [](const std::string &what) {
+        return "MPI_Bcast(" + what + ", 0, MPI_COMM_WORLD);";
+    };
+    for (const std::string whole : {"&c, 2, MPI_INT", "&c, sizeof c, MPI_BYTE"})
+        expect_done(looping("step < c.k", own + bcast(whole), "", outside));
+    for (const std::string part :
+         {"&c, 1, MPI_INT", "&c, n, MPI_BYTE", "&c, 1, pair", "&c.n, 1, MPI_INT"})
+        expect_refused(
+            looping("step < c.k", own + "MPI_Datatype pair = 3;" + bcast(part), "", outside),
+            kDiffer);
+    expect_done(looping("step < a[1]", own + bcast("a, 2, MPI_INT"), "", outside));
+    for (const std::string part : {"a, 1, MPI_INT", "a, 2, MPI_BYTE", "a + 1, 1, MPI_INT"})
+        expect_refused(looping("step < a[1]", own + bcast(part), "", outside), kDiffer);
+    expect_done(looping("step < n", "n = rank; share_on(&n);", "", outside));
+    expect_done(looping("step < n", "n = rank; set(&n);", "", outside));
+    expect_refused(looping("step < n", "n = rank; MPI_Bcast(&n, 1, MPI_BYTE, 0, MPI_COMM_WORLD);"),
+                   kDiffer);
+    for (const std::string call : {"share_on(a);", "set(a);", "set(&a[0]);"})
+        expect_refused(looping("step < a[1]", own + call, "", outside), kDiffer);
 }
 
 TEST(UniformityTest, ABlockIsOneOnEachRank)
@@ -201,7 +231,8 @@ TEST(UniformityTest, FunctionsAndFieldsAreFollowed)
     const std::string outside =
         "struct run { int n; double end; };\n"
         "static void get(struct run *r, int rank) { r->n = 3; if (rank == 0) r->n = 7; }\n"
-        "static void share(struct run *r) { MPI_Bcast(r, sizeof *r, 0, 0, MPI_COMM_WORLD); }\n"
+        "static void share(struct run *r) { MPI_Bcast(r, sizeof *r, MPI_BYTE, 0, MPI_COMM_WORLD); "
+        "}\n"
         "static int scaled(int by) { return by * 2; }";
     expect_done(looping("step < r.n", "struct run r; get(&r, rank); share(&r);", "", outside));
     expect_refused(looping("step < r.n", "struct run r; share(&r); get(&r, rank);", "", outside),
