@@ -156,7 +156,7 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
 }
 
 uniformity::uniformity(const program &all, const call_graph &calls, const accesses &)
-    : program_(all), calls_(calls)
+    : program_(all), calls_(calls), pointers_(all)
 {
     count_instances();
     find_parts();
@@ -566,6 +566,8 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
         if (inner->getType()->isPointerType() &&
             !(reference && isa<clang::ParmVarDecl>(reference->getDecl())))
             return one.place(expression);
+        if (auto found = why_target(one, base, now); !found.empty())
+            return found;
     }
     for (const auto *child : expression->children())
         if (const auto *below = dyn_cast_or_null<clang::Expr>(child))
@@ -627,14 +629,81 @@ bool uniformity::fills(const function &in, const clang::CallExpr *call, const kn
                static_cast<std::uint64_t>(size);
 }
 
-void uniformity::assign(const function &, const clang::Expr *to, const std::string &why, bool adds,
-                        differing &now) const
+/* What @objects are may differ, and what parameters are called that may lead to them. */
+void uniformity::mark(const function &one, const std::set<std::string> &objects,
+                      const std::string &why, differing &now) const
+{
+    for (const auto &key : pointers_.with_fields(objects))
+        now.try_emplace(key, why);
+    for (const auto *parameter : one.decl->parameters()) {
+        const auto &targets = pointers_.targets_of(program::key(parameter));
+        if (parameter->getType()->isPointerType() &&
+            !parameter->getType()->getPointeeType()->isRecordType() &&
+            std::any_of(targets.begin(), targets.end(),
+                        [&](const auto &key) { return objects.count(key) > 0; }))
+            now.try_emplace(program::key(parameter), why);
+    }
+}
+
+/* Why what @pointer leads to may differ. Fields are known by their own keys. */
+std::string uniformity::why_target(const function &one, const clang::Expr *pointer,
+                                   const differing &now) const
+{
+    if (!pointer->getType()->isPointerType() ||
+        pointer->IgnoreParenImpCasts()->getType()->getPointeeOrArrayElementType()->isRecordType())
+        return {};
+    for (const auto &key : pointers_.targets_of(one, pointer))
+        if (const auto found = now.find(key); found != now.end())
+            return found->second;
+    return {};
+}
+
+/* Why it may differ where @pointer leads. Of a parameter that is said where it is called. */
+std::string uniformity::why_which(const function &one, const clang::Expr *pointer,
+                                  const differing &now) const
+{
+    pointer = pointer->IgnoreParenCasts();
+    if (pointer->getType()->isArrayType())
+        return why_place(one, pointer, now);
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(pointer);
+        op && op->getOpcode() == clang::UO_AddrOf)
+        return why_place(one, op->getSubExpr(), now);
+    if (const auto *op = dyn_cast<clang::BinaryOperator>(pointer); op && op->isAdditiveOp()) {
+        const bool is_left = op->getLHS()->getType()->isPointerType();
+        auto found = why(one, is_left ? op->getRHS() : op->getLHS(), now);
+        return found.empty() ? why_which(one, is_left ? op->getLHS() : op->getRHS(), now) : found;
+    }
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
+    return reference && isa<clang::ParmVarDecl>(reference->getDecl()) ? "" : why(one, pointer, now);
+}
+
+/* Why it may differ which object @object is. */
+std::string uniformity::why_place(const function &one, const clang::Expr *object,
+                                  const differing &now) const
+{
+    object = object->IgnoreParenCasts();
+    if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(object)) {
+        auto found = why(one, subscript->getIdx(), now);
+        return found.empty() ? why_which(one, subscript->getBase(), now) : found;
+    }
+    if (const auto *member = dyn_cast<clang::MemberExpr>(object))
+        return member->isArrow() ? why_which(one, member->getBase(), now)
+                                 : why_place(one, member->getBase(), now);
+    const auto *op = dyn_cast<clang::UnaryOperator>(object);
+    return op && op->getOpcode() == clang::UO_Deref ? why_which(one, op->getSubExpr(), now) : "";
+}
+
+void uniformity::assign(const function &one, const clang::Expr *to, const std::string &why,
+                        bool adds, differing &now, bool of_pointer) const
 {
     bool whole = false;
     const auto keys = keys_of(to, &whole);
     if (!why.empty()) {
         for (const auto &key : keys)
             now.try_emplace(key, why);
+        const bool is_address = to->getType()->isPointerType() && of_pointer;
+        mark(one, is_address ? pointers_.targets_of(one, to) : pointers_.objects_of(one, to), why,
+             now);
         return;
     }
     const auto *inner = to->IgnoreParenCasts();
@@ -658,6 +727,13 @@ void uniformity::assign(const function &, const clang::Expr *to, const std::stri
     }
     for (const auto &key : keys)
         now.erase(key);
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(inner);
+        (of_pointer || (op && op->getOpcode() == clang::UO_Deref)) && !record) {
+        const auto only =
+            of_pointer ? pointers_.targets_of(one, to) : pointers_.objects_of(one, to);
+        if (only.size() == 1 && only.begin()->rfind("block ", 0) != 0)
+            now.erase(*only.begin());
+    }
 }
 
 void uniformity::step_known(const function &one, const clang::CallExpr *call,
@@ -683,7 +759,7 @@ void uniformity::step_known(const function &one, const clang::CallExpr *call,
         else
             because = one.place(call);
         const bool is_one_value = (letter == 'u' || letter == 'U') && fills(one, call, known, i);
-        assign(one, call->getArg(i), because, !is_one_value, now);
+        assign(one, call->getArg(i), because, !is_one_value, now, true);
         /* An array that is received as a whole is named without an index. */
         if (is_one_value && because.empty())
             for (const auto &key : keys_of(call->getArg(i), nullptr))
@@ -699,6 +775,12 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
         if (const auto *known = find_known(name->getNameAsString()))
             step_known(one, call, *known, now);
     for (const auto *callee : called_by(program_, call)) {
+        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
+            if (const auto *pointer = call->getArg(i);
+                pointer->getType()->isPointerType() &&
+                !pointer->getType()->getPointeeType()->isRecordType())
+                if (const auto because = why_which(one, pointer, now); !because.empty())
+                    mark(one, pointers_.targets_of(one, pointer), because, now);
         auto &state = states_[callee->name];
         const bool is_new = !std::exchange(state.is_called, true);
         const auto before = state.entry.size();
@@ -711,6 +793,8 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
                 if (const auto found = now.find(key); found != now.end() && because.empty() &&
                                                       call->getArg(i)->getType()->isPointerType())
                     because = found->second;
+            if (because.empty())
+                because = why_target(one, call->getArg(i), now);
             if (!because.empty())
                 state.entry.try_emplace(program::key(callee->decl->getParamDecl(i)), because);
         }
@@ -726,14 +810,14 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
                      : std::next(it);
         for (const auto &[key, place] : state.exit)
             if (!is_kept_by_callee(key, *callee))
-                now.try_emplace(key, place);
+                mark(one, {key}, place, now);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
             const auto pointer = call->getArg(i)->getType();
             if (!pointer->isPointerType() || pointer->getPointeeType()->isRecordType())
                 continue; /* fields are known by their own keys */
             const auto found = state.exit.find(program::key(callee->decl->getParamDecl(i)));
             assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second,
-                   !leads_to_one(call->getArg(i), {}), now);
+                   !leads_to_one(call->getArg(i), {}), now, true);
         }
     }
 }
@@ -743,13 +827,16 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
     if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp()) {
         auto because = why(one, op->getRHS(), now);
         if (because.empty())
+            because = why_place(one, op->getLHS(), now);
+        if (because.empty())
             because = is_local(op->getLHS()) ? why_run_there(one, at) : why_run(one, at);
         assign(one, op->getLHS(), because, op->isCompoundAssignmentOp(), now);
     } else if (const auto *count = dyn_cast<clang::UnaryOperator>(at);
                count && count->isIncrementDecrementOp()) {
-        assign(one, count->getSubExpr(),
-               is_local(count->getSubExpr()) ? why_run_there(one, at) : why_run(one, at), true,
-               now);
+        auto because = why_place(one, count->getSubExpr(), now);
+        if (because.empty())
+            because = is_local(count->getSubExpr()) ? why_run_there(one, at) : why_run(one, at);
+        assign(one, count->getSubExpr(), because, true, now);
     } else if (const auto *declaration = dyn_cast<clang::DeclStmt>(at)) {
         for (const auto *decl : declaration->decls()) {
             const auto *variable = dyn_cast<clang::VarDecl>(decl);

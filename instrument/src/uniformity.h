@@ -3,6 +3,7 @@
 
 #include "findings.h"
 #include "loops.h"
+#include "pointers.h"
 
 namespace zc::instrument {
 
@@ -38,7 +39,15 @@ class uniformity {
     void run(const function &one);
     void step(const function &one, const clang::Stmt *at, differing &now);
     void assign(const function &one, const clang::Expr *to, const std::string &why, bool adds,
-                differing &now) const;
+                differing &now, bool of_pointer = false) const;
+    void mark(const function &one, const std::set<std::string> &objects, const std::string &why,
+              differing &now) const;
+    std::string why_target(const function &one, const clang::Expr *pointer,
+                           const differing &now) const;
+    std::string why_which(const function &one, const clang::Expr *pointer,
+                          const differing &now) const;
+    std::string why_place(const function &one, const clang::Expr *object,
+                          const differing &now) const;
     void step_call(const function &one, const clang::CallExpr *call, differing &now);
     void step_known(const function &one, const clang::CallExpr *call, const known_call &known,
                     differing &now) const;
@@ -73,6 +82,7 @@ class uniformity {
 
     const program &program_;
     const call_graph &calls_;
+    const pointers pointers_;
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
     std::map<std::string, int> instances_; /* of structs, by name */

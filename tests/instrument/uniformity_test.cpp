@@ -188,6 +188,54 @@ TEST(UniformityTest, WhatIsBroadcastInPartStaysDifferent)
         expect_refused(looping("step < a[1]", own + call, "", outside), kDiffer);
 }
 
+TEST(UniformityTest, WhatAPointerLeadsToIsFollowed)
+{
+    const std::string outside =
+        "struct cfg { int n, k; int *at; }; static int *kept; static int shared = 4, other = 4;\n"
+        "static void keep(int *p) { kept = p; }\n"
+        "static int *same(int *p) { return p; }\n"
+        "static void put(int *p, int by) { *p = by; }\n"
+        "static void put_kept(int *p, int by) { *kept = by; }\n"
+        "static void get(int *p, int by) { *p = by; MPI_Bcast(p, 1, MPI_INT, 0, MPI_COMM_WORLD); "
+        "}\n"
+        "static int first(int *p) { return *p; }\n";
+    expect_done(looping("step < n", "int m = 3, *q = &m; *q = rank;", "", outside));
+    expect_done(looping("step < n", "get(&n, rank);", "", outside));
+    expect_done(looping("step < n", "keep(&shared); *kept = rank;", "", outside));
+    expect_done(
+        looping("step < c.n", "struct cfg c, *q = &c; c.k = c.n = 3; q->k = rank;", "", outside));
+    for (const std::string store :
+         {"int *q = &n; *q = rank;", "int *q; q = &n; q[0] = rank;", "int *q = &n; put(q, rank);",
+          "int *q = &n, **r = &q; **r = rank;", "keep(&n); *kept = rank;",
+          "keep(&n); put_kept(&n, rank);", "*same(&n) = rank;",
+          "struct cfg c; c.at = &n; *c.at = rank;", "int *a[2]; a[1] = &n; *a[0] = rank;",
+          "struct cfg c = {1, 2, &n}; *c.at += rank;", "int *q = &n; if (rank) *q = 3;",
+          "int m, *q = rank ? &n : &m; *q = 3;", "int *q = &n; (*q) += rank;",
+          "void *q = &n; memcpy(q, &rank, sizeof n);",
+          "int m, *q = &n, *s; s = rank ? q : &m;"
+          " (*s)++;"})
+        expect_refused(looping("step < n", store, "", outside), kDiffer);
+    expect_refused(looping("step < shared", "keep(&shared); *kept = rank;", "", outside), kDiffer);
+    expect_refused(looping("step < c.n",
+                           "struct cfg c, d, *q = rank ? &c : &d; c.n = d.n = 9;"
+                           "q->n = 3;",
+                           "", outside),
+                   kDiffer);
+    expect_done(looping("step < n", "n = rank; put(&n, 4);", "", outside));
+    expect_refused(looping("step < n", "int m; put(rank ? &n : &m, 4);", "", outside), kDiffer);
+    expect_refused(looping("step < n", "int m, *q = rank ? &n : &m; put(q, 4);", "", outside),
+                   kDiffer);
+    expect_refused(looping("step < a[0]", "int a[2] = {4, 4}; a[rank % 2] = 5;", "", outside),
+                   kDiffer);
+    expect_refused(
+        looping("step < first(a)", "int *a = malloc(4), *b = a; *a = 3; *b = rank;", "", outside),
+        kDiffer);
+    expect_refused(looping("step < c.n",
+                           "struct cfg c; c.n = 3; *(int *)((char *)&c + argc) = rank;", "",
+                           outside),
+                   kDiffer);
+}
+
 TEST(UniformityTest, ABlockIsOneOnEachRank)
 {
     const std::string outside =
