@@ -40,7 +40,7 @@ class layouts {
     /**
      * @all: where types are completed that are incomplete in another source
      * @persistent: fields, by key, whose requests the initialisation makes
-     * @streams: fields that are stdin, stdout or stderr, which it chooses
+     * @streams: fields that are stdout or stderr, which it chooses
      */
     explicit layouts(const program *all = nullptr, std::set<std::string> persistent = {},
                      std::set<std::string> streams = {})

@@ -24,6 +24,7 @@ class search {
         reached_ = calls.closure({main});
         for (const auto &[in, call] : calls.calls_below(*cycle_.in, cycle_.statement))
             later_.insert(call);
+        look_for_stdin(*cycle_.in, cycle_.statement);
         for (const auto &[in, call] : at.way)
             add_later(*in, call ? static_cast<const clang::Stmt *>(call) : at.statement);
     }
@@ -57,16 +58,43 @@ class search {
         found_.push_back({in_->place(at), why});
     }
 
+    /* What has been read of it by then is not there for a successor, which has another one. */
+    void look_at_stdin(const function &in, const clang::Stmt *each)
+    {
+        const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+        if (reference && reference->getDecl()->getName() == "stdin" &&
+            isa<clang::VarDecl>(reference->getDecl()) && !program_.globals().count("stdin"))
+            found_.push_back({in.place(each),
+                              "stdin is used at the safe point or behind it, and does not move"});
+    }
+
+    /* In @root, or all of @in, and what that calls. */
+    void look_for_stdin(const function &in, const clang::Stmt *root)
+    {
+        root = root ? root : in.decl->getBody();
+        const auto look = [this](const function &one, const clang::Stmt *from) {
+            for_each_statement(from, [&](const clang::Stmt *each) { look_at_stdin(one, each); });
+        };
+        look(in, root);
+        for (const auto *one : calls_.called_below(root))
+            look(*one, one->decl->getBody());
+    }
+
     /* Calls behind @point in @in, and what these call. */
     void add_later(const function &in, const clang::Stmt *point)
     {
         const auto &sources = in.context().getSourceManager();
         for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
-            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
-            if (!call || call == point ||
-                sources.isBeforeInTranslationUnit(call->getBeginLoc(), point->getBeginLoc()))
+            if (!each || each == point ||
+                sources.isBeforeInTranslationUnit(each->getBeginLoc(), point->getBeginLoc()))
+                return;
+            look_at_stdin(in, each);
+            const auto *call = dyn_cast<clang::CallExpr>(each);
+            if (!call)
                 return;
             later_.insert(call);
+            for (const auto *below : calls_.called_below(call))
+                look_for_stdin(*below, nullptr);
             for (const auto &[where, below] : calls_.calls_below(in, call))
                 later_.insert(below);
         });

@@ -101,8 +101,7 @@ bool resources::is_standard(const function &in, const clang::Expr *value,
         return false;
     if (const auto *reference = dyn_cast<clang::DeclRefExpr>(value))
         if (const auto name = reference->getDecl()->getName();
-            (name == "stdin" || name == "stdout" || name == "stderr") &&
-            !program_.globals().count(name.str()))
+            (name == "stdout" || name == "stderr") && !program_.globals().count(name.str()))
             return true;
     const auto *reference = dyn_cast<clang::DeclRefExpr>(value);
     if (const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
@@ -191,7 +190,8 @@ void resources::find_escaping_streams(const function &in, const clang::Stmt *eac
         }
 }
 
-/* All that gives a value to a FILE *: what comes from anywhere but these three is another one. */
+/* All that gives a value to a FILE *: what comes from anywhere but the two of them that are written
+ * to is another one. */
 void resources::find_streams()
 {
     std::set<std::string> others{kUnknown, ""};

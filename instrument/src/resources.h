@@ -23,7 +23,7 @@ class resources {
     findings open_at(const loop &one) const;
     /** Variables and fields that hold persistent requests, by key. */
     const std::set<std::string> &persistent() const { return persistent_; }
-    /** Variables and fields, by key, that are never anything but stdin, stdout, stderr, or NULL. */
+    /** Variables and fields, by key, that are never anything but stdout, stderr, or NULL. */
     const std::set<std::string> &streams() const { return streams_; }
     /** A FILE *? */
     static bool is_stream(clang::QualType type);

@@ -176,8 +176,7 @@ class finder {
         if (variable->getStorageClass() == clang::SC_Register)
             return refuse(variable, "is declared register, and so has no address");
         if (opened_.streams().count(key))
-            return leave_out(
-                variable, "is one of stdin, stdout and stderr, which the initialisation chooses");
+            return leave_out(variable, "is stdout or stderr, which the initialisation chooses");
         const auto found = result_.types.of(context, type, variable->getNameAsString());
         if (!found.refused.empty())
             return refuse(variable, "cannot be saved: " + found.refused);

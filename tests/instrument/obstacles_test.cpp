@@ -170,6 +170,21 @@ TEST(ObstaclesTest, WhatAnOuterLoopGivesFILEsAndHandlesFirst)
     expect_refused(nested("", "solve(log, k % 2 ? own : MPI_COMM_WORLD);"), handle);
 }
 
+TEST(ObstaclesTest, WhatIsReadOfStdinDoesNotMove)
+{
+    const std::string
+        outside =
+            "extern FILE *stdin; char *fgets(char *, int, FILE *); int fgetc(FILE *);\n"
+            "static FILE *input; static int next(void) { FILE *f = stdin; return fgetc(f); }\n",
+        used = "stdin is used at the safe point or behind it";
+    expect_done(with_loop("sum++;", "char b[80]; fgets(b, 80, stdin);", outside));
+    expect_refused(with_loop("char b[80]; fgets(b, 80, stdin);", "", outside), used);
+    expect_refused(with_loop("sum += next();", "", outside), used);
+    expect_refused(with_loop("sum++;", "", outside, "sum += next();"), used);
+    expect_refused(with_loop("sum += fgetc(in);", "FILE *in = stdin;", outside), "leads to a FILE");
+    expect_refused(with_loop("sum += fgetc(input);", "input = stdin;", outside), "leads to a FILE");
+}
+
 TEST(ObstaclesTest, RecursionOnTheWay)
 {
     expect_refused(
