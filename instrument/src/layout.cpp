@@ -168,6 +168,11 @@ void layouts::add_record(const clang::ASTContext &context, const clang::RecordDe
         refuse(name + " has the incomplete type " + name_of(type));
         return;
     }
+    if (program_ && program_->has_other_definitions(record)) {
+        refuse(name + " has the type " + name_of(type) +
+               ", which is another one in another source");
+        return;
+    }
     if (record->isUnion()) {
         if (contains_pointer(type))
             refuse(name + " is a union with pointers or handles: which of its members is valid "

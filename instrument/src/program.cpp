@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "program.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace zc::instrument {
@@ -23,11 +24,59 @@ unsigned line_of(const clang::ASTContext &context, clang::SourceLocation at)
     return place.isValid() ? place.getLine() : 0;
 }
 
-/* With the folder: headers of one name are told apart. */
-std::string exact_place_of(const clang::Decl *decl)
+/* Of one without a name, that of its type. */
+std::string tag_of(const clang::RecordDecl *record)
 {
-    const auto &sources = decl->getASTContext().getSourceManager();
-    return sources.getExpansionLoc(decl->getLocation()).printToString(sources);
+    if (!record->getNameAsString().empty())
+        return record->getNameAsString();
+    const auto *named = record->getTypedefNameForAnonDecl();
+    return named ? "typedef " + named->getNameAsString() : "";
+}
+
+bool is_same(const clang::RecordDecl *one, const clang::RecordDecl *other);
+
+bool is_same(clang::QualType one, clang::QualType other)
+{
+    one = one.getCanonicalType();
+    other = other.getCanonicalType();
+    if (one->isArrayType() && other->isArrayType())
+        return is_same(one->getAsArrayTypeUnsafe()->getElementType(),
+                       other->getAsArrayTypeUnsafe()->getElementType());
+    if (one->isPointerType() && other->isPointerType()) {
+        const auto *left = one->getPointeeType()->getAsRecordDecl(),
+                   *right = other->getPointeeType()->getAsRecordDecl();
+        return left && right ? tag_of(left) == tag_of(right)
+                             : is_same(one->getPointeeType(), other->getPointeeType());
+    }
+    const auto *left = one->getAsRecordDecl(), *right = other->getAsRecordDecl();
+    if (left && right)
+        return is_same(left, right);
+    return one.getAsString() == other.getAsString();
+}
+
+/* Fields of the same names, types and places. */
+bool is_same(const clang::RecordDecl *one, const clang::RecordDecl *other)
+{
+    one = one->getDefinition();
+    other = other->getDefinition();
+    if (one == other || !one || !other)
+        return one == other;
+    const auto &first = one->getASTContext(), &second = other->getASTContext();
+    const auto size = [](const clang::RecordDecl *of) {
+        return of->getASTContext().getTypeSize(of->getASTContext().getRecordType(of));
+    };
+    if (tag_of(one) != tag_of(other) || one->isUnion() != other->isUnion() ||
+        size(one) != size(other))
+        return false;
+    auto left = one->field_begin(), right = other->field_begin();
+    for (; left != one->field_end() && right != other->field_end(); ++left, ++right)
+        if (left->getName() != right->getName() ||
+            first.getFieldOffset(*left) != second.getFieldOffset(*right) ||
+            left->isBitField() != right->isBitField() ||
+            first.getTypeSize(left->getType()) != second.getTypeSize(right->getType()) ||
+            !is_same(left->getType(), right->getType()))
+            return false;
+    return left == one->field_end() && right == other->field_end();
 }
 
 } // namespace
@@ -117,9 +166,8 @@ program::program(std::vector<std::unique_ptr<clang::ASTUnit>> units) : units_(st
     for (const auto &unit : units_) {
         for (const auto *each : unit->getASTContext().getTranslationUnitDecl()->decls())
             if (const auto *record = llvm::dyn_cast<clang::RecordDecl>(each);
-                record && record->isThisDeclarationADefinition() &&
-                !record->getNameAsString().empty())
-                definitions_[record->getNameAsString()].try_emplace(exact_place_of(record), record);
+                record && record->isThisDeclarationADefinition() && !tag_of(record).empty())
+                definitions_[tag_of(record)].push_back(record);
         for (auto it = unit->top_level_begin(); it != unit->top_level_end(); ++it) {
             if (const auto *variable = llvm::dyn_cast<clang::VarDecl>(*it)) {
                 if (variable->isThisDeclarationADefinition() != clang::VarDecl::DeclarationOnly)
@@ -147,9 +195,22 @@ const clang::RecordDecl *program::definition_of(const clang::RecordDecl *decl) c
 {
     if (!decl || decl->getDefinition())
         return decl ? decl->getDefinition() : nullptr;
-    const auto found = definitions_.find(decl->getNameAsString());
-    return found == definitions_.end() || found->second.size() != 1 ? nullptr
-                                                                    : found->second.begin()->second;
+    const auto found = definitions_.find(tag_of(decl));
+    return found == definitions_.end() || has_other_definitions(decl) ? nullptr
+                                                                      : found->second.front();
+}
+
+bool program::has_other_definitions(const clang::RecordDecl *decl) const
+{
+    const auto found = definitions_.find(tag_of(decl));
+    if (found == definitions_.end())
+        return false;
+    const auto [known, is_new] = differing_.try_emplace(found->first, false);
+    if (is_new)
+        known->second = std::any_of(
+            found->second.begin(), found->second.end(),
+            [&](const clang::RecordDecl *other) { return !is_same(found->second.front(), other); });
+    return known->second;
 }
 
 const function *program::find(const std::string &name) const

@@ -55,9 +55,11 @@ class program {
     const function *find(const std::string &name) const;
     /**
      * What completes the struct or union @decl, in its own source or in another one. nullptr: none
-     * does, or several do that do not stand at one place.
+     * does, or several do in different ways.
      */
     const clang::RecordDecl *definition_of(const clang::RecordDecl *decl) const;
+    /** Is it another type in another source? */
+    bool has_other_definitions(const clang::RecordDecl *decl) const;
     static std::string key(const clang::VarDecl *variable);
     static std::string key(const clang::FieldDecl *field);
     static std::string key(const clang::FunctionDecl *decl);
@@ -66,8 +68,8 @@ class program {
     std::vector<std::unique_ptr<clang::ASTUnit>> units_;
     std::map<std::string, function> functions_;
     std::map<std::string, const clang::VarDecl *> globals_;
-    std::map<std::string, std::map<std::string, const clang::RecordDecl *>>
-        definitions_; /* by name, and by place */
+    std::map<std::string, std::vector<const clang::RecordDecl *>> definitions_; /* by name */
+    mutable std::map<std::string, bool> differing_;
 };
 
 /** The function that @call names, or nullptr: it is called by a pointer. */

@@ -94,6 +94,29 @@ TEST(LayoutTest, AnotherSourceCompletesAType)
               incomplete);
 }
 
+TEST(LayoutTest, SourcesThatCompleteATypeInDifferentWays)
+{
+    const auto of = [](const std::string &one, const std::string &other,
+                       const std::string &it = "struct list; struct list *it;\n") {
+        const std::string here = "#line 1 \"list.h\"\n";
+        const auto sources = parse_text({{"a.c", it}, {"b.c", here + one}, {"c.c", here + other}});
+        const auto *variable = sources->globals().at("it");
+        layouts all(sources.get());
+        return all.of(variable->getASTContext(), variable->getType(), "it").refused;
+    };
+    const std::string list = "struct list { struct inner { int n; } in; struct list *next; };\n";
+    EXPECT_EQ(of(list, list), "");
+    for (const std::string other :
+         {"struct list { struct inner { int n; } in; struct list *other; };",
+          "struct list { struct inner { float n; } in; struct list *next; };",
+          "struct list { struct inner { int n; } in; struct inner *next; };",
+          "struct list { struct inner { int n; } in; struct list *next; int more; };",
+          "struct list { struct inner { int m; } in; struct list *next; };"}) {
+        EXPECT_NE(of(list, other), "") << other;
+        EXPECT_NE(of("int x;", other, list + "struct list it;"), "") << other;
+    }
+}
+
 TEST(LayoutTest, HandlesAreNotSaved)
 {
     const auto found = layout_of("struct { MPI_Comm c; MPI_Request r[2]; } it;");
