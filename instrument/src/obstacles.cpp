@@ -354,7 +354,17 @@ class search {
             if (const auto *reference = dyn_cast<clang::DeclRefExpr>(address->getSubExpr()))
                 if (const auto *variable = dyn_cast<clang::VarDecl>(reference->getDecl()))
                     return variable->hasGlobalStorage();
+        if (cycle_.is_of_gotos && !is_name_or_number(value))
+            return false;
         return now_.is_fixed(*in_, value, iteration::span::all_iterations);
+    }
+
+    /* Of a variable or its member; whether that gets another value is looked at by itself. */
+    static bool is_name_or_number(const clang::Expr *value)
+    {
+        while (const auto *member = dyn_cast<clang::MemberExpr>(value))
+            value = member->getBase()->IgnoreParenCasts();
+        return isa<clang::DeclRefExpr, clang::IntegerLiteral>(value);
     }
 
     bool is_kept(const clang::Expr *object) const

@@ -224,6 +224,21 @@ class finder {
     state result_;
 };
 
+/* A goto behind @point leads to before it: that loop has no statement of its own. */
+bool is_in_a_loop_of_gotos(const function &in, const clang::Stmt *point)
+{
+    const auto &sources = in.context().getSourceManager();
+    const auto is_before = [&sources](const clang::Stmt *one, const clang::Stmt *other) {
+        return sources.isBeforeInTranslationUnit(one->getBeginLoc(), other->getBeginLoc());
+    };
+    bool found = false;
+    for_each_statement(in.decl->getBody(), [&](const clang::Stmt *each) {
+        const auto *jump = dyn_cast_or_null<clang::GotoStmt>(each);
+        found |= jump && is_before(jump->getLabel()->getStmt(), point) && is_before(point, jump);
+    });
+    return found;
+}
+
 } // namespace
 
 region cycle_of(const loop &at)
@@ -231,6 +246,8 @@ region cycle_of(const loop &at)
     for (const auto &[in, call] : at.way) {
         const clang::Stmt *outermost = nullptr;
         const auto *from = call ? static_cast<const clang::Stmt *>(call) : at.statement;
+        if (is_in_a_loop_of_gotos(*in, from))
+            return {in, in->decl->getBody(), true};
         for (const auto *up = from; up; up = in->parents->getParent(up))
             if (body_of(up))
                 outermost = up;

@@ -33,10 +33,11 @@ state find_state(const program &all, const accesses &used, const liveness &live,
                  const resources &opened, const loop &at);
 
 /** The loop around the safe point, or around a call on the way to it, that has no other around it.
- */
+ * One that is made of gotos is the whole function: what changes in it is not worked out. */
 struct region {
     const function *in;
     const clang::Stmt *statement;
+    bool is_of_gotos = false;
 };
 region cycle_of(const loop &at);
 

@@ -877,10 +877,12 @@ void uniformity::note_condition(const function &one, const clang::Stmt *control,
         if (!each)
             return;
         auto &own = states_[one.name];
-        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && own.left.empty())
+        /* A rank that returns from main() is at its end, and nothing stands behind that. */
+        const bool leaves =
+            isa<clang::GotoStmt>(each) || (isa<clang::ReturnStmt>(each) && one.name != "main");
+        if (leaves && own.left.empty())
             own.left = because;
-        if (isa<clang::ReturnStmt, clang::GotoStmt>(each) && own.control.empty() &&
-            one.name != "main")
+        if (leaves && own.control.empty() && one.name != "main")
             own.control = because;
         if (isa<clang::GotoStmt>(each) && one.name == "main")
             own.control = because;

@@ -170,6 +170,21 @@ TEST(ObstaclesTest, WhatAnOuterLoopGivesFILEsAndHandlesFirst)
     expect_refused(nested("", "solve(log, k % 2 ? own : MPI_COMM_WORLD);"), handle);
 }
 
+TEST(ObstaclesTest, AnOuterLoopMayBeMadeOfGotos)
+{
+    const auto again = [](const std::string &before) {
+        return "extern FILE *stderr, *stdout; int main(int argc, char **argv) {"
+               "MPI_Init(&argc, &argv); double x = 0; int k = 0;\n"
+               "FILE *log = stdout, *other = stderr; again:; " +
+               before +
+               "\nfor (int i = 0; i < 9; i++) { double y;"
+               "MPI_Allreduce(&x, &y, 1, 0, 0, MPI_COMM_WORLD); x = y + 1; fprintf(to, \"%g\", x); "
+               "}\nif (++k < 4) goto again;\nMPI_Finalize(); return 0; }\n";
+    };
+    expect_done(again("FILE *to = log;"));
+    expect_refused(again("FILE *to = k % 2 ? other : log;"), "a FILE may begin with another value");
+}
+
 TEST(ObstaclesTest, WhatIsReadOfStdinDoesNotMove)
 {
     const std::string

@@ -42,6 +42,15 @@ TEST(UniformityTest, WhatIsBroadcastIsTheSame)
         kDiffer);
 }
 
+TEST(UniformityTest, ARankThatReturnsFromMainIsAtItsEnd)
+{
+    const std::string share = "MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);";
+    expect_done(
+        looping("step < n", "if (rank == 0) { FILE *f = fopen(\"in\", \"r\");"
+                            "if (!f) { MPI_Abort(MPI_COMM_WORLD, 1); return 1; } fclose(f); }" +
+                                share));
+}
+
 TEST(UniformityTest, OnlyBroadcastToAll)
 {
     expect_refused(looping("step < n",
