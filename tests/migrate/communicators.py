@@ -33,11 +33,13 @@ def communicators_of_every_kind(stage):
 
 @suite.test(tags={"openmpi"})
 def an_error_of_mpi_names_the_rank(stage):
-    """To MPI each rank that has moved is number 0. The program finds MPI_ERRORS_ARE_FATAL all the time, and MPI's
-    own words come after ours."""
-    words, modes = "MPI_ERRORS_ARE_FATAL", [()]
+    """To MPI each rank that has moved is number 0. The program finds MPI_ERRORS_ARE_FATAL all the time. MPICH's
+    own words come after ours; mpirun loses Open MPI's now and then, of any program."""
+    says, modes = r"zcm: rank 1: an error of MPI in MPI_Send on host \S+: .*invalid rank", [()]
     if stage.family == "mpich":     # of Debian's Open MPI no rank can move at MPI_THREAD_MULTIPLE
-        words, modes = r"MPI_Send\(.* failed\n.*Invalid rank has value 6 but must be", [(), ("multiple",)]
+        says = (r"zcm: rank 1: an error of MPI on host \S+: Invalid rank[\s\S]*MPI_Send\(.* failed\n"
+                ".*Invalid rank has value 6 but must be")
+        modes = [(), ("multiple",)]
     for threads in modes:
         with Job(stage, "state", "wrong", 100000, STOP, *threads, ranks=3) as job:
             job.until_running()
@@ -45,8 +47,7 @@ def an_error_of_mpi_names_the_rank(stage):
             moved(job, [0], H2)
             job.until_running(safe_points=job.status()["safe_points"] + 3)
             pathlib.Path(job.stop_file).touch()
-            ends_with_error(job, f"zcm: rank 1: an error of MPI .*on host .*: .*rank[\\s\\S]*{words}",
-                            60 * stage.patience)
+            ends_with_error(job, says, 60 * stage.patience)
 
 
 @suite.test(tags={"openmpi"})
