@@ -2,7 +2,6 @@
 #include "fatal_errors.h"
 
 #include <cstdarg>
-#include <ctime>
 #include <utility>
 
 #include "host_name.h"
@@ -20,7 +19,6 @@ struct {
     std::function<std::string()> who_is_gone;
 } told;
 
-constexpr timespec kFirst{0, 500'000'000};
 constexpr MPI_Comm kOfThisProcess[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
 
 void replace(MPI_Errhandler old, MPI_Errhandler by)
@@ -76,9 +74,8 @@ void fatal_errors::on_error(MPI_Comm *comm, int *code, ...) noexcept
         if (const std::string gone = std::exchange(told.who_is_gone, nullptr)(); !gone.empty())
             text += "; " + gone;
     complain(told.rank, text);
-    /* MPI finds out as soon as the launcher of what has died, which says first how it has. */
     if (is_loss)
-        nanosleep(&kFirst, nullptr);
+        let_launchers_say();
     const MPI_Comm other = where == MPI_COMM_SELF ? MPI_COMM_WORLD : MPI_COMM_SELF;
     PMPI_Comm_set_errhandler(other, MPI_ERRORS_ARE_FATAL);
     PMPI_Comm_call_errhandler(other, problem);

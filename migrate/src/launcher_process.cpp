@@ -27,6 +27,7 @@ using nlohmann::json;
 namespace {
 
 constexpr double kCall = 10; /* seconds at most until a leaver has heard us */
+constexpr int kEndsBy = 128; /* and the signal: a launcher's exit status */
 
 /** The answer to what a rank, or a nested launcher, wants of a process manager that there is not.
  */
@@ -130,6 +131,22 @@ void close_all_but(std::vector<int> kept)
         }
     }
     close_range(next, ~0u, 0);
+}
+
+void end_launcher(int signal)
+{
+    _exit(signal ? kEndsBy + signal : 0);
+}
+
+int signal_of_launcher(pid_t pid, int status, bool has_ranks)
+{
+    if (WIFEXITED(status))
+        return std::max(WEXITSTATUS(status) - kEndsBy, 0);
+    if (!WIFSIGNALED(status) || !has_ranks)
+        return 0;
+    std::fprintf(stderr, "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
+                 static_cast<int>(pid), describe_end(status).c_str());
+    return WTERMSIG(status);
 }
 
 json start_order::to_json() const
@@ -274,7 +291,7 @@ void launcher_process::be_nested(const std::vector<calling_card> &leavers,
             caller->send({{"problem", problem.what()}});
         signal = ranks.get() ? SIGKILL : 0;
     }
-    _exit(signal ? kEndsBy + signal : 0);
+    end_launcher(signal);
 }
 
 bool launcher_process::change_leaver(std::size_t which, const std::string &card)
@@ -402,15 +419,11 @@ void launcher_process::reap()
             if (children_[i].pid == pid)
                 child_ended(i, status);
         std::erase_if(nested_, [&](const nested &one) {
-            if (one.pid == pid && WIFEXITED(status) && WEXITSTATUS(status) > kEndsBy)
-                lost_ = WEXITSTATUS(status) - kEndsBy; /* it has said why */
-            if (one.pid == pid && WIFSIGNALED(status) && one.ranks->get()) {
-                lost_ = WTERMSIG(status);
-                std::fprintf(stderr,
-                             "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
-                             static_cast<int>(pid), describe_end(status).c_str());
-            }
-            return one.pid == pid;
+            if (one.pid != pid)
+                return false;
+            if (const int signal = signal_of_launcher(pid, status, one.ranks->get() > 0))
+                lost_ = signal;
+            return true;
         });
     }
 }

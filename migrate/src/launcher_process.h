@@ -33,9 +33,13 @@ struct start_order {
  * Without its clean-up it says by the first that a process has died. */
 inline constexpr int kForwarded[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
-/** A launcher that has decided to end by a signal exits with this and the number of the signal:
- * what waits for it ends by that signal instead, and knows that it was not killed. */
-inline constexpr int kEndsBy = 128;
+/** Ends this process, a launcher, so that what waits for it ends by @signal (0: none) in its stead.
+ * It does not do so itself: then it was killed. */
+[[noreturn]] void end_launcher(int signal);
+
+/** By which signal to end for launcher @pid, which has ended with @status; 0: by none. It has said
+ * why, unless it was killed: then this does. @has_ranks: they have ended with it. */
+int signal_of_launcher(pid_t pid, int status, bool has_ranks);
 
 /** The variable that tells a successor the descriptor of its wire to the launcher: "fd:N". */
 inline constexpr const char *kSuccessorVariable = "ZC_MIGRATE_SUCCESSOR";

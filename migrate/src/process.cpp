@@ -35,10 +35,9 @@ std::shared_ptr<wire> &ended_launcher()
  * has died, which it finds out as soon as the launcher of that one: the launcher says first how. */
 void watch_exit(int status, void *)
 {
-    constexpr timespec kFirst{0, 500'000'000};
     if (status == 0 || getpid() != ended_process)
         return;
-    nanosleep(&kFirst, nullptr);
+    let_launchers_say();
     end_job_with(status,
                  "ended with exit status " + std::to_string(status) + ", so the job ends too");
 }
@@ -107,6 +106,12 @@ void become_rank(int rank, std::shared_ptr<wire> launcher)
     ended_launcher() = std::move(launcher);
     ended_process = getpid();
     on_exit(watch_exit, nullptr);
+}
+
+void let_launchers_say()
+{
+    constexpr timespec kFirst{0, 500'000'000};
+    nanosleep(&kFirst, nullptr);
 }
 
 void leave_process(leaving why)

@@ -41,6 +41,10 @@ void flush_all_output();
  * @launcher: that it was started by; null: by none of libzcm's. */
 void become_rank(int rank, std::shared_ptr<wire> launcher);
 
+/** A process has died, and MPI has found that as soon as the launcher of that process: waits until
+ * that one has said how, before this process ends for it. */
+void let_launchers_say();
+
 /** Why a process that is not, or no longer, a rank ends while its job goes on. */
 enum class leaving {
     replaced,      /* mpiexec started it, and its successor goes on as the rank; MPI is finalized */

@@ -82,21 +82,15 @@ int guard()
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != self)
             _exit(1);
-        const int signal = launch(ranks);
-        _exit(signal ? kEndsBy + signal : 0);
+        end_launcher(launch(ranks));
     }
     if (child < 0)
         zc::throw_errno(errno, "fork");
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) > kEndsBy)
-        zc::end_by_signal(WEXITSTATUS(status) - kEndsBy); /* it has said why */
-    if (WIFSIGNALED(status) && ranks.get()) {
-        std::fprintf(stderr, "zcm-launch: a launcher of ranks, process %d, %s: the job ends\n",
-                     static_cast<int>(child), describe_end(status).c_str());
-        zc::end_by_signal(WTERMSIG(status));
-    }
+    if (const int signal = signal_of_launcher(child, status, ranks.get() > 0))
+        zc::end_by_signal(signal);
     return 0;
 }
 
