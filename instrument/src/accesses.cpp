@@ -241,12 +241,11 @@ effect accesses::of_argument(const clang::CallExpr *call, unsigned number) const
 /* Does the program keep MPI_IN_PLACE in a variable, or hand it to a function of its own? */
 void accesses::find_kept_in_place()
 {
-    for (const auto &[name, one] : program_.functions())
-        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-            const auto *value = dyn_cast_or_null<clang::Expr>(each);
-            if (value && is_in_place(value) && is_kept(*in, value))
-                keeps_in_place_ = true;
-        });
+    for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
+        const auto *value = dyn_cast_or_null<clang::Expr>(each);
+        if (value && is_in_place(value) && is_kept(*in, value))
+            keeps_in_place_ = true;
+    });
     for (const auto &[name, variable] : program_.globals())
         for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
             const auto *value = dyn_cast_or_null<clang::Expr>(each);

@@ -19,17 +19,15 @@ void append(findings &to, const findings &more)
 findings find_notes(const program &all)
 {
     findings found;
-    for (const auto &[name, one] : all.functions())
-        for_each_statement(one.decl->getBody(), [&found, in = &one](const clang::Stmt *each) {
-            const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
-            const auto *callee = call ? callee_of(call) : nullptr;
-            const std::string called = callee ? callee->getNameAsString() : "";
-            if (called == "MPI_Wtime" || called == "clock_gettime" || called == "gettimeofday")
-                found.push_back(
-                    {in->place(call), "times before and after a move are of two clocks"});
-            if (called == "fopen")
-                found.push_back({in->place(call), "the file has to be on all hosts"});
-        });
+    for_each_statement(all, [&found](const function *in, const clang::Stmt *each) {
+        const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
+        const auto *callee = call ? callee_of(call) : nullptr;
+        const std::string called = callee ? callee->getNameAsString() : "";
+        if (called == "MPI_Wtime" || called == "clock_gettime" || called == "gettimeofday")
+            found.push_back({in->place(call), "times before and after a move are of two clocks"});
+        if (called == "fopen")
+            found.push_back({in->place(call), "the file has to be on all hosts"});
+    });
     return found;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "known_calls.h"
 
-#include <algorithm>
 #include <map>
 
 namespace zc::instrument {
@@ -220,8 +219,8 @@ constexpr known_call library_calls[] = {
     {"_exit", ".", kind::ends},
     {"_Exit", ".", kind::ends},
     {"abort", "", kind::ends},
-    {"unreachable", "", kind::ends},
-    {"trap", "", kind::ends},
+    {"__builtin_unreachable", "", kind::ends},
+    {"__builtin_trap", "", kind::ends},
     {"__assert_fail", "ii.i", kind::ends},
     {"printf", "i*", kind::pure},
     {"va_start", "o.", kind::pure},
@@ -231,30 +230,30 @@ constexpr known_call library_calls[] = {
     {"vfprintf", "bib", kind::pure},
     {"vsnprintf", "o.ib", kind::pure},
     {"vsprintf", "oib", kind::pure},
-    {"add_overflow", "..o", kind::pure},
-    {"sub_overflow", "..o", kind::pure},
-    {"mul_overflow", "..o", kind::pure},
-    {"expect", "..", kind::pure},
+    {"__builtin_add_overflow", "..o", kind::pure},
+    {"__builtin_sub_overflow", "..o", kind::pure},
+    {"__builtin_mul_overflow", "..o", kind::pure},
+    {"__builtin_expect", "..", kind::pure},
     {"getopt", "..i", kind::pure},
     {"getopt_long", "..iio", kind::pure},
-    {"popcount", ".", kind::pure},
-    {"popcountl", ".", kind::pure},
-    {"popcountll", ".", kind::pure},
-    {"parity", ".", kind::pure},
-    {"parityl", ".", kind::pure},
-    {"parityll", ".", kind::pure},
+    {"__builtin_popcount", ".", kind::pure},
+    {"__builtin_popcountl", ".", kind::pure},
+    {"__builtin_popcountll", ".", kind::pure},
+    {"__builtin_parity", ".", kind::pure},
+    {"__builtin_parityl", ".", kind::pure},
+    {"__builtin_parityll", ".", kind::pure},
     {"ffs", ".", kind::pure},
     {"ffsl", ".", kind::pure},
     {"ffsll", ".", kind::pure},
-    {"clz", ".", kind::pure},
-    {"clzl", ".", kind::pure},
-    {"clzll", ".", kind::pure},
-    {"ctz", ".", kind::pure},
-    {"ctzl", ".", kind::pure},
-    {"ctzll", ".", kind::pure},
-    {"bswap16", ".", kind::pure},
-    {"bswap32", ".", kind::pure},
-    {"bswap64", ".", kind::pure},
+    {"__builtin_clz", ".", kind::pure},
+    {"__builtin_clzl", ".", kind::pure},
+    {"__builtin_clzll", ".", kind::pure},
+    {"__builtin_ctz", ".", kind::pure},
+    {"__builtin_ctzl", ".", kind::pure},
+    {"__builtin_ctzll", ".", kind::pure},
+    {"__builtin_bswap16", ".", kind::pure},
+    {"__builtin_bswap32", ".", kind::pure},
+    {"__builtin_bswap64", ".", kind::pure},
     {"access", "i.", kind::own},
     {"puts", "i", kind::pure},
     {"putchar", ".", kind::pure},
@@ -422,9 +421,9 @@ constexpr std::string_view of_numbers[] = {"__finite",      "__fpclassify",
                                            "floor",         "fma",
                                            "fmax",          "fmin",
                                            "fmod",          "fpclassify",
-                                           "frexp",         "huge_val",
+                                           "frexp",         "__builtin_huge_val",
                                            "hypot",         "ilogb",
-                                           "inf",           "isfinite",
+                                           "__builtin_inf", "isfinite",
                                            "isgreater",     "isgreaterequal",
                                            "isinf",         "isinf_sign",
                                            "isless",        "islessequal",
@@ -445,14 +444,6 @@ constexpr std::string_view of_numbers[] = {"__finite",      "__fpclassify",
                                            "sinh",          "sqrt",
                                            "tan",           "tanh",
                                            "tgamma",        "trunc"};
-
-/* Known with "__builtin_" before them only. */
-constexpr std::string_view of_the_compiler[] = {
-    "trap",      "unreachable", "inf",        "inff",         "infl",         "huge_val",
-    "huge_valf", "huge_vall",   "expect",     "parity",       "parityl",      "parityll",
-    "clz",       "clzl",        "clzll",      "ctz",          "ctzl",         "ctzll",
-    "popcount",  "popcountl",   "popcountll", "add_overflow", "sub_overflow", "mul_overflow",
-    "bswap16",   "bswap32",     "bswap64"};
 
 std::map<std::string_view, const known_call *> make_index()
 {
@@ -475,15 +466,12 @@ char known_call::effect(unsigned number) const noexcept
     return '.';
 }
 
-const known_call *find_known(std::string_view name)
+namespace {
+
+const known_call *find_of_name(std::string_view name)
 {
     static const auto index = make_index();
     static constexpr known_call number{"", "o*", kind::pure};
-    const bool is_builtin = name.substr(0, 10) == "__builtin_";
-    if (is_builtin && name != "__builtin_alloca")
-        name.remove_prefix(10);
-    else if (std::ranges::count(of_the_compiler, name) > 0)
-        return nullptr; /* a library may have a function of this name */
     if (const auto found = index.find(name); found != index.end())
         return found->second;
     for (const auto one : of_numbers)
@@ -491,6 +479,18 @@ const known_call *find_known(std::string_view name)
                             (name.back() == 'f' || name.back() == 'l')))
             return &number;
     return nullptr;
+}
+
+} // namespace
+
+/* A builtin that has no function of its name, which a library may have, is in the tables as it is;
+ * the others are what the functions are. */
+const known_call *find_known(std::string_view name)
+{
+    constexpr std::string_view kBuiltin = "__builtin_";
+    if (const auto *found = find_of_name(name))
+        return found;
+    return name.starts_with(kBuiltin) ? find_of_name(name.substr(kBuiltin.size())) : nullptr;
 }
 
 } // namespace zc::instrument

@@ -128,31 +128,29 @@ std::vector<loop> find_loops(const program &all, const call_graph &calls)
         return {};
     const auto whole = measure.of(main->decl->getBody());
     std::vector<loop> found;
-    for (const auto &[name, one] : all.functions())
-        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-            if (!each || !body_of(each) || is_once(*in, each))
-                return;
-            loop candidate{in, each, in->place(each), {}, 0, 0, false, {}, {}};
-            std::string why;
-            candidate.way = calls.only_way_to(*in, why);
-            if (!why.empty())
-                candidate.refused.push_back({candidate.place, why});
-            const auto part = measure.of(each);
-            candidate.depth = static_cast<unsigned>(loops_around(candidate).size());
-            /* What is around it makes all of its iterations as many times. */
-            double times = 1;
-            for (unsigned i = 0; i < candidate.depth; i++)
-                times *= kIterations;
-            candidate.cost =
-                std::min(1.0, times * part.statements / std::max(1.0, whole.statements)) *
-                std::min(1.0, times * part.accesses / std::max(1.0, whole.accesses));
-            for (const auto &[where, call] : calls.calls_below(*in, body_of(each))) {
-                const auto *callee = callee_of(call);
-                const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
-                candidate.communicates |= known && known->is_communication();
-            }
-            found.push_back(std::move(candidate));
-        });
+    for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+        if (!each || !body_of(each) || is_once(*in, each))
+            return;
+        loop candidate{in, each, in->place(each), {}, 0, 0, false, {}, {}};
+        std::string why;
+        candidate.way = calls.only_way_to(*in, why);
+        if (!why.empty())
+            candidate.refused.push_back({candidate.place, why});
+        const auto part = measure.of(each);
+        candidate.depth = static_cast<unsigned>(loops_around(candidate).size());
+        /* What is around it makes all of its iterations as many times. */
+        double times = 1;
+        for (unsigned i = 0; i < candidate.depth; i++)
+            times *= kIterations;
+        candidate.cost = std::min(1.0, times * part.statements / std::max(1.0, whole.statements)) *
+                         std::min(1.0, times * part.accesses / std::max(1.0, whole.accesses));
+        for (const auto &[where, call] : calls.calls_below(*in, body_of(each))) {
+            const auto *callee = callee_of(call);
+            const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+            candidate.communicates |= known && known->is_communication();
+        }
+        found.push_back(std::move(candidate));
+    });
     return found;
 }
 

@@ -325,20 +325,19 @@ void traffic::note_start(const half &one)
 halves traffic::persistent(const half &start) const
 {
     halves sent, received;
-    for (const auto &[name, one] : program_.functions())
-        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-            const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
-            const auto *known = call ? find_message(program_, call) : nullptr;
-            if (!known || !has_effect(*known, "P"))
-                return;
-            step at{in, in->decl->getBody(), call, {}, {}, {}, {}};
-            half made = start;
-            made.place = in->place(call);
-            made.is_counted = false;
-            made.is_sent = known->tag >= 0;
-            made.tag = tag_of({{at}, known}, made.is_sent ? known->tag : known->other_tag);
-            (made.is_sent ? sent : received).push_back(made);
-        });
+    for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
+        const auto *call = llvm::dyn_cast_or_null<clang::CallExpr>(each);
+        const auto *known = call ? find_message(program_, call) : nullptr;
+        if (!known || !has_effect(*known, "P"))
+            return;
+        step at{in, in->decl->getBody(), call, {}, {}, {}, {}};
+        half made = start;
+        made.place = in->place(call);
+        made.is_counted = false;
+        made.is_sent = known->tag >= 0;
+        made.tag = tag_of({{at}, known}, made.is_sent ? known->tag : known->other_tag);
+        (made.is_sent ? sent : received).push_back(made);
+    });
     sent.insert(sent.end(), received.begin(), received.end());
     return sent;
 }

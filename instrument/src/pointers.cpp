@@ -47,11 +47,10 @@ pointers::pointers(const program &all) : program_(all)
                     look(any, each);
             });
         }
-        for (const auto &[name, one] : all.functions())
-            for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-                if (each)
-                    look(*in, each);
-            });
+        for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+            if (each)
+                look(*in, each);
+        });
     } while (grows_);
 }
 

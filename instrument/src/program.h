@@ -93,4 +93,13 @@ void for_each_statement(const clang::Stmt *root, Visit visit)
         for_each_statement(child, visit);
 }
 
+/** Calls @visit(function, statement) for all statements of all functions, parents first. */
+template <typename Visit>
+void for_each_statement(const program &all, Visit visit)
+{
+    for (const auto &[name, one] : all.functions())
+        for_each_statement(one.decl->getBody(),
+                           [&, in = &one](const clang::Stmt *each) { visit(in, each); });
+}
+
 } // namespace zc::instrument

@@ -228,11 +228,10 @@ void resources::find_streams()
     };
     for (std::size_t before = 0; before != others.size();) {
         before = others.size();
-        for (const auto &[name, one] : program_.functions())
-            for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-                if (each)
-                    look(*in, each);
-            });
+        for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
+            if (each)
+                look(*in, each);
+        });
     }
     for (const auto &key : others)
         streams_.erase(key);
@@ -244,15 +243,14 @@ void resources::find_streams()
 resources::resources(const program &all) : program_(all)
 {
     find_streams();
-    for (const auto &[name, one] : all.functions())
-        for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-            const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
-            const auto *callee = call ? callee_of(call) : nullptr;
-            const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
-            for (unsigned i = 0; known && i < call->getNumArgs(); i++)
-                if (known->effect(i) == 'P')
-                    persistent_.insert(base_of(*in, call->getArg(i), nullptr));
-        });
+    for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+        const auto *call = dyn_cast_or_null<clang::CallExpr>(each);
+        const auto *callee = call ? callee_of(call) : nullptr;
+        const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+        for (unsigned i = 0; known && i < call->getNumArgs(); i++)
+            if (known->effect(i) == 'P')
+                persistent_.insert(base_of(*in, call->getArg(i), nullptr));
+    });
     for (bool changes = true; changes;) {
         changes = false;
         for (const auto &[name, one] : all.functions()) {

@@ -298,11 +298,10 @@ void uniformity::find_parts()
                         find_parts_in(nullptr, each);
                 });
             }
-            for (const auto &[name, one] : program_.functions())
-                for_each_statement(one.decl->getBody(), [&, in = &one](const clang::Stmt *each) {
-                    if (each)
-                        find_parts_in(in, each);
-                });
+            for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
+                if (each)
+                    find_parts_in(in, each);
+            });
         } while (parts_.size() + defined_.size() > before);
         if (!is_defining_)
             break;
