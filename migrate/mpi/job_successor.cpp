@@ -108,7 +108,7 @@ void job::start_as_successor()
         answer_from_record(greeting);
         return;
     }
-    hear_go(launcher_.get());
+    hear_go(launcher_.get(), growth_.rank);
     now_ = link_up(growth_, line.get());
     open_layer();
     layer::instance().link(now_.user);
@@ -172,7 +172,7 @@ void job::become_rank_before_data(const greeting &told, lifeline &line)
         line.send_until_taken(word::left);
         leave_process(leaving::called_off);
     }
-    hear_go(launcher_.get());
+    hear_go(launcher_.get(), growth_.rank);
     is_rank_before_data_ = true;
     try {
         const double committed = seconds();
@@ -225,7 +225,7 @@ void job::take_over()
     auto &from = dynamic_cast<from_predecessor &>(*inheritance_);
     lifeline &line = from.line();
     await_go(from);
-    hear_go(launcher_.get());
+    hear_go(launcher_.get(), growth_.rank);
     /* Others wait for this rank in MPI now: it cannot report an error and go on. */
     try {
         const double committed = seconds();

@@ -260,10 +260,10 @@ meeting_of_leaver meet_leaver(wire *launcher, const std::string &facts, double l
     return {between, std::move(card)};
 }
 
-void hear_go(wire *launcher)
+void hear_go(wire *launcher, int rank)
 {
     if (launcher)
-        launcher->send({{"rank", true}});
+        launcher->send({{"rank", rank}});
 }
 
 } // namespace zc::migrate

@@ -65,7 +65,8 @@ struct meeting_of_leaver {
 /** Its connection to the leaver: over a port that the launcher tells it, or the parent. @facts:
  * what the leaver's side hears of this process, a line of preflight.h. Throws error. */
 meeting_of_leaver meet_leaver(wire *launcher, const std::string &facts, double limit_s);
-/** It has heard go: the launcher, if there is one, need not watch the leaver for it any more. */
-void hear_go(wire *launcher);
+/** It has heard go, and is @rank: the launcher, if there is one, need not watch the leaver for it
+ * any more, and can name it. */
+void hear_go(wire *launcher, int rank);
 
 } // namespace zc::migrate

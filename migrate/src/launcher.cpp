@@ -20,14 +20,19 @@ std::string describe_end(int status)
 }
 
 launcher::launcher(std::size_t children, launcher_actions &by)
-    : by_(by), states_(children, state::starting), news_(children), told_(children),
-      over_(children == 0)
+    : by_(by), states_(children, state::starting), ranks_(children, -1), news_(children),
+      told_(children), over_(children == 0)
 {
 }
 
 std::size_t launcher::count(state which) const
 {
     return static_cast<std::size_t>(std::ranges::count(states_, which));
+}
+
+std::string launcher::name_of(std::size_t child) const
+{
+    return ranks_[child] < 0 ? "a rank" : "rank " + std::to_string(ranks_[child]);
 }
 
 void launcher::child_says(std::size_t child, const json &what)
@@ -42,6 +47,7 @@ void launcher::child_says(std::size_t child, const json &what)
             spawn_next();
     } else if (what.contains("rank") && states_[child] == state::chosen) {
         states_[child] = state::rank;
+        ranks_[child] = what.value("rank", -1);
     } else if (what.contains("abort") && is_rank(child)) {
         by_.abort_job(what.value("abort", 1));
     }

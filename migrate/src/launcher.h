@@ -72,6 +72,8 @@ class launcher {
     {
         return states_[child] == state::chosen || states_[child] == state::rank;
     }
+    /** "rank 3", or "a rank" of one that has not said yet which it is. */
+    std::string name_of(std::size_t child) const;
     /** Nothing is left to do. */
     bool is_over() const noexcept { return over_; }
     /** By which signal this process is then to end; 0: none. */
@@ -91,6 +93,7 @@ class launcher {
 
     launcher_actions &by_;
     std::vector<state> states_;
+    std::vector<int> ranks_;           /* what each one is in the job, -1 if it has not said so */
     std::vector<nlohmann::json> news_; /* what each one's leaver was told last: port, or its end */
     std::deque<wanted> wanted_;        /* the first is being done */
     std::vector<bool> told_;           /* of how it has ended: whoever could want to know that */

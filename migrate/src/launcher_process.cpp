@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "host_name.h"
 
 extern char **environ;
 
@@ -403,8 +404,9 @@ void launcher_process::child_ended(std::size_t i, int status)
     const pid_t pid = std::exchange(one.pid, -1);
     decides_.child_ended(i, status);
     if (decides_.signal())
-        std::fprintf(stderr, "zcm-launch: a rank, process %d, %s%s: the job ends\n",
-                     static_cast<int>(pid), describe_end(status).c_str(),
+        std::fprintf(stderr, "zcm-launch: %s on %s, process %d, %s%s: the job ends\n",
+                     decides_.name_of(i).c_str(), host_name().c_str(), static_cast<int>(pid),
+                     describe_end(status).c_str(),
                      one.left_alone ? ", as its predecessor was gone before it had said go" : "");
 }
 

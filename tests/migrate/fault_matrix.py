@@ -29,7 +29,8 @@ LIMITS = {"ZC_MIGRATE_TIMEOUT": "12", "ZC_MIGRATE_SILENCE": "8", "ZC_MIGRATE_STA
 PATIENCE = 25       # seconds, where the ranks do not meet
 # What is said where the job cannot go on.
 BY_NAME = r"rank \d on \S+ (has not answered for 8 s|is gone)"
-BY_LAUNCHER = r"zcm-launch: a rank, process \d+, was killed by signal 9 \(Killed\): the job ends"
+BY_LAUNCHER = (r"zcm-launch: (a rank|rank \d) on \S+, process \d+, was killed by signal 9 \(Killed\): "
+               "the job ends")
 MISSED = (r"within \d+ s \(ZC_MIGRATE_WORLD(, ZC_MIGRATE_SILENCE)?\): a process has died, is stopped, "
           "or is slow")
 AFTER_GO = (f"{BY_NAME}|ranks were not linked up with the successors {MISSED}|predecessor is gone|"

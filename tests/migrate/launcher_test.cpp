@@ -128,7 +128,9 @@ TEST_F(Launcher, NotesThatASuccessorIsTheRank)
     it.leaver_says(0, {{"go", true}});
     EXPECT_EQ(take(), (steps{"ranks 1", R"(leaver 0 {"noted":true})"}));
     it.leaver_says(0, {{"end", true}});
-    it.child_says(0, {{"rank", true}});
+    EXPECT_EQ(it.name_of(0), "a rank");
+    it.child_says(0, {{"rank", 3}});
+    EXPECT_EQ(it.name_of(0), "rank 3");
     it.leaver_gone(0); /* has left */
     it.leaver_says(0, {{"end", true}});
     EXPECT_EQ(take(), steps{});
@@ -147,7 +149,7 @@ TEST_F(Launcher, KillsOneThatIsChosenAndWillNotHearOfIt)
 TEST_F(Launcher, DoesNotTakeAWordThatComesTooEarly)
 {
     it.child_says(0, {{"port", "p"}});
-    it.child_says(0, {{"rank", true}});
+    it.child_says(0, {{"rank", 3}});
     take();
     it.leaver_gone(0);
     EXPECT_EQ(take(), steps{"kill 0"});
