@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong with a move, or with a rank: no rank is lost, and no error."""
+import contextlib
 import copy
 import os
 import pathlib
@@ -8,6 +9,7 @@ import signal
 import threading
 import time
 
+from testbed.memory import LimitedMemory
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
 from testbed.process import children
@@ -195,6 +197,26 @@ def successor_killed_before_go(stage):
     for fault in KILLED_BEFORE_GO:
         fault_is_survived(stage, fault,
                           r"rank 1: the successor was killed by signal 9 \(Killed\)")
+
+
+@suite.test()
+@mpich_only(LAUNCHED)
+def successor_killed_for_lack_of_memory(stage):
+    """By the kernel, while the data comes: its cgroup has no room for what it has asked for."""
+    with contextlib.closing(LimitedMemory(stage.network.name, 16 << 20)) as group, \
+            heat(stage, "--ballast", 64, ranks=3, environment={
+                "ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
+        before = job.until_running()["ranks"]
+        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
+                                  kwargs={"says": r"the successor was killed by signal 9 \(Killed\)"})
+        asking.start()
+        successor = stopped_on(job, "h1")
+        group.add(successor)
+        os.kill(successor, signal.SIGCONT)
+        asking.join()
+        check(group.kills() == 1, f"the kernel has killed {group.kills()}: the test shows nothing")
+        check(job.status()["ranks"] == before, "ranks are not where they were")
+        ends_well(stage, job, IDENTICAL)
 
 
 @suite.test()
