@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs of more ranks than two hosts have processors: they start, drain a host, and go on moving."""
+"""Jobs of more ranks than two hosts have processors: they start, drain a host, go on moving, and end for a
+reason."""
+import os
+import re
+import signal
 import time
 
-from testbed.migration import H1, H2, STOP, Job
+from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check
 from testbed.suite import Note
-from tests.migrate.jobs import IDENTICAL, ends_well, hosts_of, moved, suite
+from tests.migrate.jobs import IDENTICAL, ends_well, ends_with_error, hosts_of, moved, mpich_only, suite
 
 # UCX asks after its peers often then, and would ask after one at a time if libzcm let it.
 WATCHED = {"UCX_KEEPALIVE_INTERVAL": "1ms", "UCX_KEEPALIVE_NUM_EPS": "1"}
@@ -82,3 +86,56 @@ def sixty_four_ranks_where_others_run(stage):
 @suite.test(tags={"long"})
 def one_hundred_and_twenty_eight_ranks_where_others_run(stage):
     return drained(stage, 128, 10, {**patient(900), "ZC_MIGRATE_OTHERS": "run"})
+
+
+def lost(stage, ranks):
+    """A rank of RANKS is killed, where nothing but MPI ends those on other hosts; half of them have moved before,
+    and have one launcher, with which they end: each of these may be found to be gone."""
+    with job_of(stage, ranks, environment=patient(600), mpiexec=["-disable-auto-cleanup"]) as job:
+        before = job.until_running(timeout=600)["ranks"]
+        leavers = [rank for rank, one in enumerate(before) if one["host"] == "h2"]
+        moved(job, leavers, H1)
+        victim = leavers[len(leavers) // 2]
+        pids = [one["pid"] for one in job.until_running(timeout=600)["ranks"]]
+        begin = time.monotonic()
+        os.kill(pids[victim], signal.SIGKILL)
+        status = job.wait(300 * stage.patience)
+        took = time.monotonic() - begin
+        check(status not in (0, None), f"exit status {status}", job.said()[-SAID:])
+        killed = re.findall(r"rank (\d+) on h1, process \d+, was killed by signal 9", job.said())
+        gone = {int(rank) for rank in re.findall(r"rank (\d+) on h1 is gone", job.said())}
+        check(killed == [str(victim)] or not killed and victim in gone,
+              f"rank {victim} was killed, and {killed} is named", job.said()[-SAID:])
+        check(gone <= set(leavers), f"{gone - set(leavers)} are called gone", job.said()[-SAID:])
+        for host in ("h1", "h2"):
+            job.until_free(host)
+    return Note(f"ended {took:.1f} s after the rank", ranks=ranks, end_s=took)
+
+
+def aborted(stage, ranks):
+    """A rank of RANKS that has moved calls MPI_Abort()."""
+    with Job(stage, "state", "abort", 1000, STOP, ranks=ranks, environment=patient(600)) as job:
+        job.until_running(timeout=600)
+        moved(job, [1], H1)
+        job.stop()
+        ends_with_error(job, r"rank 1: MPI_Abort\(\) with error 7", 300 * stage.patience, 7)
+        for host in ("h1", "h2"):
+            job.until_free(host)
+
+
+@suite.test()
+@mpich_only("Hydra's -disable-auto-cleanup")
+def sixteen_ranks_lose_one(stage):
+    return lost(stage, 16)
+
+
+@suite.test(tags={"long"})
+@mpich_only("Hydra's -disable-auto-cleanup")
+def one_hundred_and_twenty_eight_ranks_lose_one(stage):
+    return lost(stage, 128)
+
+
+@suite.test(tags={"long"})
+@mpich_only("the exit status of Hydra's mpiexec")
+def one_hundred_and_twenty_eight_ranks_are_aborted(stage):
+    aborted(stage, 128)
