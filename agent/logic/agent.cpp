@@ -2,7 +2,6 @@
 #include "agent.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -30,7 +29,7 @@ agent::agent(const settings &s, member self, std::uint64_t incarnation, std::uin
     : settings_(s), random_(seed), incarnation_(incarnation), here_(settings_),
       network_(settings_, born(std::move(self), incarnation), random_),
       groups_(known(make_grouping(s.grouping, s.grouping_bytes, s.patterns), s.grouping)),
-      policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
+      collector_(settings_), policy_(known(make_policy(s.policy), s.policy)), past_(settings_),
       decision_(settings_.decision == "threshold"
                     ? make_threshold_decision(settings_, here_, network_, *policy_, past_, random_)
                     : make_balancing_decision(settings_, here_, network_, *groups_, *policy_, past_,
@@ -78,6 +77,8 @@ effects agent::on_message(nanos now, const message &m)
                 network_.on(now, from, body);
             else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(body)>, msg::past>)
                 learn_past(now, from, body);
+            else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(body)>, msg::traffic>)
+                learn_traffic(now, m, body);
             else
                 protocol_.on(now, from, body, out);
         },
@@ -91,13 +92,8 @@ void agent::tell_new_homes(nanos now, effects &out)
 {
     for (const departure &d : out.departed) {
         msg::past m{d.txn, d.job, {}};
-        for (const zcp_event_t &e : groups_->past(d.job, d.ranks, kMaxPast)) {
-            const std::uint64_t at = static_cast<std::uint64_t>(std::max<nanos>(now, 0));
-            const std::uint64_t age = at > e.time_ns ? (at - e.time_ns) / 1000 : 0;
-            m.events.push_back({e.src, e.dst, e.bytes,
-                                static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                                    age, std::numeric_limits<std::uint32_t>::max()))});
-        }
+        for (const zcp_event_t &e : groups_->past(d.job, d.ranks, kMaxPast))
+            m.events.push_back(told_at(now, e));
         if (m.events.empty() || d.target == kNoNode)
             continue;
         handed_over_.told += m.events.size();
@@ -110,11 +106,11 @@ void agent::learn_past(nanos now, node_id from, const msg::past &m)
 {
     std::vector<zcp_event_t> events;
     for (const msg::sent &s : m.events) {
-        const nanos age = nanos{s.age_us} * 1000;
-        if (age <= now && here_.comes_from(m.txn, {m.job, s.src}, from))
-            events.push_back({s.src, s.dst, s.bytes, static_cast<std::uint64_t>(now - age), 0, 0});
-        else
+        const bool since_start = nanos{s.age_us} * 1000 <= now;
+        if (!since_start || !here_.comes_from(m.txn, {m.job, s.src}, from))
             handed_over_.refused++;
+        else if (!collects() || groups_->past(m.job, std::vector{s.src}, 1).empty())
+            events.push_back(heard_at(static_cast<std::uint64_t>(now), s));
     }
     std::stable_sort(events.begin(), events.end(), [](const zcp_event_t &a, const zcp_event_t &b) {
         return a.time_ns < b.time_ns;
@@ -122,6 +118,27 @@ void agent::learn_past(nanos now, node_id from, const msg::past &m)
     handed_over_.learned += events.size();
     if (!events.empty())
         groups_->inherit(m.job, events);
+}
+
+effects agent::on_traffic(nanos now, job_id job, std::span<const zcp_event_t> events)
+{
+    effects out;
+    const job_view *known = here_.job(job);
+    if (!collects() || !known) {
+        groups_->observe(job, events);
+        return out;
+    }
+    collector_.tell(now, *known, network_.self().id, events, out.send);
+    groups_->observe(job, collector_.take(now, job));
+    return out;
+}
+
+void agent::learn_traffic(nanos now, const message &from, const msg::traffic &m)
+{
+    if (collects())
+        collector_.learn(now, from.sender, from.incarnation, m, here_.job(m.job));
+    else
+        collector_.refuse(m);
 }
 
 effects agent::on_load(nanos now, const load_sample &sample)
@@ -145,6 +162,7 @@ void agent::on_job_gone(job_id job)
     here_.on_job_gone(job);
     network_.want(here_.hosts());
     groups_->job_gone(job);
+    collector_.job_gone(job);
     without_groups_.erase(job);
 }
 

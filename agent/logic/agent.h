@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "collector.h"
 #include "protocol.h"
 
 namespace zc::agent {
@@ -34,10 +35,8 @@ class agent {
     void on_rank_gone(const rank_key &key) { here_.on_rank_gone(key); }
     void on_job(const job_view &job);
     void on_job_gone(job_id job);
-    void on_traffic(job_id job, std::span<const zcp_event_t> events)
-    {
-        groups_->observe(job, events);
-    }
+    /** What ranks of @job here have sent since the last sample, in the order of time. */
+    effects on_traffic(nanos now, job_id job, std::span<const zcp_event_t> events);
     effects on_outcome(nanos now, const msg::outcome &outcome);
     effects leave();
 
@@ -59,11 +58,15 @@ class agent {
         std::uint64_t refused = 0; /* of ranks that did not come from the sender */
     };
     const handed_over &traffic_of_movers() const { return handed_over_; }
+    /** Where those of all ranks of a job are collected. */
+    const collector::counts &traffic_of_jobs() const { return collector_.counted(); }
     const settings &options() const { return settings_; }
 
   private:
     void tell_new_homes(nanos now, effects &out);
     void learn_past(nanos now, node_id from, const msg::past &m);
+    void learn_traffic(nanos now, const message &from, const msg::traffic &m);
+    bool collects() const { return settings_.collect == collection::job; }
 
     settings settings_;
     random_source random_;
@@ -72,6 +75,7 @@ class agent {
     profiling here_;
     membership network_;
     std::unique_ptr<grouping> groups_;
+    collector collector_;
     std::map<job_id, int> without_groups_;
     std::unique_ptr<policy> policy_;
     experience past_;

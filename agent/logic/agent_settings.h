@@ -13,12 +13,15 @@ namespace zc::agent {
 
 enum class mode : std::uint8_t { off, observe, move };
 
+/** Whose messages groups are learned from: of a job's ranks at the node, or of all. */
+enum class collection : std::uint8_t { node, job };
+
 /** What the predictors of Singh & Graham can be told. */
 struct pattern_settings {
     std::uint32_t literals = 3; /* L */
     std::uint32_t window = 4;   /* W */
     std::uint32_t support = 2;  /* K */
-    std::uint32_t period = 512; /* sampling period, in messages of the ranks here */
+    std::uint32_t period = 512; /* sampling period, in messages */
     bool adaptive = false;      /* the period is adapted to the pattern found */
     zcp_groups_kmp_t kmp = ZCP_GROUPS_KMP_ZC;
     zcp_groups_match_t match = ZCP_GROUPS_MATCH_WHOLE;
@@ -59,10 +62,12 @@ struct settings {
     nanos memory = 600 * kSecond;   /* a rank does not return to where it was for so long */
     double oversubscribe = 4;       /* ranks per processor a node accepts; max_ranks overrides */
     std::uint32_t max_ranks = 0;
-    std::string grouping = "zc";     /* one of grouping_names() */
-    std::size_t grouping_bytes = 0;  /* memory for each job; 0: the engine's default */
-    pattern_settings patterns;       /* of the groupings that look for patterns */
-    std::uint32_t most_at_once = 64; /* ranks in one step */
+    std::string grouping = "zc"; /* one of grouping_names() */
+    collection collect = collection::node;
+    nanos collect_delay = 2 * kSecond; /* what ranks have sent is put in order; over a sample */
+    std::size_t grouping_bytes = 0;    /* memory for each job; 0: the engine's default */
+    pattern_settings patterns;         /* of the groupings that look for patterns */
+    std::uint32_t most_at_once = 64;   /* ranks in one step */
 
     /* [cost] */
     double bandwidth = 100e6; /* bytes per second where it was not measured */

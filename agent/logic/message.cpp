@@ -230,6 +230,17 @@ void fields(auto &s, is<std::vector<traveller>> auto &v)
     s.require(!v.empty());
 }
 
+void fields(auto &s, is<std::vector<msg::sent>> auto &v)
+{
+    s.list(v, kMaxPast, 20, [&](auto &each) {
+        s.number(each.src);
+        s.number(each.dst);
+        s.number(each.bytes);
+        s.number(each.age_us);
+    });
+    s.require(!v.empty());
+}
+
 void fields(auto &s, is<msg::ping, msg::ack> auto &v)
 {
     s.number(v.nonce);
@@ -352,13 +363,14 @@ void fields(auto &s, is<msg::past> auto &v)
 {
     fields(s, v.txn);
     s.number(v.job);
-    s.list(v.events, kMaxPast, 20, [&](auto &each) {
-        s.number(each.src);
-        s.number(each.dst);
-        s.number(each.bytes);
-        s.number(each.age_us);
-    });
-    s.require(!v.events.empty());
+    fields(s, v.events);
+}
+
+void fields(auto &s, is<msg::traffic> auto &v)
+{
+    s.number(v.job);
+    s.number(v.at_ns);
+    fields(s, v.events);
 }
 
 template <std::size_t I = 0>
@@ -375,9 +387,9 @@ flaw read_body(std::size_t type, reader &r, message_body &body)
 }
 
 constexpr std::array<std::string_view, std::variant_size_v<message_body>> kNames = {
-    "ping",    "ack",   "ping_for_me", "it_lives", "probe", "probe_ack",
-    "steal",   "nudge", "reserve",     "reserved", "lend",  "lent",
-    "release", "ask",   "query",       "outcome",  "leave", "past",
+    "ping",  "ack",     "ping_for_me", "it_lives", "probe",   "probe_ack", "steal",
+    "nudge", "reserve", "reserved",    "lend",     "lent",    "release",   "ask",
+    "query", "outcome", "leave",       "past",     "traffic",
 };
 constexpr std::array<std::string_view, kFlaws> kFlawNames = {
     "none",     "too_short",  "too_long",        "bad_magic", "bad_version",

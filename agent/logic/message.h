@@ -40,7 +40,7 @@ constexpr std::size_t kMaxGossip = 16;
 constexpr std::size_t kMaxVisited = 32;
 constexpr std::size_t kMaxRanks = 1024; /* in one move */
 constexpr std::size_t kMaxLinks = 16;
-constexpr std::size_t kMaxPast = 1500; /* messages of ranks that have moved */
+constexpr std::size_t kMaxPast = 1500; /* messages of ranks that are told at once */
 constexpr std::size_t kPhases = 6;
 
 /** What a node has and what is asked of it. */
@@ -227,6 +227,13 @@ struct past {
     std::vector<sent> events;
     bool operator==(const past &) const = default;
 };
+/** What ranks of the job at the sender have sent, oldest first. No answer; see collector.h. */
+struct traffic {
+    job_id job = 0;
+    std::uint64_t at_ns = 0; /* by the sender's clock; ages are before that */
+    std::vector<sent> events;
+    bool operator==(const traffic &) const = default;
+};
 
 } // namespace msg
 
@@ -236,7 +243,8 @@ struct message {
     std::uint64_t sequence = 0;
     std::variant<msg::ping, msg::ack, msg::ping_for_me, msg::it_lives, msg::probe, msg::probe_ack,
                  msg::steal, msg::nudge, msg::reserve, msg::reserved, msg::lend, msg::lent,
-                 msg::release, msg::ask, msg::query, msg::outcome, msg::leave, msg::past>
+                 msg::release, msg::ask, msg::query, msg::outcome, msg::leave, msg::past,
+                 msg::traffic>
         body;
     bool operator==(const message &) const = default;
 };

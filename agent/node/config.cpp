@@ -335,6 +335,14 @@ std::vector<knob> decision_knobs()
                "Ranks below **zc-hold**(1), which move without help of their programs. `yes`: they "
                "are treated as others are, so they move where `agent.mode` is `move`. `observe`: "
                "what would be done with them is reported. `no`: they are load of others"),
+        value_of<collection>(
+            "policy", "collect", AT(logic.collect),
+            {{"node", collection::node}, {"job", collection::job}},
+            "Whose messages the groups are learned from. `node`: those that ranks of a job on this "
+            "node send. `job`: of all its ranks, as Singh & Graham have it: with each sample an "
+            "agent tells the others what ranks on its node have sent, so the network carries each "
+            "message of a rank, in 20 bytes, to every other node of the job. To be compared with, "
+            "in small jobs. All agents need the same value. Below **zc-hold**(1) it is as `node`"),
         number("policy", "pattern_literals", AT(logic.patterns.literals), 2, 32,
                "For `teiresias-`: L, messages that a pattern has at least"),
         number("policy", "pattern_window", AT(logic.patterns.window), 2, 32,
@@ -343,8 +351,8 @@ std::vector<knob> decision_knobs()
         number("policy", "pattern_support", AT(logic.patterns.support), 2, 1000,
                "For `teiresias-`: K, times that a pattern has to occur in a sample"),
         number("policy", "pattern_period", AT(logic.patterns.period), 16, kLongestPeriod,
-               "For `teiresias-`: sampling period, in messages that ranks of a job on this node "
-               "send"),
+               "For `teiresias-`: sampling period, in messages of a job that are learned from "
+               "(`policy.collect`)"),
         flag("policy", "pattern_adaptive", AT(logic.patterns.adaptive),
              "For `teiresias-`: begin with that period, and adapt it to the pattern found"),
         pattern_kmp(),
@@ -586,6 +594,7 @@ void complete(config &c)
         const char *value = std::getenv(name);
         return value == nullptr ? "" : value;
     };
+    c.logic.collect_delay = std::max(c.logic.collect_delay, from_seconds(2 * c.sample));
     if (c.host.empty())
         c.host = host_name();
     if (c.listen.empty())

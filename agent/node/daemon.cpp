@@ -433,7 +433,7 @@ void node_daemon::tell_job(const std::vector<const rank_reading *> &ranks)
     std::stable_sort(events.begin(), events.end(), [](const zcp_event_t &a, const zcp_event_t &b) {
         return a.time_ns < b.time_ns;
     });
-    agent_->on_traffic(view.job, events);
+    apply(agent_->on_traffic(at, view.job, events));
 }
 
 /* ---- what the logic wants ------------------------------------------------------ */

@@ -69,7 +69,9 @@ struct result {
     std::uint64_t refused_asks = 0;
     std::uint64_t moves = 0;
     std::uint64_t ranks_moved = 0;
-    agent::handed_over handed_over; /* by the agents that are up at the end */
+    agent::handed_over handed_over;      /* by the agents that are up at the end */
+    std::uint64_t collected = 0;         /* by them, of what ranks elsewhere have sent */
+    std::uint64_t collected_in_vain = 0; /* as it came too late, or the rank is not known there */
     std::uint64_t failed = 0;
     std::uint64_t crashes = 0;
     std::uint64_t marginal_moves = 0; /* in the calm: just at the hysteresis, so due at any time */

@@ -2,6 +2,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -142,6 +143,9 @@ result simulation::run()
         result_.handed_over.told += of.told;
         result_.handed_over.learned += of.learned;
         result_.handed_over.refused += of.refused;
+        const collector::counts &all = each.mind->traffic_of_jobs();
+        result_.collected += all.learned;
+        result_.collected_in_vain += all.refused + all.late + all.no_room;
     }
     for (const auto &[id, j] : world_.jobs) {
         if (!j.at_the_end)
@@ -284,6 +288,7 @@ void simulation::sample(std::uint32_t n)
     for (const rank_key &key : gone)
         it.mind->on_rank_gone(key);
     job_id last = 0;
+    outbox told;
     for (const rank_key &key : it.ranks) {
         job &j = world_.jobs[key.job];
         if (key.job != last) {
@@ -313,8 +318,11 @@ void simulation::sample(std::uint32_t n)
         /* The runs are long, so that what pays does so from the beginning. */
         p.elapsed_s = 1000 + to_seconds(world_.now);
         std::vector<zcp_event_t> events = world_.traffic(j, p, n);
+        for (zcp_event_t &e : events) /* by the node's clock */
+            e.time_ns = static_cast<std::uint64_t>(
+                std::max<nanos>(static_cast<nanos>(e.time_ns) + at - world_.now, 0));
         it.mind->on_rank(at, p);
-        it.mind->on_traffic(key.job, events);
+        std::ranges::move(it.mind->on_traffic(at, key.job, events).send, std::back_inserter(told));
     }
     std::vector<job_id> ended;
     for (const auto &[id, view] : it.mind->here().jobs()) {
@@ -327,7 +335,9 @@ void simulation::sample(std::uint32_t n)
         if (it.mind->moves().busy_with().empty())
             it.mind->on_job_gone(id);
     }
-    apply(n, it.mind->on_load(at, load));
+    effects out = it.mind->on_load(at, load);
+    std::ranges::move(told, std::back_inserter(out.send));
+    apply(n, std::move(out));
 }
 
 bool simulation::dies(std::uint32_t n, bool protocol_step)
@@ -344,7 +354,9 @@ void simulation::apply(std::uint32_t n, effects &&out)
     /* A crash may come before or after the state is written, and between any two messages. */
     auto steps = [](const message_body &b) {
         return !std::holds_alternative<msg::ping>(b) && !std::holds_alternative<msg::ack>(b) &&
-               !std::holds_alternative<msg::probe>(b) && !std::holds_alternative<msg::probe_ack>(b);
+               !std::holds_alternative<msg::probe>(b) &&
+               !std::holds_alternative<msg::probe_ack>(b) &&
+               !std::holds_alternative<msg::traffic>(b);
     };
     if (out.save) {
         if (dies(n, true))

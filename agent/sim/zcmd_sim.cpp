@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@
 using namespace zc::agent;
 
 namespace {
+
+const std::map<std::string, collection> kCollections = {{"node", collection::node},
+                                                        {"job", collection::job}};
 
 enum { kHeld = 0, kViolated = 1, kUsage = 2 };
 
@@ -35,6 +39,7 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
         {"decision", o.agents.decision},
         {"policy", o.agents.policy},
         {"grouping", o.agents.grouping},
+        {"collect", o.agents.collect == collection::job ? "job" : "node"},
         {"speeds", o.speeds},
         {"measured", o.measures},
         {"wall_s", wall_s},
@@ -60,6 +65,8 @@ nlohmann::json to_json(const sim::options &o, const sim::result &r, double wall_
          {{"told", r.handed_over.told},
           {"learned", r.handed_over.learned},
           {"refused", r.handed_over.refused}}},
+        {"collected", r.collected},
+        {"collected_in_vain", r.collected_in_vain},
         {"violations", r.violations}};
 }
 
@@ -159,6 +166,10 @@ std::optional<int> parse(int argc, char **argv, arguments &a)
                    fmt::format("one of {}", fmt::join(grouping_names(), ", ")))
         ->check(CLI::IsMember(grouping_names()))
         ->capture_default_str();
+    app.add_option("--collect", o.agents.collect,
+                   "whose messages it learns from: of the ranks at a node, or of all of a job")
+        ->transform(CLI::CheckedTransformer(kCollections).description("node or job"))
+        ->default_str("node");
     app.add_flag("--faults", a.faults, "all of the following, moderately, where not given");
     fault_options wrong(app, o);
     app.add_flag("--balanced", o.balanced, "begin without imbalance");

@@ -107,7 +107,7 @@ class bus {
                 for (const flow &f : p.flows)
                     events.push_back({r, f.peer, static_cast<std::uint64_t>(f.bytes_per_s),
                                       static_cast<std::uint64_t>(now_), 0, 0});
-                a.on_traffic(kJob, events);
+                do_all(id, a.on_traffic(now_, kJob, events));
             }
             load_sample l;
             l.cpus = load_[id].cpus;

@@ -184,6 +184,27 @@ def teiresias_levenshtein(cluster):
     teiresias(cluster, "teiresias-levenshtein")
 
 
+@test("teiresias-collects")
+def teiresias_collects(cluster):
+    """Each agent learns from the messages of all ranks, and foretells those of ranks that it does not have."""
+    agents = cluster.start_agents(settings={"policy": {
+        "grouping": "teiresias-basic", "pattern_period": 128, "collect": "job"}})
+    with Job(cluster, *HEAT, hosts=[1, 1, 2, 2], mode="observe") as job:
+        job.until_running()
+        for agent, others in zip(agents, ({2, 3}, {0, 1})):
+            def foretold(agent=agent, others=others):
+                page = agent.ask("groups") or {}
+                return any(flow["src"] in others for job in page.get("jobs", []) for flow in job["flows"])
+            cluster.wait_for(f"{agent.name} foretells messages of {others}", foretold)
+            before = agent.ask("status")["traffic_of_jobs"]
+            time.sleep(3)
+            after = agent.ask("status")["traffic_of_jobs"]
+            gained = {word: after[word] - before[word] for word in after}
+            check(gained["told"] > 0 and gained["learned"] > gained["refused"] + gained["late"],
+                  f"{before}, then {after}")
+        ends_well(job)
+
+
 @test("teiresias-basic", tags={"long"})
 def teiresias_basic(cluster):
     """As teiresias-levenshtein."""

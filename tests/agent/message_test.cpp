@@ -135,7 +135,7 @@ TEST(AgentMessageTest, LeavesTheOutputAloneWhenItRefuses)
     EXPECT_EQ(m, before);
 }
 
-TEST(AgentMessageTest, TheTrafficOfRanksThatMovedFitsAMessage)
+TEST(AgentMessageTest, TheTrafficOfRanksFitsAMessage)
 {
     msg::past most{{1, 1}, 5, std::vector<msg::sent>(kMaxPast + 1, {1, 2, 3, 4})};
     const std::string bytes = encode({1, 1, 1, most});
@@ -144,6 +144,8 @@ TEST(AgentMessageTest, TheTrafficOfRanksThatMovedFitsAMessage)
     ASSERT_EQ(decode(bytes, back), flaw::none);
     EXPECT_EQ(std::get<msg::past>(back.body).events.size(), kMaxPast);
     EXPECT_EQ(decode(encode({1, 1, 1, msg::past{{1, 1}, 5, {}}}), back), flaw::bad_value);
+    EXPECT_LE(encode({1, 1, 1, msg::traffic{5, 6, most.events}}).size(), kMaxMessage);
+    EXPECT_EQ(decode(encode({1, 1, 1, msg::traffic{5, 6, {}}}), back), flaw::bad_value);
 }
 
 /* An older agent knows nothing of it, and ranks below zc-hold are asked for by their own node's. */

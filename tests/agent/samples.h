@@ -75,6 +75,8 @@ inline message random_message(random_source &r)
                 b.txn = random_txn(r);
             if constexpr (requires { b.job; })
                 b.job = r.next();
+            if constexpr (requires { b.at_ns; })
+                b.at_ns = r.next();
             if constexpr (requires { b.epoch; })
                 b.epoch = r.next();
             if constexpr (requires { b.bytes; })

@@ -96,6 +96,29 @@ TEST(AgentWorldTest, TheTrafficOfAllRanksThatMoveIsLearnedByTheirNewHomes)
     EXPECT_EQ(r.handed_over.refused, 0u);
 }
 
+/* Agents that come and go included: what is told of them is late, lost or about ranks that have
+ * moved. */
+TEST(AgentWorldTest, TheMessagesOfAllRanksOfAJobAreCollected)
+{
+    for (const bool faulty : {false, true}) {
+        options o;
+        o.nodes = 12;
+        o.agents.grouping = "matrix";
+        o.agents.collect = collection::job;
+        if (faulty) {
+            o.loss = 0.05;
+            o.crash = 0.001;
+            o.churn = 3;
+            o.skew = 4e-4;
+        }
+        result r = simulation(o).run();
+        expect_held(o, r);
+        EXPECT_GT(r.moves, 0u);
+        EXPECT_GT(r.by_type["traffic"], 0u);
+        EXPECT_GT(r.collected, 10 * r.collected_in_vain);
+    }
+}
+
 /* A job whose node takes ranks of a slower one pays for it, so the mean is no invariant. */
 TEST(AgentWorldTest, TheSlowestJobGainsAtTheCostOfAnother)
 {
