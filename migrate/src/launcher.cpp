@@ -47,7 +47,8 @@ void launcher::child_says(std::size_t child, const json &what)
             spawn_next();
     } else if (what.contains("rank") && states_[child] == state::chosen) {
         states_[child] = state::rank;
-        ranks_[child] = what.value("rank", -1);
+        if (what["rank"].is_number_integer())
+            ranks_[child] = what["rank"];
     } else if (what.contains("abort") && is_rank(child)) {
         by_.abort_job(what.value("abort", 1));
     }

@@ -402,8 +402,9 @@ void launcher_process::child_ended(std::size_t i, int status)
     child &one = children_[i];
     listen_to(i); /* its last words first */
     const pid_t pid = std::exchange(one.pid, -1);
+    const bool is_first = decides_.signal() == 0;
     decides_.child_ended(i, status);
-    if (decides_.signal())
+    if (decides_.signal() && is_first)
         std::fprintf(stderr, "zcm-launch: %s on %s, process %d, %s%s: the job ends\n",
                      decides_.name_of(i).c_str(), host_name().c_str(), static_cast<int>(pid),
                      describe_end(status).c_str(),
