@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that may have so much memory and no more, by cgroups."""
 import contextlib
+import os
 import pathlib
+import signal
+import time
 
 from testbed.outcome import Skip
 
@@ -14,14 +17,17 @@ class LimitedMemory:
 
     def __init__(self, name, limit):
         self.old = (ROOT / "memory").is_dir()
-        self.group = ROOT / "memory" / name if self.old else ROOT / name
+        self.group = (ROOT / "memory" if self.old else ROOT) / f"{name}-memory"
         try:
             if not self.old:
                 (ROOT / "cgroup.subtree_control").write_text("+memory")
             self.group.mkdir()
+        except OSError as error:
+            raise Skip(f"cannot limit memory: {error}") from None
+        try:
             (self.group / ("memory.limit_in_bytes" if self.old else "memory.max")).write_text(str(limit))
-            if not self.old:
-                (self.group / "memory.swap.max").write_text("0")
+            with contextlib.suppress(FileNotFoundError):    # a kernel that does not count what is swapped
+                (self.group / ("memory.swappiness" if self.old else "memory.swap.max")).write_text("0")
         except OSError as error:
             self.close()
             raise Skip(f"cannot limit memory: {error}") from None
@@ -35,5 +41,13 @@ class LimitedMemory:
         return int(dict(line.split() for line in told.read_text().splitlines())["oom_kill"])
 
     def close(self):
-        with contextlib.suppress(OSError):
-            self.group.rmdir()
+        """What is still in it is ended."""
+        for _ in range(100):
+            try:
+                self.group.rmdir()
+                return
+            except OSError:
+                for pid in (self.group / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                time.sleep(0.02)
