@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 
+from testbed.beside import Beside
 from testbed.memory import LimitedMemory
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
@@ -137,7 +138,7 @@ def status_while_a_host_is_probed(stage):
     """The socket answers others meanwhile; a second request is told that one is under way."""
     with heat(stage, environment={"ZC_MIGRATE_PROBE": "sleep 3; test %h"}) as job:
         job.until_running()
-        asking = threading.Thread(target=moved, args=(job, [1], H1))
+        asking = Beside(moved, job, [1], H1)
         begin = time.monotonic()
         asking.start()
         time.sleep(0.5)
@@ -207,8 +208,8 @@ def successor_killed_for_lack_of_memory(stage):
             heat(stage, "--ballast", 64, ranks=3, environment={
                 "ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
         before = job.until_running()["ranks"]
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                                  kwargs={"says": r"the successor was killed by signal 9 \(Killed\)"})
+        asking = Beside(refused, job, "move", "--rank", 1, "--to", H1,
+                        says=r"the successor was killed by signal 9 \(Killed\)")
         asking.start()
         successor = stopped_on(job, "h1")
         group.add(successor)
@@ -234,8 +235,8 @@ def one_of_two_successors_killed(stage):
     with Job(stage, "state", "room", 100000, STOP, ranks=3,
              environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
         before = job.until_running()["ranks"]
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", "1,2", "--to", H1),
-                                  kwargs={"says": "the successor was killed by signal 9"})
+        asking = Beside(refused, job, "move", "--rank", "1,2", "--to", H1,
+                        says="the successor was killed by signal 9")
         asking.start()
         os.kill(stopped_on(job, "h1"), signal.SIGKILL)
         asking.join()
@@ -250,8 +251,8 @@ def launcher_killed_before_go(stage):
     with Job(stage, "state", "room", 100000, STOP, ranks=3,
              environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "20"}) as job:
         before = job.until_running()["ranks"]
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                                  kwargs={"says": "the successor has ended with its launcher"})
+        asking = Beside(refused, job, "move", "--rank", 1, "--to", H1,
+                        says="the successor has ended with its launcher")
         asking.start()
         os.kill(parent_of(stopped_on(job, "h1")), signal.SIGKILL)
         asking.join()
@@ -267,7 +268,8 @@ def rank_killed_ends_the_job(stage):
         job.until_running()
         moved(job, [1], H1)
         os.kill(job.status()["ranks"][1]["pid"], signal.SIGSEGV)
-        ends_with_error(job, "BAD TERMINATION", 30 * stage.patience)
+        ends_with_error(job, r"rank 1 on \S+, process \d+, was killed by signal 11 \(\w", 30 * stage.patience)
+        check("BAD TERMINATION" in job.said(), "mpiexec does not say so", job.said()[-SAID:])
 
 
 @suite.test()
@@ -517,8 +519,8 @@ def stopped_successor(stage):
     with Job(stage, "state", "room", 100000, STOP, ranks=3,
              environment={"ZC_MIGRATE_FAULT": "successor-stops", "ZC_MIGRATE_TIMEOUT": "3"}) as job:
         job.until_running()
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                                  kwargs={"says": "the successor has been silent for 3 s"})
+        asking = Beside(refused, job, "move", "--rank", 1, "--to", H1,
+                        says="the successor has been silent for 3 s")
         asking.start()
         stopped = stopped_on(job, "h1")
         asking.join()
@@ -535,8 +537,7 @@ def host_cut_off_during_a_transfer(stage):
              environment={**ANY_HOST, "ZC_MIGRATE_FAULT": "successor-stops",
                           "ZC_MIGRATE_TIMEOUT": "5"}) as job:
         before = job.until_running()["ranks"]
-        asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H2),
-                                  kwargs={"says": "silent for 5 s"})
+        asking = Beside(refused, job, "move", "--rank", 1, "--to", H2, says="silent for 5 s")
         asking.start()
         stopped = stopped_on(job, "h2")
         with cut_off(stage, 2):

@@ -6,8 +6,8 @@ import os
 import pathlib
 import shutil
 import signal
-import threading
 
+from testbed.beside import Beside
 from testbed.migration import H1, H2, STOP, Job
 from testbed.outcome import check, wait_for
 from tests.migrate.faults import stopped_on
@@ -58,8 +58,8 @@ def with_stopped_successors(stage):
 
 def kill_successor(job):
     """That of rank 1, on h1. The move is refused, and says how it has ended."""
-    asking = threading.Thread(target=refused, args=(job, "move", "--rank", 1, "--to", H1),
-                              kwargs={"says": r"was killed by signal 9 \(Killed\)"})
+    asking = Beside(refused, job, "move", "--rank", 1, "--to", H1,
+                    says=r"was killed by signal 9 \(Killed\)")
     asking.start()
     os.kill(stopped_on(job, "h1"), signal.SIGKILL)
     asking.join()

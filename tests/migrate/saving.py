@@ -4,9 +4,9 @@ import contextlib
 import pathlib
 import re
 import subprocess
-import threading
 import time
 
+from testbed.beside import Beside
 from testbed.migration import H1, H2, SAID, STOP, Job
 from testbed.outcome import check, wait_for
 from tests.migrate.jobs import (HERE, IDENTICAL, NO_LOOSE_ENDS, ends_well, ends_with_error,
@@ -105,7 +105,7 @@ def a_rank_in_its_function_is_waited_for(stage):
     """After a move there is no way back: the function is named, and the move ends when it does."""
     with Job(stage, "saving", "lingering", STOP, environment=LIMITS) as job:
         job.until_running()
-        asking = threading.Thread(target=moved, args=(job, [1], H1))
+        asking = Beside(moved, job, [1], H1)
         with lingers(job, "rebuild", 2):
             asking.start()
             wait_for("it is printed", lambda: re.search(
@@ -122,8 +122,8 @@ def a_request_while_the_new_rank_0_rebuilds(stage):
     """It is kept until ranks can meet again."""
     with Job(stage, "saving", "lingering", STOP, environment=LIMITS) as job:
         job.until_running()
-        first = threading.Thread(target=moved, args=(job, [0], H2))
-        second = threading.Thread(target=moved, args=(job, [1], H1))
+        first = Beside(moved, job, [0], H2)
+        second = Beside(moved, job, [1], H1)
         with lingers(job, "rebuild", 0):
             first.start()
             wait_for("it is printed", lambda: re.search(
