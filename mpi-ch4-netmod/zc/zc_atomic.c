@@ -41,8 +41,9 @@ static bool is_within_host(const MPIR_Win * win)
 bool MPIDI_ZC_atomics_wanted(MPIR_Win * win)
 {
     const MPIDI_ZC_params_t *params = &MPIDI_ZC_global.params;
+    const bool leaves = params->detach && !MPIDI_ZC_global.transport.shared_memory;
 
-    return params->atomics && promised(win) && (params->far_atomics || is_within_host(win));
+    return params->atomics && !leaves && promised(win) && (params->far_atomics || is_within_host(win));
 }
 
 /* Returns the bytes of an integer that UCX can work on, or 0. */

@@ -14,6 +14,11 @@
  *   accumulate_noncontig_dtype  false
  *   accumulate_max_bytes        64 or less: each element is a message of its own
  *
+ * A rank that may leave (zc_path.h) cannot keep to one way: what follows while it is away would be
+ * messages, which another rank's operation of UCX may meet, and which MPI wants in the order of all
+ * accumulates of one origin. So where ranks may leave, all accumulates are messages. (A rank that uses
+ * shared memory does not leave.)
+ *
  * All processes that use a location at a time use the same type and alignment. Other types and odd
  * addresses keep to active messages. */
 

@@ -163,7 +163,8 @@ cvars:
       description : >-
         With NATIVE_RMA, whether UCX does the accumulates of windows that promise
         what it needs (docs/design.md). 1, 0, or auto: where all of a window share
-        memory. Over TCP, UCX takes two round trips where a message takes one.
+        memory. Over TCP, UCX takes two round trips where a message takes one. Not where
+        ranks may leave (DETACH).
 
     - name        : MPIR_CVAR_CH4_ZC_BUNDLE
       category    : CH4_ZC

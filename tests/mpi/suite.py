@@ -179,6 +179,9 @@ TESTS = [
     Test("atomics", name="atomics-auto", ranks=4, netmods=("zc",), hosts=("1",), check=by_ucx),
     Test("atomics", name="atomics-far", ranks=4, netmods=("zc",), hosts=("2", "loopback"),
          check=by_messages),
+    # Those of ranks that may leave would have to change their way when one does.
+    Test("atomics", name="atomics-where-ranks-leave", ranks=4, netmods=("zc",), hosts=("2", "loopback"),
+         environment={CVAR + "NATIVE_ATOMICS": "1", CVAR + "DETACH": "1"}, check=by_messages),
     Test("atomics", name="atomics-by-messages", ranks=4, environment={CVAR + "NATIVE_RMA": "0"},
          netmods=("zc",), check=by_messages),
     # Too few ranks, and the collective steps alone would connect them all.
