@@ -61,6 +61,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/zc/netmod_inline.h     \
                       src/mpid/ch4/netmod/zc/zc_unexpected.h     \
                       src/mpid/ch4/netmod/zc/zc_upid.h           \
                       src/mpid/ch4/netmod/zc/zc_win.h            \
+                      src/mpid/ch4/netmod/zc/zc_windows.h        \
                       src/mpid/ch4/netmod/zc/zc_wire.h           \
                       src/mpid/ch4/netmod/zc/zc_worker.h
 
@@ -112,6 +113,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/zc/func_table.c        \
                       src/mpid/ch4/netmod/zc/zc_unexpected.c     \
                       src/mpid/ch4/netmod/zc/zc_upid.c           \
                       src/mpid/ch4/netmod/zc/zc_win.c            \
+                      src/mpid/ch4/netmod/zc/zc_windows.c        \
                       src/mpid/ch4/netmod/zc/zc_worker.c
 
 ## zc_memory.c

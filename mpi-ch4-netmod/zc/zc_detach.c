@@ -15,6 +15,7 @@
 #include "zc_order.h"
 #include "zc_path.h"
 #include "zc_traffic.h"
+#include "zc_windows.h"
 #include "zc_worker.h"
 
 typedef enum { ATTACHED, LEAVING, BINDING } state_t;
@@ -83,8 +84,6 @@ static const char *obstacle(void)
         return "it has several VCIs";
     } else if (MPIDI_ZC_global.transport.shared_memory) {
         return "UCX uses shared memory";
-    } else if (MPIDI_ZC_global.windows > 0) {
-        return "it has a window that UCX reaches";
     } else if (MPIDI_ZC_connections[0]) {
         return "it is connected to another world";
     } else if (MPIDI_ZC_global.address_published) {
@@ -134,6 +133,7 @@ static void end_job(const char *why)
 static void destroy(void)
 {
     MPIDI_ZC_landing_thread_suspend();
+    MPIDI_ZC_windows_leave();
     MPIDI_ZC_worker_close(&MPIDI_ZC_VCI(0));
     MPIDI_ZC_context_close();
     MPIDI_ZC_paths_forget_endpoints();

@@ -5,6 +5,7 @@
 #include "zc_arrival.h"
 #include "zc_path_message.h"
 #include "zc_peer.h"
+#include "zc_windows.h"
 
 static struct {
     int nr_open;                /* paths */
@@ -26,6 +27,7 @@ int MPIDI_ZC_paths_init(void)
     paths.nr_open = MPIR_Process.size;
     MPIDI_ZC_path_messages_init();
     MPIDI_ZC_anchor_init();
+    MPIDI_ZC_windows_init();
     MPIDI_ZC_global.paths = MPL_calloc(MPIR_Process.size, sizeof(*MPIDI_ZC_global.paths),
                                        MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!MPIDI_ZC_global.paths, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -126,7 +128,7 @@ static void endpoint_flushed(void *request, ucs_status_t status, void *user_data
 }
 
 /* An endpoint that cannot be flushed has lost its connection, which UCP reports. */
-static void flush(MPIDI_ZC_path_t * path)
+static void flush_endpoint(MPIDI_ZC_path_t * path, ucp_ep_h ep)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
@@ -134,29 +136,38 @@ static void flush(MPIDI_ZC_path_t * path)
         .user_data = path,
     };
 
-    path->flush_began = true;
-    for (uint32_t i = 0; i < path->nr_bulk; i++) {
-        path->flushing++;
-        if (!UCS_PTR_IS_PTR(ucp_ep_flush_nbx(path->bulk[i], &param))) {
-            path->flushing--;
-        }
+    path->flushing++;
+    if (!UCS_PTR_IS_PTR(ucp_ep_flush_nbx(ep, &param))) {
+        path->flushing--;
     }
 }
 
-/* Has UCP completed all that was sent over them? */
-static bool bulk_quiet(MPIDI_ZC_path_t * path)
+/* Has UCP completed all that was sent over them, and all puts and gets? */
+static bool all_flushed(int rank)
 {
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
+
     if (path->bulk_sends > 0) {
         return false;
     }
     if (!path->flush_began) {
-        flush(path);
+        path->flush_began = true;
+        for (uint32_t i = 0; i < path->nr_bulk; i++) {
+            flush_endpoint(path, path->bulk[i]);
+        }
+        if (path->one_sided) {
+            flush_endpoint(path, path->ep);
+        }
     }
-    return path->flushing == 0;
+    if (path->flushing > 0) {
+        return false;
+    }
+    MPIDI_ZC_windows_flushed(rank);
+    return true;
 }
 
-/* The lane has none from here on. */
-static void forget_bulk(int rank)
+/* The lane has none from here on, and no window an endpoint. */
+static void forget_others(int rank)
 {
     MPIDI_ZC_lane_t *lane = &peer_of(rank)->lane;
 
@@ -166,6 +177,7 @@ static void forget_bulk(int rank)
     }
     MPIDI_ZC_lane_share_anew(lane);
     MPIDI_ZC_path_of(rank)->nr_bulk = 0;
+    MPIDI_ZC_path_of(rank)->one_sided = false;
 }
 
 bool MPIDI_ZC_paths_open(void)
@@ -332,13 +344,14 @@ static void close_old_endpoints(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
+    MPIDI_ZC_windows_forget(rank);
     if (path->ep) {
         close_endpoint(path->ep, UCP_EP_CLOSE_FLAG_FORCE);
     }
     for (uint32_t i = 0; i < path->nr_bulk; i++) {
         close_endpoint(path->bulk[i], UCP_EP_CLOSE_FLAG_FORCE);
     }
-    forget_bulk(rank);
+    forget_others(rank);
 }
 
 /* Makes the endpoint of the path to the address of @rank. */
@@ -503,6 +516,12 @@ static void handle(const MPIDI_ZC_path_received_t * received)
         case MPIDI_ZC_TELL_INTRODUCE:
             handle_introduction(received);
             break;
+        case MPIDI_ZC_TELL_WANTS:
+            MPIDI_ZC_windows_handle_wants(rank, message);
+            break;
+        case MPIDI_ZC_TELL_KEY:
+            MPIDI_ZC_windows_handle_key(rank, received);
+            break;
     }
 }
 
@@ -538,7 +557,7 @@ static void step(int rank)
 {
     MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(rank);
 
-    if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && bulk_quiet(path)) {
+    if (path->state == MPIDI_ZC_PATH_HAS_FETCHED && path->heard && all_flushed(rank)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_QUIET);
     }
@@ -548,7 +567,7 @@ static void step(int rank)
     if (path->leads && path->numbered && has_all(rank, path->next)) {
         set_state(path, MPIDI_ZC_PATH_HAS_FETCHED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_FETCHED);
-    } else if (!path->leads && has_all(rank, path->next) && path->fetched && bulk_quiet(path)) {
+    } else if (!path->leads && has_all(rank, path->next) && path->fetched && all_flushed(rank)) {
         set_state(path, MPIDI_ZC_PATH_PAUSED);
         MPIDI_ZC_path_tell(rank, MPIDI_ZC_TELL_HEARD);
     }
@@ -665,7 +684,7 @@ void MPIDI_ZC_paths_forget_endpoints(void)
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         MPIDI_ZC_path_of(rank)->ep = NULL;
         peer_of(rank)->lane.ep = NULL;
-        forget_bulk(rank);
+        forget_others(rank);
     }
 }
 

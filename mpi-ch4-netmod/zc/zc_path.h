@@ -48,7 +48,8 @@
  * that is one fragment, so FETCHED comes behind what completes the other's sends, and HEARD behind what
  * completes the leader's. Announced messages may have connections of their own (zc_peer.h), which have
  * their own order: both sides count those sends, and are PAUSED when UCP has completed them, and has
- * flushed their endpoints, so that none is still being connected.
+ * flushed their endpoints, so that none is still being connected. Likewise both flush the endpoint that
+ * has been used for windows (zc_windows.h).
  *
  * All functions are called inside the lock of VCI 0, or by the landing thread inside the gate, and
  * outside callbacks of UCP unless their comment says otherwise. */
@@ -78,9 +79,10 @@ typedef struct MPIDI_ZC_path {
     bool returned;              /* and the other is back, and not DONE */
     bool awaits_anchor;         /* the other's ASK is not answered */
     bool company;               /* it is to leave when this process does */
-    bool flush_began;           /* of the endpoints for bulk, since the path is PAUSING */
-    uint32_t flushing;          /* how many of them UCP still flushes */
-    uint32_t bulk_sends;        /* over those, that UCP has not completed */
+    bool one_sided;             /* the endpoint may have puts and gets of UCX: zc_windows.h */
+    bool flush_began;           /* of the endpoints for bulk, and that one, since the path is PAUSING */
+    uint32_t flushing;          /* how often UCP still flushes one of them, for the program as well */
+    uint32_t bulk_sends;        /* over those for bulk, that UCP has not completed */
     uint32_t nr_bulk;
     ucp_ep_h bulk[2];           /* one is not used: zc_peer.h */
     uint32_t round;             /* of the leader's attempts to leave, when it began to lead */

@@ -14,7 +14,7 @@ typedef struct MPIDI_ZC_path_received {
     struct MPIDI_ZC_path_received *next;
     MPIDI_ZC_path_message_t message;
     size_t length;
-    char address[];             /* of REBIND and INTRODUCE */
+    char address[];             /* of REBIND and INTRODUCE; the key of KEY */
 } MPIDI_ZC_path_received_t;
 
 void MPIDI_ZC_path_messages_init(void);

@@ -67,8 +67,17 @@ typedef struct {
     bool lost;                  /* it has a key, which could not be unpacked */
     uint64_t base;
     int disp_unit;
+    int world_rank;             /* -1: of another world */
     uint64_t started, flushed;  /* operations, and how many of them have been waited for */
 } MPIDI_ZC_target_t;
+
+/* The last key to that memory that has arrived, where ranks may leave: zc_windows.h. */
+typedef struct {
+    const char *packed;         /* NULL: there was none when the window was made */
+    char *copy;                 /* owned; NULL: it is the one of when the window was made */
+    uint32_t incarnation;       /* of the target, that it is of */
+    bool asked;                 /* for one of the incarnation that the target has now */
+} MPIDI_ZC_key_t;
 
 typedef struct {
     MPIDI_ZC_target_t *targets; /* by rank; NULL: active messages only */
@@ -76,6 +85,9 @@ typedef struct {
     ucp_mem_h memory;           /* this process's own, as registered */
     uint64_t started, flushed;  /* of all targets together */
     bool atomics;               /* UCX does accumulates where it can: zc_atomic.h */
+    uint32_t number;            /* of this window, among those that this process has ever had */
+    MPIDI_ZC_key_t *latest;     /* of all targets; NULL: no rank ever leaves */
+    struct MPIR_Win *next;      /* that UCX reaches, of this process: zc_windows.h */
 } MPIDI_ZC_win_t;
 
 /* The netmod's part of a partitioned request. */

@@ -85,10 +85,12 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_is_native(const void *origin_addr, in
     return true;
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bool is_put,
-                                                int target_rank, MPIR_Win * win,
-                                                MPIR_Request ** req_p)
+/* Starts @op, and sets *@error. False: a rank is leaving, and active messages are to be used. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bool is_put,
+                                                 int target_rank, MPIR_Win * win,
+                                                 MPIR_Request ** req_p, int *error)
 {
+    bool starts = true;
     int mpi_errno = MPI_SUCCESS;
     const int vci = MPIDI_WIN(win, am_vci);
     MPIR_Request *req = NULL;
@@ -98,6 +100,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bo
     };
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    if (unlikely(!MPIDI_ZC_win_target_is_open(win, op->target))) {
+        starts = false;
+        goto fn_exit;
+    }
     MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
     if (req_p) {
         req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, vci, 2);
@@ -119,7 +125,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ZC_rma_start(const MPIDI_ZC_rma_op_t * op, bo
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
-    return mpi_errno;
+    *error = mpi_errno;
+    return starts;
   fn_fail:
     if (req) {
         *req_p = NULL;
@@ -136,10 +143,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr, int origi
                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr)
 {
     MPIDI_ZC_rma_op_t op;
+    int mpi_errno;
 
     if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
-                               target_disp, target_count, target_datatype, win, &op)) {
-        return MPIDI_ZC_rma_start(&op, true, target_rank, win, NULL);
+                               target_disp, target_count, target_datatype, win, &op) &&
+        MPIDI_ZC_rma_start(&op, true, target_rank, win, NULL, &mpi_errno)) {
+        return mpi_errno;
     }
     return MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                           target_count, target_datatype, win);
@@ -152,10 +161,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get(void *origin_addr, int origin_coun
                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr)
 {
     MPIDI_ZC_rma_op_t op;
+    int mpi_errno;
 
     if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
-                               target_disp, target_count, target_datatype, win, &op)) {
-        return MPIDI_ZC_rma_start(&op, false, target_rank, win, NULL);
+                               target_disp, target_count, target_datatype, win, &op) &&
+        MPIDI_ZC_rma_start(&op, false, target_rank, win, NULL, &mpi_errno)) {
+        return mpi_errno;
     }
     return MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                           target_count, target_datatype, win);
@@ -169,10 +180,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rput(const void *origin_addr, int orig
                                                MPIR_Request ** request)
 {
     MPIDI_ZC_rma_op_t op;
+    int mpi_errno;
 
     if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
-                               target_disp, target_count, target_datatype, win, &op)) {
-        return MPIDI_ZC_rma_start(&op, true, target_rank, win, request);
+                               target_disp, target_count, target_datatype, win, &op) &&
+        MPIDI_ZC_rma_start(&op, true, target_rank, win, request, &mpi_errno)) {
+        return mpi_errno;
     }
     return MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                            target_count, target_datatype, win, request);
@@ -186,10 +199,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget(void *origin_addr, int origin_cou
                                                MPIR_Request ** request)
 {
     MPIDI_ZC_rma_op_t op;
+    int mpi_errno;
 
     if (MPIDI_ZC_rma_is_native(origin_addr, origin_count, origin_datatype, target_rank,
-                               target_disp, target_count, target_datatype, win, &op)) {
-        return MPIDI_ZC_rma_start(&op, false, target_rank, win, request);
+                               target_disp, target_count, target_datatype, win, &op) &&
+        MPIDI_ZC_rma_start(&op, false, target_rank, win, request, &mpi_errno)) {
+        return mpi_errno;
     }
     return MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                            target_count, target_datatype, win, request);

@@ -51,6 +51,8 @@ typedef struct {
     uint64_t detach_refusals;   /* it was told to leave, and has not */
     uint64_t detached_us;       /* from destroying UCX to having made it anew, together */
     uint64_t parked;            /* messages that waited until a rank had come back */
+    uint64_t window_keys;       /* of ranks that had left since the window was made, received anew */
+    uint64_t window_refusals;   /* of these, there was none to be had: active messages go on */
 } MPIDI_ZC_stats_t;
 
 /* Lists of arrivals; see zc_arrival.h. */
@@ -143,7 +145,6 @@ typedef struct {
     size_t lane_stride;
     size_t max_am_header;       /* CH4's share of UCP's longest user header */
     struct MPIDI_ZC_path *paths;        /* by rank; NULL: no rank ever leaves (zc_path.h) */
-    int windows;                /* atomic: that UCX reaches */
     bool address_published;     /* other worlds may have the address of this process */
 
     zc_t *landing;              /* of all VCIs */

@@ -3,13 +3,12 @@
 #include "zc_atomic.h"
 #include "zc_win.h"
 #include "zc_peer.h"
+#include "zc_windows.h"
 #include "zc_noinline.h"
 
 /* ---- memory that UCX reaches ---- */
 
-/* Registers this process's memory and packs the key to it. Neither is possible for every kind of
- * memory; *key is then NULL, which is no error. */
-static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
+void MPIDI_ZC_win_register(MPIR_Win * win, void **key, size_t * key_bytes)
 {
     ucp_mem_map_params_t params = {
         .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
@@ -20,22 +19,66 @@ static void map_memory(MPIR_Win * win, void **key, size_t * key_bytes)
 
     *key = NULL;
     *key_bytes = 0;
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
-    if (!win->base || win->size == 0 || MPIR_GPU_query_pointer_is_dev(win->base) ||
-        ucp_mem_map(MPIDI_ZC_global.context, &params, &zc->memory) != UCS_OK) {
+    if (!zc->memory &&
+        (!win->base || win->size == 0 || MPIR_GPU_query_pointer_is_dev(win->base) ||
+         ucp_mem_map(MPIDI_ZC_global.context, &params, &zc->memory) != UCS_OK)) {
         zc->memory = NULL;
     } else if (ucp_rkey_pack(MPIDI_ZC_global.context, zc->memory, key, key_bytes) != UCS_OK) {
         *key = NULL;
         *key_bytes = 0;
     }
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
 }
 
-static void unmap_memory(MPIR_Win * win)
+void MPIDI_ZC_win_unregister(MPIR_Win * win)
+{
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+
+    if (zc->memory) {
+        ucp_mem_unmap(MPIDI_ZC_global.context, zc->memory);
+        zc->memory = NULL;
+    }
+}
+
+/* Makes room for the targets, and registers this process's memory as @member says, which is returned with
+ * its *@key. */
+static int begin(MPIR_Win * win, MPIDI_ZC_win_member_t * member, void **key)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+    size_t key_bytes = 0;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    zc->targets = MPL_calloc(win->comm_ptr->local_size, sizeof(*zc->targets), MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(!zc->targets || !MPIDI_ZC_windows_add(win), mpi_errno, MPI_ERR_OTHER,
+                        "**nomem");
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        const MPIDI_ZC_addr_t *peer = &MPIDI_ZC_AV(MPIDIU_comm_rank_to_av(win->comm_ptr, rank));
+        zc->targets[rank].world_rank =
+            peer->self & MPIDI_ZC_FOREIGN ? -1 : MPIDI_ZC_world_rank_of(peer);
+    }
+    MPIDI_ZC_win_register(win, key, &key_bytes);
+    *member = (MPIDI_ZC_win_member_t) {
+        .base = (uint64_t) (uintptr_t) win->base,
+        .disp_unit = win->disp_unit,
+        .key_bytes = (int) key_bytes,
+        .atomics = MPIDI_ZC_atomics_wanted(win),
+        .incarnation = MPIDI_ZC_path_own_incarnation(),
+    };
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Undoes what share_memory() has done. */
+static void forget(MPIR_Win * win)
 {
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    MPIDI_ZC_windows_remove(win);
     if (zc->targets) {
         for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
             if (zc->targets[rank].rkey) {
@@ -45,18 +88,9 @@ static void unmap_memory(MPIR_Win * win)
         MPL_free(zc->targets);
         MPL_free(zc->keys);
     }
-    if (zc->memory) {
-        ucp_mem_unmap(MPIDI_ZC_global.context, zc->memory);
-    }
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+    MPIDI_ZC_win_unregister(win);
     memset(zc, 0, sizeof(*zc));
-}
-
-/* Undoes what share_memory() has done. */
-static void forget(MPIR_Win * win)
-{
-    unmap_memory(win);
-    __atomic_fetch_sub(&MPIDI_ZC_global.windows, 1, __ATOMIC_RELAXED);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
 }
 
 /* Connects to the target of @rank, inside the lock of the window's VCI. */
@@ -81,7 +115,8 @@ MPIDI_ZC_target_t *MPIDI_ZC_win_connect(MPIR_Win * win, int rank)
     MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
-    if (target->packed) {
+    if (target->packed &&
+        (likely(!MPIDI_ZC_WIN(win).latest) || MPIDI_ZC_windows_connectable(win, rank))) {
         connect_target(win, rank);
     }
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
@@ -111,7 +146,13 @@ static bool make_targets(MPIR_Win * win, const MPIDI_ZC_win_member_t * members,
         target->disp_unit = members[rank].disp_unit;
         /* This process is a target of its own only where its atomics may meet those of others. */
         if (members[rank].key_bytes > 0 && (rank != win->comm_ptr->rank || zc->atomics)) {
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
+            if (zc->latest) {
+                MPIDI_ZC_windows_keep(win, rank, zc->keys + starts[rank],
+                                      members[rank].incarnation);
+            }
             target->packed = zc->keys + starts[rank];
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_WIN(win, am_vci)).lock);
             /* Over shared memory a target takes no part in what is done to it, so it must not be
              * needed for connecting either: it may compute by then. Most processes of a large
              * world are far, and most of those never become a target of this process. */
@@ -132,7 +173,6 @@ static int share_memory(MPIR_Win * win)
     const int size = comm->local_size;
     MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
     void *key = NULL;
-    size_t key_bytes;
     MPIDI_ZC_win_member_t *members = NULL;
     MPI_Aint *counts = NULL, *starts = NULL, total = 0;
 
@@ -140,20 +180,12 @@ static int share_memory(MPIR_Win * win)
     if (!MPIR_CVAR_CH4_ZC_NATIVE_RMA) {
         return MPI_SUCCESS;
     }
-    __atomic_fetch_add(&MPIDI_ZC_global.windows, 1, __ATOMIC_RELAXED);
-    map_memory(win, &key, &key_bytes);
     members = MPL_malloc(size * sizeof(*members), MPL_MEM_RMA);
     counts = MPL_malloc(size * sizeof(*counts), MPL_MEM_RMA);
     starts = MPL_malloc(size * sizeof(*starts), MPL_MEM_RMA);
-    zc->targets = MPL_calloc(size, sizeof(*zc->targets), MPL_MEM_RMA);
-    MPIR_ERR_CHKANDJUMP(!members || !counts || !starts || !zc->targets, mpi_errno, MPI_ERR_OTHER,
-                        "**nomem");
-    members[comm->rank] = (MPIDI_ZC_win_member_t) {
-        .base = (uint64_t) (uintptr_t) win->base,
-        .disp_unit = win->disp_unit,
-        .key_bytes = (int) key_bytes,
-        .atomics = MPIDI_ZC_atomics_wanted(win),
-    };
+    MPIR_ERR_CHKANDJUMP(!members || !counts || !starts, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = begin(win, &members[comm->rank], &key);
+    MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, members, sizeof(*members),
                                MPI_BYTE, comm, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
@@ -166,7 +198,7 @@ static int share_memory(MPIR_Win * win)
     }
     zc->keys = MPL_malloc(total + 1, MPL_MEM_RMA);
     MPIR_ERR_CHKANDJUMP(!zc->keys, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    mpi_errno = MPIR_Allgatherv(key, key_bytes, MPI_BYTE, zc->keys, counts, starts, MPI_BYTE, comm,
+    mpi_errno = MPIR_Allgatherv(key, counts[comm->rank], MPI_BYTE, zc->keys, counts, starts, MPI_BYTE, comm,
                                 &errflag);
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -211,21 +243,59 @@ void MPIDI_ZC_rma_done(void *request, ucs_status_t status, void *user_data)
     ucp_request_free(request);
 }
 
-/* Flushes @ep, inside the lock of @vci. */
-static int flush_endpoint(ucp_ep_h ep, int vci)
+/* Makes progress until UCP has completed @request, which it frees. */
+static int await(ucs_status_ptr_t request, int vci)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ucs_status_t status = UCS_INPROGRESS;
+
+    /* All of CH4's progress: the target may wait for an answer of ours. */
+    MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS, vci);
+    MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_flush_nbx");
+
+  fn_exit:
+    ucp_request_free(request);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Flushes the endpoint of @target, inside the lock of @win's VCI. Neither process leaves before that is
+ * over. */
+static int flush_endpoint(const MPIR_Win * win, const MPIDI_ZC_target_t * target)
 {
     int mpi_errno = MPI_SUCCESS;
     ucp_request_param_t param = { 0 };
+    MPIDI_ZC_path_t *path = unlikely(MPIDI_ZC_WIN(win).latest) && target->world_rank >= 0 ?
+        MPIDI_ZC_path_of(target->world_rank) : NULL;
 
-    ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
+    ucs_status_ptr_t request = ucp_ep_flush_nbx(target->ep, &param);
     MPIDI_ZC_CHECK_POINTER(request, "ucp_ep_flush_nbx");
     if (request) {
-        ucs_status_t status = UCS_INPROGRESS;
-        /* All of CH4's progress: the target may wait for an answer of ours. */
-        MPIDIU_PROGRESS_DO_WHILE((status = ucp_request_check_status(request)) == UCS_INPROGRESS,
-                                 vci);
-        ucp_request_free(request);
-        MPIDI_ZC_CHECK_STATUS(status, "ucp_ep_flush_nbx");
+        if (unlikely(path)) {
+            path->flushing++;
+        }
+        mpi_errno = await(request, MPIDI_WIN(win, am_vci));
+        if (unlikely(path)) {
+            path->flushing--;
+        }
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* While the path to @target is not open, its own flush is that of all windows (zc_windows.h). Waits for
+ * that, or until the path is open again, if less than @started operations are known to be complete. */
+static int await_path(const MPIR_Win * win, const MPIDI_ZC_target_t * target, uint64_t started)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    while (target->flushed < started && !MPIDI_ZC_win_target_is_open(win, target)) {
+        MPIDIU_PROGRESS_DO_WHILE(false, MPIDI_WIN(win, am_vci));
     }
 
   fn_exit:
@@ -242,8 +312,10 @@ static int flush_target(int rank, MPIR_Win * win)
     /* While this thread waits, another one may call this, and must wait as well. */
     const uint64_t started = target->started;
 
+    mpi_errno = await_path(win, target, started);
+    MPIR_ERR_CHECK(mpi_errno);
     if (target->flushed < started) {
-        mpi_errno = flush_endpoint(target->ep, MPIDI_WIN(win, am_vci));
+        mpi_errno = flush_endpoint(win, target);
         MPIR_ERR_CHECK(mpi_errno);
         target->flushed = MPL_MAX(target->flushed, started);
     }

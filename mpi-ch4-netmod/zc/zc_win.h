@@ -6,6 +6,7 @@
  * are in zc_pre.h. A target without a key is reached by active messages only. */
 
 #include "zc_impl.h"
+#include "zc_path.h"
 
 #define MPIDI_ZC_WIN(win) ((win)->dev.netmod.zc)
 
@@ -23,6 +24,22 @@ MPL_STATIC_INLINE_PREFIX MPIDI_ZC_target_t *MPIDI_ZC_win_target(MPIR_Win * win, 
     }
     return target->rkey ? target : NULL;
 }
+
+/* May UCX be given an operation on @target of @win, which has been connected? False: its rank, or this
+ * one, is leaving or away. It is called inside the lock of the window's VCI. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_ZC_win_target_is_open(const MPIR_Win * win,
+                                                          const MPIDI_ZC_target_t * target)
+{
+    return likely(!MPIDI_ZC_WIN(win).latest) ||
+        (target->rkey && (target->world_rank < 0 ||
+                          MPIDI_ZC_path_of(target->world_rank)->state == MPIDI_ZC_PATH_OPEN));
+}
+
+/* Registers the memory of this process, if it is not, and packs the key to it, which the caller releases
+ * (ucp_rkey_buffer_release()). Neither is possible for every kind of memory; *@key is then NULL, which is
+ * no error. It is called inside the lock of the window's VCI, as is what undoes that. */
+void MPIDI_ZC_win_register(MPIR_Win * win, void **key, size_t * key_bytes);
+void MPIDI_ZC_win_unregister(MPIR_Win * win);
 
 /* Wait until all operations of UCX on @win are complete at the targets. */
 int MPIDI_ZC_win_flush(MPIR_Win * win);

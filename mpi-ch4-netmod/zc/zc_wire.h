@@ -22,7 +22,7 @@
  *   HELLO     all   none                                   hello (16), upid
  *   HOST      all   none                                   host (16), mask of processors, upid
  *   FIN       all   none                                   fin_message (32)
- *   PATH      0     path_message (32)                      REBIND: UCP's address
+ *   PATH      0     path_message (56)                      REBIND, INTRODUCE: UCP's address; KEY: the key
  *
  * A mask of processors is an array of words of 64 bits (zc_processors.h). CH4's headers are those
  * of MPICH's mpidig_am.h. Other ways carry the rest:
@@ -233,6 +233,8 @@ typedef enum {
     /* These are not kept to be sent later: */
     MPIDI_ZC_TELL_STALE,        /* the sender knows of a later incarnation, or does not expect one */
     MPIDI_ZC_TELL_INTRODUCE,    /* a third rank is there; with its address, if it has ever left */
+    MPIDI_ZC_TELL_WANTS,        /* the sender wants the key to the receiver's memory of a window */
+    MPIDI_ZC_TELL_KEY,          /* that key, packed; without data: only active messages get there */
 } MPIDI_ZC_tell_t;
 
 typedef enum {
@@ -249,8 +251,9 @@ typedef struct {
     uint32_t round;             /* PAUSE, ASK, RESUME: of the sender's attempts to leave; REFUSE, KNOWS,
                                  * STAYS, GOES: of the receiver's; PARKS to QUIET: of the leader's, when it
                                  * began to lead */
-    uint32_t number;            /* PAUSE, PARKS: of the sender's next message */
-    uint32_t incarnation;       /* REBIND: of the sender; BOUND, STALE: of the receiver; INTRODUCE: of
+    uint32_t number;            /* PAUSE, PARKS: of the sender's next message; WANTS: of the window, by
+                                 * the sender's count; KEY: by the receiver's */
+    uint32_t incarnation;       /* REBIND, KEY: of the sender; BOUND, STALE: of the receiver; INTRODUCE: of
                                  * the subject */
     uint32_t leader_round;      /* PAUSE: of the negotiation that there is on this path; 0: the sender
                                  * begins one */
@@ -258,8 +261,9 @@ typedef struct {
     uint32_t known_round;       /* RESUME: of the receiver's attempt that the sender knows of, or 0 */
     uint32_t refusal;           /* REFUSE */
     uint32_t subject;           /* INTRODUCE: the third rank */
+    uint64_t window;            /* WANTS: CH4's number of it, which all its processes know it by */
 } MPIDI_ZC_path_message_t;
-MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 48, 8);
+MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_path_message_t, 56, 8);
 
 /* ---- windows, and the end of a world ---- */
 
@@ -269,7 +273,8 @@ typedef struct {
     int32_t disp_unit;
     int32_t key_bytes;          /* of its packed key; 0: only active messages reach its memory */
     uint8_t atomics;            /* 1: this process wants UCX's atomic operations */
-    uint8_t unused[7];
+    uint8_t unused[3];
+    uint32_t incarnation;       /* that the key is of: zc_path.h */
 } MPIDI_ZC_win_member_t;
 MPIDI_ZC_WIRE_FORMAT(MPIDI_ZC_win_member_t, 24, 8);
 

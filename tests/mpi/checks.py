@@ -49,6 +49,21 @@ def left(times, apart=None):
     return judge
 
 
+def keys_anew(times):
+    """The same, and windows were reached by UCX again: keys to their memory were made anew."""
+    def judge(stats):
+        note = left(times)(stats)
+        check(stats["window_keys"] > 0, "no key to a window was received anew")
+        check(stats["window_refusals"] == 0, f"{stats['window_refusals']} keys were not to be had")
+        return f"{note}, {stats['window_keys']} keys received anew"
+    return judge
+
+
+def left_by_messages(stats):
+    by_messages(stats)
+    return left(1)(stats)
+
+
 def kernel_copies():
     """May UCX have the kernel copy between processes (CMA)? What it asks itself."""
     word, local = ctypes.c_long(1), ctypes.c_long(0)

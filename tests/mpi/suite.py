@@ -15,8 +15,8 @@ from testbed import network
 from testbed.statistics import CVAR
 from testbed.suite import Bed, Suite
 from tests.mpi.checks import (
-    by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, landed_by_one_copy,
-    left, no_sender_held, nothing_landed, nothing_left, nothing_rebound, nothing_waited, rebound_and_foreseen,
+    by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, keys_anew, landed_by_one_copy,
+    left, left_by_messages, no_sender_held, nothing_landed, nothing_left, nothing_rebound, nothing_waited, rebound_and_foreseen,
     senders_held, something_landed, something_left, something_offered, something_streamed,
     something_waited, within_budget, within_unexpected_budget)
 from tests.mpi.job import VARIANTS, Stage, Test
@@ -70,10 +70,10 @@ def unnoticed_death(phase, who, suffix="", asserts=None, **more):
 
 
 def leaves(suffix, what="all", ranks=3, told="1", times=100, options=(), environment=None,
-           check=None, hosts=("2", "loopback"), **more):
+           check=None, hosts=("2", "loopback"), program="leaves", **more):
     """Ranks TOLD leave TIMES each, while all send to each other."""
     number = told.count(",") + 1
-    return Test("leaves", "FILE", str(number), *what.split(), name=f"leaves-{suffix}", ranks=ranks,
+    return Test(program, "FILE", str(number), *what.split(), name=f"leaves-{suffix}", ranks=ranks,
                 netmods=("zc",), hosts=hosts,
                 check=None if more.get("dies") else check or left(times * number),
                 holder=("-r", told, "-n", str(times), "-u", "FILE", "-b", "FILE.ready", *options),
@@ -86,14 +86,20 @@ def stays(suffix, why, what="all", ranks=2, **more):
                   check=nothing_left, says=f"does not leave: .*{why}", timeout=60, **more)
 
 
-def led_away(program, *args, name=None, ranks=2, told="0", environment=None, **more):
+def led_away(program, *args, name=None, ranks=2, told="0", environment=None, check=None, **more):
     """A program of another test, while a rank leaves as often as it can."""
     return Test(program, *args, name=f"{name or program}@leaves", ranks=ranks, netmods=("zc",),
-                hosts=("2", "loopback"), holder=("-r", told, "-n", "0"), check=left(1),
+                hosts=("2", "loopback"), holder=("-r", told, "-n", "0"), check=check or left(1),
                 environment={CVAR + "DETACH": "1", **(environment or {})}, timeout=600, **more)
 
 
-# Windows are reached by active messages, and not by UCX, with which no rank leaves.
+def leaves_windows(suffix, what="all", told="1", times=100, check=None, **more):
+    """The same while all use windows, which UCX reaches."""
+    return leaves(f"windows-{suffix}", what, told=told, times=times, program="leaves_windows",
+                  check=check or keys_anew(times * (told.count(",") + 1)), timeout=600, **more)
+
+
+# Windows are reached by active messages, and not by UCX.
 BY_MESSAGES = {CVAR + "NATIVE_RMA": "0"}
 DEATHS = ("announced", "flight", "landed", "delivery", "idle")
 
@@ -465,7 +471,6 @@ TESTS = [
     Test("zero", name="bad-setting-detach_fd", timeout=30, dies=True, netmods=("zc",),
          environment={CVAR + "DETACH": "1", CVAR + "DETACH_FD": "99"},
          says=f"bad value of {CVAR}DETACH_FD: no socket"),
-    stays("window", "window", "pairs window"),
     stays("port", "another world may have its address", "pairs port"),
     stays("world", "it is connected to another world", "pairs world"),
     stays("vcis", "several VCIs", environment={NUM_VCIS: "2"}),
@@ -476,14 +481,32 @@ TESTS = [
     led_away("noncontiguous", "types", told="1", tags=LONG),
     led_away("queues", "1500", ranks=3, told="2"),
     led_away("datatypes", "16"),
-    # Windows that messages reach. windows.c counts connections, of which a rank that leaves makes some to all.
-    led_away("rma", environment=BY_MESSAGES),
-    led_away("rma", name="rma-target", told="1", environment=BY_MESSAGES),
-    led_away("rma", "threads", name="rma-threads", environment=BY_MESSAGES),
-    led_away("atomics", ranks=4, told="2", environment=BY_MESSAGES),
-    *(leaves(f"windows{suffix}", "pairs window", told=told, times=times, environment=BY_MESSAGES,
-             options=options, timeout=600)
-      for suffix, told, times, options in (("", "1", 100, ()), ("-two-at-once", "0,2", 20, ("-g", )))),
+    # Windows. windows.c counts connections, of which a rank that leaves makes some to all.
+    *(test for by, environment in (("", {}), ("-by-messages", BY_MESSAGES)) for test in (
+        led_away("rma", name=f"rma{by}", environment=environment),
+        led_away("rma", name=f"rma-target{by}", told="1", environment=environment),
+        led_away("rma", "threads", name=f"rma-threads{by}", environment=environment),
+        led_away("atomics", name=f"atomics{by}", ranks=4, told="2", environment=environment),
+        *(leaves(f"windows{suffix}{by}", "pairs window", told=told, times=times, environment=environment,
+                 options=options, timeout=600)
+          for suffix, told, times, options in (("", "1", 100, ()), ("-two-at-once", "0,2", 20, ("-g", )))))),
+    # UCX could do them, but for the messages that go on while a rank is away.
+    led_away("atomics", name="atomics-wanted", ranks=4, told="2",
+             environment={CVAR + "NATIVE_ATOMICS": "1"}, check=left_by_messages),
+    *(leaves_windows(f"{ranks}-ranks", ranks=ranks, times=times, told=str(ranks - 1))
+      for ranks, times in ((2, 200), (3, 200), (8, 50))),
+    leaves_windows("all-by-messages", environment=BY_MESSAGES, check=left(100)),
+    *(leaves_windows(what, f"{what} computing") for what in ("fence", "pscw", "lock", "held")),
+    leaves_windows("no-thread", environment={CVAR + "LANDING_THREAD": "0"}),
+    leaves_windows("holds-nothing-of-ucx", ranks=2, times=20, options=("-c",)),
+    leaves_windows("two-together", told="0,2", times=30, options=("-g",)),
+    leaves_windows("two-told-at-once", told="0,2", times=30, options=("-w", "1")),
+    leaves_windows("all-at-once", told="0,1,2", times=20, options=("-w", "1", "-a", "20")),
+    # It refuses again and again, and its windows are as before.
+    leaves_windows("silent-peer", told="0", times=20, options=("-t", "in time", "-x", "2", "-w", "200"),
+                   says="not all ranks have answered in time .rank 2",
+                   environment={CVAR + "DETACH_SECONDS": "1"}),
+    leaves_windows("1000-times", times=1000, tags=LONG),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
     *(Test("death", phase, who, name=f"death-{phase}-{who}", timeout=30, dies=True,
            never_says="wrong data|survived",

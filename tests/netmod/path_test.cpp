@@ -86,6 +86,10 @@ const char *name_of(unsigned kind)
         return "STALE";
     case MPIDI_ZC_TELL_INTRODUCE:
         return "INTRODUCE";
+    case MPIDI_ZC_TELL_WANTS:
+        return "WANTS";
+    case MPIDI_ZC_TELL_KEY:
+        return "KEY";
     default:
         return "another message";
     }
@@ -184,6 +188,8 @@ struct Request {
     ucp_send_nbx_callback_t callback = nullptr;
     void *user_data = nullptr;
     bool is_complete = false, is_freed = false, is_close = false;
+    struct Connection *flushes = nullptr; // waits for the puts of this side
+    size_t side = 0;
 };
 
 struct Connection;
@@ -197,8 +203,10 @@ struct Announced {
 };
 
 struct Packet {
-    enum Kind { Message, Announcement, Fetch, Data, Ack } kind = Message;
+    enum Kind { Message, Announcement, Fetch, Data, Ack, Put, PutDone } kind = Message;
     unsigned id = 0;
+    int window = 0;   // of a put
+    uint32_t key = 0; // likewise
     std::vector<char> header, data;
     Announced *announced = nullptr;
 
@@ -254,6 +262,10 @@ struct Connection {
     std::array<std::optional<uint64_t>, 2> loss; // when this side hears of it
     bool is_dead = false;
     int announced = 0; // messages that are not here yet
+    // Of windows: by this side, what is not known to be there; and when this side answers the
+    // other's.
+    std::array<int, 2> puts{};
+    std::array<std::deque<uint64_t>, 2> answers;
 };
 
 struct Options {
@@ -320,7 +332,8 @@ struct Statistics {
     std::array<uint64_t, 32> lost{}; // messages, by their kind
     std::map<std::string, uint64_t> why;
     uint64_t introduced = 0, asked = 0, killed = 0;
-    int most = 0; // ranks that were away at a time
+    uint64_t puts = 0, keys = 0; // of UCX, and to memory that was registered anew
+    int most = 0;                // ranks that were away at a time
 } statistics;
 
 class Modules {
@@ -886,6 +899,10 @@ class World {
                           announced ? ", announced" : "");
             else
                 number--;
+            const int target = static_cast<int>(world.below(world.ranks.size()));
+            const int window = static_cast<int>(world.below(ZC_TEST_WINDOWS));
+            if (target != rank.number && rank.code->put(target, window))
+                world.say("rank %d puts to window %d of %d", rank.number, window, target);
         }
         if (world.one_in(10))
             rank.code->fetch_any();
@@ -1073,6 +1090,8 @@ class World {
             if (c.announced > 0 && !is_killed && !c.is_dead)
                 violate("rank %d destroys a worker, and an announced message is not fetched",
                         worker->rank);
+            if (c.puts[0] + c.puts[1] > 0 && !is_killed && !c.is_dead)
+                violate("rank %d destroys a worker, and a put is under way", worker->rank);
             const bool is_self = c.worker[0] == c.worker[1];
             for (int side = 0; side < 2; side++) {
                 auto &queue = c.to[static_cast<size_t>(side)];
@@ -1187,9 +1206,13 @@ class World {
             world.violate("rank %d flushes an endpoint that it does not have", rank.number);
         if (ep->is_lost)
             return error_of(UCS_ERR_CONNECTION_RESET);
-        if (world.one_in(3))
+        Connection &c = *ep->connection;
+        const auto side = static_cast<size_t>(ep->side);
+        if (c.puts[side] == 0 && world.one_in(3))
             return nullptr;
         Request *request = world.new_request(param);
+        request->flushes = &c;
+        request->side = side;
         rank.worker->completions.push_back(
             {request, UCS_OK,
              world.step_number + world.below(10 * static_cast<uint64_t>(world.options.ranks))});
@@ -1251,6 +1274,7 @@ class World {
                 message.incarnation, message.subject);
             statistics.introduced += message.kind == MPIDI_ZC_TELL_INTRODUCE;
             statistics.asked += message.kind == MPIDI_ZC_TELL_ASK;
+            statistics.keys += message.kind == MPIDI_ZC_TELL_KEY;
         }
         if (ep->is_lost)
             return error_of(UCS_ERR_CONNECTION_RESET);
@@ -1283,6 +1307,29 @@ class World {
             return request;
         }
         return nullptr;
+    }
+
+    static void put(void *self, ucp_ep_h ep, int window, uint32_t key)
+    {
+        Rank &rank = *static_cast<Rank *>(self);
+        World &world = *rank.world;
+        Connection &c = *ep->connection;
+        if (ep->is_closed || ep->worker != rank.worker)
+            world.violate("rank %d puts over an endpoint that it does not have", rank.number);
+        Packet packet;
+        packet.kind = Packet::Put;
+        packet.window = window;
+        packet.key = key;
+        const int other = 1 - ep->side;
+        if (ep->is_lost)
+            return;
+        if (c.is_dead) {
+            world.note_lost(packet, other, world.killed >= 0);
+            return;
+        }
+        statistics.puts++;
+        c.puts[static_cast<size_t>(ep->side)]++;
+        c.to[static_cast<size_t>(other)].push_back(std::move(packet));
     }
 
     static ucs_status_ptr_t rank_send(void *self, ucp_ep_h ep, unsigned id, const void *header,
@@ -1357,6 +1404,15 @@ class World {
             c.announced--;
             complete(what->request, UCS_OK);
             break;
+        case Packet::Put:
+            if (!rank.code->is_put(packet.window, packet.key))
+                violate("rank %d gets a put to memory that has another key by now", rank.number);
+            // (UCX sends the answer to a large get when it can.)
+            c.answers[static_cast<size_t>(side)].push_back(step_number + below(40));
+            break;
+        case Packet::PutDone:
+            c.puts[static_cast<size_t>(side)]--;
+            break;
         }
     }
 
@@ -1371,12 +1427,27 @@ class World {
         Worker &worker = *rank.worker;
         for (size_t i = 0; i < worker.completions.size();) {
             const auto completion = worker.completions[i];
-            if (completion.due > step_number) {
+            const Connection *flushed = completion.request->flushes;
+            if (completion.due > step_number ||
+                (flushed && !flushed->is_dead && flushed->puts[completion.request->side] > 0)) {
                 i++;
                 continue;
             }
             worker.completions.erase(worker.completions.begin() + static_cast<ptrdiff_t>(i));
             complete(completion.request, completion.status);
+        }
+        for (Connection *c : worker.connections) {
+            for (size_t side = 0; side < 2; side++) {
+                auto &answers = c->answers[side];
+                while (c->worker[side] == &worker && !answers.empty() &&
+                       answers.front() <= step_number) {
+                    answers.pop_front();
+                    if (!c->is_dead) {
+                        c->to[1 - side].emplace_back();
+                        c->to[1 - side].back().kind = Packet::PutDone;
+                    }
+                }
+            }
         }
         const uint64_t nr = options.round_robin ? 1000 : below(4);
         for (uint64_t i = 0; i < nr; i++) {
@@ -1456,6 +1527,7 @@ const zc_test_world_t World::calls = {
     .request_status = request_status,
     .request_free = request_free,
     .fetch = fetch,
+    .put = put,
     .progress = progress,
     .order = order,
     .answer = answer,
@@ -1519,12 +1591,15 @@ void report(const char *what, const Statistics &s)
 {
     printf(
         "%s: %llu schedules, %llu steps; left %llu times, %llu of them while another was away, up "
-        "to %d at a time; refused %llu times; stale copies refused %llu times; ended %llu times\n",
+        "to %d at a time; refused %llu times; stale copies refused %llu times; ended %llu times; "
+        "%llu puts of UCX, "
+        "%llu keys to memory that was registered anew\n",
         what, static_cast<unsigned long long>(s.schedules),
         static_cast<unsigned long long>(s.steps), static_cast<unsigned long long>(s.left),
         static_cast<unsigned long long>(s.together), s.most,
         static_cast<unsigned long long>(s.refused), static_cast<unsigned long long>(s.stale),
-        static_cast<unsigned long long>(s.ended));
+        static_cast<unsigned long long>(s.ended), static_cast<unsigned long long>(s.puts),
+        static_cast<unsigned long long>(s.keys));
     if (getenv("ZC_PATH_VERBOSE")) {
         for (const auto &[why, nr] : s.why)
             printf("  refused: %s: %llu\n", why.c_str(), static_cast<unsigned long long>(nr));
@@ -1576,6 +1651,8 @@ TEST(Path, RandomSchedules)
     EXPECT_GT(statistics.introduced, statistics.schedules);
     EXPECT_GT(statistics.stale, statistics.schedules / 10);
     EXPECT_GT(statistics.refused, statistics.schedules);
+    EXPECT_GT(statistics.puts, 10 * statistics.schedules);
+    EXPECT_GT(statistics.keys, 2 * statistics.schedules);
     EXPECT_GE(statistics.most, 5);
     // The last messages to or of a rank that is gone: without them a schedule says little.
     EXPECT_GT(statistics.lost[MPIDI_ZC_TELL_QUIET], 0U);

@@ -95,6 +95,19 @@ extern struct zc_test_global {
 
 #include "zc_pre.h"
 
+typedef struct MPIR_Win {
+    struct {
+        int local_size;
+    } * comm_ptr;
+    uint64_t win_id;
+    struct {
+        struct {
+            MPIDI_ZC_win_t zc;
+        } netmod;
+    } dev;
+} MPIR_Win;
+#define MPIDIG_WIN(win, field) ((win)->field)
+
 typedef struct {
     MPIDI_ZC_addr_t zc;
 } MPIDI_av_entry_t;
@@ -105,6 +118,7 @@ extern MPIDI_av_entry_t zc_test_av[ZC_TEST_RANKS];
 typedef struct {
     uint64_t endpoints, bulk_endpoints, bulk_refusals, parked;
     uint64_t detachments, detach_refusals, detached_us;
+    uint64_t window_keys, window_refusals;
 } MPIDI_ZC_stats_t;
 
 typedef struct {
@@ -131,7 +145,6 @@ extern struct zc_test_netmod {
     struct {
         bool shared_memory, one_copy;
     } transport;
-    int windows;
     bool address_published, closing, rank_died, over;
     void *landing;
     const MPIDI_ZC_upid_t *world, *nets;

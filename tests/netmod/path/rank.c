@@ -6,6 +6,7 @@
 #include "zc_order.h"
 #include "zc_path_message.h"
 #include "zc_peer.h"
+#include "zc_windows.h"
 
 #include <stdarg.h>
 
@@ -51,6 +52,9 @@ static struct {
     bool unconnected[ZC_TEST_RANKS], announced[ZC_TEST_RANKS];
     int sends, announced_to[ZC_TEST_RANKS];
     bool is_over; /* the simulation is */
+    MPIR_Win windows[ZC_TEST_WINDOWS];
+    uint32_t keys[ZC_TEST_WINDOWS]; /* to this rank's memory; 0: it is not registered */
+    uint32_t registered;            /* how often memory has been */
 } own;
 
 /* ---- memory and time ---- */
@@ -227,6 +231,87 @@ int MPIDI_ZC_landing_thread_go_on(void)
 
 void MPIDI_ZC_landing_thread_suspend(void) {}
 
+/* ---- windows ---- */
+
+struct zc_test_rkey {
+    uint32_t key;
+};
+
+void MPIDI_ZC_win_register(MPIR_Win *win, void **key, size_t *bytes)
+{
+    uint32_t *kept = &own.keys[win - own.windows];
+    *key = NULL;
+    *bytes = 0;
+    if (*kept == 0 && own.world->fails(own.self, "ucp_mem_map"))
+        return;
+    if (*kept == 0)
+        *kept = ++own.registered;
+    if (own.world->fails(own.self, "ucp_rkey_pack"))
+        return;
+    *key = own.world->allocate(own.self, sizeof *kept);
+    *bytes = sizeof *kept;
+    memcpy(*key, kept, sizeof *kept);
+}
+
+void MPIDI_ZC_win_unregister(MPIR_Win *win)
+{
+    own.keys[win - own.windows] = 0;
+}
+
+void ucp_rkey_buffer_release(void *packed)
+{
+    own.world->release(own.self, packed);
+}
+
+void ucp_rkey_destroy(ucp_rkey_h key)
+{
+    own.world->release(own.self, key);
+}
+
+/* All windows have all ranks. */
+static void make_windows(void)
+{
+    static struct {
+        int local_size;
+    } communicator;
+    static const uint32_t first[] = {1, 2};
+    communicator.local_size = MPIR_Process.size;
+    for (int w = 0; w < ZC_TEST_WINDOWS; w++) {
+        MPIR_Win *win = &own.windows[w];
+        win->comm_ptr = (void *)&communicator;
+        win->win_id = 100 + w;
+        MPIDI_ZC_WIN(win).targets =
+            own.world->allocate(own.self, MPIR_Process.size * sizeof(MPIDI_ZC_target_t));
+        memset(MPIDI_ZC_WIN(win).targets, 0, MPIR_Process.size * sizeof(MPIDI_ZC_target_t));
+        if (!MPIDI_ZC_windows_add(win))
+            MPIDI_ZC_end_job_if(MPI_ERR_OTHER);
+        own.keys[w] = ++own.registered;
+        for (int rank = 0; rank < MPIR_Process.size; rank++) {
+            MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+            target->world_rank = rank;
+            if (rank != MPIR_Process.rank) {
+                target->packed = (const char *)&first[w];
+                MPIDI_ZC_windows_keep(win, rank, target->packed, 0);
+            }
+        }
+    }
+}
+
+static void free_windows(void)
+{
+    for (int w = 0; w < ZC_TEST_WINDOWS; w++) {
+        MPIDI_ZC_target_t *targets = MPIDI_ZC_WIN(&own.windows[w]).targets;
+        if (!targets)
+            continue;
+        MPIDI_ZC_windows_remove(&own.windows[w]);
+        for (int rank = 0; rank < MPIR_Process.size; rank++) {
+            if (targets[rank].rkey)
+                ucp_rkey_destroy(targets[rank].rkey);
+        }
+        own.world->release(own.self, targets);
+    }
+}
+
 /* ---- the holder ---- */
 
 bool MPIDI_ZC_order_open(int fd)
@@ -338,6 +423,32 @@ static bool send_to(int rank, uint32_t value, bool announced)
     if (!UCS_PTR_IS_PTR(request))
         send_done(NULL, UCS_PTR_STATUS(request), sent);
     return true;
+}
+
+/* As connect_target() of zc_win.c, and MPIDI_ZC_rma_start(). */
+static bool put_to(int rank, int window)
+{
+    MPIR_Win *win = &own.windows[window];
+    MPIDI_ZC_addr_t *peer = peer_of(rank);
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+    if (target->packed && MPIDI_ZC_windows_connectable(win, rank)) {
+        if (MPIDI_ZC_lane_endpoint(peer, &peer->lane, 0) != MPI_SUCCESS)
+            return false;
+        target->rkey = own.world->allocate(own.self, sizeof *target->rkey);
+        memcpy(&target->rkey->key, target->packed, sizeof target->rkey->key);
+        target->ep = peer->lane.ep;
+        target->packed = NULL;
+    }
+    if (!MPIDI_ZC_win_target_is_open(win, target))
+        return false;
+    target->started++;
+    own.world->put(own.self, target->ep, window, target->rkey->key);
+    return true;
+}
+
+static bool is_put(int window, uint32_t key)
+{
+    return own.keys[window] == key;
 }
 
 static bool comes_apart(const zc_test_message_t *message, const void *descriptor)
@@ -528,18 +639,20 @@ static void init(const zc_test_world_t *world, void *self, int rank, int size,
     memcpy(own.address, addresses + rank * ZC_TEST_ADDRESS, ZC_TEST_ADDRESS);
     use_worker(worker);
     MPIDI_ZC_end_job_if(MPIDI_ZC_detach_init());
+    make_windows();
 }
 
 static void end(void)
 {
     own.is_over = true;
+    free_windows();
     MPIDI_ZC_detach_free();
     zc_test_free(MPIDI_ZC_global.vci.bulk.eps);
 }
 
 static void hinder(bool hinders)
 {
-    MPIDI_ZC_global.windows = hinders;
+    MPIDI_ZC_global.address_published = hinders;
 }
 
 static int outstanding(int rank)
@@ -591,6 +704,8 @@ const zc_test_rank_t *zc_test_rank(void)
         .finalize = MPIDI_ZC_detach_finalize,
         .end = end,
         .send = send_to,
+        .put = put_to,
+        .is_put = is_put,
         .fetch_any = fetch_any,
         .deliver = deliver,
         .fetched = fetched,

@@ -26,6 +26,8 @@ typedef struct {
     bool announced, shares; /* as in MPIDI_ZC_am_header_t */
 } zc_test_message_t;
 
+enum { ZC_TEST_WINDOWS = 2 };
+
 /* Which connections announced messages take: those of all else, their own, or these after the first
  * few (zc_peer.h). */
 typedef enum {
@@ -55,6 +57,8 @@ typedef struct {
     ucs_status_t (*request_status)(void *self, void *request);
     void (*request_free)(void *self, void *request);
     void (*fetch)(void *self, void *descriptor);
+    /* UCX puts something into the memory of a window, with a key: put() below. */
+    void (*put)(void *self, ucp_ep_h ep, int window, uint32_t key);
     void (*progress)(void *self); /* delivers messages */
     /* the holder */
     int (*order)(void *self, bool wait, uint32_t *incarnation);
@@ -78,6 +82,10 @@ typedef struct {
     void (*end)(void);      /* frees all */
     /* False: there was an error, and the message is not sent. */
     bool (*send)(int rank, uint32_t value, bool announced);
+    /* The program puts something into memory of @rank. False: UCX does not do it. */
+    bool (*put)(int rank, int window);
+    /* Is the key to this rank's memory that a put of UCX has come with valid? */
+    bool (*is_put)(int window, uint32_t key);
     /* The program receives an announced message, if there is one. */
     void (*fetch_any)(void);
     /* An active message has arrived. @descriptor: it is announced. */

@@ -82,5 +82,7 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_param_t *param);
 ucs_status_t ucp_request_check_status(void *request);
 void ucp_request_free(void *request);
+void ucp_rkey_buffer_release(void *packed);
+void ucp_rkey_destroy(ucp_rkey_h key);
 
 #endif

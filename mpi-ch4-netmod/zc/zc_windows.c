@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpidimpl.h>
+#include "zc_windows.h"
+#include "zc_peer.h"
+
+static struct {
+    MPIR_Win *first;
+    uint32_t number;            /* of the last */
+} windows;
+
+void MPIDI_ZC_windows_init(void)
+{
+    memset(&windows, 0, sizeof(windows));
+}
+
+bool MPIDI_ZC_windows_add(MPIR_Win * win)
+{
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+
+    /* With several VCIs no rank leaves, and this one's lock does not protect the list. */
+    if (likely(!MPIDI_ZC_global.paths) || MPIDI_global.n_vcis > 1) {
+        return true;
+    }
+    zc->latest = MPL_calloc(win->comm_ptr->local_size, sizeof(*zc->latest), MPL_MEM_RMA);
+    if (!zc->latest) {
+        return false;
+    }
+    zc->number = ++windows.number;
+    zc->next = windows.first;
+    windows.first = win;
+    return true;
+}
+
+void MPIDI_ZC_windows_remove(MPIR_Win * win)
+{
+    MPIDI_ZC_win_t *zc = &MPIDI_ZC_WIN(win);
+    MPIR_Win **link = &windows.first;
+
+    if (!zc->latest) {
+        return;
+    }
+    while (*link != win) {
+        link = &MPIDI_ZC_WIN(*link).next;
+    }
+    *link = zc->next;
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        MPL_free(zc->latest[rank].copy);
+    }
+    MPL_free(zc->latest);
+    zc->latest = NULL;
+}
+
+/* Returns the rank in @win's communicator, or -1. */
+static int rank_in(const MPIR_Win * win, int world_rank)
+{
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        if (MPIDI_ZC_WIN(win).targets[rank].world_rank == world_rank) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+static void set_packed(MPIDI_ZC_target_t * target, const char *packed)
+{
+    __atomic_store_n(&target->packed, packed, __ATOMIC_RELEASE);
+}
+
+/* ---- keys ---- */
+
+void MPIDI_ZC_windows_keep(MPIR_Win * win, int rank, const char *packed, uint32_t incarnation)
+{
+    MPIDI_ZC_WIN(win).latest[rank] = (MPIDI_ZC_key_t) {.packed = packed,.incarnation = incarnation };
+}
+
+/* If it cannot be sent, the next operation tries again. */
+static void ask(MPIR_Win * win, int world_rank, MPIDI_ZC_key_t * key)
+{
+    const MPIDI_ZC_path_message_t message = {
+        .kind = MPIDI_ZC_TELL_WANTS,
+        .number = MPIDI_ZC_WIN(win).number,
+        .window = MPIDIG_WIN(win, win_id),
+    };
+
+    key->asked = MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, message, NULL,
+                                    0) == UCS_OK;
+}
+
+bool MPIDI_ZC_windows_connectable(MPIR_Win * win, int rank)
+{
+    const int world_rank = MPIDI_ZC_WIN(win).targets[rank].world_rank;
+    MPIDI_ZC_key_t *key = &MPIDI_ZC_WIN(win).latest[rank];
+
+    if (world_rank < 0) {
+        return true;
+    }
+    MPIDI_ZC_path_t *path = MPIDI_ZC_path_of(world_rank);
+    if (path->state != MPIDI_ZC_PATH_OPEN) {
+        return false;
+    }
+    if (key->incarnation != path->incarnation) {
+        if (!key->asked) {
+            ask(win, world_rank, key);
+        }
+        return false;
+    }
+    path->one_sided = true;
+    return true;
+}
+
+/* The key is unpacked anew, or asked for, before its next use. */
+static void forget_key(MPIR_Win * win, int rank)
+{
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+    MPIDI_ZC_key_t *key = &MPIDI_ZC_WIN(win).latest[rank];
+
+    if (target->rkey) {
+        ucp_rkey_destroy(target->rkey);
+        target->rkey = NULL;
+    }
+    target->ep = NULL;
+    target->lost = false;
+    target->flushed = target->started;
+    key->asked = false;
+    set_packed(target, key->packed);
+}
+
+/* ---- a rank that leaves ---- */
+
+void MPIDI_ZC_windows_flushed(int world_rank)
+{
+    for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
+        const int rank = rank_in(win, world_rank);
+        if (rank >= 0) {
+            MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+            target->flushed = target->started;
+        }
+    }
+}
+
+void MPIDI_ZC_windows_forget(int world_rank)
+{
+    for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
+        const int rank = rank_in(win, world_rank);
+        if (rank >= 0) {
+            forget_key(win, rank);
+        }
+    }
+}
+
+void MPIDI_ZC_windows_leave(void)
+{
+    for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
+        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+            forget_key(win, rank);
+        }
+        MPIDI_ZC_win_unregister(win);
+    }
+}
+
+/* ---- messages ---- */
+
+/* @rank: the other one, in MPI_COMM_WORLD. */
+static void count_refusal(int rank)
+{
+    static bool reported;
+
+    MPIDI_ZC_VCI(0).stats.window_refusals++;
+    if (!reported) {
+        reported = true;
+        fprintf(stderr, "zc: windows between rank %d and rank %d, of which one has been away, go on by "
+                "active messages: there is no key; the statistics count further cases\n",
+                MPIR_Process.rank, rank);
+    }
+}
+
+void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t * message)
+{
+    const MPIDI_ZC_path_message_t answer = {
+        .kind = MPIDI_ZC_TELL_KEY,
+        .number = message->number,
+        .incarnation = MPIDI_ZC_path_own_incarnation(),
+    };
+    MPIR_Win *win = windows.first;
+    void *key;
+    size_t length;
+
+    while (win && MPIDIG_WIN(win, win_id) != message->window) {
+        win = MPIDI_ZC_WIN(win).next;
+    }
+    if (!win) {
+        return;                 /* it has been freed */
+    }
+    MPIDI_ZC_win_register(win, &key, &length);
+    if (MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, answer, key, length) !=
+        UCS_OK || !key) {
+        count_refusal(world_rank);
+    }
+    if (key) {
+        ucp_rkey_buffer_release(key);
+    }
+}
+
+void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t * received)
+{
+    MPIR_Win *win = windows.first;
+
+    while (win && MPIDI_ZC_WIN(win).number != received->message.number) {
+        win = MPIDI_ZC_WIN(win).next;
+    }
+    const int rank = win ? rank_in(win, world_rank) : -1;
+    if (rank < 0 || received->message.incarnation != MPIDI_ZC_path_of(world_rank)->incarnation) {
+        return;
+    }
+    MPIDI_ZC_target_t *target = &MPIDI_ZC_WIN(win).targets[rank];
+    MPIDI_ZC_key_t *key = &MPIDI_ZC_WIN(win).latest[rank];
+    char *copy = received->length > 0 ? MPL_malloc(received->length, MPL_MEM_RMA) : NULL;
+    if (!copy) {
+        if (received->length > 0) {
+            count_refusal(world_rank);
+        }
+        set_packed(target, NULL);
+        return;
+    }
+    memcpy(copy, received->address, received->length);
+    MPL_free(key->copy);
+    *key = (MPIDI_ZC_key_t) {
+        .packed = copy,
+        .copy = copy,
+        .incarnation = received->message.incarnation,
+    };
+    set_packed(target, copy);
+    MPIDI_ZC_VCI(0).stats.window_keys++;
+}
