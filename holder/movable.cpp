@@ -27,8 +27,6 @@ constexpr std::array kSettings = {
     mpich_setting{kDetach, "1", "no rank moves: \"the rank does not leave: it does not answer\""},
     mpich_setting{"NOLOCAL", "1",
                   "ranks that start on one host do not move: \"it has POSIX shared memory\""},
-    mpich_setting{"CH4_ZC_NATIVE_RMA", "0",
-                  "a rank that has a window does not move: \"it has a window that UCX reaches\""},
 };
 
 /** The name that the user has set, and its value. */

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from testbed import mpi, network, process
+from testbed import mpi, network, process, statistics
 from testbed.outcome import Fail, Skip, check
 from testbed.suite import Bed, Note, Suite
 from tests.detach.suite import build, find_criu
@@ -173,6 +173,19 @@ def ranks_of_mpi_move(setup):
         go_round(setup, job)
         rounds = job.finish()
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
+@suite.test("windows-go-on-where-they-were", tags={"fast"})
+def windows_go_on(setup):
+    """UCX reaches them before a move, and after it: windows.c checks contents, this one by what was counted."""
+    file = setup.scratch / f"windows-{time.monotonic_ns()}"
+    with ring(setup, program="windows", environment={statistics.CVAR + "STATS_FILE": str(file)}) as job:
+        go_round(setup, job)
+        rounds = job.finish()
+        told = statistics.add_up(file)
+        check(told["window_keys"] > 0, "no key to a window was received anew")
+        check(told["window_refusals"] == 0, "a key to a window was not to be had")
+        return Note(f"{job.means}; {rounds} rounds, {told['window_keys']} keys received anew", rounds=rounds)
 
 
 class Log:
