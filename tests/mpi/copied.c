@@ -95,6 +95,21 @@ static void exchange(int round)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static MPI_Win window;
+static unsigned char *memory;
+
+/** put - into a window, of which the copy gives up what it has, too */
+static void put(int round)
+{
+    static unsigned char out[4 * KIB];
+    pattern_fill(out, sizeof out, check_seed - (uint64_t)round);
+    MPI_Win_fence(0, window);
+    MPI_Put(out, sizeof out, MPI_BYTE, (check_rank + 1) % check_ranks, 0, sizeof out, MPI_BYTE,
+            window);
+    MPI_Win_fence(0, window);
+    check_content(memory, sizeof out, check_seed - (uint64_t)round, "put");
+}
+
 int main(int argc, char **argv)
 {
     char name[4096];
@@ -106,9 +121,11 @@ int main(int argc, char **argv)
     const int self = getpid();
     CHECK(check_ranks <= (int)(sizeof processes / sizeof processes[0]), "too many ranks");
     MPI_Allgather(&self, 1, MPI_INT, processes, 1, MPI_INT, MPI_COMM_WORLD);
+    MPI_Win_allocate(4 * KIB, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     snprintf(name, sizeof name, "%s.0", argv[1]);
     for (int round = 0; go_on; round++) {
         exchange(round);
+        put(round);
         CHECK(!is_copy, "the copy goes on");
         if (bound && !checked) {
             check_copy();
@@ -118,5 +135,6 @@ int main(int argc, char **argv)
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
         bound = orders >= 0; /* to all, which have had a message from it since */
     }
+    MPI_Win_free(&window);
     return check_finish();
 }
