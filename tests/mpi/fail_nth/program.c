@@ -683,6 +683,30 @@ static void leaves(void)
           "%d of %d orders were carried out", holder.carried_out, holder.given);
 }
 
+/* A window that is used before, while and after that. */
+static void leaves_window(void)
+{
+    uint64_t *memory = check_malloc(CELLS * sizeof *memory);
+    const char *fails = getenv("FAIL_NTH_CALL");
+    MPI_Win win;
+
+    memset(memory, 0, CELLS * sizeof *memory);
+    MUST(MPI_Win_create(memory, CELLS * sizeof *memory, sizeof *memory, MPI_INFO_NULL,
+                        MPI_COMM_WORLD, &win));
+    if (!fatal)
+        MUST(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    for (int i = 0; i < 3; i++) {
+        memset(memory, 0, CELLS * sizeof *memory);
+        MUST(MPI_Barrier(MPI_COMM_WORLD));
+        puts_and_gets(win, memory);
+        leave();
+    }
+    MUST(MPI_Win_free(&win));
+    free(memory);
+    CHECK(holder.carried_out == holder.given || (fails && *fails),
+          "%d of %d orders were carried out", holder.carried_out, holder.given);
+}
+
 /* MPI_Init and MPI_Finalize alone. */
 static void nothing(void) {}
 
@@ -709,6 +733,7 @@ static const struct {
     {"child", child, MPI_THREAD_SINGLE, NULL},
     {"vcis", vcis, MPI_THREAD_MULTIPLE, NULL},
     {"leaves", leaves, MPI_THREAD_SINGLE, hold},
+    {"leaves_window", leaves_window, MPI_THREAD_SINGLE, hold},
 };
 
 int main(int argc, char **argv)
