@@ -59,6 +59,16 @@ def keys_anew(times):
     return judge
 
 
+def no_keys_anew(times):
+    """The same, and windows have gone on by active messages, since there were no keys."""
+    def judge(stats):
+        note = left(times)(stats)
+        check(stats["window_keys"] == 0, f"{stats['window_keys']} keys received anew")
+        check(stats["window_refusals"] > 0, "no key was asked for")
+        return note
+    return judge
+
+
 def left_by_messages(stats):
     by_messages(stats)
     return left(1)(stats)

@@ -8,9 +8,10 @@
  * files FILE.<rank>
  *
  * WHAT: all, or some of fence, pscw, lock, held, ordered, drawn, guarded, dynamic, part, brief,
- * computing.
+ * computing; and unregistered: no memory can be registered with UCX a second time.
  */
 #include "check.h"
+#include <dlfcn.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
@@ -35,6 +36,17 @@ static int wants(int argc, char **argv, const char *what)
         if (!strcmp(argv[i], what) || !strcmp(argv[i], "all"))
             return 1;
     return 0;
+}
+
+static int registers_none;
+
+/* libmpi's calls come here. */
+int ucp_mem_map(void *context, const void *what, void **memory)
+{
+    enum { NO_MEMORY = -4 }; /* UCS_ERR_NO_MEMORY */
+    int (*real)(void *, const void *, void **);
+    *(void **)&real = dlsym(RTLD_NEXT, "ucp_mem_map");
+    return registers_none ? NO_MEMORY : real(context, what, memory);
 }
 
 static uint64_t content_of(int round, int from, int to, int what)
@@ -465,6 +477,8 @@ int main(int argc, char **argv)
     check_init(&argc, &argv, MPI_THREAD_SINGLE);
     CHECK(argc > 3 && check_ranks + ORDERED <= CELLS, "usage: leaves_windows FILE NUMBER WHAT...");
     open_windows();
+    for (int i = 3; i < argc; i++)
+        registers_none = registers_none || !strcmp(argv[i], "unregistered");
     if (check_rank == 0)
         mark(argv[1]);
     for (; go_on; rounds++) {

@@ -16,9 +16,9 @@ from testbed.statistics import CVAR
 from testbed.suite import Bed, Suite
 from tests.mpi.checks import (
     by_messages, by_ucx, copied_when_unforeseen, foreseen_and_cheapest, keys_anew, landed_by_one_copy,
-    left, left_by_messages, no_sender_held, nothing_landed, nothing_left, nothing_rebound, nothing_waited, rebound_and_foreseen,
-    senders_held, something_landed, something_left, something_offered, something_streamed,
-    something_waited, within_budget, within_unexpected_budget)
+    left, left_by_messages, no_keys_anew, no_sender_held, nothing_landed, nothing_left, nothing_rebound,
+    nothing_waited, rebound_and_foreseen, senders_held, something_landed, something_left,
+    something_offered, something_streamed, something_waited, within_budget, within_unexpected_budget)
 from tests.mpi.job import VARIANTS, Stage, Test
 
 # One of 8 bytes is paid for, one of 300 is announced and fetched, one of 4,000 stays with its
@@ -506,6 +506,8 @@ TESTS = [
     leaves_windows("silent-peer", told="0", times=20, options=("-t", "in time", "-x", "2", "-w", "200"),
                    says="not all ranks have answered in time .rank 2",
                    environment={CVAR + "DETACH_SECONDS": "1"}),
+    leaves_windows("unregistered", "fence pscw lock held unregistered", times=50, check=no_keys_anew(50),
+                   says="of which one has been away, go on by active messages"),
     leaves_windows("1000-times", times=1000, tags=LONG),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
     *(Test("death", phase, who, name=f"death-{phase}-{who}", timeout=30, dies=True,
