@@ -93,10 +93,10 @@ def led_away(program, *args, name=None, ranks=2, told="0", environment=None, che
                 environment={CVAR + "DETACH": "1", **(environment or {})}, timeout=600, **more)
 
 
-def leaves_windows(suffix, what="all", told="1", times=100, check=None, **more):
+def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
     """The same while all use windows, which UCX reaches."""
     return leaves(f"windows-{suffix}", what, told=told, times=times, program="leaves_windows",
-                  check=check or keys_anew(times * (told.count(",") + 1)), timeout=600, **more)
+                  check=check or keys_anew(times * (told.count(",") + 1)), timeout=timeout, **more)
 
 
 # Windows are reached by active messages, and not by UCX.
@@ -508,6 +508,8 @@ TESTS = [
                    environment={CVAR + "DETACH_SECONDS": "1"}),
     leaves_windows("unregistered", "fence pscw lock held unregistered", times=50, check=no_keys_anew(50),
                    says="of which one has been away, go on by active messages"),
+    leaves_windows("peer-dies", told="0", times=10, options=("-k", "2"), timeout=60, dies=True,
+                   never_says="wrong data", launcher=("-disable-auto-cleanup",)),
     leaves_windows("1000-times", times=1000, tags=LONG),
     # By Hydra, which sees that a process has ended, and by ourselves, where no launcher sees it.
     *(Test("death", phase, who, name=f"death-{phase}-{who}", timeout=30, dies=True,
