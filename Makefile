@@ -29,7 +29,7 @@
 #   make bench-migrate   what a migration costs, by way of memory and of the disk
 #   make install PREFIX=DIR   MPICH with ch4:zc (mpicc, mpicxx, and mpifort where gfortran is),
 #                             libraries, tools, man pages; says what it built.
-#                             FULL=yes: with MPI-IO (ROMIO) and yaksa, too
+#                             FULL=yes: with yaksa as datatype engine
 #   make deb             Debian packages in out/deb; FULL=yes as above
 #   make check-fast      unit tests only, nothing installed
 #

@@ -192,7 +192,7 @@ class Library:
 
     def check_has(self, needs):
         if "mpi-io" in needs and not self.mpi_io:
-            raise Skip("this MPICH was built without MPI-IO (mpi-ch4-netmod/build --full)")
+            raise Skip("this MPICH was built without MPI-IO")
 
 
 def check_installed(command, packages):
