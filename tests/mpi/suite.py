@@ -176,6 +176,15 @@ TESTS = [
     Test("partitioned", variants=True, tags=ONE_HOST),
     Test("testall"),
     Test("collectives", ranks=4, variants=True, tags=ONE_HOST | THREE_HOSTS),
+    # In two-phase calls the ranks that write are sent nearly all by ranks on other hosts.
+    Test("io", "collective", "FILE", name="io-collective", ranks=4, variants=True,
+         check=something_landed, tags=ONE_HOST | THREE_HOSTS),
+    *(Test("io", what, "FILE", name=f"io-{what}", ranks=4, timeout=120)
+      for what in ("blocking", "nonblocking", "shared", "types", "big", "missing", "handlers")),
+    # By the driver for NFS, which locks what it reads and writes; here on a local file system.
+    *(Test("io", what, "FILE", name=f"io-{what}-nfs", ranks=4, timeout=120,
+           environment={"ROMIO_FSTYPE_FORCE": "nfs:"})
+      for what in ("types", "nonblocking", "shared")),
     Test("rma", variants=True, tags=ONE_HOST | THREE_HOSTS),
     Test("rma", "threads", name="rma-threads"),
     Test("rma", name="rma-by-messages", environment={CVAR + "NATIVE_RMA": "0"}, netmods=("zc",)),
