@@ -565,7 +565,7 @@ static void derived(void)
 }
 
 static MPI_Win window = MPI_WIN_NULL;
-#if defined(MPIO_INCLUDE) || defined(OPEN_MPI) /* else MPICH was built without */
+#if defined(MPIO_INCLUDE) || defined(OPEN_MPI) /* else this MPICH was built without MPI-IO */
 #define HAS_FILES
 static MPI_File file = MPI_FILE_NULL;
 #endif

@@ -188,8 +188,6 @@ def messages_on_other_communicators(stage):
 def windows_and_files(stage):
     """Open ones refuse a move, and say so, unless the program closes them for it."""
     for mode, says in (("window", "1 window open"), ("file", "1 file open")):
-        if stage.family == "mpich" and mode == "file":
-            continue    # MPICH with ch4:zc is built without MPI-IO
         with run(stage, mode) as job:
             job.until_running()
             refused(job, "move", "--rank", 2, "--to", H2, says=says)

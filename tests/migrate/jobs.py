@@ -34,7 +34,7 @@ def open_stage(setup):
                    HERE / "types.c", HERE / "forgetful.c", HERE / "profile_calls.c",
                    HERE / "communicators.c", HERE / "mpi_1.c", HERE / "cliques.c",
                    HERE / "known.c", HERE / "threads.c", HERE / "asks.c", HERE / "devices.c",
-                   HERE / "plugin.c"],
+                   HERE / "plugin.c", HERE / "mpi_files.c"],
                   scratch=setup.scratch, family=setup.family, netmod=setup.options.netmod,
                   environment=setup.environment, patience=setup.patience)
     stage.seed = setup.seed
