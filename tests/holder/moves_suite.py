@@ -232,6 +232,21 @@ def open_files_go_on(setup):
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 
 
+@suite.test("open-files-of-mpi-go-on", tags={"fast"})
+def open_files_of_mpi_go_on(setup):
+    """All ranks have one open, on a file system of all hosts, and write it together."""
+    if not (pathlib.Path(setup.prefix) / "include/mpio.h").exists():
+        raise Skip("this MPICH was built without MPI-IO")
+    folder = setup.scratch / f"shared-{time.monotonic_ns()}"
+    folder.mkdir()
+    with ring(setup, folder / "data", program="shared_file") as job:
+        for move in range(min(setup.options.moves_held, 6)):
+            rank, turn = move % 3, move // 3
+            job.move((rank + turn + 1) % 3 + 1, rank)
+        rounds = job.finish()
+        return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
+
+
 # ---- what goes wrong: the job goes on where it was, and can be moved afterwards ----
 
 SHORT = 6       # seconds of patience, where the test has to wait for its end
