@@ -519,6 +519,16 @@ static void handlers(void)
     CHECK(class_of(code) == MPI_ERR_ACCESS && called == 3, "class %d, called %d times",
           class_of(code), called);
     IO(MPI_File_close(&file));
+    /* Of files that come and go the handler is not lost. */
+    for (int i = 0; i < 3; i++) {
+        MPI_File one = opened(MPI_COMM_WORLD, path, MPI_INFO_NULL);
+        IO(MPI_File_close(&one));
+    }
+    MPI_File_create_errhandler(of_file, &found);
+    CHECK(found != mine, "another handler has the same handle");
+    MPI_Errhandler_free(&found);
+    MPI_File_call_errhandler(MPI_FILE_NULL, MPI_ERR_OTHER);
+    CHECK(called == 4, "called %d times", called);
     IO(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     MPI_Errhandler_free(&mine);
 }
