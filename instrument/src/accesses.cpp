@@ -91,12 +91,11 @@ accesses::accesses(const program &all) : program_(all)
         });
     }
     /* The address of a variable in the initial value of another one. */
-    for (const auto &[name, variable] : all.globals())
-        for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
-            const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
-            if (reference && isa<clang::VarDecl>(reference->getDecl()))
-                escaping_.insert(program::key(dyn_cast<clang::VarDecl>(reference->getDecl())));
-        });
+    for_each_initial_statement(all, [this](const clang::Stmt *each) {
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(each);
+        if (reference && isa<clang::VarDecl>(reference->getDecl()))
+            escaping_.insert(program::key(dyn_cast<clang::VarDecl>(reference->getDecl())));
+    });
 }
 
 accesses::use accesses::of_object_in_operator(const function &in, const clang::Stmt *parent,
@@ -246,12 +245,11 @@ void accesses::find_kept_in_place()
         if (value && is_in_place(value) && is_kept(*in, value))
             keeps_in_place_ = true;
     });
-    for (const auto &[name, variable] : program_.globals())
-        for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
-            const auto *value = dyn_cast_or_null<clang::Expr>(each);
-            if (value && is_in_place(value))
-                keeps_in_place_ = true;
-        });
+    for_each_initial_statement(program_, [this](const clang::Stmt *each) {
+        const auto *value = dyn_cast<clang::Expr>(each);
+        if (value && is_in_place(value))
+            keeps_in_place_ = true;
+    });
 }
 
 /* A pointer of unknown origin is MPI_IN_PLACE only if the program keeps that somewhere. */

@@ -17,17 +17,34 @@ bool is_address(const clang::Expr *value)
 
 } // namespace
 
-pointers::pointers(const program &all) : program_(all)
+pointers::pointers(const program &all, const std::vector<assignment> &assignments) : program_(all)
 {
-    const auto note = [this](const clang::ValueDecl *decl) {
+    note_types();
+    std::vector<std::pair<const function *, const clang::CallExpr *>> calls;
+    for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
+        if (const auto *call = dyn_cast_or_null<clang::CallExpr>(each))
+            calls.emplace_back(in, call);
+    });
+    do {
+        grows_ = false;
+        for (const auto &one : assignments)
+            set(one);
+        for (const auto &[in, call] : calls)
+            look_at_call(*in, call);
+    } while (grows_);
+}
+
+void pointers::note_types()
+{
+    const auto note = [this](const clang::Decl *decl) {
         if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
             types_.try_emplace(program::key(variable), variable->getType());
         if (const auto *field = dyn_cast<clang::FieldDecl>(decl))
             types_.try_emplace(program::key(field), field->getType());
     };
-    for (const auto &[key, variable] : all.globals())
+    for (const auto &[key, variable] : program_.globals())
         note(variable);
-    for (const auto &[name, one] : all.functions()) {
+    for (const auto &[name, one] : program_.functions()) {
         for (const auto *parameter : one.decl->parameters())
             note(parameter);
         for_each_statement(one.decl->getBody(), [&](const clang::Stmt *each) {
@@ -35,23 +52,11 @@ pointers::pointers(const program &all) : program_(all)
                 note(reference->getDecl());
             if (const auto *member = dyn_cast_or_null<clang::MemberExpr>(each))
                 note(member->getMemberDecl());
+            if (const auto *declaration = dyn_cast_or_null<clang::DeclStmt>(each))
+                for (const auto *decl : declaration->decls())
+                    note(decl);
         });
     }
-    do {
-        grows_ = false;
-        const auto &any = all.functions().begin()->second; /* in no function, but in its source */
-        for (const auto &[key, variable] : all.globals()) {
-            set(&any, key, variable->getInit());
-            for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
-                if (each)
-                    look(any, each);
-            });
-        }
-        for_each_statement(all, [&](const function *in, const clang::Stmt *each) {
-            if (each)
-                look(*in, each);
-        });
-    } while (grows_);
 }
 
 void pointers::add(const std::string &key, const keys &targets)
@@ -64,53 +69,21 @@ void pointers::add(const std::string &key, const keys &targets)
     grows_ |= known.size() > before;
 }
 
-/* The variable or field @key, or an element of it, gets @value. */
-void pointers::set(const function *in, const std::string &key, const clang::Expr *value)
+void pointers::set(const assignment &one)
 {
-    if (!value)
+    const auto &any = program_.functions().begin()->second; /* nothing is allocated before main() */
+    const auto &in = one.in ? *one.in : any;
+    if (!is_address(one.value))
         return;
-    if (const auto *list = dyn_cast<clang::InitListExpr>(value)) {
-        if (!list->getType()->isRecordType())
-            for (unsigned i = 0; i < list->getNumInits(); i++)
-                set(in, key, list->getInit(i));
-        return;
-    }
-    if (is_address(value))
-        add(key, targets_of(*in, value));
-}
-
-void pointers::look(const function &in, const clang::Stmt *each)
-{
-    if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
-        op && op->isAssignmentOp() && op->getLHS()->getType()->isPointerType())
-        for (const auto &key : objects_of(in, op->getLHS()))
-            add(key, targets_of(in, op->getRHS()));
-    if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
-        for (const auto *decl : declaration->decls())
-            if (const auto *variable = dyn_cast<clang::VarDecl>(decl)) {
-                types_.try_emplace(program::key(variable), variable->getType());
-                set(&in, program::key(variable), variable->getInit());
-            }
-    if (const auto *list = dyn_cast<clang::InitListExpr>(each))
-        if (const auto *record = list->getType()->getAsRecordDecl();
-            record && list->isSemanticForm()) {
-            unsigned i = 0;
-            for (const auto *member : record->getDefinition()->fields())
-                if (i < list->getNumInits() && !member->isUnnamedBitfield())
-                    set(&in, program::key(member), list->getInit(i++));
-        }
-    if (const auto *end = dyn_cast<clang::ReturnStmt>(each);
-        end && end->getRetValue() && end->getRetValue()->getType()->isPointerType())
-        add(in.name + "()", targets_of(in, end->getRetValue()));
-    if (const auto *call = dyn_cast<clang::CallExpr>(each))
-        look_at_call(in, call);
+    if (!one.to)
+        add(one.key, targets_of(in, one.value));
+    else if (one.type->isPointerType())
+        for (const auto &key : objects_of(in, one.to))
+            add(key, targets_of(in, one.value));
 }
 
 void pointers::look_at_call(const function &in, const clang::CallExpr *call)
 {
-    for (const auto *callee : called_by(program_, call))
-        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
-            set(&in, program::key(callee->decl->getParamDecl(i)), call->getArg(i));
     const auto *callee = callee_of(call);
     const std::string name = callee && !program_.find(callee) ? callee->getNameAsString() : "";
     if (name == "posix_memalign" && call->getNumArgs() > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
-#include "liveness.h"
+#include "assignments.h"
 
 namespace zc::instrument {
 
@@ -12,7 +12,7 @@ namespace zc::instrument {
  */
 class pointers {
   public:
-    explicit pointers(const program &all);
+    pointers(const program &all, const std::vector<assignment> &assignments);
 
     /** What @pointer may lead to. An array leads to itself. */
     std::set<std::string> targets_of(const function &in, const clang::Expr *pointer) const;
@@ -24,9 +24,9 @@ class pointers {
     std::set<std::string> with_fields(const std::set<std::string> &keys) const;
 
   private:
-    void look(const function &in, const clang::Stmt *each);
+    void note_types();
     void look_at_call(const function &in, const clang::CallExpr *call);
-    void set(const function *in, const std::string &key, const clang::Expr *value);
+    void set(const assignment &one);
     void add(const std::string &key, const std::set<std::string> &targets);
     std::set<std::string> results_of(const function &in, const clang::CallExpr *call) const;
 

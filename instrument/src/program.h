@@ -93,6 +93,17 @@ void for_each_statement(const clang::Stmt *root, Visit visit)
         for_each_statement(child, visit);
 }
 
+/** Calls @visit(statement) for all statements in the initial values of variables of file scope. */
+template <typename Visit>
+void for_each_initial_statement(const program &all, Visit visit)
+{
+    for (const auto &[key, variable] : all.globals())
+        for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
+            if (each)
+                visit(each);
+        });
+}
+
 /** Calls @visit(function, statement) for all statements of all functions, parents first. */
 template <typename Visit>
 void for_each_statement(const program &all, Visit visit)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "resources.h"
 
+#include "assignments.h"
 #include "forward_flow.h"
 #include "layout.h"
 
@@ -195,42 +196,19 @@ void resources::find_escaping_streams(const function &in, const clang::Stmt *eac
 void resources::find_streams()
 {
     std::set<std::string> others{kUnknown, ""};
-    const auto note = [&](const function &in, const std::string &key, const clang::Expr *value) {
-        streams_.insert(key);
-        if (!is_standard(in, value, others))
-            others.insert(key);
-    };
-    const auto look = [&](const function &in, const clang::Stmt *each) {
-        if (const auto *op = dyn_cast<clang::BinaryOperator>(each);
-            op && op->isAssignmentOp() && is_stream(op->getLHS()->getType()))
-            note(in, key_of_object(op->getLHS()), op->getRHS());
-        find_escaping_streams(in, each, others);
-        if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
-            for (const auto *decl : declaration->decls())
-                if (const auto *variable = dyn_cast<clang::VarDecl>(decl);
-                    variable && variable->getInit() && is_stream(variable->getType()))
-                    note(in, program::key(variable), variable->getInit());
-        if (const auto *list = dyn_cast<clang::InitListExpr>(each))
-            if (const auto *record = list->getType()->getAsRecordDecl();
-                record && list->isSemanticForm()) {
-                unsigned i = 0;
-                for (const auto *member : record->getDefinition()->fields())
-                    if (!member->isUnnamedBitfield() && i < list->getNumInits() &&
-                        is_stream(list->getInit(i++)->getType()))
-                        note(in, program::key(member), list->getInit(i - 1));
-            }
-        const auto *call = dyn_cast<clang::CallExpr>(each);
-        for (const auto *callee :
-             call ? called_by(program_, call) : decltype(called_by(program_, call)){})
-            for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
-                if (is_stream(callee->decl->getParamDecl(i)->getType()))
-                    note(in, program::key(callee->decl->getParamDecl(i)), call->getArg(i));
-    };
+    const auto assignments = assignments_of(program_);
     for (std::size_t before = 0; before != others.size();) {
         before = others.size();
+        for (const auto &one : assignments) {
+            if (!one.in || !is_stream(one.type))
+                continue;
+            streams_.insert(one.key);
+            if (!is_standard(*one.in, one.value, others))
+                others.insert(one.key);
+        }
         for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
             if (each)
-                look(*in, each);
+                find_escaping_streams(*in, each, others);
         });
     }
     for (const auto &key : others)

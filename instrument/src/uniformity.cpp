@@ -156,7 +156,7 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
 }
 
 uniformity::uniformity(const program &all, const call_graph &calls, const accesses &)
-    : program_(all), calls_(calls), pointers_(all)
+    : program_(all), calls_(calls), assignments_(assignments_of(all)), pointers_(all, assignments_)
 {
     count_instances();
     find_parts();
@@ -291,13 +291,10 @@ void uniformity::find_parts()
         std::size_t before;
         do {
             before = parts_.size() + defined_.size();
-            for (const auto &[key, variable] : program_.globals()) {
-                define(key, variable->getType(), variable->getInit());
-                for_each_statement(variable->getInit(), [&](const clang::Stmt *each) {
-                    if (each)
-                        find_parts_in(nullptr, each);
-                });
-            }
+            for (const auto &one : assignments_)
+                define(one);
+            for_each_initial_statement(
+                program_, [this](const clang::Stmt *each) { find_parts_in(nullptr, each); });
             for_each_statement(program_, [&](const function *in, const clang::Stmt *each) {
                 if (each)
                     find_parts_in(in, each);
@@ -308,21 +305,18 @@ void uniformity::find_parts()
     }
 }
 
-/* @key, a communicator or an array of them, gets @value. */
-void uniformity::define(const std::string &key, clang::QualType type, const clang::Expr *value)
+/* Is what gets a value a communicator, or an array of them? What a parameter leads to is called as
+ * the parameter is. */
+void uniformity::define(const assignment &one)
 {
     const auto &context = program_.functions().begin()->second.context();
-    if (!value || isa<clang::ImplicitValueInitExpr>(value) ||
-        !is_communicator(layouts::element_of(context, type)))
+    if (isa<clang::ImplicitValueInitExpr>(one.value) ||
+        !is_communicator(layouts::element_of(context, one.type)))
         return;
-    if (const auto *list = dyn_cast<clang::InitListExpr>(value)) {
-        for (unsigned i = 0; i < list->getNumInits(); i++)
-            define(key, type, list->getInit(i));
-        return;
-    }
+    const auto key = one.to ? communicator_key(one.to) : one.key;
     if (is_defining_)
         defined_.insert(key);
-    else if (may_be_part(value))
+    else if (may_be_part(one.value))
         parts_.insert(key);
 }
 
@@ -406,21 +400,6 @@ void uniformity::define_by(const known_call &known, const clang::CallExpr *call,
 void uniformity::find_parts_in(const function *in, const clang::Stmt *each)
 {
     const auto &context = program_.functions().begin()->second.context();
-    const auto *op = dyn_cast<clang::BinaryOperator>(each);
-    if (op && op->isAssignmentOp())
-        define(communicator_key(op->getLHS()), op->getLHS()->getType(), op->getRHS());
-    if (const auto *declaration = dyn_cast<clang::DeclStmt>(each))
-        for (const auto *decl : declaration->decls())
-            if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
-                define(program::key(variable), variable->getType(), variable->getInit());
-    if (const auto *list = dyn_cast<clang::InitListExpr>(each))
-        if (const auto *record = list->getType()->getAsRecordDecl();
-            record && list->isSemanticForm()) {
-            unsigned i = 0;
-            for (const auto *member : record->getDefinition()->fields())
-                if (i < list->getNumInits() && !member->isUnnamedBitfield())
-                    define(program::key(member), member->getType(), list->getInit(i++));
-        }
     /* Addresses, and parameters that are some. */
     const auto *address = dyn_cast<clang::UnaryOperator>(each);
     if (address && address->getOpcode() == clang::UO_AddrOf &&
@@ -454,17 +433,12 @@ void uniformity::find_parts_in(const function *in, const clang::Stmt *each)
             record && record->isUnion())
             parts_.insert(communicator_key(member));
     if (const auto *call = dyn_cast<clang::CallExpr>(each))
-        find_parts_in_call(call);
+        lose_in_call(call);
 }
 
-void uniformity::find_parts_in_call(const clang::CallExpr *call)
+void uniformity::lose_in_call(const clang::CallExpr *call)
 {
     const auto &context = program_.functions().begin()->second.context();
-    for (const auto *callee : called_by(program_, call))
-        for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
-            const auto *parameter = callee->decl->getParamDecl(i);
-            define(program::key(parameter), parameter->getType(), call->getArg(i));
-        }
     const auto *callee = callee_of(call);
     const auto *known =
         callee && !program_.find(callee) ? find_known(callee->getNameAsString()) : nullptr;

@@ -72,9 +72,9 @@ class uniformity {
     bool is_called_again(const function &in, std::set<const function *> seen) const;
     void find_parts();
     void find_parts_in(const function *in, const clang::Stmt *each);
-    void find_parts_in_call(const clang::CallExpr *call);
+    void lose_in_call(const clang::CallExpr *call);
     void follow_pointer(const function *in, const clang::Expr *pointer, const std::string &key);
-    void define(const std::string &key, clang::QualType type, const clang::Expr *value);
+    void define(const assignment &one);
     void define_by(const known_call &known, const clang::CallExpr *call, const std::string &key);
     void join(const std::string &one, const std::string &other);
     void lose(const clang::ASTContext &context, clang::QualType type);
@@ -82,6 +82,7 @@ class uniformity {
 
     const program &program_;
     const call_graph &calls_;
+    const std::vector<assignment> assignments_;
     const pointers pointers_;
     std::map<std::string, function_state> states_;
     std::map<const clang::Stmt *, std::string> conditions_;
