@@ -164,7 +164,16 @@ accesses::use accesses::of_pointer(const function &in, const clang::Expr *pointe
 {
     for (;;) {
         const clang::Stmt *parent = in.parents->getParent(pointer);
-        if (!parent || isa<clang::CompoundStmt>(parent))
+        if (const auto *block = dyn_cast_or_null<clang::CompoundStmt>(parent)) {
+            const auto *whole_block =
+                dyn_cast_or_null<clang::StmtExpr>(in.parents->getParent(block));
+            if (!whole_block || block->getStmtExprResult() != pointer)
+                return {};
+            pointer = whole_block; /* GNU's ({ ...; pointer; }) */
+            whole = false;
+            continue;
+        }
+        if (!parent)
             return {};
         if (const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(parent))
             return of_object(in, subscript, false);

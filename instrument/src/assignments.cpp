@@ -46,6 +46,8 @@ class gathering {
             for (const auto *decl : declaration->decls())
                 if (const auto *variable = dyn_cast<clang::VarDecl>(decl))
                     add(in, program::key(variable), variable->getType(), variable->getInit());
+        if (const auto *literal = dyn_cast<clang::CompoundLiteralExpr>(each))
+            add(in, key_of_literal(literal), literal->getType(), literal->getInitializer());
         if (const auto *list = dyn_cast<clang::InitListExpr>(each))
             look_at_list(in, list);
         if (const auto *end = dyn_cast<clang::ReturnStmt>(each); end && end->getRetValue())
@@ -78,6 +80,11 @@ class gathering {
 };
 
 } // namespace
+
+std::string key_of_literal(const clang::CompoundLiteralExpr *literal)
+{
+    return "literal " + std::to_string(reinterpret_cast<std::uintptr_t>(literal));
+}
 
 std::vector<assignment> assignments_of(const program &all)
 {

@@ -15,6 +15,9 @@ struct assignment {
     const clang::Expr *value;
 };
 
+/** Of a compound literal, for as long as the program is in memory. */
+std::string key_of_literal(const clang::CompoundLiteralExpr *literal);
+
 /** All of the program, in the order of its functions. */
 std::vector<assignment> assignments_of(const program &all);
 

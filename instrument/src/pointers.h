@@ -8,11 +8,13 @@ namespace zc::instrument {
 /**
  * What pointers may lead to, by key: variables, fields, and blocks, which are called by the place
  * of the call that allocates them. It follows all that is assigned to a pointer, whatever the
- * order. A field is one of all structs of its type.
+ * order. A field is one of all structs of its type. One that is not followed (a member of a union,
+ * an argument by va_arg(), what a function that is not known returns) may lead to all whose address
+ * is kept somewhere.
  */
 class pointers {
   public:
-    pointers(const program &all, const std::vector<assignment> &assignments);
+    pointers(const program &all, const std::vector<assignment> &assignments, const accesses &used);
 
     /** What @pointer may lead to. An array leads to itself. */
     std::set<std::string> targets_of(const function &in, const clang::Expr *pointer) const;
@@ -20,19 +22,36 @@ class pointers {
     std::set<std::string> objects_of(const function &in, const clang::Expr *object) const;
     /** What the pointer variable or field @key may lead to. */
     const std::set<std::string> &targets_of(const std::string &key) const;
-    /** @keys, and the fields of those that are structs. */
+    /** @some, and the fields of those that are structs. */
     std::set<std::string> with_fields(const std::set<std::string> &keys) const;
 
   private:
+    using keys = std::set<std::string>;
+
     void note_types();
+    void note_statement(const function *in, const clang::Stmt *each);
+    void note_type(const clang::ValueDecl *decl);
+    void note_address(const function *in, const clang::Expr *address, const clang::Expr *object);
+    void look_at_cast(const function &in, const clang::CastExpr *cast);
+    keys found_of(const function &in, const clang::Expr *pointer) const;
+    keys found_objects_of(const function &in, const clang::Expr *object) const;
+    const keys &raw_targets_of(const std::string &key) const;
+    keys fields_of(const keys &objects, const std::vector<clang::QualType> &types) const;
+    keys value_of(const keys &objects) const;
+    keys all_of(const keys &found) const;
+    clang::QualType type_of(const std::string &key) const;
     void look_at_call(const function &in, const clang::CallExpr *call);
     void set(const assignment &one);
     void add(const std::string &key, const std::set<std::string> &targets);
-    std::set<std::string> results_of(const function &in, const clang::CallExpr *call) const;
+    keys results_of(const function &in, const clang::CallExpr *call) const;
 
     const program &program_;
     std::map<std::string, std::set<std::string>> targets_;
-    std::map<std::string, clang::QualType> types_; /* of variables and fields */
+    std::map<std::string, clang::QualType> types_; /* of variables, fields and literals */
+    std::vector<std::pair<const function *, const clang::CallExpr *>> calls_;
+    std::vector<std::pair<const function *, const clang::CastExpr *>> casts_;
+    keys anything_; /* whose address is kept */
+    keys shared_;   /* fields that are memory of others, too */
     bool grows_ = false;
 };
 

@@ -155,8 +155,9 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
     return keys;
 }
 
-uniformity::uniformity(const program &all, const call_graph &calls, const accesses &)
-    : program_(all), calls_(calls), assignments_(assignments_of(all)), pointers_(all, assignments_)
+uniformity::uniformity(const program &all, const call_graph &calls, const accesses &used)
+    : program_(all), calls_(calls), assignments_(assignments_of(all)),
+      pointers_(all, assignments_, used)
 {
     count_instances();
     find_parts();

@@ -98,6 +98,13 @@ TEST(LivenessTest, WhatAPointerLeadsToIsLive)
     EXPECT_EQ(names(found), (strings{"main.p", "main.step", "main.sum", "main.x"}));
 }
 
+TEST(LivenessTest, WhatAPointerLeadsToThatABlockGivesIsLive)
+{
+    const auto found =
+        analysed(with_loop("*p += 1; sum += *p;", "double x = 1, *p = ({ step = 0; &x; });"));
+    EXPECT_EQ(names(found), (strings{"main.p", "main.step", "main.sum", "main.x"}));
+}
+
 TEST(LivenessTest, AnArgumentThatIsOnlyLookedAtDoesNotEscape)
 {
     const auto found = analysed(

@@ -245,6 +245,49 @@ TEST(UniformityTest, WhatAPointerLeadsToIsFollowed)
                    kDiffer);
 }
 
+TEST(UniformityTest, APointerThatIsNotFollowedMayLeadToAnythingWhoseAddressIsKept)
+{
+    const std::string outside =
+        "typedef __builtin_va_list va_list; struct s { int *p; int k; };\n"
+        "struct t { int *q; int k; }; union u { int *p; char *c; }; long strtol(const char *,"
+        " char **, int);\n"
+        "static int *pick(int c, ...) { va_list v; __builtin_va_start(v, c);"
+        " int *p = __builtin_va_arg(v, int *); __builtin_va_end(v); return p; }\n"
+        "static int *same(int *p) { return p; }\n";
+    for (const std::string store :
+         {"int *z = NULL, *q = z ?: &n; *q = rank;",
+          "int m, *z = &n, *q = z ?: &m; *q = rank;",
+          "int *q = same(NULL) ?: same(&n); *q = rank;",
+          "int m; *(argc ? &m : &n) = rank;",
+          "struct s x = {&n}, y = {&n}; *(argc ? x : y).p = rank;",
+          "*({ step = 0; &n; }) = rank;",
+          "int *q = ({ int m = 3; m++; &n; }); *q = rank;",
+          "int **q = (int *[]){&n, NULL}; *q[0] = rank;",
+          "struct s *q = &(struct s){&n, 1}; *q->p = rank;",
+          "int *q = *(int **){&(int *){&n}}; *q = rank;",
+          "int *_Atomic q = &n; *q = rank;",
+          "union u v; v.p = &n; *v.p = rank;",
+          "union u v; v.p = &n; *v.c = rank;",
+          "union u v = {.c = (char *)&n}; *v.p = rank;",
+          "union { struct s s; struct t t; } v; struct s *x = &v.s; struct t *y = &v.t;"
+          " x->p = &n; *y->q = rank;",
+          "int *q = pick(1, &n); *q = rank;",
+          "struct s x = {&n}; struct t y; memcpy(&y, &x, sizeof x); *y.q = rank;",
+          "struct s x = {&n}; char b[16]; struct t y; memcpy(b, &x, 16); memcpy(&y, b, 16);"
+          " *y.q = rank;",
+          "struct s x = {&n}; void *v = &x; struct t *y = v; *y->q = rank;",
+          "int *x = &n; void *v = &x; struct t *y = v; *y->q = rank;",
+          "struct s x = {&n}; void *v = &x; **(int **)v = rank;",
+          "struct { int *a[2]; } x = {{&n, &n}}, y; y = x; *y.a[1] = rank;"})
+        expect_refused(looping("step < n", store, "", outside), kDiffer);
+    expect_refused(looping("step < b[0]",
+                           "char b[4] = \"3\", *e; n = strtol(b, &e, 10); e[0] = rank;", "",
+                           outside),
+                   kDiffer);
+    expect_done(looping("step < n", "int m, k, *q = pick(1, &m); *q = rank;", "", outside));
+    expect_done(looping("step < n", "int m, *z = NULL, *q = z ?: &m; *q = rank;", "", outside));
+}
+
 TEST(UniformityTest, ABlockIsOneOnEachRank)
 {
     const std::string outside =
