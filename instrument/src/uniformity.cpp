@@ -90,6 +90,13 @@ bool is_one(const function &in, const clang::CallExpr *call, const clang::Expr *
     });
 }
 
+bool leads_to_struct(const clang::Expr *pointer)
+{
+    const auto type = pointer->IgnoreParenImpCasts()->getType();
+    return (type->isPointerType() || type->isArrayType()) &&
+           type->getPointeeOrArrayElementType()->isRecordType();
+}
+
 /* In bytes, of one that the MPI library has itself; 0: not known. */
 std::uint64_t size_of_datatype(const function &in, const clang::Expr *type)
 {
@@ -527,8 +534,14 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
     }
     if (const auto *member = dyn_cast<clang::MemberExpr>(expression)) {
         const auto *field = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
-        return field ? known(program::key(field)) : "";
+        auto found = field ? known(program::key(field)) : "";
+        return found.empty() ? why_place(one, member, now) : found;
     }
+    if (const auto *block = dyn_cast<clang::StmtExpr>(expression)) /* GNU's ({ }) */
+        return why(one, dyn_cast_or_null<clang::Expr>(block->getSubStmt()->getStmtExprResult()),
+                   now);
+    if (isa<clang::VAArgExpr>(expression)) /* which argument that is, is not followed */
+        return one.place(expression);
     const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(expression);
     const auto *op = dyn_cast<clang::UnaryOperator>(expression);
     if (subscript || (op && op->getOpcode() == clang::UO_Deref)) {
@@ -632,7 +645,8 @@ std::string uniformity::why_target(const function &one, const clang::Expr *point
     return {};
 }
 
-/* Why it may differ where @pointer leads. Of a parameter that is said where it is called. */
+/* Why it may differ where @pointer leads. Of a parameter that is said where it is called, but for
+ * structs, whose parameters are not what they lead to. */
 std::string uniformity::why_which(const function &one, const clang::Expr *pointer,
                                   const differing &now) const
 {
@@ -648,7 +662,9 @@ std::string uniformity::why_which(const function &one, const clang::Expr *pointe
         return found.empty() ? why_which(one, is_left ? op->getLHS() : op->getRHS(), now) : found;
     }
     const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
-    return reference && isa<clang::ParmVarDecl>(reference->getDecl()) ? "" : why(one, pointer, now);
+    return reference && isa<clang::ParmVarDecl>(reference->getDecl()) && !leads_to_struct(pointer)
+               ? ""
+               : why(one, pointer, now);
 }
 
 /* Why it may differ which object @object is. */
@@ -663,8 +679,11 @@ std::string uniformity::why_place(const function &one, const clang::Expr *object
     if (const auto *member = dyn_cast<clang::MemberExpr>(object))
         return member->isArrow() ? why_which(one, member->getBase(), now)
                                  : why_place(one, member->getBase(), now);
+    if (isa<clang::DeclRefExpr>(object))
+        return {};
     const auto *op = dyn_cast<clang::UnaryOperator>(object);
-    return op && op->getOpcode() == clang::UO_Deref ? why_which(one, op->getSubExpr(), now) : "";
+    return op && op->getOpcode() == clang::UO_Deref ? why_which(one, op->getSubExpr(), now)
+                                                    : why(one, object, now);
 }
 
 void uniformity::assign(const function &one, const clang::Expr *to, const std::string &why,
@@ -762,6 +781,12 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
             if (!is_kept_by_callee(key, one))
                 state.entry.try_emplace(key, place);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
+            const auto *parameter = callee->decl->getParamDecl(i);
+            if (leads_to_struct(call->getArg(i))) { /* what is in it is known by its fields */
+                if (auto which = why_which(one, call->getArg(i), now); !which.empty())
+                    state.entry.try_emplace(program::key(parameter), which);
+                continue;
+            }
             auto because = why(one, call->getArg(i), now);
             for (const auto &key : keys_of(call->getArg(i), nullptr))
                 if (const auto found = now.find(key); found != now.end() && because.empty() &&
@@ -770,7 +795,8 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
             if (because.empty())
                 because = why_target(one, call->getArg(i), now);
             if (!because.empty())
-                state.entry.try_emplace(program::key(callee->decl->getParamDecl(i)), because);
+                for (const auto &key : pointers_.with_fields({program::key(parameter)}))
+                    state.entry.try_emplace(key, because);
         }
         if (const auto control = why_run(one, call); !control.empty() && state.control.empty()) {
             state.control = control;
@@ -796,6 +822,29 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
     }
 }
 
+/* @key is a variable or field that begins with @value. @control: why it may not on every rank. */
+void uniformity::initialise(const function &one, const std::string &key, const clang::Expr *value,
+                            const std::string &control, differing &now) const
+{
+    const auto *list = dyn_cast<clang::InitListExpr>(value);
+    const auto *record = list ? list->getType()->getAsRecordDecl() : nullptr;
+    if (list && !(record && record->isUnion())) {
+        auto member =
+            record ? record->getDefinition()->field_begin() : clang::RecordDecl::field_iterator();
+        for (const auto *each : list->inits()) {
+            while (record && member->isUnnamedBitfield())
+                ++member;
+            initialise(one, record ? program::key(*member++) : key, each, control, now);
+        }
+        return;
+    }
+    const auto because = why(one, value, now);
+    if (because.empty() && control.empty())
+        return;
+    now.try_emplace(key, because.empty() ? control : because);
+    mark(one, {key}, because.empty() ? control : because, now);
+}
+
 void uniformity::step(const function &one, const clang::Stmt *at, differing &now)
 {
     if (const auto *op = dyn_cast<clang::BinaryOperator>(at); op && op->isAssignmentOp()) {
@@ -816,13 +865,9 @@ void uniformity::step(const function &one, const clang::Stmt *at, differing &now
             const auto *variable = dyn_cast<clang::VarDecl>(decl);
             if (!variable || !variable->getInit() || variable->hasGlobalStorage())
                 continue;
-            auto because = why(one, variable->getInit(), now);
-            if (because.empty())
-                because = why_run_there(one, at);
-            if (because.empty())
-                now.erase(program::key(variable));
-            else
-                now.try_emplace(program::key(variable), because);
+            now.erase(program::key(variable));
+            initialise(one, program::key(variable), variable->getInit(), why_run_there(one, at),
+                       now);
         }
     } else if (const auto *call = dyn_cast<clang::CallExpr>(at)) {
         step_call(one, call, now);

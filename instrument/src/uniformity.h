@@ -48,6 +48,8 @@ class uniformity {
                           const differing &now) const;
     std::string why_place(const function &one, const clang::Expr *object,
                           const differing &now) const;
+    void initialise(const function &one, const std::string &key, const clang::Expr *value,
+                    const std::string &control, differing &now) const;
     void step_call(const function &one, const clang::CallExpr *call, differing &now);
     void step_known(const function &one, const clang::CallExpr *call, const known_call &known,
                     differing &now) const;

@@ -288,6 +288,41 @@ TEST(UniformityTest, APointerThatIsNotFollowedMayLeadToAnythingWhoseAddressIsKep
     expect_done(looping("step < n", "int m, *z = NULL, *q = z ?: &m; *q = rank;", "", outside));
 }
 
+TEST(UniformityTest, AMemberIsOneOfAStruct)
+{
+    const std::string outside =
+        "struct s { int n, k; }; static struct s tab[4];\n"
+        "static int of(struct s *p) { return p->n; } static int by_value(struct s t) {"
+        " return t.n; }\n"
+        "static int below(struct s *p) { return of(p); }\n"
+        "static struct s made(int n) { struct s t = {n, 3}; return t; }\n";
+    const std::string fill = "for (int i = 0; i < 4; i++) tab[i].n = i + 3; tab[1].k = rank;";
+    for (const std::string which :
+         {"n = tab[rank].n;", "struct s *p = tab + rank; n = p->n;", "n = of(&tab[rank]);",
+          "n = below(&tab[rank]);", "n = by_value(tab[rank]);",
+          "struct s a = {3}, b = {4}; n = (rank ? &a : &b)->n;",
+          "struct s a = {3}, b = {4}; n = (rank ? a : b).n;", "struct s t = tab[rank]; n = t.n;",
+          "struct s t; t = tab[rank]; n = t.n;", "struct s t = {rank, 3}; n = t.n;",
+          "struct s t[2] = {{3, 4}, {rank, 3}}; n = t[1].n;", "n = (struct s){rank, 3}.n;",
+          "n = made(rank).n;"})
+        expect_refused(looping("step < n", fill + which, "", outside), kDiffer);
+    for (const std::string which :
+         {"n = tab[argc].n;", "n = below(&tab[1]);", "n = below(tab);", "n = by_value(tab[2]);",
+          "struct s t = {3, rank}; n = t.n;", "n = made(4).n;"})
+        expect_done(looping("step < n", fill + which, "", outside));
+}
+
+TEST(UniformityTest, AValueOfABlockOrOfArgumentsWithoutNames)
+{
+    expect_refused(looping("step < n", "n = ({ int t = rank; t; });"), kDiffer);
+    expect_done(looping("step < n", "n = ({ int t = argc; t; });"));
+    expect_refused(looping("step < n", "n = pick(1, rank);", "",
+                           "typedef __builtin_va_list va_list;\n"
+                           "static int pick(int c, ...) { va_list v; __builtin_va_start(v, c);"
+                           " int n = __builtin_va_arg(v, int); __builtin_va_end(v); return n; }"),
+                   kDiffer);
+}
+
 TEST(UniformityTest, ABlockIsOneOnEachRank)
 {
     const std::string outside =
