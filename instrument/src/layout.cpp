@@ -61,6 +61,18 @@ std::string basic_of(const clang::ASTContext &context, clang::QualType type)
     }
 }
 
+/* Handles that are numbers are not what other numbers are, nor are pointers to them. */
+std::string key_of(clang::QualType type)
+{
+    if (auto name = layouts::opaque(type); !name.empty())
+        return name;
+    const auto *pointer = type->getAs<clang::PointerType>();
+    const auto to = pointer ? key_of(pointer->getPointeeType()) : "";
+    return to.rfind("MPI_", 0) == 0
+               ? to + " *"
+               : layouts::name_of(type.getCanonicalType().getUnqualifiedType());
+}
+
 bool contains_pointer(clang::QualType type)
 {
     type = type.getCanonicalType();
@@ -239,14 +251,16 @@ void layouts::add(const clang::ASTContext &context, clang::QualType type, std::u
             to);
         return;
     }
-    type = type.getCanonicalType();
     if (const auto *atomic = type->getAs<clang::AtomicType>())
-        type = atomic->getValueType().getCanonicalType();
+        type = atomic->getValueType();
+    const auto *pointer =
+        type->getAs<clang::PointerType>(); /* with the names of what it leads to */
+    type = type.getCanonicalType();
     if (const auto basic = basic_of(context, type); !basic.empty())
         to.fields.push_back(
             {offset, count, field::kind::basic, -1, basic, context.getTypeSize(type) / 8});
-    else if (type->isPointerType())
-        add_pointer(context, type, offset, count, name, to);
+    else if (pointer)
+        add_pointer(context, clang::QualType(pointer, 0), offset, count, name, to);
     else if (const auto *record = type->getAsRecordDecl())
         add_record(context, record, type, offset, count, name, to);
     else if (context.getAsArrayType(type) == nullptr)
@@ -257,9 +271,7 @@ int layouts::number_of(const clang::ASTContext &context, clang::QualType type,
                        const std::string &name)
 {
     /* Names of types in other sources are the same if the types are; unnamed ones have a place. */
-    std::string key = opaque(type);
-    if (key.empty())
-        key = name_of(type.getCanonicalType().getUnqualifiedType());
+    const std::string key = key_of(type);
     const auto [known, is_new] = numbers_.try_emplace(key, static_cast<int>(all_.size()));
     const int number = known->second;
     if (!is_new) {

@@ -142,4 +142,26 @@ TEST(LayoutTest, WhatCannotBeSaved)
         EXPECT_NE(layout_of(declaration).of_it.refused, "") << declaration;
 }
 
+TEST(LayoutTest, HandlesBehindPointersAreKnownByName)
+{
+    const auto layouts_of = [](const std::string &comm) {
+        auto parsed =
+            parse_text({{"small.c", "typedef " + comm +
+                                        " MPI_Comm; struct s { MPI_Comm *all, **rows; "
+                                        "int *n, **m; } s; int main(void) { return 0; }"}});
+        const auto *variable = parsed->globals().at("s");
+        layouts known(parsed.get());
+        EXPECT_EQ(known.of(variable->getASTContext(), variable->getType(), "s").refused, "");
+        std::string text;
+        for (const auto &one : known.all())
+            for (const auto &each : one.fields)
+                text += one.name + (each.what == field::kind::handle    ? " handle;"
+                                    : each.what == field::kind::pointer ? " pointer;"
+                                                                        : " other;");
+        return text;
+    };
+    EXPECT_NE(layouts_of("int").find("MPI_Comm handle;"), std::string::npos) << layouts_of("int");
+    EXPECT_EQ(layouts_of("int"), layouts_of("struct ompi_communicator_t *"));
+}
+
 } // namespace zc::instrument

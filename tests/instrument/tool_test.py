@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+OPENMPI = shutil.which("mpicc.openmpi")
 MPICC = shutil.which("mpicc.mpich") or shutil.which("mpicc")
 TOOL = None
 REFUSED = {
@@ -29,8 +30,8 @@ REFUSED = {
 }
 
 
-def run(*words):
-    return subprocess.run([TOOL, "--mpicc", MPICC, *map(str, words)], capture_output=True, text=True,
+def run(*words, mpicc=None):
+    return subprocess.run([TOOL, "--mpicc", mpicc or MPICC, *map(str, words)], capture_output=True, text=True,
                           check=False)
 
 
@@ -114,6 +115,17 @@ class Options(unittest.TestCase):
         report = json.loads(run("--json", "--dry-run", "--strict", self.wave).stdout)
         self.assertTrue(report["done"])
         self.assertEqual(report["assumed"], [])
+
+    @unittest.skipUnless(OPENMPI, "there is no mpicc.openmpi (libopenmpi-dev)")
+    def test_headers_of_openmpi(self):
+        """There handles are pointers to types that are not complete: they are known by name."""
+        sources = sorted((HERE / "programs/shallow").glob("*.c"))
+        by_mpicc = []
+        for mpicc in (MPICC, OPENMPI):
+            done = run("--json", "--dry-run", *sources, mpicc=mpicc)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            by_mpicc.append([one["name"] for one in json.loads(done.stdout)["registered"]])
+        self.assertEqual(by_mpicc[0], by_mpicc[1])
 
     def test_statuses(self):
         self.assertEqual(run("--dry-run", "/nowhere.c").returncode, 2)
