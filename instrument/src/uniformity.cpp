@@ -323,6 +323,10 @@ void uniformity::define(const assignment &one)
         return;
     const auto key = one.to ? communicator_key(one.to) : one.key;
     if (is_defining_)
+    if (const auto *call = dyn_cast<clang::CallExpr>(inner)) {
+        const auto *own = program_.find(callee_of(call));
+        return !own || parts_.count(own->name + "()") || !defined_.count(own->name + "()");
+    }
         defined_.insert(key);
     else if (may_be_part(one.value))
         parts_.insert(key);

@@ -347,6 +347,29 @@ TEST(UniformityTest, ABlockIsOneOnEachRank)
                    kDiffer);
 }
 
+TEST(UniformityTest, AFunctionMayReturnACommunicatorOfAllRanks)
+{
+    const std::string outside =
+        "static MPI_Comm kept, sub; static MPI_Comm world(void) { return MPI_COMM_WORLD; }\n"
+        "static MPI_Comm get(void) { return kept; } static MPI_Comm part(void) { return sub; }\n"
+        "static MPI_Comm either(int c) { if (c) return MPI_COMM_WORLD; return sub; }\n";
+    const auto shared = [&](const std::string &comm, const std::string &before = "") {
+        return looping("step < n",
+                       "MPI_Comm q; MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &sub);" + before +
+                           "if (rank == 0) n = 12; MPI_Bcast(&n, 1, MPI_INT, 0, " + comm + ");",
+                       "", outside);
+    };
+    expect_done(shared("world()"));
+    expect_done(shared("get()", "kept = MPI_COMM_WORLD;"));
+    expect_done(shared("get()", "MPI_Comm_dup(world(), &kept);"));
+    expect_done(shared("q", "q = world();"));
+    expect_refused(shared("get()"), kDiffer);
+    expect_refused(shared("get()", "kept = argc ? world() : sub;"), kDiffer);
+    expect_refused(shared("part()"), kDiffer);
+    expect_refused(shared("either(argc)"), kDiffer);
+    expect_refused(shared("q", "q = either(argc);"), kDiffer);
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
