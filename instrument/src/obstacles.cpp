@@ -238,6 +238,16 @@ class search {
             return opened_.streams().count(program::key(member)) > 0;
         });
     }
+    bool may_be_standard(const clang::Expr *stream) const
+    {
+        const auto key = key_of_object(stream->IgnoreParenCasts());
+        if (key.empty() || opened_.streams().count(key))
+            return true;
+        const auto *reference = dyn_cast<clang::DeclRefExpr>(stream->IgnoreParenCasts());
+        const auto name = reference ? reference->getDecl()->getName() : "";
+        return (name == "stdout" || name == "stderr") && !program_.globals().count(name.str());
+    }
+
 
     static bool is_handle(clang::QualType type)
     {
@@ -313,6 +323,9 @@ class search {
             if (const auto *address = dyn_cast<clang::UnaryOperator>(argument))
                 argument = address->getSubExpr()->IgnoreParenImpCasts();
             if (is_kept_handle(argument))
+            if (letter == 'f' && may_be_standard(call->getArg(i)))
+                refuse(call, callee->getNameAsString() +
+                                 "() in the loop of the safe point: a successor has the FILE open");
                 refuse(call, callee->getNameAsString() +
                                  "() in the loop of the safe point: a successor's initialisation "
                                  "makes the handle only as it was at the first safe point");

@@ -102,6 +102,26 @@ TEST(ObstaclesTest, AFileThatIsOnlyEverAStreamOfTheProcess)
                    "a FILE gets another value in the loop");
 }
 
+TEST(ObstaclesTest, AFileThatIsClosedForGood)
+{
+    const std::string outside =
+        "extern FILE *stderr, *stdout; static FILE *to; static void begin(void) { to = stderr; }\n"
+        "static void end(void) { if (to) fclose(to); to = NULL; }\n"
+        "static void end_of(FILE *f) { fclose(f); }\n";
+    const std::string open = "a successor has the FILE open";
+    expect_refused(
+        with_loop("fprintf(f, \"x\"); if (step == 3) fclose(f);", "FILE *f = stdout;", outside),
+        open);
+    expect_refused(with_loop("printf(\"x\"); if (step == 3) fclose(stdout);", "", outside), open);
+    expect_refused(with_loop("fprintf(to, \"x\"); if (step == 3) end();", "begin();", outside),
+                   open);
+    expect_refused(with_loop("fprintf(to, \"x\"); if (step == 3) end_of(to);", "begin();", outside),
+                   open);
+    expect_done(with_loop("fprintf(to, \"x\");", "begin();", outside, "end();"));
+    expect_done(
+        with_loop("FILE *f = fopen(\"log\", \"a\"); fclose(f);", "fclose(stdout);", outside));
+}
+
 TEST(ObstaclesTest, AFileThatIsWrittenAsAPartOfMemory)
 {
     const std::string outside =
