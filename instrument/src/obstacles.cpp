@@ -3,6 +3,8 @@
 
 #include "iteration.h"
 
+#include <clang/AST/StmtOpenMP.h>
+
 #include <algorithm>
 
 namespace zc::instrument {
@@ -40,6 +42,10 @@ class search {
                     look_at_call(call);
                 else if (const auto *cast = dyn_cast<clang::CastExpr>(each))
                     look_at_cast(cast);
+                else if (isa<clang::AtomicExpr>(each))
+                    refuse(each, "an atomic operation: what it changes is not followed");
+                else if (isa<clang::OMPExecutableDirective>(each))
+                    refuse(each, "threads of OpenMP do not move");
                 else if (isa<clang::AsmStmt>(each))
                     refuse(each, "assembler: what it does is not known");
                 else if (isa<clang::IndirectGotoStmt>(each))
@@ -232,12 +238,6 @@ class search {
         return is_kept(object) && has_stream(type);
     }
 
-    bool has_stream(clang::QualType type) const
-    {
-        return has_field(type, [this](const clang::FieldDecl *member) {
-            return opened_.streams().count(program::key(member)) > 0;
-        });
-    }
     bool may_be_standard(const clang::Expr *stream) const
     {
         const auto key = key_of_object(stream->IgnoreParenCasts());
@@ -248,6 +248,12 @@ class search {
         return (name == "stdout" || name == "stderr") && !program_.globals().count(name.str());
     }
 
+    bool has_stream(clang::QualType type) const
+    {
+        return has_field(type, [this](const clang::FieldDecl *member) {
+            return opened_.streams().count(program::key(member)) > 0;
+        });
+    }
 
     static bool is_handle(clang::QualType type)
     {
@@ -317,15 +323,15 @@ class search {
                                  "again by the initialisation of a successor, and by nothing else");
             if (std::string_view("obuUe").find(letter) != std::string_view::npos)
                 look_at_written(call, call->getArg(i));
+            if (letter == 'f' && may_be_standard(call->getArg(i)))
+                refuse(call, callee->getNameAsString() +
+                                 "() in the loop of the safe point: a successor has the FILE open");
             if (letter != 'h' && letter != 'H')
                 continue;
             const auto *argument = call->getArg(i)->IgnoreParenImpCasts();
             if (const auto *address = dyn_cast<clang::UnaryOperator>(argument))
                 argument = address->getSubExpr()->IgnoreParenImpCasts();
             if (is_kept_handle(argument))
-            if (letter == 'f' && may_be_standard(call->getArg(i)))
-                refuse(call, callee->getNameAsString() +
-                                 "() in the loop of the safe point: a successor has the FILE open");
                 refuse(call, callee->getNameAsString() +
                                  "() in the loop of the safe point: a successor's initialisation "
                                  "makes the handle only as it was at the first safe point");

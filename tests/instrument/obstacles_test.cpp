@@ -122,6 +122,12 @@ TEST(ObstaclesTest, AFileThatIsClosedForGood)
         with_loop("FILE *f = fopen(\"log\", \"a\"); fclose(f);", "fclose(stdout);", outside));
 }
 
+TEST(ObstaclesTest, AtomicOperations)
+{
+    expect_refused(with_loop("__atomic_store_n(&k, step, 0); sum += k;", "int k = 3;"),
+                   "an atomic operation");
+}
+
 TEST(ObstaclesTest, AFileThatIsWrittenAsAPartOfMemory)
 {
     const std::string outside =

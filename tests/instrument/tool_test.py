@@ -61,6 +61,11 @@ class Refused(unittest.TestCase):
         self.assertIn("journal.c:14: a file may be open", done.stdout)
         self.assertIn("would overwrite it", done.stdout)
 
+    def test_threads_of_openmp(self):
+        done = run("--dry-run", HERE / "refused/threads.c", "--", "-fopenmp")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("threads.c:11: threads of OpenMP do not move", done.stdout)
+
 
 class Options(unittest.TestCase):
     wave = HERE / "programs/wave.c"
