@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "liveness.h"
 
+#include "known_calls.h"
+#include "layout.h"
+
 #include <algorithm>
 
 namespace zc::instrument {
@@ -12,9 +15,8 @@ namespace {
 
 /* A pointer that is called as another type than the function's has no meaning in C. The types may
  * be of two sources: they are compared by name. */
-bool may_be_called(const function &one, const clang::CallExpr *call)
+bool may_be_called(const function &one, clang::QualType type)
 {
-    const auto type = call->getCallee()->getType();
     const auto *pointed =
         type->isPointerType() ? type->getPointeeType()->getAs<clang::FunctionType>() : nullptr;
     const auto *of_pointer = dyn_cast_or_null<clang::FunctionProtoType>(pointed);
@@ -30,6 +32,34 @@ bool may_be_called(const function &one, const clang::CallExpr *call)
     return is_same;
 }
 
+/* The function that @value names, with or without a & or a cast. */
+const function *named_by(const program &all, const clang::Expr *value)
+{
+    value = value->IgnoreParenCasts();
+    if (const auto *op = dyn_cast<clang::UnaryOperator>(value);
+        op && (op->getOpcode() == clang::UO_AddrOf || op->getOpcode() == clang::UO_Deref))
+        value = op->getSubExpr()->IgnoreParenCasts();
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(value);
+    return reference ? all.find(dyn_cast<clang::FunctionDecl>(reference->getDecl())) : nullptr;
+}
+
+/* May it be what MPI_Op_create() is given? */
+bool is_operation(const function &one)
+{
+    return one.decl->getNumParams() == 4 && one.decl->getReturnType()->isVoidType() &&
+           std::all_of(one.decl->param_begin(), one.decl->param_end(),
+                       [](const auto *each) { return each->getType()->isPointerType(); });
+}
+
+/* Is it one of the program's own? Those of the library are numbers, or its variables. */
+bool is_own_operation(const program &all, const clang::Expr *value)
+{
+    const auto &context = all.functions().begin()->second.context();
+    const auto *op = dyn_cast<clang::UnaryOperator>(value->IgnoreParenCasts());
+    return layouts::opaque(value->getType()) == "MPI_Op" &&
+           !value->isIntegerConstantExpr(context) && !(op && op->getOpcode() == clang::UO_AddrOf);
+}
+
 } // namespace
 
 std::vector<const function *> called_by(const program &all, const clang::CallExpr *call)
@@ -39,15 +69,28 @@ std::vector<const function *> called_by(const program &all, const clang::CallExp
     if (const auto *one = all.find(callee))
         found.push_back(one);
     /* A function that is handed on may be called by the callee; by a pointer any could be. */
-    for (const auto *argument : call->arguments()) {
-        const auto *reference = dyn_cast<clang::DeclRefExpr>(argument->IgnoreParenImpCasts());
-        if (const auto *one =
-                reference ? all.find(dyn_cast<clang::FunctionDecl>(reference->getDecl())) : nullptr)
+    const auto *known =
+        callee && !all.find(callee) ? find_known(callee->getNameAsString()) : nullptr;
+    for (unsigned i = 0; i < call->getNumArgs(); i++) {
+        const auto *argument = call->getArg(i);
+        if (const auto *one = named_by(all, argument)) {
             found.push_back(one);
+            continue;
+        }
+        const bool is_called =
+            known && known->effect(i) == 'c' &&
+            !argument->isIntegerConstantExpr(all.functions().begin()->second.context());
+        const bool is_applied =
+            known && known->is_communication() && is_own_operation(all, argument);
+        for (const auto &[name, one] : all.functions())
+            if ((is_called && may_be_called(one, argument->IgnoreParenCasts()->getType())) ||
+                (is_applied && is_operation(one)))
+                found.push_back(&one);
     }
     if (!callee)
         for (const auto &[name, one] : all.functions())
-            if (one.decl->getNumParams() == call->getNumArgs() && may_be_called(one, call))
+            if (one.decl->getNumParams() == call->getNumArgs() &&
+                may_be_called(one, call->getCallee()->getType()))
                 found.push_back(&one);
     return found;
 }

@@ -129,6 +129,29 @@ TEST(LivenessTest, FramesAboveKeepWhatTheyNeedLater)
                                      "small.c:work.own"}));
 }
 
+TEST(LivenessTest, WhatAFunctionReadsThatTheLibraryCallsIsLive)
+{
+    const std::string outside =
+        "void qsort(void *, size_t, size_t, int (*)(const void *, const void *));\n"
+        "int MPI_Op_create(void (*)(void *, void *, int *, MPI_Datatype *), int, MPI_Op *);\n"
+        "static int sign = 1; static int by(const void *a, const void *b)"
+        " { return sign * (*(int *)a - *(int *)b); }\n"
+        "static void add(void *a, void *b, int *n, MPI_Datatype *t) { *(int *)b += sign; }\n";
+    const std::string set = "if (step == 3) sign = -1;";
+    for (const std::string how : {"by", "&by", "c"})
+        EXPECT_EQ(names(analysed(with_loop("int a[2] = {step, 3}; qsort(a, 2, 4, " + how +
+                                               "); sum += a[0];" + set,
+                                           "int (*c)(const void *, const void *) = by;", outside))),
+                  how == "c" ? (strings{"main.c", "main.step", "main.sum", "small.c:sign"})
+                             : (strings{"main.step", "main.sum", "small.c:sign"}))
+            << how;
+    EXPECT_EQ(names(analysed(with_loop("int x = step, y; MPI_Allreduce(&x, &y, 1, 0, o, "
+                                       "MPI_COMM_WORLD); sum += y;" +
+                                           set,
+                                       "MPI_Op o; MPI_Op_create(add, 1, &o);", outside))),
+              (strings{"main.step", "main.sum", "small.c:sign"}));
+}
+
 TEST(LivenessTest, HandlesAreMadeByTheInitialisation)
 {
     const auto found = analysed(
