@@ -106,6 +106,7 @@ void pointers::note_type(const clang::ValueDecl *decl)
     if (!field)
         return;
     types_.try_emplace(program::key(field), field->getType());
+    fields_.try_emplace(program::key(field), field);
     if (field->getParent()->isUnion())
         add_fields(field->getParent(), shared_);
 }

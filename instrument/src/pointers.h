@@ -25,6 +25,9 @@ class pointers {
     /** @some, and the fields of those that are structs. */
     std::set<std::string> with_fields(const std::set<std::string> &keys) const;
 
+    /** All that are named. */
+    const std::map<std::string, const clang::FieldDecl *> &fields() const { return fields_; }
+
   private:
     using keys = std::set<std::string>;
 
@@ -48,6 +51,7 @@ class pointers {
     const program &program_;
     std::map<std::string, std::set<std::string>> targets_;
     std::map<std::string, clang::QualType> types_; /* of variables, fields and literals */
+    std::map<std::string, const clang::FieldDecl *> fields_;
     std::vector<std::pair<const function *, const clang::CallExpr *>> calls_;
     std::vector<std::pair<const function *, const clang::CastExpr *>> casts_;
     keys anything_; /* whose address is kept */

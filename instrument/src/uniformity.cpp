@@ -90,11 +90,48 @@ bool is_one(const function &in, const clang::CallExpr *call, const clang::Expr *
     });
 }
 
+/* That it is a member of, or is, or leads to. */
+const clang::RecordDecl *record_of(const clang::Expr *object)
+{
+    if (const auto *member = dyn_cast<clang::MemberExpr>(object))
+        return dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext());
+    const auto type = object->getType();
+    return type->isPointerType() ? type->getPointeeType()->getAsRecordDecl()
+                                 : type->getAsRecordDecl();
+}
+
 bool leads_to_struct(const clang::Expr *pointer)
 {
     const auto type = pointer->IgnoreParenImpCasts()->getType();
     return (type->isPointerType() || type->isArrayType()) &&
            type->getPointeeOrArrayElementType()->isRecordType();
+}
+
+/* The array whose beginning @pointer is, if it is named; otherwise @pointer. */
+const clang::Expr *array_of(const function &in, const clang::Expr *pointer)
+{
+    pointer = pointer->IgnoreParenCasts();
+    const auto *address = dyn_cast<clang::UnaryOperator>(pointer);
+    const auto *first =
+        address && address->getOpcode() == clang::UO_AddrOf
+            ? dyn_cast<clang::ArraySubscriptExpr>(address->getSubExpr()->IgnoreParens())
+            : nullptr;
+    clang::Expr::EvalResult index;
+    if (first && first->getBase()->IgnoreParenCasts()->getType()->isArrayType() &&
+        first->getIdx()->EvaluateAsInt(index, in.context()) && index.Val.getInt() == 0)
+        return first->getBase()->IgnoreParenCasts();
+    return pointer;
+}
+
+/* What is of this process, or of this moment: of others it differs, and of a successor. */
+bool is_of_process(std::string_view name)
+{
+    static const std::set<std::string_view> names = {
+        "access",        "fopen",        "time",    "clock",
+        "clock_gettime", "gettimeofday", "getpid",  "gethostname",
+        "getenv",        "MPI_Wtime",    "rand",    "random",
+        "drand48",       "lrand48",      "mrand48", "MPI_Get_processor_name"};
+    return names.count(name) > 0;
 }
 
 /* In bytes, of one that the MPI library has itself; 0: not known. */
@@ -162,8 +199,9 @@ std::vector<std::string> uniformity::keys_of(const clang::Expr *object, bool *is
     return keys;
 }
 
-uniformity::uniformity(const program &all, const call_graph &calls, const accesses &used)
-    : program_(all), calls_(calls), assignments_(assignments_of(all)),
+uniformity::uniformity(const program &all, const call_graph &calls, const accesses &used,
+                       between what)
+    : program_(all), calls_(calls), used_(used), what_(what), assignments_(assignments_of(all)),
       pointers_(all, assignments_, used)
 {
     count_instances();
@@ -285,6 +323,10 @@ bool uniformity::may_be_part(const clang::Expr *communicator) const
         const auto name = reference ? reference->getDecl()->getName() : "";
         return name != "ompi_mpi_comm_world" && name != "ompi_mpi_comm_null";
     }
+    if (const auto *call = dyn_cast<clang::CallExpr>(inner)) {
+        const auto *own = program_.find(callee_of(call));
+        return !own || parts_.count(own->name + "()") || !defined_.count(own->name + "()");
+    }
     const auto key = communicator_key(communicator);
     return parts_.count(key) || !defined_.count(key);
 }
@@ -323,10 +365,6 @@ void uniformity::define(const assignment &one)
         return;
     const auto key = one.to ? communicator_key(one.to) : one.key;
     if (is_defining_)
-    if (const auto *call = dyn_cast<clang::CallExpr>(inner)) {
-        const auto *own = program_.find(callee_of(call));
-        return !own || parts_.count(own->name + "()") || !defined_.count(own->name + "()");
-    }
         defined_.insert(key);
     else if (may_be_part(one.value))
         parts_.insert(key);
@@ -496,6 +534,12 @@ std::string uniformity::why_run_there(const function &one, const clang::Stmt *at
     return {};
 }
 
+/* What is in a file is what it was, for a successor. */
+bool uniformity::is_file_of_run(const clang::Expr *argument) const
+{
+    return what_ == between::runs && resources::is_stream(argument->getType());
+}
+
 std::string uniformity::why_call(const function &one, const clang::CallExpr *call,
                                  const differing &now) const
 {
@@ -505,18 +549,32 @@ std::string uniformity::why_call(const function &one, const clang::CallExpr *cal
         return found == states_.end() ? "" : found->second.returned;
     }
     const auto *known = callee ? find_known(callee->getNameAsString()) : nullptr;
+    if (!callee && what_ == between::runs) {
+        for (const auto *may_be : called_by(program_, call))
+            if (const auto found = states_.find(may_be->name);
+                found != states_.end() && !found->second.returned.empty())
+                return found->second.returned;
+        return {};
+    }
+    if (known && what_ == between::runs && is_of_process(known->name))
+        return one.place(call);
     if (!known || known->what == known_call::kind::refused ||
-        (known->what == known_call::kind::own && known->name.substr(0, 4) != "MPI_"))
+        (what_ == between::ranks && known->what == known_call::kind::own &&
+         known->name.substr(0, 4) != "MPI_"))
         return one.place(call);
     if (known->name == "MPI_Wtime")
         return one.place(call);
+    if (auto found = why_callback(call); !found.empty())
+        return found;
     if (known->name.substr(0, 4) == "MPI_")
         return {}; /* an error code */
     /* A new block is one on each rank, of whatever size. */
     if (known->name == "malloc" || known->name == "calloc" || known->name == "aligned_alloc")
         return {};
     for (const auto *argument : call->arguments())
-        if (auto found = why(one, argument, now); !found.empty())
+        if (is_file_of_run(argument))
+            continue;
+        else if (auto found = why(one, argument, now); !found.empty())
             return found;
     return {};
 }
@@ -552,9 +610,9 @@ std::string uniformity::why(const function &one, const clang::Expr *expression,
         /* What a pointer leads to may have been changed by another name, unless it is an argument.
          */
         const auto *base = subscript ? subscript->getBase() : op->getSubExpr();
-        const auto *inner = base->IgnoreParenImpCasts();
+        const auto *inner = base->IgnoreParenCasts();
         const auto *reference = dyn_cast<clang::DeclRefExpr>(inner);
-        if (inner->getType()->isPointerType() &&
+        if (what_ == between::ranks && inner->getType()->isPointerType() &&
             !(reference && isa<clang::ParmVarDecl>(reference->getDecl())))
             return one.place(expression);
         if (auto found = why_target(one, base, now); !found.empty())
@@ -598,26 +656,125 @@ bool uniformity::leads_to_one(const clang::Expr *pointer,
     });
 }
 
+/* Has it the value that it has had at @place, if that is in front of all its uses since? Only local
+ * variables that nobody else knows, and that are not written behind @place. */
+bool uniformity::is_fixed_since(const function &in, const clang::Expr *value,
+                                clang::SourceLocation place) const
+{
+    const auto &sources = in.context().getSourceManager();
+    bool is_fixed = true;
+    for_each_statement(value, [&](const clang::Stmt *each) {
+        const auto *reference = dyn_cast_or_null<clang::DeclRefExpr>(each);
+        const auto *variable = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+        const auto *op = dyn_cast_or_null<clang::BinaryOperator>(each);
+        is_fixed &=
+            reference
+                ? variable && variable->hasLocalStorage()
+                : (op && !op->isAssignmentOp()) ||
+                      isa_and_nonnull<clang::ParenExpr, clang::CastExpr, clang::IntegerLiteral>(
+                          each);
+        for (const auto &one : used_.of(in))
+            if (variable && one.variable == variable &&
+                (one.what.escapes || (one.what.writes && !sources.isBeforeInTranslationUnit(
+                                                             one.at->getBeginLoc(), place))))
+                is_fixed = false;
+    });
+    return is_fixed;
+}
+
+/* Are @count times @bytes all of @array, whose length is not a constant? */
+bool uniformity::is_all_of(const function &in, const clang::Expr *count, std::uint64_t bytes,
+                           const clang::VarDecl *array) const
+{
+    const auto *type = in.context().getAsVariableArrayType(array->getType());
+    if (!type || !type->getSizeExpr() || type->getElementType()->isVariablyModifiedType())
+        return false;
+    const std::uint64_t element =
+        in.context().getTypeSizeInChars(type->getElementType()).getQuantity();
+    const auto constant = [&](const clang::Expr *value) -> std::uint64_t {
+        clang::Expr::EvalResult number;
+        return value->EvaluateAsInt(number, in.context()) ? number.Val.getInt().getZExtValue() : 0;
+    };
+    const auto is_size_of_it = [&](const clang::Expr *value) {
+        const auto *size = dyn_cast<clang::UnaryExprOrTypeTraitExpr>(value->IgnoreParenCasts());
+        const auto *of = size && size->getKind() == clang::UETT_SizeOf && !size->isArgumentType()
+                             ? dyn_cast<clang::DeclRefExpr>(size->getArgumentExpr()->IgnoreParens())
+                             : nullptr;
+        return of && of->getDecl() == array;
+    };
+    const auto is_length = [&](const clang::Expr *value) {
+        llvm::FoldingSetNodeID one, other;
+        value->IgnoreParenImpCasts()->Profile(one, in.context(), true);
+        type->getSizeExpr()->IgnoreParenImpCasts()->Profile(other, in.context(), true);
+        return one == other &&
+               is_fixed_since(in, value->IgnoreParenImpCasts(), array->getLocation());
+    };
+    count = count->IgnoreParenCasts();
+    if (is_size_of_it(count))
+        return bytes >= 1;
+    if (is_length(count))
+        return bytes >= element;
+    const auto *op = dyn_cast<clang::BinaryOperator>(count);
+    if (op && op->getOpcode() == clang::BO_Div && is_size_of_it(op->getLHS())) {
+        const auto by = constant(op->getRHS());
+        return by > 0 && element % by == 0 && bytes >= by;
+    }
+    return op && op->getOpcode() == clang::BO_Mul &&
+           ((is_length(op->getLHS()) && constant(op->getRHS()) * bytes >= element) ||
+            (is_length(op->getRHS()) && constant(op->getLHS()) * bytes >= element));
+}
+
+/* Are @count times @bytes from @pointer on all of the array, or of the one object, that it leads
+ * to? What a parameter leads to is what it is given wherever its function is called. */
+bool uniformity::covers(const function &in, const clang::Expr *pointer, const clang::Expr *count,
+                        std::uint64_t bytes, std::set<const clang::ParmVarDecl *> seen) const
+{
+    pointer = array_of(in, pointer);
+    const auto type = pointer->getType();
+    const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
+    const auto *array = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
+    if (array && array->getType()->isVariableArrayType())
+        return is_all_of(in, count, bytes, array);
+    const auto *parameter = dyn_cast_or_null<clang::ParmVarDecl>(array);
+    clang::Expr::EvalResult number;
+    const bool is_constant = count->EvaluateAsInt(number, in.context());
+    const auto object = type->isPointerType() ? type->getPointeeType() : type;
+    if (is_constant && (type->isArrayType() || leads_to_one(pointer, {})) &&
+        !object->isIncompleteType() && object->isConstantSizeType()) {
+        const auto size = in.context().getTypeSizeInChars(object).getQuantity();
+        if (size > 0 && number.Val.getInt().getExtValue() > 0 &&
+            number.Val.getInt().getZExtValue() * bytes >= static_cast<std::uint64_t>(size))
+            return true;
+    }
+    const auto *length = dyn_cast<clang::DeclRefExpr>(count->IgnoreParenCasts());
+    const auto *given = length ? dyn_cast<clang::ParmVarDecl>(length->getDecl()) : nullptr;
+    if (!parameter || (!given && !is_constant) || !is_kept(in, in.decl->getBody(), parameter) ||
+        (given && !is_kept(in, in.decl->getBody(), given)) || !seen.insert(parameter).second ||
+        leads_to_struct(pointer))
+        return false;
+    const auto &callers = calls_.callers_of(in);
+    const auto is_covered = [&](const auto &site) {
+        const auto number_of = parameter->getFunctionScopeIndex();
+        if (program_.find(callee_of(site.call)) != &in || number_of >= site.call->getNumArgs() ||
+            (given && given->getFunctionScopeIndex() >= site.call->getNumArgs()))
+            return false;
+        return covers(*site.in, site.call->getArg(number_of),
+                      given ? site.call->getArg(given->getFunctionScopeIndex()) : count, bytes,
+                      seen);
+    };
+    return !callers.empty() && std::all_of(callers.begin(), callers.end(), is_covered);
+}
+
 /* Does what @call gives all ranks alike fill all of what argument @number leads to? */
 bool uniformity::fills(const function &in, const clang::CallExpr *call, const known_call &known,
                        unsigned number) const
 {
     const auto *pointer = call->getArg(number)->IgnoreParenCasts();
-    const auto type = pointer->getType();
-    if (!type->isArrayType() && !leads_to_one(pointer, {}))
-        return false;
     if (known.what != known_call::kind::collective)
-        return !type->isArrayType();
-    const auto object = type->isPointerType() ? type->getPointeeType() : type;
-    clang::Expr::EvalResult count;
-    if (number + 2 >= call->getNumArgs() || object->isIncompleteType() ||
-        !object->isConstantSizeType() ||
-        !call->getArg(number + 1)->EvaluateAsInt(count, in.context()))
-        return false;
-    const auto size = in.context().getTypeSizeInChars(object).getQuantity();
-    return size > 0 && count.Val.getInt().getExtValue() > 0 &&
-           count.Val.getInt().getZExtValue() * size_of_datatype(in, call->getArg(number + 2)) >=
-               static_cast<std::uint64_t>(size);
+        return !pointer->getType()->isArrayType() && leads_to_one(pointer, {});
+    return number + 2 < call->getNumArgs() &&
+           covers(in, pointer, call->getArg(number + 1),
+                  size_of_datatype(in, call->getArg(number + 2)), {});
 }
 
 /* What @objects are may differ, and what parameters are called that may lead to them. */
@@ -690,6 +847,14 @@ std::string uniformity::why_place(const function &one, const clang::Expr *object
                                                     : why(one, object, now);
 }
 
+/* Is there one struct only of the type that @object is a member of, or is, or leads to? */
+bool uniformity::is_of_one(const clang::Expr *object) const
+{
+    const auto *record = record_of(object);
+    const auto found = record ? instances_.find(name_of(record)) : instances_.end();
+    return found == instances_.end() || found->second <= 1;
+}
+
 void uniformity::assign(const function &one, const clang::Expr *to, const std::string &why,
                         bool adds, differing &now, bool of_pointer) const
 {
@@ -711,17 +876,9 @@ void uniformity::assign(const function &one, const clang::Expr *to, const std::s
         return;
     if (const auto *address = dyn_cast<clang::UnaryOperator>(inner))
         inner = address->getSubExpr()->IgnoreParenCasts();
-    const auto *member = dyn_cast<clang::MemberExpr>(inner);
-    const auto *record =
-        member ? dyn_cast<clang::RecordDecl>(member->getMemberDecl()->getDeclContext())
-               : inner->getType()->getAsRecordDecl();
-    if (!record && inner->getType()->isPointerType())
-        record = inner->getType()->getPointeeType()->getAsRecordDecl();
-    if (record) {
-        const auto found = instances_.find(name_of(record));
-        if (found != instances_.end() && found->second > 1)
-            return;
-    }
+    const auto *record = record_of(inner);
+    if (record && !is_of_one(inner))
+        return;
     for (const auto &key : keys)
         now.erase(key);
     if (const auto *op = dyn_cast<clang::UnaryOperator>(inner);
@@ -738,17 +895,31 @@ void uniformity::step_known(const function &one, const clang::CallExpr *call,
 {
     std::string input;
     for (const auto *argument : call->arguments())
-        if (input.empty())
+        if (input.empty() && !is_file_of_run(argument))
             input = why(one, argument, now);
+    if (input.empty())
+        input = why_callback(call);
     const auto control = why_run(one, call);
     for (unsigned i = 0; i < call->getNumArgs(); i++) {
         const char letter = known.effect(i);
-        const bool is_part = letter == 'h' && known.what == known_call::kind::collective &&
+        const bool is_part = letter == 'h' && what_ == between::ranks &&
+                             known.what == known_call::kind::collective &&
                              known.name != "MPI_Comm_dup"; /* there may be none on some ranks */
-        if ((std::string_view("obuU").find(letter) == std::string_view::npos && !is_part) ||
+        const bool is_made = letter == 'h' && what_ == between::runs;
+        if ((std::string_view("obuU").find(letter) == std::string_view::npos && !is_part &&
+             !is_made) ||
             !call->getArg(i)->getType()->isPointerType())
             continue;
         std::string because;
+        if (is_file_of_run(call->getArg(i)))
+            continue;
+        if (what_ == between::runs) { /* messages are as they were */
+            because = is_of_process(known.name)                   ? one.place(call)
+                      : known.is_communication() || input.empty() ? control
+                                                                  : input;
+            assign(one, call->getArg(i), because, true, now, true);
+            continue;
+        }
         if (letter == 'u' || letter == 'U')
             because = is_world(call) ? control : one.place(call);
         else if (known.what == known_call::kind::pure)
@@ -758,11 +929,44 @@ void uniformity::step_known(const function &one, const clang::CallExpr *call,
         const bool is_one_value = (letter == 'u' || letter == 'U') && fills(one, call, known, i);
         assign(one, call->getArg(i), because, !is_one_value, now, true);
         /* An array that is received as a whole is named without an index. */
-        if (is_one_value && because.empty())
-            for (const auto &key : keys_of(call->getArg(i), nullptr))
-                if (call->getArg(i)->IgnoreParenImpCasts()->getType()->isArrayType())
-                    now.erase(key);
+        const auto *array = array_of(one, call->getArg(i));
+        if (is_one_value && because.empty() && array->getType()->isArrayType() && is_of_one(array))
+            for (const auto &key : keys_of(array, nullptr))
+                now.erase(key);
     }
+}
+
+/* Why what the functions return may differ that @call of the library is handed. */
+std::string uniformity::why_callback(const clang::CallExpr *call) const
+{
+    for (const auto *callee : called_by(program_, call))
+        if (const auto found = states_.find(callee->name);
+            found != states_.end() && !found->second.returned.empty())
+            return found->second.returned;
+    return {};
+}
+
+/* How often the library calls it is not known, and what with only of those that compare. */
+void uniformity::enter_callback(const function &one, const clang::CallExpr *call,
+                                const function &callee, const differing &now)
+{
+    auto &state = states_[callee.name];
+    if (what_ == between::ranks && state.control.empty()) {
+        state.control = one.place(call);
+        grows_ = true;
+    }
+    const auto name = callee_of(call)->getName();
+    std::string because =
+        name == "qsort" || name == "bsearch" || what_ == between::runs ? "" : one.place(call);
+    for (const auto *argument : call->arguments()) {
+        if (because.empty())
+            because = why(one, argument, now);
+        if (because.empty())
+            because = why_target(one, argument, now);
+    }
+    for (const auto *parameter : callee.decl->parameters())
+        if (!because.empty())
+            grows_ |= state.entry.try_emplace(program::key(parameter), because).second;
 }
 
 void uniformity::step_call(const function &one, const clang::CallExpr *call, differing &now)
@@ -771,7 +975,11 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
     if (name && !program_.find(name))
         if (const auto *known = find_known(name->getNameAsString()))
             step_known(one, call, *known, now);
+    const auto *own = program_.find(name);
     for (const auto *callee : called_by(program_, call)) {
+        const bool is_handed = name && callee != own;
+        if (is_handed && !own)
+            enter_callback(one, call, *callee, now);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++)
             if (const auto *pointer = call->getArg(i);
                 pointer->getType()->isPointerType() &&
@@ -809,7 +1017,7 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
         grows_ |= is_new || state.entry.size() > before;
         /* Behind it what is not the caller's own is as it is at the callee's end. */
         for (auto it = now.begin(); it != now.end();)
-            it = !is_kept_by_callee(it->first, one) && !state.exit.count(it->first) && name
+            it = !is_kept_by_callee(it->first, one) && !state.exit.count(it->first) && callee == own
                      ? now.erase(it)
                      : std::next(it);
         for (const auto &[key, place] : state.exit)
@@ -817,11 +1025,16 @@ void uniformity::step_call(const function &one, const clang::CallExpr *call, dif
                 mark(one, {key}, place, now);
         for (unsigned i = 0; i < call->getNumArgs() && i < callee->decl->getNumParams(); i++) {
             const auto pointer = call->getArg(i)->getType();
-            if (!pointer->isPointerType() || pointer->getPointeeType()->isRecordType())
+            const auto *parameter = callee->decl->getParamDecl(i);
+            if (is_handed || !pointer->isPointerType() || pointer->getPointeeType()->isRecordType())
                 continue; /* fields are known by their own keys */
-            const auto found = state.exit.find(program::key(callee->decl->getParamDecl(i)));
+            const auto found = state.exit.find(program::key(parameter));
+            /* An array that is not what it was is filled, if the parameter leads there all the
+             * time. */
+            const bool is_array = call->getArg(i)->IgnoreParenCasts()->getType()->isArrayType() &&
+                                  callee == own && is_kept(*own, own->decl->getBody(), parameter);
             assign(one, call->getArg(i), found == state.exit.end() ? "" : found->second,
-                   !leads_to_one(call->getArg(i), {}), now, true);
+                   !is_array && !leads_to_one(call->getArg(i), {}), now, true);
         }
     }
 }
@@ -933,11 +1146,29 @@ void uniformity::run(const function &one)
             if (const auto *end = block.getTerminatorStmt(); end && condition_of_control(end))
                 note_condition(one, end, now);
         });
+    if (what_ == between::runs)
+        for (const auto &[block, here] : entries)
+            anywhere_.insert(here.begin(), here.end());
     auto &own = states_[one.name];
     const auto &end = entries[one.cfg->getExit().getBlockID()];
     const auto before = own.exit.size();
     own.exit.insert(end.begin(), end.end());
     grows_ |= own.exit.size() > before;
+}
+
+std::string uniformity::differs_since(const std::string &key) const
+{
+    const auto found = anywhere_.find(key);
+    return found == anywhere_.end() ? "" : found->second;
+}
+
+std::map<std::string, const clang::FieldDecl *> uniformity::differing_fields() const
+{
+    std::map<std::string, const clang::FieldDecl *> found;
+    for (const auto &[key, field] : pointers_.fields())
+        if (anywhere_.count(key))
+            found.emplace(key, field);
+    return found;
 }
 
 findings uniformity::differences(const loop &one) const

@@ -18,12 +18,20 @@ namespace zc::instrument {
  */
 class uniformity {
   public:
-    uniformity(const program &all, const call_graph &calls, const accesses &used);
+    /** Between what it may differ: two ranks; a rank and its successor, which runs main() again. */
+    enum class between { ranks, runs };
+
+    uniformity(const program &all, const call_graph &calls, const accesses &used,
+               between what = between::ranks);
 
     /** Why ranks might pass @one's body, and so a safe point there, in different numbers. */
     findings differences(const loop &one) const;
     /** May the condition of @control, an if, a loop or the like, differ between ranks? */
     bool may_differ(const clang::Stmt *control) const { return conditions_.count(control) > 0; }
+    /** Where the variable or field @key begins to differ, wherever that is; empty: nowhere. */
+    std::string differs_since(const std::string &key) const;
+    /** Fields that do, by key. */
+    std::map<std::string, const clang::FieldDecl *> differing_fields() const;
 
   private:
     /* What may differ, by key, and where that begins. */
@@ -56,6 +64,10 @@ class uniformity {
     void note_condition(const function &one, const clang::Stmt *control, const differing &now);
     /* Why the value of @expression may differ; empty if it does not. */
     std::string why(const function &one, const clang::Expr *expression, const differing &now) const;
+    bool is_file_of_run(const clang::Expr *argument) const;
+    std::string why_callback(const clang::CallExpr *call) const;
+    void enter_callback(const function &one, const clang::CallExpr *call, const function &callee,
+                        const differing &now);
     std::string why_call(const function &one, const clang::CallExpr *call,
                          const differing &now) const;
     /* Why @at may not be run on every rank. */
@@ -65,6 +77,13 @@ class uniformity {
     std::string why_run_there(const function &one, const clang::Stmt *at) const;
     bool is_world(const clang::CallExpr *call) const;
     bool leads_to_one(const clang::Expr *pointer, std::set<const clang::ParmVarDecl *> seen) const;
+    bool is_fixed_since(const function &in, const clang::Expr *value,
+                        clang::SourceLocation place) const;
+    bool is_all_of(const function &in, const clang::Expr *count, std::uint64_t bytes,
+                   const clang::VarDecl *array) const;
+    bool covers(const function &in, const clang::Expr *pointer, const clang::Expr *count,
+                std::uint64_t bytes, std::set<const clang::ParmVarDecl *> seen) const;
+    bool is_of_one(const clang::Expr *object) const;
     bool fills(const function &in, const clang::CallExpr *call, const known_call &known,
                unsigned number) const;
 
@@ -84,6 +103,8 @@ class uniformity {
 
     const program &program_;
     const call_graph &calls_;
+    const accesses &used_;
+    const between what_;
     const std::vector<assignment> assignments_;
     const pointers pointers_;
     std::map<std::string, function_state> states_;
@@ -91,6 +112,7 @@ class uniformity {
     std::map<std::string, int> instances_; /* of structs, by name */
     /* Communicators, by key: that may be of some ranks only, and that are given a value. */
     std::set<std::string> parts_, defined_;
+    std::map<std::string, std::string> anywhere_; /* what differs at any place */
     bool is_defining_ = false;
     bool grows_ = false;
 };

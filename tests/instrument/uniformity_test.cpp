@@ -370,6 +370,73 @@ TEST(UniformityTest, AFunctionMayReturnACommunicatorOfAllRanks)
     expect_refused(shared("q", "q = either(argc);"), kDiffer);
 }
 
+TEST(UniformityTest, AnArrayThatIsBroadcastAsAWholeIsTheSame)
+{
+    const std::string outside =
+        "static void share(int *p, int k) { MPI_Bcast(p, k, MPI_INT, 0, MPI_COMM_WORLD); }\n"
+        "static void share_other(int *p, int k, int *q) { p = q; MPI_Bcast(p, k, MPI_INT, 0, "
+        "MPI_COMM_WORLD); }\n"
+        "struct t { int a[4]; };\n";
+    const auto shared = [&](const std::string &before, const std::string &share) {
+        return looping("step < n",
+                       "int m = argc + 3, b[9];" + before + "a[0] = rank;" + share + "n = a[0];",
+                       "", outside);
+    };
+    const auto bcast = [](const std::string &what) {
+        return "MPI_Bcast(" + what + ", 0, MPI_COMM_WORLD);";
+    };
+    const std::string array = "int a[m];";
+    for (const std::string what :
+         {"a, m, MPI_INT", "&a[0], m, MPI_INT", "a, sizeof a, MPI_BYTE",
+          "a, sizeof(a) / sizeof(a[0]), MPI_INT", "a, sizeof a / sizeof(int), MPI_INT",
+          "a, m * sizeof(int), MPI_BYTE", "a, sizeof(int) * m, MPI_BYTE"})
+        expect_done(shared(array, bcast(what)));
+    for (const std::string what :
+         {"a, m - 1, MPI_INT", "a, m, MPI_BYTE", "&a[1], m, MPI_INT", "a, argc, MPI_INT",
+          "a, sizeof b, MPI_BYTE", "a, sizeof a / sizeof(double), MPI_INT", "a, 2 * m, MPI_BYTE"})
+        expect_refused(shared(array, bcast(what)), kDiffer);
+    expect_refused(shared(array + "m = 2;", bcast("a, m, MPI_INT")), kDiffer);
+    expect_refused(shared(array + "int *p = &m; *p = 2;", bcast("a, m, MPI_INT")), kDiffer);
+    expect_done(shared("int a[4];", bcast("&a[0], 4, MPI_INT")));
+    expect_done(shared("int a[4];", "share(a, 4);"));
+    expect_done(shared(array, "share(a, m);"));
+    expect_refused(shared("int a[4];", "share(a, 3);"), kDiffer);
+    expect_refused(shared("int a[4];", "share(a, 4); share(b, 4);"), kDiffer);
+    expect_refused(shared("int a[4];", "share_other(a, 4, b);"), kDiffer);
+    expect_refused(looping("step < y.a[0]",
+                           "struct t x, y; y.a[0] = rank; MPI_Bcast(x.a, 4, MPI_INT, 0, "
+                           "MPI_COMM_WORLD);",
+                           "", outside),
+                   kDiffer);
+}
+
+TEST(UniformityTest, WhatTheLibraryCallsIsCalledAnyNumberOfTimes)
+{
+    const std::string outside =
+        "void qsort(void *, size_t, size_t, int (*)(const void *, const void *)); typedef int "
+        "compare(const void *, const void *); static int calls, own;\n"
+        "int MPI_Op_create(void (*)(void *, void *, int *, MPI_Datatype *), int, MPI_Op *);\n"
+        "static int by(const void *a, const void *b) { calls++; return *(int *)a - *(int *)b; }\n"
+        "static int plain(const void *a, const void *b) { return *(int *)a - *(int *)b; }\n"
+        "static int by_own(const void *a, const void *b)"
+        " { return (*(int *)a ^ own) - (*(int *)b ^ own); }\n"
+        "static void add(void *a, void *b, int *n, MPI_Datatype *t) { calls++; }\n";
+    const std::string array = "int a[4] = {4, 3, 2, 1}; own = rank;";
+    for (const std::string how : {"by", "&by", "(compare *)by", "c"})
+        expect_refused(looping("step < calls",
+                               array + "compare *c = by; a[0] = rank; qsort(a, 4, 4, " + how + ");",
+                               "", outside),
+                       kDiffer);
+    expect_refused(looping("step < a[0]", array + "qsort(a, 4, 4, by_own);", "", outside), kDiffer);
+    expect_done(looping("step < a[0]", array + "qsort(a, 4, 4, plain);", "", outside));
+    expect_refused(looping("step < calls",
+                           "MPI_Op o; MPI_Op_create(add, 1, &o); int x = 1, y;"
+                           "MPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);"
+                           "MPI_Allreduce(&x, &y, 1, MPI_INT, o, MPI_COMM_WORLD);",
+                           "", outside),
+                   kDiffer);
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
