@@ -37,8 +37,8 @@ const clang::Stmt *scope_of(const function &in, const clang::VarDecl *variable)
 class finder {
   public:
     finder(const program &all, const accesses &used, const liveness &live, const resources &opened,
-           const loop &at)
-        : program_(all), used_(used), live_(live), opened_(opened), loop_(at)
+           const uniformity &again, const loop &at)
+        : program_(all), used_(used), live_(live), opened_(opened), again_(again), loop_(at)
     {
         result_.types = layouts(&all, opened.persistent(), opened.streams());
     }
@@ -55,6 +55,7 @@ class finder {
         }
         add_globals(after);
         refuse_shadows();
+        refuse_other_fields();
         return std::move(result_);
     }
 
@@ -175,6 +176,8 @@ class finder {
             return refuse(variable, "is thread-local");
         if (variable->getStorageClass() == clang::SC_Register)
             return refuse(variable, "is declared register, and so has no address");
+        if (opened_.streams().count(key) && !is_the_same(key, variable))
+            return;
         if (opened_.streams().count(key))
             return leave_out(variable, "is stdout or stderr, which the initialisation chooses");
         const auto found = result_.types.of(context, type, variable->getNameAsString());
@@ -185,11 +188,37 @@ class finder {
             return leave_out(variable, "holds persistent requests, which the initialisation makes");
         if (!result_.types.is_saved(found.number) && !is_request) {
             handles_.insert(key);
+            if (!is_the_same(key, variable))
+                return;
             return leave_out(variable, "is a handle of MPI, which the initialisation makes");
         }
         std::replace(name.begin(), name.end(), '/', '_');
         result_.roots.push_back(
             {key, name, variable, found.number, frame, is_local, layouts::name_of(type)});
+    }
+
+    /* Would a successor's initialisation give it the same? */
+    bool is_the_same(const std::string &key, const clang::VarDecl *variable)
+    {
+        const auto since = again_.differs_since(key);
+        if (!since.empty())
+            refuse(variable, "may be another one in a successor, since " + since);
+        return since.empty();
+    }
+
+    void refuse_other_fields()
+    {
+        for (const auto &[key, field] : again_.differing_fields()) {
+            const auto handle =
+                layouts::opaque(layouts::element_of(field->getASTContext(), field->getType()));
+            if (opened_.streams().count(key) || (!handle.empty() && handle != "MPI_Request"))
+                result_.refused.push_back(
+                    {place_of(field->getASTContext(), field->getLocation()),
+                     "'" + key +
+                         "', which a successor's initialisation chooses, may be another one "
+                         "there, since " +
+                         again_.differs_since(key)});
+        }
     }
 
     /* &x has to mean the outer variable where the roots of a frame are named. */
@@ -219,6 +248,7 @@ class finder {
     const accesses &used_;
     const liveness &live_;
     const resources &opened_;
+    const uniformity &again_;
     const loop &loop_;
     variables handles_;
     state result_;
@@ -258,9 +288,9 @@ region cycle_of(const loop &at)
 }
 
 state find_state(const program &all, const accesses &used, const liveness &live,
-                 const resources &opened, const loop &at)
+                 const resources &opened, const uniformity &again, const loop &at)
 {
-    return finder(all, used, live, opened, at).find();
+    return finder(all, used, live, opened, again, at).find();
 }
 
 } // namespace zc::instrument

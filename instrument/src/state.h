@@ -5,6 +5,7 @@
 #include "liveness.h"
 #include "loops.h"
 #include "resources.h"
+#include "uniformity.h"
 
 namespace zc::instrument {
 
@@ -29,8 +30,9 @@ struct state {
     findings left_out;
 };
 
+/** @again: what a successor's initialisation may do otherwise. */
 state find_state(const program &all, const accesses &used, const liveness &live,
-                 const resources &opened, const loop &at);
+                 const resources &opened, const uniformity &again, const loop &at);
 
 /** The loop around the safe point, or around a call on the way to it, that has no other around it.
  * One that is made of gotos is the whole function: what changes in it is not worked out. */

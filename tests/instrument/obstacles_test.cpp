@@ -102,6 +102,45 @@ TEST(ObstaclesTest, AFileThatIsOnlyEverAStreamOfTheProcess)
                    "a FILE gets another value in the loop");
 }
 
+TEST(ObstaclesTest, AFileThatASuccessorMayChooseOtherwise)
+{
+    const std::string outside =
+        "extern FILE *stderr, *stdout; long time(long *); char *getenv(const char *);\n"
+        "int fscanf(FILE *, const char *, ...); static struct { FILE *to; int level; } logger;\n"
+        "static void begin(FILE *to) { logger.to = to; logger.level = 1; }\n"
+        "static FILE *of(int n) { if (n) return stderr; return stdout; }\n";
+    const std::string use = "fprintf(f, \"%d\", step);",
+                      other = "may be another one in a successor",
+                      there = "may be another one there";
+    for (const std::string start :
+         {"FILE *f = time(NULL) % 2 ? stderr : stdout;",
+          "FILE *f; if (time(NULL) % 2) f = stderr;"
+          " else f = stdout;",
+          "FILE *f = stdout; if (getenv(\"QUIET\")) f = stderr;",
+          "FILE *g = fopen(\"quiet\", \"r\"), *f = g ? stderr : stdout; fclose(g);",
+          "FILE *g = fopen(\"quiet\", \"r\"), *f; if (g) f = stderr; else f = stdout; fclose(g);",
+          "FILE *f; long now; time(&now); switch (now % 2) { case 0: f = stderr; break;"
+          " default: f = stdout; }"})
+        expect_refused(with_loop(use, start, outside), other);
+    expect_refused(with_loop("fprintf(logger.to, \"%d\", step);",
+                             "begin(time(NULL) % 2 ? stderr : stdout);", outside),
+                   there);
+    expect_refused(with_loop("fprintf(logger.to, \"%d\", step);",
+                             "begin(stdout); if (time(NULL) % 2) begin(stderr);", outside),
+                   there);
+    expect_refused(with_loop("MPI_Barrier(c);",
+                             "MPI_Comm c = MPI_COMM_WORLD; if (time(NULL) % 2)"
+                             " MPI_Comm_dup(MPI_COMM_WORLD, &c);",
+                             outside),
+                   other);
+    for (const std::string start :
+         {"FILE *f = rank ? stderr : stdout;", "FILE *f = argc > 1 ? stderr : stdout;",
+          "FILE *f; if (rank) f = stderr; else f = stdout; sum = time(NULL);",
+          "FILE *g = fopen(\"in\", \"r\"); int v = 0; if (!g) MPI_Abort(MPI_COMM_WORLD, 1);"
+          "if (fscanf(g, \"%d\", &v) != 1) return 1; fclose(g); FILE *f = v ? stderr : stdout;"})
+        expect_done(with_loop(use, start, outside));
+}
+
 TEST(ObstaclesTest, AFileThatIsClosedForGood)
 {
     const std::string outside =
