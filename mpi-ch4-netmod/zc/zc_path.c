@@ -127,8 +127,9 @@ static void endpoint_flushed(void *request, ucs_status_t status, void *user_data
     ucp_request_free(request);
 }
 
-/* An endpoint that cannot be flushed has lost its connection, which UCP reports. */
-static void flush_endpoint(MPIDI_ZC_path_t * path, ucp_ep_h ep)
+/* False: there is no memory. Any other endpoint that cannot be flushed has lost its connection, which
+ * UCP reports. */
+static bool begin_flush(MPIDI_ZC_path_t * path, ucp_ep_h ep)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
@@ -137,9 +138,12 @@ static void flush_endpoint(MPIDI_ZC_path_t * path, ucp_ep_h ep)
     };
 
     path->flushing++;
-    if (!UCS_PTR_IS_PTR(ucp_ep_flush_nbx(ep, &param))) {
-        path->flushing--;
+    const ucs_status_ptr_t request = ucp_ep_flush_nbx(ep, &param);
+    if (UCS_PTR_IS_PTR(request)) {
+        return true;
     }
+    path->flushing--;
+    return UCS_PTR_STATUS(request) != UCS_ERR_NO_MEMORY;
 }
 
 /* Has UCP completed all that was sent over them, and all puts and gets? */
@@ -150,13 +154,10 @@ static bool all_flushed(int rank)
     if (path->bulk_sends > 0) {
         return false;
     }
-    if (!path->flush_began) {
-        path->flush_began = true;
-        for (uint32_t i = 0; i < path->nr_bulk; i++) {
-            flush_endpoint(path, path->bulk[i]);
-        }
-        if (path->one_sided) {
-            flush_endpoint(path, path->ep);
+    for (; path->flushes_begun < path->nr_bulk + path->one_sided; path->flushes_begun++) {
+        const uint32_t i = path->flushes_begun;
+        if (!begin_flush(path, i < path->nr_bulk ? path->bulk[i] : path->ep)) {
+            return false;       /* the next look tries again */
         }
     }
     if (path->flushing > 0) {
@@ -211,7 +212,8 @@ static void park(int rank, bool leads, uint32_t round)
         lane->ep = NULL;
         lane->paused = true;
     }
-    path->numbered = path->fetched = path->heard = path->quiet = path->flush_began = false;
+    path->numbered = path->fetched = path->heard = path->quiet = false;
+    path->flushes_begun = 0;
     if (!path->own_round) {
         path->refusal = MPIDI_ZC_REFUSES_NOT;   /* else the attempt is refused, whoever leads */
     }

@@ -80,7 +80,8 @@ typedef struct MPIDI_ZC_path {
     bool awaits_anchor;         /* the other's ASK is not answered */
     bool company;               /* it is to leave when this process does */
     bool one_sided;             /* the endpoint may have puts and gets of UCX: zc_windows.h */
-    bool flush_began;           /* of the endpoints for bulk, and that one, since the path is PAUSING */
+    uint32_t flushes_begun;     /* of the endpoints for bulk, and then that one, since the path is
+                                 * PAUSING */
     uint32_t flushing;          /* how often UCP still flushes one of them, for the program as well */
     uint32_t bulk_sends;        /* over those for bulk, that UCP has not completed */
     uint32_t nr_bulk;

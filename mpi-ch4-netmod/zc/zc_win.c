@@ -105,6 +105,9 @@ static void connect_target(MPIR_Win * win, int rank)
         ucp_ep_rkey_unpack(lane->ep, target->packed, &target->rkey) != UCS_OK) {
         target->rkey = NULL;
         target->lost = true;
+        if (MPIDI_ZC_WIN(win).latest && target->world_rank >= 0) {
+            MPIDI_ZC_windows_refused(target->world_rank);
+        }
     }
     target->ep = lane->ep;
     __atomic_store_n(&target->packed, NULL, __ATOMIC_RELEASE);

@@ -129,6 +129,9 @@ static void forget_key(MPIR_Win * win, int rank)
 
 void MPIDI_ZC_windows_flushed(int world_rank)
 {
+    if (!MPIDI_ZC_path_of(world_rank)->one_sided) {
+        return;
+    }
     for (MPIR_Win * win = windows.first; win; win = MPIDI_ZC_WIN(win).next) {
         const int rank = rank_in(win, world_rank);
         if (rank >= 0) {
@@ -160,8 +163,7 @@ void MPIDI_ZC_windows_leave(void)
 
 /* ---- messages ---- */
 
-/* @rank: the other one, in MPI_COMM_WORLD. */
-static void count_refusal(int rank)
+void MPIDI_ZC_windows_refused(int rank)
 {
     static bool reported;
 
@@ -194,7 +196,7 @@ void MPIDI_ZC_windows_handle_wants(int world_rank, const MPIDI_ZC_path_message_t
     MPIDI_ZC_win_register(win, &key, &length);
     if (MPIDI_ZC_path_send(MPIDI_ZC_path_endpoint(world_rank), world_rank, answer, key, length) !=
         UCS_OK || !key) {
-        count_refusal(world_rank);
+        MPIDI_ZC_windows_refused(world_rank);
     }
     if (key) {
         ucp_rkey_buffer_release(key);
@@ -217,7 +219,7 @@ void MPIDI_ZC_windows_handle_key(int world_rank, const MPIDI_ZC_path_received_t 
     char *copy = received->length > 0 ? MPL_malloc(received->length, MPL_MEM_RMA) : NULL;
     if (!copy) {
         if (received->length > 0) {
-            count_refusal(world_rank);
+            MPIDI_ZC_windows_refused(world_rank);
         }
         set_packed(target, NULL);
         return;

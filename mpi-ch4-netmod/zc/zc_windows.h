@@ -12,8 +12,8 @@
  * Accumulates are active messages for good where ranks may leave (zc_atomic.h).
  *
  * The memory of a rank that has left is not registered, and no key to it is valid. A key belongs to an
- * incarnation of its rank. Who has none for the present one asks for it at the next put or get, and goes
- * on by active messages until it has come:
+ * incarnation of its rank. A rank that has none for the present one asks for it at the next put or get, and
+ * goes on by active messages until it has come:
  *
  *   origin                                              target
  *     │ ◀────── REBIND, or the origin is back ──────────  │
@@ -54,6 +54,9 @@ void MPIDI_ZC_windows_flushed(int world_rank);
 
 /* The endpoint to @world_rank, which is back, is going to be closed. */
 void MPIDI_ZC_windows_forget(int world_rank);
+
+/* There is no key to the memory of @world_rank, or it cannot be used: counts that, and reports it once. */
+void MPIDI_ZC_windows_refused(int world_rank);
 
 /* This process leaves: gives up its memory, and all keys. */
 void MPIDI_ZC_windows_leave(void);

@@ -453,7 +453,7 @@ TEST_F(AgentTransparentTest, ARankThatRefusesIsLeftAloneAndTheNextIsAsked)
     begin();
     ASSERT_TRUE(until_asked(1));
     const std::vector<rank_id> first = b_->asked[0].ranks;
-    b_->finish(b_->asked[0], msg::verdict::refused, "it has a window that UCX reaches");
+    b_->finish(b_->asked[0], msg::verdict::refused, "UCX uses shared memory");
     ASSERT_TRUE(until_asked(2));
     for (rank_id r : first) {
         ASSERT_NE(refused(r), nullptr);
@@ -462,7 +462,7 @@ TEST_F(AgentTransparentTest, ARankThatRefusesIsLeftAloneAndTheNextIsAsked)
     }
     const record *failed = b_->last(1, "failed");
     ASSERT_NE(failed, nullptr);
-    EXPECT_NE(failed->why.find("a window that UCX reaches"), std::string::npos) << failed->why;
+    EXPECT_NE(failed->why.find("UCX uses shared memory"), std::string::npos) << failed->why;
     EXPECT_NE(failed->why.find("not again before 30 s"), std::string::npos) << failed->why;
 }
 

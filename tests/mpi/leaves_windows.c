@@ -8,7 +8,8 @@
  * files FILE.<rank>
  *
  * WHAT: all, or some of fence, pscw, lock, held, ordered, drawn, guarded, dynamic, part, brief,
- * computing; and unregistered: no memory can be registered with UCX a second time.
+ * computing; unregistered: no memory can be registered with UCX a second time; reached: in the end,
+ * puts to all ranks are UCX's again.
  */
 #include "check.h"
 #include <dlfcn.h>
@@ -47,6 +48,16 @@ int ucp_mem_map(void *context, const void *what, void **memory)
     int (*real)(void *, const void *, void **);
     *(void **)&real = dlsym(RTLD_NEXT, "ucp_mem_map");
     return registers_none ? NO_MEMORY : real(context, what, memory);
+}
+
+static long puts_of_ucx;
+
+void *ucp_put_nbx(void *ep, const void *from, size_t bytes, uint64_t to, void *key, const void *how)
+{
+    void *(*real)(void *, const void *, size_t, uint64_t, void *, const void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "ucp_put_nbx");
+    puts_of_ucx++;
+    return real(ep, from, bytes, to, key, how);
 }
 
 static uint64_t content_of(int round, int from, int to, int what)
@@ -454,6 +465,21 @@ static void open_windows(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/** reach_all - a key that is asked for comes while the rank waits for it in MPI, as here it does */
+static void reach_all(void)
+{
+    const double late = MPI_Wtime() + 60;
+    const char one = 1;
+    MPI_Barrier(MPI_COMM_WORLD); /* all have been told to leave as often as they will be */
+    for (int to = 0; to < check_ranks; to++)
+        for (const long before = puts_of_ucx; to != check_rank && puts_of_ucx == before;) {
+            MPI_Put(&one, 1, MPI_BYTE, to, place_of(check_rank), 1, MPI_BYTE, held);
+            MPI_Win_flush(to, held);
+            CHECK(MPI_Wtime() < late, "rank %d is still reached by messages", to);
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void close_windows(void)
 {
     MPI_Win_unlock_all(counters);
@@ -492,6 +518,9 @@ int main(int argc, char **argv)
     }
     if (wants(argc, argv, "part"))
         use_part(-1);
+    for (int i = 3; i < argc; i++)
+        if (!strcmp(argv[i], "reached"))
+            reach_all();
     close_windows();
     if (check_rank == 0)
         printf("# %d rounds\n", rounds);

@@ -1204,6 +1204,8 @@ class World {
         World &world = *rank.world;
         if (ep->is_closed || ep->worker != rank.worker)
             world.violate("rank %d flushes an endpoint that it does not have", rank.number);
+        if (world.one_in(4))
+            return error_of(UCS_ERR_NO_MEMORY);
         if (ep->is_lost)
             return error_of(UCS_ERR_CONNECTION_RESET);
         Connection &c = *ep->connection;
