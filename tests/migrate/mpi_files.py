@@ -16,8 +16,8 @@ def run(stage, mode, path, **how):
     return Job(stage, "mpi_files", mode, path, STOP, **how)
 
 
-def go(job):
-    pathlib.Path(job.stop_file + ".go").touch()
+def go(job, suffix=".go"):
+    pathlib.Path(job.stop_file + suffix).touch()
 
 
 def moves_on(job, ranks, host):
@@ -42,12 +42,14 @@ def file_is_closed_for_a_move(stage):
     place = stage.new_directory()
     with run(stage, "closed", f"{place}/still") as job:
         job.until_running()
+        go(job, ".on")
         is_full(stage, job)
         ends_well(stage, job, "all right", timeout=120)
     with run(stage, "closed", f"{place}/moved") as job:
         job.until_running(safe_points=20)
         moved(job, [1], H1)
         check(WRITTEN not in job.said(), "it was full before a rank had moved")
+        go(job, ".on")
         moves_on(job, [0, 3], H2)
         is_full(stage, job)
         moves_on(job, [2], H2)

@@ -11,7 +11,7 @@
  *     big           beyond 4 GiB, in a file with holes
  *     missing       no file is there: an error for all ranks, and they go on
  *     handlers      functions of the program's are called for errors of files
- *     threads       of one rank, each on a file of its own, collectively, in no common order
+ *     threads       of one rank, each on its blocks of one file, with messages between
  *
  * The file's bytes are those that pattern.h makes of its number of blocks of BLOCK bytes.
  */
@@ -536,58 +536,41 @@ static void handlers(void)
 struct worker {
     int number;
     MPI_Comm comm;
-    MPI_File together; /* all threads of all ranks have it */
+    MPI_File file; /* all threads of all ranks have it */
 };
 
+/* Each writes and reads its own blocks. */
 static void *write_and_read(void *argument)
 {
     enum { COUNT = 200, ROUNDS = 6 };
     const struct worker *w = argument;
-    char name[4096];
-    snprintf(name, sizeof name, "%s.%d", path, w->number);
-    MPI_Info info = two_phase(w->number % 2 ? "1" : "2", "262144");
-    MPI_File file = opened(w->comm, name, info);
-    MPI_Info_free(&info);
+    const int right = (check_rank + 1) % check_ranks;
+    const int left = (check_rank + check_ranks - 1) % check_ranks;
+    const size_t first = (size_t)(check_rank * THREADS + w->number) * COUNT;
+    const size_t of_left = (size_t)(left * THREADS + w->number) * COUNT;
+    const MPI_Offset at = (MPI_Offset)(first * BLOCK);
     uint64_t state = check_seed + (uint64_t)(check_rank * THREADS + w->number);
     for (int round = 0; round < ROUNDS; round++) {
         const uint64_t seed = check_seed + (uint64_t)(w->number * ROUNDS + round) * 1000003;
-        unsigned char *data = blocks_of(COUNT, (size_t)check_rank, (size_t)check_ranks, seed);
-        view_by_turns(file, check_ranks);
-        check_sleep_ms((int)check_random(&state, 5));
-        IO(MPI_File_write_at_all(file, 0, data, COUNT * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
-        IO(MPI_File_sync(file));
-        MPI_Barrier(w->comm);
-        memset(data, 0, (size_t)COUNT * BLOCK);
-        check_sleep_ms((int)check_random(&state, 5));
+        unsigned char *data = blocks_of(COUNT, first, 1, seed);
+        unsigned char *in = check_malloc((size_t)COUNT * BLOCK);
         MPI_Request request;
+        check_sleep_ms((int)check_random(&state, 5));
+        IO(MPI_File_write_at(w->file, at, data, COUNT * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
         if (round % 2)
-            IO(MPI_File_read_at_all(file, 0, data, COUNT * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
+            IO(MPI_File_read_at(w->file, at, in, COUNT * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
         else {
-            IO(MPI_File_iread_at_all(file, 0, data, COUNT * BLOCK, MPI_BYTE, &request));
+            IO(MPI_File_iread_at(w->file, at, in, COUNT * BLOCK, MPI_BYTE, &request));
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         }
-        check_blocks(data, COUNT, (size_t)check_rank, (size_t)check_ranks, seed, "of a thread");
-        /* One file by all threads, each on its own blocks. */
-        const size_t first = (size_t)(check_rank * THREADS + w->number) * COUNT;
-        unsigned char *own = blocks_of(COUNT, first, 1, seed);
-        IO(MPI_File_write_at(w->together, (MPI_Offset)(first * BLOCK), own, COUNT * BLOCK, MPI_BYTE,
-                             MPI_STATUS_IGNORE));
-        memset(own, 0, (size_t)COUNT * BLOCK);
-        IO(MPI_File_iread_at(w->together, (MPI_Offset)(first * BLOCK), own, COUNT * BLOCK, MPI_BYTE,
-                             &request));
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        check_blocks(own, COUNT, first, 1, seed, "of a thread, in the file of all");
-        /* A message between the files' own. */
-        MPI_Sendrecv(data, COUNT * BLOCK, MPI_BYTE, (check_rank + 1) % check_ranks, TAG, own,
-                     COUNT * BLOCK, MPI_BYTE, (check_rank + check_ranks - 1) % check_ranks, TAG,
-                     w->comm, MPI_STATUS_IGNORE);
-        check_blocks(own, COUNT, (size_t)((check_rank + check_ranks - 1) % check_ranks),
-                     (size_t)check_ranks, seed, "message of a thread");
-        free(own);
+        check_blocks(in, COUNT, first, 1, seed, "of a thread");
+        /* A message between the file's operations. */
+        MPI_Sendrecv(data, COUNT * BLOCK, MPI_BYTE, right, TAG, in, COUNT * BLOCK, MPI_BYTE, left,
+                     TAG, w->comm, MPI_STATUS_IGNORE);
+        check_blocks(in, COUNT, of_left, 1, seed, "message of a thread");
+        free(in);
         free(data);
-        MPI_Barrier(w->comm);
     }
-    IO(MPI_File_close(&file));
     return NULL;
 }
 
@@ -595,9 +578,9 @@ static void threads(void)
 {
     struct worker workers[THREADS];
     pthread_t ids[THREADS];
-    MPI_File together = opened(MPI_COMM_WORLD, path, MPI_INFO_NULL);
+    MPI_File file = opened(MPI_COMM_WORLD, path, MPI_INFO_NULL);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.number = i, .together = together};
+        workers[i] = (struct worker){.number = i, .file = file};
         MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm);
     }
     for (int i = 0; i < THREADS; i++)
@@ -606,7 +589,7 @@ static void threads(void)
         pthread_join(ids[i], NULL);
         MPI_Comm_free(&workers[i].comm);
     }
-    IO(MPI_File_close(&together));
+    IO(MPI_File_close(&file));
 }
 
 int main(int argc, char **argv)

@@ -95,6 +95,8 @@ def led_away(program, *args, name=None, ranks=2, told="0", environment=None, che
 
 def leaves_windows(suffix, what="all", told="1", times=100, check=None, timeout=600, **more):
     """The same while all use windows, which UCX reaches."""
+    if not check and "dies" not in more:
+        what += " reached"
     return leaves(f"windows-{suffix}", what, told=told, times=times, program="leaves_windows",
                   check=check or keys_anew(times * (told.count(",") + 1)), timeout=timeout, **more)
 
@@ -185,6 +187,9 @@ TESTS = [
     *(Test("io", what, "FILE", name=f"io-{what}-nfs", ranks=4, timeout=120,
            environment={"ROMIO_FSTYPE_FORCE": "nfs:"})
       for what in ("types", "nonblocking", "shared")),
+    *(Test("io", "threads", "FILE", name=f"io-threads{suffix}", netmods=netmods, timeout=120,
+           environment=environment)
+      for suffix, netmods, environment in (("", ("ucx", "zc"), None), ("-4-vcis", ("zc",), {NUM_VCIS: "4"}))),
     Test("rma", variants=True, tags=ONE_HOST | THREE_HOSTS),
     Test("rma", "threads", name="rma-threads"),
     Test("rma", name="rma-by-messages", environment={CVAR + "NATIVE_RMA": "0"}, netmods=("zc",)),
