@@ -112,15 +112,35 @@ const clang::Expr *array_of(const function &in, const clang::Expr *pointer)
 {
     pointer = pointer->IgnoreParenCasts();
     const auto *address = dyn_cast<clang::UnaryOperator>(pointer);
-    const auto *first =
-        address && address->getOpcode() == clang::UO_AddrOf
-            ? dyn_cast<clang::ArraySubscriptExpr>(address->getSubExpr()->IgnoreParens())
-            : nullptr;
-    clang::Expr::EvalResult index;
-    if (first && first->getBase()->IgnoreParenCasts()->getType()->isArrayType() &&
-        first->getIdx()->EvaluateAsInt(index, in.context()) && index.Val.getInt() == 0)
-        return first->getBase()->IgnoreParenCasts();
-    return pointer;
+    const auto *inner = address && address->getOpcode() == clang::UO_AddrOf
+                            ? address->getSubExpr()->IgnoreParens()
+                            : pointer;
+    while (const auto *first = dyn_cast<clang::ArraySubscriptExpr>(inner)) {
+        clang::Expr::EvalResult index;
+        const auto *base = first->getBase()->IgnoreParenCasts();
+        if (!base->getType()->isArrayType() ||
+            !first->getIdx()->EvaluateAsInt(index, in.context()) || index.Val.getInt() != 0)
+            return pointer;
+        inner = base;
+    }
+    return inner->getType()->isArrayType() ? inner : pointer;
+}
+
+/* @value without what changes no number that is a length. */
+const clang::Expr *without_widening(const function &in, const clang::Expr *value)
+{
+    constexpr unsigned kInt = 32; /* what MPI counts with, and arrays in memory are no longer */
+    for (;;) {
+        value = value->IgnoreParens();
+        const auto *cast = dyn_cast<clang::CastExpr>(value);
+        if (!cast || !cast->getType()->isIntegerType() ||
+            !cast->getSubExpr()->getType()->isIntegerType())
+            return value;
+        const auto to = in.context().getIntWidth(cast->getType());
+        if (to < kInt && to < in.context().getIntWidth(cast->getSubExpr()->getType()))
+            return value;
+        value = cast->getSubExpr();
+    }
 }
 
 /* What is of this process, or of this moment: of others it differs, and of a successor. */
@@ -687,7 +707,9 @@ bool uniformity::is_all_of(const function &in, const clang::Expr *count, std::ui
                            const clang::VarDecl *array) const
 {
     const auto *type = in.context().getAsVariableArrayType(array->getType());
-    if (!type || !type->getSizeExpr() || type->getElementType()->isVariablyModifiedType())
+    /* A type with a name has the length that there was when it was named. */
+    if (!type || !type->getSizeExpr() || array->getType()->getAs<clang::TypedefType>() ||
+        type->getElementType()->isVariablyModifiedType())
         return false;
     const std::uint64_t element =
         in.context().getTypeSizeInChars(type->getElementType()).getQuantity();
@@ -696,7 +718,7 @@ bool uniformity::is_all_of(const function &in, const clang::Expr *count, std::ui
         return value->EvaluateAsInt(number, in.context()) ? number.Val.getInt().getZExtValue() : 0;
     };
     const auto is_size_of_it = [&](const clang::Expr *value) {
-        const auto *size = dyn_cast<clang::UnaryExprOrTypeTraitExpr>(value->IgnoreParenCasts());
+        const auto *size = dyn_cast<clang::UnaryExprOrTypeTraitExpr>(without_widening(in, value));
         const auto *of = size && size->getKind() == clang::UETT_SizeOf && !size->isArgumentType()
                              ? dyn_cast<clang::DeclRefExpr>(size->getArgumentExpr()->IgnoreParens())
                              : nullptr;
@@ -704,12 +726,12 @@ bool uniformity::is_all_of(const function &in, const clang::Expr *count, std::ui
     };
     const auto is_length = [&](const clang::Expr *value) {
         llvm::FoldingSetNodeID one, other;
-        value->IgnoreParenImpCasts()->Profile(one, in.context(), true);
-        type->getSizeExpr()->IgnoreParenImpCasts()->Profile(other, in.context(), true);
-        return one == other &&
-               is_fixed_since(in, value->IgnoreParenImpCasts(), array->getLocation());
+        value = without_widening(in, value);
+        value->Profile(one, in.context(), true);
+        without_widening(in, type->getSizeExpr())->Profile(other, in.context(), true);
+        return one == other && is_fixed_since(in, value, array->getLocation());
     };
-    count = count->IgnoreParenCasts();
+    count = without_widening(in, count);
     if (is_size_of_it(count))
         return bytes >= 1;
     if (is_length(count))
@@ -731,6 +753,8 @@ bool uniformity::covers(const function &in, const clang::Expr *pointer, const cl
 {
     pointer = array_of(in, pointer);
     const auto type = pointer->getType();
+    if (type->isArrayType() && !isa<clang::DeclRefExpr, clang::MemberExpr>(pointer))
+        return false; /* a row of one that has others */
     const auto *reference = dyn_cast<clang::DeclRefExpr>(pointer);
     const auto *array = reference ? dyn_cast<clang::VarDecl>(reference->getDecl()) : nullptr;
     if (array && array->getType()->isVariableArrayType())

@@ -403,6 +403,18 @@ TEST(UniformityTest, AnArrayThatIsBroadcastAsAWholeIsTheSame)
     expect_refused(shared("int a[4];", "share(a, 3);"), kDiffer);
     expect_refused(shared("int a[4];", "share(a, 4); share(b, 4);"), kDiffer);
     expect_refused(shared("int a[4];", "share_other(a, 4, b);"), kDiffer);
+    /* A row is not all of it, and casts and names of types may change a length. */
+    const auto rows = [&](const std::string &what) {
+        return looping("step < a[1][1]", "int a[2][2]; a[1][1] = rank;" + bcast(what), "", outside);
+    };
+    for (const std::string what : {"&a[0][0], 4, MPI_INT", "a, 4, MPI_INT", "a[0], 4, MPI_INT"})
+        expect_done(rows(what));
+    for (const std::string what :
+         {"&a[0][0], 2, MPI_INT", "a[0], 2, MPI_INT", "a[1], 2, MPI_INT", "&a[1][0], 2, MPI_INT"})
+        expect_refused(rows(what), kDiffer);
+    expect_refused(shared(array, bcast("a, (char)m, MPI_INT")), kDiffer);
+    expect_done(shared(array, bcast("a, (long)m, MPI_INT")));
+    expect_refused(shared("typedef int row[m]; m = 1; row a;", bcast("a, m, MPI_INT")), kDiffer);
     expect_refused(looping("step < y.a[0]",
                            "struct t x, y; y.a[0] = rank; MPI_Bcast(x.a, 4, MPI_INT, 0, "
                            "MPI_COMM_WORLD);",
