@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that may have so much memory and no more, by cgroups."""
 import contextlib
-import os
 import pathlib
-import signal
-import time
 
+from testbed import cgroup
 from testbed.outcome import Skip
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
@@ -41,13 +39,4 @@ class LimitedMemory:
         return int(dict(line.split() for line in told.read_text().splitlines())["oom_kill"])
 
     def close(self):
-        """What is still in it is ended."""
-        for _ in range(100):
-            try:
-                self.group.rmdir()
-                return
-            except OSError:
-                for pid in (self.group / "cgroup.procs").read_text().split():
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(int(pid), signal.SIGKILL)
-                time.sleep(0.02)
+        cgroup.remove(self.group)

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Limited shares of this machine's processors for hosts, by cgroups."""
-import contextlib
-import os
 import pathlib
-import signal
 import subprocess
-import time
 
+from testbed import cgroup
 from testbed.outcome import Skip
 
 PERIOD_US = 2500    # short against an iteration, as ranks wait for each other
@@ -61,17 +58,7 @@ class Shares:
         """What is still in them is ended."""
         subprocess.run(["umount", "-l", self.place], check=False, capture_output=True)
         for group in [*self.groups, self.top]:
-            for _ in range(100):
-                try:
-                    group.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    for pid in _read(group / "cgroup.procs").split():
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(int(pid), signal.SIGKILL)
-                    time.sleep(0.02)
+            cgroup.remove(group)
 
 
 def _read(path):
