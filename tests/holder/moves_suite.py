@@ -677,7 +677,8 @@ def ranks_of_mpi_run_before_they_have_their_memory(setup):
     with ring(setup, hold_options=LAZY) as job:
         for move in range(setup.options.moves_held):
             rank, turn = move % 3, move // 3
-            check(job.move((rank + turn + 1) % 3 + 1, rank)["left_out"] > 0, "CRIU has left nothing out")
+            said = job.move((rank + turn + 1) % 3 + 1, rank)
+            check(said["left_out"] > 0, f"CRIU has left nothing out: {said}; {job.errors()}")
         rounds = job.finish()
         return Note(f"{job.means}; {rounds} rounds", rounds=rounds)
 

@@ -12,15 +12,17 @@
  *     -b FILE    the first order waits until this is there
  *     -u FILE    is made by each of them when it is through, with its rank behind it
  *     -e WHY     expect refusals for this reason only, and no detachment
- *     -t WHY     expect refusals for this reason, at least one, among the detachments
+ *     -t WHY     expect refusals for this reason among the detachments, and go on until there
+ *                is one
  *     -x RANK    this rank is stopped again and again for 3 s, with 1.5 s in between
  *     -k RANK    this rank is killed when one of those that are told has left the third time
  *     -g         none comes back before all that are told are away, or a second has passed;
  *                all are to be away at a time as often as each has to leave
  *     -f         ask for the rank's userfaultfd(2) first, which tells what it writes
- *     -m         give it memory first, each time, in which it writes what it sends, and look at
- * that -s         give a stale token before each true one -c         compare what the detached rank
- * holds: descriptors and mappings of UCX
+ *     -m         give it memory first, each time, in which it writes what it sends, and look
+ *                at that
+ *     -s         give a stale token before each true one
+ *     -c         compare what the detached rank holds: descriptors and mappings of UCX
  *
  * It ends as the program does, and badly if the rank did not what it was told.
  */
@@ -470,7 +472,7 @@ static bool is_left(unsigned incarnation)
 {
     if (options.expected)
         return refusals < options.times;
-    return (int)incarnation < options.times ||
+    return (int)incarnation < options.times || (options.tolerated && tolerated == 0) ||
            (group && __atomic_load_n(&group->together, __ATOMIC_SEQ_CST) < options.times);
 }
 
@@ -505,10 +507,10 @@ static void hold(void)
             "detached, %ld KiB the 20th time, %ld the last\n",
             rank, incarnation, refusals, incarnation ? 1e3 * sum / incarnation : 0, 1e3 * longest,
             resident_early, resident_late);
-    if (is_left(incarnation))
-        die("the program has ended too early", "");
     if (options.tolerated && tolerated == 0)
         die("the rank was never refused", options.tolerated);
+    if (is_left(incarnation))
+        die("the program has ended too early", "");
     if (options.until) {
         char suffix[16];
         snprintf(suffix, sizeof suffix, ".%d", rank);
