@@ -54,8 +54,14 @@ void drain(int fd, std::string &text)
 
 outcome run(const std::vector<std::string> &words, double timeout_s)
 {
+    /* By its signal Hydra tells a process group that a process has ended (-disable-auto-cleanup),
+     * and that may come before the child has a group of its own. So it is blocked until it is
+     * ignored. */
+    const std::string ignoring = "trap '' USR1; exec \"$@\"";
     std::vector<char *> arguments;
-    arguments.reserve(words.size() + 1);
+    arguments.reserve(words.size() + 5);
+    for (const char *word : {"sh", "-c", ignoring.c_str(), "sh"})
+        arguments.push_back(const_cast<char *>(word));
     for (const std::string &word : words)
         arguments.push_back(const_cast<char *>(word.c_str()));
     arguments.push_back(nullptr);
@@ -73,9 +79,10 @@ outcome run(const std::vector<std::string> &words, double timeout_s)
     posix_spawnattr_init(&attributes);
     /* The thread that asks may take no signals; what it starts may need them, as timeout(1) does.
      */
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes, &none);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    posix_spawnattr_setsigmask(&attributes, &blocked);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     pid_t child = -1;
     const int failed =

@@ -10,11 +10,17 @@ from testbed.migration import H1, H2
 from testbed.outcome import check
 from tests.migrate.jobs import ANY_HOST, IDENTICAL, ends_well, heat, moved, mpich_only, saved, suite
 
+
+def bit(number):
+    """Of a signal in a mask, as proc(5) has it."""
+    return 1 << number - 1
+
+
 # SIGKILL and SIGSTOP cannot be blocked, two more are the C library's, and those of a thread's own faults
 # are for the program's handler.
 OTHERS = (signal.SIGKILL, signal.SIGSTOP, 32, 33, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE,
           signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
-EVERY = (1 << 64) - 1 & ~sum(1 << (number - 1) for number in OTHERS)
+EVERY = (1 << 64) - 1 & ~sum(map(bit, OTHERS))
 INHERITED = "heat2d"    # what libzcm makes has the name of the thread that makes it
 NAMED_LATE = 0.1        # seconds; a thread of UCX gives itself a name
 
@@ -101,5 +107,21 @@ def what_asks_a_host_takes_signals(stage):
         moved(job, [1], H2)
         lines = told.read_text(encoding="utf-8").splitlines()
         check(len(lines) > 1, f"the launcher was run {len(lines)} times, not to ask and to start")
-        check(all(int(line.split()[1], 16) == 0 for line in lines), f"it blocks signals: {lines}")
+        blocked = {int(line.split()[1], 16) & ~bit(signal.SIGUSR1) for line in lines}
+        check(blocked == {0}, f"it blocks signals: {lines}")
+        ends_well(stage, job, IDENTICAL)
+
+
+@suite.test()
+@mpich_only("Hydra's signal")
+def what_asks_a_host_is_not_ended_by_hydras_signal(stage):
+    """Which tells a group of processes that one has ended, and reaches what a rank of it has just started."""
+    asks = copy.copy(stage)
+    asks.rsh = pathlib.Path(stage.new_directory(), "rsh")
+    asks.rsh.write_text('#!/bin/bash\n[[ "$*" == *hydra_pmi_proxy* ]] || kill -USR1 $$\n'
+                        f'exec {stage.rsh} "$@"\n', encoding="utf-8")
+    asks.rsh.chmod(0o700)
+    with heat(asks, ranks=2, hosts=[H1], environment=ANY_HOST) as job:
+        job.until_running()
+        moved(job, [1], H2)
         ends_well(stage, job, IDENTICAL)
