@@ -591,11 +591,27 @@ std::string uniformity::why_call(const function &one, const clang::CallExpr *cal
     /* A new block is one on each rank, of whatever size. */
     if (known->name == "malloc" || known->name == "calloc" || known->name == "aligned_alloc")
         return {};
-    for (const auto *argument : call->arguments())
+    return why_input(one, call, *known, now);
+}
+
+/* Why an argument of @call, which is not one of the program's own functions, or what it reads by
+ * way of one, may differ. */
+std::string uniformity::why_input(const function &one, const clang::CallExpr *call,
+                                  const known_call &known, const differing &now) const
+{
+    for (unsigned i = 0; i < call->getNumArgs(); i++) {
+        const auto *argument = call->getArg(i);
         if (is_file_of_run(argument))
             continue;
-        else if (auto found = why(one, argument, now); !found.empty())
+        auto found = why(one, argument, now);
+        const bool is_read =
+            std::string_view("ibUe").find(known.effect(i)) != std::string_view::npos &&
+            !resources::is_stream(argument->getType());
+        if (found.empty() && is_read)
+            found = why_target(one, argument, now);
+        if (!found.empty())
             return found;
+    }
     return {};
 }
 
@@ -917,10 +933,7 @@ void uniformity::assign(const function &one, const clang::Expr *to, const std::s
 void uniformity::step_known(const function &one, const clang::CallExpr *call,
                             const known_call &known, differing &now) const
 {
-    std::string input;
-    for (const auto *argument : call->arguments())
-        if (input.empty() && !is_file_of_run(argument))
-            input = why(one, argument, now);
+    auto input = why_input(one, call, known, now);
     if (input.empty())
         input = why_callback(call);
     const auto control = why_run(one, call);

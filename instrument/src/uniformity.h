@@ -61,6 +61,8 @@ class uniformity {
     void step_call(const function &one, const clang::CallExpr *call, differing &now);
     void step_known(const function &one, const clang::CallExpr *call, const known_call &known,
                     differing &now) const;
+    std::string why_input(const function &one, const clang::CallExpr *call, const known_call &known,
+                          const differing &now) const;
     void note_condition(const function &one, const clang::Stmt *control, const differing &now);
     /* Why the value of @expression may differ; empty if it does not. */
     std::string why(const function &one, const clang::Expr *expression, const differing &now) const;

@@ -449,6 +449,41 @@ TEST(UniformityTest, WhatTheLibraryCallsIsCalledAnyNumberOfTimes)
                    kDiffer);
 }
 
+TEST(UniformityTest, WhatAFunctionOfTheLibraryReadsByAPointerMayDiffer)
+{
+    const std::string outside =
+        "char *strcpy(char *, const char *); size_t strlen(const char *); long strtol(const char *,"
+        " char **, int); int gethostname(char *, size_t); int sscanf(const char *, const char *,"
+        " ...); char *fgets(char *, int, FILE *);\n"
+        "struct c { char *text; }; static char line[80], *cursor = line;\n"
+        "static int next(void) { return strtol(cursor, &cursor, 10); }\n"
+        "static int of(struct c *c) { return atoi(c->text); }\n";
+    const std::string read = "FILE *f = fopen(argv[1], \"r\"); fgets(line, 80, f); fclose(f);";
+    for (const std::string which :
+         {"char l[80], *s = l; if (rank == 0) strcpy(l, \"12\"); n = atoi(s);",
+          "char b[64], *p = b; gethostname(b, 64); n = strlen(p);",
+          "int m = 0, *p = &m; m = rank; memcpy(&n, p, sizeof n);",
+          "char l[80], *s = l; gethostname(l, 80); sscanf(s, \"%d\", &n);",
+          "char l[80]; struct c c = {l}; gethostname(l, 80); n = atoi(c.text);",
+          "char l[80]; struct c c = {l}; gethostname(l, 80); n = of(&c);",
+          "char *l = malloc(80), *s = l; gethostname(l, 80); n = atoi(s);"})
+        expect_refused(looping("step < n", which, "", outside), kDiffer);
+    expect_refused(looping("step < n", read + "n = next();", "", outside), kDiffer);
+    expect_refused(
+        looping("step < n", "struct c c; c.text = line;" + read + "n = atoi(c.text);", "", outside),
+        kDiffer);
+    expect_done(looping("step < n",
+                        "char l[8] = \"12\", h[8], *s = l, *t = h; gethostname(t, 8);"
+                        "n = atoi(s);",
+                        "", outside));
+    expect_done(looping("step < n", "char *s = argv[1]; sscanf(s, \"%d\", &n);", "", outside));
+    expect_refused(looping("step < n",
+                           "char h[8], *s = h; gethostname(h, 8);"
+                           "FILE *o = strlen(s) > 4 ? stderr : stdout;",
+                           "fprintf(o, \"%d\", step);", outside + "extern FILE *stdout, *stderr;"),
+                   "may be another one in a successor");
+}
+
 TEST(UniformityTest, WhatIsReducedToAllIsTheSame)
 {
     expect_done(looping("all > 0.5", ""));
